@@ -29,6 +29,8 @@ mod column;
 
 mod io;
 
+mod user_code;
+
 mod codegen;
 
 mod plan;
@@ -55,6 +57,7 @@ pub use io::{
 };
 pub use ops::prepare::{PreparedKernels, prepare_kernels};
 pub use session::{DeviceChoice, Session, SessionBuilder};
+pub use user_code::ScalarFunction;
 
 /// The Arrow implementation whose arrays and batches go in and out.
 pub use datafusion::arrow;

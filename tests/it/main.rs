@@ -78,6 +78,7 @@ mod tpcds;
 mod tpch;
 mod types;
 mod union;
+mod user_code;
 mod using;
 mod values;
 mod verbs;

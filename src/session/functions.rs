@@ -1,0 +1,159 @@
+//! Functions that users write: registering them, and the statements that do.
+
+mod statement;
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::ScalarUDF;
+
+use self::statement::Create;
+pub(super) use self::statement::is_of_functions;
+use super::Session;
+use crate::device::Device;
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::{compiled_on_host, host_device};
+use crate::user_code::{CudaFunction, Definition, ScalarFunction};
+
+impl Session {
+    /// Makes a user's function one of the session's, in SQL and in expressions; another one that a user
+    /// registered by this name is replaced. The device's compiler looks at its body at once.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UserCode`] with the lines of the body that do not compile; a name of a function
+    /// that is no user's, types that bodies do not have.
+    ///
+    /// ```
+    /// use warpframe::prelude::*;
+    /// use warpframe::{ErrorKind, ScalarFunction};
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let of = |body: &str| ScalarFunction::new("twice", [("n", DataType::Int64)], DataType::Int64, body);
+    /// session.register_function(of("return 2 * n;"))?;
+    /// assert_eq!(session.sql("SELECT twice(21) AS n")?.collect()?.column("n")?.to_vec::<i64>()?, [42]);
+    /// let error = session.register_function(of("return 2 * m;")).unwrap_err();
+    /// assert!(matches!(error.kind(), ErrorKind::UserCode { line: 1, column: 12, .. }), "{error}");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn register_function(&self, function: ScalarFunction) -> Result<()> {
+        self.core.as_statement(|| {
+            let function = function.planned(compiled_on_host)?;
+            self.refuse_built_in(function.definition().name())?;
+            self.check(function.definition(), function.has_closure())?;
+            self.core.context.register_udf(ScalarUDF::from(function));
+            // Plans may have the function that was there.
+            self.core.plans.forget();
+            Ok(())
+        })
+    }
+
+    /// Forgets a function that a user registered. Frames that call it already keep it.
+    ///
+    /// # Errors
+    /// A name of no such function.
+    ///
+    /// ```
+    /// use warpframe::prelude::*;
+    /// use warpframe::ScalarFunction;
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let inputs = [("n", DataType::Int64)];
+    /// session.register_function(ScalarFunction::new("next", inputs, DataType::Int64, "return n + 1;"))?;
+    /// session.deregister_function("next")?;
+    /// assert!(session.sql("SELECT next(1)").is_err() && session.deregister_function("next").is_err());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn deregister_function(&self, name: &str) -> Result<()> {
+        if !self.function_names().iter().any(|known| known == name) {
+            let known = self.function_names().join(", ");
+            let known = if known.is_empty() { "there are none".into() } else { format!("known: {known}") };
+            let message = format!("no function of a user's named {name:?}; {known}");
+            return Err(ErrorKind::Plan { message, location: None }.into());
+        }
+        self.core.context.deregister_udf(name);
+        self.core.plans.forget();
+        Ok(())
+    }
+
+    /// The names of the functions that users registered, sorted.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert!(session.function_names().is_empty());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn function_names(&self) -> Vec<String> {
+        let state = self.core.state();
+        let of_user = |function: &&Arc<ScalarUDF>| CudaFunction::of(function).is_some();
+        let mut names: Vec<String> =
+            state.scalar_functions().values().filter(of_user).map(|function| function.name().to_string()).collect();
+        names.sort();
+        names
+    }
+
+    /// Runs a `CREATE [OR REPLACE] FUNCTION [IF NOT EXISTS] name(argument type, …) RETURNS type [IMMUTABLE |
+    /// VOLATILE] [STRICT | CALLED ON NULL INPUT] LANGUAGE CUDA AS $$ body $$`, as
+    /// [`Session::register_function`] does; the function's name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] unless the session was made with
+    /// [`SessionBuilder::user_code`](crate::SessionBuilder::user_code): a body is code that runs on this
+    /// machine. Another statement, a name that is taken; those of [`Session::register_function`], in the
+    /// lines of the statement.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Sim).user_code(true).build()?;
+    /// session.create_function(
+    ///     "CREATE FUNCTION mass(e DOUBLE, p DOUBLE) RETURNS DOUBLE LANGUAGE CUDA AS $$
+    ///          double squared = e * e - p * p;
+    ///          return squared > 0 ? sqrt(squared) : 0;
+    ///      $$",
+    /// )?;
+    /// let masses = session.sql("SELECT mass(5, 3) AS m")?.collect()?;
+    /// assert_eq!(masses.column("m")?.to_vec::<f64>()?, [4.0]);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn create_function(&self, statement: &str) -> Result<String> {
+        if !self.user_code {
+            return Err(Error::unsupported(
+                "CREATE FUNCTION",
+                "its body is code that runs on this machine, which SessionBuilder::user_code(true) allows",
+            ));
+        }
+        let Create { function, name, place, or_replace, if_not_exists } = Create::of(&self.core.state(), statement)?;
+        if !or_replace && self.function_names().contains(&name) {
+            let message = format!("there is a function named {name:?}; CREATE OR REPLACE replaces it");
+            return if if_not_exists {
+                Ok(name)
+            } else {
+                Err(Error::from(ErrorKind::Plan { message, location: None }).at(place))
+            };
+        }
+        self.register_function(function).map_err(|error| error.at(place))?;
+        Ok(name)
+    }
+
+    fn refuse_built_in(&self, name: &str) -> Result<()> {
+        let state = self.core.state();
+        let of_user = |function: &Arc<ScalarUDF>| CudaFunction::of(function).is_some();
+        let taken = state.scalar_functions().get(name).is_some_and(|function| !of_user(function))
+            || state.aggregate_functions().contains_key(name)
+            || state.window_functions().contains_key(name)
+            || state.higher_order_functions().contains_key(name);
+        if !taken {
+            return Ok(());
+        }
+        let message = format!("{name:?} is a function of the engine's, which users' do not replace");
+        Err(ErrorKind::Plan { message, location: None }.into())
+    }
+
+    /// Has what will run the code look at it: the device, or where there is none the host's compiler,
+    /// unless a closure does its work.
+    fn check(&self, definition: &Arc<Definition>, has_closure: bool) -> Result<()> {
+        let device: &Device = match self.core.device() {
+            Some(device) => device,
+            None if has_closure => return Ok(()),
+            None => host_device(definition.name())?,
+        };
+        definition.check(device)
+    }
+}
