@@ -41,7 +41,7 @@ pub(crate) use self::rows::{ROW, nullable, running_sums, take};
 use self::run::Runner;
 use self::scan::Scans;
 pub(crate) use self::stops::{collect, stream};
-pub(crate) use self::user_code::{compiled_on_host, host_device};
+pub(crate) use self::user_code::{aggregated_on_host, compiled_on_host, host_device};
 
 use crate::column::Table;
 use crate::device::{Ahead, Device};

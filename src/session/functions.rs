@@ -4,15 +4,15 @@ mod statement;
 
 use std::sync::Arc;
 
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
-use self::statement::Create;
 pub(super) use self::statement::is_of_functions;
+use self::statement::{Create, Created};
 use super::Session;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{compiled_on_host, host_device};
-use crate::user_code::{CudaFunction, Definition, ScalarFunction};
+use crate::exec::{aggregated_on_host, compiled_on_host, host_device};
+use crate::user_code::{AggregateFunction, Definition, ScalarFunction, UserAggregate, UserFunction};
 
 impl Session {
     /// Makes a user's function one of the session's, in SQL and in expressions; another one that a user
@@ -38,8 +38,43 @@ impl Session {
             let function = function.planned(compiled_on_host)?;
             self.refuse_built_in(function.definition().name())?;
             self.check(function.definition(), function.has_closure())?;
+            self.core.context.deregister_udaf(function.definition().name());
             self.core.context.register_udf(ScalarUDF::from(function));
             // Plans may have the function that was there.
+            self.core.plans.forget();
+            Ok(())
+        })
+    }
+
+    /// Makes a user's aggregate one of the session's, as [`Session::register_function`] does with scalar
+    /// functions: with groups and without, and over windows.
+    ///
+    /// # Errors
+    /// As [`Session::register_function`]; a state or a body that is missing.
+    ///
+    /// ```
+    /// use warpframe::prelude::*;
+    /// use warpframe::AggregateFunction;
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let int = DataType::Int64;
+    /// let product = AggregateFunction::new("product", [("n", int.clone())], int.clone())
+    ///     .state([("n", int)])
+    ///     .identity("s.n = 1;")
+    ///     .map("s.n = n;")
+    ///     .combine("a.n *= b.n;")
+    ///     .finish("return s.n;");
+    /// session.register_aggregate(product)?;
+    /// let made = session.sql("SELECT product(value) AS n FROM generate_series(1, 5)")?.collect()?;
+    /// assert_eq!(made.column("n")?.to_vec::<i64>()?, [120]);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn register_aggregate(&self, function: AggregateFunction) -> Result<()> {
+        self.core.as_statement(|| {
+            let function = function.planned(aggregated_on_host)?;
+            self.refuse_built_in(function.definition().name())?;
+            self.check(function.definition(), false)?;
+            self.core.context.deregister_udf(function.definition().name());
+            self.core.context.register_udaf(AggregateUDF::from(function));
             self.core.plans.forget();
             Ok(())
         })
@@ -68,6 +103,7 @@ impl Session {
             return Err(ErrorKind::Plan { message, location: None }.into());
         }
         self.core.context.deregister_udf(name);
+        self.core.context.deregister_udaf(name);
         self.core.plans.forget();
         Ok(())
     }
@@ -82,16 +118,19 @@ impl Session {
     /// ```
     pub fn function_names(&self) -> Vec<String> {
         let state = self.core.state();
-        let of_user = |function: &&Arc<ScalarUDF>| CudaFunction::of(function).is_some();
-        let mut names: Vec<String> =
-            state.scalar_functions().values().filter(of_user).map(|function| function.name().to_string()).collect();
+        let of_user = |function: &&Arc<ScalarUDF>| UserFunction::of(function).is_some();
+        let scalar = state.scalar_functions().values().filter(of_user).map(|function| function.name());
+        let of_user = |function: &&Arc<AggregateUDF>| UserAggregate::of(function).is_some();
+        let aggregates = state.aggregate_functions().values().filter(of_user).map(|function| function.name());
+        let mut names: Vec<String> = scalar.chain(aggregates).map(String::from).collect();
         names.sort();
         names
     }
 
     /// Runs a `CREATE [OR REPLACE] FUNCTION [IF NOT EXISTS] name(argument type, …) RETURNS type [IMMUTABLE |
     /// VOLATILE] [STRICT | CALLED ON NULL INPUT] LANGUAGE CUDA AS $$ body $$`, as
-    /// [`Session::register_function`] does; the function's name.
+    /// [`Session::register_function`] does, or a `CREATE AGGREGATE` (`docs/user-code.md`); the function's
+    /// name.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] unless the session was made with
@@ -128,15 +167,19 @@ impl Session {
                 Err(Error::from(ErrorKind::Plan { message, location: None }).at(place))
             };
         }
-        self.register_function(function).map_err(|error| error.at(place))?;
+        let registered = match function {
+            Created::Scalar(function) => self.register_function(function),
+            Created::Aggregate(function) => self.register_aggregate(function),
+        };
+        registered.map_err(|error| error.at(place))?;
         Ok(name)
     }
 
     fn refuse_built_in(&self, name: &str) -> Result<()> {
         let state = self.core.state();
-        let of_user = |function: &Arc<ScalarUDF>| CudaFunction::of(function).is_some();
+        let of_user = |function: &Arc<ScalarUDF>| UserFunction::of(function).is_some();
         let taken = state.scalar_functions().get(name).is_some_and(|function| !of_user(function))
-            || state.aggregate_functions().contains_key(name)
+            || state.aggregate_functions().get(name).is_some_and(|function| UserAggregate::of(function).is_none())
             || state.window_functions().contains_key(name)
             || state.higher_order_functions().contains_key(name);
         if !taken {

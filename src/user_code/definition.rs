@@ -50,14 +50,14 @@ impl Body {
 
 /// A function around a body: what stands before its name and behind it, up to the brace.
 #[derive(Debug)]
-pub(super) struct Frame<'a> {
+pub(super) struct FramedBody<'a> {
     pub(super) before: &'a str,
     /// With the parentheses.
     pub(super) parameters: &'a str,
     pub(super) body: &'a Body,
 }
 
-/// What stands for the symbol in a [`Frame`], and in the text around it.
+/// What stands for the symbol in a [`FramedBody`], and in the text around it.
 pub(super) const SYMBOL: &str = "WF_USER_SYMBOL";
 
 /// In the simulator each turn of a loop is counted (`kernels/user.cuh`). Neither form changes what an
@@ -71,9 +71,9 @@ impl Definition {
     /// Functions of these frames: the first is called by the symbol, the others by the symbol and
     /// `_1`, `_2` and so on. `ahead` stands in front of them, `behind` behind; `calls` are statements
     /// that call all of it.
-    pub(super) fn new(name: &str, ahead: &str, frames: &[Frame<'_>], behind: &str, calls: &str) -> Definition {
+    pub(super) fn new(name: &str, ahead: &str, frames: &[FramedBody<'_>], behind: &str, calls: &str) -> Definition {
         let mut text = format!("namespace wf {{\n{ahead}\n");
-        for (at, Frame { before, parameters, body }) in frames.iter().enumerate() {
+        for (at, FramedBody { before, parameters, body }) in frames.iter().enumerate() {
             let function = numbered(SYMBOL, at);
             let _ = writeln!(text, "inline __device__ {before} {function}{parameters} {{ WF_USER_CALL");
             text.push_str(COUNTED);

@@ -61,13 +61,16 @@ pub(crate) fn in_users_words(error: Error, definitions: &[Arc<Definition>]) -> E
 fn of_compiler(log: &str, function: &str, body: &[&str]) -> Option<Remark> {
     let lines: Vec<&str> = log.lines().collect();
     lines.iter().enumerate().find_map(|(at, line)| {
-        let rest = line.strip_prefix(function)?;
+        let rest = line.strip_prefix(function).filter(|rest| rest.starts_with([':', '(']))?;
         let (place, said) = rest.split_once("error: ")?;
         let mut numbers = place.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
         let number: u64 = numbers.next()?.parse().ok()?;
         let column = match rest.starts_with('(') {
             false => numbers.next().and_then(|column| column.parse().ok()),
-            true => under_caret(lines.get(at + 1..at + 3)?, body.get(number.checked_sub(1)? as usize)?),
+            true => {
+                let line = number.checked_sub(1).and_then(|at| body.get(at as usize));
+                line.and_then(|line| under_caret(lines.get(at + 1..at + 3)?, line))
+            }
         };
         Some(Remark { line: number, column: column.unwrap_or(0), message: cleaned(said) })
     })

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::definition::{Body, Definition, Frame, SYMBOL, ctype, is_identifier, mentions};
+use super::definition::{Body, Definition, FramedBody, SYMBOL, ctype, is_identifier, mentions};
 use crate::error::{Error, ErrorKind, Result};
 
 /// A closure that computes the function on the host.
@@ -129,7 +129,7 @@ impl ScalarFunction {
     ///
     /// # Errors
     /// Names that are none, types that a body does not have.
-    pub(crate) fn planned(self, compiled: Compiled) -> Result<CudaFunction> {
+    pub(crate) fn planned(self, compiled: Compiled) -> Result<UserFunction> {
         let ScalarFunction { name, inputs, output, body, volatile, called_on_null, host } = self;
         named(&name, &inputs)?;
         let result = ctype(&output)?;
@@ -162,7 +162,7 @@ impl ScalarFunction {
             );
         }
         let parameters = format!("({})", parameters.join(", "));
-        let frame = Frame { before: result, parameters: &parameters, body: &body };
+        let frame = FramedBody { before: result, parameters: &parameters, body: &body };
         let call = if yields_null { format!("{SYMBOL}_or_null") } else { SYMBOL.into() };
         let calls = format!("{call}({});", values.join(", "));
         let definition = Arc::new(Definition::new(&name, "", &[frame], &behind, &calls));
@@ -172,18 +172,18 @@ impl ScalarFunction {
             false => Signature::user_defined(volatility),
         };
         let host = host.map_or(HostWork::Compiled(compiled), HostWork::Closure);
-        Ok(CudaFunction { name, inputs, output, definition, called_on_null, yields_null, signature, host })
+        Ok(UserFunction { name, inputs, output, definition, called_on_null, yields_null, signature, host })
     }
 }
 
 /// The name by which a body says that its value is NULL.
-const RESULT_IS_NULL: &str = "result_is_null";
+pub(super) const RESULT_IS_NULL: &str = "result_is_null";
 
 /// Computes a function on the host, of arrays that all have so many rows.
-pub(crate) type Compiled = fn(&CudaFunction, &[ArrayRef], usize) -> Result<ArrayRef>;
+pub(crate) type Compiled = fn(&UserFunction, &[ArrayRef], usize) -> Result<ArrayRef>;
 
 /// Refuses names that C++ or SQL has not.
-fn named(function: &str, inputs: &[(String, DataType)]) -> Result<()> {
+pub(super) fn named(function: &str, inputs: &[(String, DataType)]) -> Result<()> {
     let wrong = |message: String| Error::from(ErrorKind::Plan { message, location: None });
     if function.is_empty() {
         return Err(wrong("a function without a name".into()));
@@ -209,7 +209,7 @@ pub(crate) enum HostWork {
 
 /// A user's scalar function as DataFusion plans it.
 #[derive(Clone)]
-pub(crate) struct CudaFunction {
+pub(crate) struct UserFunction {
     name: String,
     inputs: Vec<(String, DataType)>,
     output: DataType,
@@ -220,10 +220,10 @@ pub(crate) struct CudaFunction {
     host: HostWork,
 }
 
-impl CudaFunction {
+impl UserFunction {
     /// What a function of DataFusion's is, if a user wrote it.
-    pub(crate) fn of(function: &ScalarUDF) -> Option<&CudaFunction> {
-        function.inner().downcast_ref::<CudaFunction>()
+    pub(crate) fn of(function: &ScalarUDF) -> Option<&UserFunction> {
+        function.inner().downcast_ref::<UserFunction>()
     }
 
     pub(crate) fn inputs(&self) -> &[(String, DataType)] {
@@ -267,13 +267,13 @@ impl CudaFunction {
     }
 }
 
-impl std::fmt::Debug for CudaFunction {
+impl std::fmt::Debug for UserFunction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "CudaFunction({} as {})", self.name, self.definition.symbol())
+        write!(f, "UserFunction({} as {})", self.name, self.definition.symbol())
     }
 }
 
-impl PartialEq for CudaFunction {
+impl PartialEq for UserFunction {
     fn eq(&self, other: &Self) -> bool {
         let host = match (&self.host, &other.host) {
             (HostWork::Closure(one), HostWork::Closure(two)) => Arc::ptr_eq(one, two),
@@ -289,9 +289,9 @@ impl PartialEq for CudaFunction {
     }
 }
 
-impl Eq for CudaFunction {}
+impl Eq for UserFunction {}
 
-impl Hash for CudaFunction {
+impl Hash for UserFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name.hash(state);
         self.definition.symbol().hash(state);
@@ -332,7 +332,7 @@ pub(super) fn coerced(name: &str, inputs: &[(String, DataType)], types: &[DataTy
     Ok(inputs.iter().map(|(_, dtype)| dtype.clone()).collect())
 }
 
-impl ScalarUDFImpl for CudaFunction {
+impl ScalarUDFImpl for UserFunction {
     fn name(&self) -> &str {
         &self.name
     }

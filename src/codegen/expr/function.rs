@@ -7,13 +7,13 @@ use super::list_set::SetOperation;
 use super::nested::ListFold;
 use super::string::LengthUnit;
 use super::*;
-use crate::user_code::CudaFunction;
+use crate::user_code::UserFunction;
 
 impl Compiler<'_> {
     pub(super) fn function(&mut self, expr: &Expr, call: &ScalarFunction) -> Result<Value> {
         // Measures of an Arrow dictionary of strings are a dictionary of integers.
         let dtype = value_type(&expr.get_type(self.schema)?).clone();
-        if let Some(function) = CudaFunction::of(&call.func) {
+        if let Some(function) = UserFunction::of(&call.func) {
             return self.user_function(function, &call.args);
         }
         match (call.name(), call.args.as_slice()) {

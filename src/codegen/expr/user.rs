@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::codegen::value::widen;
-use crate::user_code::{CudaFunction, least_and_greatest};
+use crate::user_code::{UserFunction, least_and_greatest};
 
 impl Compiler<'_> {
     /// `symbol(arguments)` where somebody asks for the value and no argument is null: a body may do
     /// anything with garbage, as loop for ever.
-    pub(super) fn user_function(&mut self, function: &CudaFunction, arguments: &[Expr]) -> Result<Value> {
+    pub(super) fn user_function(&mut self, function: &UserFunction, arguments: &[Expr]) -> Result<Value> {
         let definition = function.definition();
         let mut valid = None;
         let mut passed = vec![];

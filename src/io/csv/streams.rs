@@ -24,17 +24,17 @@ const LEAST: usize = 256 << 10;
 
 /// A part of a file that can be unpacked alone.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct PackedPiece {
     /// What a codec has to see before the bytes, and behind them.
     pub(super) head: Vec<u8>,
     pub(super) range: Range<usize>,
     pub(super) tail: Vec<u8>,
 }
 
-impl Piece {
+impl PackedPiece {
     /// Whole streams.
-    fn streams(range: Range<usize>) -> Piece {
-        Piece { head: vec![], range, tail: vec![] }
+    fn streams(range: Range<usize>) -> PackedPiece {
+        PackedPiece { head: vec![], range, tail: vec![] }
     }
 
     /// What a codec reads, of the file's bytes.
@@ -44,7 +44,7 @@ impl Piece {
 }
 
 /// Pieces of a file's bytes; about as many as are wanted, and one where none can be told apart.
-pub(super) fn pieces(packed: Packed, bytes: &[u8], wanted: usize) -> Vec<Piece> {
+pub(super) fn pieces(packed: Packed, bytes: &[u8], wanted: usize) -> Vec<PackedPiece> {
     let least = LEAST.max(bytes.len() / wanted.max(1));
     let ends = match packed {
         Packed::Gzip => members_of_bgzip(bytes),
@@ -58,12 +58,12 @@ pub(super) fn pieces(packed: Packed, bytes: &[u8], wanted: usize) -> Vec<Piece> 
     let (mut pieces, mut begin) = (vec![], 0);
     for end in ends.unwrap_or_default() {
         if end - begin >= least {
-            pieces.push(Piece::streams(begin..end));
+            pieces.push(PackedPiece::streams(begin..end));
             begin = end;
         }
     }
     if begin < bytes.len() {
-        pieces.push(Piece::streams(begin..bytes.len()));
+        pieces.push(PackedPiece::streams(begin..bytes.len()));
     }
     pieces
 }
@@ -118,11 +118,11 @@ mod tests {
         assert!(found.len() > 1 && found.iter().all(|piece| piece.start % one.len() == 0), "{found:?}");
         assert_eq!((found[0].start, found[found.len() - 1].end), (0, bytes.len()));
         assert!(found.windows(2).all(|two| two[0].end == two[1].start));
-        assert_eq!(pieces(Packed::Zstd, &bytes, 1), [Piece::streams(0..bytes.len())]);
+        assert_eq!(pieces(Packed::Zstd, &bytes, 1), [PackedPiece::streams(0..bytes.len())]);
         // What is no frame at its end is left to who unpacks.
         let longer = [&bytes[..], b"x"].concat();
-        assert_eq!(pieces(Packed::Zstd, &longer, 100), [Piece::streams(0..longer.len())]);
-        assert_eq!(pieces(Packed::Xz, &bytes, 100), [Piece::streams(0..bytes.len())]);
+        assert_eq!(pieces(Packed::Zstd, &longer, 100), [PackedPiece::streams(0..longer.len())]);
+        assert_eq!(pieces(Packed::Xz, &bytes, 100), [PackedPiece::streams(0..bytes.len())]);
         assert!(pieces(Packed::Gzip, b"", 100).is_empty());
     }
 }

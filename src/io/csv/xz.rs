@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use flate2::Crc;
 
-use super::streams::Piece;
+use super::streams::PackedPiece;
 
 const BEGIN: [u8; 6] = [0xFD, b'7', b'z', b'X', b'Z', 0];
 const END: [u8; 2] = *b"YZ";
@@ -21,7 +21,7 @@ const EDGE: usize = 12;
 
 /// A block of a file.
 #[derive(Debug)]
-struct Block {
+struct XzBlock {
     /// With the zeros up to the next four bytes.
     range: Range<usize>,
     /// As the index has it: the length without these zeros, and that of what it holds.
@@ -31,8 +31,8 @@ struct Block {
 }
 
 /// Pieces of at least so many bytes, where a file has them; `None` where its indexes do not tell them.
-pub(super) fn pieces(bytes: &[u8], least: usize) -> Option<Vec<Piece>> {
-    let mut blocks: Vec<Block> = vec![];
+pub(super) fn pieces(bytes: &[u8], least: usize) -> Option<Vec<PackedPiece>> {
+    let mut blocks: Vec<XzBlock> = vec![];
     let mut end = bytes.len();
     while end > 0 {
         // Zeros behind a stream.
@@ -59,7 +59,7 @@ pub(super) fn pieces(bytes: &[u8], least: usize) -> Option<Vec<Piece>> {
 }
 
 /// Where the stream that ends here begins; its blocks, the last one first.
-fn stream_before(bytes: &[u8], end: usize, blocks: &mut Vec<Block>) -> Option<usize> {
+fn stream_before(bytes: &[u8], end: usize, blocks: &mut Vec<XzBlock>) -> Option<usize> {
     let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let footer = end.checked_sub(EDGE)?;
     let flags: [u8; 2] = bytes[footer + 8..footer + 10].try_into().ok()?;
@@ -70,7 +70,7 @@ fn stream_before(bytes: &[u8], end: usize, blocks: &mut Vec<Block>) -> Option<us
     for (length, holds) in records.into_iter().rev() {
         let padded = usize::try_from(length).ok()?.checked_next_multiple_of(4)?;
         let begin = at.checked_sub(padded)?;
-        blocks.push(Block { range: begin..at, record: (length, holds), flags });
+        blocks.push(XzBlock { range: begin..at, record: (length, holds), flags });
         at = begin;
     }
     let header = at.checked_sub(EDGE)?;
@@ -114,7 +114,7 @@ fn push_number(value: u64, bytes: &mut Vec<u8>) {
 }
 
 /// A stream of some blocks that lie one behind the other.
-fn piece(blocks: &[Block]) -> Piece {
+fn piece(blocks: &[XzBlock]) -> PackedPiece {
     let flags = blocks[0].flags;
     let mut index = vec![0];
     push_number(blocks.len() as u64, &mut index);
@@ -126,7 +126,7 @@ fn piece(blocks: &[Block]) -> Piece {
     index.extend(checksum(&index).to_le_bytes());
     let footer = [&(index.len() as u32 / 4 - 1).to_le_bytes()[..], &flags].concat();
     let tail = [&index[..], &checksum(&footer).to_le_bytes(), &footer, &END].concat();
-    Piece { head: header_of(flags), range: blocks[0].range.start..blocks[blocks.len() - 1].range.end, tail }
+    PackedPiece { head: header_of(flags), range: blocks[0].range.start..blocks[blocks.len() - 1].range.end, tail }
 }
 
 fn header_of(flags: [u8; 2]) -> Vec<u8> {

@@ -9,16 +9,22 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Toke
 
 use super::super::files::{Place, data_type, folded, known};
 use crate::error::{Error, ErrorKind, Result};
-use crate::user_code::ScalarFunction;
+use crate::user_code::{AggregateFunction, BODIES, Body, ScalarFunction};
 
 /// A function as a statement has it.
 pub(super) struct Create {
-    pub(super) function: ScalarFunction,
+    pub(super) function: Created,
     pub(super) name: String,
     /// Of the name.
     pub(super) place: Place,
     pub(super) or_replace: bool,
     pub(super) if_not_exists: bool,
+}
+
+/// What a statement makes.
+pub(super) enum Created {
+    Scalar(ScalarFunction),
+    Aggregate(AggregateFunction),
 }
 
 /// Whether a text is a statement about functions, by its first words.
@@ -44,11 +50,11 @@ impl Create {
         let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location();
         let tokens = tokens.map_err(|error| wrong(error.message.clone(), error.location))?;
         let parser = Parser::new(&GenericDialect {}).with_tokens_with_locations(tokens);
-        Reader { parser, state }.create()
+        StatementReader { parser, state }.create()
     }
 }
 
-struct Reader<'a> {
+struct StatementReader<'a> {
     parser: Parser<'a>,
     state: &'a SessionState,
 }
@@ -57,11 +63,14 @@ fn wrong(message: String, at: Location) -> Error {
     ErrorKind::Parse { path: None, line: at.line, column: at.column, message }.into()
 }
 
-impl<'a> Reader<'a> {
+impl<'a> StatementReader<'a> {
     fn create(mut self) -> Result<Create> {
         self.expect("CREATE")?;
         let or_replace = self.accept_all(&["OR", "REPLACE"]);
-        self.expect("FUNCTION")?;
+        let is_aggregate = self.accept("AGGREGATE");
+        if !is_aggregate {
+            self.expect("FUNCTION")?;
+        }
         let if_not_exists = self.accept_all(&["IF", "NOT", "EXISTS"]);
         if or_replace && if_not_exists {
             return Err(self.expected("a name (OR REPLACE and IF NOT EXISTS exclude each other)"));
@@ -72,6 +81,10 @@ impl<'a> Reader<'a> {
         let inputs = self.columns()?;
         self.expect("RETURNS")?;
         let output = self.data_type()?;
+        if is_aggregate {
+            let function = Created::Aggregate(self.aggregate(AggregateFunction::new(&name, inputs, output))?);
+            return Ok(Create { function, name, place: known(at), or_replace, if_not_exists });
+        }
         let (mut language, mut body, mut volatile, mut called_on_null) = (None, None, None, None);
         loop {
             let place = self.parser.peek_token_ref().span.start;
@@ -107,6 +120,7 @@ impl<'a> Reader<'a> {
                 if called_on_null == Some(true) {
                     function = function.called_on_null();
                 }
+                let function = Created::Scalar(function);
                 Ok(Create { function, name, place: known(at), or_replace, if_not_exists })
             }
             (Some((language, place)), Some(_)) => {
@@ -115,6 +129,50 @@ impl<'a> Reader<'a> {
             }
             (None, _) => Err(self.expected("LANGUAGE CUDA")),
             (_, None) => Err(self.expected("AS $$ body $$")),
+        }
+    }
+
+    /// `LANGUAGE CUDA (STATE (field type, …), IDENTITY $$…$$, MAP $$…$$, COMBINE $$…$$, FINISH $$…$$
+    /// [, ORDERED])`.
+    fn aggregate(&mut self, mut function: AggregateFunction) -> Result<AggregateFunction> {
+        self.expect("LANGUAGE")?;
+        let place = self.parser.peek_token_ref().span.start;
+        let language = self.parsed(Parser::parse_identifier)?.value.to_uppercase();
+        if language != "CUDA" {
+            let error = Error::unsupported(format!("CREATE AGGREGATE in {language}"), "LANGUAGE CUDA is known");
+            return Err(error.at(known(place)));
+        }
+        self.token(&Token::LParen, "( and STATE, IDENTITY, MAP, COMBINE and FINISH")?;
+        let mut said: Vec<&str> = vec![];
+        loop {
+            let place = self.parser.peek_token_ref().span.start;
+            let words = ["STATE", "ORDERED"].into_iter().chain(BODIES);
+            let Some(word) = words.into_iter().find(|word| self.accept(word)) else {
+                return Err(self.expected("STATE, IDENTITY, MAP, COMBINE, FINISH or ORDERED"));
+            };
+            if said.contains(&word) {
+                return Err(wrong(format!("CREATE AGGREGATE: {word} was said before"), place));
+            }
+            said.push(word);
+            function = match BODIES.iter().position(|body| *body == word) {
+                Some(which) => {
+                    let (text, line, column) = self.body()?;
+                    function.with(which, Body::new(text, Some((line, column))))
+                }
+                None if word == "ORDERED" => function.ordered(),
+                None => {
+                    self.token(&Token::LParen, "( and the fields of the state")?;
+                    function.state(self.columns()?)
+                }
+            };
+            if !self.accept_token(&Token::Comma) {
+                break;
+            }
+        }
+        self.token(&Token::RParen, ", or )")?;
+        match self.parser.peek_token_ref().token {
+            Token::EOF | Token::SemiColon => Ok(function),
+            _ => Err(self.expected("the end of the statement")),
         }
     }
 
