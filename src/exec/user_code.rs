@@ -227,24 +227,34 @@ pub(super) fn value_of_state(
     Ok(Value::new(output.clone(), repr, code, Some(valid)))
 }
 
-/// An aggregate of arrays without nulls, an array of one value.
+/// The value of all rows of a relation as they lie, of which there is at least one. The first columns
+/// are the arguments; none is null in any row.
+pub(super) fn folded_to_one(
+    device: &Device,
+    operator: &'static str,
+    user: &UserAggregate,
+    relation: &Relation,
+) -> Result<Column> {
+    let end = u32::try_from(relation.rows).map_err(|_| Error::unsupported(operator, "of more than 2^32 rows"))?;
+    let offsets: Vec<u8> = [0, end].iter().flat_map(|offset| offset.to_le_bytes()).collect();
+    let offsets = device.upload(operator, &offsets)?;
+    let input = FoldedRows { relation, first: 0, order: None };
+    let states = Relation::dense(1, folded(device, operator, user, &input, &offsets, 1)?)?;
+    let flow = Flow::new(FlowSource::Relation(Relation::dense(1, vec![])?), anonymous(&[])?);
+    let (_, columns) = materialize(device, operator, &flow, Codes::Keep, |generator, out| {
+        Ok(vec![value_of_state(user, &states, generator, out)?])
+    })?;
+    columns.into_iter().next().ok_or_else(|| Error::internal(format!("{operator} made no value")))
+}
+
+/// An aggregate of arrays without nulls, of at least one row: an array of one value.
 pub(crate) fn aggregated_on_host(user: &UserAggregate, arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
     let device = host_device(user.definition().name())?;
     let column = |(array, (_, dtype)): (&ArrayRef, &(String, DataType))| {
         Column::from_arrays(device, dtype, std::slice::from_ref(array))
     };
     let columns = arrays.iter().zip(user.inputs()).map(column).collect::<Result<Vec<_>>>()?;
-    let relation = Relation::dense(rows as u64, columns)?;
-    let end = u32::try_from(rows).map_err(|_| Error::unsupported(OPERATOR, "of more than 2^32 rows"))?;
-    let offsets: Vec<u8> = [0, end].iter().flat_map(|offset| offset.to_le_bytes()).collect();
-    let offsets = device.upload(OPERATOR, &offsets)?;
-    let input = FoldedRows { relation: &relation, first: 0, order: None };
-    let states = Relation::dense(1, folded(device, OPERATOR, user, &input, &offsets, 1)?)?;
-    let flow = Flow::new(FlowSource::Relation(Relation::dense(1, vec![])?), anonymous(&[])?);
-    let (_, columns) = materialize(device, OPERATOR, &flow, Codes::Keep, |generator, out| {
-        Ok(vec![value_of_state(user, &states, generator, out)?])
-    })?;
-    let made = columns.iter().map(|column| column.to_arrays(1)).collect::<Result<Vec<_>>>()?;
-    let made = made.into_iter().flatten().next();
+    let value = folded_to_one(device, OPERATOR, user, &Relation::dense(rows as u64, columns)?)?;
+    let made = value.to_arrays(1)?.into_iter().next();
     made.ok_or_else(|| Error::internal(format!("{OPERATOR} made no value")))
 }

@@ -4,7 +4,7 @@ mod statement;
 
 use std::sync::Arc;
 
-use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+use datafusion::logical_expr::{AggregateUDF, Expr as PlanExpr, ScalarUDF};
 
 pub(super) use self::statement::is_of_functions;
 use self::statement::{Create, Created};
@@ -12,10 +12,11 @@ use super::Session;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{aggregated_on_host, compiled_on_host, host_device};
+use crate::frame::Expr;
 use crate::user_code::{AggregateFunction, Definition, ScalarFunction, UserAggregate, UserFunction};
 
 impl Session {
-    /// Makes a user's function one of the session's, in SQL and in expressions; another one that a user
+    /// Makes a user's function one of the session's, in SQL and by [`Session::call`]; another one that a user
     /// registered by this name is replaced. The device's compiler looks at its body at once.
     ///
     /// # Errors
@@ -80,6 +81,41 @@ impl Session {
         })
     }
 
+    /// A call of a function that a user registered, for the verbs of frames.
+    ///
+    /// # Errors
+    /// A name of no such function.
+    ///
+    /// ```
+    /// use warpframe::prelude::*;
+    /// use warpframe::ScalarFunction;
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let inputs = [("n", DataType::Int64)];
+    /// session.register_function(ScalarFunction::new("next", inputs, DataType::Int64, "return n + 1;"))?;
+    /// let frame = frame!(session; "n" => [1i64, 2])?;
+    /// let made = frame.with_columns([session.call("next", [col("n") * lit(10)])?.alias("m")])?;
+    /// assert_eq!(made.column("m")?.to_vec::<i64>()?, [11, 21]);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn call(&self, name: &str, arguments: impl IntoIterator<Item = impl Into<Expr>>) -> Result<Expr> {
+        let arguments = arguments.into_iter().map(|argument| PlanExpr::from(argument.into())).collect();
+        let state = self.core.state();
+        let scalar = state.scalar_functions().get(name).filter(|function| UserFunction::of(function).is_some());
+        let of_user = |function: &&Arc<AggregateUDF>| UserAggregate::of(function).is_some();
+        match (scalar, state.aggregate_functions().get(name).filter(of_user)) {
+            (Some(function), _) => Ok(function.call(arguments).into()),
+            (None, Some(function)) => Ok(function.call(arguments).into()),
+            (None, None) => Err(self.no_function(name)),
+        }
+    }
+
+    fn no_function(&self, name: &str) -> Error {
+        let known = self.function_names().join(", ");
+        let known = if known.is_empty() { "there are none".into() } else { format!("known: {known}") };
+        let message = format!("no function of a user's named {name:?}; {known}");
+        ErrorKind::Plan { message, location: None }.into()
+    }
+
     /// Forgets a function that a user registered. Frames that call it already keep it.
     ///
     /// # Errors
@@ -97,10 +133,7 @@ impl Session {
     /// ```
     pub fn deregister_function(&self, name: &str) -> Result<()> {
         if !self.function_names().iter().any(|known| known == name) {
-            let known = self.function_names().join(", ");
-            let known = if known.is_empty() { "there are none".into() } else { format!("known: {known}") };
-            let message = format!("no function of a user's named {name:?}; {known}");
-            return Err(ErrorKind::Plan { message, location: None }.into());
+            return Err(self.no_function(name));
         }
         self.core.context.deregister_udf(name);
         self.core.context.deregister_udaf(name);

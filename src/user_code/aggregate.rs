@@ -4,9 +4,9 @@ use std::hash::{Hash, Hasher};
 use std::mem::size_of_val;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, ListArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, ListArray, UInt64Array, new_empty_array};
 use datafusion::arrow::buffer::OffsetBuffer;
-use datafusion::arrow::compute::{concat, filter, is_not_null, kernels::boolean::and};
+use datafusion::arrow::compute::{SortColumn, SortOptions, and, concat, filter, is_not_null, lexsort_to_indices, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result as PlanResult;
@@ -24,7 +24,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// the arguments, `combine` adds the state `b` to `a`, and `finish` returns the value of `s`.
 ///
 /// States are combined in the order of the rows, a few with their neighbours first and then these: so
-/// `combine` must be associative, and need not be commutative. Rows in which an argument is NULL do not
+/// `combine` must be associative, and need not be commutative. SeenRows in which an argument is NULL do not
 /// count; of no row the value is NULL.
 ///
 /// ```
@@ -331,14 +331,27 @@ impl AggregateUDFImpl for UserAggregate {
 
     /// All rows that were seen: what is made of them depends on their order.
     fn state_fields(&self, args: StateFieldsArgs) -> PlanResult<Vec<FieldRef>> {
-        let field = |(name, dtype): &(String, DataType)| {
-            Arc::new(Field::new_list(format!("{}[{name}]", args.name), item(dtype), true))
+        let arguments = self.inputs.iter().map(|(_, dtype)| dtype);
+        let types = arguments.chain(args.ordering_fields.iter().map(|field| field.data_type()));
+        let field = |(at, dtype): (usize, &DataType)| {
+            Arc::new(Field::new_list(format!("{}[{at}]", args.name), item(dtype), true))
         };
-        Ok(self.inputs.iter().map(field).collect())
+        Ok(types.enumerate().map(field).collect())
     }
 
-    fn accumulator(&self, _args: AccumulatorArgs) -> PlanResult<Box<dyn Accumulator>> {
-        Ok(Box::new(Rows { of: self.clone(), arguments: self.inputs.iter().map(|_| vec![]).collect() }))
+    fn accumulator(&self, args: AccumulatorArgs) -> PlanResult<Box<dyn Accumulator>> {
+        let order = if self.ordered { args.order_bys } else { &[] };
+        let mut types: Vec<DataType> = self.inputs.iter().map(|(_, dtype)| dtype.clone()).collect();
+        for key in order {
+            types.push(key.expr.data_type(args.schema)?);
+        }
+        let columns = types.iter().map(|_| vec![]).collect();
+        Ok(Box::new(SeenRows {
+            of: self.clone(),
+            order: order.iter().map(|key| key.options).collect(),
+            types,
+            columns,
+        }))
     }
 }
 
@@ -348,33 +361,55 @@ fn item(dtype: &DataType) -> FieldRef {
 
 /// The rows that the CPU engine has handed on.
 #[derive(Debug)]
-struct Rows {
+struct SeenRows {
     of: UserAggregate,
-    /// Arrays of each argument.
-    arguments: Vec<Vec<ArrayRef>>,
+    /// How each key of an ORDER BY sorts.
+    order: Vec<SortOptions>,
+    /// Of the arguments, then of these keys.
+    types: Vec<DataType>,
+    /// Arrays of each.
+    columns: Vec<Vec<ArrayRef>>,
 }
 
-impl Rows {
-    fn argument(&self, at: usize) -> PlanResult<ArrayRef> {
-        let arrays: Vec<&dyn Array> = self.arguments[at].iter().map(|array| array.as_ref()).collect();
+impl SeenRows {
+    fn column(&self, at: usize) -> PlanResult<ArrayRef> {
+        let arrays: Vec<&dyn Array> = self.columns[at].iter().map(|array| array.as_ref()).collect();
         match arrays.is_empty() {
-            true => Ok(datafusion::arrow::array::new_empty_array(&self.of.inputs[at].1)),
+            true => Ok(new_empty_array(&self.types[at])),
             false => Ok(concat(&arrays)?),
         }
     }
+
+    /// The arguments in the order that was asked for. The engine sorts ahead only where it wants to.
+    fn arguments(&self) -> PlanResult<Vec<ArrayRef>> {
+        let count = self.of.inputs.len();
+        let arguments = (0..count).map(|at| self.column(at)).collect::<PlanResult<Vec<_>>>()?;
+        if self.order.is_empty() {
+            return Ok(arguments);
+        }
+        let mut keys = vec![];
+        for (at, options) in self.order.iter().enumerate() {
+            keys.push(SortColumn { values: self.column(count + at)?, options: Some(*options) });
+        }
+        // SeenRows that the keys do not tell apart stay in their order.
+        let numbers = UInt64Array::from_iter_values(0..arguments[0].len() as u64);
+        keys.push(SortColumn { values: Arc::new(numbers), options: None });
+        let order = lexsort_to_indices(&keys, None)?;
+        Ok(arguments.iter().map(|array| take(array, &order, None)).collect::<Result<_, _>>()?)
+    }
 }
 
-impl Accumulator for Rows {
+impl Accumulator for SeenRows {
     fn update_batch(&mut self, values: &[ArrayRef]) -> PlanResult<()> {
         let mut keep: Option<BooleanArray> = None;
-        for array in values.iter().filter(|array| array.is_nullable()) {
+        for array in values.iter().take(self.of.inputs.len()).filter(|array| array.is_nullable()) {
             let known = is_not_null(array)?;
             keep = Some(match keep {
                 Some(keep) => and(&keep, &known)?,
                 None => known,
             });
         }
-        for (of, array) in self.arguments.iter_mut().zip(values) {
+        for (of, array) in self.columns.iter_mut().zip(values) {
             of.push(match &keep {
                 Some(keep) => filter(array, keep)?,
                 None => array.clone(),
@@ -384,7 +419,7 @@ impl Accumulator for Rows {
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> PlanResult<()> {
-        for (of, lists) in self.arguments.iter_mut().zip(states) {
+        for (of, lists) in self.columns.iter_mut().zip(states) {
             let lists = lists.as_list::<i32>();
             of.extend((0..lists.len()).filter(|at| lists.is_valid(*at)).map(|at| lists.value(at)));
         }
@@ -393,16 +428,16 @@ impl Accumulator for Rows {
 
     fn state(&mut self) -> PlanResult<Vec<ScalarValue>> {
         let list = |at: usize| {
-            let values = self.argument(at)?;
+            let values = self.column(at)?;
             let offsets = OffsetBuffer::from_lengths([values.len()]);
-            let list = ListArray::new(item(&self.of.inputs[at].1), offsets, values, None);
+            let list = ListArray::new(item(&self.types[at]), offsets, values, None);
             Ok(ScalarValue::List(Arc::new(list)))
         };
-        (0..self.arguments.len()).map(list).collect()
+        (0..self.columns.len()).map(list).collect()
     }
 
     fn evaluate(&mut self) -> PlanResult<ScalarValue> {
-        let arrays = (0..self.arguments.len()).map(|at| self.argument(at)).collect::<PlanResult<Vec<_>>>()?;
+        let arrays = self.arguments()?;
         match arrays.first().map_or(0, |array| array.len()) {
             0 => ScalarValue::try_from(&self.of.output),
             rows => ScalarValue::try_from_array(&(self.of.compiled)(&self.of, &arrays, rows)?, 0),
@@ -410,7 +445,7 @@ impl Accumulator for Rows {
     }
 
     fn size(&self) -> usize {
-        let arrays = self.arguments.iter().flatten();
+        let arrays = self.columns.iter().flatten();
         size_of_val(self) + arrays.map(|array| array.get_array_memory_size()).sum::<usize>()
     }
 }

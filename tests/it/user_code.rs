@@ -9,6 +9,7 @@ use warpframe::prelude::*;
 use warpframe::{Error, ErrorKind, ScalarFunction, SessionBuilder};
 
 use crate::differential::{Cell, Pair, Rows, builder, data, run, scalar};
+use crate::tables::Shape;
 
 fn allowed() -> SessionBuilder {
     builder().user_code(true)
@@ -402,6 +403,11 @@ fn closures_work_on_the_host() {
     let found = |session: &Session| Rows::of(&run(session, query).expect("it runs")).rows.concat();
     assert_eq!(found(&pair.cpu), [Cell::Float(1002.0), Cell::Null]);
     assert_eq!(found(&pair.device), [Cell::Float(2.0), Cell::Null]);
+    // What the host cannot compute ahead the device computes.
+    let failing = ScalarFunction::new("failing", [("x", DataType::Float64)], DataType::Float64, "return x + 1;")
+        .on_host(|_| Err(warpframe::arrow::error::ArrowError::ComputeError("no".into()).into()));
+    pair.device.register_function(failing).expect("it compiles");
+    assert_eq!(scalar(&pair.device, "SELECT failing(1.5)"), Cell::Float(2.5));
     let wrong = ScalarFunction::new("wrong", [("x", DataType::Float64)], DataType::Float64, "return x;")
         .on_host(|_| Ok(Arc::new(warpframe::arrow::array::Int32Array::from(vec![1])) as ArrayRef));
     pair.cpu.register_function(wrong).expect("nobody called it yet");
@@ -534,7 +540,7 @@ fn wrong_aggregates_are_told_in_their_lines() {
         (of(whole), (1, 18), "OR REPLACE"),
         (of(&whole.replace(",\nFINISH 'return s.sum;'", "")).replace(" a(", " b("), (1, 18), "has no FINISH"),
         (of(&whole.replace("STATE (sum DOUBLE), ", "")).replace(" a(", " b("), (1, 18), "fields of its state"),
-        (of(&format!("{whole}, ORDERED, ORDERED")), (5, 33), "ORDERED was said before"),
+        (of(&format!("{whole}, ORDERED, ORDERED")), (5, 34), "ORDERED was said before"),
         (of(&whole.replace("MAP", "MAPS")), (3, 1), "found MAPS"),
         (of(&whole.replace("sum DOUBLE", "sum VARCHAR")).replace(" a(", " b("), (1, 18), "numbers only"),
     ] {
@@ -547,6 +553,39 @@ fn wrong_aggregates_are_told_in_their_lines() {
     assert_eq!(session.function_names(), ["a"]);
     session.deregister_function("a").expect("it is there");
     assert!(session.sql("SELECT a(1.5)").is_err());
+}
+
+/// Tables of all shapes: empty ones, one row, sliced arrays, nulls with garbage beneath, NaN.
+#[test]
+fn tables_of_all_shapes_are_computed() {
+    let texts = [
+        "CREATE FUNCTION mixed(x DOUBLE, n BIGINT) RETURNS DOUBLE LANGUAGE CUDA AS 'return x < 0 ? -x : x;'",
+        "CREATE FUNCTION low(n BIGINT) RETURNS BIGINT LANGUAGE CUDA AS 'return n & 255;'",
+        "CREATE FUNCTION length_of(s VARCHAR) RETURNS INTEGER LANGUAGE CUDA AS 'return s.size();'",
+        "CREATE AGGREGATE ored(n BIGINT) RETURNS BIGINT LANGUAGE CUDA (
+             STATE (bits BIGINT), IDENTITY 's.bits = 0;', MAP 's.bits = n;', COMBINE 'a.bits |= b.bits;',
+             FINISH 'return s.bits;')",
+    ];
+    for shape in Shape::all() {
+        let pair = pair(&texts).and("t", shape.batches()).from(format!("{shape:?}"));
+        for (user, plain) in [
+            (
+                "SELECT id, mixed(f64, i64) AS v FROM t",
+                "SELECT id, CASE WHEN i64 IS NOT NULL THEN abs(f64) END AS v FROM t",
+            ),
+            ("SELECT id FROM t WHERE low(i64) > 100", "SELECT id FROM t WHERE (i64 & 255) > 100"),
+            ("SELECT id, length_of(s) AS v FROM t", "SELECT id, CAST(octet_length(s) AS INT) AS v FROM t"),
+            ("SELECT id, length_of(sd) AS v FROM t", "SELECT id, CAST(octet_length(sd) AS INT) AS v FROM t"),
+            ("SELECT k, ored(i64) AS v FROM t GROUP BY k", "SELECT k, bit_or(i64) AS v FROM t GROUP BY k"),
+            ("SELECT ored(i64) AS v FROM t", "SELECT bit_or(i64) AS v FROM t"),
+        ] {
+            let rows = |session: &Session, query: &str| {
+                Rows::of(&run(session, query).unwrap_or_else(|error| panic!("{query}, {shape:?}: {error}")))
+            };
+            let (expected, found) = (rows(&pair.cpu, plain), rows(&pair.device, user));
+            assert_eq!(found.difference(&expected, false), None, "{user}, {shape:?}");
+        }
+    }
 }
 
 /// The statements and queries of the page on users' code, in one session.

@@ -4,11 +4,12 @@ use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::col;
 
 use super::{BySlot, Grouped, OPERATOR, Runs};
+use crate::codegen::{Flow, FlowSource, Value};
 use crate::column::Relation;
 use crate::error::{Error, Result};
 use crate::exec::run::Runner;
 use crate::exec::sort::order_key;
-use crate::exec::user_code::{FoldedRows, folded, value_of_state};
+use crate::exec::user_code::{FoldedRows, folded, folded_to_one, value_of_state};
 use crate::plan::RegroupedCall;
 
 impl Runner {
@@ -18,6 +19,11 @@ impl Runner {
         let mut columns = call.args.clone();
         columns.extend(call.order.iter().map(|key| key.expr.clone()));
         let (relation, schema) = self.slots_and(rows, call, keep, &columns)?;
+        if !rows.keyed && call.order.is_empty() && relation.rows > 0 {
+            let value = folded_to_one(&self.device, OPERATOR, user, &relation)?;
+            let schema = rows.schema_of(&[("value", call.dtype.clone())])?;
+            return Ok(Flow::new(FlowSource::Relation(Relation::dense(1, vec![value])?), schema));
+        }
         let key = |(at, key)| {
             let (_, direction, nulls) = order_key(key);
             (col(format!("x{}", call.args.len() + at)), direction, nulls)
@@ -33,7 +39,7 @@ impl Runner {
         let made = self.of_runs(rows, &runs, |generator, out, _, _| {
             value_of_state(user, &states, generator, out).unwrap_or_else(|error| {
                 failed = Some(error);
-                crate::codegen::Value::null(user.output()).unwrap_or_else(|| crate::codegen::Value::word("0"))
+                Value::null(user.output()).unwrap_or_else(|| Value::word("0"))
             })
         });
         match failed {

@@ -49,14 +49,19 @@ impl Create {
     pub(super) fn of(state: &SessionState, text: &str) -> Result<Create> {
         let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location();
         let tokens = tokens.map_err(|error| wrong(error.message.clone(), error.location))?;
+        let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_) | Token::EOF);
+        let last = tokens.iter().rev().find(|token| !is_space(token));
+        let end = last.map_or(Location::new(1, 1), |last| last.span.end);
         let parser = Parser::new(&GenericDialect {}).with_tokens_with_locations(tokens);
-        StatementReader { parser, state }.create()
+        StatementReader { parser, state, end }.create()
     }
 }
 
 struct StatementReader<'a> {
     parser: Parser<'a>,
     state: &'a SessionState,
+    /// Behind the last token.
+    end: Location,
 }
 
 fn wrong(message: String, at: Location) -> Error {
@@ -258,6 +263,7 @@ impl<'a> StatementReader<'a> {
             Token::EOF => "the end of the statement".into(),
             token => token.to_string(),
         };
-        wrong(format!("CREATE FUNCTION: expected {what}, found {shown}"), found.span.start)
+        let at = if found.token == Token::EOF { self.end } else { found.span.start };
+        wrong(format!("CREATE FUNCTION: expected {what}, found {shown}"), at)
     }
 }
