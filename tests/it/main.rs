@@ -80,6 +80,7 @@ mod tpcds;
 mod tpch;
 mod types;
 mod union;
+mod user_code;
 mod using;
 mod values;
 mod verbs;

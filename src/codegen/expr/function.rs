@@ -7,11 +7,15 @@ use super::list_set::SetOperation;
 use super::nested::ListFold;
 use super::string::LengthUnit;
 use super::*;
+use crate::user_code::UserFunction;
 
 impl Compiler<'_> {
     pub(super) fn function(&mut self, expr: &Expr, call: &ScalarFunction) -> Result<Value> {
         // Measures of an Arrow dictionary of strings are a dictionary of integers.
         let dtype = value_type(&expr.get_type(self.schema)?).clone();
+        if let Some(function) = UserFunction::of(&call.func) {
+            return self.user_function(function, &call.args);
+        }
         match (call.name(), call.args.as_slice()) {
             ("coalesce", arguments) => self.coalesce(arguments, &dtype),
             ("nvl", arguments @ [_, _]) => self.coalesce(arguments, &dtype),
