@@ -22,6 +22,7 @@ use crate::ops::gather::{gather_pairs, interleave, is_scattered};
 use crate::plan::{
     DevicePlan, PhysicalPlan, Pipeline, PipelineInput, PipelineSink, PipelineStage, PlanTable, join_name, sink_name,
 };
+use crate::user_code;
 
 /// Rows from which on columns are brought two by two, and bytes of a column that the second-level
 /// cache does not hold.
@@ -139,6 +140,17 @@ impl Runner {
                     self.join(flow, join)
                 }
             };
+            let is_volatile = match stage {
+                PipelineStage::Filter(predicate) => user_code::is_volatile(predicate),
+                PipelineStage::Project(exprs, _) => exprs.iter().any(user_code::is_volatile),
+                PipelineStage::Rename(_) | PipelineStage::Join(_) => false,
+            };
+            // Computed once: kernels that come later may compute what is fused with them twice.
+            if is_volatile {
+                let computed = flow?;
+                let relation = self.relation("volatile function", &computed)?;
+                flow = Ok(Flow::new(FlowSource::Relation(relation), computed.schema().clone()));
+            }
         }
         flow
     }

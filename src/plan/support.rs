@@ -3,6 +3,7 @@
 use std::any::Any;
 
 use datafusion::catalog::cte_worktable::CteWorkTable;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DFSchema, JoinType};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Distinct, FetchType, Join, LogicalPlan, SkipType, TableScan, build_join_schema};
@@ -13,6 +14,7 @@ use super::window::unsupported_window;
 use crate::codegen::unsupported;
 use crate::column::Repr;
 use crate::io::OfSession;
+use crate::user_code::is_volatile;
 
 /// Why this operator, its inputs aside, does not run on the device.
 pub(crate) fn unsupported_node(plan: &LogicalPlan) -> Option<String> {
@@ -33,7 +35,21 @@ pub(crate) fn unsupported_node(plan: &LogicalPlan) -> Option<String> {
         LogicalPlan::Union(_) | LogicalPlan::Unnest(_) => None,
         _ => Some("the operator is not on the device yet".into()),
     };
-    own.or_else(|| types(plan.schema()))
+    own.or_else(|| volatile(plan)).or_else(|| types(plan.schema()))
+}
+
+/// Kernels of these operators may compute an expression twice, and rely on it that both are the same.
+fn volatile(plan: &LogicalPlan) -> Option<String> {
+    if matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Filter(_)) {
+        return None;
+    }
+    let mut found = false;
+    // Nothing fails here.
+    let _ = plan.apply_expressions(|expr| {
+        found |= is_volatile(expr);
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found.then(|| "a volatile function of a user's is on the device in projections and filters only".into())
 }
 
 fn types(schema: &DFSchema) -> Option<String> {

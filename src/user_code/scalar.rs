@@ -238,6 +238,10 @@ impl UserFunction {
         &self.definition
     }
 
+    pub(crate) fn is_volatile(&self) -> bool {
+        self.signature.volatility == Volatility::Volatile
+    }
+
     /// Whether it is called where arguments are null, with a flag behind each argument.
     pub(crate) fn is_called_on_null(&self) -> bool {
         self.called_on_null
