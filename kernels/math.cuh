@@ -33,6 +33,15 @@ WF_DEVICE bool math_lcm_overflows(i64 a, i64 b, i64* out) {
     return mul_high(part, y) != 0 || part * y > (u64)I64_MAX;
 }
 
+// The number of the bucket of a value that is a number, of `count` of equal width between two bounds.
+WF_DEVICE i64 math_width_bucket(f64 value, f64 low, f64 high, i64 count) {
+    const bool ascends = low < high;
+    if (ascends ? value < low : value > low) return 0;
+    if (ascends ? value >= high : value <= high) return count + 1;
+    const i64 number = (i64)fmul(fdiv(fsub(value, low), fsub(high, low)), (f64)count);
+    return (number < count - 1 ? number : count - 1) + 1;
+}
+
 constexpr i64 MOST_FACTORIAL = 20;
 
 WF_DEVICE i64 math_factorial(i64 n) {

@@ -17,7 +17,7 @@ messages=$out/messages.json
 rm -rf "$out"
 mkdir -p "$out"
 
-cargo build --profile gpu --workspace --tests --benches --bins --message-format=json "$@" >"$messages"
+cargo build --release --workspace --tests --benches --bins --message-format=json "$@" >"$messages"
 
 # One line an executable: its name in the bundle, a tab, its path.
 python3 - "$messages" >"$out/executables" <<'PYTHON'

@@ -92,6 +92,20 @@ pub enum ErrorKind {
         /// The compiler's log.
         log: String,
     },
+    /// Code that a user wrote for the device does not compile, or does not end in the simulator.
+    UserCode {
+        /// The function that it is of.
+        function: String,
+        /// Line of the code, 1-based: of the SQL text where it stands in one, else of the body; 0 if
+        /// unknown.
+        line: u64,
+        /// Column in this line, 1-based, 0 if unknown.
+        column: u64,
+        /// The compiler's account.
+        message: String,
+        /// The line.
+        text: String,
+    },
     /// A kernel misbehaved in the simulator (deadlock, divergent barrier, bad address).
     Simulation {
         /// The kernel.
@@ -312,6 +326,26 @@ impl fmt::Display for Error {
             ErrorKind::Cuda { call, code } => write!(f, "CUDA driver: {call} failed: {code}"),
             ErrorKind::DeviceUnavailable { device, why } => write!(f, "device {device} is not available: {why}"),
             ErrorKind::Compile { kernel, log } => write!(f, "kernel {kernel} does not compile:\n{log}"),
+            ErrorKind::UserCode { function, line, column, message, text } => {
+                write!(f, "function {function}")?;
+                match (line, column) {
+                    (0, _) => {}
+                    (line, 0) => write!(f, ", line {line}")?,
+                    (line, column) => write!(f, ", line {line}, column {column}")?,
+                }
+                write!(f, ": {message}")?;
+                if !text.is_empty() {
+                    write!(f, "\n  {text}")?;
+                }
+                // Under it only where the line is the body's own: before one that begins in a line of SQL
+                // stands more.
+                match self.0.location {
+                    None if *column > 0 && !text.is_empty() => {
+                        write!(f, "\n  {:>width$}", "^", width = *column as usize)
+                    }
+                    _ => Ok(()),
+                }
+            }
             ErrorKind::Simulation { kernel, report } => write!(f, "kernel {kernel} failed in the simulator: {report}"),
             ErrorKind::TypeMismatch { what, expected, found } => {
                 write!(f, "{what}: expected {expected}, found {found}")

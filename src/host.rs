@@ -22,7 +22,9 @@ mod expressions;
 mod floats;
 mod functions;
 mod plans;
+pub(crate) mod random;
 mod simplify;
+pub(crate) mod width_bucket;
 
 pub(crate) use expressions::host_expr;
 pub(crate) use plans::{HostPlanner, plan};

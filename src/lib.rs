@@ -29,6 +29,8 @@ mod column;
 
 mod io;
 
+mod user_code;
+
 mod codegen;
 
 mod plan;
@@ -55,6 +57,7 @@ pub use io::{
 };
 pub use ops::prepare::{PreparedKernels, prepare_kernels};
 pub use session::{DeviceChoice, Session, SessionBuilder};
+pub use user_code::{AggregateFunction, ScalarFunction};
 
 /// The Arrow implementation whose arrays and batches go in and out.
 pub use datafusion::arrow;
@@ -71,6 +74,8 @@ mod pages {
     struct FromPolars;
     #[doc = include_str!("../docs/from-cudf.md")]
     struct FromCudf;
+    #[doc = include_str!("../docs/user-code.md")]
+    struct UserCode;
 }
 
 /// What a program that uses warpframe wants in scope.

@@ -4,10 +4,12 @@ mod append;
 mod builder;
 mod catalog;
 mod files;
+mod functions;
 mod host_memory;
 mod insert;
 mod made;
 mod rules;
+mod sequences;
 mod tables;
 
 use std::sync::{Arc, Mutex};
@@ -49,6 +51,8 @@ pub struct Session {
     /// Held by who puts rows into a table.
     appending: Arc<Mutex<()>>,
     notice: Option<Arc<str>>,
+    /// Whether SQL may bring code for the device.
+    user_code: bool,
 }
 
 impl std::fmt::Debug for Session {
@@ -326,6 +330,9 @@ impl Session {
     /// The plan of a text, and the names of its tables.
     async fn plan_sql(&self, text: &str) -> Result<(LogicalPlan, Vec<TableReference>)> {
         let _span = span(Part::Parse, String::new);
+        if functions::is_of_functions(text) {
+            return Err(not_a_query(text));
+        }
         let mut statement = rules::parsed(&self.core.state(), text).map_err(|error| one_statement(error, text))?;
         rules::balance(&mut statement)?;
         self.plan_query(statement, text).await
@@ -350,6 +357,7 @@ impl Session {
                 let error = Error::from(error);
                 let missing = tables
                     .iter()
+                    .filter(|table| !state.table_functions().contains_key(table.table()))
                     .find(|table| !self.core.context.table_exist((*table).clone()).unwrap_or(true))
                     .filter(|_| matches!(error.kind(), ErrorKind::Plan { .. }));
                 Err(match missing {
@@ -377,6 +385,12 @@ fn not_a_query(statement: &str) -> Error {
     let verb = statement.split_whitespace().next().unwrap_or_default().to_uppercase();
     let why = match verb.as_str() {
         "INSERT" => "Session::insert takes it; Session::sql takes one query (SELECT, WITH or VALUES)",
+        "CREATE" if functions::is_of_functions(statement) => {
+            "Session::create_function takes it; Session::sql takes one query (SELECT, WITH or VALUES)"
+        }
+        "DROP" if functions::is_of_functions(statement) => {
+            "Session::deregister_function drops functions; Session::sql takes one query (SELECT, WITH or VALUES)"
+        }
         _ => "Session::sql takes one query (SELECT, WITH or VALUES)",
     };
     Error::unsupported(format!("the statement {verb}"), why)

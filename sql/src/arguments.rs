@@ -71,6 +71,11 @@ pub struct Arguments {
     #[arg(long, value_name = "N", value_parser = bytes)]
     pub spill_limit: Option<u64>,
 
+    /// Refuse CREATE FUNCTION and CREATE AGGREGATE, whose bodies are code that runs on this machine: for
+    /// SQL of others
+    #[arg(long)]
+    pub no_user_code: bool,
+
     /// Do not tell a terminal how far statements are that take longer than a second
     #[arg(long)]
     pub no_progress: bool,
@@ -154,7 +159,7 @@ impl Arguments {
 
     /// Makes the session; where no device was asked for, the environment may.
     pub fn session(&self) -> Result<Session, Failure> {
-        let mut builder = Session::builder();
+        let mut builder = Session::builder().user_code(!self.no_user_code);
         if let Some(device) = self.device {
             builder = builder.device(device);
         }

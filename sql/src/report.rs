@@ -202,6 +202,12 @@ impl fmt::Display for Failure {
                 ErrorKind::TableNotFound { name, known } if known.is_empty() => {
                     write!(f, "no table named {name:?}; there are no tables")
                 }
+                ErrorKind::UserCode { function, message, .. } if error.location().is_some() => {
+                    write!(f, "function {function}: {message}")
+                }
+                ErrorKind::Unsupported { what, why } if why.contains("SessionBuilder::user_code(true)") => {
+                    write!(f, "not supported: {what}: --no-user-code forbids it")
+                }
                 _ => write!(f, "{error}"),
             },
             Problem::Sql(message) | Problem::Usage(message) => write!(f, "{message}"),

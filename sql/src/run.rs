@@ -131,6 +131,18 @@ impl<'a> Runner<'a> {
                 let table = self.session.create_external_table(&text.0)?;
                 self.done(format!("table {table}: files"))
             }
+            Request::CreateFunction(text) => {
+                let function = self.session.create_function(&text.0).map_err(|error| unfinished(error, &text))?;
+                self.done(format!("function {function}"))
+            }
+            Request::DropFunction { function, if_exists } => {
+                if if_exists && !self.session.function_names().contains(&function.text) {
+                    return Ok(());
+                }
+                let dropped = self.session.deregister_function(&function.text);
+                dropped.map_err(|error| Failure::from(error).at(function.place))?;
+                self.done(format!("function {} is dropped", function.text))
+            }
             Request::DropTable { table, if_exists } => match self.session.deregister(&table.text) {
                 Ok(()) => self.done(format!("table {} is dropped", table.text)),
                 Err(error) if if_exists && matches!(error.kind(), ErrorKind::TableNotFound { .. }) => Ok(()),

@@ -45,6 +45,15 @@ pub enum Request {
     CreateEmptyTable(Sql),
     /// `CREATE EXTERNAL TABLE …`, which is the engine's to read.
     CreateExternalTable(Sql),
+    /// `CREATE FUNCTION …` or `CREATE AGGREGATE …`, which is the engine's to read.
+    CreateFunction(Sql),
+    /// `DROP FUNCTION [IF EXISTS] name`, or `DROP AGGREGATE`.
+    DropFunction {
+        /// Its name.
+        function: Name,
+        /// Whether it may be missing.
+        if_exists: bool,
+    },
     /// `INSERT INTO table …`, which is the engine's to read.
     Insert(Sql),
     /// `DROP TABLE [IF EXISTS] table`.
@@ -225,6 +234,9 @@ impl Statement<'_> {
         } else if reader.accept_all(&["DROP", "TABLE"]) {
             let if_exists = reader.accept_all(&["IF", "EXISTS"]);
             Request::DropTable { table: reader.name("the table's name")?, if_exists }
+        } else if reader.accept_all(&["DROP", "FUNCTION"]) || reader.accept_all(&["DROP", "AGGREGATE"]) {
+            let if_exists = reader.accept_all(&["IF", "EXISTS"]);
+            Request::DropFunction { function: reader.name("the function's name")?, if_exists }
         } else if reader.accept_all(&["SHOW", "TABLES"]) {
             Request::ShowTables
         } else if reader.accept("DESCRIBE") || reader.accept("DESC") {
@@ -365,6 +377,9 @@ impl Reader<'_> {
             return Ok(Request::CreateExternalTable(self.statement.sql(0, self.statement.tokens.len())));
         }
         let replace = self.accept_all(&["OR", "REPLACE"]);
+        if self.is_word(0, "FUNCTION") || self.is_word(0, "AGGREGATE") {
+            return Ok(Request::CreateFunction(self.statement.sql(0, self.statement.tokens.len())));
+        }
         if !(self.accept("TEMPORARY") || self.accept("TEMP") || self.is_word(0, "TABLE")) {
             return Err(self.expected("TABLE"));
         }

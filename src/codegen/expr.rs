@@ -30,14 +30,18 @@ mod moment_text;
 mod nested;
 mod number;
 mod parse;
+mod random;
 mod string;
 mod text;
 mod time;
+mod user;
 mod words;
 mod zone;
 
 #[cfg(test)]
 mod tests;
+
+use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
@@ -53,6 +57,7 @@ use super::sites::Operand;
 use super::value::{Inputs, Value, both, common_repr, not_yet, repr_of, type_bounds, within};
 use crate::column::{Repr, coded_numbers, is_nested, value_type};
 use crate::error::{Error, ErrorKind, Result};
+use crate::user_code::Definition;
 
 /// Emits the statements that compute `expr` for a row and returns what they compute.
 ///
@@ -108,6 +113,7 @@ impl Inputs for TypedInputs<'_> {
     fn list(&mut self, _list: &ArrayRef) -> String {
         "l".into()
     }
+    fn define(&mut self, _definition: &Arc<Definition>) {}
     fn arena(&mut self) {}
 }
 

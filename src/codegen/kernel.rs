@@ -1,6 +1,7 @@
 //! From statements to a running kernel: the text around them, compilation, launch.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
@@ -9,6 +10,7 @@ use super::parts::{in_parts, is_long};
 use super::prepared::PreparedKernel;
 use crate::device::{Argument, Buffer, Device, Grid, KernelSource, LaunchBounds, Parts};
 use crate::error::Result;
+use crate::user_code::{Definition, in_users_words};
 
 /// Threads in each block of a generated kernel.
 pub(crate) const THREADS: u32 = 256;
@@ -18,7 +20,7 @@ const INCLUDES: [&str; 5] = ["prelude.cuh", "arith.cuh", "decimal.cuh", "time.cu
 
 /// Families that not all kernels need. A kernel whose text contains the first part includes the
 /// second.
-const RARE_INCLUDES: [(&str, &str); 20] = [
+const RARE_INCLUDES: [(&str, &str); 21] = [
     ("view", "string.cuh"),
     ("text_", "text.cuh"),
     ("view_word", "keys.cuh"),
@@ -33,6 +35,7 @@ const RARE_INCLUDES: [(&str, &str); 20] = [
     ("parse_", "parse.cuh"),
     ("parse_", "parse_time.cuh"),
     ("math_", "math.cuh"),
+    ("random_", "random.cuh"),
     ("interval_", "interval.cuh"),
     ("words_", "words.cuh"),
     ("automaton_", "automaton.cuh"),
@@ -67,6 +70,8 @@ pub(crate) struct Generated {
     threads: u32,
     /// See [`through_memory`].
     through_memory: bool,
+    /// What users wrote of it, for what there is to say where it fails.
+    definitions: Arc<[Arc<Definition>]>,
 }
 
 /// The source of a kernel, and its name. The text declares the parameters, then has `body` as it
@@ -79,7 +84,12 @@ pub(crate) fn source_of(
 ) -> (KernelSource, String) {
     let LaunchBounds { threads, blocks } = bounds;
     let declarations = prepared.params.declarations();
-    let includes = includes(declarations, body);
+    let definitions = prepared.params.defined_in(body);
+    let defined: String = definitions.iter().map(|definition| definition.text()).collect();
+    let includes = match defined.is_empty() {
+        true => includes(declarations, body),
+        false => includes(declarations, &[body, &defined].concat()) + "#include \"user.cuh\"\n",
+    };
     let through_memory = through_memory(prepared, body);
     let body = &*if is_long(body) { Cow::Owned(in_parts(body)) } else { Cow::Borrowed(body) };
     let hash = Sha256::new()
@@ -89,7 +99,7 @@ pub(crate) fn source_of(
         .chain_update(body)
         .finalize();
     let name = format!("{stem}_{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
-    let head = format!("{includes}\nusing namespace wf;\n\nstruct {name}_params {{\n{declarations}}};\n\n");
+    let head = format!("{includes}\n{defined}using namespace wf;\n\nstruct {name}_params {{\n{declarations}}};\n\n");
     let threads_of = format!("constexpr u32 THREADS = {threads};\n");
     let text = match through_memory {
         false => {
@@ -129,13 +139,15 @@ impl Generated {
         bounds: LaunchBounds,
     ) -> Result<Self> {
         let parts = Parts { stem, declarations: prepared.params.declarations(), body, bounds };
+        let definitions: Arc<[_]> = prepared.params.defined_in(body).into();
         let known = device.kernel_of(parts, || {
             let (source, name) = source_of(stem, prepared, body, bounds);
             (source, name, prepared.params.named_in(body))
-        })?;
+        });
+        let known = known.map_err(|error| in_users_words(error, &definitions))?;
         let arguments = prepared.params.arguments(&known.named, prepared.rows);
         let through_memory = through_memory(prepared, body);
-        Ok(Generated { kernel: known.kernel, arguments, threads: bounds.threads, through_memory })
+        Ok(Generated { kernel: known.kernel, arguments, threads: bounds.threads, through_memory, definitions })
     }
 
     /// A copy of this launch with other buffers bound to these parameters. Each must be as long as
@@ -145,7 +157,8 @@ impl Generated {
         for (ParameterPlace(at), buffer) in buffers {
             arguments[at] = arguments[at].moved_to(buffer);
         }
-        Generated { kernel: self.kernel.clone(), arguments, ..*self }
+        let (kernel, definitions) = (self.kernel.clone(), self.definitions.clone());
+        Generated { kernel, arguments, definitions, ..*self }
     }
 
     /// Submits the kernel with as many blocks as the device runs at once, but no more than tiles.
@@ -157,6 +170,10 @@ impl Generated {
 
     /// Submits the kernel.
     pub(crate) fn launch(&self, device: &Device, blocks: u32, shared: u32) -> Result<()> {
+        self.launched(device, blocks, shared).map_err(|error| in_users_words(error, &self.definitions))
+    }
+
+    fn launched(&self, device: &Device, blocks: u32, shared: u32) -> Result<()> {
         let grid = Grid { blocks, threads: self.threads, shared };
         if self.through_memory {
             let words: Vec<u8> = self.arguments.iter().flat_map(|argument| argument.to_bytes()).collect();

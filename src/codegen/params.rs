@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::emit::push_number;
 use crate::device::{Argument, Buffer};
+use crate::user_code::Definition;
 
 /// Words of a kernel's parameter structure, in order.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub(crate) struct Params {
     keep: Vec<Arc<Buffer>>,
     /// Names by address and type; few enough to look through.
     pointers: Vec<((u64, &'static str), String)>,
+    /// What users wrote, each once.
+    definitions: Vec<Arc<Definition>>,
 }
 
 /// A parameter whose value is known only after generation.
@@ -41,6 +44,7 @@ impl Default for Params {
             strides: Vec::with_capacity(24),
             keep: Vec::with_capacity(16),
             pointers: Vec::with_capacity(16),
+            definitions: vec![],
         }
     }
 }
@@ -100,6 +104,19 @@ impl Params {
     /// The buffers that the words point into, but for borrowed ones.
     pub(crate) fn kept(&self) -> &[Arc<Buffer>] {
         &self.keep
+    }
+
+    /// Has the kernels define what a user wrote. Its symbol, which the statements name, is a hash of
+    /// its text, so that kernels are told apart by their statements alone.
+    pub(crate) fn define(&mut self, definition: &Arc<Definition>) {
+        if !self.definitions.iter().any(|known| known.symbol() == definition.symbol()) {
+            self.definitions.push(definition.clone());
+        }
+    }
+
+    /// What users wrote of what a text names.
+    pub(crate) fn defined_in(&self, text: &str) -> Vec<Arc<Definition>> {
+        self.definitions.iter().filter(|definition| text.contains(definition.symbol())).cloned().collect()
     }
 
     /// How many there are.

@@ -149,6 +149,10 @@ impl Driver for Clocked {
         self.driver.compile(source, tier, out)
     }
 
+    fn check(&self, source: &KernelSource) -> Result<()> {
+        self.driver.check(source)
+    }
+
     fn load(&self, image: &StoredImage) -> Result<ModuleHandle> {
         self.driver.load(image)
     }

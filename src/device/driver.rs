@@ -206,6 +206,12 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// Compiles a source to an image this driver can load, written to `out` (created or truncated).
     fn compile(&self, source: &KernelSource, tier: Tier, out: &Path) -> Result<()>;
 
+    /// Compiles a source that a user wrote parts of, for what the compiler says of it: a function
+    /// without a `return` is an error, too.
+    fn check(&self, source: &KernelSource) -> Result<()> {
+        self.compile(source, self.first_tier()?, Path::new("/dev/null"))
+    }
+
     /// Loads an image made by `compile`.
     fn load(&self, image: &StoredImage) -> Result<ModuleHandle>;
 

@@ -490,6 +490,14 @@ impl Device {
         unsafe { self.0.driver.copy(to.address(), from.address(), bytes) }
     }
 
+    /// Has the compiler look at a source that a user wrote parts of.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Compile`] with what it says.
+    pub(crate) fn check(&self, source: &KernelSource) -> Result<()> {
+        self.0.driver.check(source)
+    }
+
     /// Compiles (or finds compiled) `source` and returns its entry point `name`.
     pub(crate) fn kernel(&self, source: &KernelSource, name: &str) -> Result<Kernel> {
         let shared = &self.0;

@@ -252,6 +252,10 @@ impl Driver for SimDriver {
         self.compiler.compile_kernel(source, out)
     }
 
+    fn check(&self, source: &KernelSource) -> Result<()> {
+        self.compiler.check(source)
+    }
+
     fn load(&self, image: &StoredImage) -> Result<ModuleHandle> {
         // SAFETY: the image was made by `compile` from kernel sources, which have no initialisers.
         let library = unsafe { Library::open(Some(&image.path), RTLD_NOW | RTLD_LOCAL) }

@@ -15,6 +15,8 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("compact.cuh", include_str!("../../kernels/compact.cuh")),
     ("decompress.cuh", include_str!("../../kernels/decompress.cuh")),
     ("gather.cuh", include_str!("../../kernels/gather.cuh")),
+    ("sequence.cuh", include_str!("../../kernels/sequence.cuh")),
+    ("random.cuh", include_str!("../../kernels/random.cuh")),
     ("gather_columns.cuh", include_str!("../../kernels/gather_columns.cuh")),
     ("reduce.cuh", include_str!("../../kernels/reduce.cuh")),
     ("top.cuh", include_str!("../../kernels/top.cuh")),
@@ -57,6 +59,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("format.cuh", include_str!("../../kernels/format.cuh")),
     ("parse.cuh", include_str!("../../kernels/parse.cuh")),
     ("parse_time.cuh", include_str!("../../kernels/parse_time.cuh")),
+    ("user.cuh", include_str!("../../kernels/user.cuh")),
     ("window.cuh", include_str!("../../kernels/window.cuh")),
 ];
 

@@ -91,6 +91,13 @@ fn copy(error: &Error) -> Error {
         K::Cuda { call, code } => K::Cuda { call, code: code.clone() },
         K::DeviceUnavailable { device, why } => K::DeviceUnavailable { device: device.clone(), why: why.clone() },
         K::Compile { kernel, log } => K::Compile { kernel: kernel.clone(), log: log.clone() },
+        K::UserCode { function, line, column, message, text } => K::UserCode {
+            function: function.clone(),
+            line: *line,
+            column: *column,
+            message: message.clone(),
+            text: text.clone(),
+        },
         K::Simulation { kernel, report } => K::Simulation { kernel: kernel.clone(), report: report.clone() },
         K::TypeMismatch { what, expected, found } => {
             K::TypeMismatch { what: what.clone(), expected: expected.clone(), found: found.clone() }

@@ -19,6 +19,7 @@ mod sort;
 mod sort_bytes;
 mod stops;
 mod unnest;
+mod user_code;
 mod values;
 mod window;
 
@@ -40,6 +41,7 @@ pub(crate) use self::rows::{ROW, nullable, running_sums, take};
 use self::run::Runner;
 use self::scan::Scans;
 pub(crate) use self::stops::{collect, stream};
+pub(crate) use self::user_code::{aggregated_on_host, compiled_on_host, host_device};
 
 use crate::column::Table;
 use crate::device::{Ahead, Device};

@@ -17,6 +17,7 @@ mod collect;
 mod middle;
 mod ordered;
 mod slots;
+mod users;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -179,6 +180,7 @@ impl Runner {
             RegroupedKind::Percentile(share) => self.middle(rows, call, Middle::Percentile(f64::from_bits(share))),
             RegroupedKind::Nth { place, skip_nulls } => self.nth(rows, call, place, skip_nulls),
             RegroupedKind::Bits(bits) => self.bits(rows, call, bits),
+            RegroupedKind::User => self.users_aggregate(rows, call),
             RegroupedKind::Collect { skip_nulls } => self.collected(rows, call, skip_nulls),
             RegroupedKind::Join => self.joined_strings(rows, call, &call.between),
             RegroupedKind::Place { last, skip_nulls } => self.nth(rows, call, if last { -1 } else { 1 }, skip_nulls),

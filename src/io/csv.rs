@@ -15,7 +15,7 @@
 //! | `options` | what a user says |
 //! | `grammar` | the automaton of rows and values |
 //! | `tokens` | rows taken apart into values |
-//! | `text`, `packed`, `streams` | encodings, compressed files |
+//! | `text`, `packed`, `streams`, `xz` | encodings, compressed files |
 //! | `values`, `seen` | how values are written; what types columns have |
 //! | `sniff`, `dialect` | how files are laid out |
 //! | `columns` | names, and which values of a file's rows they are |
@@ -44,6 +44,7 @@ mod tests;
 mod text;
 mod tokens;
 mod values;
+mod xz;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -116,7 +116,7 @@ impl Files {
                 let table = Arc::new(ParquetTable::new(format, files, &schema, of_paths));
                 Ok(Arc::new(ParquetFiles::new(self.selection.named().into(), described, table)))
             }
-            Format::Json(_) => Ok(Arc::new(json::files(self, state, paths, of_paths).await?)),
+            Format::Json(_) => Ok(Arc::new(json::files(self, paths, of_paths).await?)),
             Format::Arrow(options) => {
                 let by_name = options.union_by_name;
                 Ok(Arc::new(ipc::files(&self.selection, state, paths, of_paths, by_name).await?))

@@ -1,5 +1,7 @@
 //! JSON as DataFusion reads it, on the host: a row in each line, or the members of one array.
 
+mod types;
+
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -7,14 +9,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::arrow::json::reader::infer_json_schema;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::datasource::TableType;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig};
 use datafusion::error::Result as PlanResult;
-use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
@@ -67,17 +67,16 @@ impl JsonLayout {
     ///
     /// # Errors
     /// A file that is no JSON, or an array that does not end.
-    async fn schema(self, files: &Files, state: &SessionState, path: &Path) -> Result<SchemaRef> {
-        if !self.is_array {
-            let schema = unpanicked(self.listing().infer_schema(state, &url(path)?)).await;
-            return schema.map_err(|error| files.name(of_content(error), path));
-        }
-        // DataFusion (55) infers the types of an array by lines, and its members may have several.
-        let members = |file| Ok(BufReader::new(JsonMemberLines::new(text(self.packed, file)?)));
-        let members = File::open(path).and_then(members).map_err(|error| Error::io(path, error))?;
-        let inferred = infer_json_schema(members, None);
-        let (schema, _) =
-            inferred.map_err(|error| Error::from(ErrorKind::File { path: path.into(), message: error.to_string() }))?;
+    async fn schema(self, files: &Files, path: &Path) -> Result<SchemaRef> {
+        let inferred = unpanicked(async {
+            let text =
+                File::open(path).and_then(|file| text(self.packed, file)).map_err(|error| Error::io(path, error))?;
+            match self.is_array {
+                true => types::of_lines(JsonMemberLines::new(text)),
+                false => types::of_lines(text),
+            }
+        });
+        let schema = inferred.await.map_err(|error| files.name(of_content(error), path))?;
         Ok(Arc::new(schema))
     }
 
@@ -189,16 +188,11 @@ impl<R: Read> Read for JsonMemberLines<R> {
 ///
 /// # Errors
 /// Files that cannot be opened or are no JSON, by name; columns of types that no type holds both of.
-pub(super) async fn files(
-    files: &Files,
-    state: &SessionState,
-    paths: &[PathBuf],
-    of_paths: PathColumns,
-) -> Result<HostFiles> {
+pub(super) async fn files(files: &Files, paths: &[PathBuf], of_paths: PathColumns) -> Result<HostFiles> {
     let (mut described, mut sizes, mut layouts) = (vec![], vec![], vec![]);
     for path in paths {
         let layout = JsonLayout::of(path)?;
-        described.push((path.clone(), layout.schema(files, state, path).await?));
+        described.push((path.clone(), layout.schema(files, path).await?));
         sizes.push(path.metadata().map_err(|error| Error::io(path, error))?.len());
         layouts.push(layout);
     }

@@ -6,6 +6,7 @@
 //! | [`Csv`](super::csv::CsvFiles) | found and converted on the device | one |
 //! | [`HostFiles`](super::host_files::HostFiles) | JSON and Arrow files, read on the host | one |
 //! | [`Memory`](super::memory::Memory) | record batches of Arrow | batches |
+//! | [`Sequence`](super::sequence::Sequence) | integers, made on the device | equal ones |
 //! | [`DeviceTable`](super::DeviceTable) | in device memory already | one |
 //! | a table of somebody else's provider (`exec/foreign.rs`) | read through the provider | one |
 //!
@@ -138,6 +139,6 @@ impl Read {
 }
 
 /// The rows of all chunks, where each knows its number.
-pub(super) fn rows(chunks: &[Chunk]) -> Option<u64> {
+pub(crate) fn rows(chunks: &[Chunk]) -> Option<u64> {
     chunks.iter().map(|chunk| chunk.rows).sum()
 }

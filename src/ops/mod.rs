@@ -23,6 +23,7 @@ pub(crate) mod prepare;
 pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod segment;
+pub(crate) mod sequence;
 pub(crate) mod sort;
 pub(crate) mod survey;
 #[cfg(test)]
@@ -35,7 +36,7 @@ use crate::error::{Error, Result};
 
 /// Every translation unit of this module: what can be compiled before any query is known.
 pub(crate) fn sources() -> Vec<KernelSource> {
-    let mut sources = vec![characters::source(), join::source(), gather::source(), list::source()];
+    let mut sources = vec![characters::source(), join::source(), gather::source(), list::source(), sequence::source()];
     sources.extend([gather_columns::source(), partition::source(), survey::source()]);
     sources.extend([csv::source(), dictionary::source()]);
     sources.extend(parquet::sources());

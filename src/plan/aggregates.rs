@@ -1,6 +1,8 @@
 //! Aggregate functions: which the device runs, in which form, and the reasons for those it does
 //! not.
 
+use std::sync::Arc;
+
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::ScalarValue;
@@ -11,6 +13,7 @@ use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, SortExpr, lit, wh
 
 use crate::codegen::{AggregateCall, AggregateKind, unsupported};
 use crate::column::{Repr, is_nested};
+use crate::user_code::UserAggregate;
 
 /// An aggregate as the device runs it.
 #[derive(Debug, Clone)]
@@ -44,6 +47,8 @@ pub(crate) struct RegroupedCall {
     pub(crate) order: Vec<SortExpr>,
     /// What stands between strings, a constant.
     pub(crate) between: Expr,
+    /// What [`RegroupedKind::User`] is.
+    pub(crate) user: Option<Arc<UserAggregate>>,
     /// Type of the result.
     pub(crate) dtype: DataType,
 }
@@ -51,6 +56,8 @@ pub(crate) struct RegroupedCall {
 /// Which function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RegroupedKind {
+    /// One that a user wrote.
+    User,
     /// A fused aggregate of the distinct values of each group.
     Distinct(AggregateKind),
     /// Variance; its root is the standard deviation.
@@ -149,6 +156,9 @@ pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceA
         Expr::AggregateFunction(call) => call,
         other => return Err(format!("{other} is no aggregate function")),
     };
+    if let Some(user) = UserAggregate::of(&call.func) {
+        return users(user, call).map(DeviceAggregate::Regrouped);
+    }
     let name = call.func.name();
     let distinct = call.params.distinct;
     if let ("regr_count", false, [x, y]) = (name, distinct, call.params.args.as_slice()) {
@@ -205,6 +215,7 @@ pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceA
             filter,
             order: vec![],
             between: lit(""),
+            user: None,
             dtype,
         }));
     }
@@ -222,8 +233,22 @@ fn nested_extremum(kind: AggregateKind, arg: &Expr, call: &AggregateFunction, dt
         filter: call.params.filter.as_deref().cloned(),
         order: vec![SortExpr { expr: arg.clone(), asc, nulls_first: !asc }],
         between: lit(""),
+        user: None,
         dtype,
     }
+}
+
+/// An aggregate that a user wrote, of arguments that have its types.
+fn users(user: &UserAggregate, call: &AggregateFunction) -> Result<RegroupedCall, String> {
+    let args = call.params.args.clone();
+    if call.params.distinct && args.len() > 1 {
+        return Err(format!("{}(DISTINCT …) of several arguments is not on the device", call.func.name()));
+    }
+    let order = if user.is_ordered() { call.params.order_by.clone() } else { vec![] };
+    let (kind, distinct) = (RegroupedKind::User, call.params.distinct);
+    let filter = call.params.filter.as_deref().cloned();
+    let (between, dtype) = (lit(""), user.output().clone());
+    Ok(RegroupedCall { kind, args, distinct, filter, order, between, user: Some(Arc::new(user.clone())), dtype })
 }
 
 fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result<RegroupedCall, String> {
@@ -288,6 +313,7 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         RegroupedKind::Join => matches!(types[0], DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
         RegroupedKind::Median => types.len() == 1 && types[0] == dtype && types[0].is_numeric(),
         RegroupedKind::Distinct(_) | RegroupedKind::Collect { .. } | RegroupedKind::Place { .. } => types.len() == 1,
+        RegroupedKind::User => false,
     };
     if distinct && call.params.order_by.iter().any(|key| key.expr != args[0]) {
         return Err(format!("{name} of DISTINCT values in the order of others is not on the device"));
@@ -301,7 +327,8 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         RegroupedKind::Place { .. } | RegroupedKind::Nth { .. } | RegroupedKind::Join | RegroupedKind::Collect { .. }
     );
     let order = if ordered { call.params.order_by.clone() } else { vec![] };
-    Ok(RegroupedCall { kind, args, distinct, filter: call.params.filter.as_deref().cloned(), order, between, dtype })
+    let filter = call.params.filter.as_deref().cloned();
+    Ok(RegroupedCall { kind, args, distinct, filter, order, between, user: None, dtype })
 }
 
 /// The share of a percentile, a constant; where the order descends, from the other end.

@@ -227,7 +227,10 @@ impl PartialAggregate {
     }
 
     fn partial(&self, input: LogicalPlan) -> Result<LogicalPlan> {
-        let aggregate = Aggregate::try_new(Arc::new(input), self.groups.clone(), self.calls.clone())?;
+        // Names leave casts out: `count(x)` of an integer may stand beside that of the float for `avg(x)`.
+        let calls = self.calls.iter().enumerate();
+        let calls = calls.map(|(at, call)| call.clone().alias(self.name(self.keys + at))).collect();
+        let aggregate = Aggregate::try_new(Arc::new(input), self.groups.clone(), calls)?;
         let fields = aggregate.schema.fields().iter().enumerate();
         let fields = fields.map(|(at, field)| Field::new(self.name(at), field.data_type().clone(), true));
         let schema = DFSchema::from_unqualified_fields(fields.collect(), Default::default())?;

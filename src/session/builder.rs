@@ -11,6 +11,7 @@ use datafusion::prelude::SessionConfig;
 use super::catalog::Catalog;
 use super::files::{self, NamedFiles};
 use super::host_memory::HostResources;
+use super::sequences;
 use super::{Session, rules};
 use crate::device::{Device, MemoryLimit, SimOptions};
 use crate::error::{Error, ErrorKind, Result};
@@ -87,6 +88,7 @@ pub struct SessionBuilder {
     join_order: Option<bool>,
     divide: Option<bool>,
     statement_timeout: Option<Duration>,
+    user_code: bool,
 }
 
 impl SessionBuilder {
@@ -238,6 +240,25 @@ impl SessionBuilder {
         self
     }
 
+    /// Whether statements may bring code for the device (`CREATE FUNCTION … LANGUAGE CUDA`), which they
+    /// may not otherwise: such code runs on this machine, with the rights of this process. What a
+    /// program registers by [`Session::register_function`] is its own.
+    ///
+    /// ```
+    /// use warpframe::{DeviceChoice, ErrorKind, Session};
+    /// let text = "CREATE FUNCTION one() RETURNS BIGINT LANGUAGE CUDA AS 'return 1;'";
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let error = session.create_function(text).unwrap_err();
+    /// assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }));
+    /// let session = Session::builder().device(DeviceChoice::Sim).user_code(true).build()?;
+    /// assert_eq!(session.create_function(text)?, "one");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn user_code(mut self, allowed: bool) -> Self {
+        self.user_code = allowed;
+        self
+    }
+
     /// Opens the device and makes the session.
     ///
     /// # Errors
@@ -297,6 +318,13 @@ impl SessionBuilder {
             .with_physical_optimizer_rules(rules::rules())
             .build();
         let context = SessionContext::new_with_state(state);
+        for function in host::random::functions() {
+            context.register_udf(function.as_ref().clone());
+        }
+        context.register_udf(host::width_bucket::width_bucket_udf());
+        if device.is_some() {
+            sequences::register(&context);
+        }
         let names = context.copied_config().options().catalog.clone();
         let named = Arc::new(NamedFiles::default());
         if let Some(catalog) = context.catalog(&names.default_catalog) {
@@ -312,7 +340,13 @@ impl SessionBuilder {
         switch.set_timeout(self.statement_timeout);
         let (plans, refuse) = (Plans::default(), rules::refuse_what_is_left as _);
         let core = Arc::new(Core { context, runtime, engine, plans, switch, refuse });
-        Ok(Session { core, files: named, appending: Arc::default(), notice: notice.map(Arc::from) })
+        Ok(Session {
+            core,
+            files: named,
+            appending: Arc::default(),
+            notice: notice.map(Arc::from),
+            user_code: self.user_code,
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Files that SQL names: `FROM 'jets.csv'`, `FROM read_csv('jets.txt', delim => ';')`.
 //!
 //! Before a statement is planned, such names give way to those of tables in the schema [`SCHEMA`].
-//! It has one table for a path, format and options: a file that is named again, in this query or a
+//! It has one table for paths, format and options: a file that is named again, in this query or a
 //! later one, is the same table. So its columns stay in device memory, and plans over it are found
 //! again by their text. Of tables that no frame holds, those used last stay.
 //!
@@ -35,7 +35,7 @@ pub(super) const SCHEMA: &str = "files";
 /// Most tables that stay without a frame that holds them.
 const MOST: usize = 64;
 
-/// Tables by path, format and options.
+/// Tables by paths, format and options.
 #[derive(Debug, Default)]
 pub(super) struct NamedFiles(Mutex<Kept>);
 
@@ -51,9 +51,9 @@ struct Kept {
 struct NamedFile {
     name: String,
     /// Whatever the working directory is.
-    path: PathBuf,
-    /// As the first query had it.
-    spelled: PathBuf,
+    paths: Vec<PathBuf>,
+    /// As the first query had them.
+    spelled: Vec<PathBuf>,
     format: Format,
     table: Arc<SourceTable>,
 }
@@ -78,19 +78,19 @@ impl NamedFiles {
     ///
     /// # Errors
     /// Files that are missing or cannot be read as this format.
-    async fn open(&self, core: &Core, spelled: &Path, format: &Format) -> Result<(String, Arc<SourceTable>)> {
-        let path = whole(spelled)?;
-        let known = self.kept().used(|named| named.path == path && named.format == *format);
+    async fn open(&self, core: &Core, spelled: &[PathBuf], format: &Format) -> Result<(String, Arc<SourceTable>)> {
+        let paths = whole(spelled)?;
+        let known = self.kept().used(|named| named.paths == paths && named.format == *format);
         // The table looks for its files by the first spelling, which another working directory makes
         // another path. Files that have other columns by now are another table.
         if let Some(named) = known
-            && whole(&named.spelled).is_ok_and(|of_spelled| of_spelled == path)
+            && whole(&named.spelled).is_ok_and(|of_spelled| of_spelled == paths)
             && named.table.current(&core.state()).await.is_ok()
         {
             return Ok((named.name, named.table));
         }
         let table = table_of_files(core, Files::of(spelled, format.clone())?).await?;
-        Ok((self.kept().insert(path, spelled, format, &table), table))
+        Ok((self.kept().insert(paths, spelled, format, &table), table))
     }
 
     /// Forgets those used least recently. Called while the next ones are not opened yet: a
@@ -114,28 +114,36 @@ impl Kept {
         Some(named)
     }
 
-    /// Puts a table in the place of what there was of its path, format and options; its name.
-    fn insert(&mut self, path: PathBuf, spelled: &Path, format: &Format, table: &Arc<SourceTable>) -> String {
-        let before = self.files.iter().position(|named| named.path == path && named.format == *format);
+    /// Puts a table in the place of what there was of its paths, format and options; its name.
+    fn insert(
+        &mut self,
+        paths: Vec<PathBuf>,
+        spelled: &[PathBuf],
+        format: &Format,
+        table: &Arc<SourceTable>,
+    ) -> String {
+        let before = self.files.iter().position(|named| named.paths == paths && named.format == *format);
         let name = match before {
             Some(at) => self.files.remove(at).name,
             None => {
                 self.named += 1;
-                format!("{} ({})", spelled.display(), self.named)
+                let first = spelled.first().map_or(Path::new(""), PathBuf::as_path);
+                format!("{} ({})", first.display(), self.named)
             }
         };
-        let (name_of, spelled) = (name.clone(), spelled.to_path_buf());
-        self.files.push(NamedFile { name: name_of, path, spelled, format: format.clone(), table: table.clone() });
+        let (name_of, spelled) = (name.clone(), spelled.to_vec());
+        self.files.push(NamedFile { name: name_of, paths, spelled, format: format.clone(), table: table.clone() });
         name
     }
 }
 
-/// A path from the root on, without links where it is no pattern.
-fn whole(path: &Path) -> Result<PathBuf> {
-    match path.canonicalize() {
+/// Paths from the root on, without links where they are no patterns.
+fn whole(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let whole = |path: &PathBuf| match path.canonicalize() {
         Ok(path) => Ok(path),
         Err(_) => std::path::absolute(path).map_err(|error| Error::io(path, error)),
-    }
+    };
+    paths.iter().map(whole).collect()
 }
 
 #[async_trait]

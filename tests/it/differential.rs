@@ -352,6 +352,13 @@ impl Pair {
         }
     }
 
+    /// The rows of both in any order: where ORDER BY leaves ties.
+    pub fn compare_unordered(&self, expected: &DataFrame, found: &DataFrame, sql: &str) {
+        if let Some(difference) = Rows::of(expected).difference(&Rows::of(found), false) {
+            panic!("{difference}\n  {sql}\n  {}", self.origin);
+        }
+    }
+
     /// The same plan made of verbs, on both.
     pub fn check_frame(&self, name: &str, query: impl Fn(&Session) -> warpframe::Result<warpframe::LazyFrame>) {
         let expected = query(&self.cpu).and_then(|f| f.collect()).expect("the CPU runs it");

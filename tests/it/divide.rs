@@ -219,6 +219,7 @@ fn aggregates_of_one_giant_group() {
         "SELECT percentile_cont(0.3) WITHIN GROUP (ORDER BY x), median(DISTINCT k) FROM t",
         "SELECT median(x), count(DISTINCT id), avg(x), median(x) FILTER (WHERE k > 3), max(s) FROM t",
         "SELECT k > 100 AS g, median(x), count(DISTINCT id), sum(k) FROM t GROUP BY k > 100",
+        "SELECT k, count(i32), avg(i32), stddev(i32) / avg(i32), count(i64) FROM t GROUP BY k",
         "SELECT k2, var(x), corr(x, id), stddev(CASE WHEN k2 > 0 THEN 4.1 END), count(*) FROM t GROUP BY k2",
         "SELECT median(CASE WHEN id < 0 THEN x END), count(*), max(s) FROM t",
         "SELECT k, k2, var(x), corr(x, id) FROM t GROUP BY GROUPING SETS ((k, k2), (k))",

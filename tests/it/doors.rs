@@ -142,7 +142,10 @@ fn mistakes_are_told_at_their_places() {
         (format!("SELECT * FROM read_csv('{prices}', types => {{'id': 'NUMBR'}})"), "types", "NUMBR"),
         (format!("SELECT * FROM read_csv('{prices}', ';')"), "';'", "expected an option as name => value"),
         ("SELECT * FROM read_csv()".into(), "read_csv", "expected a file's path"),
-        ("SELECT * FROM read_csv(7)".into(), "7", "expected a file's path in single quotes, found 7"),
+        ("SELECT * FROM read_csv(7)".into(), "7", "or a list of them ['…', '…'], first; found 7"),
+        ("SELECT * FROM read_json(['a.json', 7])".into(), "'a.json'", "read_json: expected a file's path"),
+        ("SELECT * FROM read_parquet([])".into(), "read_parquet", "read_parquet: the list of files is empty"),
+        ("SELECT * FROM read_arrow(path => 'a')".into(), "path", "read_arrow: expected a file's path"),
         (format!("SELECT * FROM read_parquet('{prices}', delim => ';')"), "delim", "coerce_int96_timestamp_unit"),
         (format!("SELECT * FROM '{odd}'"), &format!("'{odd}'"), "read_csv('…')"),
     ] {
@@ -150,8 +153,9 @@ fn mistakes_are_told_at_their_places() {
         assert!(matches!(error.kind(), ErrorKind::Plan { message, .. } if message.contains(expected)), "{error}");
         assert_eq!(error.location(), at(&query, part), "{query}");
     }
-    let lists = refused(&session, &format!("SELECT * FROM read_csv(['{prices}'])"));
-    assert!(matches!(lists.kind(), ErrorKind::Unsupported { .. }), "{lists}");
+    let query = format!("SELECT * FROM read_csv(['{prices}', 'nowhere/t.csv'])");
+    let error = refused(&session, &query);
+    assert!(matches!(error.kind(), ErrorKind::Io { path, .. } if path == Path::new("nowhere/t.csv")), "{error}");
     let absent = "SELECT * FROM 'nowhere/t.csv'";
     let error = refused(&session, absent);
     assert!(matches!(error.kind(), ErrorKind::Io { path, .. } if path == Path::new("nowhere/t.csv")), "{error}");
@@ -163,6 +167,40 @@ fn mistakes_are_told_at_their_places() {
     // A table of this name is that table.
     session.register_csv("a.csv", &prices).expect("it is a CSV file");
     assert_eq!(scalar(&session, "SELECT count(*) FROM 'a.csv'"), Cell::Int(3));
+}
+
+#[test]
+fn a_list_of_paths_is_one_table() {
+    let (files, pair) = (Files::new(), Pair::new());
+    let one = files.write("a.csv", "id,n\n1,10\n2,20\n");
+    let two = files.write("b.csv", "n,id,more\n30,3,x\n");
+    files.write("many/c.csv", "id,n\n4,40.5\n");
+    let many = files.path("many").display().to_string();
+    let lines = files.write("a.ndjson", "{\"id\": 1}\n");
+    let more_lines = files.write("b.ndjson", "{\"id\": 2, \"n\": 7}\n");
+    let rows = |from: i64| format!("SELECT column1 AS id FROM (VALUES ({from}), ({}))", from + 1);
+    let (parquet, more_parquet) = (files.parquet("a.pq", &rows(1)), files.parquet("b.pq", &rows(10)));
+    let arrow = files.path("a.arrow").display().to_string();
+    pair.cpu.sql(&rows(7)).expect("it parses").collect().expect("it runs").write_ipc(&arrow).expect("it is written");
+    for (query, count) in [
+        (format!("SELECT * FROM read_csv(['{one}', '{two}'])"), 3),
+        (format!("SELECT * FROM read_csv(['{one}', '{many}', '{many}/*.csv'])"), 4),
+        (format!("SELECT a.id FROM read_csv(['{one}', '{two}'], types => {{'n': 'DOUBLE'}}) WHERE a.n > 15"), 2),
+        (format!("SELECT t.id, t.n FROM read_json(['{lines}', '{more_lines}']) t"), 2),
+        (format!("SELECT * FROM read_parquet(['{parquet}', '{more_parquet}'], filename => true)"), 4),
+        (format!("SELECT * FROM read_arrow(['{arrow}', '{arrow}'])"), 4),
+        (format!("SELECT * FROM read_csv(['{one}'])"), 2),
+    ] {
+        assert_eq!(agree(&pair, &query), count, "{query}");
+    }
+    let query = format!("SELECT count(*) FROM read_csv(['{one}', '{two}'])");
+    assert_eq!(scalar(&pair.device, &query), Cell::Int(3));
+    // In another order it is another table, and a changed file is read anew.
+    let first = format!("SELECT id FROM read_csv(['{two}', '{one}']) LIMIT 1");
+    assert_eq!(scalar(&pair.device, &first), Cell::Int(3));
+    files.write("b.csv", "n,id,more\n30,5,x\n31,6,y\n");
+    assert_eq!(scalar(&pair.device, &first), Cell::Int(5));
+    assert_eq!(scalar(&pair.device, &query), Cell::Int(4));
 }
 
 /// What a session's queries cost: plans made, and bytes brought to the device.
@@ -364,7 +402,7 @@ fn the_page_on_files_is_right() {
             examples += 1;
         }
     }
-    assert_eq!(examples, 7);
+    assert_eq!(examples, 8);
 }
 
 #[test]

@@ -114,8 +114,10 @@ fn what_does_not_fit_alone_says_what_is_in_the_way() {
     let (session, expected, most) = session_with(1, &directory);
     assert_eq!(sums(&session, "t0").expect("there is room"), expected[0]);
     let kept = session.sql("SELECT a + 1 AS a FROM t0").expect("a plan").collect().expect("there is room");
-    let wide = session.sql("SELECT x.a, y.b, x.c FROM t0 x JOIN t0 y ON x.a % 7 = y.a % 7").expect("a plan");
-    let error = wide.collect().expect_err("57 million rows");
+    let near = "RANGE BETWEEN 3 PRECEDING AND CURRENT ROW";
+    let rows = ["SELECT a, b, c FROM t0"; 8].join(" UNION ALL ");
+    let whole = format!("SELECT sum(a) OVER (ORDER BY b {near}), sum(c) OVER (ORDER BY a {near}) FROM ({rows})");
+    let error = session.sql(&whole).expect("a plan").collect().expect_err("all rows are needed at once");
     match error.kind() {
         ErrorKind::OutOfDeviceMemory { operator, asked, free, limit, used, cached, kept } => {
             assert!(!operator.is_empty() && asked > free, "{error}");

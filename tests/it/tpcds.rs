@@ -18,6 +18,9 @@ use crate::differential::{Pair, builder, run};
 /// Less than the columns of most queries take at a scale of 0.01.
 const LIMIT: MemoryLimit = MemoryLimit::Bytes(2 << 20);
 
+/// Queries whose ORDER BY leaves rows equal: two without an id in the same channel.
+const WITH_TIES: [u32; 1] = [77];
+
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -55,8 +58,18 @@ fn tpcds_queries_in_parts() {
             let mut outcome = "agree";
             // A file may have two.
             for sql in sql.split(';').map(str::trim).filter(|sql| !sql.is_empty()) {
-                let expected = run(&pair.cpu, sql).unwrap_or_else(|error| panic!("the CPU: {error}"));
+                let expected = match run(&pair.cpu, sql) {
+                    Ok(expected) => expected,
+                    // Few rows are a share of nothing.
+                    Err(error) if error.to_string().contains("Divide by zero") => {
+                        let found = run(&pair.device, sql).expect_err("the CPU divided by zero");
+                        assert!(found.to_string().contains("Divide by zero"), "Q{number}: {found}");
+                        continue;
+                    }
+                    Err(error) => panic!("the CPU: {error}"),
+                };
                 match run(&pair.device, sql) {
+                    Ok(found) if WITH_TIES.contains(&number) => pair.compare_unordered(&expected, &found, sql),
                     Ok(found) => pair.compare(&expected, &found, sql),
                     Err(error) => match error.kind() {
                         ErrorKind::OutOfDeviceMemory { .. } => {

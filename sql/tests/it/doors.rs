@@ -219,3 +219,27 @@ fn names_of_no_table_say_what_they_are() {
         assert!(messages.contains(expected) && messages.contains("line 1, column 6"), "{messages}");
     }
 }
+
+#[test]
+fn functions_are_made_and_forbidden() {
+    let sql = "CREATE FUNCTION twice(n BIGINT) RETURNS BIGINT LANGUAGE CUDA AS $$\n  n *= 2; -- a word; and $ another\n  \
+               return n;\n$$;\nSELECT twice(21) AS n; DROP FUNCTION twice; DROP FUNCTION IF EXISTS twice";
+    // Not of C++.
+    let messages = warpframe(&["--device", "sim", "-c", sql]).failure(1);
+    assert!(messages.contains("-c, line 2") && messages.contains("error: function twice: "), "{messages}");
+    let sql = sql.replace("-- a", "// a");
+    for device in DEVICES {
+        let text = warpframe(&["--device", device, "--format", "csv", "-c", &sql]).results();
+        assert_eq!(text, "n\n42\n");
+    }
+    let wrong = "CREATE FUNCTION f(n BIGINT) RETURNS BIGINT LANGUAGE CUDA AS $$\n  return m;\n$$";
+    let messages = warpframe(&["--device", "sim", "-c", wrong]).failure(1);
+    assert!(
+        messages.contains("-c, line 2, column 10") && messages.contains("  2 |   return m;\n    |          ^\n"),
+        "{messages}"
+    );
+    let messages = warpframe(&["--device", "sim", "--no-user-code", "-c", &sql]).failure(1);
+    assert!(messages.contains("--no-user-code forbids it"), "{messages}");
+    let messages = warpframe(&["--device", "cpu", "-c", "DROP FUNCTION nobody"]).failure(1);
+    assert!(messages.contains("nobody") && messages.contains("line 1, column 15"), "{messages}");
+}

@@ -20,6 +20,7 @@ use datafusion::physical_expr::create_physical_expr;
 use super::*;
 use crate::codegen::value::DictionaryInput;
 use crate::host::host_expr;
+use crate::user_code;
 
 impl Compiler<'_> {
     /// The value of a condition or an integer that looks at nothing but one dictionary-encoded
@@ -149,7 +150,9 @@ impl Compiler<'_> {
                     | Expr::Placeholder(_)
                     | Expr::OuterReferenceColumn(_, _)
             ) && !node.is_volatile_node()
-                && !is_boundless(node);
+                && !is_boundless(node)
+                // The host would have to compile it first.
+                && !user_code::is_called_by(node);
             Ok(if plain { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
         })?;
         Ok(plain.then(|| column.clone()))

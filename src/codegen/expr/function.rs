@@ -7,11 +7,15 @@ use super::list_set::SetOperation;
 use super::nested::ListFold;
 use super::string::LengthUnit;
 use super::*;
+use crate::user_code::UserFunction;
 
 impl Compiler<'_> {
     pub(super) fn function(&mut self, expr: &Expr, call: &ScalarFunction) -> Result<Value> {
         // Measures of an Arrow dictionary of strings are a dictionary of integers.
         let dtype = value_type(&expr.get_type(self.schema)?).clone();
+        if let Some(function) = UserFunction::of(&call.func) {
+            return self.user_function(function, &call.args);
+        }
         match (call.name(), call.args.as_slice()) {
             ("coalesce", arguments) => self.coalesce(arguments, &dtype),
             ("nvl", arguments @ [_, _]) => self.coalesce(arguments, &dtype),
@@ -41,6 +45,14 @@ impl Compiler<'_> {
             ("nanvl", [x, y]) => self.unless_nan(x, y, &dtype),
             (name @ ("gcd" | "lcm"), [a, b]) => self.common_divisor(name, a, b, &dtype),
             ("factorial", [n]) => self.factorial(n, &dtype),
+            ("width_bucket", [value, low, high, count]) => self.width_bucket([value, low, high, count], &dtype),
+            (name @ ("random_uniform" | "random_normal"), [seed, number]) => {
+                self.random(name, seed, number, &[], &dtype)
+            }
+            (name @ "random_poisson", [seed, number, mean]) => {
+                self.random(name, seed, number, std::slice::from_ref(mean), &dtype)
+            }
+            (name @ "random_integer", [seed, number, ends @ ..]) => self.random(name, seed, number, ends, &dtype),
             ("isnan", [x]) => self.float_test(x, "x != x"),
             ("iszero", [x]) => self.float_test(x, "x == 0"),
 

@@ -165,6 +165,15 @@ impl CxxCompiler {
         self.run(&source.name, &self.kernel_options(), &flatten(source), out)
     }
 
+    /// Compiles a translation unit for what there is to say of it.
+    pub(super) fn check(&self, source: &KernelSource) -> Result<()> {
+        let mut options = self.kernel_options();
+        options.retain(|option| !["-w", "-shared"].contains(option));
+        // Whether each way through a function returns only the compiler behind the parser knows.
+        options.extend(["-S", "-Werror=return-type"]);
+        self.run(&source.name, &options, &flatten(source), Path::new("/dev/null"))
+    }
+
     pub(super) fn compile_runtime(&self, out: &Path) -> Result<()> {
         self.run("the simulator's runtime", &self.runtime_options(), &runtime_text(), out)
     }

@@ -19,7 +19,7 @@ use crate::column::{Relation, Repr, Stats, Table, value_type};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::exec::foreign::Foreign;
-use crate::io::{Chunk, ColumnRequest, OfSession, Snapshot, Source, To, batches_in_order, has_present_types};
+use crate::io::{Chunk, ColumnRequest, OfSession, Snapshot, Source, To, batches_in_order, has_present_types, rows};
 use crate::plan::{PlanTable, is_foreign, projection, table_source};
 
 /// Times the bytes that are wanted, from which on a chunk of a source is not read at once.
@@ -151,6 +151,8 @@ pub(super) struct InputChunks<'a> {
     began: bool,
     /// What the host reads of a source that has no parts of its own.
     batches: Option<BoxStream<'static, Result<RecordBatch>>>,
+    /// Rows that the device had read before the host began.
+    skipped: usize,
     /// Those that were read and are not on the device yet.
     waiting: Vec<RecordBatch>,
     /// Where the last chunk began, and its batches: it may have to be read again.
@@ -167,6 +169,7 @@ impl<'a> InputChunks<'a> {
             at: 0,
             began: false,
             batches: None,
+            skipped: 0,
             waiting: vec![],
             last: (0, vec![]),
             row_bytes: None,
@@ -275,7 +278,10 @@ impl<'a> InputChunks<'a> {
             let wanted = ColumnRequest { chunks: self.at..self.at + count, columns, fetch: None };
             match source.read(&To { state, device }, &wanted).await {
                 Err(error) if is_out_of_memory(&error) && count > 1 => count /= 2,
-                Err(error) if is_out_of_memory(&error) && chunks.len() == 1 => {
+                // The host's reader yields less at once.
+                Err(error) if is_out_of_memory(&error) => {
+                    let Some(rows) = rows(&chunks[..self.at]) else { return Err(error) };
+                    self.skipped = rows as usize;
                     self.batches = Some(batches_in_order(source.as_ref(), state, columns).await?);
                     return self.of_batches(device, &scan.schema, bytes).await;
                 }
@@ -295,10 +301,16 @@ impl<'a> InputChunks<'a> {
         while let Some(next) = self.batches.as_mut().filter(|_| rows < most) {
             let Some(batch) = next.next().await else { break };
             let batch = batch?;
-            rows += batch.num_rows();
-            let starts = (0..batch.num_rows()).step_by(most);
-            self.waiting.extend(starts.map(|at| batch.slice(at, most.min(batch.num_rows() - at))));
+            let skipped = self.skipped.min(batch.num_rows());
+            self.skipped -= skipped;
+            rows += batch.num_rows() - skipped;
+            self.waiting.push(batch.slice(skipped, batch.num_rows() - skipped));
         }
+        let slices = |batch: RecordBatch| {
+            let rows = batch.num_rows();
+            (0..rows).step_by(most).map(move |at| batch.slice(at, most.min(rows - at)))
+        };
+        self.waiting = std::mem::take(&mut self.waiting).into_iter().flat_map(slices).collect();
         let (mut taken, mut count) = (0, 0);
         while count < self.waiting.len() && (count == 0 || taken < most) {
             taken += self.waiting[count].num_rows();

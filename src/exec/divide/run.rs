@@ -186,7 +186,7 @@ impl Divider<'_> {
         let mut run = ChunkRun { engine: self.engine, plan, inputs, driving, began: false, loose: again };
         let mut chunks = InputChunks::of(&part[driving]);
         let mut bytes = self.budget.chunk;
-        let mut next = chunks.next(self, bytes).await.map_err(first)?;
+        let mut next = self.next_chunk(&mut chunks, &mut bytes, sink).await.map_err(first)?;
         while let Some(chunk) = next.take().filter(|_| !sink.is_full()) {
             let rows = chunk.rows;
             let (ran, read) = match self.budget.reads_ahead {
@@ -199,7 +199,10 @@ impl Divider<'_> {
                     // Not both at once, then.
                     self.budget.reads_ahead = false;
                     match read {
-                        Ok(Some(_)) => chunks.unread(),
+                        Ok(Some(next)) => {
+                            drop(next);
+                            chunks.unread();
+                        }
                         Err(error) if !is_out_of_memory(&error) => return Err(failed(run.began)(error)),
                         _ => {}
                     }
@@ -216,10 +219,32 @@ impl Divider<'_> {
             next = match read {
                 Err(error) if !is_out_of_memory(&error) => return Err(failed(run.began)(error)),
                 Ok(next) if self.budget.reads_ahead => next,
-                _ => chunks.next(self, bytes).await.map_err(failed(run.began))?,
+                _ => self.next_chunk(&mut chunks, &mut bytes, sink).await.map_err(failed(run.began))?,
             };
         }
         Ok(())
+    }
+
+    /// The next chunk: of fewer bytes where it finds no memory, and the sink has nothing to move away.
+    async fn next_chunk(
+        &self,
+        chunks: &mut InputChunks<'_>,
+        bytes: &mut u64,
+        sink: &mut dyn RowSink,
+    ) -> Result<Option<Relation>> {
+        loop {
+            match chunks.next(self, *bytes).await {
+                Err(error) if is_out_of_memory(&error) => {
+                    if !sink.make_room()? {
+                        if *bytes <= 1 {
+                            return Err(error);
+                        }
+                        *bytes /= 2;
+                    }
+                }
+                read => return read,
+            }
+        }
     }
 
     /// Runs a chunk while another thread reads the next one.
@@ -281,7 +306,8 @@ impl ChunkRun<'_> {
             self.inputs.iter_mut().for_each(|input| *input = input.take().map(without_ranges));
             return self.run(chunk, sink);
         }
-        if rows <= LEAST_ROWS {
+        // A row may meet millions of another table.
+        if rows <= 1 {
             return Err(fails);
         }
         let first = self.run(chunk.slice(0, Some(rows / 2)), sink)?;

@@ -291,6 +291,21 @@ impl Combining {
 }
 
 impl RowSink for Combining {
+    fn make_room(&mut self) -> Result<bool> {
+        if let Some(parted) = &mut self.parted
+            && parted.make_room()?
+        {
+            return Ok(true);
+        }
+        if self.partial.len() < 2 {
+            return Ok(false);
+        }
+        match self.merge() {
+            Err(error) if is_out_of_memory(&error) => Ok(false),
+            merged => merged.map(|()| true),
+        }
+    }
+
     fn push(&mut self, table: Table) -> Result<()> {
         if table.rows == 0 {
             return Ok(());

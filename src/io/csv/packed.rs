@@ -70,7 +70,7 @@ impl Packed {
         })
     }
 
-    /// What the whole file holds. Streams that can be told apart are unpacked on all cores.
+    /// What the whole file holds. Pieces that can be told apart are unpacked on all cores.
     ///
     /// # Errors
     /// A file that is damaged or ends too early, is empty when unpacked, or does not fit into memory.
@@ -109,18 +109,18 @@ impl Packed {
         }
     }
 
-    /// What the file holds, unpacked by so many cores; `None` where its streams are not told apart, or where one of them
-    /// cannot be unpacked alone.
+    /// What the file holds, unpacked by so many cores; `None` where its pieces are not told apart, or
+    /// where one of them cannot be unpacked alone.
     fn unpacked_in_pieces(self, path: &Path, cores: usize) -> std::io::Result<Option<Vec<u8>>> {
-        if cores == 1 || self == Packed::Xz || std::fs::metadata(path)?.len() < LEAST_FILE {
+        if cores == 1 || std::fs::metadata(path)?.len() < LEAST_FILE {
             return Ok(None);
         }
         let bytes = std::fs::read(path)?;
         let pieces = pieces(self, &bytes, cores * EACH);
-        if pieces.len() == 1 {
+        if pieces.len() <= 1 {
             return Ok(None);
         }
-        let unpack = |at: usize| self.unpacked(&bytes[pieces[at].clone()]).map_err(|error| Error::io(path, error));
+        let unpack = |at: usize| self.unpacked(pieces[at].reader(&bytes)).map_err(|error| Error::io(path, error));
         let Ok(parts) = on_cores(pieces.len(), unpack) else { return Ok(None) };
         let mut text = vec![];
         let length = parts.iter().map(Vec::len).sum();
@@ -209,7 +209,7 @@ mod tests {
         };
         let parts: Vec<Vec<u8>> =
             (0..160).map(|_| (0..1500).map(|_| format!("{},", next())).collect::<String>().into()).collect();
-        for kind in [Packed::Gzip, Packed::Zstd, Packed::Bzip2] {
+        for kind in [Packed::Gzip, Packed::Zstd, Packed::Bzip2, Packed::Xz] {
             let pack = |text: &[u8]| if kind == Packed::Gzip { blocked(text) } else { packed(kind, text) };
             let streams: Vec<Vec<u8>> = parts.iter().map(|part| pack(part)).collect();
             let path = directory.path().join("t.csv");

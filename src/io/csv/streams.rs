@@ -6,38 +6,64 @@
 //! | gzip | bgzip | the length in each member's header |
 //! | zstd | pzstd | the lengths of frames and their blocks |
 //! | bzip2 | pbzip2, lbzip2 | the bytes with which a stream begins |
+//! | xz | `xz -T0`, pixz | the indexes of its blocks (`xz.rs`) |
 //!
 //! Bytes within a stream of bzip2 may be such by chance. So what follows from all this is an offer: where
 //! some piece cannot be unpacked alone, the file is unpacked from its begin to its end.
 
+use std::io::{BufRead, Read};
 use std::ops::Range;
 
 use memchr::memmem;
 
 use super::packed::Packed;
+use super::xz;
 
 /// Least compressed bytes that are unpacked alone.
 const LEAST: usize = 256 << 10;
 
-/// Pieces of a file's bytes, each of whole streams; about as many as are wanted, and one where streams are
-/// not told apart.
-pub(super) fn pieces(packed: Packed, bytes: &[u8], wanted: usize) -> Vec<Range<usize>> {
+/// A part of a file that can be unpacked alone.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct PackedPiece {
+    /// What a codec has to see before the bytes, and behind them.
+    pub(super) head: Vec<u8>,
+    pub(super) range: Range<usize>,
+    pub(super) tail: Vec<u8>,
+}
+
+impl PackedPiece {
+    /// Whole streams.
+    fn streams(range: Range<usize>) -> PackedPiece {
+        PackedPiece { head: vec![], range, tail: vec![] }
+    }
+
+    /// What a codec reads, of the file's bytes.
+    pub(super) fn reader<'a>(&'a self, bytes: &'a [u8]) -> impl BufRead + 'a {
+        self.head.chain(&bytes[self.range.clone()]).chain(&self.tail[..])
+    }
+}
+
+/// Pieces of a file's bytes; about as many as are wanted, and one where none can be told apart.
+pub(super) fn pieces(packed: Packed, bytes: &[u8], wanted: usize) -> Vec<PackedPiece> {
+    let least = LEAST.max(bytes.len() / wanted.max(1));
     let ends = match packed {
         Packed::Gzip => members_of_bgzip(bytes),
         Packed::Zstd => frames_of_zstd(bytes),
         Packed::Bzip2 => Some(streams_of_bzip2(bytes)),
-        Packed::Xz => None,
+        Packed::Xz => match xz::pieces(bytes, least) {
+            Some(pieces) => return pieces,
+            None => None,
+        },
     };
-    let least = LEAST.max(bytes.len() / wanted.max(1));
     let (mut pieces, mut begin) = (vec![], 0);
     for end in ends.unwrap_or_default() {
         if end - begin >= least {
-            pieces.push(begin..end);
+            pieces.push(PackedPiece::streams(begin..end));
             begin = end;
         }
     }
     if begin < bytes.len() {
-        pieces.push(begin..bytes.len());
+        pieces.push(PackedPiece::streams(begin..bytes.len()));
     }
     pieces
 }
@@ -88,14 +114,15 @@ mod tests {
         let one = zstd::encode_all(&[7u8; 1000][..], 3).unwrap();
         let bytes = one.repeat(LEAST / one.len() * 3);
         let found = pieces(Packed::Zstd, &bytes, 100);
+        let found: Vec<_> = found.into_iter().map(|piece| piece.range).collect();
         assert!(found.len() > 1 && found.iter().all(|piece| piece.start % one.len() == 0), "{found:?}");
         assert_eq!((found[0].start, found[found.len() - 1].end), (0, bytes.len()));
         assert!(found.windows(2).all(|two| two[0].end == two[1].start));
-        assert_eq!(pieces(Packed::Zstd, &bytes, 1), std::slice::from_ref(&(0..bytes.len())));
+        assert_eq!(pieces(Packed::Zstd, &bytes, 1), [PackedPiece::streams(0..bytes.len())]);
         // What is no frame at its end is left to who unpacks.
         let longer = [&bytes[..], b"x"].concat();
-        assert_eq!(pieces(Packed::Zstd, &longer, 100), std::slice::from_ref(&(0..longer.len())));
-        assert_eq!(pieces(Packed::Xz, &bytes, 100), std::slice::from_ref(&(0..bytes.len())));
+        assert_eq!(pieces(Packed::Zstd, &longer, 100), [PackedPiece::streams(0..longer.len())]);
+        assert_eq!(pieces(Packed::Xz, &bytes, 100), [PackedPiece::streams(0..bytes.len())]);
         assert!(pieces(Packed::Gzip, b"", 100).is_empty());
     }
 }

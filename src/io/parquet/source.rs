@@ -11,6 +11,7 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Statistics as PlanStatistics;
 use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::parquet::basic::Type as PhysicalType;
 use datafusion::parquet::file::statistics::Statistics;
 use datafusion::physical_plan::ExecutionPlan;
 
@@ -23,6 +24,13 @@ use crate::io::constant::of_runs;
 use crate::io::path_columns::PathColumns;
 use crate::io::source::{Chunk, ColumnRequest, Read, Source, To, rows};
 use crate::io::stream::{self, ProviderRows};
+
+/// Bytes of a dictionary from which on a writer may have given up on it.
+const LARGE_DICTIONARY: i64 = 64 << 10;
+/// Bytes of the header of a dictionary's page, about.
+const PAGE_HEADER: i64 = 16;
+/// Bytes of a string in a dictionary's page, which may be compressed, about: its length and its characters.
+const STRING_IN_DICTIONARY: f64 = 8.0;
 
 /// Parquet files of one table.
 #[derive(Debug)]
@@ -114,6 +122,32 @@ impl ParquetFiles {
         }
         range
     }
+
+    /// About how many values the largest dictionary of a column has, by its bytes. `None` where a row
+    /// group has no dictionary, or one so large that its writer may have given up on it.
+    fn dictionary_values(&self, column: usize) -> Option<f64> {
+        let schema = self.table.schema();
+        let name = schema.field(column).name();
+        let mut most: f64 = 0.0;
+        for file in self.files.iter() {
+            let leaves = file.footer.metadata.file_metadata().schema_descr();
+            let leaf = leaves.columns().iter().position(|leaf| leaf.path().parts() == std::slice::from_ref(name))?;
+            for group in file.footer.metadata.row_groups() {
+                let chunk = group.column(leaf);
+                let bytes = chunk.data_page_offset().checked_sub(chunk.dictionary_page_offset()?)?;
+                if !(0..LARGE_DICTIONARY).contains(&bytes) {
+                    return None;
+                }
+                let value = match chunk.column_type() {
+                    PhysicalType::BYTE_ARRAY => STRING_IN_DICTIONARY,
+                    PhysicalType::INT32 | PhysicalType::FLOAT => 4.0,
+                    _ => 8.0,
+                };
+                most = most.max((bytes - PAGE_HEADER).max(1) as f64 / value);
+            }
+        }
+        (most > 0.0).then_some(most)
+    }
 }
 
 #[async_trait]
@@ -127,10 +161,11 @@ impl Source for ParquetFiles {
     }
 
     fn facts(&self, column: usize) -> Option<Facts> {
-        let (rows, (least, greatest)) = (rows(&self.chunks)? as f64, self.range(column)?);
-        let range = (least as f64, greatest as f64);
-        let distinct = (range.1 - range.0 + 1.0).clamp(1.0, rows.max(1.0));
-        Some(Facts { range: Some(range), distinct, ..Facts::unknown(rows) })
+        let rows = rows(&self.chunks)? as f64;
+        let range = self.range(column).map(|(least, greatest)| (least as f64, greatest as f64));
+        let in_range = range.map(|(least, greatest)| greatest - least + 1.0);
+        let distinct = in_range.into_iter().chain(self.dictionary_values(column)).reduce(f64::min)?;
+        Some(Facts { range, distinct: distinct.clamp(1.0, rows.max(1.0)), ..Facts::unknown(rows) })
     }
 
     async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {

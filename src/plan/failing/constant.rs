@@ -11,6 +11,8 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::logical_expr::{Expr, Volatility};
 use datafusion::physical_expr::create_physical_expr;
 
+use crate::user_code;
+
 /// What an expression looks at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Looks {
@@ -41,6 +43,8 @@ fn looks(expr: &Expr) -> Looks {
             Expr::Literal(_, _) | Expr::Alias(_) | Expr::BinaryExpr(_) | Expr::Not(_) | Expr::Negative(_) => {}
             Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::Between(_) | Expr::InList(_) | Expr::Like(_) => {}
             Expr::Cast(_) | Expr::TryCast(_) | Expr::Case(_) => {}
+            // The host would have to compile it first.
+            node if user_code::is_called_by(node) => looks = Looks::Rows,
             Expr::ScalarFunction(call) => match call.func.signature().volatility {
                 Volatility::Immutable => {}
                 Volatility::Stable => looks = Looks::Time,

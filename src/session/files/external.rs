@@ -1,6 +1,5 @@
 //! Tables of files by SQL: `CREATE EXTERNAL TABLE prices STORED AS CSV LOCATION 'prices.csv'`.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Field, Schema};
@@ -48,14 +47,8 @@ impl Session {
             };
         }
         let format = self.format_of(&create)?;
-        let [path] = &create.locations[..] else {
-            return Err(Error::unsupported(
-                "several locations of a table",
-                "a pattern or a directory names several files",
-            ));
-        };
-        let path = path.strip_prefix("file://").unwrap_or(path);
-        self.register(&name, self.file_table(Path::new(path), format)?)?;
+        let paths = create.locations.iter().map(|path| path.strip_prefix("file://").unwrap_or(path));
+        self.register(&name, self.file_table(paths.collect::<Vec<_>>(), format)?)?;
         Ok(name)
     }
 

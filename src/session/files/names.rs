@@ -1,7 +1,7 @@
 //! Where a statement names files, and what of.
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::common::TableReference;
@@ -36,10 +36,10 @@ pub(in crate::session) async fn opened(
     }
     files.forget();
     let (mut names, mut tables) = (vec![], vec![]);
-    for FilesAt { factor, path, format, place } in wanted {
-        let opened = files.open(core, Path::new(&path), &format).await;
+    for FilesAt { factor, paths, format, place } in wanted {
+        let opened = files.open(core, &paths, &format).await;
         let (name, table) = opened.map_err(|error| error.at(place))?;
-        names.push(TableAt { factor, name, path });
+        names.push(TableAt { factor, name, paths });
         tables.push(table);
     }
     let ControlFlow::Continue(()) =
@@ -51,7 +51,7 @@ pub(in crate::session) async fn opened(
 struct FilesAt {
     /// Tables of the statement before this one.
     factor: usize,
-    path: String,
+    paths: Vec<PathBuf>,
     format: Format,
     place: Place,
 }
@@ -63,7 +63,7 @@ pub(in crate::session) type Place = Option<(u64, u64)>;
 struct TableAt {
     factor: usize,
     name: String,
-    path: String,
+    paths: Vec<PathBuf>,
 }
 
 fn wanted(core: &Core, statement: &Statement, place_of: &dyn Fn(&str) -> Place) -> Result<Vec<FilesAt>> {
@@ -100,8 +100,8 @@ impl Visitor for Finder<'_> {
             Some(args) => self.called(ident, args),
         };
         match found {
-            Ok(Some((path, format, place))) => {
-                self.found.push(FilesAt { factor: at, path, format, place });
+            Ok(Some((paths, format, place))) => {
+                self.found.push(FilesAt { factor: at, paths, format, place });
                 ControlFlow::Continue(())
             }
             Ok(None) => ControlFlow::Continue(()),
@@ -110,8 +110,8 @@ impl Visitor for Finder<'_> {
     }
 }
 
-/// A path, what its files hold, and where it stands.
-type Found = Option<(String, Format, Place)>;
+/// Paths, what their files hold, and where they stand.
+type Found = Option<(Vec<PathBuf>, Format, Place)>;
 
 impl Finder<'_> {
     /// `FROM 'path'`.
@@ -138,10 +138,10 @@ impl Finder<'_> {
             // The planner says which tables there are.
             None => return Ok(None),
         };
-        Ok(Some((path.clone(), format, place)))
+        Ok(Some((vec![path.into()], format, place)))
     }
 
-    /// `FROM read_csv('path', …)`.
+    /// `FROM read_csv('path', …)`, `FROM read_csv(['path', 'path'], …)`.
     fn called(&self, ident: &Ident, args: &TableFunctionArgs) -> Result<Found> {
         let function = ident.value.to_lowercase();
         let kind = match function.as_str() {
@@ -152,30 +152,29 @@ impl Finder<'_> {
             _ => return Ok(None),
         };
         let wrong = |message: String, place: Location| {
-            Error::from(ErrorKind::Plan { message: format!("{function}: {message}"), location: known(place) })
+            let location = known(place).or(known(ident.span.start));
+            Error::from(ErrorKind::Plan { message: format!("{function}: {message}"), location })
         };
         if args.settings.is_some() {
             return Ok(None);
         }
+        const EXPECTED: &str = "expected a file's path in single quotes, or a list of them ['…', '…'], first";
         let Some((first, others)) = args.args.split_first() else {
-            return Err(wrong("expected a file's path in single quotes".into(), ident.span.start));
+            return Err(wrong(EXPECTED.into(), ident.span.start));
         };
-        let (path, place) = match first {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => match value(expr) {
-                Some(OptionValue::Text(path)) => (path, expr.span().start),
-                Some(OptionValue::List(_)) => {
-                    let why = "a pattern such as 'parts/*.csv' names several files";
-                    let error = Error::unsupported(format!("a list of files in {function}"), why);
-                    return Err(error.at(known(expr.span().start)));
-                }
-                _ => {
-                    return Err(wrong(
-                        format!("expected a file's path in single quotes, found {expr}"),
-                        expr.span().start,
-                    ));
-                }
-            },
-            other => return Err(wrong("expected a file's path in single quotes first".into(), other.span().start)),
+        let (paths, place) = match first {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
+                let paths = match value(expr) {
+                    Some(OptionValue::Text(path)) => vec![path.into()],
+                    Some(OptionValue::List(paths)) if paths.is_empty() => {
+                        return Err(wrong("the list of files is empty".into(), expr.span().start));
+                    }
+                    Some(OptionValue::List(paths)) => paths.into_iter().map(PathBuf::from).collect(),
+                    _ => return Err(wrong(format!("{EXPECTED}; found {expr}"), expr.span().start)),
+                };
+                (paths, expr.span().start)
+            }
+            other => return Err(wrong(format!("{EXPECTED}; found {other}"), other.span().start)),
         };
         let place = known(place).or(known(ident.span.start));
         let given = others.iter().map(|arg| given(arg).map_err(|message| wrong(message, arg.span().start)));
@@ -186,7 +185,7 @@ impl Finder<'_> {
             FileKind::Json => Format::Json(options::json(self.state, &function, &given)?),
             FileKind::Arrow => Format::Arrow(options::ipc(self.state, &function, &given)?),
         };
-        Ok(Some((path, format, place)))
+        Ok(Some((paths, format, place)))
     }
 }
 
@@ -264,7 +263,7 @@ impl<I: Iterator<Item = TableAt>> VisitorMut for TableNamer<I> {
             // What columns are qualified by where the query gives no other name.
             alias.get_or_insert_with(|| TableAlias {
                 explicit: true,
-                name: quoted(FileKind::table_name(&table.path)),
+                name: quoted(table.paths.first().map(FileKind::table_name).unwrap_or_default()),
                 columns: vec![],
                 at: None,
             });

@@ -22,6 +22,7 @@ use crate::column::{Dictionary, Repr};
 use crate::device::{Argument, Buffer, Device, Grid, KernelSource};
 use crate::error::Result;
 use crate::host::host_expr;
+use crate::user_code::Definition;
 
 /// Bytes of a string that the kernel copies out.
 const TEXT: usize = 496;
@@ -237,6 +238,7 @@ impl Context {
 #include "format.cuh"
 #include "parse_time.cuh"
 #include "math.cuh"
+#include "random.cuh"
 #include "interval.cuh"
 #include "words.cuh"
 #include "zone.cuh"
@@ -491,6 +493,10 @@ impl Inputs for Context {
             .collect();
         let at = self.upload(&views);
         format!("((const view*)p.a[{at}])")
+    }
+
+    fn define(&mut self, _definition: &Arc<Definition>) {
+        unreachable!("users' functions are tested by whole queries")
     }
 
     fn arena(&mut self) {}

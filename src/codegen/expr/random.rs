@@ -1,0 +1,49 @@
+//! Random numbers of a seed and a number (`kernels/random.cuh`, `host/random.rs`).
+
+use super::*;
+use crate::host::random::MOST_POISSON_MEAN;
+
+impl Compiler<'_> {
+    /// A function of `seed` and `number`, both `Int64`, and of the mean or of two ends.
+    pub(super) fn random(
+        &mut self,
+        function: &str,
+        seed: &Expr,
+        number: &Expr,
+        others: &[Expr],
+        dtype: &DataType,
+    ) -> Result<Value> {
+        let mut values = vec![self.value(seed)?, self.value(number)?];
+        for other in others {
+            values.push(self.value(other)?);
+        }
+        let mut valid = None;
+        for value in &values {
+            valid = both(&valid, &value.valid, self.out);
+        }
+        match (function, values.as_slice()) {
+            ("random_poisson", [.., mean]) => {
+                let outside = format!("!({0} >= 0 && {0} <= {MOST_POISSON_MEAN:?})", mean.code);
+                self.fail_if(&valid, &outside, Failure::Domain);
+                // What is under a null may be anything.
+                let mean = format!("{0} <= {MOST_POISSON_MEAN:?} ? {0} : 0.0", mean.code);
+                values[2].code = self.out.let_("f64", mean);
+            }
+            ("random_integer", [.., low, high]) => {
+                let outside = format!("({} > {})", low.code, high.code);
+                self.fail_if(&valid, &outside, Failure::Domain);
+            }
+            _ => {}
+        }
+        let repr = Repr::of(dtype).ok_or_else(|| not_yet(format!("{function} as {dtype}")))?;
+        let arguments: Vec<&str> = values.iter().map(|value| value.code.as_str()).collect();
+        let mut result = self.result(dtype.clone(), repr, format!("{function}({})", arguments.join(", ")), valid);
+        result.magnitude = match function {
+            "random_uniform" => Some(1.0),
+            // The least logarithm is that of 2⁻⁵³.
+            "random_normal" => Some(9.0),
+            _ => None,
+        };
+        Ok(result)
+    }
+}

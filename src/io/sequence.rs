@@ -1,0 +1,103 @@
+//! Integers at equal distances as a source: `range(0, 10)`, `generate_series(1, 10)`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::error::Result as PlanResult;
+use datafusion::logical_expr::Expr;
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::source::{Chunk, ColumnRequest, Read, Source, To};
+use crate::column::{Column, Facts, Stats};
+use crate::error::Result;
+use crate::ops::sequence::sequence;
+
+/// Rows of a chunk at least, and chunks at most.
+const CHUNK: u64 = 1 << 20;
+const MOST_CHUNKS: u64 = 1 << 14;
+
+/// A column of the values `start`, `start + step`, ….
+#[derive(Debug)]
+pub(crate) struct Sequence {
+    start: i64,
+    step: i64,
+    rows: u64,
+    /// As the CPU's operators read them.
+    provider: Arc<dyn TableProvider>,
+}
+
+impl Sequence {
+    /// The values from `start` on, without `end` unless that is included; a step that leads away from
+    /// the end leads nowhere. `provider` has the same rows.
+    pub(crate) fn new(
+        [start, end, step]: [i64; 3],
+        includes_end: bool,
+        provider: Arc<dyn TableProvider>,
+    ) -> Option<Sequence> {
+        let (distance, step_by) = (i128::from(end) - i128::from(start), i128::from(step));
+        let whole = distance.checked_div(step_by)?;
+        let is_exact = distance % step_by == 0;
+        let rows = match distance == 0 || (distance > 0) == (step > 0) {
+            true => whole + i128::from(includes_end || !is_exact),
+            false => 0,
+        };
+        Some(Sequence { start, step, rows: u64::try_from(rows).ok()?, provider })
+    }
+
+    fn chunk_rows(&self) -> u64 {
+        CHUNK.max(self.rows.div_ceil(MOST_CHUNKS))
+    }
+
+    /// The value of a row, which there is.
+    fn value(&self, row: u64) -> i64 {
+        (self.start as u64).wrapping_add(row.wrapping_mul(self.step as u64)) as i64
+    }
+}
+
+#[async_trait]
+impl Source for Sequence {
+    fn schema(&self) -> SchemaRef {
+        self.provider.schema()
+    }
+
+    fn chunks(&self) -> Vec<Chunk> {
+        let each = self.chunk_rows();
+        let starts = (0..self.rows.div_ceil(each)).map(|chunk| chunk * each);
+        starts.map(|start| Chunk { rows: Some(each.min(self.rows - start)), bytes: None }).collect()
+    }
+
+    fn facts(&self, _: usize) -> Option<Facts> {
+        let rows = self.rows as f64;
+        let ends = [self.start, self.value(self.rows.saturating_sub(1))].map(|end| end as f64);
+        let range = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+        Some(Facts { rows, distinct: rows.max(1.0), unique: true, range: Some(range) })
+    }
+
+    async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
+        let each = self.chunk_rows();
+        let from = (wanted.chunks.start as u64).saturating_mul(each).min(self.rows);
+        let rows = (wanted.chunks.end as u64).saturating_mul(each).min(self.rows) - from;
+        let column = || -> Result<Column> {
+            let start = self.value(from);
+            let data = Arc::new(sequence(to.device, start, self.step, rows)?);
+            let last = self.value(from + rows.saturating_sub(1));
+            let range = (rows > 0).then(|| (i128::from(start.min(last)), i128::from(start.max(last))));
+            let stats = Stats { range, unique: true, ascending: self.step > 0, ..Stats::default() };
+            Ok(Column { stats, ..Column::plain(DataType::Int64, rows as usize, data, None) })
+        };
+        let columns = wanted.columns.iter().map(|_| column()).collect::<Result<_>>()?;
+        Ok(Read::new(rows, columns))
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
+        self.provider.scan(state, projection, filters, limit).await
+    }
+}

@@ -1,0 +1,36 @@
+//! Functions that users write in CUDA C++: `CREATE FUNCTION … LANGUAGE CUDA AS $$ … $$`.
+//!
+//! ```text
+//!   name, types, body ──▶ Definition ──▶ checked by the device's compiler, once
+//!                             │          what it says is told in the user's lines (`diagnosis.rs`)
+//!                             └──▶ a function in front of each generated kernel that calls it
+//! ```
+//!
+//! To DataFusion such a function is one of its own ([`UserFunction`]), which plans name. `codegen`
+//! knows it again, and calls it as it does what `kernels/` has, so that it is fused as these are. The
+//! CPU engine calls a closure, or has the simulator run it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `definition` | the C++ around a body |
+//! | `diagnosis` | what compilers and the simulator say, in the user's lines |
+//! | `scalar`, `aggregate` | functions of a row, and of many |
+
+mod aggregate;
+mod definition;
+mod diagnosis;
+mod scalar;
+
+use datafusion::logical_expr::Expr;
+
+pub use self::aggregate::AggregateFunction;
+pub(crate) use self::aggregate::{BODIES, UserAggregate};
+pub(crate) use self::definition::{Body, Definition};
+pub(crate) use self::diagnosis::in_users_words;
+pub use self::scalar::ScalarFunction;
+pub(crate) use self::scalar::{UserFunction, least_and_greatest};
+
+/// Whether the node itself is a call of a user's function.
+pub(crate) fn is_called_by(node: &Expr) -> bool {
+    matches!(node, Expr::ScalarFunction(call) if UserFunction::of(&call.func).is_some())
+}

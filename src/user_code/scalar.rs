@@ -1,0 +1,389 @@
+//! Scalar functions: a value of each row.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{exec_err, internal_err, plan_err};
+use datafusion::error::Result as PlanResult;
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::definition::{Body, Definition, FramedBody, SYMBOL, ctype, is_identifier, mentions};
+use crate::error::{Error, ErrorKind, Result};
+
+/// A closure that computes the function on the host.
+type HostClosure = Arc<dyn Fn(&[ArrayRef]) -> Result<ArrayRef> + Send + Sync>;
+
+/// A function of a row's values whose body is CUDA C++, for
+/// [`Session::register_function`](crate::Session::register_function). `docs/user-code.md` says what a
+/// body may use.
+///
+/// ```
+/// use warpframe::prelude::*;
+/// use warpframe::ScalarFunction;
+///
+/// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+/// let double = DataType::Float64;
+/// let inputs = [("x", double.clone()), ("y", double.clone())];
+/// session.register_function(ScalarFunction::new("norm", inputs, double, "return sqrt(x * x + y * y);"))?;
+/// let norms = session.sql("SELECT norm(column1, column2) AS n FROM (VALUES (3.0, 4.0), (NULL, 1.0))")?.collect()?;
+/// assert_eq!(norms.column("n")?.to_vec::<Option<f64>>()?, [Some(5.0), None]);
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct ScalarFunction {
+    name: String,
+    inputs: Vec<(String, DataType)>,
+    output: DataType,
+    body: Body,
+    volatile: bool,
+    called_on_null: bool,
+    host: Option<HostClosure>,
+}
+
+impl std::fmt::Debug for ScalarFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ScalarFunction { name, inputs, output, body, .. } = self;
+        write!(f, "ScalarFunction({name}{inputs:?} -> {output}: {:?})", body.text)
+    }
+}
+
+impl ScalarFunction {
+    /// A function of these arguments, by name and type, with a value of type `output`. It is NULL
+    /// where an argument is NULL, and has the same value whenever its arguments are the same.
+    ///
+    /// ```
+    /// use warpframe::ScalarFunction;
+    /// use warpframe::arrow::datatypes::DataType;
+    /// let body = "long long next = n;\nreturn next + 1;";
+    /// ScalarFunction::new("next", [("n", DataType::Int64)], DataType::Int64, body);
+    /// ```
+    pub fn new<N: Into<String>>(
+        name: impl Into<String>,
+        inputs: impl IntoIterator<Item = (N, DataType)>,
+        output: DataType,
+        body: impl Into<String>,
+    ) -> Self {
+        let inputs = inputs.into_iter().map(|(name, dtype)| (name.into(), dtype)).collect();
+        let body = Body::new(body, None);
+        ScalarFunction { name: name.into(), inputs, output, body, volatile: false, called_on_null: false, host: None }
+    }
+
+    /// The same function, which may have another value each time: it is not computed ahead, and not
+    /// shared.
+    ///
+    /// ```
+    /// use warpframe::ScalarFunction;
+    /// use warpframe::arrow::datatypes::DataType;
+    /// let inputs: [(&str, DataType); 0] = [];
+    /// ScalarFunction::new("lane", inputs, DataType::Int32, "return threadIdx.x % 32;").volatile();
+    /// ```
+    pub fn volatile(mut self) -> Self {
+        self.volatile = true;
+        self
+    }
+
+    /// The same function, which is called where arguments are NULL, too. Beside each argument `x`
+    /// its body has a flag `bool x_is_null`.
+    ///
+    /// ```
+    /// use warpframe::ScalarFunction;
+    /// use warpframe::arrow::datatypes::DataType;
+    /// let body = "return x_is_null ? 0 : x;";
+    /// ScalarFunction::new("or_zero", [("x", DataType::Int64)], DataType::Int64, body).called_on_null();
+    /// ```
+    pub fn called_on_null(mut self) -> Self {
+        self.called_on_null = true;
+        self
+    }
+
+    /// The same function, which the CPU engine computes by a closure over arrays of one length, which
+    /// have the types of the arguments. Without one the simulator's compiler compiles the body for it.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use warpframe::ScalarFunction;
+    /// use warpframe::arrow::array::{ArrayRef, AsArray, Float64Array};
+    /// use warpframe::arrow::datatypes::{DataType, Float64Type};
+    /// let half = ScalarFunction::new("half", [("x", DataType::Float64)], DataType::Float64, "return x / 2;");
+    /// half.on_host(|arrays| {
+    ///     let x = arrays[0].as_primitive::<Float64Type>();
+    ///     Ok(Arc::new(x.unary::<_, Float64Type>(|x| x / 2.0)) as ArrayRef)
+    /// });
+    /// ```
+    pub fn on_host(mut self, work: impl Fn(&[ArrayRef]) -> Result<ArrayRef> + Send + Sync + 'static) -> Self {
+        self.host = Some(Arc::new(work));
+        self
+    }
+
+    /// The same function, whose body stands at this place of an SQL text.
+    pub(crate) fn placed(mut self, line: u64, column: u64) -> Self {
+        self.body.place = Some((line, column));
+        self
+    }
+
+    /// The function as plans know it; `compiled` computes it on the host where no closure does.
+    ///
+    /// # Errors
+    /// Names that are none, types that a body does not have.
+    pub(crate) fn planned(self, compiled: Compiled) -> Result<UserFunction> {
+        let ScalarFunction { name, inputs, output, body, volatile, called_on_null, host } = self;
+        named(&name, &inputs)?;
+        let result = ctype(&output)?;
+        if result == "text" {
+            let what = format!("function {name} with a value of type {output}");
+            return Err(Error::unsupported(what, "functions of users yield no strings"));
+        }
+        let yields_null = mentions(&body.text, RESULT_IS_NULL);
+        let (mut parameters, mut passed, mut values) = (vec![], vec![], vec![]);
+        for (name, dtype) in &inputs {
+            let ctype = ctype(dtype)?;
+            parameters.push(format!("{ctype} {name}"));
+            passed.push(name.clone());
+            values.push(format!("{ctype}{{}}"));
+            if called_on_null {
+                parameters.push(format!("bool {name}_is_null"));
+                passed.push(format!("{name}_is_null"));
+                values.push("false".into());
+            }
+        }
+        let plain = parameters.join(", ");
+        let mut behind = String::new();
+        if yields_null {
+            parameters.push(format!("bool& {RESULT_IS_NULL}"));
+            passed.push("is_null".into());
+            behind = format!(
+                "inline __device__ user_result<{result}> {SYMBOL}_or_null({plain}) {{\n    bool is_null = false;\n    \
+                 const {result} value = {SYMBOL}({});\n    return user_result<{result}>{{value, is_null}};\n}}",
+                passed.join(", ")
+            );
+        }
+        let parameters = format!("({})", parameters.join(", "));
+        let frame = FramedBody { before: result, parameters: &parameters, body: &body };
+        let call = if yields_null { format!("{SYMBOL}_or_null") } else { SYMBOL.into() };
+        let calls = format!("{call}({});", values.join(", "));
+        let definition = Arc::new(Definition::new(&name, "", &[frame], &behind, &calls));
+        let volatility = if volatile { Volatility::Volatile } else { Volatility::Immutable };
+        let signature = match inputs.is_empty() {
+            true => Signature::nullary(volatility),
+            false => Signature::user_defined(volatility),
+        };
+        let host = host.map_or(HostWork::Compiled(compiled), HostWork::Closure);
+        Ok(UserFunction { name, inputs, output, definition, called_on_null, yields_null, signature, host })
+    }
+}
+
+/// The name by which a body says that its value is NULL.
+pub(super) const RESULT_IS_NULL: &str = "result_is_null";
+
+/// Computes a function on the host, of arrays that all have so many rows.
+pub(crate) type Compiled = fn(&UserFunction, &[ArrayRef], usize) -> Result<ArrayRef>;
+
+/// Refuses names that C++ or SQL has not.
+pub(super) fn named(function: &str, inputs: &[(String, DataType)]) -> Result<()> {
+    let wrong = |message: String| Error::from(ErrorKind::Plan { message, location: None });
+    if function.is_empty() {
+        return Err(wrong("a function without a name".into()));
+    }
+    for (at, (name, _)) in inputs.iter().enumerate() {
+        if !is_identifier(name) {
+            return Err(wrong(format!("function {function}: {name:?} is no name of an argument in C++")));
+        }
+        if inputs[..at].iter().any(|(other, _)| other == name) {
+            return Err(wrong(format!("function {function}: two arguments are named {name:?}")));
+        }
+    }
+    Ok(())
+}
+
+/// How a function is computed on the host.
+#[derive(Clone)]
+pub(crate) enum HostWork {
+    Closure(HostClosure),
+    /// From its body.
+    Compiled(Compiled),
+}
+
+/// A user's scalar function as DataFusion plans it.
+#[derive(Clone)]
+pub(crate) struct UserFunction {
+    name: String,
+    inputs: Vec<(String, DataType)>,
+    output: DataType,
+    definition: Arc<Definition>,
+    called_on_null: bool,
+    yields_null: bool,
+    signature: Signature,
+    host: HostWork,
+}
+
+impl UserFunction {
+    /// What a function of DataFusion's is, if a user wrote it.
+    pub(crate) fn of(function: &ScalarUDF) -> Option<&UserFunction> {
+        function.inner().downcast_ref::<UserFunction>()
+    }
+
+    pub(crate) fn inputs(&self) -> &[(String, DataType)] {
+        &self.inputs
+    }
+
+    pub(crate) fn output(&self) -> &DataType {
+        &self.output
+    }
+
+    pub(crate) fn definition(&self) -> &Arc<Definition> {
+        &self.definition
+    }
+
+    /// Whether it is called where arguments are null, with a flag behind each argument.
+    pub(crate) fn is_called_on_null(&self) -> bool {
+        self.called_on_null
+    }
+
+    /// Whether its value may be null by its own word: then `symbol_or_null` yields a `user_result`.
+    pub(crate) fn yields_null(&self) -> bool {
+        self.yields_null
+    }
+
+    /// Whether the host needs no compiler for it.
+    pub(crate) fn has_closure(&self) -> bool {
+        matches!(self.host, HostWork::Closure(_))
+    }
+
+    fn on_host(&self, arrays: &[ArrayRef], rows: usize) -> PlanResult<ArrayRef> {
+        let made = match &self.host {
+            HostWork::Closure(work) => work(arrays)?,
+            HostWork::Compiled(work) => work(self, arrays, rows)?,
+        };
+        if made.len() != rows || *made.data_type() != self.output {
+            let (name, output) = (&self.name, &self.output);
+            let found = format!("{} of type {}", made.len(), made.data_type());
+            return exec_err!("function {name}: {rows} values of type {output} are expected of the host, not {found}");
+        }
+        Ok(made)
+    }
+}
+
+impl std::fmt::Debug for UserFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "UserFunction({} as {})", self.name, self.definition.symbol())
+    }
+}
+
+impl PartialEq for UserFunction {
+    fn eq(&self, other: &Self) -> bool {
+        let host = match (&self.host, &other.host) {
+            (HostWork::Closure(one), HostWork::Closure(two)) => Arc::ptr_eq(one, two),
+            (HostWork::Compiled(_), HostWork::Compiled(_)) => true,
+            _ => false,
+        };
+        // The symbol says what the body is, and its arguments in C++.
+        host && self.definition.symbol() == other.definition.symbol()
+            && self.name == other.name
+            && self.inputs == other.inputs
+            && self.output == other.output
+            && self.signature == other.signature
+    }
+}
+
+impl Eq for UserFunction {}
+
+impl Hash for UserFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+        self.definition.symbol().hash(state);
+    }
+}
+
+/// Whether an argument of this type may be handed on as one of another, by a cast: not where digits
+/// behind the point would be lost in silence.
+pub(super) fn is_coerced(from: &DataType, to: &DataType) -> bool {
+    use DataType::*;
+    let is_text = |dtype: &DataType| matches!(dtype, Utf8 | LargeUtf8 | Utf8View);
+    let is_octets = |dtype: &DataType| matches!(dtype, Binary | LargeBinary | BinaryView | FixedSizeBinary(_));
+    match (from, to) {
+        _ if from == to => true,
+        (Null, _) => true,
+        (Dictionary(_, values), _) => is_coerced(values, to),
+        _ if from.is_integer() => to.is_numeric(),
+        _ if from.is_floating() => to.is_floating(),
+        (Decimal128(..) | Decimal32(..) | Decimal64(..), _) => to.is_floating() || matches!(to, Decimal128(..)),
+        (Date32 | Date64, Date32 | Date64 | Timestamp(..)) => true,
+        (Timestamp(..), Timestamp(..)) | (Time32(_) | Time64(_), Time32(_) | Time64(_)) => true,
+        (Duration(_), Duration(_)) | (Interval(_), Interval(_)) => true,
+        _ if is_text(from) => is_text(to),
+        _ if is_octets(from) => is_octets(to),
+        _ => false,
+    }
+}
+
+/// The types that arguments are cast to.
+pub(super) fn coerced(name: &str, inputs: &[(String, DataType)], types: &[DataType]) -> PlanResult<Vec<DataType>> {
+    let fits = |((_, to), from): (&(String, DataType), &DataType)| is_coerced(from, to);
+    if types.len() != inputs.len() || !inputs.iter().zip(types).all(fits) {
+        let list = |types: &mut dyn Iterator<Item = String>| types.collect::<Vec<_>>().join(", ");
+        let wanted = list(&mut inputs.iter().map(|(name, dtype)| format!("{name} {dtype}")));
+        let found = list(&mut types.iter().map(ToString::to_string));
+        return plan_err!("function {name} takes ({wanted}), not ({found})");
+    }
+    Ok(inputs.iter().map(|(_, dtype)| dtype.clone()).collect())
+}
+
+impl ScalarUDFImpl for UserFunction {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> PlanResult<DataType> {
+        Ok(self.output.clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> PlanResult<FieldRef> {
+        let any_null = !self.called_on_null && args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(&self.name, self.output.clone(), any_null || self.yields_null)))
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> PlanResult<Vec<DataType>> {
+        coerced(&self.name, &self.inputs, types)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> PlanResult<ColumnarValue> {
+        if args.args.len() != self.inputs.len() {
+            return internal_err!("function {} of {} arguments", self.name, args.args.len());
+        }
+        let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let constant = constant && self.signature.volatility == Volatility::Immutable;
+        let rows = if constant { 1 } else { args.number_rows };
+        let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<PlanResult<Vec<_>>>()?;
+        let made = self.on_host(&arrays, rows)?;
+        match constant {
+            true => Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&made, 0)?)),
+            false => Ok(ColumnarValue::Array(made)),
+        }
+    }
+}
+
+/// Whether values of a type are fewer than those of what a body yields for it; the least and the
+/// greatest.
+pub(crate) fn least_and_greatest(dtype: &DataType) -> Option<(i128, i128)> {
+    use datafusion::arrow::datatypes::TimeUnit;
+    const DAY: i128 = 86_400;
+    let ticks = |unit: &TimeUnit| match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    };
+    match dtype {
+        DataType::Decimal128(_, _) => crate::column::decimal_bound(dtype).map(|bound| (-bound, bound)),
+        DataType::Time32(unit) | DataType::Time64(unit) => Some((0, DAY * ticks(unit) - 1)),
+        _ => None,
+    }
+}

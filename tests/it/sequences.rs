@@ -1,0 +1,157 @@
+//! Numbers from nowhere: `range` and `generate_series` as tables, and random numbers of a seed.
+
+use warpframe::ErrorKind;
+use warpframe::device::MemoryLimit;
+
+use crate::differential::{Pair, builder, run};
+
+/// Both say the same, and the device did it.
+fn check(pair: &Pair, sql: &str) {
+    let before = pair.gpu().counters();
+    let expected = run(&pair.cpu, sql).unwrap_or_else(|error| panic!("the CPU: {error}\n  {sql}"));
+    let found = run(&pair.device, sql).unwrap_or_else(|error| panic!("the device: {error}\n  {sql}"));
+    pair.compare(&expected, &found, sql);
+    let after = pair.gpu().counters();
+    assert!(after.launches > before.launches, "no kernel ran\n  {sql}");
+    assert_eq!(after.fallbacks, before.fallbacks, "{sql}");
+    let uploaded = after.bytes_uploaded - before.bytes_uploaded;
+    assert!(uploaded < 8 << 10, "{uploaded} bytes came from the host\n  {sql}");
+}
+
+fn strict() -> Pair {
+    Pair::with(builder().strict(true))
+}
+
+#[test]
+fn integers_at_equal_distances_are_made_on_the_device() {
+    let pair = strict();
+    for table in [
+        "range(10)",
+        "range(0, 100000)",
+        "range(5, 5)",
+        "range(3, 20, 4)",
+        "range(3, 19, 4)",
+        "range(20, 3, -4)",
+        "range(-9223372036854775808, 9223372036854775807, 4611686018427387904)",
+        "generate_series(4)",
+        "generate_series(1, 5000)",
+        "generate_series(7, 7)",
+        "generate_series(3, 19, 4)",
+        "generate_series(3, 20, 4)",
+        "generate_series(20, 3, -4)",
+        "generate_series(9223372036854775800, 9223372036854775807)",
+    ] {
+        for sql in [
+            format!("SELECT value FROM {table} ORDER BY value"),
+            format!("SELECT count(*), min(value), max(value), count(DISTINCT value) FROM {table}"),
+        ] {
+            let expected = run(&pair.cpu, &sql).unwrap_or_else(|error| panic!("the CPU: {error}\n  {sql}"));
+            let found = run(&pair.device, &sql).unwrap_or_else(|error| panic!("the device: {error}\n  {sql}"));
+            pair.compare(&expected, &found, &sql);
+        }
+    }
+    check(&pair, "SELECT sum(i * 2) AS s, count(*) AS n FROM range(0, 300000) t(i) WHERE i % 7 = 3");
+    check(
+        &pair,
+        "SELECT a.value, b.value AS other FROM range(100) a JOIN range(50, 200, 3) b ON a.value = b.value ORDER BY 1",
+    );
+    check(&pair, "SELECT i, sum(i) OVER (ORDER BY i) AS s FROM range(0, 5000) t(i) ORDER BY i DESC LIMIT 10");
+}
+
+#[test]
+fn series_that_do_not_fit_come_in_chunks() {
+    let pair = Pair::with(builder().strict(true).memory_limit(MemoryLimit::Bytes(64 << 20)));
+    let sql = "SELECT count(*), sum(i), min(i), max(i) FROM range(0, 20000000) t(i) WHERE i % 3 <> 1";
+    check(&pair, sql);
+    assert!(pair.gpu().counters().parts_run > 1, "20 million integers have 160 MB");
+}
+
+#[test]
+fn random_numbers_are_those_of_the_cpu_engine() {
+    let pair = strict();
+    // All bits of uniform numbers and integers.
+    check(&pair, "SELECT i, random(42, i) AS r FROM range(-1000, 3000) t(i) ORDER BY i");
+    check(
+        &pair,
+        "SELECT i, random(i, 7) AS r, random(i, i * 4611686018427387) AS s FROM range(0, 3000) t(i) ORDER BY i",
+    );
+    check(
+        &pair,
+        "SELECT i, random_integer(1, i, -5, 5) AS r, random_integer(1, i, i, i + 1000000007) AS s \
+                  FROM range(0, 3000) t(i) ORDER BY i",
+    );
+    check(
+        &pair,
+        "SELECT i, random_integer(9, i, -9223372036854775808, 9223372036854775807) AS r \
+                  FROM range(0, 1000) t(i) ORDER BY i",
+    );
+    check(&pair, "SELECT i, round(random_normal(3, i) * 1e9) AS r FROM range(0, 3000) t(i) ORDER BY i");
+    check(
+        &pair,
+        "SELECT i, random_poisson(3, i, 4.5) AS r, random_poisson(3, i, i / 10.0) AS s, \
+                  random_poisson(4, i, CAST(1300 AS DOUBLE)) AS t FROM range(0, 2000) t(i) ORDER BY i",
+    );
+    // Nulls stay null, whatever lies under them.
+    check(
+        &pair,
+        "SELECT i, random(i, n) AS r, random_integer(i, n, n, 3) AS s, random_poisson(i, i, n * 1.5) AS p \
+                  FROM (SELECT i, CASE WHEN i % 3 > 0 THEN i % 3 END AS n FROM range(0, 1000) t(i)) ORDER BY i",
+    );
+    check(&pair, "SELECT count(*) AS n FROM range(0, 20000) t(i) WHERE random(1, i) < 0.25");
+    check(
+        &pair,
+        "SELECT avg(CASE WHEN power(random(1, i), 2) + power(random(2, i), 2) < 1 THEN 4 ELSE 0 END) AS pi \
+                  FROM range(0, 100000) t(i)",
+    );
+    // The known answer of Philox-4x32-10 for a counter and a key of zeros.
+    let zero = run(&pair.device, "SELECT random(0, i) AS r FROM range(1) t(i)").expect("it runs");
+    let word = 0xe169_c58d_6627_e8d5_u64 >> 11;
+    assert_eq!(zero.item::<f64>().expect("a value"), word as f64 / (1u64 << 53) as f64);
+}
+
+#[test]
+fn random_numbers_of_what_is_not_there_are_errors() {
+    let pair = strict();
+    for sql in [
+        "SELECT random_integer(1, i, 5, 4 - i) FROM range(0, 10) t(i)",
+        "SELECT random_poisson(1, i, -1.0 - i) FROM range(0, 10) t(i)",
+        "SELECT random_poisson(1, i, CAST('NaN' AS DOUBLE) + i) FROM range(0, 10) t(i)",
+        "SELECT random_poisson(1, i, 1e7 + i) FROM range(0, 10) t(i)",
+    ] {
+        let error = run(&pair.device, sql).expect_err(sql);
+        assert!(!matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+        run(&pair.cpu, sql).expect_err(sql);
+    }
+    let error = run(&pair.cpu, "SELECT random_integer(1, 2, 5, 4)").expect_err("no integer is there");
+    assert!(error.to_string().contains("no integer is between 5 and 4"), "{error}");
+    run(&pair.cpu, "SELECT random() < 1").expect("DataFusion's is still there");
+}
+
+#[test]
+fn values_fall_into_the_buckets_of_the_cpu_engine() {
+    let pair = strict();
+    check(
+        &pair,
+        "SELECT i, width_bucket(i, 0, 100, 7) AS a, width_bucket(i / 3.0, -50, 1000, 13) AS b, \
+                  width_bucket(random(1, i), 1, 0, 10) AS c, width_bucket(i, i - 1, i + 2, i * i + 1) AS d \
+                  FROM range(-200, 2000) t(i) ORDER BY i",
+    );
+    check(
+        &pair,
+        "SELECT width_bucket(random_normal(5, i), -4, 4, 64) AS bucket, count(*) AS n FROM range(0, 50000) t(i) \
+                  GROUP BY bucket ORDER BY bucket",
+    );
+    check(
+        &pair,
+        "SELECT i, width_bucket(n, 0, 2, n) AS a FROM (SELECT i, CASE WHEN i % 3 > 0 THEN i % 3 END AS n \
+                  FROM range(0, 100) t(i)) ORDER BY i",
+    );
+    for arguments in
+        ["i, 0, 1, 0 * i", "i, i, i, 3", "CAST('NaN' AS DOUBLE) + i, 0, 1, 2", "i, 0, CAST('inf' AS DOUBLE), 2"]
+    {
+        let sql = format!("SELECT width_bucket({arguments}) FROM range(0, 10) t(i)");
+        run(&pair.cpu, &sql).expect_err(&sql);
+        let error = run(&pair.device, &sql).expect_err(&sql);
+        assert!(!matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+    }
+}
