@@ -168,7 +168,8 @@ impl<'a> ForeseenPlans<'a> {
                 return Some(format!("its {side} side, about {bytes}, stands beside each part of the other"));
             }
         }
-        if !join.on.is_empty() && !(join.null_aware && join.filter.is_some()) {
+        let is_correlated_not_in = join.null_aware && join.filter.is_some();
+        if !join.on.is_empty() && !is_correlated_not_in {
             let parts = parts_of(&self.budget, left.zip(right).map(|(left, right)| left + right));
             return Some(format!("both sides are parted by a hash of their keys, into some {parts} parts"));
         }

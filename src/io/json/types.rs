@@ -25,7 +25,7 @@ const BLOCK: usize = 4 << 20;
 /// # Errors
 /// Text that cannot be read or is no JSON; a column that is an object in one row and none in another.
 pub(super) fn of_lines(mut text: impl Read) -> Result<Schema> {
-    let mut blocks = Blocks { rest: vec![], ended: false };
+    let mut blocks = LineBlocks { rest: vec![], ended: false };
     let first = blocks.next(&mut text)?;
     if blocks.ended {
         return Ok(of_block(&first)?);
@@ -81,13 +81,13 @@ fn of_block(block: &[u8]) -> std::result::Result<Schema, ArrowError> {
 }
 
 /// A text in blocks of whole lines.
-struct Blocks {
+struct LineBlocks {
     /// The begin of the next block.
     rest: Vec<u8>,
     ended: bool,
 }
 
-impl Blocks {
+impl LineBlocks {
     /// The next lines; none at the end.
     fn next(&mut self, text: &mut impl Read) -> Result<Vec<u8>> {
         let mut block = std::mem::take(&mut self.rest);
@@ -152,7 +152,7 @@ mod tests {
                 format!("{{\"late\": {{\"z\": 1, \"y\": [{{\"q\": true}}]}}, \"a\": 0.5, \"p\": \"{pad}\"}}\n")
             }
             9 if row > 20_000 => {
-                format!("{{\"late\": {{\"y\": [], \"x\": null, \"z\": 2.5}}, \"n\": null, \"b\": {{}}}}\n")
+                "{\"late\": {\"y\": [], \"x\": null, \"z\": 2.5}, \"n\": null, \"b\": {}}\n".to_string()
             }
             11 => format!("{{\"m\": {}, \"p\": \"{pad}\"}}\n", if row > 15_000 { "\"text\"" } else { "3" }),
             13 => format!("{{\"l\": [1, 2], \"s\": {}, \"p\": \"{pad}\"}}\n", if row > 15_000 { "[7]" } else { "7" }),
