@@ -58,7 +58,7 @@ fn operators_in_parts() {
         "SELECT id + 1 AS n FROM t UNION ALL SELECT id FROM u",
         "SELECT k, sum(n) FROM (SELECT k, id, count(*) AS n FROM t GROUP BY k, id) GROUP BY k",
     ];
-    for sql in some(queries, 2) {
+    for sql in some(queries, 4) {
         let pair = small(1 << 20).and("t", Shape::random(60_000, 7).batches());
         let pair = pair.and("u", Shape::random(40_000, 8).batches());
         check(&pair, sql);
@@ -224,7 +224,7 @@ fn aggregates_of_one_giant_group() {
         "SELECT median(CASE WHEN id < 0 THEN x END), count(*), max(s) FROM t",
         "SELECT k, k2, var(x), corr(x, id) FROM t GROUP BY GROUPING SETS ((k, k2), (k))",
     ];
-    for sql in some(queries, 2) {
+    for sql in some(queries, 4) {
         check(&small(1 << 20).and("t", Shape::random(60_000, 7).batches()), sql);
     }
 }
@@ -268,7 +268,7 @@ fn windows_of_one_giant_partition() {
         "SELECT n, count(*), sum(r) FROM (SELECT row_number() OVER (ORDER BY id) % 5 AS n, \
          rank() OVER (ORDER BY k + 1) AS r FROM t) WHERE r > 10 GROUP BY n",
     ];
-    let failed: Vec<&str> = some(queries, 2)
+    let failed: Vec<&str> = some(queries, 4)
         .filter(|sql| {
             let pair = small(1 << 20).and("t", Shape::random(40_000, 7).batches());
             catch_unwind(AssertUnwindSafe(|| check(&pair, sql))).is_err()
