@@ -157,9 +157,12 @@ fn sql_comes_from_standard_input_when_that_is_no_terminal() {
     assert_eq!(run_with_input(&["--device", "cpu"], "").results(), "");
 }
 
+/// A query that is not divided: its only row has all values.
+const WHOLE: &str = "SELECT array_agg(l_orderkey), array_agg(l_partkey) FROM lineitem";
+
 #[test]
 fn the_memory_limit_is_kept_and_said() {
-    let q = "SELECT l_orderkey, l_partkey FROM lineitem ORDER BY l_partkey";
+    let q = WHOLE;
     let arguments = ["data/tpch/lineitem.parquet", "--device", "sim", "--strict", "--memory-limit", "64KiB", "-c", q];
     let messages = warpframe(&arguments).failure(1);
     assert!(messages.starts_with("error: out of device memory: ") && messages.contains("65536"), "{messages}");
@@ -168,13 +171,13 @@ fn the_memory_limit_is_kept_and_said() {
 #[test]
 fn memory_that_is_short_says_which_option_helps() {
     let q = "SELECT l_orderkey, l_partkey FROM lineitem ORDER BY l_partkey";
-    let asked = |flags: &[&str]| {
+    let asked = |q: &str, flags: &[&str]| {
         let arguments = [&["data/tpch/lineitem.parquet", "-c", q], flags].concat();
         warpframe(&arguments).failure(1)
     };
-    let messages = asked(&["--device", "sim", "--strict", "--memory-limit", "64KiB"]);
+    let messages = asked(WHOLE, &["--device", "sim", "--strict", "--memory-limit", "64KiB"]);
     assert!(messages.contains("hint: --memory-limit, WARPFRAME_MEMORY_LIMIT or SET memory_limit"), "{messages}");
-    let messages = asked(&["--device", "cpu", "--host-memory-limit", "32KiB"]);
+    let messages = asked(q, &["--device", "cpu", "--host-memory-limit", "32KiB"]);
     assert!(messages.starts_with("error: out of host memory: ") && messages.contains("32768"), "{messages}");
     assert!(messages.contains("hint: --host-memory-limit or WARPFRAME_HOST_MEMORY_LIMIT"), "{messages}");
     let messages = warpframe(&["--device", "cpu", "--spill-limit", "50%", "-c", q]).failure(2);

@@ -205,7 +205,7 @@ fn options_are_set_and_unknown_ones_refused() {
     let sql = "SET format = 'ndjson'; SELECT 1 AS x; SET format TO csv; SELECT 2 AS x";
     assert_eq!(warpframe(&["--device", "cpu", "-c", sql]).results(), "{\"x\":1}\nx\n2\n");
 
-    let sql = "SET memory_limit = '64KiB'; SELECT jetid FROM jets ORDER BY px";
+    let sql = "SET memory_limit = '8KiB'; SELECT array_agg(jetid), array_agg(px) FROM jets";
     let messages = warpframe(&["data/jets.csv", "--device", "sim", "--strict", "-c", sql]).failure(1);
     assert!(messages.contains("out of device memory"), "{messages}");
 
@@ -228,8 +228,7 @@ fn the_timer_tells_of_each_statement_and_leaves_results_alone() {
 
 #[test]
 fn what_the_device_has_no_memory_for_runs_on_the_cpu_with_a_note() {
-    let sql =
-        "SELECT count(*) AS n, sum(a.px) IS NULL AS none FROM jets a JOIN jets b ON a.jetid = b.jetid AND a.px < b.px";
+    let sql = "SELECT cardinality(array_agg(jetid)) AS n, cardinality(array_agg(px)) AS m FROM jets";
     let asked = |sql: &str| {
         warpframe(&["data/jets.csv", "--device", "sim", "--memory-limit", "30kB", "--format", "csv", "-c", sql])
     };
