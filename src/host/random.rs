@@ -29,8 +29,8 @@ pub(crate) fn functions() -> Vec<Arc<ScalarUDF>> {
 static UNIFORM: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::from(RandomFunction::new(RandomKind::Uniform))));
 
-/// `random()`, DataFusion's, and `random(seed, n)`, which becomes `random_uniform`: only that one is the
-/// same each time it is asked.
+/// `random`. Without arguments it is DataFusion's, another number each time. `random(seed, n)` becomes
+/// `random_uniform`, which may be folded.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Random {
     signature: Signature,

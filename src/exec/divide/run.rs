@@ -19,7 +19,8 @@ use crate::exec::scan::Scans;
 use crate::interrupt;
 use crate::plan::{DevicePlan, placeholder_number};
 
-/// Rows of a chunk that is not halved any more.
+/// Rows of a small chunk. Sweeps and sorts give up below it, and sides of joins without equal keys are
+/// so small that their pairs with it fit. A chunk that drives a part is halved down to one row.
 pub(super) const LEAST_ROWS: u64 = 64;
 /// Rows of a chunk that is taken to be small beside the tables that ranges of keys may ask for.
 const FEW_ROWS: u64 = 1 << 13;
@@ -225,7 +226,8 @@ impl Divider<'_> {
         Ok(())
     }
 
-    /// The next chunk: of fewer bytes where it finds no memory, and the sink has nothing to move away.
+    /// The next chunk. Where there is no memory for it, the sink makes room; where that has none to make,
+    /// the chunk becomes smaller.
     async fn next_chunk(
         &self,
         chunks: &mut InputChunks<'_>,

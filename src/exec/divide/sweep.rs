@@ -156,8 +156,8 @@ impl Divider<'_> {
         Ok(kept.finish())
     }
 
-    /// Runs something over each chunk, which it is given with the number of its first row (backwards:
-    /// of the rows behind it). Where it finds no memory it has done nothing, and gets fewer rows.
+    /// Calls `run` for each chunk, with the number of the chunk's first row; backwards, with the number
+    /// of rows behind it. A call that finds no memory has done nothing, and is made again for fewer rows.
     fn chunk_by_chunk(
         &mut self,
         rows: &StoredRows,
