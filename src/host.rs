@@ -21,6 +21,8 @@ mod casts;
 mod expressions;
 mod floats;
 mod functions;
+pub(crate) mod lambdas;
+mod lists;
 mod plans;
 pub(crate) mod random;
 mod simplify;

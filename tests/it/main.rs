@@ -38,6 +38,7 @@ mod join;
 mod join_order;
 mod join_partitioned;
 mod keys;
+mod lambdas;
 mod lifted;
 mod limit;
 mod list_sets;
