@@ -22,6 +22,7 @@ mod list;
 mod list_edit;
 mod list_make;
 mod list_order;
+mod list_pair;
 mod list_set;
 mod literal;
 mod logic;

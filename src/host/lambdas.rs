@@ -33,7 +33,7 @@ use datafusion::logical_expr::{
 };
 
 use super::casts::cast_exactly;
-use super::lists::Lists;
+use super::lists::{Lists, plain_list};
 
 /// The functions of this module.
 pub(crate) fn functions() -> Vec<Arc<HigherOrderUDF>> {
@@ -66,19 +66,19 @@ struct ArrayReduce {
 }
 
 /// The arguments of a call: a list, a lambda, and an initial value before or behind that.
-struct Arguments<'a, V, L> {
+struct ReduceArguments<'a, V, L> {
     list: &'a V,
     lambda: &'a L,
     initial: Option<&'a V>,
 }
 
-impl<'a, V, L> Arguments<'a, V, L> {
+impl<'a, V, L> ReduceArguments<'a, V, L> {
     fn of(arguments: &'a [ValueOrLambda<V, L>]) -> Result<Self> {
         use ValueOrLambda::{Lambda, Value};
         match arguments {
-            [Value(list), Lambda(lambda)] => Ok(Arguments { list, lambda, initial: None }),
+            [Value(list), Lambda(lambda)] => Ok(ReduceArguments { list, lambda, initial: None }),
             [Value(list), Lambda(lambda), Value(initial)] | [Value(list), Value(initial), Lambda(lambda)] => {
-                Ok(Arguments { list, lambda, initial: Some(initial) })
+                Ok(ReduceArguments { list, lambda, initial: Some(initial) })
             }
             _ => {
                 plan_err!("array_reduce takes a list, a lambda of an accumulator and an element, and an initial value")
@@ -123,12 +123,7 @@ impl HigherOrderUDFImpl for ArrayReduce {
             [list, initial] => (list, Some(initial)),
             _ => return plan_err!("array_reduce takes a list, a lambda and an initial value"),
         };
-        let list = match list {
-            DataType::List(_) | DataType::LargeList(_) => list.clone(),
-            DataType::ListView(item) | DataType::FixedSizeList(item, _) => DataType::List(item.clone()),
-            DataType::LargeListView(item) => DataType::LargeList(item.clone()),
-            other => return plan_err!("array_reduce takes a list, not {other}"),
-        };
+        let Some(list) = plain_list(list) else { return plan_err!("array_reduce takes a list, not {list}") };
         let Some(initial) = initial else { return Ok(vec![list]) };
         let Some(dtype) = joint(item(&list)?.data_type(), initial) else { return Ok(vec![list, initial.clone()]) };
         let wide = Arc::new(item(&list)?.as_ref().clone().with_data_type(dtype.clone()));
@@ -143,7 +138,7 @@ impl HigherOrderUDFImpl for ArrayReduce {
         _: usize,
         fields: &[ValueOrLambda<FieldRef, Option<FieldRef>>],
     ) -> Result<LambdaParametersProgress> {
-        let Arguments { list, initial, .. } = Arguments::of(fields)?;
+        let ReduceArguments { list, initial, .. } = ReduceArguments::of(fields)?;
         let item = item(list.data_type())?;
         let dtype = initial.map_or(item.data_type(), |initial| initial.data_type());
         let accumulator = Arc::new(Field::new("accumulator", dtype.clone(), true));
@@ -151,7 +146,7 @@ impl HigherOrderUDFImpl for ArrayReduce {
     }
 
     fn return_field_from_args(&self, args: HigherOrderReturnFieldArgs) -> Result<FieldRef> {
-        let Arguments { list, lambda, initial } = Arguments::of(args.arg_fields)?;
+        let ReduceArguments { list, lambda, initial } = ReduceArguments::of(args.arg_fields)?;
         let dtype = match initial {
             Some(initial) => initial.data_type(),
             None => item(list.data_type())?.data_type(),
@@ -164,7 +159,7 @@ impl HigherOrderUDFImpl for ArrayReduce {
     }
 
     fn invoke_with_args(&self, args: HigherOrderFunctionArgs) -> Result<ColumnarValue> {
-        let Arguments { list, lambda, initial } = Arguments::of(&args.args)?;
+        let ReduceArguments { list, lambda, initial } = ReduceArguments::of(&args.args)?;
         let list = list.to_array(args.number_rows)?;
         let initial = initial.map(|initial| initial.to_array(args.number_rows)).transpose()?;
         Ok(ColumnarValue::Array(reduced(&Lists::of(self.name(), &list)?, lambda, initial, args.return_type())?))

@@ -5,6 +5,16 @@ use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{ArrowNativeType, DataType};
 use datafusion::common::{Result, exec_err};
 
+/// The list type as which functions take another, whose offsets are of another kind.
+pub(super) fn plain_list(dtype: &DataType) -> Option<DataType> {
+    match dtype {
+        DataType::List(_) | DataType::LargeList(_) => Some(dtype.clone()),
+        DataType::ListView(item) | DataType::FixedSizeList(item, _) => Some(DataType::List(item.clone())),
+        DataType::LargeListView(item) => Some(DataType::LargeList(item.clone())),
+        _ => None,
+    }
+}
+
 /// A column of lists. A null one has no elements, whatever lies beneath.
 #[derive(Debug)]
 pub(super) struct Lists {
@@ -27,11 +37,6 @@ impl Lists {
             DataType::LargeList(_) => {
                 let lists = array.as_list::<i64>();
                 let begins = lists.offsets().iter().map(|at| at.as_usize()).collect();
-                Lists { begins, values: lists.values().clone(), nulls }
-            }
-            DataType::FixedSizeList(_, size) => {
-                let lists = array.as_fixed_size_list();
-                let begins = (0..=lists.len()).map(|row| row * size.as_usize()).collect();
                 Lists { begins, values: lists.values().clone(), nulls }
             }
             other => return exec_err!("{name} takes lists, not {other}"),

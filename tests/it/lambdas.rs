@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use warpframe::arrow::array::*;
+use warpframe::prelude::*;
 
 use crate::differential::{Pair, Rows, run};
 use crate::lists::LISTS;
@@ -185,4 +186,99 @@ fn a_long_list_is_gone_through() {
     pair.check("SELECT list_transform(l, x -> x * x) AS a, list_filter(l, x -> x % 7 = 0) AS b FROM t");
     let sql = "SELECT sum(list_reduce(l, (a, x) -> a + x, 0)) AS n FROM t";
     assert_eq!(answers(&pair, sql), [(4999 * 5000 / 2).to_string()]);
+}
+
+#[test]
+fn combinations_are_all_choices_of_places() {
+    let pair = events();
+    let of = |expr: &str| answers(&pair, &format!("SELECT {expr} AS a FROM t ORDER BY id"));
+    assert_eq!(of("list_combinations(l, 2)"), ["[[1, 2], [1, 3], [2, 3]]", "[]", "NULL", "[[4, NULL]]"]);
+    assert_eq!(of("list_combinations(l, 1)"), ["[[1], [2], [3]]", "[]", "NULL", "[[4], [NULL]]"]);
+    assert_eq!(of("array_combinations(w, 3)"), ["[[a, NULL, ccc]]", "[]", "NULL", "[]"]);
+    assert_eq!(of("list_combinations([1, 2, 3, 4, 5], 4)[2]"), ["[1, 2, 3, 5]"; 4]);
+    assert_eq!(of("array_length(list_combinations(range(k), 4))"), ["210", "4845", "27405", "NULL"]);
+    // Of all pairs of electrons, one at angle 0.
+    let sql = "SELECT round(list_transform(list_combinations(e, 2),
+            p -> sqrt(2 * p[1].pt * p[2].pt * (cosh(p[1].eta - p[2].eta) - cos(0.0))))[1] * 1000) AS m FROM t ORDER BY id";
+    assert_eq!(answers(&pair, sql), ["36103", "NULL", "NULL", "NULL"]);
+    for (rows, seed) in [(300, 71), (1, 2), (0, 1)] {
+        let pair = crate::nested::pair(rows, seed);
+        for (name, _) in types().iter().filter(|(name, _)| !["st", "ss"].contains(name)) {
+            for of in 1..=4 {
+                pair.check(&format!("SELECT id, list_combinations({name}, {of}) AS a FROM t"));
+            }
+        }
+        pair.check_all(&[
+            "SELECT id, list_transform(list_combinations(li, 2), p -> p[1] * p[2] + id) AS a FROM t",
+            "SELECT id, list_filter(list_combinations(ls, 2), p -> p[1] < p[2]) AS a FROM t WHERE cardinality(ls) > 2",
+            "SELECT id, list_transform(list_combinations(lp, 2), p -> p[1].x - p[2].x) AS a FROM t",
+            "SELECT id, unnest(list_combinations(li, 3)) AS a FROM t",
+            "SELECT list_combinations(li, 2)[1] AS k, count(*) FROM t GROUP BY list_combinations(li, 2)[1]",
+            "SELECT id, CASE WHEN i > 0 THEN list_combinations(li, 2) END AS a FROM t",
+        ]);
+    }
+    for (sql, word) in [
+        ("SELECT list_combinations(l, 0) FROM t", "0 elements"),
+        ("SELECT list_combinations(l, 5) FROM t", "5 elements"),
+        ("SELECT list_combinations(l, id) FROM t", "constant"),
+        ("SELECT list_combinations(id, 2) FROM t", "list_combinations"),
+    ] {
+        for session in [&pair.cpu, &pair.device] {
+            let error = run(session, sql).expect_err(sql).to_string();
+            assert!(error.contains(word), "{sql}: {error}");
+        }
+    }
+}
+
+#[test]
+fn lists_are_zipped() {
+    let pair = events();
+    let of = |expr: &str| answers(&pair, &format!("SELECT {expr} AS a FROM t ORDER BY id"));
+    assert_eq!(of("list_zip(l, w)[2]"), ["{1: 2, 2: NULL}", "NULL", "NULL", "{1: NULL, 2: é}"]);
+    assert_eq!(of("array_length(list_zip(l, [k, k, k, k, k]))"), ["5", "5", "5", "5"]);
+    assert_eq!(of("array_length(list_zip(l, [k], true))"), ["1", "0", "0", "1"]);
+    assert_eq!(of("list_zip(l, [k], false)[3]['1']"), ["3", "NULL", "NULL", "NULL"]);
+    assert_eq!(of("list_transform(list_zip(l, l), z -> z['1'] + z['2'])"), ["[2, 4, 6]", "[]", "NULL", "[8, NULL]"]);
+    for (rows, seed) in [(300, 73), (1, 2), (0, 1)] {
+        let pair = crate::nested::pair(rows, seed);
+        for (name, _) in types().iter().filter(|(name, _)| !["st", "ss"].contains(name)) {
+            let check = |sql: &str| pair.check(&sql.replace("NAME", name));
+            check("SELECT id, list_zip(NAME, li) AS a, arrays_zip(NAME) AS b FROM t");
+            check("SELECT id, list_zip(NAME, ls, NAME, true) AS a, list_zip(li, NAME, i > 0) AS b FROM t");
+        }
+    }
+    for sql in ["SELECT list_zip(l, id) FROM t", "SELECT list_zip(true) FROM t"] {
+        for session in [&pair.cpu, &pair.device] {
+            let error = run(session, sql).expect_err(sql).to_string();
+            assert!(error.contains("arrays_zip"), "{sql}: {error}");
+        }
+    }
+}
+
+#[test]
+fn closures_in_frames_are_lambdas() {
+    for (rows, seed) in [(300, 81), (33, 8)] {
+        let pair = pair(rows, seed);
+        pair.check_frame("transform", |session| {
+            let (li, ll) = (|| col("li").list(), || col("ll").list());
+            session.table("t")?.select([
+                col("id"),
+                li().transform(|x| x * 2 + col("i")).alias("a"),
+                li().filter(|x| x.clone().gt(0).or(x.is_null())).alias("b"),
+                li().reduce(0, |a, x| a + x.fill_null(1)).alias("c"),
+                li().any(|x| x.gt(col("i"))).alias("d"),
+                ll().eval(|l| l.clone().list().transform(|x| x + l.list().len())).alias("e"),
+                li().combinations(2).list().transform(|p| p.clone().list().get(0) * p.list().get(1)).alias("f"),
+                li().zip("ls").alias("g"),
+            ])
+        });
+        pair.check_frame("filter and group", |session| {
+            let frame = session.table("t")?.filter(col("li").list().any(|x| x.gt(1)))?;
+            frame.group_by(["s"]).agg([
+                col("x").histogram(-3.0, 3.0, 6).alias("h"),
+                col("x").histogram_of(-3.0, 3.0, 6, "x").alias("w"),
+                col("li").list().filter(|x| x.gt(0)).list().len().sum().alias("n"),
+            ])
+        });
+    }
 }

@@ -31,6 +31,7 @@ mod foresight;
 mod frame;
 mod frames;
 mod guards;
+mod histograms;
 mod insert;
 mod interrupt;
 mod ipc;

@@ -17,17 +17,17 @@ use datafusion::sql::sqlparser::ast::{AccessExpr, Expr, Ident, Subscript, Value,
 use super::statement::call;
 
 /// Writes such fields in brackets.
-pub(super) struct Fields {
+pub(super) struct DottedFields {
     /// Whether names without quotes are in small letters.
     folds: bool,
     /// Parameters of lambdas around.
     parameters: Vec<Vec<String>>,
 }
 
-impl Fields {
-    pub(super) fn of(state: &SessionState) -> Fields {
+impl DottedFields {
+    pub(super) fn of(state: &SessionState) -> DottedFields {
         let folds = state.config_options().sql_parser.enable_ident_normalization;
-        Fields { folds, parameters: vec![] }
+        DottedFields { folds, parameters: vec![] }
     }
 
     fn name(&self, name: &Ident) -> String {
@@ -48,7 +48,7 @@ impl Fields {
     }
 }
 
-impl VisitorMut for Fields {
+impl VisitorMut for DottedFields {
     type Break = Infallible;
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
