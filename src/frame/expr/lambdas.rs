@@ -141,8 +141,9 @@ impl ListMethods {
     /// # use warpframe::prelude::*;
     /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
     /// let frame = session.sql("SELECT [1, 2] AS a, [3, 4] AS b")?;
-    /// let sums = col("a").list().zip("b").list().transform(|z| z.clone().structs().field("1") + z.structs().field("2"));
-    /// assert_eq!(frame.select([sums.list().sum()])?.collect()?.column("a")?.to_vec::<f64>()?, [10.0]);
+    /// let sum = |z: Expr| z.clone().structs().field("1") + z.structs().field("2");
+    /// let sums = col("a").list().zip("b").list().transform(sum).list().sum();
+    /// assert_eq!(frame.select([sums])?.collect()?.column("a")?.to_vec::<f64>()?, [10.0]);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn zip(self, other: impl IntoColumn) -> Expr {
