@@ -31,16 +31,17 @@ mod room;
 mod secret;
 mod sim;
 mod source;
+mod user;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 
 pub(crate) use ahead::Ahead;
 pub(crate) use argument::Argument;
-pub(crate) use buffer::{Buffer, Slice};
+pub(crate) use buffer::{Buffer, ForeignMemory, Slice};
 pub use counters::Counters;
 pub use driver::DeviceProperties;
-pub(crate) use driver::{Driver, Grid};
+pub(crate) use driver::{Driver, Grid, UserArgument, UserGrid};
 pub use end::close_all;
 pub(crate) use feed::{Fed, MOST_FED};
 pub(crate) use host_block::{HostBlock, SpillBounds};

@@ -61,6 +61,7 @@ mod project;
 mod providers;
 mod random;
 mod range_frames;
+mod raw_kernels;
 mod regroup;
 mod replays;
 mod rows;
