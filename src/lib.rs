@@ -45,7 +45,7 @@ mod session;
 
 // Beside them.
 mod host;
-#[cfg(any(feature = "polars", feature = "serde"))]
+#[cfg(any(feature = "ffi", feature = "polars", feature = "serde"))]
 pub mod interop;
 
 pub use error::{Error, ErrorKind, Fault, Operation, Result};

@@ -3,6 +3,8 @@
 mod append;
 mod builder;
 mod catalog;
+#[cfg(feature = "ffi")]
+mod device_doors;
 mod files;
 mod functions;
 mod host_memory;

@@ -38,7 +38,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 pub(crate) use ahead::Ahead;
 pub(crate) use argument::Argument;
-pub(crate) use buffer::{Buffer, ForeignMemory, Slice};
+#[cfg(feature = "ffi")]
+pub(crate) use buffer::ForeignMemory;
+pub(crate) use buffer::{Buffer, Slice};
 pub use counters::Counters;
 pub use driver::DeviceProperties;
 pub(crate) use driver::{Driver, Grid, UserArgument, UserGrid};
@@ -132,6 +134,14 @@ impl Event {
     /// ```
     pub fn since(&self, earlier: &Event) -> Result<f32> {
         self.device.0.driver.elapsed_ms(earlier.handle, self.handle)
+    }
+}
+
+#[cfg(feature = "ffi")]
+impl Event {
+    /// As the driver's own interface knows it.
+    pub(crate) fn raw(&self) -> u64 {
+        self.handle.0
     }
 }
 

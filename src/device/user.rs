@@ -67,6 +67,28 @@ impl Device {
         unsafe { self.0.driver.make_stream_wait(stream as u64) }
     }
 
+    /// Lets later work wait for an event that another program recorded on this device; 0 is none.
+    ///
+    /// # Safety
+    /// The event is live, and of this device.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Cuda`].
+    #[cfg(feature = "ffi")]
+    pub(crate) unsafe fn wait_for_event(&self, event: u64) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.driver.wait_for_event(event) }
+    }
+
+    /// Waits for everything that any program in this process submitted to the device.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Cuda`].
+    #[cfg(feature = "ffi")]
+    pub(crate) fn settle_all(&self) -> Result<()> {
+        self.0.driver.settle_all()
+    }
+
     /// Most threads that a block of a user's kernel may have.
     pub(crate) const MOST_THREADS: u32 = 1024;
 

@@ -32,6 +32,19 @@ impl DataFrame {
         }
     }
 
+    /// Does something with the device that has the rows, as a statement of the session's.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Unsupported`] of a session without a device.
+    #[cfg(feature = "ffi")]
+    pub(crate) fn as_statement<T>(&self, work: impl FnOnce(&Device) -> Result<T>) -> Result<T> {
+        let Some(device) = self.core.device() else {
+            let why = "the session has no device: DeviceChoice::Sim has its columns in host memory";
+            return Err(crate::Error::unsupported("a column as memory of a device", why));
+        };
+        self.core.as_statement(|| work(device))
+    }
+
     /// A frame of a table of the session's device.
     pub(crate) fn on_device(core: &Arc<Core>, table: Table) -> DataFrame {
         DataFrame::new(core.clone(), Answer::of_table(table))
@@ -39,6 +52,12 @@ impl DataFrame {
 }
 
 impl Series {
+    /// As of frames.
+    #[cfg(feature = "ffi")]
+    pub(crate) fn as_statement<T>(&self, work: impl FnOnce(&Device) -> Result<T>) -> Result<T> {
+        self.frame().as_statement(work)
+    }
+
     /// The column in the memory of this device.
     ///
     /// # Errors

@@ -72,7 +72,7 @@ fn a_slice_of_a_frame_begins_where_it_begins() {
     let session = session();
     let saxpy = kernel(&session, SAXPY, "saxpy");
     let frame = frame!(session; "x" => [1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
-    let x = frame.slice(2, 2).unwrap().column("x").unwrap();
+    let x = frame.slice(2, Some(2)).unwrap().column("x").unwrap();
     let fresh = KernelArg::fresh(DataType::Float64, 2);
     let made = launch(&saxpy, 2, [10.into(), (&x).into(), (&x).into(), fresh, 2.into()]).unwrap();
     assert_eq!(made[0].to_vec::<f64>().unwrap(), [33.0, 44.0]);
