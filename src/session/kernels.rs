@@ -73,10 +73,10 @@ dimensions!(i32, u32, usize);
 /// A number is converted to the type of the parameter, and refused where it does not fit: an `int` takes
 /// `1000i64`, and not `0.5`.
 #[derive(Debug, Clone)]
-pub struct KernelArg(Given);
+pub struct KernelArg(GivenArgument);
 
 #[derive(Debug, Clone)]
-enum Given {
+enum GivenArgument {
     Read(Series),
     Write(Series),
     Fresh(DataType, usize),
@@ -88,19 +88,19 @@ enum Given {
 impl KernelArg {
     /// A column that the kernel reads, through a parameter that is a pointer to `const` values.
     pub fn read(column: &Series) -> KernelArg {
-        KernelArg(Given::Read(column.clone()))
+        KernelArg(GivenArgument::Read(column.clone()))
     }
 
     /// A column that the kernel reads and writes. The launch returns what it is then; the values that
     /// frames have stay as they are: it is copied first, unless nobody else has its values.
     pub fn write(column: Series) -> KernelArg {
-        KernelArg(Given::Write(column))
+        KernelArg(GivenArgument::Write(column))
     }
 
     /// A new column of so many values, zeros at first, which the launch returns. It is named as the
     /// parameter.
     pub fn fresh(dtype: DataType, len: usize) -> KernelArg {
-        KernelArg(Given::Fresh(dtype, len))
+        KernelArg(GivenArgument::Fresh(dtype, len))
     }
 }
 
@@ -114,7 +114,7 @@ macro_rules! numbers {
     ($($t:ty => $given:ident),* $(,)?) => {$(
         impl From<$t> for KernelArg {
             fn from(value: $t) -> Self {
-                KernelArg(Given::$given(value as _))
+                KernelArg(GivenArgument::$given(value as _))
             }
         }
     )*};
@@ -247,17 +247,17 @@ impl RawKernel {
             let mut inputs = vec![];
             for (at, KernelArg(given)) in arguments.into_iter().enumerate() {
                 inputs.push(match given {
-                    Given::Read(column) => KernelInput::Read(column.column_on(device)?),
-                    Given::Write(column) => {
+                    GivenArgument::Read(column) => KernelInput::Read(column.column_on(device)?),
+                    GivenArgument::Write(column) => {
                         if let Some(name) = names.get_mut(at) {
                             *name = column.name().into();
                         }
                         KernelInput::Written(column.into_column_on(device)?)
                     }
-                    Given::Fresh(dtype, len) => KernelInput::Fresh(dtype, len),
-                    Given::Integer(value) => KernelInput::Integer(value),
-                    Given::Float(value) => KernelInput::Float(value),
-                    Given::Bool(value) => KernelInput::Bool(value),
+                    GivenArgument::Fresh(dtype, len) => KernelInput::Fresh(dtype, len),
+                    GivenArgument::Integer(value) => KernelInput::Integer(value),
+                    GivenArgument::Float(value) => KernelInput::Float(value),
+                    GivenArgument::Bool(value) => KernelInput::Bool(value),
                 });
             }
             // SAFETY: the caller's promise.

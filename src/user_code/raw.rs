@@ -14,7 +14,7 @@ use datafusion::arrow::datatypes::DataType;
 use sha2::{Digest, Sha256};
 
 use self::rewrite::{Rewritten, rewritten};
-use self::tokens::{Token, tokens};
+use self::tokens::{SourceToken, tokens};
 use super::diagnosis::in_kernels_words;
 use super::scalar::least_and_greatest;
 use crate::column::Repr;
@@ -226,7 +226,7 @@ pub(crate) fn wrong(kernel: &str, why: impl std::fmt::Display) -> Error {
 }
 
 /// The parameters of a kernel, and the number of the token that opens their list.
-fn signature(source: &str, tokens: &[Token], name: &str) -> Result<(Vec<Parameter>, usize)> {
+fn signature(source: &str, tokens: &[SourceToken], name: &str) -> Result<(Vec<Parameter>, usize)> {
     let is = |at: usize, text: &str| tokens.get(at).is_some_and(|token| token.text(source) == text);
     // Whether each open brace is that of `extern "C"`.
     let mut braces = vec![];
@@ -250,7 +250,7 @@ fn signature(source: &str, tokens: &[Token], name: &str) -> Result<(Vec<Paramete
 }
 
 /// The token that opens a kernel's parameters, behind its `__global__`.
-fn list_of(source: &str, tokens: &[Token], global: usize, name: &str) -> Option<usize> {
+fn list_of(source: &str, tokens: &[SourceToken], global: usize, name: &str) -> Option<usize> {
     let mut depth = 0;
     for at in global + 1..tokens.len() {
         match tokens[at].text(source) {
@@ -266,7 +266,7 @@ fn list_of(source: &str, tokens: &[Token], global: usize, name: &str) -> Option<
     None
 }
 
-fn parameters(source: &str, tokens: &[Token], open: usize, kernel: &str) -> Result<Vec<Parameter>> {
+fn parameters(source: &str, tokens: &[SourceToken], open: usize, kernel: &str) -> Result<Vec<Parameter>> {
     let mut lists: Vec<Vec<&str>> = vec![vec![]];
     let mut depth = 0;
     for token in &tokens[open + 1..] {

@@ -16,6 +16,7 @@ mod csv;
 mod data;
 mod decimal_sums;
 mod decode;
+mod device_doors;
 mod differential;
 mod distinct;
 mod divide;

@@ -4,7 +4,7 @@
 //! Lines stay as they are, so that compilers name those of the user; columns are told by the places
 //! that were changed. What is not understood stays: then a plain pointer is used, which is not checked.
 
-use super::tokens::Token;
+use super::tokens::SourceToken;
 
 /// The changed source.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ const POINTER_WORDS: [&str; 3] = ["const", "__restrict__", "__restrict"];
 ///
 /// # Errors
 /// Why there can be no such text.
-pub(super) fn rewritten(source: &str, tokens: &[Token], open: usize) -> Result<Rewritten, String> {
+pub(super) fn rewritten(source: &str, tokens: &[SourceToken], open: usize) -> Result<Rewritten, String> {
     let mut rewriter = Rewriter { source, tokens, edits: vec![] };
     let (mut at, mut parens, mut braces) = (0, 0usize, 0usize);
     let close = rewriter.closing(open);
@@ -94,7 +94,7 @@ pub(super) fn rewritten(source: &str, tokens: &[Token], open: usize) -> Result<R
 
 struct Rewriter<'a> {
     source: &'a str,
-    tokens: &'a [Token],
+    tokens: &'a [SourceToken],
     /// In the order of their places.
     edits: Vec<Edit>,
 }

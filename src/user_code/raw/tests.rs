@@ -52,7 +52,8 @@ extern \"C\" __global__ void k(const Pair* p, float* const __restrict__ y, int n
     float *c = y + f(n, n);
     y[0] = n * *c + sizeof(float) * n + (float)*a;
 }";
-    let Rewritten { text, edits } = text_of(source, "k").unwrap();
+    let rewritten = text_of(source, "k").unwrap();
+    let text = &rewritten.text;
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), source.lines().count());
     assert!(lines[0].contains("two(::wf::checked<const float> a, int n)"), "{text}");
@@ -62,7 +63,6 @@ extern \"C\" __global__ void k(const Pair* p, float* const __restrict__ y, int n
     assert_eq!(lines[4], "    float *a = y + n, b = 3;");
     assert!(lines[5].contains("::wf::checked<float> c = y"), "{text}");
     assert_eq!(lines[6], source.lines().nth(6).unwrap());
-    let rewritten = Rewritten { text, edits };
     let column = lines_column(&rewritten.text, 1, "int n");
     let expected = lines_column(source, 1, "int n");
     assert_eq!(rewritten.column_of_source(source, 2, column), expected);

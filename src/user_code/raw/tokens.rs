@@ -2,12 +2,12 @@
 
 /// A word, a number, a literal or a sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Token {
+pub(super) struct SourceToken {
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
-impl Token {
+impl SourceToken {
     pub(super) fn text(self, source: &str) -> &str {
         &source[self.start..self.end]
     }
@@ -18,7 +18,7 @@ impl Token {
 }
 
 /// All of a source but blanks, comments and lines of the preprocessor.
-pub(super) fn tokens(source: &str) -> Vec<Token> {
+pub(super) fn tokens(source: &str) -> Vec<SourceToken> {
     let bytes = source.as_bytes();
     let (mut found, mut at, mut begins_line) = (vec![], 0, true);
     let ends = |from: usize, mark: &str| source[from..].find(mark).map_or(bytes.len(), |length| from + length);
@@ -74,7 +74,7 @@ pub(super) fn tokens(source: &str) -> Vec<Token> {
             }
         }
         begins_line = false;
-        found.push(Token { start, end: at });
+        found.push(SourceToken { start, end: at });
     }
     found
 }
