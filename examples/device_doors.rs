@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use warpframe::arrow::ffi::FFI_ArrowSchema;
 use warpframe::interop::{ArrowDeviceArray, DLManagedTensor, DLManagedTensorVersioned};
 use warpframe::prelude::*;
-use warpframe::{Error, KernelArg, Result, Series};
+use warpframe::{KernelArg, Result, Series};
 
 thread_local! {
     static ERROR: RefCell<CString> = RefCell::default();
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn wf_produce_arrow(
     answered(produce())
 }
 
-/// The sum of the first column of an array of Arrow's.
+/// The sum of the column `x` of an array of Arrow's.
 ///
 /// # Safety
 /// `array` is one, which is given up, and `schema` its schema, which is not; `sum` is memory for a number.
@@ -154,10 +154,8 @@ pub unsafe extern "C" fn wf_consume_arrow(
             let taken = std::ptr::replace(array, ArrowDeviceArray::empty());
             session()?.from_arrow_device(taken, &*schema)?
         };
-        let columns = frame.columns()?;
-        let first = columns.first().ok_or_else(|| Error::unsupported("the sum", "there is no column"))?;
         // SAFETY: as above.
-        unsafe { *sum = sum_of(first)? };
+        unsafe { *sum = sum_of(&frame.column("x")?)? };
         Ok(())
     };
     answered(consume())
