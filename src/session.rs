@@ -3,10 +3,13 @@
 mod append;
 mod builder;
 mod catalog;
+#[cfg(feature = "ffi")]
+mod device_doors;
 mod files;
 mod functions;
 mod host_memory;
 mod insert;
+mod kernels;
 mod made;
 mod rules;
 mod sequences;
@@ -22,6 +25,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
 pub use builder::{DeviceChoice, SessionBuilder};
+pub use kernels::{Dim3, KernelArg, RawKernel};
 
 use self::files::NamedFiles;
 use crate::device::Device;
