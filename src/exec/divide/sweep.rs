@@ -235,8 +235,8 @@ impl SweepPlan<'_> {
     fn combined(&self, call: &SweptCall, own: Expr, dtype: &DataType) -> Result<Expr> {
         let carried = |column: &Expr| unqualified(&carried_name(column));
         let order = || self.keys.order.iter().map(|key| &key.expr);
-        let same = are_same(self.keys.partition.iter().map(|key| (key, carried(key))));
-        let peers = || are_same(self.keys.partition.iter().chain(order()).map(|key| (key, carried(key))));
+        let same = are_same(self.keys.partition.iter().map(|key| (key, carried(key))), &self.input)?;
+        let peers = || are_same(self.keys.partition.iter().chain(order()).map(|key| (key, carried(key))), &self.input);
         let before = carried(&unqualified(&call.name));
         let either = |condition: Expr| when(condition, before.clone()).otherwise(own.clone());
         let unless_null = |value: Expr| {
@@ -249,13 +249,14 @@ impl SweepPlan<'_> {
             Carried::First => before.clone(),
             Carried::FirstValid => either(before.clone().is_not_null())?,
             Carried::LastValid => either(own.clone().is_null())?,
-            Carried::OfPeers => return Ok(either(peers())?),
-            Carried::Rank { rows } => when(peers(), before.clone()).otherwise(own.clone() + carried(rows))?,
+            Carried::OfPeers => return Ok(either(peers()?)?),
+            Carried::Rank { rows } => when(peers()?, before.clone()).otherwise(own.clone() + carried(rows))?,
             Carried::DenseRank => {
                 // The chunk's first peers may be those of the row before it.
                 let firsts = |key: &Expr| unqualified(&first_name(key));
                 let goes_on: Vec<Expr> = order().map(firsts).collect();
-                let goes_on = are_same(goes_on.iter().zip(order().map(carried)));
+                let schema = row_schema(&self.input, &order().cloned().collect::<Vec<_>>(), first_name)?;
+                let goes_on = are_same(goes_on.iter().zip(order().map(carried)), &schema)?;
                 let more = when(goes_on, lit(1u64)).otherwise(lit(0u64))?;
                 own.clone() + before.clone() - more
             }

@@ -365,8 +365,19 @@ pub(super) fn unqualified(name: &str) -> Expr {
     Expr::Column(Name::new_unqualified(name))
 }
 
-/// Whether keys are the same in two rows.
-pub(super) fn are_same<'k>(keys: impl IntoIterator<Item = (&'k Expr, Expr)>) -> Expr {
-    let same = |(one, other): (&Expr, Expr)| binary_expr(one.clone(), Operator::IsNotDistinctFrom, other);
-    keys.into_iter().map(same).reduce(Expr::and).unwrap_or_else(|| lit(true))
+/// Whether keys are the same in two rows, as windows tell them apart: 0.0 from -0.0, too, which compare as
+/// equal and whose reciprocals do not.
+pub(super) fn are_same<'k>(keys: impl IntoIterator<Item = (&'k Expr, Expr)>, schema: &DFSchema) -> Result<Expr> {
+    let is_same = |one: Expr, other: Expr| binary_expr(one, Operator::IsNotDistinctFrom, other);
+    let same = |(one, other): (&Expr, Expr)| -> Result<Expr> {
+        let dtype = one.get_type(schema)?;
+        let equal = is_same(one.clone(), other.clone());
+        if !dtype.is_floating() {
+            return Ok(equal);
+        }
+        let reciprocal = |key: Expr| -> Result<Expr> { Ok(lit(ScalarValue::new_one(&dtype)?) / key) };
+        Ok(equal.and(is_same(reciprocal(one.clone())?, reciprocal(other)?)))
+    };
+    let all = keys.into_iter().map(same).collect::<Result<Vec<_>>>()?;
+    Ok(all.into_iter().reduce(Expr::and).unwrap_or_else(|| lit(true)))
 }
