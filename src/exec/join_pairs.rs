@@ -22,7 +22,7 @@ use crate::codegen::{
 };
 use crate::column::{Column, Index, NO_ROW, Relation, Repr, Rows, WantedColumn};
 use crate::device::Buffer;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ops::join::{CandidateLists, expand_pairs};
 use crate::ops::scan::exclusive_scan_u32;
 
@@ -32,6 +32,9 @@ pub(super) struct Preserved {
     pub(super) probe: bool,
     pub(super) build: bool,
 }
+
+/// Of its two numbers.
+const BYTES_OF_A_PAIR: u64 = 8;
 
 /// Numbers (`u32`) of rows that belong together.
 struct Pairs {
@@ -109,7 +112,7 @@ impl Runner {
     fn pairs(&self, probe_rows: u64, begins: &Column, counts: &Column, lookup: &Probe) -> Result<Pairs> {
         let offsets = exclusive_scan_u32(&self.device, &counts.data, probe_rows)?;
         let total = offsets.read_word_or(probe_rows as usize * 8, probe_rows)?;
-        numbered(total)?;
+        self.numbered_pairs(total)?;
         let begins = begins.data.slice(begins.offset * 4);
         let lists = CandidateLists { begins, rows: lookup.candidates_by_place() };
         let (probe, build) = expand_pairs(&self.device, &offsets, lists, probe_rows, total)?;
@@ -162,9 +165,21 @@ impl Runner {
         Ok(lone.pop())
     }
 
+    /// Row numbers have 32 bits. Pairs that are more do not fit, and a part of the plan has fewer.
+    fn numbered_pairs(&self, pairs: u64) -> Result<()> {
+        if pairs < u64::from(u32::MAX) {
+            return Ok(());
+        }
+        let memory = self.device.memory();
+        let free = memory.limit.saturating_sub(memory.used);
+        let asked = pairs.saturating_mul(BYTES_OF_A_PAIR);
+        let (limit, used, cached) = (memory.limit, memory.used, memory.evictable);
+        Err(ErrorKind::OutOfDeviceMemory { operator: "join", asked, free, limit, used, cached, kept: 0 }.into())
+    }
+
     /// The first numbers, and behind them, from some row on, others; no row elsewhere.
     fn numbers(&self, rows: u64, first: (&Buffer, u64), then: Option<(&Column, u64)>) -> Result<Arc<Buffer>> {
-        numbered(rows)?;
+        self.numbered_pairs(rows)?;
         let numbers = self.device.alloc_filled("join", rows as usize * 4, 0xFF)?;
         numbers.copy_from(0, first.0, 0, first.1 as usize * 4)?;
         if let Some((lone, at)) = then {
@@ -192,13 +207,6 @@ fn number(name: String) -> Value {
 
 fn rows_of(column: &Column) -> u64 {
     column.len as u64
-}
-
-fn numbered(rows: u64) -> Result<()> {
-    if rows < u64::from(u32::MAX) {
-        return Ok(());
-    }
-    Err(Error::unsupported(format!("a join of {rows} rows"), "row numbers have 32 bits"))
 }
 
 /// Columns of both, side by side.

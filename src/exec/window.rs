@@ -178,7 +178,7 @@ impl Runner {
             Some(order) => self.reindexed(relation, rows, order)?,
             None => relation,
         };
-        Ok(Sorting::Rows(WindowRows { relation, schema, bounds, ranges: vec![] }))
+        Ok(Sorting::Rows(Box::new(WindowRows { relation, schema, bounds, ranges: vec![] })))
     }
 
     /// The calls' columns, in the order of the sorted rows.
@@ -218,7 +218,7 @@ impl Runner {
 /// Rows to look at, or none.
 enum Sorting {
     Empty(Relation),
-    Rows(WindowRows),
+    Rows(Box<WindowRows>),
 }
 
 /// Expressions as columns in the order of the sorted rows.
