@@ -3,8 +3,11 @@
 use warpframe::frame::FrameFormat;
 use warpframe::prelude::*;
 
-use crate::differential::Pair;
+use crate::differential::{Pair, builder};
 
+#[allow(dead_code, reason = "main is the program's")]
+#[path = "../../examples/gallery/main.rs"]
+mod gallery;
 #[allow(dead_code, reason = "main is the program's")]
 #[path = "../../examples/jets.rs"]
 mod jets;
@@ -77,4 +80,69 @@ shape: (3, 4)
 │ Rome ┆   3 ┆ 20.0 ┆      3 │
 └──────┴─────┴──────┴────────┘";
     assert_eq!(long, expected);
+}
+
+/// A lesson's answer; an error of the lesson names it.
+fn learn(gallery: &gallery::Gallery, lesson: &gallery::Lesson) -> Option<gallery::Answer> {
+    gallery.run(lesson).unwrap_or_else(|error| panic!("lesson {}: {error}", lesson.name))
+}
+
+#[test]
+fn lessons_of_the_gallery_find_the_same_on_the_device_and_the_cpu() {
+    let device = gallery::Gallery::new(builder().strict(true), None).expect("the device opens");
+    let cpu = Session::builder().device(DeviceChoice::Cpu);
+    let cpu = gallery::Gallery::new(cpu, Some(5_000)).expect("the CPU is there");
+    let small = gallery::Gallery::new(builder().strict(true), Some(5_000)).expect("the device opens");
+    for lesson in gallery::LESSONS {
+        let launches = || device.session.device().expect("a device").counters().launches;
+        let before = launches();
+        let answer = learn(&device, &lesson).expect("there is a device");
+        // These two make sessions of their own, and look themselves where they ran.
+        let elsewhere = ["one-function", "memory"].contains(&lesson.name);
+        assert!(elsewhere || launches() > before, "{}: no kernel ran", lesson.name);
+        assert!(!answer.text.is_empty() && !answer.ways.is_empty(), "{}: {answer:?}", lesson.name);
+
+        let on_cpu = learn(&cpu, &lesson);
+        assert_eq!(on_cpu.is_none(), lesson.needs_device, "{}", lesson.name);
+        if let (Some(on_cpu), Some(answer)) = (on_cpu, learn(&small, &lesson)) {
+            let shown = |of: &gallery::Answer| (of.text.lines().next().map(str::to_owned), of.picture.clone());
+            assert_eq!(shown(&on_cpu), shown(&answer), "{}", lesson.name);
+        }
+    }
+}
+
+#[test]
+fn lessons_of_the_gallery_work_with_few_rows_and_odd_ones() {
+    for rows in [1, 33, 1_001] {
+        let gallery = gallery::Gallery::new(builder().strict(true), Some(rows)).expect("the device opens");
+        for lesson in gallery::LESSONS.iter().filter(|lesson| lesson.name != "memory" || rows > 1_000) {
+            learn(&gallery, lesson).expect("there is a device");
+        }
+    }
+}
+
+#[test]
+fn lessons_of_the_gallery_see_differences_and_arguments_that_are_wrong() {
+    gallery::same("a", 1, 1).expect("they are the same");
+    let error = gallery::same("the sum", 1, 2).unwrap_err().to_string();
+    assert_eq!(error, "the sum: 1, and computed another way 2");
+    gallery::close("a", 1.0, 1.0 + 1e-13, 1e-12).expect("they are close");
+    gallery::close("a", 1.0, 1.0 + 1e-11, 1e-12).expect_err("they are not");
+    gallery::close("a", f64::NAN, 1.0, 1e-12).expect_err("nor is NaN");
+
+    let wanted = |arguments: &[&str]| gallery::wanted(arguments.iter().map(|argument| argument.to_string()));
+    let all = wanted(&["--rows", "1_000", "--device", "sim", "pi", "sort"]).expect("they are right");
+    let names: Vec<_> = all.lessons.iter().map(|lesson| lesson.name).collect();
+    assert_eq!((names, all.rows, all.device), (vec!["pi", "sort"], Some(1000), Some(DeviceChoice::Sim)));
+    assert_eq!(wanted(&[]).expect("all").lessons.len(), gallery::LESSONS.len());
+    for (arguments, why) in [
+        (&["tau"][..], "no lesson is named \"tau\"; there are increment, quadratic"),
+        (&["--rows"], "--rows needs a value"),
+        (&["--rows", "many"], "--rows many: not a number of rows"),
+        (&["--rows", "0"], "a lesson needs a row"),
+        (&["--device", "abacus"], "device \"abacus\""),
+    ] {
+        let error = wanted(arguments).err().unwrap_or_else(|| panic!("{arguments:?} are wrong")).to_string();
+        assert!(error.contains(why), "{error}");
+    }
 }
