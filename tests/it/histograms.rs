@@ -21,7 +21,7 @@ fn values(rows: usize) -> Pair {
     // Sums of which are exact, for they are compared as texts.
     let weight = |row: usize| (row % 7 != 3).then(|| (row * 29 % 97) as f64 / 8.0 - 5.0);
     let wild = |row: usize| (row % 7 != 3).then(|| (row as f64 * 0.1).sin() * 10f64.powi(row as i32 % 9 - 4));
-    let text = |row: usize| (row % 11 > 0).then(|| ["a", "b", "cc"][row % 3]);
+    let text = |row: usize| (!row.is_multiple_of(11)).then(|| ["a", "b", "cc"][row % 3]);
     Pair::of(columns(vec![
         ("id", Arc::new(Int64Array::from_iter_values(0..rows as i64)) as ArrayRef),
         ("x", Arc::new(Float64Array::from_iter((0..rows).map(x)))),

@@ -158,7 +158,7 @@ fn kernels_have_dynamic_shared_memory() {
     // SAFETY: the kernel counts in 16 bins, which lie in 64 bytes of shared memory first.
     let made = unsafe { kernel(&session, MANY, "histogram").launch(3, 96, 64, arguments) }.unwrap();
     let mut expected = [0u32; 16];
-    (1..=3000i64).for_each(|value| expected[(value * value & 15) as usize] += 1);
+    (1..=3000i64).for_each(|value| expected[((value * value) & 15) as usize] += 1);
     assert_eq!(made[0].to_vec::<u32>().unwrap(), expected);
     assert_eq!(made[1].to_vec::<u64>().unwrap(), [3000]);
 }
