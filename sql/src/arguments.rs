@@ -12,13 +12,16 @@ use crate::files::{self, Content, CsvArguments, Table};
 use crate::output::Format;
 use crate::report::Failure;
 
+const EXIT_CODES: &str = "Exit codes: 0 all went well; 1 a statement failed, or data are wrong; 2 the command line is \
+                          wrong; 130 Ctrl-C stopped a statement";
+
 /// SQL over files, on the GPU.
 ///
 /// Each file is a table named after it: `data/jets.csv` is jets. A query may name files, too, as in
 /// FROM 'data/jets.csv'. Without -c and -f, SQL comes from a shell on a terminal, and otherwise from
 /// standard input.
 #[derive(Debug, Parser)]
-#[command(name = "warpframe", version)]
+#[command(name = "warpframe", version, after_help = EXIT_CODES)]
 pub struct Arguments {
     /// Files of Parquet (.parquet, .parq, .pq), CSV (.csv, .tsv, .tab, .psv, .txt), JSON (.json,
     /// .ndjson, .jsonl) or Arrow (.arrow, .arrows, .feather, .ipc), directories of them, or patterns
@@ -45,6 +48,26 @@ pub struct Arguments {
     /// How results are written
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
+
+    /// Write results into this file
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Write results without the names of their columns
+    #[arg(long)]
+    pub no_names: bool,
+
+    /// What stands for NULL in results
+    #[arg(long, value_name = "TEXT")]
+    pub null: Option<String>,
+
+    /// A value for $NAME in statements; may be given several times
+    #[arg(short = 'v', long = "variable", value_name = "NAME=VALUE", value_parser = variable)]
+    pub variables: Vec<(String, String)>,
+
+    /// Go on after a statement that fails; the last failure decides the exit code
+    #[arg(long)]
+    pub keep_going: bool,
 
     /// Compile the kernels that every query may need, and keep them in the kernel cache; needs no GPU
     #[arg(long, conflicts_with_all = ["files", "commands", "scripts"])]
@@ -92,6 +115,13 @@ pub struct Arguments {
     /// How CSV files are laid out.
     #[command(flatten)]
     pub csv: CsvArguments,
+}
+
+/// A variable, such as `day=2024-01-31`.
+fn variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    let plain = name.starts_with(|c: char| c.is_alphabetic()) && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    if plain { Ok((name.into(), value.into())) } else { Err(format!("{name:?} is no name")) }
 }
 
 /// A number of bytes, such as `20GiB`.

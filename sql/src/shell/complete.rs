@@ -7,8 +7,8 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper, Highlighter, Hinter};
 use warpframe::Session;
 
-use super::COMMANDS;
-use crate::statement;
+use super::dot;
+use crate::statement::{self, quoted};
 
 /// Words that begin or join the parts of the statements that the command takes.
 const KEYWORDS: [&str; 80] = [
@@ -145,11 +145,9 @@ impl Assistant {
         let start = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
         let word = &before[start..];
         let found = match before[..start].trim() {
-            "" => COMMANDS.iter().filter(|command| command.starts_with(word)).map(|c| c.to_string()).collect(),
-            ".schema" => starting_with(word, self.tables.iter().map(|(name, _)| name)),
-            ".timer" => choices(word, &["on", "off"]),
-            ".format" => choices(word, &["table", "csv", "json", "ndjson", "markdown"]),
-            _ => vec![],
+            "" => dot::names().filter(|command| command.starts_with(word)).collect(),
+            ".schema" | ".tables" => starting_with(word, self.tables.iter().map(|(name, _)| name)),
+            command => dot::choices(command).into_iter().filter(|choice| choice.starts_with(word)).collect(),
         };
         (start, found)
     }
@@ -157,10 +155,6 @@ impl Assistant {
     fn columns(&self) -> impl Iterator<Item = &String> {
         self.tables.iter().flat_map(|(_, columns)| columns)
     }
-}
-
-fn choices(word: &str, all: &[&str]) -> Vec<String> {
-    all.iter().filter(|choice| choice.starts_with(word)).map(|choice| choice.to_string()).collect()
 }
 
 /// The names, as SQL writes them, that go on from what is typed, whether or not with the quotes
@@ -173,13 +167,6 @@ fn starting_with<'a>(word: &str, names: impl IntoIterator<Item = &'a String>) ->
     };
     let found: BTreeSet<String> = names.into_iter().filter(|name| fits(name)).map(|name| quoted(name)).collect();
     found.into_iter().collect()
-}
-
-/// A name as SQL writes it: in quotes unless it is a word of lower-case letters.
-pub fn quoted(name: &str) -> String {
-    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if plain { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
 impl Completer for Assistant {

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::common::config::Dialect;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{
@@ -18,13 +18,19 @@ use super::rows::RowComparisons;
 use super::using;
 use super::windows::Windows;
 use crate::error::Error;
+use crate::session::{relations, syntax};
 
 /// The one statement of a text.
 pub(crate) fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
     let options = &state.config_options().sql_parser;
     if options.dialect == Dialect::Generic {
         let limit = options.recursion_limit.get();
-        let parser = DFParserBuilder::new(text).with_dialect(&Ours).with_recursion_limit(limit);
+        let written_out = syntax::written_out(text).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let parser = match written_out {
+            Some(tokens) => DFParserBuilder::new(tokens),
+            None => DFParserBuilder::new(text),
+        };
+        let parser = parser.with_dialect(&Ours).with_recursion_limit(limit);
         let mut statements = parser.build()?.parse_statements()?;
         if statements.len() == 1
             && let Some(statement) = statements.pop_front()
@@ -84,6 +90,7 @@ impl VisitorMut for Longhand {
             select.projection = vec![SelectItem::Wildcard(Default::default())];
             select.flavor = SelectFlavor::FromFirst;
         }
+        select.from.iter_mut().for_each(relations::nest_asof);
         ControlFlow::Continue(())
     }
 
@@ -102,7 +109,7 @@ impl VisitorMut for Longhand {
 }
 
 /// A function's call.
-pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+pub(in crate::session) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let args = arguments.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new(name)]),
