@@ -207,7 +207,10 @@ impl<'a> Runner<'a> {
                 dropped.map_err(|error| Failure::from(error).at(function.place))?;
                 self.done(format!("function {} is dropped", function.text))
             }
-            Request::DropTable { table, if_exists } => match self.session.deregister(&table.text) {
+            Request::DropTable { table, text, .. } if self.session.table_names().contains(&table.text) => {
+                self.execute(&text)
+            }
+            Request::DropTable { table, if_exists, .. } => match self.session.deregister(&table.text) {
                 Ok(()) => self.done(format!("table {} is dropped", table.text)),
                 Err(error) if if_exists && matches!(error.kind(), ErrorKind::TableNotFound { .. }) => Ok(()),
                 Err(error) => Err(Failure::from(error).at(table.place)),

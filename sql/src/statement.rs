@@ -82,6 +82,8 @@ pub enum Request {
         table: Name,
         /// Whether it may be missing.
         if_exists: bool,
+        /// The statement.
+        text: Sql,
     },
     /// `SHOW TABLES`.
     ShowTables,
@@ -213,6 +215,14 @@ pub fn is_whole(text: &str) -> bool {
     }
 }
 
+/// Whether a text has a name among its tokens.
+pub fn has_name(text: &str, name: &str) -> bool {
+    let mut tokens = vec![];
+    // What is typed so far may break off anywhere.
+    let _ = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens);
+    tokens.iter().any(|token| matches!(&token.token, Token::Word(word) if word.value == name))
+}
+
 /// A name as SQL writes it: in quotes unless it is a word of lower-case letters.
 pub fn quoted(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
@@ -294,7 +304,8 @@ impl Statement<'_> {
             return reader.create();
         } else if reader.accept_all(&["DROP", "TABLE"]) {
             let if_exists = reader.accept_all(&["IF", "EXISTS"]);
-            Request::DropTable { table: reader.name("the table's name")?, if_exists }
+            let table = reader.name("the table's name")?;
+            Request::DropTable { table, if_exists, text: self.sql(0, self.tokens.len()) }
         } else if reader.accept_all(&["DROP", "FUNCTION"]) || reader.accept_all(&["DROP", "AGGREGATE"]) {
             let if_exists = reader.accept_all(&["IF", "EXISTS"]);
             Request::DropFunction { function: reader.name("the function's name")?, if_exists }

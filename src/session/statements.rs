@@ -133,6 +133,7 @@ impl Session {
             ObjectType::View => "view",
             other => return Err(Error::unsupported(format!("DROP {other}"), "DROP TABLE and DROP VIEW are known")),
         };
+        let mut gone = vec![];
         for name in names {
             let (name, at) = table_name(name, "DROP")?;
             let at = at.or(place_of(text, &name));
@@ -146,9 +147,12 @@ impl Session {
                 return Err(Error::from(ErrorKind::Plan { message, location: None }).at(at));
             }
             self.deregister(&name)?;
+            gone.push(name);
         }
-        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        Ok(format!("{what} {} is dropped", names.join(", ")))
+        match gone[..] {
+            [] => Ok(format!("there was no {what} to drop")),
+            _ => Ok(format!("{what} {} is dropped", gone.join(", "))),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! is nearest in one direction, by the verb `join_asof`.
 //!
 //! One condition compares (`>=`, `>`, `<=`, `<`), the others are equalities; of `USING (k, t)` the last
-//! column is compared by `>=`. Keys that are NULL have no partner.
+//! column is compared by `>=`. AsofKeys that are NULL have no partner.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) fn is_one(table: &TableWithJoins) -> bool {
 }
 
 /// What a condition says: the two sides, and how they compare.
-struct Keys {
+struct AsofKeys {
     by: Vec<(Expr, Expr)>,
     ordered: Option<(Expr, Expr, BinaryOperator)>,
     /// Columns of the right that are the left's, too.
@@ -51,7 +51,7 @@ pub(super) fn planned(
         other => return refused(format!("MATCH_CONDITION ({other}): write the comparison in ON"), place),
     };
     let (left, right) = (context.plan(relation)?, context.plan(join.relation)?);
-    let Keys { by, ordered, merged } = keys(&left, &right, constraint, place, context)?;
+    let AsofKeys { by, ordered, merged } = keys(&left, &right, constraint, place, context)?;
     let Some((left_key, right_key, operator)) = ordered else {
         return refused("an ASOF join compares one pair of columns by >=, >, <= or <", place);
     };
@@ -92,8 +92,8 @@ fn keys(
     constraint: JoinConstraint,
     place: Location,
     context: &mut dyn RelationPlannerContext,
-) -> Result<Keys> {
-    let mut keys = Keys { by: vec![], ordered: None, merged: vec![] };
+) -> Result<AsofKeys> {
+    let mut keys = AsofKeys { by: vec![], ordered: None, merged: vec![] };
     match constraint {
         JoinConstraint::On(condition) => {
             let mut parts = vec![];

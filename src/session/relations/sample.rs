@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlannerContext};
 use datafusion::sql::sqlparser::ast::{
     Expr, Spanned, TableFactor, TableSample, TableSampleKind, TableSampleQuantity, TableSampleUnit, Value,
@@ -68,5 +69,8 @@ pub(super) fn planned(
     };
     let numbered = Numbered::of(core, context.plan(factor)?, "c", vec![])?;
     let drawn = numbered.frame.sample(size, SampleOptions { seed, ..SampleOptions::default() }).map_err(outside)?;
-    Ok(PlannedRelation::new(plan_of(&drawn, numbered.named("c", &[]))?, None))
+    // The planner takes sorts away that are behind no limit, and with them the draw; a limit of nothing
+    // keeps them.
+    let plan = LogicalPlanBuilder::from(plan_of(&drawn, numbered.named("c", &[]))?).limit(0, None)?.build()?;
+    Ok(PlannedRelation::new(plan, None))
 }

@@ -8,8 +8,8 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{
     self, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, LimitClause, ObjectName, Query, Select, SelectFlavor, SelectItem, Value, Visit, VisitMut,
-    VisitorMut,
+    FunctionArguments, Ident, LimitClause, ObjectName, OrderByExpr, OrderByKind, Query, Select, SelectFlavor,
+    SelectItem, SetExpr, Value, Visit, VisitMut, VisitorMut,
 };
 
 use super::clauses::Clauses;
@@ -61,6 +61,23 @@ pub(crate) fn prepared(state: &SessionState, statement: &mut ast::Statement) -> 
     }
 }
 
+/// `ORDER BY ALL` is by the number of each column, where the list says how many there are. The planner
+/// takes columns of tables only.
+fn order_by_all(query: &mut Query) {
+    let Some(order) = &mut query.order_by else { return };
+    let (OrderByKind::All(options), SetExpr::Select(select)) = (&order.kind, query.body.as_ref()) else { return };
+    let is_one = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
+    if !select.projection.iter().all(is_one) {
+        return;
+    }
+    let by = |number: usize| OrderByExpr {
+        expr: Expr::value(Value::Number((number + 1).to_string(), false)),
+        options: *options,
+        with_fill: None,
+    };
+    order.kind = OrderByKind::Expressions((0..select.projection.len()).map(by).collect());
+}
+
 /// Short forms, written out.
 struct Longhand;
 
@@ -69,6 +86,7 @@ impl VisitorMut for Longhand {
 
     /// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        order_by_all(query);
         let fetch = query.fetch.take_if(|fetch| !fetch.with_ties && !fetch.percent);
         let Some(Fetch { quantity, .. }) = fetch else { return ControlFlow::Continue(()) };
         let rows = quantity.clone().unwrap_or_else(|| Expr::value(Value::Number("1".into(), false)));

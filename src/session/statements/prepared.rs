@@ -38,7 +38,9 @@ impl Session {
             self.prepared.all().clear();
             return Ok("no statement is prepared".into());
         }
-        match self.prepared.all().remove(&own) {
+        // The lock is let go of before an error asks for the names.
+        let found = self.prepared.all().remove(&own);
+        match found {
             Some(_) => Ok(format!("statement {own} is forgotten")),
             None => Err(self.no_statement(&own).at(known(name.span.start))),
         }
