@@ -90,7 +90,7 @@ fn each_row(rows: &Rows, mut visit: impl FnMut(&[Option<String>]) -> Result<(), 
         for row in 0..batch.num_rows() {
             for ((value, column), formatter) in values.iter_mut().zip(batch.columns()).zip(&formatters) {
                 *value = None;
-                if column.is_valid(row) {
+                if column.is_valid(row) && *column.data_type() != DataType::Null {
                     let mut text = String::new();
                     formatter.value(row).write(&mut text)?;
                     *value = Some(text);
