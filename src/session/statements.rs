@@ -187,10 +187,3 @@ fn only_table(from: &TableWithJoins, by: &str) -> Result<(String, super::files::
         _ => Err(Error::unsupported(format!("{by} of several tables"), "its condition may have subqueries")),
     }
 }
-
-/// Whether a word of a text is this name.
-fn has_word(text: &str, name: &str) -> bool {
-    let mut tokens = vec![];
-    let _ = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens);
-    tokens.iter().any(|token| matches!(&token.token, Token::Word(word) if word.value == name))
-}

@@ -104,7 +104,9 @@ fn results_go_to_files_and_files_of_statements_are_read() {
     let files = Files::new();
     let script = files.write("q.sql", "SELECT 2 AS b;\n.print done\nSELECT 3 AS c");
     let (once, all) = (files.path("once.csv"), files.path("all.csv"));
-    let input = format!(".once {once}\nSELECT 1 AS a;\n.read {script}\n.output {all}\nSELECT 4 AS d;\n.output\n.echo on\nSELECT 5 AS e;\n");
+    let input = format!(
+        ".once {once}\nSELECT 1 AS a;\n.read {script}\n.output {all}\nSELECT 4 AS d;\n.output\n.echo on\nSELECT 5 AS e;\n"
+    );
     let run = crate::run_with_input(&["--device", "cpu", "--format", "csv"], &input);
     assert_eq!(run.results(), "b\n2\ndone\nc\n3\nSELECT 5 AS e;\ne\n5\n");
     let text = |path| std::fs::read_to_string(path).unwrap();

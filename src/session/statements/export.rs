@@ -38,7 +38,7 @@ impl Session {
         for (number, name) in self.table_names().into_iter().enumerate() {
             let quoted = name.replace('"', "\"\"");
             match self.view_text(&name)? {
-                Some(query) => views.push((name, format!("CREATE VIEW \"{quoted}\" AS {query};\n"))),
+                Some(query) => views.push((name, query)),
                 None => {
                     let file = format!("{number}_{}.parquet", plain(&name));
                     let format = WriteFormat::Parquet(ParquetWriteOptions::default());
@@ -50,12 +50,19 @@ impl Session {
         }
         // A view behind those that it reads.
         while !views.is_empty() {
-            let names: Vec<String> = views.iter().map(|(name, _)| name.clone()).collect();
-            let reads = |statement: &str, own: &str| {
-                names.iter().any(|other| other != own && super::has_word(statement, other))
-            };
-            let at = views.iter().position(|(name, statement)| !reads(statement, name)).unwrap_or(0);
-            statements.push(views.remove(at).1);
+            let mut at = 0;
+            for (place, (name, query)) in views.iter().enumerate() {
+                let mut first = true;
+                for (other, _) in views.iter().filter(|(other, _)| other != name) {
+                    first &= !self.reads(query, other, 0)?;
+                }
+                if first {
+                    at = place;
+                    break;
+                }
+            }
+            let (name, query) = views.remove(at);
+            statements.push(format!("CREATE VIEW \"{}\" AS {query};\n", name.replace('"', "\"\"")));
         }
         std::fs::write(&script, statements.concat()).map_err(|error| Error::io(&script, error))?;
         Ok(format!("{} tables in {}", tables.len(), folder.display()))

@@ -80,7 +80,7 @@ impl Session {
     }
 
     /// Whether a query reads a table, by views or without.
-    fn reads(&self, text: &str, table: &str, depth: usize) -> Result<bool> {
+    pub(super) fn reads(&self, text: &str, table: &str, depth: usize) -> Result<bool> {
         let state = self.core.state();
         let statement = rules::parsed(&state, text)?;
         for name in state.resolve_table_references(&statement)? {
