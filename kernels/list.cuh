@@ -159,6 +159,16 @@ WF_DEVICE u64 list_steps(i64 start, i64 stop, i64 step, bool inclusive) {
     return steps >> 63 != 0 ? ~(u64)0 >> 1 : (u64)steps;
 }
 
+// How many combinations of `n` elements a list has; where there are more than lists have elements,
+// some number greater than that.
+WF_DEVICE u64 list_combinations(u32 length, u32 n) {
+    if (length < n) return 0;
+    u64 count = 1;
+    // After each step those of k elements of so many fewer: a whole number, which grows.
+    for (u32 k = 1; k <= n && count <= LONGEST_TEXT; k++) count = count * (length - n + k) / k;
+    return count;
+}
+
 // ---- parts of a text ----
 
 // How many parts a text has: those that lie between `between`, or, where that is no text, its

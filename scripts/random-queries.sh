@@ -4,17 +4,18 @@
 # compiler a core otherwise. What each chunk of queries found is written down when the chunk ends,
 # and counts even if the rest is cut off.
 #
-#   scripts/random-queries.sh PROGRAM OUT PROCESSES QUERIES SEED SECONDS
+#   scripts/random-queries.sh PROGRAM OUT PROCESSES QUERIES SEED SECONDS [TEST]
 #
-# PROGRAM    the integration tests' executable (`it` of scripts/gpu-bundle.sh, unpacked) OUT
-# a directory: tally.txt has a line a chunk, failed.txt what disagreed; the kernel cache lies there,
-# too, unless
-#            WARPFRAME_CACHE_DIR says otherwise
+# PROGRAM    the integration tests' executable (`it` of scripts/gpu-bundle.sh, unpacked)
+# OUT        a directory: tally.txt has a line a chunk, failed.txt what disagreed; the kernel cache
+#            lies there, too, unless WARPFRAME_CACHE_DIR says otherwise
 # QUERIES    of a chunk; process p takes those from SEED + 1000000 p on
 # SECONDS    after which no chunk begins; one takes as long as its queries do
+# TEST       what asks the queries: random_queries_agree, or random_queries_with_little_memory, which
+#            heeds WARPFRAME_RANDOM_LIMITS
 set -eu
-[ $# -eq 6 ] || { sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-program=$1 out=$2 processes=$3 queries=$4 seed=$5 seconds=$6
+[ $# -ge 6 ] || { sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+program=$1 out=$2 processes=$3 queries=$4 seed=$5 seconds=$6 test=${7:-random_queries_agree}
 mkdir -p "$out"
 export WARPFRAME_DEVICE="${WARPFRAME_DEVICE:-cuda}" WARPFRAME_REQUIRE_GPU=1
 export WARPFRAME_CACHE_DIR="${WARPFRAME_CACHE_DIR:-$out/cache}"
@@ -30,7 +31,7 @@ process() {
     [ "$gpus" -gt 1 ] && export CUDA_VISIBLE_DEVICES=$(($1 % gpus))
     while [ $(($(date +%s) - begin)) -lt "$seconds" ]; do
         WARPFRAME_RANDOM_SEED=$first WARPFRAME_RANDOM_QUERIES=$queries WARPFRAME_RANDOM_THREADS=1 \
-            taskset -c $(($1 % cores)) "$program" random_queries_agree --nocapture >"$log" 2>&1 || cat "$log" >>"$out/failed.txt"
+            taskset -c $(($1 % cores)) "$program" "$test" --nocapture >"$log" 2>&1 || cat "$log" >>"$out/failed.txt"
         # The test's name stands before it where nothing was printed between.
         found=$(sed -n 's/^.*\.\.\. \([0-9]* queries, \)/\1/; / queries, /p' "$log")
         echo "seed $first, ${found:-cut off}, $(($(date +%s) - begin)) s" >>"$out/tally.txt"

@@ -17,10 +17,15 @@
 //! asked: in plans when they become physical ([`plan`]), and around constants while they are folded
 //! ([`folding`]).
 
+pub(crate) mod arrays_zip;
 mod casts;
 mod expressions;
 mod floats;
 mod functions;
+pub(crate) mod histogram;
+pub(crate) mod lambdas;
+pub(crate) mod list_combinations;
+mod lists;
 mod plans;
 pub(crate) mod random;
 mod simplify;

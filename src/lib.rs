@@ -45,7 +45,7 @@ mod session;
 
 // Beside them.
 mod host;
-#[cfg(any(feature = "polars", feature = "serde"))]
+#[cfg(any(feature = "ffi", feature = "polars", feature = "serde"))]
 pub mod interop;
 
 pub use error::{Error, ErrorKind, Fault, Operation, Result};
@@ -56,7 +56,7 @@ pub use io::{
     JsonOptions, JsonWriteOptions, ParquetOptions, ParquetWriteOptions, Ragged, TextEncoding, WriteFormat,
 };
 pub use ops::prepare::{PreparedKernels, prepare_kernels};
-pub use session::{DeviceChoice, Executed, Session, SessionBuilder, Setting};
+pub use session::{DeviceChoice, Dim3, Executed, KernelArg, RawKernel, Session, SessionBuilder, Setting};
 pub use user_code::{AggregateFunction, ScalarFunction};
 
 /// The Arrow implementation whose arrays and batches go in and out.

@@ -3,10 +3,13 @@
 mod append;
 mod builder;
 mod catalog;
+#[cfg(feature = "ffi")]
+mod device_doors;
 mod files;
 mod functions;
 mod host_memory;
 mod insert;
+mod kernels;
 mod made;
 mod relations;
 mod rules;
@@ -25,6 +28,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
 pub use builder::{DeviceChoice, SessionBuilder};
+pub use kernels::{Dim3, KernelArg, RawKernel};
 pub use statements::{Executed, Setting};
 
 use self::files::NamedFiles;

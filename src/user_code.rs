@@ -15,10 +15,12 @@
 //! | `definition` | the C++ around a body |
 //! | `diagnosis` | what compilers and the simulator say, in the user's lines |
 //! | `scalar`, `aggregate` | functions of a row, and of many |
+//! | `raw` | whole kernels |
 
 mod aggregate;
 mod definition;
 mod diagnosis;
+mod raw;
 mod scalar;
 
 use datafusion::common::tree_node::TreeNode;
@@ -28,6 +30,7 @@ pub use self::aggregate::AggregateFunction;
 pub(crate) use self::aggregate::{BODIES, UserAggregate};
 pub(crate) use self::definition::{Body, Definition};
 pub(crate) use self::diagnosis::in_users_words;
+pub(crate) use self::raw::{CClass, ColumnUse, KernelText, ParameterKind, wrong};
 pub use self::scalar::ScalarFunction;
 pub(crate) use self::scalar::{UserFunction, least_and_greatest};
 

@@ -17,10 +17,12 @@ mod dictionary;
 mod fit;
 mod format;
 mod function;
+mod lambda;
 mod list;
 mod list_edit;
 mod list_make;
 mod list_order;
+mod list_pair;
 mod list_set;
 mod literal;
 mod logic;
@@ -68,8 +70,16 @@ use crate::user_code::Definition;
 /// # Errors
 /// `Unsupported`, exactly where [`unsupported`] gives a reason; those of `inputs`.
 pub(crate) fn compile(expr: &Expr, schema: &DFSchema, inputs: &mut dyn Inputs, out: &mut Emitter) -> Result<Value> {
-    Compiler { schema, inputs, out, chains: Chains::default(), operands: vec![], context: ErrorContext::default() }
-        .value(expr)
+    Compiler {
+        schema,
+        inputs,
+        out,
+        chains: Chains::default(),
+        operands: vec![],
+        context: ErrorContext::default(),
+        variables: vec![],
+    }
+    .value(expr)
 }
 
 /// Why the device does not compute `expr`; `None` where [`compile`] will succeed.
@@ -160,6 +170,8 @@ struct Compiler<'a> {
     /// Operands of the expressions under way, those of the innermost last.
     operands: Vec<Operand>,
     context: ErrorContext,
+    /// What the parameters of lambdas around are, those of the innermost last.
+    variables: Vec<(String, Value)>,
 }
 
 /// The expression that is being computed, for what it may have to say of a row that fails.
@@ -257,6 +269,8 @@ impl Compiler<'_> {
                 self.cast(value, cast.field.data_type(), fit::OnError::Null)
             }
             Expr::ScalarFunction(call) => self.function(expr, call),
+            Expr::HigherOrderFunction(call) => self.higher_order(expr, call),
+            Expr::LambdaVariable(variable) => self.variable(&variable.name),
             Expr::AggregateFunction(_) | Expr::GroupingSet(_) | Expr::WindowFunction(_) => {
                 Err(Error::unsupported(expr.to_string(), "is not an expression of one row"))
             }

@@ -153,6 +153,17 @@ impl Column {
         }
     }
 
+    /// Whether a row is null. Waits for the device where that is not known.
+    ///
+    /// # Errors
+    /// Of the device.
+    pub(crate) fn has_nulls(&self) -> Result<bool> {
+        let Some(validity) = &self.validity else { return Ok(false) };
+        let mut rows = vec![0; self.len];
+        validity.read(self.offset, &mut rows)?;
+        Ok(rows.contains(&0))
+    }
+
     /// The dictionary that the column's codes point into.
     pub(crate) fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         match &self.encoding {

@@ -11,6 +11,20 @@ pub(crate) struct Buffer {
     address: u64,
     len: usize,
     operator: &'static str,
+    /// Who has the memory, where that is not the pool.
+    foreign: Option<ForeignMemory>,
+}
+
+/// Memory of the device that another program allocated.
+pub(crate) struct ForeignMemory {
+    /// Lets its owner free it; called once, when nothing uses it any more.
+    pub(crate) release: Box<dyn FnOnce() + Send + Sync>,
+}
+
+impl std::fmt::Debug for ForeignMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ForeignMemory")
+    }
 }
 
 /// A borrowed range of a buffer.
@@ -58,7 +72,18 @@ impl Buffer {
         let shared = &*device.0;
         let address = shared.pool.alloc(&*shared.driver, operator, len.max(1), ask)?;
         shared.counters.allocated();
-        Ok(Buffer { device: device.clone(), address, len, operator })
+        Ok(Buffer { device: device.clone(), address, len, operator, foreign: None })
+    }
+
+    /// Memory that another program allocated on the device and lends until the buffer goes.
+    ///
+    /// # Safety
+    /// `len` bytes from `address` on, which is aligned to 256, may be read by the device until `release`
+    /// is called, and nobody writes them.
+    pub(crate) unsafe fn borrowed(device: &Device, address: u64, len: usize, foreign: ForeignMemory) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { device.0.driver.borrow(address, len) };
+        Buffer { device: device.clone(), address, len, operator: "a column of another program", foreign: Some(foreign) }
     }
 
     /// The device address of the first byte.
@@ -74,6 +99,11 @@ impl Buffer {
     /// The device whose memory it is.
     pub(crate) fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// Whether it is the pool's, not another program's.
+    pub(crate) fn is_own(&self) -> bool {
+        self.foreign.is_none()
     }
 
     /// From byte `offset` on.
@@ -160,6 +190,11 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let shared = &*self.device.0;
+        if let Some(ForeignMemory { release }) = self.foreign.take() {
+            shared.driver.give_back(self.address);
+            release();
+            return;
+        }
         // SAFETY: the address came from this pool with this length, and the owner is gone.
         unsafe { shared.pool.free(&*shared.driver, self.address, self.len.max(1)) };
     }

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use super::KernelSource;
 use super::counters::Counting;
-use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, StoredImage, Tier};
+use super::driver::*;
 use crate::error::Result;
 use crate::interrupt;
 
@@ -173,6 +173,50 @@ impl Driver for Clocked {
         interrupt::check()?;
         // SAFETY: as in `free`.
         self.timed(|driver| unsafe { driver.launch(function, kernel, grid, arguments) })
+    }
+
+    unsafe fn launch_user(
+        &self,
+        function: FunctionHandle,
+        kernel: &str,
+        grid: &UserGrid,
+        arguments: &[UserArgument],
+    ) -> Result<()> {
+        interrupt::check()?;
+        // SAFETY: the caller's promise.
+        self.timed(|driver| unsafe { driver.launch_user(function, kernel, grid, arguments) })
+    }
+
+    fn stream(&self) -> u64 {
+        self.driver.stream()
+    }
+
+    unsafe fn wait_for_stream(&self, stream: u64) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.driver.wait_for_stream(stream) }
+    }
+
+    unsafe fn make_stream_wait(&self, stream: u64) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.driver.make_stream_wait(stream) }
+    }
+
+    unsafe fn wait_for_event(&self, event: u64) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.driver.wait_for_event(event) }
+    }
+
+    fn settle_all(&self) -> Result<()> {
+        self.timed(|driver| driver.settle_all())
+    }
+
+    unsafe fn borrow(&self, address: u64, bytes: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.driver.borrow(address, bytes) }
+    }
+
+    fn give_back(&self, address: u64) {
+        self.driver.give_back(address)
     }
 
     fn resident_blocks(&self, function: FunctionHandle, threads: u32, shared: u32) -> Result<u32> {

@@ -7,6 +7,7 @@ mod calls;
 mod lanes;
 mod memory;
 mod staging;
+mod user;
 mod zeros;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -23,7 +24,7 @@ use self::staging::Staging;
 use super::KernelSource;
 use super::cache;
 use super::compilers::{beside, cancelled};
-use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, StoredImage, Tier};
+use super::driver::*;
 use super::nvrtc::{Nvrtc, Urgency, wake_all};
 use crate::error::{Error, ErrorKind, Result};
 use crate::timeline::{Part, span};
@@ -537,6 +538,41 @@ impl Driver for CudaDriver {
             }
             _ => error,
         })
+    }
+
+    unsafe fn launch_user(
+        &self,
+        function: FunctionHandle,
+        kernel: &str,
+        grid: &UserGrid,
+        arguments: &[UserArgument],
+    ) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { user::launch(&self.queue, &self.find_function(function)?, kernel, grid, arguments) }
+    }
+
+    fn stream(&self) -> u64 {
+        self.queue.stream() as u64
+    }
+
+    unsafe fn wait_for_stream(&self, stream: u64) -> Result<()> {
+        // SAFETY: the caller's promise; the queue's stream lives as long as the queue.
+        unsafe { user::order(&self.queue, stream as sys::CUstream, self.queue.stream()) }
+    }
+
+    unsafe fn make_stream_wait(&self, stream: u64) -> Result<()> {
+        // SAFETY: as above.
+        unsafe { user::order(&self.queue, self.queue.stream(), stream as sys::CUstream) }
+    }
+
+    unsafe fn wait_for_event(&self, event: u64) -> Result<()> {
+        if event == 0 { Ok(()) } else { self.wait_for(EventHandle(event)) }
+    }
+
+    fn settle_all(&self) -> Result<()> {
+        self.queue.bind()?;
+        // SAFETY: takes nothing; waits for all streams of the bound context.
+        self.queue.check(unsafe { call!(cuCtxSynchronize()) })
     }
 
     fn resident_blocks(&self, function: FunctionHandle, threads: u32, shared: u32) -> Result<u32> {

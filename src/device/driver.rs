@@ -52,6 +52,26 @@ pub(crate) struct Grid {
     pub(crate) shared: u32,
 }
 
+/// Shape of a launch of a user's kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UserGrid {
+    /// Blocks along x, y and z, at least 1 each.
+    pub(crate) blocks: [u32; 3],
+    /// Threads of a block along x, y and z, at least 1 each.
+    pub(crate) threads: [u32; 3],
+    /// Dynamic shared memory in bytes.
+    pub(crate) shared: u32,
+}
+
+/// An argument of a user's kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UserArgument {
+    /// An address, and how many bytes lie there.
+    Memory { address: u64, bytes: u64 },
+    /// A number in the low bytes of a word, and how many bytes it has.
+    Number { word: u64, size: u8 },
+}
+
 /// What the engine wants to know of a device.
 #[derive(Debug, Clone)]
 pub struct DeviceProperties {
@@ -233,6 +253,68 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// The arguments match the kernel's parameter structure, and every address among them lies in a
     /// live allocation as large as the kernel demands.
     unsafe fn launch(&self, function: FunctionHandle, kernel: &str, grid: Grid, arguments: &[u64]) -> Result<()>;
+
+    /// Submits a kernel that a user wrote, whose parameters are these, in order.
+    ///
+    /// # Safety
+    /// The types of the parameters are those of the arguments, every address leads to a live allocation
+    /// of the bytes that are told, and the kernel touches no other memory.
+    unsafe fn launch_user(
+        &self,
+        _function: FunctionHandle,
+        kernel: &str,
+        _grid: &UserGrid,
+        _arguments: &[UserArgument],
+    ) -> Result<()> {
+        Err(crate::Error::internal(format!("kernel {kernel} is launched where nothing runs")))
+    }
+
+    /// The stream, as the driver's own interface knows it; 0 where there is none.
+    fn stream(&self) -> u64 {
+        0
+    }
+
+    /// Lets work that is submitted later wait for what another stream of the device was given so far.
+    ///
+    /// # Safety
+    /// The stream is live, and of this device.
+    unsafe fn wait_for_stream(&self, _stream: u64) -> Result<()> {
+        Ok(())
+    }
+
+    /// Lets what another stream of the device is given later wait for all that was submitted here.
+    ///
+    /// # Safety
+    /// As of `wait_for_stream`.
+    unsafe fn make_stream_wait(&self, _stream: u64) -> Result<()> {
+        Ok(())
+    }
+
+    /// Waits for an event that another program recorded on this device, as `wait_for` does; 0 is none.
+    ///
+    /// # Safety
+    /// The event is live, and of this device.
+    unsafe fn wait_for_event(&self, _event: u64) -> Result<()> {
+        Ok(())
+    }
+
+    /// Waits for everything that any program in this process submitted to the device.
+    fn settle_all(&self) -> Result<()> {
+        self.synchronize()
+    }
+
+    /// Notes that work may use memory that another program allocated on the device, until
+    /// [`Driver::give_back`].
+    ///
+    /// # Safety
+    /// The range is readable by the device until then.
+    unsafe fn borrow(&self, _address: u64, _bytes: usize) {}
+
+    /// Notes that borrowed memory is used no more, once all submitted work is done, for which it waits.
+    fn give_back(&self, _address: u64) {
+        // An error is of earlier work: the next call that can report it does.
+        let _ = self.synchronize();
+    }
 
     /// How many blocks of this shape run at once on one multiprocessor.
     fn resident_blocks(&self, function: FunctionHandle, threads: u32, shared: u32) -> Result<u32>;

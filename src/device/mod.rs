@@ -31,16 +31,19 @@ mod room;
 mod secret;
 mod sim;
 mod source;
+mod user;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 
 pub(crate) use ahead::Ahead;
 pub(crate) use argument::Argument;
+#[cfg(feature = "ffi")]
+pub(crate) use buffer::ForeignMemory;
 pub(crate) use buffer::{Buffer, Slice};
 pub use counters::Counters;
 pub use driver::DeviceProperties;
-pub(crate) use driver::{Driver, Grid};
+pub(crate) use driver::{Driver, Grid, UserArgument, UserGrid};
 pub use end::close_all;
 pub(crate) use feed::{Fed, MOST_FED};
 pub(crate) use host_block::{HostBlock, SpillBounds};
@@ -131,6 +134,14 @@ impl Event {
     /// ```
     pub fn since(&self, earlier: &Event) -> Result<f32> {
         self.device.0.driver.elapsed_ms(earlier.handle, self.handle)
+    }
+}
+
+#[cfg(feature = "ffi")]
+impl Event {
+    /// As the driver's own interface knows it.
+    pub(crate) fn raw(&self) -> u64 {
+        self.handle.0
     }
 }
 

@@ -331,6 +331,66 @@ impl Driver for SimDriver {
         state.memory.take_fault()
     }
 
+    unsafe fn launch_user(
+        &self,
+        function: FunctionHandle,
+        kernel: &str,
+        grid: &UserGrid,
+        arguments: &[UserArgument],
+    ) -> Result<()> {
+        let mut state = self.lock();
+        state.memory.take_fault()?;
+        let SimFunction { entry, facts } = state.functions[function.0 as usize];
+        // As `raw_launch` of `kernels/raw.cuh` has them.
+        let sides = grid.blocks.iter().chain(&grid.threads).copied().chain([grid.shared]);
+        let mut words: Vec<u64> = sides.map(u64::from).collect();
+        let shape = words.len();
+        for argument in arguments {
+            match *argument {
+                UserArgument::Memory { address, bytes } => {
+                    state.memory.check_range(kernel, address, bytes as usize)?;
+                    words.extend([address, bytes]);
+                }
+                UserArgument::Number { word, .. } => words.push(word),
+            }
+        }
+        if words.len() != facts.words as usize {
+            let (takes, given) = (facts.words as usize - shape, words.len() - shape);
+            return Err(fault(kernel, format!("takes {takes} words of arguments, got {given}")));
+        }
+        let product = |sides: [u32; 3]| sides.iter().map(|side| u64::from(*side)).product::<u64>();
+        let (blocks, threads) = (product(grid.blocks), product(grid.threads));
+        let Ok(blocks) = u32::try_from(blocks) else {
+            return Err(fault(kernel, format!("{blocks} blocks; the simulator runs {} at most", u32::MAX)));
+        };
+        let launch = Launch {
+            entry,
+            words: words.as_ptr().cast(),
+            blocks,
+            threads: threads as u32,
+            shared: grid.shared,
+            interleaved: (THREADS_PER_MULTIPROCESSOR / threads.max(1) as u32).clamp(2, INTERLEAVED),
+            seed: self.seed,
+            stops: runtime::stops,
+        };
+        // SAFETY: the number of words matches; the caller promises the rest. The lock keeps others from this
+        // device's memory.
+        if let Err(report) = unsafe { self.runtime.run(&launch) } {
+            interrupt::check()?;
+            return Err(fault(kernel, report));
+        }
+        state.memory.check_guards(kernel);
+        state.memory.take_fault()
+    }
+
+    unsafe fn borrow(&self, address: u64, bytes: usize) {
+        self.lock().memory.borrow(address, bytes);
+    }
+
+    fn give_back(&self, address: u64) {
+        self.lock().memory.forget_borrowed(address);
+    }
+
     fn resident_blocks(&self, _function: FunctionHandle, threads: u32, shared: u32) -> Result<u32> {
         let by_threads = THREADS_PER_MULTIPROCESSOR / threads.max(1);
         Ok(by_threads.min(SHARED_PER_BLOCK / shared.max(1)).min(4))

@@ -59,6 +59,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("format.cuh", include_str!("../../kernels/format.cuh")),
     ("parse.cuh", include_str!("../../kernels/parse.cuh")),
     ("parse_time.cuh", include_str!("../../kernels/parse_time.cuh")),
+    ("raw.cuh", include_str!("../../kernels/raw.cuh")),
     ("user.cuh", include_str!("../../kernels/user.cuh")),
     ("window.cuh", include_str!("../../kernels/window.cuh")),
 ];

@@ -20,6 +20,7 @@ mod sort_bytes;
 mod stops;
 mod unnest;
 mod user_code;
+mod user_kernel;
 mod values;
 mod window;
 
@@ -42,6 +43,7 @@ use self::run::Runner;
 use self::scan::Scans;
 pub(crate) use self::stops::{collect, stream};
 pub(crate) use self::user_code::{aggregated_on_host, compiled_on_host, host_device};
+pub(crate) use self::user_kernel::{KernelInput, LaunchShape, UserKernel};
 
 use crate::column::Table;
 use crate::device::{Ahead, Device};

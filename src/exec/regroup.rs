@@ -8,12 +8,14 @@
 //!   median(x), first_value(x)  sort by (slot, …), then pick a row of each run of one slot
 //!   bit_and(x)                 sort by slot, then reduce each run of one slot
 //!   array_agg(x)               sort by slot, then the runs are the lists
+//!   histogram(x, …)            group by (slot, bin), then count by those
 //! ```
 //!
 //! Its result has a row for each slot, and the group's accumulator is the number of that row.
 
 mod bits;
 mod collect;
+mod histogram;
 mod middle;
 mod ordered;
 mod slots;
@@ -181,6 +183,7 @@ impl Runner {
             RegroupedKind::Nth { place, skip_nulls } => self.nth(rows, call, place, skip_nulls),
             RegroupedKind::Bits(bits) => self.bits(rows, call, bits),
             RegroupedKind::User => self.users_aggregate(rows, call),
+            RegroupedKind::Histogram(bins) => self.histogram(rows, call, bins),
             RegroupedKind::Collect { skip_nulls } => self.collected(rows, call, skip_nulls),
             RegroupedKind::Join => self.joined_strings(rows, call, &call.between),
             RegroupedKind::Place { last, skip_nulls } => self.nth(rows, call, if last { -1 } else { 1 }, skip_nulls),

@@ -8,6 +8,7 @@
 mod any;
 mod asynchronous;
 mod cells;
+mod device_columns;
 mod display;
 mod eager;
 pub mod expr;

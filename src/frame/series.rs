@@ -80,6 +80,18 @@ impl Series {
         self.0.get(row, self.name())
     }
 
+    pub(super) fn of_frame(frame: DataFrame) -> Series {
+        Series(frame)
+    }
+
+    pub(super) fn frame(&self) -> &DataFrame {
+        &self.0
+    }
+
+    pub(super) fn into_frame(self) -> DataFrame {
+        self.0
+    }
+
     /// The frame that has this column alone.
     pub fn to_frame(&self) -> DataFrame {
         self.0.clone()

@@ -69,7 +69,7 @@ const COMPUTING: [&str; 34] = [
 ];
 
 /// Functions that yield floats of their arguments as they are, or that make no NaN.
-const PASSING: [&str; 36] = [
+const PASSING: [&str; 38] = [
     "coalesce",
     "nvl",
     "nvl2",
@@ -100,6 +100,8 @@ const PASSING: [&str; 36] = [
     "array_intersect",
     "array_any_value",
     "array_repeat",
+    "arrays_zip",
+    "list_combinations",
     "flatten",
     "struct",
     "named_struct",

@@ -93,6 +93,17 @@ impl KeptTable {
         }
     }
 
+    /// The table in device memory. Who had the only clone has its buffers alone, as far as these are no
+    /// others' too.
+    ///
+    /// # Errors
+    /// As of [`KeptTable::table`].
+    pub(crate) fn into_table(self) -> Result<Table> {
+        let table = self.table()?;
+        drop(self);
+        Ok(table)
+    }
+
     /// The rows as record batches, from where they lie.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, SortExpr, lit, when};
 
+use super::bins::HistogramBins;
 use crate::codegen::{AggregateCall, AggregateKind, unsupported};
 use crate::column::{Repr, is_nested};
 use crate::user_code::UserAggregate;
@@ -76,6 +77,8 @@ pub(crate) enum RegroupedKind {
         skip_nulls: bool,
     },
     Bits(BitwiseOperation),
+    /// How many values each bin holds, as a list, or what they weigh.
+    Histogram(HistogramBins),
     /// The values as a list.
     Collect {
         skip_nulls: bool,
@@ -278,6 +281,13 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         "bit_and" => RegroupedKind::Bits(BitwiseOperation::And),
         "bit_or" => RegroupedKind::Bits(BitwiseOperation::Or),
         "bit_xor" => RegroupedKind::Bits(BitwiseOperation::Xor),
+        "histogram" => {
+            let constant = |at: usize| match call.params.args.get(at) {
+                Some(Expr::Literal(value, _)) => Some(value),
+                _ => None,
+            };
+            RegroupedKind::Histogram(HistogramBins::of_constants([constant(1), constant(2), constant(3)])?)
+        }
         "array_agg" => RegroupedKind::Collect { skip_nulls },
         "string_agg" => RegroupedKind::Join,
         "first_value" => RegroupedKind::Place { last: false, skip_nulls },
@@ -292,7 +302,14 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
     // Behind the argument stand constants that the kind has taken, but for a pair of arguments.
     let pair = matches!(kind, RegroupedKind::Points(_));
     let constants = !pair && call.params.args.len() > 1;
-    let args = if constants { call.params.args[..1].to_vec() } else { call.params.args.clone() };
+    let args = match kind {
+        // Between a value and its weight.
+        RegroupedKind::Histogram(_) => {
+            call.params.args.iter().take(1).chain(call.params.args.get(4)).cloned().collect()
+        }
+        _ if constants => call.params.args[..1].to_vec(),
+        _ => call.params.args.clone(),
+    };
     let between = match (kind, call.params.args.get(1)) {
         (RegroupedKind::Join, Some(between @ Expr::Literal(value, _))) if value.try_as_str().flatten().is_some() => {
             between.clone()
@@ -313,6 +330,7 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         RegroupedKind::Join => matches!(types[0], DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
         RegroupedKind::Median => types.len() == 1 && types[0] == dtype && types[0].is_numeric(),
         RegroupedKind::Distinct(_) | RegroupedKind::Collect { .. } | RegroupedKind::Place { .. } => types.len() == 1,
+        RegroupedKind::Histogram(_) => types.iter().all(|of| *of == DataType::Float64),
         RegroupedKind::User => false,
     };
     if distinct && call.params.order_by.iter().any(|key| key.expr != args[0]) {

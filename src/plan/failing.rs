@@ -86,6 +86,13 @@ impl<'e> Walk<'e> {
                 operands(expr, *op).into_iter().any(|operand| self.fails_before(operand, *op == Operator::And))
             }
             Expr::Case(case) => self.case_fails(case),
+            // Its parameters may bear names that other lambdas' parameters have, of which something is known.
+            Expr::Lambda(lambda) => {
+                let facts = std::mem::take(&mut self.facts);
+                let fails = self.fails(&lambda.body);
+                self.facts = facts;
+                return fails;
+            }
             _ => {
                 node_fails(expr, self.schema, &self.facts) || children(expr).into_iter().any(|child| self.fails(child))
             }
@@ -153,6 +160,7 @@ fn perhaps_fails(node: &Expr, schema: &DFSchema, facts: &[Fact<'_>]) -> bool {
     let of = |expr: &Expr| expr.get_type(schema).ok();
     match node {
         Expr::Column(_) | Expr::Literal(_, _) | Expr::Alias(_) | Expr::OuterReferenceColumn(_, _) => false,
+        Expr::Lambda(_) | Expr::LambdaVariable(_) => false,
         Expr::Not(_) | Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::IsTrue(_) | Expr::IsNotTrue(_) => false,
         Expr::IsFalse(_) | Expr::IsNotFalse(_) | Expr::IsUnknown(_) | Expr::IsNotUnknown(_) => false,
         Expr::Between(_) | Expr::InList(_) | Expr::Like(_) | Expr::Case(_) => false,
@@ -166,6 +174,7 @@ fn perhaps_fails(node: &Expr, schema: &DFSchema, facts: &[Fact<'_>]) -> bool {
         // Of many rows: not what a row's place decides.
         Expr::AggregateFunction(_) | Expr::WindowFunction(_) | Expr::GroupingSet(_) => false,
         Expr::ScalarFunction(call) => function_fails(call, &of),
+        Expr::HigherOrderFunction(call) => !is_total(call.name()),
         _ => true,
     }
 }

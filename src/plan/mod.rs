@@ -11,6 +11,7 @@
 //! plan ([`DeviceNode`]), and everything above runs on DataFusion's operators.
 
 mod aggregates;
+mod bins;
 mod cpu;
 mod cut;
 mod estimate;
@@ -34,6 +35,7 @@ mod truth;
 mod window;
 
 pub(crate) use aggregates::{BitwiseOperation, DeviceAggregate, Points, RegroupedCall, RegroupedKind, VarianceDivisor};
+pub(crate) use bins::HistogramBins;
 pub(crate) use cpu::for_cpu;
 pub(crate) use cut::{CpuOperator, Root};
 pub(crate) use estimate::{Estimate, estimate};

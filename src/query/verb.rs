@@ -163,26 +163,45 @@ impl Verb {
     /// # Errors
     /// `Unsupported`, where an expression is too deep to be planned.
     pub(crate) fn balanced(self) -> Result<Verb> {
-        let of_sort = |mut keys: Vec<SortExpr>| -> Result<Vec<SortExpr>> {
-            let exprs = balanced(keys.iter_mut().map(|key| std::mem::take(&mut key.expr)).collect())?;
+        self.with_exprs(balanced)
+    }
+
+    /// The same where parameters of lambdas have the types that they have over this input.
+    fn resolved(self, input: &LogicalPlan) -> Result<Verb> {
+        let has_lambdas = |exprs: &[Expr]| {
+            exprs.iter().any(|expr| expr.exists(|expr| Ok(matches!(expr, Expr::Lambda(_)))).unwrap_or(true))
+        };
+        self.with_exprs(|exprs| {
+            if !has_lambdas(&exprs) {
+                return Ok(exprs);
+            }
+            let resolve = |expr: Expr| Ok(expr.resolve_lambda_variables(input.schema())?.data);
+            exprs.into_iter().map(resolve).collect()
+        })
+    }
+
+    /// The same with other expressions, as many.
+    fn with_exprs(self, mut change: impl FnMut(Vec<Expr>) -> Result<Vec<Expr>>) -> Result<Verb> {
+        let mut of_sort = |mut keys: Vec<SortExpr>| -> Result<Vec<SortExpr>> {
+            let exprs = change(keys.iter_mut().map(|key| std::mem::take(&mut key.expr)).collect())?;
             keys.iter_mut().zip(exprs).for_each(|(key, expr)| key.expr = expr);
             Ok(keys)
         };
         Ok(match self {
-            Verb::Select(exprs) => Verb::Select(balanced(exprs)?),
-            Verb::WithColumns(exprs) => Verb::WithColumns(balanced(exprs)?),
-            Verb::Filter(predicate) => Verb::Filter(balanced(vec![predicate])?.remove(0)),
-            Verb::Aggregate { mut keys, aggregates } => {
-                let count = keys.len();
-                keys.extend(aggregates);
-                let mut keys = balanced(keys)?;
-                let aggregates = keys.split_off(count);
-                Verb::Aggregate { keys, aggregates }
-            }
             Verb::Sort(keys) => Verb::Sort(of_sort(keys)?),
             Verb::ArgSort(keys) => Verb::ArgSort(of_sort(keys)?),
             Verb::TopK { k, by } => Verb::TopK { k, by: of_sort(by)? },
-            Verb::JoinWhere { kind, on, suffix } => Verb::JoinWhere { kind, on: balanced(vec![on])?.remove(0), suffix },
+            Verb::Select(exprs) => Verb::Select(change(exprs)?),
+            Verb::WithColumns(exprs) => Verb::WithColumns(change(exprs)?),
+            Verb::Filter(predicate) => Verb::Filter(change(vec![predicate])?.remove(0)),
+            Verb::Aggregate { mut keys, aggregates } => {
+                let count = keys.len();
+                keys.extend(aggregates);
+                let mut keys = change(keys)?;
+                let aggregates = keys.split_off(count);
+                Verb::Aggregate { keys, aggregates }
+            }
+            Verb::JoinWhere { kind, on, suffix } => Verb::JoinWhere { kind, on: change(vec![on])?.remove(0), suffix },
             Verb::Join { .. } | Verb::Limit { .. } | Verb::Distinct | Verb::Union => self,
             Verb::Intersect { .. } | Verb::Except { .. } | Verb::Explode(_) => self,
         })
@@ -194,7 +213,7 @@ impl Verb {
     /// What DataFusion's builder finds: unknown columns, types that do not fit, two results of one name.
     pub(crate) fn plan(&self, left: &LogicalPlan, right: Option<&LogicalPlan>) -> Result<LogicalPlan> {
         let (input, right) = (builder(left), right.unwrap_or(left));
-        let grown = match self.clone() {
+        let grown = match self.clone().resolved(left)? {
             Verb::Select(exprs) => return calls::select(left, exprs),
             Verb::WithColumns(exprs) => return calls::select(left, with_columns(left, calls::over_all_rows(exprs)?)),
             Verb::Filter(predicate) => return calls::filter(left, predicate),

@@ -322,6 +322,13 @@ impl SessionBuilder {
             context.register_udf(function.as_ref().clone());
         }
         context.register_udf(host::width_bucket::width_bucket_udf());
+        for function in [host::arrays_zip::arrays_zip(), host::list_combinations::list_combinations()] {
+            context.register_udf(function.as_ref().clone());
+        }
+        context.register_udaf(host::histogram::histogram());
+        for function in host::lambdas::functions() {
+            context.register_higher_order_function(function);
+        }
         if device.is_some() {
             sequences::register(&context);
         }

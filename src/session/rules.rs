@@ -7,6 +7,7 @@ mod clauses;
 mod correlation;
 mod dialect;
 mod fences;
+mod fields;
 mod file_order;
 mod guards;
 mod membership;

@@ -57,6 +57,35 @@ pub(crate) fn in_users_words(error: Error, definitions: &[Arc<Definition>]) -> E
     error
 }
 
+/// The same of a whole kernel, which compilers know by `marker`; `column` is the column in the user's
+/// line of one in the compiler's.
+pub(super) fn in_kernels_words(
+    error: Error,
+    kernel: &str,
+    marker: &str,
+    text: &str,
+    column: impl Fn(u64, u64) -> u64,
+) -> Error {
+    let lines: Vec<&str> = text.lines().collect();
+    let (remark, report) = match error.kind() {
+        ErrorKind::Compile { log, .. } => (of_compiler(log, marker, &lines), log),
+        ErrorKind::Simulation { report, .. } => (of_simulator(report, marker), report),
+        _ => return error,
+    };
+    let Some(Remark { line, column: at, message }) = remark else {
+        // As where threads wait for each other.
+        let report = report.replace(marker, kernel);
+        return match error.kind() {
+            ErrorKind::Simulation { .. } => ErrorKind::Simulation { kernel: kernel.into(), report }.into(),
+            _ => ErrorKind::Compile { kernel: kernel.into(), log: report }.into(),
+        };
+    };
+    let line = line.min(lines.len().max(1) as u64);
+    let text = line.checked_sub(1).and_then(|at| lines.get(at as usize)).map_or("", |line| *line);
+    let (function, text) = (kernel.to_string(), text.to_string());
+    ErrorKind::UserCode { function, line, column: column(line, at), message, text }.into()
+}
+
 /// A compiler's first error in a function.
 fn of_compiler(log: &str, function: &str, body: &[&str]) -> Option<Remark> {
     let lines: Vec<&str> = log.lines().collect();

@@ -155,7 +155,7 @@ fn bag_of(rows: &Rows) -> Bag {
 fn set_operations_count() {
     let pair = pair();
     let mut failed = vec![];
-    for (seed, on_device) in seeds("BAGS", 200, 10) {
+    for (seed, on_device) in seeds("BAGS", 80, 10) {
         let mut random = StdRng::seed_from_u64(seed);
         let tree = Tree::random(&mut random, 3);
         let shown: &[usize] = [&[0][..], &[1], &[2], &[0, 1], &[2, 0, 1, 3], &[3, 2]][random.random_range(0..6)];

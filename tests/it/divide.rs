@@ -4,12 +4,13 @@ use warpframe::device::MemoryLimit;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use warpframe::ErrorKind;
 use warpframe::arrow::array::{ArrayRef, Int64Array};
 
 use crate::differential::{Pair, builder, data, run};
-use crate::random::{queries_and_seed, query_of, tables_of};
+use crate::random::{number, queries_and_seed, query_of, tables_of};
 use crate::tables::{Shape, columns};
 
 /// A device of so many bytes, and the queries that it is asked.
@@ -58,7 +59,7 @@ fn operators_in_parts() {
         "SELECT id + 1 AS n FROM t UNION ALL SELECT id FROM u",
         "SELECT k, sum(n) FROM (SELECT k, id, count(*) AS n FROM t GROUP BY k, id) GROUP BY k",
     ];
-    for sql in some(queries, 4) {
+    for sql in some(queries, 8) {
         let pair = small(1 << 20).and("t", Shape::random(60_000, 7).batches());
         let pair = pair.and("u", Shape::random(40_000, 8).batches());
         check(&pair, sql);
@@ -68,7 +69,7 @@ fn operators_in_parts() {
 #[test]
 fn tpch_queries_in_parts() {
     let mut divided = 0;
-    for number in some([21, 18, 1, 3, 9, 10, 5, 2, 7, 4, 8, 6, 19, 11, 20, 12, 13, 14, 15, 16, 17, 22], 4) {
+    for number in some([21, 18, 1, 3, 9, 10, 5, 2, 7, 4, 8, 6, 19, 11, 20, 12, 13, 14, 15, 16, 17, 22], 6) {
         let sql = std::fs::read_to_string(data(&format!("queries/q{number}.sql"))).expect("the sample is there");
         let sql = sql.trim().trim_end_matches(';');
         let pair = small(3 << 20).samples();
@@ -81,48 +82,75 @@ fn tpch_queries_in_parts() {
 }
 
 /// Random queries (`random.rs`) on devices of very little memory: none answers wrong. Where even the
-/// smallest parts find no memory an error says so. The environment variables are those of `random.rs`.
+/// smallest parts find no memory an error says so. `WARPFRAME_RANDOM_LIMITS` says on how many
+/// devices of different sizes each query runs (1); the other variables are those of `random.rs`.
 #[test]
 fn random_queries_with_little_memory_are_right_or_say_so() {
     let (count, first) = queries_and_seed(8);
-    let (mut rows, mut divided, mut out_of_memory, mut others, mut failed) = (0, 0, 0, 0, vec![]);
+    let limits = number("WARPFRAME_RANDOM_LIMITS", 1);
+    let mut seen = Outcomes::default();
     for seed in first..first + count {
         let (sql, [t, u]) = (query_of(seed), tables_of(seed));
-        // Of the least that operators take at all up to what most queries run in whole.
-        let limit = (12 << 10) << (seed * 7 % 5);
-        let pair = small(limit).and("t", t).and("u", u).from(format!("seed {seed}, {limit} bytes"));
-        let ran = catch_unwind(AssertUnwindSafe(|| match (run(&pair.cpu, &sql), run(&pair.device, &sql)) {
+        for limit in (0..limits).map(|n| limit_of(seed, n)) {
+            let pair = small(limit).and("t", t.clone()).and("u", u.clone());
+            let pair = pair.from(format!("seed {seed}, {limit} bytes"));
+            let began = Instant::now();
+            if catch_unwind(AssertUnwindSafe(|| seen.ask(&pair, &sql))).is_err() {
+                seen.failed.push(seed);
+            }
+            if began.elapsed() > LONG {
+                println!("{:?} for {}\n  {sql}", began.elapsed(), pair.origin);
+            }
+            seen.divided += u64::from(pair.gpu().counters().parts_run > 0);
+            let memory = pair.gpu().memory();
+            assert!(memory.peak <= memory.limit);
+        }
+    }
+    println!("{count} queries, {limits} limits each: {seen:?}");
+    assert!(seen.failed.is_empty(), "WARPFRAME_RANDOM_SEED of the queries that failed: {:?}", seen.failed);
+    let runs = count * limits;
+    assert!(runs < 40 || seen.divided * 4 > runs && seen.out_of_memory * 2 < runs, "the limits say little");
+}
+
+/// The bytes of a seed's n-th device: of the least that operators take at all up to what most
+/// queries run in whole.
+fn limit_of(seed: u64, n: u64) -> u64 {
+    let octave = (12 << 10) << ((seed * 7 + n) % 5);
+    octave + octave / 5 * (n / 5 % 5)
+}
+
+/// What a query of few rows should not take.
+const LONG: Duration = Duration::from_secs(20);
+
+/// What became of random queries.
+#[derive(Debug, Default)]
+struct Outcomes {
+    rows: usize,
+    compared: u64,
+    divided: u64,
+    out_of_memory: u64,
+    not_compared: u64,
+    failed: Vec<u64>,
+}
+
+impl Outcomes {
+    /// Runs a query on both engines.
+    fn ask(&mut self, pair: &Pair, sql: &str) {
+        match (run(&pair.cpu, sql), run(&pair.device, sql)) {
             (Ok(expected), Ok(found)) => {
-                pair.compare(&expected, &found, &sql);
-                Some(expected.num_rows())
+                pair.compare(&expected, &found, sql);
+                self.rows += expected.num_rows();
+                self.compared += 1;
             }
-            (_, Err(error)) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => {
-                out_of_memory += 1;
-                None
-            }
+            (_, Err(error)) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => self.out_of_memory += 1,
             (Ok(_), Err(error)) if !matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
                 panic!("only the device failed: {error}\n  {sql}\n  {}", pair.origin)
             }
-            _ => {
-                others += 1;
-                None
-            }
-        }));
-        match ran {
-            Ok(found) => rows += found.unwrap_or(0),
-            Err(_) => failed.push(seed),
+            _ => self.not_compared += 1,
         }
-        let counters = pair.gpu().counters();
-        divided += u64::from(counters.parts_run > 0);
-        let memory = pair.gpu().memory();
-        assert!(memory.peak <= memory.limit);
     }
-    println!("{count} queries, {rows} rows, {divided} divided, {out_of_memory} out of memory, {others} not compared");
-    assert!(failed.is_empty(), "WARPFRAME_RANDOM_SEED of the queries that failed: {failed:?}");
-    assert!(count < 40 || divided * 4 > count && out_of_memory * 2 < count, "the limits say little");
 }
 
-/// A join's table has a slot for each key that there may be, where that is no more than the device has.
 #[test]
 fn a_side_of_few_keys_in_a_wide_range_has_a_table_that_fits() {
     let keys = Int64Array::from_iter_values((0..1000).map(|row| row * 1009));
@@ -224,7 +252,7 @@ fn aggregates_of_one_giant_group() {
         "SELECT median(CASE WHEN id < 0 THEN x END), count(*), max(s) FROM t",
         "SELECT k, k2, var(x), corr(x, id) FROM t GROUP BY GROUPING SETS ((k, k2), (k))",
     ];
-    for sql in some(queries, 4) {
+    for sql in some(queries, 8) {
         check(&small(1 << 20).and("t", Shape::random(60_000, 7).batches()), sql);
     }
 }
@@ -268,7 +296,7 @@ fn windows_of_one_giant_partition() {
         "SELECT n, count(*), sum(r) FROM (SELECT row_number() OVER (ORDER BY id) % 5 AS n, \
          rank() OVER (ORDER BY k + 1) AS r FROM t) WHERE r > 10 GROUP BY n",
     ];
-    let failed: Vec<&str> = some(queries, 4)
+    let failed: Vec<&str> = some(queries, 8)
         .filter(|sql| {
             let pair = small(1 << 20).and("t", Shape::random(40_000, 7).batches());
             catch_unwind(AssertUnwindSafe(|| check(&pair, sql))).is_err()

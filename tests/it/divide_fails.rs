@@ -84,7 +84,7 @@ fn any_allocation_may_fail() {
         run(&pair.device, sql).expect("it fits in parts");
         let steps = device.counters().allocations - before;
         let (mut failed, mut ran) = (0, 0);
-        for at in (0..steps).step_by(stride(steps, 4)) {
+        for at in (0..steps).step_by(stride(steps, 3)) {
             device.fail_allocation_after(at);
             match run(&pair.device, sql) {
                 Ok(_) => ran += 1,
@@ -137,7 +137,7 @@ fn any_step_of_spilling_may_fail() {
             }
             assert!(steps > 32, "it spills: {steps}\n  {sql}");
             let (mut tried, mut failed) = (0, 0);
-            for at in (0..steps / 2).step_by(stride(steps, 4)) {
+            for at in (0..steps / 2).step_by(stride(steps, 3)) {
                 let error = fails(at);
                 error.iter().for_each(is_of_disk);
                 (tried, failed) = (tried + 1, failed + u64::from(error.is_some()));

@@ -183,9 +183,9 @@ fn joins_with_a_row_for_every_key() {
         .and("ascending", side(&|row| row, 500, 1))
         .and("shuffled", side(&|row| row * 37 % 500, 500, 1))
         .and("scattered", side(&|row| row * 37 % 500, 500, 1 << 40))
-        .and("probe", side(&|row| row * row % 500, 5000, 1))
-        .and("wide", side(&|row| row * row % 700, 5000, 1))
-        .and("far", side(&|row| row * row % 700, 5000, 1 << 40));
+        .and("probe", side(&|row| row * row % 500, 1500, 1))
+        .and("wide", side(&|row| row * row % 700, 1500, 1))
+        .and("far", side(&|row| row * row % 700, 1500, 1 << 40));
     for (probe, build) in [
         ("probe", "ascending"),
         ("probe", "shuffled"),

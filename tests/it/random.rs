@@ -160,7 +160,7 @@ pub fn tables_of(seed: u64) -> [Vec<RecordBatch>; 2] {
 }
 
 /// A number of the environment.
-fn number(name: &str, default: u64) -> u64 {
+pub fn number(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")),
         Err(_) => default,

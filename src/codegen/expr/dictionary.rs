@@ -136,7 +136,7 @@ impl Compiler<'_> {
         if !is_string(self.schema.data_type(column)?) || !wanted {
             return Ok(None);
         }
-        // Subqueries and volatile functions have no answer per entry.
+        // Subqueries, volatile functions and elements of lists have no answer per entry.
         let mut plain = true;
         expr.apply(|node| {
             plain &= !matches!(
@@ -149,6 +149,8 @@ impl Compiler<'_> {
                     | Expr::WindowFunction(_)
                     | Expr::Placeholder(_)
                     | Expr::OuterReferenceColumn(_, _)
+                    | Expr::HigherOrderFunction(_)
+                    | Expr::LambdaVariable(_)
             ) && !node.is_volatile_node()
                 && !is_boundless(node)
                 // The host would have to compile it first.

@@ -166,6 +166,8 @@ impl Compiler<'_> {
             ("array_union", [one, two]) => self.array_set(SetOperation::Union, one, two, &dtype),
             ("array_except", [one, two]) => self.array_set(SetOperation::Except, one, two, &dtype),
             ("array_intersect", [one, two]) => self.array_set(SetOperation::Intersect, one, two, &dtype),
+            ("list_combinations", [list, of]) => self.list_combinations(list, of, &dtype),
+            ("arrays_zip", arguments) => self.arrays_zip(arguments, &dtype),
             ("array_compact", [list]) => self.array_compact(list, &dtype),
             ("array_positions", [list, needle]) => self.array_positions(list, needle, &dtype),
             ("array_has_any", [list, other]) => self.array_has_several(list, other, false),

@@ -102,6 +102,7 @@ fn parts(expr: &Expr) -> (String, Vec<&Expr>) {
         Expr::TryCast(cast) => ("TRY_CAST".into(), vec![&cast.expr]),
         Expr::Negative(inner) => ("-".into(), vec![inner]),
         Expr::ScalarFunction(call) => (call.name().into(), call.args.iter().collect()),
+        Expr::HigherOrderFunction(call) => (call.name().into(), call.args.iter().collect()),
         Expr::Like(like) => {
             let name = if like.case_insensitive { "ILIKE" } else { "LIKE" };
             (name.into(), vec![&like.expr, &like.pattern])
@@ -139,19 +140,14 @@ fn write(expr: &Expr, deep: usize, text: &mut String) {
             text.push_str("NOT ");
             operand(inner, deep, text);
         }
-        Expr::ScalarFunction(call) => {
-            text.push_str(call.name());
-            text.push('(');
-            for (at, argument) in call.args.iter().enumerate() {
-                if text.len() > LONG {
-                    text.push_str(", …");
-                    break;
-                }
-                text.push_str(if at == 0 { "" } else { ", " });
-                write(argument, deep - 1, text);
-            }
-            text.push(')');
+        Expr::ScalarFunction(call) => written_call(call.name(), &call.args, deep, text),
+        Expr::HigherOrderFunction(call) => written_call(call.name(), &call.args, deep, text),
+        Expr::Lambda(lambda) => {
+            let (names, one) = (lambda.params.join(", "), lambda.params.len() == 1);
+            let _ = if one { write!(text, "{names} -> ") } else { write!(text, "({names}) -> ") };
+            write(&lambda.body, deep - 1, text);
         }
+        Expr::LambdaVariable(variable) => text.push_str(&variable.name),
         Expr::Like(_) | Expr::SimilarTo(_) => {
             let (name, operands) = parts(expr);
             operand(operands[0], deep, text);
@@ -161,6 +157,20 @@ fn write(expr: &Expr, deep: usize, text: &mut String) {
         Expr::Case(_) => text.push_str("CASE … END"),
         _ => text.push('…'),
     }
+}
+
+fn written_call(name: &str, arguments: &[Expr], deep: usize, text: &mut String) {
+    text.push_str(name);
+    text.push('(');
+    for (at, argument) in arguments.iter().enumerate() {
+        if text.len() > LONG {
+            text.push_str(", …");
+            break;
+        }
+        text.push_str(if at == 0 { "" } else { ", " });
+        write(argument, deep - 1, text);
+    }
+    text.push(')');
 }
 
 /// In parentheses where it is an operator itself.
@@ -207,7 +217,7 @@ fn literal(value: &ScalarValue, text: &mut String) {
     }
 }
 
-/// Names of columns, in the order in which they are read.
+/// Names of columns and of parameters of lambdas, in the order in which they are read.
 fn columns(expr: &Expr) -> Vec<String> {
     let (mut found, mut rest, mut searched): (Vec<String>, _, _) = (vec![], vec![expr], 0);
     while let Some(next) = rest.pop() {
@@ -215,8 +225,12 @@ fn columns(expr: &Expr) -> Vec<String> {
         if searched > SEARCHED || found.len() >= COLUMNS {
             break;
         }
-        if let Expr::Column(column) = next {
-            let name = column.flat_name();
+        let name = match next {
+            Expr::Column(column) => Some(column.flat_name()),
+            Expr::LambdaVariable(variable) => Some(variable.name.clone()),
+            _ => None,
+        };
+        if let Some(name) = name {
             if !found.contains(&name) {
                 found.push(name);
             }

@@ -328,6 +328,7 @@ mod tests {
             include_str!("lanes.rs"),
             include_str!("memory.rs"),
             include_str!("staging.rs"),
+            include_str!("user.rs"),
         ];
         let mut called = 0;
         for source in sources {

@@ -29,6 +29,8 @@ pub(super) struct SimMemory {
     guard: usize,
     /// Size by address.
     live: BTreeMap<u64, usize>,
+    /// Memory of other programs that work may use, by address: its size, and how often it was borrowed.
+    borrowed: BTreeMap<u64, (usize, usize)>,
     freed: VecDeque<(u64, usize)>,
     freed_bytes: usize,
     /// The first misdeed not yet reported: kernel and report.
@@ -49,6 +51,7 @@ impl SimMemory {
             used: 0,
             guard: if sanitized { 0 } else { GUARD },
             live: BTreeMap::new(),
+            borrowed: BTreeMap::new(),
             freed: VecDeque::new(),
             freed_bytes: 0,
             fault: None,
@@ -135,6 +138,22 @@ impl SimMemory {
         unsafe { dealloc((address - self.guard as u64) as *mut u8, layout) };
     }
 
+    /// Lets work use memory that somebody else allocated.
+    pub(super) fn borrow(&mut self, address: u64, bytes: usize) {
+        let (size, times) = self.borrowed.entry(address).or_default();
+        *size = bytes.max(*size);
+        *times += 1;
+    }
+
+    /// The end of a borrow.
+    pub(super) fn forget_borrowed(&mut self, address: u64) {
+        let Some((_, times)) = self.borrowed.get_mut(&address) else { return };
+        *times -= 1;
+        if *times == 0 {
+            self.borrowed.remove(&address);
+        }
+    }
+
     /// Looks at the guard bytes of every live allocation after a kernel.
     pub(super) fn check_guards(&mut self, kernel: &str) {
         let live: Vec<(u64, usize)> = self.live.iter().map(|(&address, &bytes)| (address, bytes)).collect();
@@ -179,11 +198,13 @@ impl SimMemory {
 
     /// Whether a range lies in one live allocation.
     pub(super) fn check_range(&self, operation: &str, address: u64, bytes: usize) -> Result<()> {
-        let inside = self.live.range(..=address).next_back().is_some_and(|(&start, &size)| {
+        let holds = |(start, size): (u64, usize)| {
             let offset = address - start;
             offset <= size as u64 && bytes as u64 <= size as u64 - offset
-        });
-        if inside {
+        };
+        let own = self.live.range(..=address).next_back().map(|(&start, &size)| (start, size));
+        let borrowed = self.borrowed.range(..=address).next_back().map(|(&start, &(size, _))| (start, size));
+        if own.is_some_and(holds) || borrowed.is_some_and(holds) {
             return Ok(());
         }
         let report = format!("{bytes} bytes at {address:#x} do not lie in one live allocation");

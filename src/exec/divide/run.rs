@@ -19,7 +19,7 @@ use crate::exec::scan::Scans;
 use crate::interrupt;
 use crate::plan::{DevicePlan, placeholder_number};
 
-/// Rows of a small chunk. Sweeps and sorts give up below it, and sides of joins without equal keys are
+/// Rows of a small chunk. Sweeps, sorts and ranks give up below it, and sides of joins without equal keys are
 /// so small that their pairs with it fit. A chunk that drives a part is halved down to one row.
 pub(super) const LEAST_ROWS: u64 = 64;
 /// Rows of a chunk that is taken to be small beside the tables that ranges of keys may ask for.

@@ -297,12 +297,17 @@ impl RowSink for Combining {
         {
             return Ok(true);
         }
-        if self.partial.len() < 2 {
-            return Ok(false);
-        }
-        match self.merge() {
-            Err(error) if is_out_of_memory(&error) => Ok(false),
-            merged => merged.map(|()| true),
+        // There is more room only where fewer rows wait: whoever asks tries again as long as there is.
+        let waiting = |partial: &[Table]| partial.iter().map(|table| table.rows).sum::<usize>();
+        let before = waiting(&self.partial);
+        let made = match self.parted {
+            Some(_) => self.part(false),
+            None if self.partial.len() < 2 => Ok(()),
+            None => self.merge(),
+        };
+        match made {
+            Err(error) if !is_out_of_memory(&error) => Err(error),
+            _ => Ok(waiting(&self.partial) < before),
         }
     }
 

@@ -79,11 +79,22 @@ impl Divider<'_> {
         let part = std::mem::replace(&mut self.budget.part, (bytes / SMALLER_RANGES).max(1));
         let sorted = self.sorted(&range, &sort.expr).await;
         self.budget.part = part;
-        sorted
+        let sorted = sorted?;
+        // The sample may know no key that parts the rows.
+        let is_as_large =
+            |group: &PartGroup| group.whole.is_some() && group.parts.iter().flatten().any(|part| of(part).0 >= rows);
+        match sorted.groups.iter().any(is_as_large) {
+            true => Err(Error::unsupported("a sort in parts", "of rows that no key of a sample parts")),
+            false => Ok(sorted),
+        }
     }
 
     /// An aggregation of which one group does not fit.
     async fn aggregate_in_order(&mut self, aggregate: &Aggregate, input: DividedRows) -> Result<DividedRows> {
+        // What ranks leave of a group is few rows, and would be ranked again without end.
+        if input.rows_read().is_some_and(|rows| rows <= LEAST_ROWS) {
+            return Err(Error::unsupported("an aggregation in parts", "of so few rows"));
+        }
         let before = self.given.len();
         let input = self.give(input);
         let Aggregate { group_expr, aggr_expr, schema, .. } = aggregate.clone();

@@ -22,7 +22,7 @@ use super::{Expr, IntoColumn, IntoValue, methods};
 /// # Ok::<(), warpframe::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct ListMethods(Expr);
+pub struct ListMethods(pub(super) Expr);
 
 /// Functions of structs; see [`Expr::structs`].
 ///

@@ -15,6 +15,7 @@ mod aggregates;
 mod dates;
 mod fills;
 mod functions;
+mod lambdas;
 mod lists;
 mod names;
 mod operand;

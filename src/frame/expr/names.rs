@@ -38,6 +38,7 @@ pub(super) fn name_of(tree: &df::Expr) -> Option<String> {
             df::Expr::Literal(..) => return Some(LITERAL.into()),
             df::Expr::ScalarFunction(_) if is_selector(node) => return None,
             df::Expr::ScalarFunction(call) => (call.name(), &call.args),
+            df::Expr::HigherOrderFunction(call) => (call.name(), &call.args),
             df::Expr::AggregateFunction(call) => (call.func.name(), &call.params.args),
             df::Expr::WindowFunction(call) => (call.fun.name(), &call.params.args),
             other => {

@@ -7,7 +7,8 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use super::{is_literal, literal, to_zero};
 
 /// Functions that have a value for all arguments of their types.
-const TOTAL: &str = "acos acosh arrow_typeof ascii asin asinh atan atan2 atanh bit_length btrim cbrt \
+const TOTAL: &str = "acos acosh array_any_match array_filter array_first array_transform arrow_typeof ascii \
+    asin asinh atan atan2 atanh bit_length btrim cbrt \
     character_length coalesce concat concat_ws contains cos cosh date_part degrees ends_with exp get_field \
     greatest initcap isnan iszero least left ln log10 log2 lower ltrim md5 nanvl now nullif nvl nvl2 \
     octet_length pi radians random replace reverse right rtrim sha224 sha256 sha384 sha512 signum sin sinh \

@@ -17,6 +17,8 @@
 //!
 //! `^` is no power here but DataFusion's exclusive or, another name of `#`, with the precedence of
 //! that.
+//!
+//! `x -> x + 1`, `(a, b) -> a + b` and `lambda x : x + 1` are lambdas, as in DuckDB.
 
 use std::any::TypeId;
 
@@ -26,7 +28,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-/// The generic dialect but for precedence.
+/// The generic dialect but for precedence and lambdas.
 #[derive(Debug)]
 pub(super) struct Ours;
 
@@ -55,6 +57,10 @@ impl Dialect for Ours {
 
     fn is_identifier_part(&self, ch: char) -> bool {
         GenericDialect.is_identifier_part(ch)
+    }
+
+    fn supports_lambda_functions(&self) -> bool {
+        true
     }
 
     fn prec_value(&self, precedence: Precedence) -> u8 {

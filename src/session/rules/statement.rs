@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::clauses::Clauses;
 use super::dialect::Ours;
+use super::fields::DottedFields;
 use super::rows::RowComparisons;
 use super::using;
 use super::windows::Windows;
@@ -53,6 +54,7 @@ pub(crate) fn prepared(state: &SessionState, statement: &mut ast::Statement) -> 
     };
     done(statement.visit(&mut Windows))?;
     let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Longhand);
+    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut DottedFields::of(state));
     let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut RowComparisons);
     done(Visit::visit(statement, &mut Clauses { state }))?;
     match statement {

@@ -202,6 +202,14 @@ void wf_sim_trap(const char* file, int line) {
     fail(std::move(report));
 }
 
+// A user's kernel (kernels/raw.cuh) reaches outside of what it was given.
+WF_SIM_EXPORT void wf_sim_outside(const char* argument, long long index, unsigned long long length) {
+    std::string report;
+    append(report, "thread %u of block %u: index %lld of %s, which has %llu elements", self()->thread.x,
+           self()->block.x, index, argument, length);
+    fail(std::move(report));
+}
+
 // Poisoned when a block first reaches the declaration; between guards that are checked when the
 // block ends.
 void* wf_sim_shared(const void* site, size_t bytes, const char* name) {

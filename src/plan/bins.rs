@@ -1,0 +1,99 @@
+//! The bins of `histogram(x, low, high, count[, weight])`: so many of one width between two bounds.
+//! Each holds what is not less than its lower bound and less than its upper one; the last holds that,
+//! too. Null, NaN and what lies outside is in none. As NumPy's, but for values that rounding takes
+//! across a bound: a value's bin is what `(x - low) / (high - low) * count` is cut to.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, cast, lit, when};
+
+/// Bins between two bounds, by their bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HistogramBins {
+    low: u64,
+    high: u64,
+    count: u32,
+}
+
+impl HistogramBins {
+    /// # Errors
+    /// What is wrong with them.
+    pub(crate) fn new(low: f64, high: f64, count: i64) -> Result<HistogramBins, String> {
+        if !(low < high && (high - low).is_finite()) {
+            return Err(format!(
+                "histogram of bins between {low} and {high}: the bounds are finite, and so is how far the second is \
+                 above the first"
+            ));
+        }
+        match i32::try_from(count) {
+            Ok(1..) => Ok(HistogramBins { low: low.to_bits(), high: high.to_bits(), count: count as u32 }),
+            _ => Err(format!("histogram of {count} bins: there is one at least, and no more than {}", i32::MAX)),
+        }
+    }
+
+    /// Of the constants behind the value.
+    pub(crate) fn of_constants(constants: [Option<&ScalarValue>; 3]) -> Result<HistogramBins, String> {
+        match constants {
+            [
+                Some(ScalarValue::Float64(Some(low))),
+                Some(ScalarValue::Float64(Some(high))),
+                Some(ScalarValue::Int64(Some(count))),
+            ] => HistogramBins::new(*low, *high, *count),
+            _ => Err("histogram takes a value, and constants: two bounds, and how many bins there are".into()),
+        }
+    }
+
+    fn bounds(self) -> (f64, f64) {
+        (f64::from_bits(self.low), f64::from_bits(self.high))
+    }
+
+    pub(crate) fn count(self) -> u64 {
+        self.count.into()
+    }
+
+    /// The bin of a value, if one holds it.
+    pub(crate) fn place(self, value: f64) -> Option<usize> {
+        let (low, high) = self.bounds();
+        (value >= low && value <= high).then(|| {
+            let place = (value - low) / (high - low) * f64::from(self.count);
+            (place as usize).min(self.count as usize - 1)
+        })
+    }
+
+    /// Whether some bin holds the value of an expression, a `Float64`.
+    pub(crate) fn holds(self, value: Expr) -> Expr {
+        let (low, high) = self.bounds();
+        value.clone().gt_eq(lit(low)).and(value.lt_eq(lit(high)))
+    }
+
+    /// The bin of a value that some bin holds.
+    pub(crate) fn of(self, value: Expr) -> Result<Expr> {
+        let (low, high) = self.bounds();
+        let place = (value - lit(low)) / lit(high - low) * lit(f64::from(self.count));
+        let last = place.clone().gt_eq(lit(f64::from(self.count)));
+        when(last, lit(i64::from(self.count) - 1)).otherwise(cast(place, DataType::Int64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bin_holds_its_lower_bound_and_the_last_its_upper_one() {
+        let bins = HistogramBins::new(0.0, 4.0, 4).expect("bins");
+        let place = |value| bins.place(value);
+        assert_eq!([0.0, -0.0, 0.5, 1.0, 3.999, 4.0].map(place), [0, 0, 0, 1, 3, 3].map(Some));
+        assert_eq!([-0.1, 4.1, f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(place), [None; 5]);
+    }
+
+    #[test]
+    fn bins_that_are_none_are_refused() {
+        for (low, high, count) in [(1.0, 1.0, 3), (2.0, 1.0, 3), (f64::NAN, 1.0, 3), (-1e308, 1e308, 3), (0.0, 1.0, 0)]
+        {
+            assert!(HistogramBins::new(low, high, count).is_err_and(|why| why.contains("histogram")));
+        }
+        assert!(HistogramBins::new(0.0, 1.0, -1).is_err() && HistogramBins::new(0.0, 1.0, 1 << 40).is_err());
+    }
+}
