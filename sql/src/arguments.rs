@@ -8,6 +8,7 @@ use warpframe::arrow::datatypes::TimeUnit;
 use warpframe::device::MemoryLimit;
 use warpframe::{DeviceChoice, FileKind, IpcOptions, JsonOptions, ParquetOptions, Session};
 
+use crate::completions::Shell;
 use crate::files::{self, Content, CsvArguments, Table};
 use crate::output::Format;
 use crate::report::Failure;
@@ -76,6 +77,10 @@ pub struct Arguments {
     /// With --prepare: for which GPUs, such as 'sm_80,sm_90'; for the one of this machine otherwise
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub arch: Vec<String>,
+
+    /// Write what a shell of the system reads to complete these options
+    #[arg(long, value_name = "SHELL", value_enum, conflicts_with_all = ["files", "commands", "scripts", "prepare"])]
+    pub completions: Option<Shell>,
 
     /// Most device memory in use at once: bytes such as 2GiB or 500MB, or per cent such as 80%
     #[arg(long, value_name = "N")]

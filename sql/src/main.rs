@@ -1,10 +1,11 @@
 //! The `warpframe` command: SQL over Parquet and CSV files, in a shell or from the command line.
 //!
 //! [`arguments`] says what was asked for, [`files`] which tables files become, [`statement`] splits SQL, [`run`] runs it through the
-//! engine's public API, [`output`] writes results, [`copy`] files, [`report`] tells what went wrong, and [`shell`]
+//! engine's public API, [`output`] writes results, [`copy`] files, [`completions`] what shells of the system complete by, [`report`] tells what went wrong, and [`shell`]
 //! does all that with a person.
 
 mod arguments;
+mod completions;
 mod copy;
 mod files;
 mod interrupt;
@@ -82,6 +83,9 @@ fn run(
     out: &mut dyn io::Write,
     messages: &mut dyn io::Write,
 ) -> Result<(), Failure> {
+    if let Some(shell) = arguments.completions {
+        return completions::run(shell, out).inspect_err(|failure| complain(messages, failure));
+    }
     if arguments.prepare {
         return prepare::run(arguments, out).inspect_err(|failure| complain(messages, failure));
     }

@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn columns_are_those_of_the_tables_that_are_named() {
         assert_eq!(complete("SELECT p FROM jets WHERE o"), {
-            let keywords = ["orders", "offset", "on", "or", "order", "outer", "over"].map(String::from);
+            let keywords = ["\"Odd name\"", "orders", "offset", "on", "or", "order", "outer", "over"].map(String::from);
             (25, keywords.to_vec())
         });
         assert_eq!(complete("SELECT ab"), (7, vec!["abs(".into()]));

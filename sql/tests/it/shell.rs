@@ -12,6 +12,7 @@ use std::process::Stdio;
 use crate::{Files, command};
 
 const CASES: &str = include_str!("shell.txt");
+const PAGE: &str = include_str!("../../../docs/shell.md");
 const MARK: &str = "@@@";
 
 /// A statement or command, and the lines that are expected of it.
@@ -139,4 +140,92 @@ fn scripts_have_values_files_and_a_last_failure() {
     assert_eq!(run.out, "x\n1\n");
     run.failure(1);
     crate::warpframe(&["-v", "1=2"]).failure(2);
+}
+
+/// The blocks of a language that the page shows.
+fn blocks(language: &str) -> Vec<&'static str> {
+    let start = format!("```{language}\n");
+    let blocks = PAGE.split(&start).skip(1);
+    blocks.map(|rest| rest.split("```").next().expect("a split has a first part")).collect()
+}
+
+#[test]
+fn all_that_the_page_shows_runs() {
+    let tables = "CREATE TABLE sales AS SELECT * FROM (VALUES ('NL', 2000, 1), ('US', 2010, 2)) v(country, year, n);
+        CREATE TABLE months AS SELECT * FROM (VALUES (1, 10, 20)) v(id, jan, feb);
+        CREATE TABLE trades AS SELECT * FROM (VALUES ('x', 3)) v(sym, at);
+        CREATE TABLE quotes AS SELECT * FROM (VALUES ('x', 2, 7)) v(sym, at, p);";
+    let files = Files::new();
+    let sql = blocks("sql");
+    assert!(sql.len() > 4 && sql.concat().matches(';').count() > 25);
+    let sql = format!("{tables}\n{}", sql.concat().replace("'folder'", &format!("'{}'", files.path("all"))));
+    let [shell, script] = blocks("sh")[..] else { panic!("the page shows two command lines") };
+
+    let words: Vec<&str> = shell.split_whitespace().skip(1).collect();
+    let path = files.write("page.sql", sql);
+    for device in [&["--device", "cpu"][..], &["--device", "sim", "--strict"]] {
+        let _ = std::fs::remove_dir_all(files.path("all"));
+        let run = crate::warpframe(&[&words[..], device, &["-f", &path]].concat());
+        assert_eq!((run.code, run.messages.as_str()), (Some(0), ""), "{device:?}");
+        assert!(run.out.contains("median") && run.out.contains("most"), "{}", run.out);
+    }
+
+    std::fs::create_dir(files.path("data")).expect("a folder");
+    let table = format!("COPY (SELECT 2024 AS y) TO '{}'", files.path("data/t.parquet"));
+    crate::warpframe(&["--device", "cpu", "-c", &table]);
+    files.write("report.sql", "SELECT count(*) AS n FROM t WHERE y = $year");
+    let words: Vec<&str> = script.split_whitespace().skip(1).collect();
+    let mut command = command(&[&["--device", "cpu"], &words[..]].concat());
+    command.current_dir(files.path(""));
+    assert_eq!(crate::finish(command, "").results(), "");
+    assert_eq!(std::fs::read_to_string(files.path("report.csv")).expect("the report"), "n\n1\n");
+}
+
+/// `.help` knows each command of the page's table, and the page each command of `.help`.
+#[test]
+fn the_page_has_all_commands() {
+    let rows = PAGE.lines().filter(|line| line.starts_with("| `."));
+    let named = rows.flat_map(|line| line.split('`').filter(|part| part.starts_with('.')));
+    let mut named: Vec<&str> = named.filter_map(|part| part.split_whitespace().next()).collect();
+    let help = crate::run_with_input(&["--device", "cpu"], ".help\n").results();
+    let lines = help.lines().map(str::trim_start).filter(|line| line.starts_with('.'));
+    let mut known: Vec<&str> = lines.filter_map(|line| line.split_whitespace().next()).collect();
+    named.sort_unstable();
+    known.sort_unstable();
+    assert!(known.len() > 20);
+    assert_eq!(named, known);
+}
+
+/// Bash runs its script; what zsh and fish read names each option.
+#[test]
+fn shells_of_the_system_complete_options() {
+    let files = Files::new();
+    let script = |shell: &str| crate::warpframe(&["--completions", shell]).results();
+    let path = files.write("warpframe.bash", script("bash"));
+    let complete = |words: &str| {
+        let line = format!(
+            "source '{path}'; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _warpframe; \
+             printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        let run = std::process::Command::new("bash").args(["-c", &line]).current_dir(crate::root()).output();
+        String::from_utf8(run.expect("bash runs").stdout).expect("a text")
+    };
+    assert_eq!(complete("warpframe --for"), "--format\n");
+    assert_eq!(complete("warpframe --format nd"), "ndjson\n");
+    assert_eq!(complete("warpframe --device s"), "sim\n");
+    assert_eq!(complete("warpframe data/je"), "data/jets.csv\n");
+    assert_eq!(complete("warpframe --null d"), "\n");
+    assert_eq!(complete("warpframe --spill-dir doc"), "docs\n");
+
+    let (zsh, fish) = (script("zsh"), script("fish"));
+    let help = crate::warpframe(&["--help"]).results();
+    let options: Vec<&str> = help.split_whitespace().filter(|word| word.starts_with("--")).collect();
+    assert!(options.len() > 20);
+    for option in options {
+        let name = option.trim_matches(|c: char| !c.is_alphanumeric());
+        assert!(zsh.contains(&format!("--{name}[")), "{name}\n{zsh}");
+        assert!(fish.contains(&format!(" -l {name} ")), "{name}\n{fish}");
+    }
+    crate::warpframe(&["--completions", "tcsh"]).failure(2);
+    crate::warpframe(&["--completions", "bash", "-c", "SELECT 1"]).failure(2);
 }
