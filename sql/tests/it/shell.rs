@@ -167,7 +167,7 @@ fn all_that_the_page_shows_runs() {
         let _ = std::fs::remove_dir_all(files.path("all"));
         let run = crate::warpframe(&[&words[..], device, &["-f", &path]].concat());
         assert_eq!((run.code, run.messages.as_str()), (Some(0), ""), "{device:?}");
-        assert!(run.out.contains("median") && run.out.contains("most"), "{}", run.out);
+        assert!(run.out.contains("q50") && run.out.contains("most"), "{}", run.out);
     }
 
     std::fs::create_dir(files.path("data")).expect("a folder");
@@ -191,6 +191,7 @@ fn the_page_has_all_commands() {
     let lines = help.lines().map(str::trim_start).filter(|line| line.starts_with('.'));
     let mut known: Vec<&str> = lines.filter_map(|line| line.split_whitespace().next()).collect();
     named.sort_unstable();
+    named.dedup();
     known.sort_unstable();
     assert!(known.len() > 20);
     assert_eq!(named, known);
