@@ -11,8 +11,11 @@ mod host_memory;
 mod insert;
 mod kernels;
 mod made;
+mod relations;
 mod rules;
 mod sequences;
+mod statements;
+mod syntax;
 mod tables;
 
 use std::sync::{Arc, Mutex};
@@ -26,6 +29,7 @@ use datafusion::sql::sqlparser::ast;
 
 pub use builder::{DeviceChoice, SessionBuilder};
 pub use kernels::{Dim3, KernelArg, RawKernel};
+pub use statements::{Executed, Setting};
 
 use self::files::NamedFiles;
 use crate::device::Device;
@@ -54,6 +58,7 @@ pub struct Session {
     files: Arc<NamedFiles>,
     /// Held by who puts rows into a table.
     appending: Arc<Mutex<()>>,
+    prepared: statements::PreparedStatements,
     notice: Option<Arc<str>>,
     /// Whether SQL may bring code for the device.
     user_code: bool,
@@ -298,7 +303,7 @@ impl Session {
     /// # Errors
     /// SQL that does not parse ([`ErrorKind::Parse`]), unknown tables and columns, types that do
     /// not fit; statements that are not queries, and clauses that nothing would look at, such as
-    /// TABLESAMPLE ([`ErrorKind::Unsupported`]).
+    /// `FOR UPDATE` ([`ErrorKind::Unsupported`]): [`Session::execute`] runs those.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, ErrorKind, Session};
@@ -310,6 +315,9 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn sql(&self, text: &str) -> Result<LazyFrame> {
+        if let Some(rows) = self.listed(text)? {
+            return Ok(rows);
+        }
         self.core.as_statement(|| self.frame_of(text))
     }
 
@@ -323,7 +331,7 @@ impl Session {
             None => self.core.block_on(async {
                 let (plan, tables) = self.plan_sql(text).await?;
                 let frame = LazyFrame::of_plan(&self.core, plan)?;
-                if let (Some(recipe), Some(_)) = (frame.recipe(), &self.core.engine) {
+                if let (Some(recipe), Some(tables), Some(_)) = (frame.recipe(), tables, &self.core.engine) {
                     self.core.plans.keep_text(&self.core.context.state_ref().read(), text, &tables, recipe);
                 }
                 Ok(frame)
@@ -331,8 +339,8 @@ impl Session {
         }
     }
 
-    /// The plan of a text, and the names of its tables.
-    async fn plan_sql(&self, text: &str) -> Result<(LogicalPlan, Vec<TableReference>)> {
+    /// The plan of a text, and the names of its tables if the text has the same plan each time.
+    async fn plan_sql(&self, text: &str) -> Result<(LogicalPlan, Option<Vec<TableReference>>)> {
         let _span = span(Part::Parse, String::new);
         if functions::is_of_functions(text) {
             return Err(not_a_query(text));
@@ -343,7 +351,11 @@ impl Session {
     }
 
     /// The same of a query that stands in a text.
-    async fn plan_query(&self, mut statement: Statement, text: &str) -> Result<(LogicalPlan, Vec<TableReference>)> {
+    async fn plan_query(
+        &self,
+        mut statement: Statement,
+        text: &str,
+    ) -> Result<(LogicalPlan, Option<Vec<TableReference>>)> {
         let state = self.core.state();
         let Statement::Statement(inner) = &mut statement else {
             return Err(not_a_query(&statement.to_string()));
@@ -354,9 +366,11 @@ impl Session {
         // Until the plan holds them.
         let _files = files::opened(&self.files, &self.core, inner, &|path| place_of(text, path)).await?;
         rules::prepared(&state, inner)?;
+        let is_constant = relations::is_constant(inner);
         let tables = state.resolve_table_references(&statement)?;
+        self.views_planned(&tables).await?;
         match rules::planned(&state, statement).await.and_then(rules::mended) {
-            Ok(plan) => Ok((plan, tables)),
+            Ok(plan) => Ok((plan, Some(tables).filter(|_| is_constant))),
             Err(error) => {
                 let error = Error::from(error);
                 let missing = tables
@@ -388,6 +402,12 @@ impl Session {
 fn not_a_query(statement: &str) -> Error {
     let verb = statement.split_whitespace().next().unwrap_or_default().to_uppercase();
     let why = match verb.as_str() {
+        "DELETE" | "UPDATE" | "TRUNCATE" | "ALTER" | "PREPARE" | "EXECUTE" | "DEALLOCATE" | "RESET" | "SET"
+        | "DROP" | "CREATE"
+            if !functions::is_of_functions(statement) =>
+        {
+            "Session::execute takes it; Session::sql takes one query (SELECT, WITH or VALUES)"
+        }
         "INSERT" => "Session::insert takes it; Session::sql takes one query (SELECT, WITH or VALUES)",
         "CREATE" if functions::is_of_functions(statement) => {
             "Session::create_function takes it; Session::sql takes one query (SELECT, WITH or VALUES)"

@@ -8,9 +8,13 @@ use warpframe::arrow::datatypes::TimeUnit;
 use warpframe::device::MemoryLimit;
 use warpframe::{DeviceChoice, FileKind, IpcOptions, JsonOptions, ParquetOptions, Session};
 
+use crate::completions::Shell;
 use crate::files::{self, Content, CsvArguments, Table};
 use crate::output::Format;
 use crate::report::Failure;
+
+const EXIT_CODES: &str = "Exit codes: 0 all went well; 1 a statement failed, or data are wrong; 2 the command line is \
+                          wrong; 130 Ctrl-C stopped a statement";
 
 /// SQL over files, on the GPU.
 ///
@@ -18,7 +22,7 @@ use crate::report::Failure;
 /// FROM 'data/jets.csv'. Without -c and -f, SQL comes from a shell on a terminal, and otherwise from
 /// standard input.
 #[derive(Debug, Parser)]
-#[command(name = "warpframe", version)]
+#[command(name = "warpframe", version, after_help = EXIT_CODES)]
 pub struct Arguments {
     /// Files of Parquet (.parquet, .parq, .pq), CSV (.csv, .tsv, .tab, .psv, .txt), JSON (.json,
     /// .ndjson, .jsonl) or Arrow (.arrow, .arrows, .feather, .ipc), directories of them, or patterns
@@ -46,6 +50,26 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
 
+    /// Write results into this file
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Write results without the names of their columns
+    #[arg(long)]
+    pub no_names: bool,
+
+    /// What stands for NULL in results
+    #[arg(long, value_name = "TEXT")]
+    pub null: Option<String>,
+
+    /// A value for $NAME in statements; may be given several times
+    #[arg(short = 'v', long = "variable", value_name = "NAME=VALUE", value_parser = variable)]
+    pub variables: Vec<(String, String)>,
+
+    /// Go on after a statement that fails; the last failure decides the exit code
+    #[arg(long)]
+    pub keep_going: bool,
+
     /// Compile the kernels that every query may need, and keep them in the kernel cache; needs no GPU
     #[arg(long, conflicts_with_all = ["files", "commands", "scripts"])]
     pub prepare: bool,
@@ -53,6 +77,10 @@ pub struct Arguments {
     /// With --prepare: for which GPUs, such as 'sm_80,sm_90'; for the one of this machine otherwise
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub arch: Vec<String>,
+
+    /// Write what a shell of the system reads to complete these options
+    #[arg(long, value_name = "SHELL", value_enum, conflicts_with_all = ["files", "commands", "scripts", "prepare"])]
+    pub completions: Option<Shell>,
 
     /// Most device memory in use at once: bytes such as 2GiB or 500MB, or per cent such as 80%
     #[arg(long, value_name = "N")]
@@ -92,6 +120,13 @@ pub struct Arguments {
     /// How CSV files are laid out.
     #[command(flatten)]
     pub csv: CsvArguments,
+}
+
+/// A variable, such as `day=2024-01-31`.
+fn variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    let plain = name.starts_with(|c: char| c.is_alphabetic()) && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    if plain { Ok((name.into(), value.into())) } else { Err(format!("{name:?} is no name")) }
 }
 
 /// A number of bytes, such as `20GiB`.

@@ -1,10 +1,11 @@
 //! The `warpframe` command: SQL over Parquet and CSV files, in a shell or from the command line.
 //!
 //! [`arguments`] says what was asked for, [`files`] which tables files become, [`statement`] splits SQL, [`run`] runs it through the
-//! engine's public API, [`output`] writes results, [`copy`] files, [`report`] tells what went wrong, and [`shell`]
+//! engine's public API, [`output`] writes results, [`copy`] files, [`completions`] what shells of the system complete by, [`report`] tells what went wrong, and [`shell`]
 //! does all that with a person.
 
 mod arguments;
+mod completions;
 mod copy;
 mod files;
 mod interrupt;
@@ -20,8 +21,10 @@ use std::io::{self, BufWriter, IsTerminal, Write as _};
 use std::path::Path;
 
 use arguments::{Arguments, Job};
+use output::Style;
 use report::{Failure, Source};
 use run::{Runner, Settings};
+use shell::Next;
 use warpframe::device;
 use warpframe::timeline::{self, Part, span};
 
@@ -47,8 +50,19 @@ fn main() {
     let main = span(Part::Main, String::new);
     leave_panics_to_errors();
     let (arguments, jobs) = Arguments::from_command_line();
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
     let mut messages = io::stderr();
+    let place: Box<dyn io::Write> = match &arguments.output {
+        None => Box::new(io::stdout()),
+        Some(path) => match std::fs::File::create(path) {
+            Ok(file) => Box::new(file),
+            Err(error) => {
+                let failure = Failure::file(path, error);
+                complain(&mut messages, &failure);
+                std::process::exit(failure.exit_code().into());
+            }
+        },
+    };
+    let mut out = BufWriter::with_capacity(1 << 16, place);
     let result = run(&arguments, jobs, &mut out, &mut messages);
     drop(main);
     if let Err(error) = timeline::write() {
@@ -69,6 +83,9 @@ fn run(
     out: &mut dyn io::Write,
     messages: &mut dyn io::Write,
 ) -> Result<(), Failure> {
+    if let Some(shell) = arguments.completions {
+        return completions::run(shell, out).inspect_err(|failure| complain(messages, failure));
+    }
     if arguments.prepare {
         return prepare::run(arguments, out).inspect_err(|failure| complain(messages, failure));
     }
@@ -87,22 +104,31 @@ fn run(
     interrupt::watch(&session);
     let shell = jobs.is_empty() && io::stdin().is_terminal();
     let settings = Settings {
-        format: arguments.format,
-        max_rows: io::stdout().is_terminal().then_some(TERMINAL_ROWS),
-        timer: false,
+        max_rows: (io::stdout().is_terminal() && arguments.output.is_none()).then_some(TERMINAL_ROWS),
         talkative: shell,
         progress: !arguments.no_progress,
+        bail: shell || !arguments.keep_going,
+        programs: !arguments.no_user_code,
+        variables: arguments.variables.iter().cloned().collect(),
+        style: Style { headers: !arguments.no_names, null: arguments.null.clone(), ..arguments.format.into() },
+        ..Settings::of(arguments.format)
     };
     let mut runner = Runner::new(session, settings, out, messages);
     if shell {
         return shell::run(&mut runner);
     }
     let jobs = if jobs.is_empty() { vec![Job::Script("-".into())] } else { jobs };
+    let mut failed = None;
     for job in jobs {
         let source = source(job).inspect_err(|failure| runner.complain(failure))?;
-        runner.run(&source)?;
+        match shell::script::run(&mut runner, &source) {
+            Ok(Next::Entry) => {}
+            Ok(Next::Quit) => break,
+            Err(failure) if arguments.keep_going && !failure.is_broken_pipe() => failed = Some(failure),
+            Err(failure) => return Err(failure),
+        }
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }
 
 fn source(job: Job) -> Result<Source, Failure> {

@@ -1,13 +1,14 @@
 //! Results as text: tables, CSV, JSON, Markdown. Batches are written one after the other; no format
 //! keeps a result as text.
 
+mod rowwise;
+
 use std::io::{self, Write};
 
 use clap::ValueEnum;
 use warpframe::DataFrame;
 use warpframe::arrow::array::RecordBatch;
 use warpframe::arrow::datatypes::{DataType, Schema, SchemaRef};
-use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
 use warpframe::arrow::{csv, json};
 use warpframe::frame::{Borders, FrameFormat, TextTable};
 
@@ -26,6 +27,41 @@ pub enum Format {
     Ndjson,
     /// A table in Markdown.
     Markdown,
+    /// A table drawn with lines.
+    Box,
+    /// A header and values with tabs between them.
+    Tsv,
+    /// A line for each value: name = value.
+    Line,
+    /// A table in HTML.
+    Html,
+    /// INSERT statements.
+    Insert,
+}
+
+/// How results look.
+#[derive(Debug, Clone)]
+pub struct Style {
+    /// How they are written.
+    pub format: Format,
+    /// Whether the columns' names are written, in formats that have a row of them.
+    pub headers: bool,
+    /// What stands for NULL, in formats that have no way of their own; theirs if nothing is said.
+    pub null: Option<String>,
+    /// Most characters of a line in tables.
+    pub max_width: Option<usize>,
+}
+
+impl From<Format> for Style {
+    fn from(format: Format) -> Style {
+        Style { format, headers: true, null: None, max_width: None }
+    }
+}
+
+impl Style {
+    fn null<'a>(&'a self, usual: &'a str) -> &'a str {
+        self.null.as_deref().unwrap_or(usual)
+    }
 }
 
 /// Rows copied from a device at a time.
@@ -95,14 +131,19 @@ impl Rows {
 ///
 /// # Errors
 /// What the writer says; a value that has no text.
-pub fn write(out: &mut dyn Write, format: Format, rows: &Rows) -> Result<(), Failure> {
+pub fn write(out: &mut dyn Write, style: &Style, rows: &Rows) -> Result<(), Failure> {
     let mut out = Remembering { out, error: None };
-    let written = match format {
-        Format::Table => write_table(&mut out, rows),
-        Format::Csv => write_csv(&mut out, rows),
+    let written = match style.format {
+        Format::Table => write_table(&mut out, rows, style, Borders::Ascii),
+        Format::Box => write_table(&mut out, rows, style, Borders::Lines),
+        Format::Csv => write_csv(&mut out, rows, style, b','),
+        Format::Tsv => write_csv(&mut out, rows, style, b'\t'),
         Format::Json => write_json(&mut out, rows),
         Format::Ndjson => write_ndjson(&mut out, rows),
-        Format::Markdown => write_markdown(&mut out, rows),
+        Format::Markdown => rowwise::markdown(&mut out, rows, style),
+        Format::Line => rowwise::line(&mut out, rows, style),
+        Format::Html => rowwise::html(&mut out, rows, style),
+        Format::Insert => rowwise::insert(&mut out, rows),
     };
     match (written, out.error) {
         (Err(_), Some(error)) => Err(error.into()),
@@ -140,8 +181,9 @@ impl Write for Remembering<'_> {
     }
 }
 
-fn write_csv(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
-    let mut writer = csv::WriterBuilder::new().with_header(true).build(out);
+fn write_csv(out: &mut dyn Write, rows: &Rows, style: &Style, delimiter: u8) -> Result<(), Failure> {
+    let builder = csv::WriterBuilder::new().with_header(style.headers).with_delimiter(delimiter);
+    let mut writer = builder.with_null(style.null("").to_string()).build(out);
     // The header comes with the first batch, which may have no rows.
     writer.write(&RecordBatch::new_empty(rows.schema()))?;
     rows.each_batch(|batch| Ok(writer.write(batch)?))
@@ -164,12 +206,17 @@ fn write_ndjson(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
 }
 
 /// Two walks over the rows, the first for the columns' widths: no row is kept as text.
-fn write_table(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
-    let format = FrameFormat::whole().borders(Borders::Ascii).types(false).null("NULL");
+fn write_table(out: &mut dyn Write, rows: &Rows, style: &Style, borders: Borders) -> Result<(), Failure> {
+    let mut format = FrameFormat::whole().borders(borders).types(false).null(style.null("NULL"));
+    if let Some(width) = style.max_width {
+        format = format.max_width(width);
+    }
     let mut table = TextTable::new(&rows.schema(), &format);
     rows.each_batch(|batch| Ok(table.measure(batch)?))?;
     let mut text = String::new();
-    table.write_head(&mut text);
+    if style.headers {
+        table.write_head(&mut text);
+    }
     rows.each_batch(|batch| {
         table.write_rows(&mut text, batch)?;
         out.write_all(text.as_bytes())?;
@@ -188,37 +235,6 @@ fn write_table(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
         (total, _) => writeln!(out, "{total} rows")?,
     }
     Ok(())
-}
-
-fn write_markdown(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
-    let escape =
-        |value: &str| value.replace('\\', "\\\\").replace('|', "\\|").replace("\r\n", "<br>").replace('\n', "<br>");
-    let names: Vec<String> = rows.schema().fields().iter().map(|field| escape(field.name())).collect();
-    let rules = to_the_right(&rows.schema()).into_iter().map(|right| if right { "---:" } else { "---" });
-    writeln!(out, "| {} |", names.join(" | "))?;
-    writeln!(out, "| {} |", rules.collect::<Vec<_>>().join(" | "))?;
-    each_row(rows, |values| {
-        let values: Vec<String> = values.iter().map(|value| escape(value)).collect();
-        Ok(writeln!(out, "| {} |", values.join(" | "))?)
-    })
-}
-
-/// Calls `visit` with the text of each row's values, NULL for nulls, in order.
-fn each_row(rows: &Rows, mut visit: impl FnMut(&mut [String]) -> Result<(), Failure>) -> Result<(), Failure> {
-    let options = FormatOptions::new().with_null("NULL");
-    let mut values = vec![String::new(); rows.schema().fields().len()];
-    rows.each_batch(|batch| {
-        let columns = batch.columns().iter();
-        let columns = columns.map(|column| ArrayFormatter::try_new(column, &options)).collect::<Result<Vec<_>, _>>()?;
-        for row in 0..batch.num_rows() {
-            for (value, column) in values.iter_mut().zip(&columns) {
-                value.clear();
-                column.value(row).write(value)?;
-            }
-            visit(&mut values)?;
-        }
-        Ok(())
-    })
 }
 
 fn to_the_right(schema: &Schema) -> Vec<bool> {
@@ -251,7 +267,7 @@ mod tests {
 
     fn text(format: Format, rows: &Rows) -> String {
         let mut out = vec![];
-        write(&mut out, format, rows).unwrap();
+        write(&mut out, &format.into(), rows).unwrap();
         String::from_utf8(out).unwrap()
     }
 

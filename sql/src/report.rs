@@ -11,6 +11,7 @@ use warpframe::arrow::error::ArrowError;
 use warpframe::{Error, ErrorKind};
 
 use crate::interrupt;
+use crate::statement::quoted;
 
 /// A place in a text: line and column, in characters, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,7 @@ pub struct Failure {
     problem: Problem,
     /// The place in the SQL, where the engine's error does not know it.
     place: Option<Place>,
+    told: bool,
 }
 
 #[derive(Debug)]
@@ -60,7 +62,7 @@ enum Problem {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Failure { problem: Problem::Engine(error), place: None }
+        Failure { problem: Problem::Engine(error), place: None, told: false }
     }
 }
 
@@ -73,24 +75,24 @@ impl From<ArrowError> for Failure {
 impl From<io::Error> for Failure {
     /// Of an error in writing results; the other files' have names.
     fn from(error: io::Error) -> Self {
-        Failure { problem: Problem::Output(error), place: None }
+        Failure { problem: Problem::Output(error), place: None, told: false }
     }
 }
 
 impl Failure {
     /// A statement that cannot be done, and where it says so.
     pub fn sql(message: String, place: Option<Place>) -> Self {
-        Failure { problem: Problem::Sql(message), place }
+        Failure { problem: Problem::Sql(message), place, told: false }
     }
 
     /// A command line that means nothing.
     pub fn usage(message: impl Into<String>) -> Self {
-        Failure { problem: Problem::Usage(message.into()), place: None }
+        Failure { problem: Problem::Usage(message.into()), place: None, told: false }
     }
 
     /// A file that cannot be read.
     pub fn file(path: &Path, source: io::Error) -> Self {
-        Failure { problem: Problem::File { path: path.into(), source }, place: None }
+        Failure { problem: Problem::File { path: path.into(), source }, place: None, told: false }
     }
 
     /// No session: either the environment's choices mean nothing, or they cannot be met.
@@ -99,6 +101,17 @@ impl Failure {
             ErrorKind::Parse { path: None, message, .. } => Failure::usage(message.clone()),
             _ => error.into(),
         }
+    }
+
+    /// The same failure, of which the user has been told.
+    pub fn told(mut self) -> Self {
+        self.told = true;
+        self
+    }
+
+    /// Whether the user has been told of it.
+    pub fn was_told(&self) -> bool {
+        self.told
     }
 
     /// The same failure, said to be about this place unless it knows one.
@@ -137,7 +150,9 @@ impl Failure {
     /// All that the user is told. `statement` is where the statement begins, for failures that know
     /// no closer place.
     pub fn report(&self, source: Option<&Source>, statement: Option<Place>) -> String {
-        let mut report = format!("error: {self}\n");
+        let message = self.to_string();
+        let message: Vec<String> = message.lines().map(shown).collect();
+        let mut report = format!("error: {}\n", message.join("\n"));
         match (source, self.place(), statement) {
             (Some(source), Some(place), _) => point(&mut report, source, place),
             (Some(Source { name: Some(name), text }), None, Some(statement)) if text.trim().contains('\n') => {
@@ -153,7 +168,9 @@ impl Failure {
 
     fn hint(&self) -> Option<String> {
         match &self.problem {
-            Problem::Engine(error) => of_memory(error.kind()).or_else(|| of_case(error.kind())),
+            Problem::Engine(error) => {
+                of_memory(error.kind()).or_else(|| of_case(error.kind())).or_else(|| of_likeness(error.kind()))
+            }
             Problem::Usage(_) => Some("--help shows how the command is used".into()),
             _ => None,
         }
@@ -191,6 +208,66 @@ fn of_case(kind: &ErrorKind) -> Option<String> {
     Some(format!("write \"{meant}\" with its quotes: a name without them is taken in lower case"))
 }
 
+/// A text with its control characters as escapes, for terminals that would obey them.
+pub fn shown(text: &str) -> String {
+    let is_odd = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_odd(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
+}
+
+/// The names that are known, as many as one takes in.
+fn known_names(known: &[String]) -> String {
+    const MOST: usize = 20;
+    let mut text = String::from("; known: ");
+    text.push_str(&known.iter().take(MOST).cloned().collect::<Vec<_>>().join(", "));
+    if known.len() > MOST {
+        text.push_str(&format!(" and {} more", known.len() - MOST));
+    }
+    text
+}
+
+/// The name that is most like another, if one is.
+pub fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
+    let lower = name.to_lowercase();
+    let distances =
+        known.iter().filter(|own| !own.eq_ignore_ascii_case(name)).map(|own| (apart(&lower, &own.to_lowercase()), own));
+    let (distance, meant) = distances.min_by_key(|(distance, _)| *distance)?;
+    (distance <= 1 + name.chars().count() / 4).then_some(meant.as_str())
+}
+
+/// How many characters differ between two words (Levenshtein's distance; neighbours that changed places
+/// are one).
+fn apart(one: &str, other: &str) -> usize {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    let mut rows = vec![vec![0; other.len() + 1]; one.len() + 1];
+    for i in 0..=one.len() {
+        for j in 0..=other.len() {
+            rows[i][j] = match (i, j) {
+                (0, _) => j,
+                (_, 0) => i,
+                _ => {
+                    let changed = rows[i - 1][j - 1] + usize::from(one[i - 1] != other[j - 1]);
+                    let swapped = i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1];
+                    let swap = if swapped { rows[i - 2][j - 2] + 1 } else { usize::MAX };
+                    changed.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(swap)
+                }
+            };
+        }
+    }
+    rows[one.len()][other.len()]
+}
+
+/// A name that is nearly the one that was not found.
+fn of_likeness(kind: &ErrorKind) -> Option<String> {
+    let (ErrorKind::ColumnNotFound { name, known } | ErrorKind::TableNotFound { name, known }) = kind else {
+        return None;
+    };
+    nearest(name, known).map(|meant| format!("did you mean {}?", quoted(meant)))
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.problem {
@@ -201,6 +278,12 @@ impl fmt::Display for Failure {
                 }
                 ErrorKind::TableNotFound { name, known } if known.is_empty() => {
                     write!(f, "no table named {name:?}; there are no tables")
+                }
+                ErrorKind::TableNotFound { name, known } => {
+                    write!(f, "no table named {name:?}{}", known_names(known))
+                }
+                ErrorKind::ColumnNotFound { name, known } => {
+                    write!(f, "no column named {name:?}{}", known_names(known))
                 }
                 ErrorKind::UserCode { function, message, .. } if error.location().is_some() => {
                     write!(f, "function {function}: {message}")
@@ -246,7 +329,8 @@ fn point(report: &mut String, source: &Source, place: Place) {
     let number = place.line.to_string();
     let margin = " ".repeat(number.len());
     report.push_str(&format!(
-        "  {margin} |\n  {number} | {line}\n  {margin} | {indent}{}\n",
+        "  {margin} |\n  {number} | {}\n  {margin} | {indent}{}\n",
+        line.split('\t').map(shown).collect::<Vec<_>>().join("\t"),
         "^".repeat(word.width().max(1))
     ));
 }

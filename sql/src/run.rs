@@ -1,5 +1,6 @@
 //! Runs statements on a session and writes what comes of them.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -7,22 +8,22 @@ use std::time::{Duration, Instant};
 
 use warpframe::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
 use warpframe::arrow::datatypes::SchemaRef;
-use warpframe::device::{Counters, Device, KernelTime, MemoryLimit, OperatorNote};
+use warpframe::device::{Counters, Device, KernelTime, OperatorNote};
 use warpframe::timeline::{Part, PartTime, Recorder, span};
-use warpframe::{DataFrame, Error, ErrorKind, FileKind, LazyFrame, Session};
+use warpframe::{DataFrame, Error, ErrorKind, Executed, FileKind, LazyFrame, Session};
 
 use crate::copy::{known, write_format};
 use crate::interrupt::Running;
-use crate::output::{self, Format, Rows};
+use crate::output::{self, Format, Rows, Style};
 use crate::progress::Progress;
-use crate::report::{Failure, Source};
+use crate::report::{Failure, Source, nearest};
 use crate::statement::{self, Existing, Name, Request, RowSource, Sql, Statement};
 
 /// What a user can change while the command runs.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How results are written.
-    pub format: Format,
+    /// How results look.
+    pub style: Style,
     /// Most rows that a table shows; the other formats write all.
     pub max_rows: Option<usize>,
     /// Whether to tell how long each statement took.
@@ -31,6 +32,34 @@ pub struct Settings {
     pub talkative: bool,
     /// Whether a terminal is told how far statements are that take long.
     pub progress: bool,
+    /// Whether the first failure ends a text.
+    pub bail: bool,
+    /// Whether statements are written before they run.
+    pub echo: bool,
+    /// Whether commands may run programs of this machine.
+    pub programs: bool,
+    /// What stands before what is typed.
+    pub prompt: String,
+    /// What stands for `$name` in statements.
+    pub variables: BTreeMap<String, String>,
+}
+
+impl Settings {
+    /// These of a format, with all else as it usually is.
+    pub fn of(format: Format) -> Settings {
+        Settings {
+            style: format.into(),
+            max_rows: None,
+            timer: false,
+            talkative: false,
+            progress: false,
+            bail: true,
+            echo: false,
+            programs: true,
+            prompt: "warpframe> ".into(),
+            variables: BTreeMap::new(),
+        }
+    }
 }
 
 /// A session with somewhere to write to.
@@ -42,12 +71,14 @@ pub struct Runner<'a> {
     out: &'a mut dyn Write,
     /// Failures and times; apart from the results.
     messages: &'a mut dyn Write,
+    /// Where results go instead, and whether only those of the next statement do.
+    elsewhere: Option<(Box<dyn Write>, bool)>,
 }
 
 impl<'a> Runner<'a> {
     /// Results go to `out`, all else to `messages`.
     pub fn new(session: Session, settings: Settings, out: &'a mut dyn Write, messages: &'a mut dyn Write) -> Self {
-        Runner { session, settings, out, messages }
+        Runner { session, settings, out, messages, elsewhere: None }
     }
 
     /// Runs a text's statements up to the first that fails, and reports that.
@@ -55,14 +86,23 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// The failure, already reported.
     pub fn run(&mut self, source: &Source) -> Result<(), Failure> {
+        let with_values = self.with_variables(source);
+        let source = with_values.as_ref().unwrap_or(source);
+        let mut failed = None;
         for statement in statement::split(&source.text) {
+            if let (true, Ok(statement)) = (self.settings.echo, &statement) {
+                self.print(&format!("{};\n", statement.text()))?;
+            }
             let place = statement.as_ref().ok().map(|statement| statement.place);
             let start = Instant::now();
             self.session.take_fallback_reasons();
             let running = Running::begin();
             let result = statement.and_then(|statement| self.statement(&statement));
             drop(running);
-            let result = result.and_then(|()| Ok(self.out.flush()?));
+            let result = result.and_then(|()| Ok(self.out().flush()?));
+            if self.elsewhere.as_ref().is_some_and(|(_, once)| *once) {
+                self.elsewhere = None;
+            }
             for reason in self.session.take_fallback_reasons() {
                 self.say(&format!("note: the CPU took over: {reason}\n"));
             }
@@ -71,13 +111,37 @@ impl<'a> Runner<'a> {
             }
             if let Err(failure) = result {
                 self.report(&failure, |failure| failure.report(Some(source), place));
-                return Err(failure);
+                if self.settings.bail || failure.is_broken_pipe() {
+                    return Err(failure);
+                }
+                failed = Some(failure);
+                continue;
             }
             if self.settings.timer {
                 self.say(&format!("time: {}\n", in_words(start.elapsed())));
             }
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// A text with values in the places of `$name`; `None` where nothing is to be put in.
+    fn with_variables(&self, source: &Source) -> Option<Source> {
+        let text = statement::with_values(&source.text, &self.settings.variables)?;
+        Some(Source { name: source.name.clone(), text })
+    }
+
+    /// Where results go now.
+    fn out(&mut self) -> &mut dyn Write {
+        match &mut self.elsewhere {
+            Some((file, _)) => file.as_mut(),
+            None => self.out,
+        }
+    }
+
+    /// Sends results to a file, all that follow or those of the next statement; `None`: where they went at
+    /// first.
+    pub fn send(&mut self, file: Option<(Box<dyn Write>, bool)>) {
+        self.elsewhere = file;
     }
 
     /// Reports a failure that is of no statement.
@@ -90,17 +154,17 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// The results cannot be written.
     pub fn print(&mut self, text: &str) -> Result<(), Failure> {
-        self.out.write_all(text.as_bytes())?;
-        Ok(self.out.flush()?)
+        self.out().write_all(text.as_bytes())?;
+        Ok(self.out().flush()?)
     }
 
     fn report(&mut self, failure: &Failure, text: impl FnOnce(&Failure) -> String) {
-        if failure.is_broken_pipe() {
+        if failure.is_broken_pipe() || failure.was_told() {
             return;
         }
         // What was written before the failure comes first; whether it can be is not the question
         // now.
-        let _ = self.out.flush();
+        let _ = self.out().flush();
         self.say(&text(failure));
     }
 
@@ -143,7 +207,10 @@ impl<'a> Runner<'a> {
                 dropped.map_err(|error| Failure::from(error).at(function.place))?;
                 self.done(format!("function {} is dropped", function.text))
             }
-            Request::DropTable { table, if_exists } => match self.session.deregister(&table.text) {
+            Request::DropTable { table, text, .. } if self.session.table_names().contains(&table.text) => {
+                self.execute(&text)
+            }
+            Request::DropTable { table, if_exists, .. } => match self.session.deregister(&table.text) {
                 Ok(()) => self.done(format!("table {} is dropped", table.text)),
                 Err(error) if if_exists && matches!(error.kind(), ErrorKind::TableNotFound { .. }) => Ok(()),
                 Err(error) => Err(Failure::from(error).at(table.place)),
@@ -164,6 +231,9 @@ impl<'a> Runner<'a> {
                 self.copy_from(&table, &file, format.as_ref(), &options)
             }
             Request::Set { option, value } => self.set(&option, &value),
+            Request::Reset(option) => self.reset(&option),
+            Request::ShowSettings(only) => self.show_settings(only.as_ref()),
+            Request::Execute(text) => self.execute(&text),
         }
     }
 
@@ -178,8 +248,10 @@ impl<'a> Runner<'a> {
 
     fn show(&mut self, frame: &DataFrame) -> Result<(), Failure> {
         let _span = span(Part::Print, String::new);
-        let limit = self.settings.max_rows.filter(|_| self.settings.format == Format::Table);
-        output::write(self.out, self.settings.format, &Rows::of(frame, limit))
+        let is_table = matches!(self.settings.style.format, Format::Table | Format::Box);
+        let limit = self.settings.max_rows.filter(|_| is_table && self.elsewhere.is_none());
+        let style = self.settings.style.clone();
+        output::write(self.out(), &style, &Rows::of(frame, limit))
     }
 
     fn done(&mut self, message: String) -> Result<(), Failure> {
@@ -287,34 +359,109 @@ impl<'a> Runner<'a> {
     fn set(&mut self, option: &Name, value: &str) -> Result<(), Failure> {
         let bad = |message: String| Failure::sql(message, Some(option.place));
         match option.text.as_str() {
-            "memory_limit" => {
-                let limit: MemoryLimit = value.parse().map_err(|error: Error| bad(Failure::from(error).to_string()))?;
-                match self.session.device() {
-                    Some(device) => device.set_memory_limit(limit),
-                    None => return Err(bad("there is no device whose memory could be limited".into())),
-                }
-            }
             "max_rows" => {
                 let rows: usize = value.parse().map_err(|_| bad(format!("max_rows is a number, not {value:?}")))?;
                 self.settings.max_rows = Some(rows).filter(|rows| *rows > 0);
             }
-            "join_order" => match switch(value) {
-                Some(_) if self.session.device().is_none() => {
-                    return Err(bad("there is no device that could order joins".into()));
+            "max_width" => {
+                let width: usize = value.parse().map_err(|_| bad(format!("max_width is a number, not {value:?}")))?;
+                self.settings.style.max_width = Some(width).filter(|width| *width > 0);
+            }
+            "headers" | "progress" => {
+                let on = switch(value).ok_or_else(|| bad(format!("{} is on or off, not {value:?}", option.text)))?;
+                match option.text.as_str() {
+                    "headers" => self.settings.style.headers = on,
+                    _ => self.settings.progress = on,
                 }
-                Some(on) => self.session.set_join_order(on),
-                None => return Err(bad(format!("join_order is on or off, not {value:?}"))),
-            },
+            }
+            "null" => self.settings.style.null = Some(value.to_string()),
             "format" => self.set_format(value).map_err(bad)?,
             "timer" => self.set_timer(value).map_err(bad)?,
-            "statement_timeout" => self.session.set_statement_timeout(duration(value).map_err(bad)?),
-            other => {
-                return Err(bad(format!(
-                    "no option named {other:?}; known: format, join_order, max_rows, memory_limit, statement_timeout, timer"
-                )));
-            }
+            _ => self.session.set_setting(&option.text, value).map_err(|error| self.of_option(error, option))?,
         }
         Ok(())
+    }
+
+    /// A failure with an option, of which the command has some, too.
+    fn of_option(&self, error: Error, option: &Name) -> Failure {
+        let own = statement::SETTINGS.map(String::from);
+        match nearest(&option.text, &own) {
+            Some(meant) if !self.session.settings().iter().any(|setting| setting.name == option.text) => {
+                let message = format!("no option named {:?}; did you mean {meant}?", option.text);
+                Failure::sql(message, Some(option.place))
+            }
+            _ => Failure::from(error).at(option.place),
+        }
+    }
+
+    fn reset(&mut self, option: &Name) -> Result<(), Failure> {
+        let usual = Style::from(Format::Table);
+        match option.text.as_str() {
+            "format" => self.settings.style.format = usual.format,
+            "headers" => self.settings.style.headers = true,
+            "null" => self.settings.style.null = None,
+            "max_width" => self.settings.style.max_width = None,
+            "max_rows" => self.settings.max_rows = None,
+            "timer" => self.settings.timer = false,
+            "progress" => self.settings.progress = true,
+            _ => self.session.reset_setting(&option.text).map_err(|error| self.of_option(error, option))?,
+        }
+        Ok(())
+    }
+
+    /// The command's options and the session's, or one of them.
+    fn show_settings(&mut self, only: Option<&Name>) -> Result<(), Failure> {
+        let on = |on: bool| Some(if on { "on" } else { "off" }.to_string());
+        let (settings, style) = (&self.settings, &self.settings.style);
+        let own = [
+            ("format", Some(self.format_name()), "How results are written"),
+            ("headers", on(style.headers), "Whether the columns' names are written"),
+            ("max_rows", settings.max_rows.map(|rows| rows.to_string()), "Most rows that a table shows; 0 is all"),
+            ("max_width", style.max_width.map(|width| width.to_string()), "Most characters of a table's line"),
+            ("null", style.null.clone(), "What stands for NULL"),
+            ("progress", on(settings.progress), "Whether a terminal is told how far statements are"),
+            ("timer", on(settings.timer), "Whether to tell how long statements take"),
+        ];
+        let mut all: Vec<(String, Option<String>, String)> =
+            own.into_iter().map(|(name, value, text)| (name.into(), value, text.into())).collect();
+        all.extend(self.session.settings().into_iter().map(|of| (of.name, of.value, of.description)));
+        all.retain(|(name, ..)| only.is_none_or(|only| only.text == *name));
+        all.sort();
+        let names: StringArray = all.iter().map(|(name, ..)| Some(name.as_str())).collect();
+        let values: StringArray = all.iter().map(|(_, value, _)| value.as_deref()).collect();
+        let texts: StringArray = all.iter().map(|(.., text)| Some(text.as_str())).collect();
+        self.batch([
+            ("name", Arc::new(names) as ArrayRef),
+            ("value", Arc::new(values) as ArrayRef),
+            ("description", Arc::new(texts) as ArrayRef),
+        ])
+    }
+
+    /// The format, as it is named.
+    pub fn format_name(&self) -> String {
+        let name = clap::ValueEnum::to_possible_value(&self.settings.style.format);
+        name.map(|name| name.get_name().to_string()).unwrap_or_default()
+    }
+
+    fn execute(&mut self, text: &Sql) -> Result<(), Failure> {
+        let told = Progress::begin(&self.session, self.settings.progress);
+        let executed = self.session.execute(&text.0).map_err(|error| unfinished(error, text))?;
+        match executed {
+            Executed::Rows(frame) => {
+                let frame = frame.collect()?;
+                drop(told);
+                self.show(&frame)
+            }
+            Executed::Changed(rows) => {
+                drop(told);
+                self.done(count(rows))
+            }
+            Executed::Done(what) => {
+                drop(told);
+                self.done(what)
+            }
+            other => Err(Failure::sql(format!("nobody tells what came of it: {other:?}"), None)),
+        }
     }
 
     /// Takes a format by name.
@@ -322,8 +469,10 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// What is wrong with the name.
     pub fn set_format(&mut self, name: &str) -> Result<(), String> {
-        self.settings.format = clap::ValueEnum::from_str(name, true)
-            .map_err(|_| format!("no format named {name:?}; known: table, csv, json, ndjson, markdown"))?;
+        self.settings.style.format = clap::ValueEnum::from_str(name, true).map_err(|_| {
+            let known: Vec<String> = formats().collect();
+            format!("no format named {name:?}; known: {}", known.join(", "))
+        })?;
         Ok(())
     }
 
@@ -362,8 +511,9 @@ impl<'a> Runner<'a> {
 
     fn batch<const N: usize>(&mut self, columns: [(&str, ArrayRef); N]) -> Result<(), Failure> {
         let batch = RecordBatch::try_from_iter(columns)?;
-        output::write(self.out, self.settings.format, &Rows::whole(batch))?;
-        Ok(self.out.flush()?)
+        let style = self.settings.style.clone();
+        output::write(self.out(), &style, &Rows::whole(batch))?;
+        Ok(self.out().flush()?)
     }
 
     fn explain(&mut self, query: &Sql, analyze: bool) -> Result<(), Failure> {
@@ -382,8 +532,8 @@ impl<'a> Runner<'a> {
             // Again: what is known of tables decides the order of joins, and now they are loaded.
             text = format!("{}\n\n{account}", with_notes(frame.explain()?.trim_end(), notes));
         }
-        match self.settings.format {
-            Format::Table => self.print(&format!("{}\n", text.trim_end())),
+        match self.settings.style.format {
+            Format::Table | Format::Box => self.print(&format!("{}\n", text.trim_end())),
             _ => {
                 let lines: Vec<&str> = text.trim_end().lines().collect();
                 self.batch([("plan", Arc::new(StringArray::from(lines)) as ArrayRef)])
@@ -526,7 +676,7 @@ fn kernel_table(kernels: &[KernelTime]) -> String {
 }
 
 /// What `on` and `off`, and their like, mean.
-fn switch(word: &str) -> Option<bool> {
+pub fn switch(word: &str) -> Option<bool> {
     match word.to_lowercase().as_str() {
         "on" | "true" | "1" => Some(true),
         "off" | "false" | "0" => Some(false),
@@ -534,28 +684,10 @@ fn switch(word: &str) -> Option<bool> {
     }
 }
 
-/// A time such as `5s`, `1.5 min` or `200` (milliseconds, as in PostgreSQL); `None` for `0` and
-/// `off`, which mean no limit.
-fn duration(text: &str) -> Result<Option<Duration>, String> {
-    let text = text.trim().to_lowercase();
-    if text == "off" || text == "none" {
-        return Ok(None);
-    }
-    let bad =
-        || format!("statement_timeout is a time such as '5s', '200ms' or '1min', or 0 for no limit, not {text:?}");
-    let unit = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let number: f64 = text[..unit].parse().map_err(|_| bad())?;
-    let seconds = match text[unit..].trim() {
-        "us" => 1e-6,
-        "" | "ms" => 1e-3,
-        "s" => 1.0,
-        "min" => 60.0,
-        "h" => 3600.0,
-        "d" => 86_400.0,
-        _ => return Err(bad()),
-    };
-    let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| bad())?;
-    Ok(Some(time).filter(|time| !time.is_zero()))
+/// The names of the formats.
+pub fn formats() -> impl Iterator<Item = String> {
+    let names = <Format as clap::ValueEnum>::value_variants().iter().filter_map(clap::ValueEnum::to_possible_value);
+    names.map(|name| name.get_name().to_string())
 }
 
 fn count(rows: usize) -> String {
@@ -575,21 +707,4 @@ fn in_words(time: Duration) -> String {
 /// Input that cannot be read or is not text.
 pub fn read_standard_input() -> Result<String, Failure> {
     io::read_to_string(io::stdin()).map_err(|error| Failure::file(Path::new("standard input"), error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_units() {
-        let of = |text: &str| duration(text).unwrap();
-        assert_eq!(of("5s"), Some(Duration::from_secs(5)));
-        assert_eq!(of("1.5 min"), Some(Duration::from_secs(90)));
-        assert_eq!(of("200"), Some(Duration::from_millis(200)));
-        assert_eq!((of("0"), of("off")), (None, None));
-        for text in ["", "soon", "-1s", "5 weeks", "1e9d"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
-    }
 }

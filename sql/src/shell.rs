@@ -1,6 +1,8 @@
 //! The shell: statements typed by a person, with history and completion.
 
 mod complete;
+mod dot;
+pub mod script;
 
 use std::path::PathBuf;
 
@@ -30,8 +32,10 @@ trait Entries {
 
 /// Whether the shell goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+pub enum Next {
+    /// It does.
     Entry,
+    /// Somebody left.
     Quit,
 }
 
@@ -49,7 +53,26 @@ pub fn run(runner: &mut Runner<'_>) -> Result<(), Failure> {
         "warpframe {} on {device}. Type SQL that ends in ';', or .help.\n",
         env!("CARGO_PKG_VERSION")
     ))?;
+    if let Some(path) = rc_file() {
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                let source = Source { name: Some(path.display().to_string()), text };
+                // What is wrong there was told, and keeps nobody from working.
+                if matches!(script::run(runner, &source), Ok(Next::Quit)) {
+                    return Ok(());
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => runner.complain(&Failure::file(&path, error)),
+        }
+    }
     converse(runner, &mut terminal)
+}
+
+/// What runs when a shell begins: `WARPFRAMERC`, or `~/.warpframerc`.
+fn rc_file() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    variable("WARPFRAMERC").or_else(|| variable("HOME").map(|home| home.join(".warpframerc")))
 }
 
 fn converse(runner: &mut Runner<'_>, entries: &mut dyn Entries) -> Result<(), Failure> {
@@ -59,10 +82,7 @@ fn converse(runner: &mut Runner<'_>, entries: &mut dyn Entries) -> Result<(), Fa
             Entry::Interrupt => continue,
             Entry::End => return Ok(()),
         };
-        let result = match text.trim().strip_prefix('.') {
-            Some(command) => obey(runner, command).inspect_err(|failure| runner.complain(failure)),
-            None => runner.run(&Source { name: None, text }).map(|()| Next::Entry),
-        };
+        let result = script::run(runner, &Source { name: None, text });
         match result {
             Ok(Next::Quit) => return Ok(()),
             // Nobody reads any more.
@@ -70,83 +90,6 @@ fn converse(runner: &mut Runner<'_>, entries: &mut dyn Entries) -> Result<(), Fa
             Ok(Next::Entry) | Err(_) => {}
         }
     }
-}
-
-const HELP: &str = "\
-Statements end in ';': queries, EXPLAIN [ANALYZE] query, CREATE [OR REPLACE] TABLE t AS query|(column type, …),
-INSERT INTO t [(column, …)] query, DROP TABLE t, SHOW TABLES, DESCRIBE t, COPY t|(query) TO 'file.csv|.parquet|
-.ndjson|.arrow', COPY t FROM 'file', SET option = value (format, join_order, max_rows, memory_limit,
-statement_timeout, timer). Ctrl-C stops a statement.
-
-.help              this text
-.tables            names of the tables
-.schema [TABLE]    columns of a table, or of all
-.format [FORMAT]   how results are written: table, csv, json, ndjson, markdown
-.timer on|off      whether to tell how long statements take
-.device            what runs queries
-.memory            use of the device's memory
-.quit              leave (as does Ctrl-D)
-";
-
-/// The commands that begin with a dot, for completion.
-const COMMANDS: [&str; 8] = [".device", ".format", ".help", ".memory", ".quit", ".schema", ".tables", ".timer"];
-
-/// Does what a line that began with a dot asks for.
-fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
-    let line = line.trim().trim_end_matches(';').trim_end();
-    let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let argument = argument.trim();
-    let refused = |message: String| Failure::sql(message, None);
-    match (command.to_lowercase().as_str(), argument) {
-        ("help", "") => runner.print(HELP)?,
-        ("quit" | "exit", "") => return Ok(Next::Quit),
-        ("tables", "") => {
-            let names = runner.session.table_names();
-            runner.print(&names.iter().map(|name| format!("{name}\n")).collect::<String>())?;
-        }
-        ("schema", "") => {
-            for table in runner.session.table_names() {
-                schema(runner, &table)?;
-            }
-        }
-        ("schema", table) => schema(runner, table.trim_matches('"'))?,
-        ("format", "") => {
-            let name = clap::ValueEnum::to_possible_value(&runner.settings.format).expect("no format is hidden");
-            runner.print(&format!("{}\n", name.get_name()))?;
-        }
-        ("format", name) => runner.set_format(name).map_err(refused)?,
-        ("timer", word) => runner.set_timer(word).map_err(refused)?,
-        ("device", "") => {
-            let text = match runner.session.device() {
-                Some(device) => device_line(device),
-                None => runner.session.notice().unwrap_or("the CPU, as was asked for").to_string(),
-            };
-            runner.print(&format!("{text}\n"))?;
-        }
-        ("memory", "") => {
-            let text = match runner.session.device() {
-                Some(device) => memory_lines(device),
-                None => "no device: queries use the host's memory, without a limit\n".into(),
-            };
-            runner.print(&text)?;
-        }
-        ("help" | "quit" | "exit" | "tables" | "device" | "memory", extra) => {
-            return Err(refused(format!(".{command} takes nothing, not {extra:?}")));
-        }
-        _ => return Err(refused(format!("no command .{command}; .help lists them"))),
-    }
-    Ok(Next::Entry)
-}
-
-fn schema(runner: &mut Runner<'_>, table: &str) -> Result<(), Failure> {
-    let schema = runner.session.schema(table)?;
-    let columns: Vec<String> = (schema.fields().iter())
-        .map(|field| {
-            let null = if field.is_nullable() { "" } else { " NOT NULL" };
-            format!("    {} {}{null}", complete::quoted(field.name()), field.data_type())
-        })
-        .collect();
-    runner.print(&format!("{} (\n{}\n)\n", complete::quoted(table), columns.join(",\n")))
 }
 
 fn device_line(device: &Device) -> String {
@@ -209,7 +152,7 @@ impl Entries for Terminal {
         if let Some(assistant) = self.editor.helper_mut() {
             assistant.learn(&runner.session);
         }
-        match self.editor.readline("warpframe> ") {
+        match self.editor.readline(&runner.settings.prompt) {
             Ok(text) => {
                 if !text.trim().is_empty() && self.editor.add_history_entry(text.trim_end()).unwrap_or(false) {
                     // At once, so that a crash or a killed terminal loses nothing.
@@ -267,7 +210,7 @@ mod tests {
     /// What a session of these entries prints, and what it says besides.
     fn converse_about(entries: &[&str]) -> (String, String) {
         let session = Session::builder().device(DeviceChoice::Cpu).build().unwrap();
-        let settings = Settings { format: Format::Csv, max_rows: None, timer: false, talkative: true, progress: false };
+        let settings = Settings { talkative: true, ..Settings::of(Format::Csv) };
         let (mut out, mut messages) = (vec![], vec![]);
         let mut runner = Runner::new(session, settings, &mut out, &mut messages);
         let mut typed: VecDeque<Entry> = entries.iter().map(|text| Entry::Text(text.to_string())).collect();
@@ -320,7 +263,7 @@ mod tests {
             [
                 "error: no command .nothing; .help lists them",
                 "error: the timer is on or off, not \"maybe\"",
-                "error: no format named \"xml\"; known: table, csv, json, ndjson, markdown",
+                "error: no format named \"xml\"; known: table, csv, json, ndjson, markdown, box, tsv, line, html, insert",
                 "error: .quit takes nothing, not \"now\"",
             ]
         );
@@ -329,10 +272,10 @@ mod tests {
     #[test]
     fn quit_ends_the_conversation_and_help_names_every_command() {
         let (out, _) = converse_about(&[".help"]);
-        assert!(COMMANDS.iter().all(|command| out.contains(command)), "{out}");
+        assert!(dot::names().all(|command| out.contains(&command)), "{out}");
 
         let session = Session::builder().device(DeviceChoice::Cpu).build().unwrap();
-        let settings = Settings { format: Format::Csv, max_rows: None, timer: false, talkative: true, progress: false };
+        let settings = Settings { talkative: true, ..Settings::of(Format::Csv) };
         let (mut out, mut messages) = (vec![], vec![]);
         let mut runner = Runner::new(session, settings, &mut out, &mut messages);
         let mut typed = Typed([".quit", "SELECT 1;"].map(|text| Entry::Text(text.into())).into());

@@ -5,6 +5,8 @@
 
 mod copy;
 
+use std::collections::BTreeMap;
+
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
@@ -19,6 +21,24 @@ pub struct Statement<'a> {
     /// What it is made of; no white space and no comments.
     tokens: Vec<TokenWithSpan>,
 }
+
+/// First words of statements that the engine reads.
+const ENGINE: [&str; 11] = [
+    "ALTER",
+    "DEALLOCATE",
+    "DELETE",
+    "EXECUTE",
+    "EXPORT",
+    "IMPORT",
+    "PREPARE",
+    "SHOW",
+    "SUMMARIZE",
+    "TRUNCATE",
+    "UPDATE",
+];
+
+/// The command's own options.
+pub const SETTINGS: [&str; 7] = ["format", "headers", "max_rows", "max_width", "null", "progress", "timer"];
 
 /// What a statement asks for.
 #[derive(Debug, PartialEq)]
@@ -62,6 +82,8 @@ pub enum Request {
         table: Name,
         /// Whether it may be missing.
         if_exists: bool,
+        /// The statement.
+        text: Sql,
     },
     /// `SHOW TABLES`.
     ShowTables,
@@ -91,6 +113,12 @@ pub enum Request {
         /// How it is read.
         options: Vec<(Name, String)>,
     },
+    /// Another statement, which is the engine's to read: `UPDATE …`, `CREATE VIEW …`, `SHOW …`.
+    Execute(Sql),
+    /// `SHOW ALL`, or one option of the command's.
+    ShowSettings(Option<Name>),
+    /// `RESET option`.
+    Reset(Name),
     /// `SET option = value`.
     Set {
         /// The option, in lower case.
@@ -187,6 +215,21 @@ pub fn is_whole(text: &str) -> bool {
     }
 }
 
+/// Whether a text has a name among its tokens.
+pub fn has_name(text: &str, name: &str) -> bool {
+    let mut tokens = vec![];
+    // What is typed so far may break off anywhere.
+    let _ = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens);
+    tokens.iter().any(|token| matches!(&token.token, Token::Word(word) if word.value == name))
+}
+
+/// A name as SQL writes it: in quotes unless it is a word of lower-case letters.
+pub fn quoted(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if plain { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
 /// Byte offsets of places, which must be asked for in rising order.
 struct Offsets<'a> {
     text: &'a str,
@@ -215,7 +258,35 @@ impl<'a> Offsets<'a> {
     }
 }
 
+/// A text with values in the places of those of its `$name` that are known: numbers as they are, all else
+/// in quotes. `None` where there are none such.
+pub fn with_values(text: &str, values: &BTreeMap<String, String>) -> Option<String> {
+    if values.is_empty() {
+        return None;
+    }
+    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().ok()?;
+    let mut offsets = Offsets::new(text);
+    let (mut made, mut copied) = (String::new(), 0);
+    for token in tokens {
+        let Token::Placeholder(name) = &token.token else { continue };
+        let Some(value) = name.strip_prefix('$').and_then(|name| values.get(name)) else { continue };
+        let (start, end) = (offsets.at(token.span.start), offsets.at(token.span.end));
+        made.push_str(&text[copied..start]);
+        match value.parse::<f64>() {
+            Ok(number) if number.is_finite() => made.push_str(value),
+            _ => made.push_str(&format!("'{}'", value.replace('\'', "''"))),
+        }
+        copied = end;
+    }
+    (copied > 0).then(|| made + &text[copied..])
+}
+
 impl Statement<'_> {
+    /// The statement as it is written.
+    pub fn text(&self) -> &str {
+        self.text
+    }
+
     /// What the statement asks for. Whatever is none of the forms known here is taken for a query,
     /// for the engine to judge.
     ///
@@ -233,12 +304,30 @@ impl Statement<'_> {
             return reader.create();
         } else if reader.accept_all(&["DROP", "TABLE"]) {
             let if_exists = reader.accept_all(&["IF", "EXISTS"]);
-            Request::DropTable { table: reader.name("the table's name")?, if_exists }
+            let table = reader.name("the table's name")?;
+            Request::DropTable { table, if_exists, text: self.sql(0, self.tokens.len()) }
         } else if reader.accept_all(&["DROP", "FUNCTION"]) || reader.accept_all(&["DROP", "AGGREGATE"]) {
             let if_exists = reader.accept_all(&["IF", "EXISTS"]);
             Request::DropFunction { function: reader.name("the function's name")?, if_exists }
         } else if reader.accept_all(&["SHOW", "TABLES"]) {
-            Request::ShowTables
+            match reader.token() {
+                None => Request::ShowTables,
+                Some(_) => Request::Execute(self.sql(0, self.tokens.len())),
+            }
+        } else if reader.is_word(0, "SHOW") && reader.is_word(1, "ALL") && self.tokens.len() == 2 {
+            return Ok(Request::ShowSettings(None));
+        } else if reader.is_word(0, "SHOW")
+            && self.tokens.len() == 2
+            && SETTINGS.iter().any(|own| reader.is_word(1, own))
+        {
+            reader.at = 1;
+            Request::ShowSettings(Some(reader.name("an option's name")?))
+        } else if reader.accept("RESET") {
+            Request::Reset(reader.option("an option's name")?)
+        } else if ENGINE.iter().any(|word| reader.is_word(0, word))
+            || reader.is_word(0, "DROP") && reader.is_word(1, "VIEW")
+        {
+            return Ok(Request::Execute(self.sql(0, self.tokens.len())));
         } else if reader.accept("DESCRIBE") || reader.accept("DESC") {
             reader.accept("TABLE");
             let file = matches!(reader.token(), Some(Token::SingleQuotedString(_)));
@@ -258,6 +347,7 @@ impl Statement<'_> {
         };
         match request {
             Request::Query(_) | Request::Explain { .. } | Request::Describe(RowSource::Query(_)) => Ok(request),
+            Request::Execute(_) => Ok(request),
             other => reader.end().map(|()| other),
         }
     }
@@ -317,7 +407,8 @@ impl Reader<'_> {
     }
 
     fn at_query(&self) -> bool {
-        ["SELECT", "WITH", "VALUES"].iter().any(|word| self.is_word(0, word)) || self.token() == Some(&Token::LParen)
+        ["SELECT", "WITH", "VALUES", "FROM", "PIVOT", "UNPIVOT"].iter().any(|word| self.is_word(0, word))
+            || self.token() == Some(&Token::LParen)
     }
 
     fn expected(&self, what: &str) -> Failure {
@@ -380,8 +471,12 @@ impl Reader<'_> {
         if self.is_word(0, "FUNCTION") || self.is_word(0, "AGGREGATE") {
             return Ok(Request::CreateFunction(self.statement.sql(0, self.statement.tokens.len())));
         }
-        if !(self.accept("TEMPORARY") || self.accept("TEMP") || self.is_word(0, "TABLE")) {
-            return Err(self.expected("TABLE"));
+        let temporary = self.accept("TEMPORARY") || self.accept("TEMP");
+        if self.is_word(0, "VIEW") {
+            return Ok(Request::Execute(self.statement.sql(0, self.statement.tokens.len())));
+        }
+        if !(temporary || self.is_word(0, "TABLE")) {
+            return Err(self.expected("TABLE or VIEW"));
         }
         self.expect("TABLE")?;
         let keep = self.accept_all(&["IF", "NOT", "EXISTS"]);
@@ -404,9 +499,18 @@ impl Reader<'_> {
         Ok(Request::CreateTable { table, existing, query: self.rest("a query")? })
     }
 
+    /// An option's name, which may have several parts.
+    fn option(&mut self, what: &str) -> Result<Name, Failure> {
+        let mut option = self.name(what)?;
+        while self.accept_token(&Token::Period) {
+            option.text = format!("{}.{}", option.text, self.name("the rest of an option's name")?.text);
+        }
+        Ok(option)
+    }
+
     /// What follows `SET`.
     fn set(mut self) -> Result<Request, Failure> {
-        let option = self.name("an option's name")?;
+        let option = self.option("an option's name")?;
         if !self.accept_token(&Token::Eq) && !self.accept("TO") {
             return Err(self.expected("= or TO"));
         }

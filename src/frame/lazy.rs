@@ -140,7 +140,7 @@ impl LazyFrame {
         }
     }
 
-    pub(super) fn plan(&self) -> Result<&LogicalPlan> {
+    pub(crate) fn plan(&self) -> Result<&LogicalPlan> {
         match &self.state.growth {
             Growth::Plan(plan) => Ok(plan),
             Growth::Recipe(recipe, plan) => match plan.get() {

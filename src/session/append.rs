@@ -80,13 +80,23 @@ impl Session {
 
     /// The columns of a table that rows can be put behind.
     pub(super) fn appendable(&self, table: &str) -> Result<Schema> {
+        self.kept(table, "putting rows into")
+    }
+
+    /// The columns of a table that a statement may change.
+    pub(super) fn changeable(&self, table: &str, by: &str) -> Result<Schema> {
+        self.kept(table, &format!("{by} of"))
+    }
+
+    fn kept(&self, table: &str, what: &str) -> Result<Schema> {
         let provider = self.provider(table)?;
         let why = match OfSession::of(provider.as_ref()) {
             Some(of) if of.is_kept() => return Ok(provider.schema().as_ref().clone()),
             Some(_) => "its rows are those of its files; CREATE TABLE … AS SELECT makes a table of them",
+            None if self.view_text(table)?.is_some() => "it is a view, whose rows are those of other tables",
             None => "another provider has its rows",
         };
-        Err(Error::unsupported(format!("putting rows into the table {table:?}"), why))
+        Err(Error::unsupported(format!("{what} the table {table:?}"), why))
     }
 
     /// The options of CSV files whose columns have the types of a table's.

@@ -12,7 +12,7 @@ use super::catalog::Catalog;
 use super::files::{self, NamedFiles};
 use super::host_memory::HostResources;
 use super::sequences;
-use super::{Session, rules};
+use super::{Session, relations, rules, statements};
 use crate::device::{Device, MemoryLimit, SimOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Engine;
@@ -347,10 +347,12 @@ impl SessionBuilder {
         switch.set_timeout(self.statement_timeout);
         let (plans, refuse) = (Plans::default(), rules::refuse_what_is_left as _);
         let core = Arc::new(Core { context, runtime, engine, plans, switch, refuse });
+        core.context.register_relation_planner(Arc::new(relations::Relations(Arc::downgrade(&core))))?;
         Ok(Session {
             core,
             files: named,
             appending: Arc::default(),
+            prepared: statements::PreparedStatements::default(),
             notice: notice.map(Arc::from),
             user_code: self.user_code,
         })
@@ -378,12 +380,13 @@ fn of_environment(host: HostResources) -> Result<HostResources> {
 }
 
 /// How DataFusion plans for us.
-fn config(device: bool, partitions: Option<usize>) -> Result<SessionConfig> {
+pub(super) fn config(device: bool, partitions: Option<usize>) -> Result<SessionConfig> {
     let mut config = SessionConfig::new();
     if let Some(partitions) = partitions {
         config = config.with_target_partitions(partitions);
     }
     let options = config.options_mut();
+    options.catalog.information_schema = true;
     // Errors point at the SQL.
     options.sql_parser.collect_spans = true;
     // Strings are views here and on the device.

@@ -43,14 +43,43 @@ impl Session {
             ast::Statement::CreateTable(create) => create,
             other => return Err(another(&other.to_string(), "CREATE TABLE name (column type, …)")),
         };
+        self.create_empty(&create)
+    }
+
+    /// Runs a CREATE TABLE with a query or without; what was done.
+    pub(super) fn run_create(&self, mut create: CreateTable, text: &str) -> Result<String> {
+        if !create.columns.is_empty() {
+            return Ok(format!("table {}", self.create_empty(&create)?));
+        }
+        let Some(query) = create.query.take() else {
+            return Ok(format!("table {}", self.create_empty(&create)?));
+        };
         let (name, at) = table_name(&create.name, CREATE)?;
+        let ast::Statement::CreateTable(bare) = bare_statement("CREATE TABLE t (a INT)")? else {
+            return Err(Error::internal("a statement that makes no table"));
+        };
+        create.columns = bare.columns;
         refuse_clauses(&create)?;
         if !create.or_replace && self.table_names().contains(&name) {
             return match create.if_not_exists {
+                true => Ok(format!("table {name}")),
+                false => Err(plan(CREATE, taken(&name)).at(at)),
+            };
+        }
+        let statement = Statement::Statement(Box::new(ast::Statement::Query(query)));
+        let (planned, _) = self.core.block_on(self.plan_query(statement, text))?;
+        let frame = LazyFrame::of_plan(&self.core, planned)?.collect()?;
+        self.register_table(&name, &frame)?;
+        Ok(format!("table {name}: {}", counted(frame.num_rows(), "row")))
+    }
+
+    fn create_empty(&self, create: &CreateTable) -> Result<String> {
+        let (name, at) = table_name(&create.name, CREATE)?;
+        refuse_clauses(create)?;
+        if !create.or_replace && self.table_names().contains(&name) {
+            return match create.if_not_exists {
                 true => Ok(name),
-                false => {
-                    Err(plan(CREATE, format!("there is a table named {name:?}; CREATE OR REPLACE replaces it")).at(at))
-                }
+                false => Err(plan(CREATE, taken(&name)).at(at)),
             };
         }
         let state = self.core.state();
@@ -91,6 +120,11 @@ impl Session {
             ast::Statement::Insert(insert) => insert,
             other => return Err(another(&other.to_string(), "INSERT INTO table query")),
         };
+        self.run_insert(insert, statement)
+    }
+
+    /// Runs an INSERT that was parsed; the number of its rows.
+    pub(super) fn run_insert(&self, insert: Insert, statement: &str) -> Result<usize> {
         let InsertParts { table, at, columns, mut query } = InsertParts::of(insert)?;
         // Of two at once, the second would not see the rows of the first.
         let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
@@ -111,7 +145,7 @@ impl Session {
             };
             let own = rows.schema().field(from).data_type().clone();
             let value = placeholder(from);
-            self.whole(&lazy, (&own, &value[..]), field)?;
+            self.whole(&lazy, (&own, &value[..]), field, INSERT)?;
             let expr = cast(ident(value), field.data_type().clone());
             all.push(NewColumn { expr: expr.alias(field.name()), from: Some(field.name().clone()) });
         }
@@ -144,7 +178,13 @@ impl Session {
 
     /// Whether all values of a column of integers are such: a cast would leave out what is behind the
     /// point.
-    fn whole(&self, rows: &LazyFrame, (own, name): (&DataType, &str), field: &Field) -> Result<()> {
+    pub(super) fn whole(
+        &self,
+        rows: &LazyFrame,
+        (own, name): (&DataType, &str),
+        field: &Field,
+        by: &str,
+    ) -> Result<()> {
         let is_whole =
             !own.is_floating() && !matches!(own, DataType::Decimal128(_, 1..) | DataType::Decimal256(_, 1..));
         if is_whole || !field.data_type().is_integer() {
@@ -164,7 +204,7 @@ impl Session {
                 let value = array_value_to_string(batch.column(0), 0)?;
                 let message =
                     format!("column {:?}: {value} has a fraction, which {} has not", field.name(), field.data_type());
-                Err(plan(INSERT, message))
+                Err(plan(by, message))
             }
         }
     }
@@ -224,7 +264,7 @@ fn bare_insert() -> Result<Insert> {
     }
 }
 
-fn bare_statement(text: &str) -> Result<ast::Statement> {
+pub(super) fn bare_statement(text: &str) -> Result<ast::Statement> {
     use datafusion::sql::sqlparser::{dialect::GenericDialect, parser::Parser};
     let mut parsed = Parser::parse_sql(&GenericDialect {}, text).map_err(|error| Error::internal(error.to_string()))?;
     parsed.pop().ok_or_else(|| Error::internal(format!("{text} is no statement")))
@@ -253,12 +293,12 @@ fn refuse_clauses(create: &CreateTable) -> Result<()> {
     }
 }
 
-fn idents(name: &ObjectName) -> Vec<&Ident> {
+pub(super) fn idents(name: &ObjectName) -> Vec<&Ident> {
     name.0.iter().filter_map(|part| part.as_ident()).collect()
 }
 
 /// A table's name, and where it stands.
-fn table_name(name: &ObjectName, by: &str) -> Result<(String, Place)> {
+pub(super) fn table_name(name: &ObjectName, by: &str) -> Result<(String, Place)> {
     match idents(name)[..] {
         [ident] if name.0.len() == 1 => Ok((folded(ident), known(ident.span.start))),
         _ => Err(plan(by, format!("the name {name} has a schema, and a session has none"))),
@@ -356,6 +396,10 @@ fn with_placeholders(planned: LogicalPlan, types: &[&DataType]) -> Result<Logica
 
 fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+fn taken(name: &str) -> String {
+    format!("there is a table named {name:?}; CREATE OR REPLACE replaces it")
 }
 
 fn another(statement: &str, takes: &str) -> Error {

@@ -35,7 +35,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 pub(super) use balance::balance;
 pub(super) use names::planned;
 pub(super) use passes::PASSES;
-pub(super) use statement::{parsed, prepared};
+pub(super) use statement::{call, parsed, prepared};
 pub(super) use subqueries::refuse_what_is_left;
 
 use crate::host::{self, LogicalRule};

@@ -438,8 +438,11 @@ impl Session {
     }
 
     pub(super) fn provider(&self, name: &str) -> Result<Arc<dyn TableProvider>> {
-        let found =
-            self.core.block_on(async { Ok(self.core.context.table_provider(TableReference::bare(name)).await) })?;
+        let tables = [TableReference::bare(name)];
+        let found = self.core.block_on(async {
+            self.views_planned(&tables).await?;
+            Ok(self.core.context.table_provider(TableReference::bare(name)).await)
+        })?;
         found.map_err(|_| self.table_not_found(name))
     }
 

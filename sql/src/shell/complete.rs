@@ -7,8 +7,8 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper, Highlighter, Hinter};
 use warpframe::Session;
 
-use super::COMMANDS;
-use crate::statement;
+use super::dot;
+use crate::statement::{self, quoted};
 
 /// Words that begin or join the parts of the statements that the command takes.
 const KEYWORDS: [&str; 80] = [
@@ -99,6 +99,9 @@ const KEYWORDS: [&str; 80] = [
 pub struct Assistant {
     /// Tables with their columns.
     tables: Vec<(String, Vec<String>)>,
+    /// Functions and options, which are asked for once.
+    functions: Vec<String>,
+    settings: Vec<String>,
 }
 
 impl Assistant {
@@ -108,6 +111,14 @@ impl Assistant {
             Ok(schema) => schema.fields().iter().map(|field| field.name().clone()).collect(),
             Err(_) => vec![],
         };
+        if self.functions.is_empty() {
+            let found = session.sql("SHOW FUNCTIONS").and_then(|names| names.collect());
+            let found = found.and_then(|names| names.column("function")?.to_vec::<String>());
+            // Without them less is completed.
+            self.functions = found.unwrap_or_default();
+            self.settings = session.settings().into_iter().map(|setting| setting.name).collect();
+            self.settings.extend(statement::SETTINGS.map(String::from));
+        }
         let names = session.table_names();
         self.tables = names.into_iter().map(|name| (name.clone(), columns(&name))).collect();
     }
@@ -117,6 +128,12 @@ impl Assistant {
         let before = &line[..cursor];
         if before.trim_start().starts_with('.') {
             return self.complete_command(before);
+        }
+        if let Some(open) = open_quote(before) {
+            return (open, files(&before[open..]));
+        }
+        if let Some((start, found)) = self.complete_setting(before) {
+            return (start, found);
         }
         let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '"';
         let start = before.char_indices().rev().take_while(|(_, c)| is_part(*c)).last().map_or(cursor, |(at, _)| at);
@@ -132,11 +149,22 @@ impl Assistant {
             };
             return (start, starting_with(word, columns));
         }
-        let mut found = starting_with(word, self.tables.iter().map(|(name, _)| name).chain(self.columns()));
+        // Columns of the tables that the statement names; of all where it names none.
+        let statement = line.rsplit(';').find(|part| !part.trim().is_empty()).unwrap_or(line);
+        let named: Vec<&(String, Vec<String>)> =
+            self.tables.iter().filter(|(name, _)| statement::has_name(statement, name)).collect();
+        let of_named = named.iter().flat_map(|(_, columns)| columns);
+        let tables = self.tables.iter().map(|(name, _)| name);
+        let mut found = match named.is_empty() {
+            true => starting_with(word, tables.chain(self.columns())),
+            false => starting_with(word, tables.chain(of_named)),
+        };
         if !word.is_empty() && !word.starts_with('"') {
             let lower = word.chars().all(|c| !c.is_uppercase());
             let keywords = KEYWORDS.iter().filter(|keyword| keyword.starts_with(&word.to_uppercase()));
             found.extend(keywords.map(|keyword| if lower { keyword.to_lowercase() } else { keyword.to_string() }));
+            let functions = self.functions.iter().filter(|name| name.starts_with(&word.to_lowercase()));
+            found.extend(functions.map(|name| format!("{name}(")));
         }
         (start, found)
     }
@@ -145,13 +173,23 @@ impl Assistant {
         let start = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
         let word = &before[start..];
         let found = match before[..start].trim() {
-            "" => COMMANDS.iter().filter(|command| command.starts_with(word)).map(|c| c.to_string()).collect(),
-            ".schema" => starting_with(word, self.tables.iter().map(|(name, _)| name)),
-            ".timer" => choices(word, &["on", "off"]),
-            ".format" => choices(word, &["table", "csv", "json", "ndjson", "markdown"]),
-            _ => vec![],
+            "" => dot::names().filter(|command| command.starts_with(word)).collect(),
+            ".schema" | ".tables" => starting_with(word, self.tables.iter().map(|(name, _)| name)),
+            command => dot::choices(command).into_iter().filter(|choice| choice.starts_with(word)).collect(),
         };
         (start, found)
+    }
+
+    /// What an option behind SET, RESET or SHOW may become.
+    fn complete_setting(&self, before: &str) -> Option<(usize, Vec<String>)> {
+        let start = before.rfind(char::is_whitespace)? + 1;
+        let verb = before[..start].trim().rsplit(';').next()?.trim();
+        if !["set", "reset", "show"].iter().any(|own| verb.eq_ignore_ascii_case(own)) {
+            return None;
+        }
+        let word = before[start..].to_lowercase();
+        let found: Vec<String> = self.settings.iter().filter(|name| name.starts_with(&word)).cloned().collect();
+        (!found.is_empty()).then_some((start, found))
     }
 
     fn columns(&self) -> impl Iterator<Item = &String> {
@@ -159,8 +197,33 @@ impl Assistant {
     }
 }
 
-fn choices(word: &str, all: &[&str]) -> Vec<String> {
-    all.iter().filter(|choice| choice.starts_with(word)).map(|choice| choice.to_string()).collect()
+/// Where a text in single quotes begins that is not closed.
+fn open_quote(before: &str) -> Option<usize> {
+    let quotes = before.match_indices('\'').map(|(at, _)| at);
+    let quotes: Vec<usize> = quotes.collect();
+    quotes.last().filter(|_| quotes.len() % 2 == 1).map(|at| at + 1)
+}
+
+/// Files whose paths go on from what is typed; folders end in a slash.
+fn files(typed: &str) -> Vec<String> {
+    let (folder, start) = typed.rsplit_once('/').map_or(("", typed), |(folder, start)| (folder, start));
+    let place = match (folder, typed.starts_with('/')) {
+        ("", true) => "/",
+        ("", false) => ".",
+        (folder, _) => folder,
+    };
+    let Ok(entries) = std::fs::read_dir(place) else { return vec![] };
+    let prefix = &typed[..typed.len() - start.len()];
+    let mut found: Vec<String> = (entries.filter_map(Result::ok))
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let fits = name.starts_with(start) && (start.starts_with('.') || !name.starts_with('.'));
+            let end = if entry.path().is_dir() { "/" } else { "" };
+            fits.then(|| format!("{prefix}{name}{end}"))
+        })
+        .collect();
+    found.sort();
+    found
 }
 
 /// The names, as SQL writes them, that go on from what is typed, whether or not with the quotes
@@ -173,13 +236,6 @@ fn starting_with<'a>(word: &str, names: impl IntoIterator<Item = &'a String>) ->
     };
     let found: BTreeSet<String> = names.into_iter().filter(|name| fits(name)).map(|name| quoted(name)).collect();
     found.into_iter().collect()
-}
-
-/// A name as SQL writes it: in quotes unless it is a word of lower-case letters.
-pub fn quoted(name: &str) -> String {
-    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if plain { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
 impl Completer for Assistant {
@@ -210,6 +266,8 @@ mod tests {
                 ("jets".into(), columns(&["jetid", "px", "E"])),
                 ("orders".into(), columns(&["o_orderkey"])),
             ],
+            functions: vec!["abs".into()],
+            settings: vec!["timer".into(), "join_order".into()],
         }
     }
 
@@ -244,6 +302,22 @@ mod tests {
     fn a_dot_narrows_to_the_tables_columns() {
         assert_eq!(complete("SELECT orders."), (14, vec!["o_orderkey".into()]));
         assert_eq!(complete("SELECT j.p"), (9, vec!["px".into()]));
+    }
+
+    #[test]
+    fn columns_are_those_of_the_tables_that_are_named() {
+        assert_eq!(complete("SELECT p FROM jets WHERE o"), {
+            let keywords = ["\"Odd name\"", "orders", "offset", "on", "or", "order", "outer", "over"].map(String::from);
+            (25, keywords.to_vec())
+        });
+        assert_eq!(complete("SELECT ab"), (7, vec!["abs(".into()]));
+        assert_eq!(complete("SET ti"), (4, vec!["timer".into()]));
+    }
+
+    #[test]
+    fn files_are_completed_in_quotes() {
+        assert_eq!(complete("FROM '../data/jet"), (6, vec!["../data/jets.csv".into()]));
+        assert_eq!(complete("FROM '../dat").1, ["../data/"]);
     }
 
     #[test]

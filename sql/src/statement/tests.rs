@@ -76,7 +76,9 @@ fn tables_are_made_of_queries() {
     for (text, existing, table, query) in forms {
         assert_eq!(request(text), Request::CreateTable { table, existing, query: sql(query) });
     }
-    assert_eq!(refused("CREATE VIEW v AS SELECT 1").1, Some((1, 8)));
+    for text in ["CREATE VIEW v AS SELECT 1", "create or replace temp view v as select 1", "DELETE FROM t"] {
+        assert_eq!(request(text), Request::Execute(sql(text)));
+    }
     for text in ["CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'f'", "CREATE OR REPLACE EXTERNAL TABLE t"] {
         assert_eq!(request(text), Request::CreateExternalTable(sql(text)));
     }
@@ -91,8 +93,12 @@ fn tables_are_made_of_queries() {
 
 #[test]
 fn tables_are_dropped_shown_and_described() {
-    assert_eq!(request("DROP TABLE t"), Request::DropTable { table: name("t", 1, 12), if_exists: false });
-    assert_eq!(request("drop table if exists t"), Request::DropTable { table: name("t", 1, 22), if_exists: true });
+    assert_eq!(
+        request("DROP TABLE t"),
+        Request::DropTable { table: name("t", 1, 12), if_exists: false, text: sql("DROP TABLE t") }
+    );
+    let text = sql("drop table if exists t");
+    assert_eq!(request(&text.0), Request::DropTable { table: name("t", 1, 22), if_exists: true, text: sql(&text.0) });
     assert_eq!(request("show tables"), Request::ShowTables);
     assert_eq!(request("DESCRIBE t"), Request::Describe(RowSource::Table(name("t", 1, 10))));
     assert_eq!(request("DESC SELECT 1"), Request::Describe(RowSource::Query(sql("     SELECT 1"))));
@@ -163,6 +169,14 @@ fn options_are_set_to_any_spelling_of_a_value() {
 
 #[test]
 fn what_is_not_known_is_for_the_engine_to_judge() {
-    assert_eq!(request("DELETE FROM t"), Request::Query(sql("DELETE FROM t")));
+    assert_eq!(request("MERGE INTO t"), Request::Query(sql("MERGE INTO t")));
     assert_eq!(request("INSERT INTO t VALUES (1)"), Request::Insert(sql("INSERT INTO t VALUES (1)")));
+}
+
+#[test]
+fn values_stand_where_their_names_stand() {
+    let values = [("n", "3"), ("day", "it's")].map(|(name, value)| (name.to_string(), value.to_string()));
+    let of = |text: &str| with_values(text, &values.clone().into());
+    assert_eq!(of("SELECT $n, '$n', $day, $other").as_deref(), Some("SELECT 3, '$n', 'it''s', $other"));
+    assert_eq!(of("SELECT $other"), None);
 }

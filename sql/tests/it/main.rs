@@ -6,6 +6,7 @@ mod doors;
 mod errors;
 mod interrupt;
 mod output;
+mod shell;
 mod statements;
 mod terminal;
 

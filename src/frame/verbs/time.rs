@@ -68,13 +68,16 @@ pub struct AsofOptions {
     pub by: Vec<String>,
     /// The greatest distance of keys: a time such as `"10m"`, or a number.
     pub tolerance: Option<String>,
+    /// Whether a key that is equal counts as nearest, too.
+    pub exact: bool,
     /// What is put behind the name of a column of the right frame that the left one has too.
     pub suffix: String,
 }
 
 impl Default for AsofOptions {
     fn default() -> Self {
-        AsofOptions { strategy: AsofStrategy::Backward, by: vec![], tolerance: None, suffix: "_right".into() }
+        let suffix = "_right".into();
+        AsofOptions { strategy: AsofStrategy::Backward, by: vec![], tolerance: None, exact: true, suffix }
     }
 }
 
@@ -314,8 +317,8 @@ fn asof(
     let found = |descending: bool| {
         let order = [
             col(&key).sort(!descending, true),
-            // Rows of the right before those of the left with the same key.
-            col(&right_row).is_null().sort(true, true),
+            // Rows of the right before those of the left with the same key, or behind them.
+            col(&right_row).is_null().sort(options.exact, true),
             col(&right_row).sort(!descending, true),
         ];
         let last = |name: &String| col(name).forward_fill().over_sorted(&by, order.clone());

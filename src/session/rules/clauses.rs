@@ -10,11 +10,12 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::{
     DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgumentClause, FunctionArguments, GroupByExpr,
     Join, JoinConstraint, JoinOperator, OrderByKind, OrderByOptions, PipeOperator, Query, Select, SelectItem, SetExpr,
-    SetOperator, SetQuantifier, Spanned, TableAlias, TableFactor, Visitor, With,
+    SetOperator, SetQuantifier, Spanned, TableAlias, TableFactor, TableSampleKind, Visitor, With,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
 use crate::error::Error;
+use crate::session::relations;
 
 /// Breaks off at the first clause that would be dropped.
 pub(super) struct Clauses<'a> {
@@ -103,7 +104,8 @@ impl Visitor for Clauses<'_> {
                 sample,
                 index_hints,
             } => {
-                refuse(sample.is_some(), "TABLESAMPLE", place)?;
+                let odd = |sample: &TableSampleKind| !relations::is_sample(sample);
+                refuse(sample.as_ref().is_some_and(odd), "such a TABLESAMPLE", place)?;
                 refuse(version.is_some(), "a version of a table (AS OF)", place)?;
                 refuse(*with_ordinality, "WITH ORDINALITY", place)?;
                 refuse(!partitions.is_empty(), "PARTITION of a table", place)?;
@@ -115,7 +117,8 @@ impl Visitor for Clauses<'_> {
                 of_alias(alias)
             }
             TableFactor::Derived { sample, alias, .. } => {
-                refuse(sample.is_some(), "TABLESAMPLE", place)?;
+                let odd = |sample: &TableSampleKind| !relations::is_sample(sample);
+                refuse(sample.as_ref().is_some_and(odd), "such a TABLESAMPLE", place)?;
                 of_alias(alias)
             }
             TableFactor::Function { args, with_ordinality, alias, .. } => {

@@ -101,6 +101,11 @@ impl Dialect for Ours {
         }
     }
 
+    /// DuckDB's.
+    fn supports_order_by_all(&self) -> bool {
+        true
+    }
+
     fn parse_infix(&self, parser: &mut Parser, left: &Expr, _: u8) -> Option<Result<Expr, ParserError>> {
         let same = match parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) {
             true => true,

@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 
 use datafusion::common::config::Dialect;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{
     self, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, LimitClause, ObjectName, Query, Select, SelectFlavor, SelectItem, Value, Visit, VisitMut,
-    VisitorMut,
+    FunctionArguments, Ident, LimitClause, ObjectName, OrderByExpr, OrderByKind, Query, Select, SelectFlavor,
+    SelectItem, SetExpr, Value, Visit, VisitMut, VisitorMut,
 };
 
 use super::clauses::Clauses;
@@ -19,13 +19,19 @@ use super::rows::RowComparisons;
 use super::using;
 use super::windows::Windows;
 use crate::error::Error;
+use crate::session::{relations, syntax};
 
 /// The one statement of a text.
 pub(crate) fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
     let options = &state.config_options().sql_parser;
     if options.dialect == Dialect::Generic {
         let limit = options.recursion_limit.get();
-        let parser = DFParserBuilder::new(text).with_dialect(&Ours).with_recursion_limit(limit);
+        let written_out = syntax::written_out(text).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let parser = match written_out {
+            Some(tokens) => DFParserBuilder::new(tokens),
+            None => DFParserBuilder::new(text),
+        };
+        let parser = parser.with_dialect(&Ours).with_recursion_limit(limit);
         let mut statements = parser.build()?.parse_statements()?;
         if statements.len() == 1
             && let Some(statement) = statements.pop_front()
@@ -57,6 +63,23 @@ pub(crate) fn prepared(state: &SessionState, statement: &mut ast::Statement) -> 
     }
 }
 
+/// `ORDER BY ALL` is by the number of each column, where the list says how many there are. The planner
+/// takes columns of tables only.
+fn order_by_all(query: &mut Query) {
+    let Some(order) = &mut query.order_by else { return };
+    let (OrderByKind::All(options), SetExpr::Select(select)) = (&order.kind, query.body.as_ref()) else { return };
+    let is_one = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
+    if !select.projection.iter().all(is_one) {
+        return;
+    }
+    let by = |number: usize| OrderByExpr {
+        expr: Expr::value(Value::Number((number + 1).to_string(), false)),
+        options: *options,
+        with_fill: None,
+    };
+    order.kind = OrderByKind::Expressions((0..select.projection.len()).map(by).collect());
+}
+
 /// Short forms, written out.
 struct Longhand;
 
@@ -65,6 +88,7 @@ impl VisitorMut for Longhand {
 
     /// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        order_by_all(query);
         let fetch = query.fetch.take_if(|fetch| !fetch.with_ties && !fetch.percent);
         let Some(Fetch { quantity, .. }) = fetch else { return ControlFlow::Continue(()) };
         let rows = quantity.clone().unwrap_or_else(|| Expr::value(Value::Number("1".into(), false)));
@@ -86,6 +110,7 @@ impl VisitorMut for Longhand {
             select.projection = vec![SelectItem::Wildcard(Default::default())];
             select.flavor = SelectFlavor::FromFirst;
         }
+        select.from.iter_mut().for_each(relations::nest_asof);
         ControlFlow::Continue(())
     }
 
@@ -104,7 +129,7 @@ impl VisitorMut for Longhand {
 }
 
 /// A function's call.
-pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+pub(in crate::session) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let args = arguments.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new(name)]),

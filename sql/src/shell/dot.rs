@@ -1,0 +1,315 @@
+//! The commands that begin with a dot.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use std::process::Command;
+
+use warpframe::{FileKind, Session};
+
+use super::{Next, device_line, memory_lines, script};
+use crate::report::{Failure, Source, nearest};
+use crate::run::{Runner, formats, switch};
+use crate::statement::quoted;
+
+/// A command: its name, what it takes, and what it does.
+type Known = (&'static str, &'static str, &'static str);
+
+const COMMANDS: [Known; 27] = [
+    ("bail", "on|off", "whether the first failure ends a file of statements"),
+    ("cd", "DIR", "go to a folder"),
+    ("device", "", "what runs queries"),
+    ("echo", "on|off", "whether statements are written before they run"),
+    ("exit", "", "leave"),
+    ("format", "[FORMAT]", "how results are written (.mode)"),
+    ("functions", "[PATTERN]", "names of functions"),
+    ("headers", "on|off", "whether the columns' names are written"),
+    ("help", "[COMMAND]", "this text"),
+    ("import", "FILE TABLE", "put a file's rows behind a table's, or make the table"),
+    ("maxrows", "[N]", "most rows that a table shows; 0 shows all"),
+    ("maxwidth", "[N]", "most characters of a table's line; 0 is any number"),
+    ("memory", "", "use of the device's memory"),
+    ("mode", "[FORMAT]", "table, box, markdown, csv, tsv, json, ndjson, line, html or insert"),
+    ("nullvalue", "TEXT", "what stands for NULL"),
+    ("once", "FILE", "write the next result into a file"),
+    ("output", "[FILE]", "write results into a file; on the terminal again without one"),
+    ("print", "TEXT", "write a text"),
+    ("prompt", "TEXT", "what stands before what is typed"),
+    ("quit", "", "leave (as does Ctrl-D)"),
+    ("read", "FILE", "run a file of statements and commands"),
+    ("schema", "[PATTERN]", "columns of tables"),
+    ("settings", "", "all options (SHOW ALL)"),
+    ("shell", "COMMAND", "run a command of the system's"),
+    ("show", "", "the options of the shell"),
+    ("tables", "[PATTERN]", "names of tables"),
+    ("timer", "on|off", "whether to tell how long statements take"),
+];
+
+/// The commands with their dots.
+pub fn names() -> impl Iterator<Item = String> {
+    COMMANDS.iter().map(|(name, ..)| format!(".{name}"))
+}
+
+/// What may follow a command, for completion.
+pub fn choices(command: &str) -> Vec<String> {
+    match command {
+        ".bail" | ".echo" | ".headers" | ".timer" => vec!["on".into(), "off".into()],
+        ".mode" | ".format" => formats().collect(),
+        ".help" => COMMANDS.iter().map(|(name, ..)| name.to_string()).collect(),
+        _ => vec![],
+    }
+}
+
+/// Does what a line that began with a dot asks for.
+pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
+    let line = line.trim().trim_end_matches(';').trim_end();
+    let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let (command, argument) = (command.to_lowercase(), argument.trim());
+    let refused = |message: String| Failure::sql(message, None);
+    let Some((name, takes, _)) = COMMANDS.iter().find(|(name, ..)| *name == command) else {
+        let known: Vec<String> = COMMANDS.iter().map(|(name, ..)| name.to_string()).collect();
+        let help = match nearest(&command, &known) {
+            Some(meant) => format!("did you mean .{meant}?"),
+            None => ".help lists them".into(),
+        };
+        return Err(refused(format!("no command .{command}; {help}")));
+    };
+    if takes.is_empty() && !argument.is_empty() {
+        return Err(refused(format!(".{command} takes nothing, not {argument:?}")));
+    }
+    if argument.is_empty() && !takes.is_empty() && !takes.starts_with('[') {
+        return Err(refused(format!(".{command} takes {takes}")));
+    }
+    let of_switch = || switch(argument).ok_or_else(|| refused(format!(".{command} is on or off, not {argument:?}")));
+    let number = || argument.parse().map_err(|_| refused(format!(".{command} takes a number, not {argument:?}")));
+    let words = || words(argument).map_err(|message| refused(format!(".{command}: {message}")));
+    match *name {
+        "bail" => runner.settings.bail = of_switch()?,
+        "cd" => {
+            let folder = one(&command, words()?)?;
+            std::env::set_current_dir(&folder).map_err(|error| Failure::file(Path::new(&folder), error))?;
+        }
+        "device" => {
+            let text = match runner.session.device() {
+                Some(device) => device_line(device),
+                None => runner.session.notice().unwrap_or("the CPU, as was asked for").to_string(),
+            };
+            runner.print(&format!("{text}\n"))?;
+        }
+        "echo" => runner.settings.echo = of_switch()?,
+        "exit" | "quit" => return Ok(Next::Quit),
+        "format" | "mode" if argument.is_empty() => {
+            let text = format!("{}\n", runner.format_name());
+            runner.print(&text)?;
+        }
+        "format" | "mode" => runner.set_format(argument).map_err(refused)?,
+        "functions" => {
+            let pattern = pattern(argument).replace('\'', "''");
+            let text = format!("SHOW FUNCTIONS LIKE '{pattern}'");
+            return runner.run(&Source { name: None, text }).map(|()| Next::Entry).map_err(reported);
+        }
+        "headers" => runner.settings.style.headers = of_switch()?,
+        "help" => help(runner, argument)?,
+        "import" => import(runner, &words()?)?,
+        "maxrows" if argument.is_empty() => {
+            let rows = runner.settings.max_rows.unwrap_or(0);
+            runner.print(&format!("{rows}\n"))?;
+        }
+        "maxrows" => runner.settings.max_rows = Some(number()?).filter(|rows| *rows > 0),
+        "maxwidth" if argument.is_empty() => {
+            let width = runner.settings.style.max_width.unwrap_or(0);
+            runner.print(&format!("{width}\n"))?;
+        }
+        "maxwidth" => runner.settings.style.max_width = Some(number()?).filter(|width| *width > 0),
+        "memory" => {
+            let text = match runner.session.device() {
+                Some(device) => memory_lines(device),
+                None => "no device: queries use the host's memory, without a limit\n".into(),
+            };
+            runner.print(&text)?;
+        }
+        "nullvalue" => runner.settings.style.null = Some(one(&command, words()?)?),
+        "once" | "output" => {
+            let once = *name == "once";
+            if argument.is_empty() {
+                runner.send(None);
+            } else {
+                let path = one(&command, words()?)?;
+                let file = File::create(&path).map_err(|error| Failure::file(Path::new(&path), error))?;
+                runner.send(Some((Box::new(BufWriter::new(file)), once)));
+            }
+        }
+        "print" => {
+            let text = words()?.join(" ");
+            runner.print(&format!("{text}\n"))?;
+        }
+        "prompt" => runner.settings.prompt = one(&command, words()?)?,
+        "read" => {
+            let path = one(&command, words()?)?;
+            let text = std::fs::read_to_string(&path).map_err(|error| Failure::file(Path::new(&path), error))?;
+            return script::run(runner, &Source { name: Some(path), text }).map_err(reported);
+        }
+        "schema" => {
+            for table in matching(&runner.session, argument)? {
+                schema(runner, &table)?;
+            }
+        }
+        "settings" => {
+            let source = Source { name: None, text: "SHOW ALL".into() };
+            return runner.run(&source).map(|()| Next::Entry).map_err(reported);
+        }
+        "shell" => shell(runner, argument)?,
+        "show" => {
+            let settings = &runner.settings;
+            let on = |on: bool| if on { "on" } else { "off" };
+            let text = format!(
+                "bail       {}\necho       {}\nheaders    {}\nmaxrows    {}\nmaxwidth   {}\nmode       {}\n\
+                 nullvalue  {}\ntimer      {}\n",
+                on(settings.bail),
+                on(settings.echo),
+                on(settings.style.headers),
+                settings.max_rows.unwrap_or(0),
+                settings.style.max_width.unwrap_or(0),
+                runner.format_name(),
+                settings.style.null.as_deref().unwrap_or("as the format has it"),
+                on(settings.timer)
+            );
+            runner.print(&text)?;
+        }
+        "tables" => {
+            let names = match argument.is_empty() {
+                true => runner.session.table_names(),
+                false => matching(&runner.session, argument)?,
+            };
+            runner.print(&names.iter().map(|name| format!("{}\n", crate::report::shown(name))).collect::<String>())?;
+        }
+        "timer" => runner.set_timer(argument).map_err(refused)?,
+        other => return Err(refused(format!("nothing does .{other}"))),
+    }
+    Ok(Next::Entry)
+}
+
+/// A failure that was told already is none to be told again.
+fn reported(failure: Failure) -> Failure {
+    failure.told()
+}
+
+fn help(runner: &mut Runner<'_>, command: &str) -> Result<(), Failure> {
+    let command = command.trim_start_matches('.');
+    let known: Vec<&Known> = COMMANDS.iter().filter(|(name, ..)| command.is_empty() || *name == command).collect();
+    if known.is_empty() {
+        return Err(Failure::sql(format!("no command .{command}; .help lists them"), None));
+    }
+    let mut text = String::new();
+    if command.is_empty() {
+        text.push_str(
+            "Statements end in ';': queries, CREATE TABLE and VIEW, INSERT, UPDATE, DELETE, ALTER TABLE, COPY,\n\
+             SHOW, DESCRIBE, SUMMARIZE, EXPLAIN [ANALYZE], SET, PREPARE and EXECUTE. Ctrl-C stops a statement.\n\n",
+        );
+    }
+    for (name, takes, what) in known {
+        text.push_str(&format!("{:<22} {what}\n", format!(".{name} {takes}")));
+    }
+    runner.print(&text)
+}
+
+fn import(runner: &mut Runner<'_>, words: &[String]) -> Result<(), Failure> {
+    let [file, table] = words else {
+        return Err(Failure::sql(".import takes FILE TABLE".into(), None));
+    };
+    let Some(kind) = FileKind::of(file) else {
+        let message = format!("{file}: not a kind of file that is known by its extension; COPY … FROM takes a FORMAT");
+        return Err(Failure::sql(message, None));
+    };
+    if runner.session.table_names().contains(table) {
+        runner.session.append_files(table, file, kind)?;
+        return Ok(());
+    }
+    let text = format!("FROM '{}'", file.replace('\'', "''"));
+    let rows = runner.session.sql(&text)?.collect()?;
+    Ok(runner.session.register_table(table, &rows)?)
+}
+
+fn shell(runner: &mut Runner<'_>, command: &str) -> Result<(), Failure> {
+    if !runner.settings.programs {
+        return Err(Failure::sql(".shell is not there: --no-user-code forbids it".into(), None));
+    }
+    let path = Path::new("sh");
+    let done = Command::new(path).arg("-c").arg(command).output().map_err(|error| Failure::file(path, error))?;
+    runner.print(&String::from_utf8_lossy(&done.stdout))?;
+    let said = String::from_utf8_lossy(&done.stderr);
+    match done.status.success() {
+        true if said.is_empty() => Ok(()),
+        true => runner.print(&said),
+        false => Err(Failure::sql(format!("the command failed ({}): {}", done.status, said.trim()), None)),
+    }
+}
+
+fn schema(runner: &mut Runner<'_>, table: &str) -> Result<(), Failure> {
+    let schema = runner.session.schema(table)?;
+    let columns: Vec<String> = (schema.fields().iter())
+        .map(|field| {
+            let null = if field.is_nullable() { "" } else { " NOT NULL" };
+            format!("    {} {}{null}", crate::report::shown(&quoted(field.name())), field.data_type())
+        })
+        .collect();
+    runner.print(&format!("{} (\n{}\n)\n", crate::report::shown(&quoted(table)), columns.join(",\n")))
+}
+
+/// The tables whose names are like a pattern of LIKE; all without one.
+fn matching(session: &Session, argument: &str) -> Result<Vec<String>, Failure> {
+    let name = argument.trim_matches('"');
+    if argument.is_empty() {
+        return Ok(session.table_names());
+    }
+    if !name.contains(['%', '*']) {
+        session.schema(name)?;
+        return Ok(vec![name.into()]);
+    }
+    let text = format!("SHOW TABLES LIKE '{}'", pattern(name).replace('\'', "''"));
+    let found = session.sql(&text)?.collect()?;
+    Ok(found.column("table")?.to_vec::<String>()?)
+}
+
+/// A pattern of LIKE, of one that may have the wildcard of files.
+fn pattern(text: &str) -> String {
+    if text.is_empty() { "%".into() } else { text.trim_matches('\'').replace('*', "%") }
+}
+
+fn one(command: &str, mut words: Vec<String>) -> Result<String, Failure> {
+    match (words.pop(), words.is_empty()) {
+        (Some(word), true) => Ok(word),
+        _ => Err(Failure::sql(format!(".{command} takes one word; blanks stand in quotes"), None)),
+    }
+}
+
+/// Words between blanks, which single or double quotes hold together.
+fn words(text: &str) -> Result<Vec<String>, String> {
+    let (mut words, mut word, mut quote) = (vec![], None::<String>, None);
+    for c in text.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => word.get_or_insert_default().push(c),
+            None if c == '\'' || c == '"' => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            None if c.is_whitespace() => words.extend(word.take()),
+            None => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    if quote.is_some() { Err("a quote is not closed".into()) } else { Ok(words) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_hold_words_together() {
+        let of = |text: &str| words(text).unwrap();
+        assert_eq!(of("a  'b c' \"d\"e ''"), ["a", "b c", "de", ""]);
+        assert!(words("'a").is_err());
+    }
+}

@@ -1,0 +1,189 @@
+//! Statements of every kind: [`Session::execute`].
+//!
+//! | file | what |
+//! |---|---|
+//! | `alter` | `ALTER TABLE` |
+//! | `change` | `DELETE`, `UPDATE`, `TRUNCATE` |
+//! | `export` | `EXPORT DATABASE`, `IMPORT DATABASE` |
+//! | `listings` | `SHOW …`, `DESCRIBE`, `SUMMARIZE` |
+//! | `prepared` | `PREPARE`, `EXECUTE`, `DEALLOCATE` |
+//! | `settings` | `SET`, `RESET`: options of the session and of DataFusion |
+//! | `views` | `CREATE VIEW`, `DROP VIEW` |
+
+mod alter;
+mod change;
+mod export;
+mod listings;
+mod prepared;
+mod settings;
+mod views;
+
+use datafusion::sql::parser::{ResetStatement, Statement};
+use datafusion::sql::sqlparser::ast::{self, ObjectType, SelectItem, SetExpr, TableFactor, TableWithJoins};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+
+pub(super) use self::prepared::PreparedStatements;
+pub use self::settings::Setting;
+use super::insert::{bare_statement, table_name};
+use super::{Session, functions, not_a_query, one_statement, place_of, rules};
+use crate::error::{Error, ErrorKind, Result};
+use crate::frame::LazyFrame;
+
+/// What came of a statement.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Executed {
+    /// The rows of a query, or of a statement that lists something; they are computed when they are
+    /// collected.
+    Rows(LazyFrame),
+    /// So many rows of a table were put in, changed or taken out.
+    Changed(usize),
+    /// What was done, in words.
+    Done(String),
+}
+
+impl Session {
+    /// Runs one statement: a query, `CREATE TABLE`, `CREATE VIEW`, `INSERT`, `UPDATE`, `DELETE`, `TRUNCATE`,
+    /// `ALTER TABLE`, `DROP`, `PREPARE`, `EXECUTE`, `DEALLOCATE`, `SET`, `RESET`, `SHOW`, `DESCRIBE`,
+    /// `SUMMARIZE`, `EXPORT DATABASE`, `IMPORT DATABASE`, `CREATE EXTERNAL TABLE`, `CREATE FUNCTION`
+    /// (`docs/sql.md` says what each takes).
+    ///
+    /// # Errors
+    /// As [`Session::sql`]; tables whose rows are not the session's to change, and clauses that nothing
+    /// would look at.
+    ///
+    /// ```
+    /// use warpframe::{DeviceChoice, Executed, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.execute("CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a'), (2, 'b')) v(n, s)")?;
+    /// assert!(matches!(session.execute("UPDATE t SET n = n + 10 WHERE s = 'b'")?, Executed::Changed(1)));
+    /// session.execute("CREATE VIEW big AS FROM t WHERE n > 10")?;
+    /// assert_eq!(session.sql("SELECT s FROM big")?.collect()?.num_rows(), 1);
+    /// assert!(matches!(session.execute("DELETE FROM t WHERE n > 10")?, Executed::Changed(1)));
+    /// assert_eq!(session.sql("SELECT s FROM big")?.collect()?.num_rows(), 0);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn execute(&self, text: &str) -> Result<Executed> {
+        if let Some(rows) = self.listed(text)? {
+            return Ok(Executed::Rows(rows));
+        }
+        if let Some(done) = self.exported(text)? {
+            return Ok(Executed::Done(done));
+        }
+        if functions::is_of_functions(text) {
+            return match first_words(text, 1).first().is_some_and(|word| word == "CREATE") {
+                true => Ok(Executed::Done(format!("function {}", self.create_function(text)?))),
+                false => Err(not_a_query(text)),
+            };
+        }
+        let mut parsed = rules::parsed(&self.core.state(), text).map_err(|error| one_statement(error, text))?;
+        rules::balance(&mut parsed)?;
+        match parsed {
+            Statement::Statement(inner) if matches!(*inner, ast::Statement::Query(_)) => {
+                Ok(Executed::Rows(self.sql(text)?))
+            }
+            Statement::Statement(inner) => self.run(*inner, text),
+            Statement::CreateExternalTable(_) => {
+                Ok(Executed::Done(format!("table {}: files", self.create_external_table(text)?)))
+            }
+            Statement::Reset(ResetStatement::Variable(name)) => {
+                self.reset_setting(&name.to_string())?;
+                Ok(Executed::Done(format!("{name} is as it was")))
+            }
+            other => Err(not_a_query(&other.to_string())),
+        }
+    }
+
+    fn run(&self, statement: ast::Statement, text: &str) -> Result<Executed> {
+        use ast::Statement as S;
+        match statement {
+            S::Query(_) => Ok(Executed::Rows(self.planned_frame(statement, text)?)),
+            S::Insert(insert) => Ok(Executed::Changed(self.run_insert(insert, text)?)),
+            S::Delete(delete) => Ok(Executed::Changed(self.delete(delete, text)?)),
+            S::Update(update) => Ok(Executed::Changed(self.update(update, text)?)),
+            S::Truncate(truncate) => Ok(Executed::Changed(self.truncate(&truncate, text)?)),
+            S::CreateTable(create) => self.run_create(create, text).map(Executed::Done),
+            S::CreateView(view) => self.create_view(view, text).map(Executed::Done),
+            S::AlterTable(alter) => self.alter(alter, text).map(Executed::Done),
+            S::Drop { object_type, if_exists, names, .. } => {
+                self.drop_all(object_type, if_exists, &names, text).map(Executed::Done)
+            }
+            S::Prepare { name, statement, .. } => self.prepare(&name, *statement).map(Executed::Done),
+            S::Execute { name, parameters, .. } => {
+                let (statement, text) = self.prepared_statement(name, parameters, text)?;
+                self.run(statement, &text)
+            }
+            S::Deallocate { name, .. } => self.deallocate(&name).map(Executed::Done),
+            S::Set(set) => self.set(set).map(Executed::Done),
+            other => Err(not_a_query(&other.to_string())),
+        }
+    }
+
+    /// The frame of a query that was parsed.
+    fn planned_frame(&self, statement: ast::Statement, text: &str) -> Result<LazyFrame> {
+        let statement = Statement::Statement(Box::new(statement));
+        let (plan, _) = self.core.block_on(self.plan_query(statement, text))?;
+        LazyFrame::of_plan(&self.core, plan)
+    }
+
+    fn drop_all(&self, kind: ObjectType, if_exists: bool, names: &[ast::ObjectName], text: &str) -> Result<String> {
+        let what = match kind {
+            ObjectType::Table => "table",
+            ObjectType::View => "view",
+            other => return Err(Error::unsupported(format!("DROP {other}"), "DROP TABLE and DROP VIEW are known")),
+        };
+        let mut gone = vec![];
+        for name in names {
+            let (name, at) = table_name(name, "DROP")?;
+            let at = at.or(place_of(text, &name));
+            let view = match self.view_text(&name) {
+                Err(_) if if_exists => continue,
+                found => found.map_err(|error| error.at(at))?,
+            };
+            if view.is_some() != (what == "view") {
+                let is = if view.is_some() { "view" } else { "table" };
+                let message = format!("{name:?} is a {is}: DROP {} drops it", is.to_uppercase());
+                return Err(Error::from(ErrorKind::Plan { message, location: None }).at(at));
+            }
+            self.deregister(&name)?;
+            gone.push(name);
+        }
+        match gone[..] {
+            [] => Ok(format!("there was no {what} to drop")),
+            _ => Ok(format!("{what} {} is dropped", gone.join(", "))),
+        }
+    }
+}
+
+/// The first words of a text, in upper case.
+pub(super) fn first_words(text: &str, number: usize) -> Vec<String> {
+    let mut tokens = vec![];
+    // Whatever is wrong behind them is told by who reads that.
+    let _ = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens);
+    let words = tokens.into_iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let words = words.map_while(|token| match token.token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_uppercase()),
+        _ => None,
+    });
+    words.take(number).collect()
+}
+
+/// The query `SELECT items FROM table WHERE selection`.
+fn select(items: Vec<SelectItem>, from: TableWithJoins, selection: Option<ast::Expr>) -> Result<ast::Statement> {
+    let mut statement = bare_statement("SELECT 1")?;
+    if let ast::Statement::Query(query) = &mut statement
+        && let SetExpr::Select(select) = query.body.as_mut()
+    {
+        (select.projection, select.from, select.selection) = (items, vec![from], selection);
+    }
+    Ok(statement)
+}
+
+/// The one table of a statement, and where its name stands.
+fn only_table(from: &TableWithJoins, by: &str) -> Result<(String, super::files::Place)> {
+    match &from.relation {
+        TableFactor::Table { name, .. } if from.joins.is_empty() => table_name(name, by),
+        _ => Err(Error::unsupported(format!("{by} of several tables"), "its condition may have subqueries")),
+    }
+}

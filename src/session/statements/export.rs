@@ -1,0 +1,118 @@
+//! `EXPORT DATABASE 'folder'`: a Parquet file for each table, and `schema.sql` with the views;
+//! `IMPORT DATABASE 'folder'`: the same, made again.
+
+use std::path::{Path, PathBuf};
+
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+
+use super::first_words;
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{ParquetWriteOptions, WriteFormat};
+use crate::session::Session;
+
+/// The file of the statements.
+const SCHEMA: &str = "schema.sql";
+
+impl Session {
+    /// What was done by a text that exports or imports all tables; `None` of another text.
+    pub(super) fn exported(&self, text: &str) -> Result<Option<String>> {
+        let words = first_words(text, 3);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            ["EXPORT", "DATABASE", ..] => self.export(&folder(text)?).map(Some),
+            ["IMPORT", "DATABASE", ..] => self.import(&folder(text)?).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn export(&self, folder: &Path) -> Result<String> {
+        std::fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;
+        let script = folder.join(SCHEMA);
+        if script.exists() {
+            let message = "the folder has an export already".into();
+            return Err(ErrorKind::File { path: script, message }.into());
+        }
+        let (mut tables, mut views) = (vec![], vec![]);
+        let mut statements = vec![];
+        for (number, name) in self.table_names().into_iter().enumerate() {
+            let quoted = name.replace('"', "\"\"");
+            match self.view_text(&name)? {
+                Some(query) => views.push((name, query)),
+                None => {
+                    let file = format!("{number}_{}.parquet", plain(&name));
+                    let format = WriteFormat::Parquet(ParquetWriteOptions::default());
+                    self.table(&name)?.write(folder.join(&file), &format)?;
+                    statements.push(format!("CREATE TABLE \"{quoted}\" AS FROM '{file}';\n"));
+                    tables.push(name);
+                }
+            }
+        }
+        // A view behind those that it reads.
+        while !views.is_empty() {
+            let mut at = 0;
+            for (place, (name, query)) in views.iter().enumerate() {
+                let mut first = true;
+                for (other, _) in views.iter().filter(|(other, _)| other != name) {
+                    first &= !self.reads(query, other, 0)?;
+                }
+                if first {
+                    at = place;
+                    break;
+                }
+            }
+            let (name, query) = views.remove(at);
+            statements.push(format!("CREATE VIEW \"{}\" AS {query};\n", name.replace('"', "\"\"")));
+        }
+        std::fs::write(&script, statements.concat()).map_err(|error| Error::io(&script, error))?;
+        Ok(format!("{} tables in {}", tables.len(), folder.display()))
+    }
+
+    fn import(&self, folder: &Path) -> Result<String> {
+        let script = folder.join(SCHEMA);
+        let text = std::fs::read_to_string(&script).map_err(|error| Error::io(&script, error))?;
+        let mut made = 0;
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let statement = line.trim().trim_end_matches(';');
+            // Files are named from the folder on.
+            let statement = match statement.split_once(" AS FROM '") {
+                Some((create, file)) if statement.starts_with("CREATE TABLE ") => {
+                    let path = folder.join(file.trim_end_matches('\'')).display().to_string();
+                    format!("{create} AS FROM '{}'", path.replace('\'', "''"))
+                }
+                _ => statement.to_string(),
+            };
+            self.execute(&statement)?;
+            made += 1;
+        }
+        Ok(format!("{made} tables and views of {}", folder.display()))
+    }
+}
+
+/// The folder that a statement names.
+fn folder(text: &str) -> Result<PathBuf> {
+    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().unwrap_or_default();
+    let mut tokens = tokens.into_iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).skip(2);
+    let (named, end) = (tokens.next(), tokens.next());
+    let wrong = |message: &str, at: Option<(u64, u64)>| {
+        Err(Error::from(ErrorKind::Plan { message: message.into(), location: None }).at(at))
+    };
+    let place = |token: &datafusion::sql::sqlparser::tokenizer::TokenWithSpan| {
+        Some((token.span.start.line, token.span.start.column))
+    };
+    match (named, end) {
+        (Some(token), end) => match (&token.token, end.filter(|end| end.token != Token::EOF)) {
+            (Token::SingleQuotedString(path), None) => Ok(path.into()),
+            (Token::SingleQuotedString(_), Some(end)) => {
+                wrong("expected the end of the statement: tables are exported as Parquet", place(&end))
+            }
+            _ => wrong("expected a folder in single quotes", place(&token)),
+        },
+        _ => wrong("expected a folder in single quotes", None),
+    }
+}
+
+/// What of a name may be in a file's.
+fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_alphanumeric() || c == '_' { c } else { '-' }).take(100).collect()
+}

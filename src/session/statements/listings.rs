@@ -1,0 +1,240 @@
+//! Statements that list something: `SHOW …`, `DESCRIBE`, `SUMMARIZE`. They are rows, so that
+//! [`Session::sql`] takes them, too.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+use super::{first_words, place_of};
+use crate::error::{ErrorKind, Result};
+use crate::frame::LazyFrame;
+use crate::session::Session;
+
+impl Session {
+    /// The rows of a text that lists something, or executes a query that was prepared; `None` of others.
+    pub(in crate::session) fn listed(&self, text: &str) -> Result<Option<LazyFrame>> {
+        let words = first_words(text, 2);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            ["SHOW", ..] => self.shown(text).map(Some),
+            ["DESCRIBE" | "DESC", ..] => self.described(&behind(text, 1)).map(Some),
+            ["SUMMARIZE", ..] => self.summarized(&behind(text, 1)).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn shown(&self, text: &str) -> Result<LazyFrame> {
+        let tokens = tokens(text);
+        let words: Vec<String> = tokens.iter().map(|token| token.token.to_string()).collect();
+        let upper: Vec<String> = words.iter().map(|word| word.to_uppercase()).collect();
+        let upper: Vec<&str> = upper.iter().map(String::as_str).collect();
+        let all = |_: &str| true;
+        match upper[1..] {
+            ["TABLES"] => self.names_of("table", self.table_names(), all),
+            ["TABLES", "LIKE", _] => self.names_of("table", self.table_names(), like(&tokens[3])),
+            ["FUNCTIONS"] => self.functions(all),
+            ["FUNCTIONS", "LIKE", _] => self.functions(like(&tokens[3])),
+            ["COLUMNS", "FROM" | "IN", ..] => self.described(&behind(text, 3)),
+            ["ALL"] => self.settings_like(all),
+            ["ALL", "LIKE", _] => self.settings_like(like(&tokens[3])),
+            [] => {
+                let message = "SHOW TABLES, SHOW COLUMNS FROM table, SHOW FUNCTIONS, SHOW ALL or SHOW option".into();
+                Err(ErrorKind::Plan { message, location: None }.into())
+            }
+            _ => {
+                let name: String = words[1..].concat().to_lowercase();
+                if !self.settings().iter().any(|setting| setting.name == name) {
+                    let at = tokens.get(1).map(|token| (token.span.start.line, token.span.start.column));
+                    return Err(self.no_setting(&name).at(at));
+                }
+                self.settings_like(move |own| own == name)
+            }
+        }
+    }
+
+    fn names_of(&self, column: &str, names: Vec<String>, is_it: impl Fn(&str) -> bool) -> Result<LazyFrame> {
+        let names: StringArray = names.iter().filter(|name| is_it(name)).map(|name| Some(name.as_str())).collect();
+        self.listing(vec![(column, Arc::new(names))])
+    }
+
+    fn listing(&self, columns: Vec<(&str, ArrayRef)>) -> Result<LazyFrame> {
+        LazyFrame::of_batches(&self.core, [RecordBatch::try_from_iter(columns)?])
+    }
+
+    fn settings_like(&self, is_it: impl Fn(&str) -> bool) -> Result<LazyFrame> {
+        let all: Vec<_> = self.settings().into_iter().filter(|setting| is_it(&setting.name)).collect();
+        let names: StringArray = all.iter().map(|setting| Some(setting.name.as_str())).collect();
+        let values: StringArray = all.iter().map(|setting| setting.value.as_deref()).collect();
+        let texts: StringArray = all.iter().map(|setting| Some(setting.description.as_str())).collect();
+        self.listing(vec![("name", Arc::new(names)), ("value", Arc::new(values)), ("description", Arc::new(texts))])
+    }
+
+    fn functions(&self, is_it: impl Fn(&str) -> bool) -> Result<LazyFrame> {
+        let state = self.core.state();
+        let mut all: Vec<(String, &str)> = vec![];
+        all.extend(state.scalar_functions().keys().map(|name| (name.clone(), "scalar")));
+        all.extend(state.higher_order_functions().keys().map(|name| (name.clone(), "scalar")));
+        all.extend(state.aggregate_functions().keys().map(|name| (name.clone(), "aggregate")));
+        all.extend(state.window_functions().keys().map(|name| (name.clone(), "window")));
+        all.extend(state.table_functions().keys().map(|name| (name.clone(), "table")));
+        let of_files = ["read_csv", "read_parquet", "read_json", "read_arrow"];
+        all.extend(of_files.map(|name| (name.to_string(), "table")));
+        all.retain(|(name, _)| is_it(name));
+        all.sort();
+        all.dedup();
+        let names: StringArray = all.iter().map(|(name, _)| Some(name.as_str())).collect();
+        let kinds: StringArray = all.iter().map(|(_, kind)| Some(*kind)).collect();
+        self.listing(vec![("function", Arc::new(names)), ("kind", Arc::new(kinds))])
+    }
+
+    /// The columns of a table or query.
+    fn described(&self, source: &str) -> Result<LazyFrame> {
+        let schema = self.sql(&query_of(source))?.schema();
+        let fields = || schema.fields().iter();
+        let names: StringArray = fields().map(|field| Some(field.name().as_str())).collect();
+        let types: StringArray = fields().map(|field| Some(field.data_type().to_string())).collect();
+        let nullable: BooleanArray = fields().map(|field| Some(field.is_nullable())).collect();
+        self.listing(vec![("column", Arc::new(names)), ("type", Arc::new(types)), ("nullable", Arc::new(nullable))])
+    }
+
+    /// Statistics of each column of a table or query.
+    fn summarized(&self, source: &str) -> Result<LazyFrame> {
+        let query = query_of(source);
+        let schema = self.sql(&query)?.schema();
+        self.sql(&summary(query.trim(), &schema)).map_err(|error| {
+            let name = source.trim();
+            error.at(place_of(source, name))
+        })
+    }
+}
+
+/// The query of the rows that a text stands for: its own, or those of a table. It stands where the text
+/// stood.
+fn query_of(source: &str) -> String {
+    let first = first_words(source, 2);
+    let words: Vec<&str> = first.iter().map(String::as_str).collect();
+    let (blanks, text) = source.split_at(source.len() - source.trim_start().len());
+    match words[..] {
+        ["SELECT" | "WITH" | "VALUES" | "FROM" | "PIVOT" | "UNPIVOT", ..] => source.into(),
+        ["TABLE", ..] => format!("{}FROM {}", reduced(blanks), text[5..].trim_start()),
+        _ if text.starts_with('(') => source.into(),
+        _ => format!("{}FROM {text}", reduced(blanks)),
+    }
+}
+
+/// Blanks that leave room for the word FROM.
+fn reduced(blanks: &str) -> &str {
+    blanks.strip_suffix("     ").unwrap_or(blanks)
+}
+
+/// One query for each column, and all of them behind one another.
+fn summary(query: &str, schema: &Schema) -> String {
+    let parts: Vec<String> = (schema.fields().iter().enumerate())
+        .map(|(number, field)| {
+            let column = format!("\"{}\"", field.name().replace('"', "\"\""));
+            let text = |value: &str| value.replace('\'', "''");
+            let of_type = field.data_type();
+            let ordered = !of_type.is_nested() && !matches!(of_type, DataType::Null);
+            let shown = |function: &str| match ordered {
+                true => format!("CAST({function}({column}) AS VARCHAR)"),
+                false => "CAST(NULL AS VARCHAR)".into(),
+            };
+            let number_of = |sql: String| match of_type.is_numeric() {
+                true => format!("CAST({sql} AS DOUBLE)"),
+                false => "CAST(NULL AS DOUBLE)".into(),
+            };
+            let quantile = |share: f64| {
+                number_of(format!("percentile_cont({share}) WITHIN GROUP (ORDER BY CAST({column} AS DOUBLE))"))
+            };
+            format!(
+                "SELECT {number} AS place, '{name}' AS column_name, '{of}' AS column_type, {min} AS min, {max} AS max, \
+                 count(DISTINCT {column}) AS unique_values, {avg} AS avg, {std} AS std, {low} AS q25, {middle} AS q50, \
+                 {high} AS q75, count(*) AS count, \
+                 CAST(100 * (count(*) - count({column})) AS DOUBLE) / nullif(count(*), 0) AS null_percentage FROM rows_of",
+                name = text(field.name()),
+                of = text(&of_type.to_string()),
+                min = shown("min"),
+                max = shown("max"),
+                avg = number_of(format!("avg({column})")),
+                std = number_of(format!("stddev({column})")),
+                low = quantile(0.25),
+                middle = quantile(0.5),
+                high = quantile(0.75),
+            )
+        })
+        .collect();
+    format!(
+        "WITH rows_of AS ({query}) SELECT column_name, column_type, min, max, unique_values, avg, std, q25, q50, q75, \
+         count, null_percentage FROM ({}) AS columns_of ORDER BY place",
+        parts.join(" UNION ALL ")
+    )
+}
+
+fn tokens(text: &str) -> Vec<TokenWithSpan> {
+    let mut tokens = vec![];
+    // What is wrong with the text is told where it is read.
+    let _ = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens);
+    tokens.retain(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF | Token::SemiColon));
+    tokens
+}
+
+/// A text without its first tokens, in whose places blanks stand.
+fn behind(text: &str, number: usize) -> String {
+    let tokens = tokens(text);
+    let Some(first) = tokens.get(number) else { return String::new() };
+    let lines = first.span.start.line.saturating_sub(1) as usize;
+    let mut rest: Vec<&str> = text.split('\n').skip(lines).collect();
+    let column = first.span.start.column.saturating_sub(1) as usize;
+    let line = rest.first().copied().unwrap_or_default();
+    let at = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
+    let shown = format!("{}{}{}", "\n".repeat(lines), " ".repeat(column), &line[at..]);
+    rest[0] = &shown;
+    rest.join("\n")
+}
+
+/// Whether a name is like a pattern of LIKE, in any case.
+fn like(pattern: &TokenWithSpan) -> impl Fn(&str) -> bool + use<> {
+    let pattern = match &pattern.token {
+        Token::SingleQuotedString(text) => text.to_lowercase(),
+        other => other.to_string().to_lowercase(),
+    };
+    move |name| fits(&name.to_lowercase(), &pattern)
+}
+
+fn fits(name: &str, pattern: &str) -> bool {
+    let mut parts = pattern.chars();
+    match parts.next() {
+        None => name.is_empty(),
+        Some('%') => {
+            let rest = parts.as_str();
+            name.char_indices().map(|(at, _)| at).chain([name.len()]).any(|at| fits(&name[at..], rest))
+        }
+        Some(wanted) => {
+            let mut own = name.chars();
+            own.next().is_some_and(|c| wanted == '_' || c == wanted) && fits(own.as_str(), parts.as_str())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_those_of_like() {
+        let cases = [("jets", "j%", true), ("jets", "%t_", true), ("jets", "jet", false), ("", "%", true)];
+        for (name, pattern, expected) in cases {
+            assert_eq!(fits(name, pattern), expected, "{name} {pattern}");
+        }
+    }
+
+    #[test]
+    fn a_rest_stands_at_its_place() {
+        assert_eq!(behind("DESCRIBE\n  jets x", 1), "\n  jets x");
+        assert_eq!(query_of("         jets"), "    FROM jets");
+        assert_eq!(query_of(" VALUES (1)"), " VALUES (1)");
+    }
+}

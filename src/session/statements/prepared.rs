@@ -1,0 +1,117 @@
+//! `PREPARE name AS statement`, `EXECUTE name(value, …)`, `DEALLOCATE name`.
+//!
+//! A statement is kept as it was parsed; the values take the places of its parameters `$1`, `$2`, or `?` in
+//! their order.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use datafusion::sql::sqlparser::ast::{self, Expr, Ident, ObjectName, Value, VisitMut, VisitorMut};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::Session;
+use crate::session::files::{folded, known};
+use crate::session::insert::table_name;
+
+/// The statements that were prepared, by name.
+#[derive(Debug, Clone, Default)]
+pub(in crate::session) struct PreparedStatements(Arc<Mutex<BTreeMap<String, ast::Statement>>>);
+
+impl PreparedStatements {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, ast::Statement>> {
+        // Poisoning is ignored: the map is valid between statements.
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+impl Session {
+    pub(super) fn prepare(&self, name: &Ident, statement: ast::Statement) -> Result<String> {
+        let name = folded(name);
+        self.prepared.all().insert(name.clone(), statement);
+        Ok(format!("statement {name} is prepared"))
+    }
+
+    pub(super) fn deallocate(&self, name: &Ident) -> Result<String> {
+        let own = folded(name);
+        if own == "all" {
+            self.prepared.all().clear();
+            return Ok("no statement is prepared".into());
+        }
+        // The lock is let go of before an error asks for the names.
+        let found = self.prepared.all().remove(&own);
+        match found {
+            Some(_) => Ok(format!("statement {own} is forgotten")),
+            None => Err(self.no_statement(&own).at(known(name.span.start))),
+        }
+    }
+
+    /// A statement with values in the places of its parameters, and its text.
+    pub(super) fn prepared_statement(
+        &self,
+        name: Option<ObjectName>,
+        values: Vec<Expr>,
+        text: &str,
+    ) -> Result<(ast::Statement, String)> {
+        let Some(name) = name else { return Err(plan("EXECUTE wants the name of a prepared statement".into())) };
+        let (own, at) = table_name(&name, "EXECUTE")?;
+        let at = at.or(super::place_of(text, &own));
+        let found = self.prepared.all().get(&own).cloned();
+        let mut statement = found.ok_or_else(|| self.no_statement(&own).at(at))?;
+        let mut parameters = Parameters { values: &values, next: 0, most: 0 };
+        if let ControlFlow::Break(error) = VisitMut::visit(&mut statement, &mut parameters) {
+            return Err(error.at(at));
+        }
+        if parameters.most < values.len() {
+            let message = format!("EXECUTE: {} values for {} parameters of {own}", values.len(), parameters.most);
+            return Err(plan(message).at(at));
+        }
+        let text = statement.to_string();
+        Ok((statement, text))
+    }
+
+    fn no_statement(&self, name: &str) -> Error {
+        let known: Vec<String> = self.prepared.all().keys().cloned().collect();
+        let known = if known.is_empty() { "there are none".into() } else { format!("known: {}", known.join(", ")) };
+        plan(format!("no prepared statement named {name:?}; {known}"))
+    }
+}
+
+/// Puts values in the places of parameters.
+struct Parameters<'a> {
+    values: &'a [Expr],
+    /// Of `?`, which have no numbers.
+    next: usize,
+    most: usize,
+}
+
+impl VisitorMut for Parameters<'_> {
+    type Break = Error;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        let Expr::Value(value) = expr else { return ControlFlow::Continue(()) };
+        let Value::Placeholder(name) = &value.value else { return ControlFlow::Continue(()) };
+        let number = match name.as_str() {
+            "?" => {
+                self.next += 1;
+                Some(self.next)
+            }
+            other => other.trim_start_matches(['$', '?', ':']).parse().ok(),
+        };
+        let Some(number) = number.filter(|number: &usize| *number > 0) else {
+            return ControlFlow::Break(plan(format!("the parameter {name}: parameters are $1, $2, … or ?")));
+        };
+        self.most = self.most.max(number);
+        match self.values.get(number - 1) {
+            Some(given) => {
+                *expr = Expr::Nested(Box::new(given.clone()));
+                ControlFlow::Continue(())
+            }
+            None => ControlFlow::Break(plan(format!("EXECUTE: no value for the parameter {name}"))),
+        }
+    }
+}
+
+fn plan(message: String) -> Error {
+    ErrorKind::Plan { message, location: None }.into()
+}

@@ -1,0 +1,132 @@
+//! Views: queries that are kept as texts, and planned anew by each query that reads them, so that they
+//! see their tables as these are.
+
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::common::TableReference;
+use datafusion::datasource::ViewTable;
+use datafusion::sql::sqlparser::ast::{self, CreateView, Ident};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::bare_statement;
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::files::folded;
+use crate::session::insert::table_name;
+use crate::session::{Session, place_of, rules};
+
+impl Session {
+    /// What was done.
+    pub(super) fn create_view(&self, view: CreateView, text: &str) -> Result<String> {
+        let (name, at) = table_name(&view.name, "CREATE VIEW")?;
+        let at = at.or(place_of(text, &name));
+        let refused = |what: &str| {
+            let why = "no part of the engine would look at it";
+            Err(Error::unsupported(format!("CREATE VIEW with {what}"), why).at(at))
+        };
+        if view.materialized {
+            return refused("MATERIALIZED: CREATE TABLE … AS keeps rows");
+        }
+        let ast::Statement::CreateView(mut bare) = bare_statement("CREATE VIEW v AS SELECT 1")? else {
+            return Err(Error::internal("a statement that makes no view"));
+        };
+        (bare.name, bare.query, bare.columns) = (view.name.clone(), view.query.clone(), view.columns.clone());
+        (bare.or_replace, bare.if_not_exists, bare.temporary) = (view.or_replace, view.if_not_exists, view.temporary);
+        bare.name_before_not_exists = view.name_before_not_exists;
+        if bare != view {
+            return refused("clauses of other systems");
+        }
+        if !view.or_replace && self.table_names().contains(&name) {
+            if view.if_not_exists {
+                return Ok(format!("view {name}"));
+            }
+            let is = if self.view_text(&name)?.is_some() { "view" } else { "table" };
+            let message = format!("there is a {is} named {name:?}; CREATE OR REPLACE replaces it");
+            return Err(Error::from(ErrorKind::Plan { message, location: None }).at(at));
+        }
+        let columns: Vec<Ident> = view.columns.into_iter().map(|column| column.name).collect();
+        let statement = ast::Statement::Query(view.query.clone());
+        let frame = self.planned_frame(statement, text)?;
+        let definition = match columns.is_empty() {
+            true => view.query.to_string(),
+            false => {
+                let found = frame.schema().fields().len();
+                if found != columns.len() {
+                    let message = format!("CREATE VIEW: {} names for {found} columns", columns.len());
+                    return Err(Error::from(ErrorKind::Plan { message, location: None }).at(at));
+                }
+                let names: Vec<String> =
+                    columns.iter().map(|name| Ident::with_quote('"', folded(name)).to_string()).collect();
+                format!("SELECT * FROM ({}) AS \"{}\" ({})", view.query, name.replace('"', "\"\""), names.join(", "))
+            }
+        };
+        if self.reads(&definition, &name, 0)? {
+            let message = format!("CREATE VIEW: the view {name:?} would read itself");
+            return Err(Error::from(ErrorKind::Plan { message, location: None }).at(at));
+        }
+        let table = self.core.block_on(self.view_of(definition))?;
+        self.register(&name, table)?;
+        Ok(format!("view {name}"))
+    }
+
+    /// The text of a view; `None` of a table.
+    pub(in crate::session) fn view_text(&self, name: &str) -> Result<Option<String>> {
+        // Not planned anew: a view of tables that are gone is one still.
+        let name = TableReference::bare(name);
+        let found = self.core.block_on(async { Ok(self.core.context.table_provider(name.clone()).await) })?;
+        let provider = found.map_err(|_| self.table_not_found(name.table()))?;
+        Ok(of_view(provider.as_ref()))
+    }
+
+    /// Whether a query reads a table, by views or without.
+    pub(super) fn reads(&self, text: &str, table: &str, depth: usize) -> Result<bool> {
+        let state = self.core.state();
+        let statement = rules::parsed(&state, text)?;
+        for name in state.resolve_table_references(&statement)? {
+            if name.table() == table {
+                return Ok(true);
+            }
+            let found = self.core.block_on(async { Ok(self.core.context.table_provider(name).await.ok()) })?;
+            if let Some(inner) = found.and_then(|provider| of_view(provider.as_ref()))
+                && (depth >= DEEPEST || self.reads(&inner, table, depth + 1)?)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn view_of(&self, definition: String) -> Result<Arc<dyn TableProvider>> {
+        let mut statement = rules::parsed(&self.core.state(), &definition)?;
+        rules::balance(&mut statement)?;
+        let (plan, _) = self.plan_query(statement, &definition).await?;
+        Ok(Arc::new(ViewTable::new(plan, Some(definition))))
+    }
+
+    /// Plans the views among these tables anew.
+    pub(in crate::session) fn views_planned<'a>(&'a self, tables: &'a [TableReference]) -> BoxFuture<'a, Result<()>> {
+        async move {
+            for name in tables {
+                let Ok(provider) = self.core.context.table_provider(name.clone()).await else { continue };
+                let Some(definition) = of_view(provider.as_ref()) else { continue };
+                let table = self.view_of(definition).await.map_err(|error| {
+                    let message = format!("the view {:?}: {error}", name.table());
+                    Error::from(ErrorKind::Plan { message, location: None })
+                })?;
+                self.core.context.register_table(name.clone(), table)?;
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+/// Views that read one another, up to so many.
+const DEEPEST: usize = 100;
+
+/// The text of a view.
+fn of_view(provider: &dyn TableProvider) -> Option<String> {
+    let any: &dyn std::any::Any = provider;
+    any.downcast_ref::<ViewTable>()?.definition().cloned()
+}
