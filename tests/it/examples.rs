@@ -130,6 +130,11 @@ fn lessons_of_the_gallery_see_differences_and_arguments_that_are_wrong() {
     gallery::close("a", 1.0, 1.0 + 1e-11, 1e-12).expect_err("they are not");
     gallery::close("a", f64::NAN, 1.0, 1e-12).expect_err("nor is NaN");
 
+    let (page, script) = (include_str!("../../docs/gallery.md"), include_str!("../../scripts/gallery.sh"));
+    for name in gallery::LESSONS.map(|lesson| lesson.name) {
+        assert!(page.contains(&format!("\n| `{name}` | ")), "docs/gallery.md has no {name}");
+        assert!(script.contains(&format!("\n{name} ")), "scripts/gallery.sh has no {name}");
+    }
     let wanted = |arguments: &[&str]| gallery::wanted(arguments.iter().map(|argument| argument.to_string()));
     let all = wanted(&["--rows", "1_000", "--device", "sim", "pi", "sort"]).expect("they are right");
     let names: Vec<_> = all.lessons.iter().map(|lesson| lesson.name).collect();
