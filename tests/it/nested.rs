@@ -223,7 +223,6 @@ fn what_the_device_has_no_types_for_is_left_to_the_cpu() -> warpframe::Result<()
     for sql in [
         "SELECT id, [] AS a, [NULL] AS b FROM t ORDER BY id",
         "SELECT id, MAP {'k': i} AS m FROM t ORDER BY id",
-        "SELECT id, arrays_zip(li, [1]) AS a FROM t ORDER BY id",
         "SELECT id, array_length(ll, 2) FROM t WHERE array_length(ll) > 0 AND ll[1] IS NOT NULL ORDER BY id",
         "SELECT id, array_min(ll) AS a FROM t ORDER BY id",
     ] {
