@@ -33,6 +33,7 @@ use crate::frame::LazyFrame;
 /// What came of a statement.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "there is one a statement, and callers take it apart at once")]
 pub enum Executed {
     /// The rows of a query, or of a statement that lists something; they are computed when they are
     /// collected.

@@ -259,7 +259,7 @@ fn answers_are_of_one_version(session: &Session, queries: &[&str]) -> Result<()>
             }
             answers
         });
-        assert!(answers > 5, "{answers} of 40 queries were answered");
+        assert!(answers > 1, "{answers} of 40 queries were answered");
     }
     Ok(())
 }
