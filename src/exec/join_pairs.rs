@@ -33,7 +33,7 @@ pub(super) struct Preserved {
     pub(super) build: bool,
 }
 
-/// Of its two numbers.
+/// A pair is two row numbers of 32 bits.
 const BYTES_OF_A_PAIR: u64 = 8;
 
 /// Numbers (`u32`) of rows that belong together.
@@ -165,7 +165,8 @@ impl Runner {
         Ok(lone.pop())
     }
 
-    /// Row numbers have 32 bits. Pairs that are more do not fit, and a part of the plan has fewer.
+    /// Fails with `OutOfDeviceMemory` where 32 bits do not number the pairs: the plan is then divided, and
+    /// each part has fewer.
     fn numbered_pairs(&self, pairs: u64) -> Result<()> {
         if pairs < u64::from(u32::MAX) {
             return Ok(());

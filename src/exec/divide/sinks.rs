@@ -297,7 +297,7 @@ impl RowSink for Combining {
         {
             return Ok(true);
         }
-        // There is more room only where fewer rows wait: whoever asks tries again as long as there is.
+        // The caller tries again after each true, so true is said only where fewer rows wait than before.
         let waiting = |partial: &[Table]| partial.iter().map(|table| table.rows).sum::<usize>();
         let before = waiting(&self.partial);
         let made = match self.parted {

@@ -80,7 +80,7 @@ impl Divider<'_> {
         let sorted = self.sorted(&range, &sort.expr).await;
         self.budget.part = part;
         let sorted = sorted?;
-        // The sample may know no key that parts the rows.
+        // The keys of the sample may all be equal: then one range has all the rows.
         let is_as_large =
             |group: &PartGroup| group.whole.is_some() && group.parts.iter().flatten().any(|part| of(part).0 >= rows);
         match sorted.groups.iter().any(is_as_large) {
@@ -91,7 +91,7 @@ impl Divider<'_> {
 
     /// An aggregation of which one group does not fit.
     async fn aggregate_in_order(&mut self, aggregate: &Aggregate, input: DividedRows) -> Result<DividedRows> {
-        // What ranks leave of a group is few rows, and would be ranked again without end.
+        // An aggregation by ranks leaves few rows of a group. Those are not ranked again: it would not end.
         if input.rows_read().is_some_and(|rows| rows <= LEAST_ROWS) {
             return Err(Error::unsupported("an aggregation in parts", "of so few rows"));
         }

@@ -365,8 +365,8 @@ pub(super) fn unqualified(name: &str) -> Expr {
     Expr::Column(Name::new_unqualified(name))
 }
 
-/// Whether keys are the same in two rows, as windows tell them apart: 0.0 from -0.0, too, which compare as
-/// equal and whose reciprocals do not.
+/// Whether the keys of two rows are the same to a window. A window tells 0.0 from -0.0. These compare as
+/// equal, and their reciprocals do not.
 pub(super) fn are_same<'k>(keys: impl IntoIterator<Item = (&'k Expr, Expr)>, schema: &DFSchema) -> Result<Expr> {
     let is_same = |one: Expr, other: Expr| binary_expr(one, Operator::IsNotDistinctFrom, other);
     let same = |(one, other): (&Expr, Expr)| -> Result<Expr> {
