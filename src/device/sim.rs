@@ -147,6 +147,20 @@ impl SimDriver {
     fn lock(&self) -> MutexGuard<'_, SimState> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
+
+    /// Runs a launch to its end. `state` is locked: nobody else touches the device's memory meanwhile.
+    ///
+    /// # Safety
+    /// The launch has the words that its entry takes, and these lead to memory of the device.
+    unsafe fn run(&self, state: &mut SimState, kernel: &str, launch: &Launch) -> Result<()> {
+        // SAFETY: the caller's promise.
+        if let Err(report) = unsafe { self.runtime.run(launch) } {
+            interrupt::check()?;
+            return Err(fault(kernel, report));
+        }
+        state.memory.check_guards(kernel);
+        state.memory.take_fault()
+    }
 }
 
 fn fault(kernel: &str, report: impl Into<String>) -> crate::Error {
@@ -321,14 +335,8 @@ impl Driver for SimDriver {
             seed: self.seed,
             stops: runtime::stops,
         };
-        // SAFETY: the number of arguments matches; the caller promises the rest. The lock keeps
-        // others from this device's memory.
-        if let Err(report) = unsafe { self.runtime.run(&launch) } {
-            interrupt::check()?;
-            return Err(fault(kernel, report));
-        }
-        state.memory.check_guards(kernel);
-        state.memory.take_fault()
+        // SAFETY: the number of arguments matches; the caller promises the rest.
+        unsafe { self.run(&mut state, kernel, &launch) }
     }
 
     unsafe fn launch_user(
@@ -373,14 +381,8 @@ impl Driver for SimDriver {
             seed: self.seed,
             stops: runtime::stops,
         };
-        // SAFETY: the number of words matches; the caller promises the rest. The lock keeps others from this
-        // device's memory.
-        if let Err(report) = unsafe { self.runtime.run(&launch) } {
-            interrupt::check()?;
-            return Err(fault(kernel, report));
-        }
-        state.memory.check_guards(kernel);
-        state.memory.take_fault()
+        // SAFETY: the number of words matches; the caller promises the rest.
+        unsafe { self.run(&mut state, kernel, &launch) }
     }
 
     unsafe fn borrow(&self, address: u64, bytes: usize) {
