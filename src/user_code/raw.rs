@@ -138,10 +138,10 @@ impl KernelText {
     /// What the device compiles, and its entry point.
     pub(crate) fn compiled(&self) -> (KernelSource, String) {
         let KernelText { name, marker, .. } = self;
+        // The name of the unit is told by the line.
+        let plain = format!("#line 1 \"{marker}\"\n{}\n", self.source);
         let Some(Rewritten { text, .. }) = &self.rewritten else {
-            // The name of the unit is told by the line.
-            let text = format!("#line 1 \"{marker}\"\n{}\n", self.source);
-            return (KernelSource::new(format!("user_{name}"), text), name.clone());
+            return (KernelSource::new(format!("user_{name}"), plain), name.clone());
         };
         let mut arguments = vec![];
         let mut word = 0;
@@ -153,15 +153,17 @@ impl KernelText {
             word += if *kind == ParameterKind::Value { 1 } else { 2 };
         }
         let (entry, words, arguments) = (format!("wf_raw_{name}"), SHAPE_WORDS + word, arguments.join(", "));
+        // What a GPU compiles comes along: CI compiles for GPUs the texts that tests used in the
+        // simulator.
         let text = format!(
-            "#include \"raw.cuh\"\n#line 1 \"{marker}\"\n{text}\n#line 1 \"generated\"\n\
+            "#ifndef WF_SIM\n{plain}#else\n#include \"raw.cuh\"\n#line 1 \"{marker}\"\n{text}\n#line 1 \"generated\"\n\
              #undef for\n#undef while\n#undef reinterpret_cast\n\
              namespace wf {{\nextern \"C\" {{\n\
              WF_SIM_EXPORT extern const ::wf_sim_facts wf_sim_facts_{entry};\n\
              const ::wf_sim_facts wf_sim_facts_{entry} = {{{words}, {}}};\n\
              WF_SIM_EXPORT void {entry}(const void* words) {{\n\
              raw_words = static_cast<const u64*>(words);\nraw_turns = 0;\n\
-             const u64* const w = raw_words + {SHAPE_WORDS};\n::{name}({arguments});\n}}\n}}\n}}\n",
+             const u64* const w = raw_words + {SHAPE_WORDS};\n::{name}({arguments});\n}}\n}}\n}}\n#endif\n",
             Device::MOST_THREADS,
         );
         (KernelSource::new(format!("user_{name}"), text), entry)
