@@ -158,10 +158,10 @@ impl Runner {
     fn input(&self, input: &PipelineInput) -> Result<Flow> {
         match input {
             PipelineInput::Scan(scan) => {
-                let relation = self.scans.get(scan).ok_or_else(|| {
+                let rows = self.scans.get(scan).ok_or_else(|| {
                     Error::internal(format!("table {} was not loaded on the device", scan.table_name))
                 })?;
-                Ok(Flow::new(FlowSource::Relation(relation.clone()), scan.projected_schema.clone()))
+                Ok(Flow::new(rows.clone(), scan.projected_schema.clone()))
             }
             PipelineInput::Pipeline(number) => self.rows_of(*number),
             PipelineInput::Union(parts, schema) => self.union(parts, schema),

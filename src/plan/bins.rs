@@ -67,12 +67,14 @@ impl HistogramBins {
         value.clone().gt_eq(lit(low)).and(value.lt_eq(lit(high)))
     }
 
-    /// The bin of a value that some bin holds.
+    /// The bin of a value that some bin holds, a `UInt32`.
     pub(crate) fn of(self, value: Expr) -> Result<Expr> {
         let (low, high) = self.bounds();
         let place = (value - lit(low)) / lit(high - low) * lit(f64::from(self.count));
         let last = place.clone().gt_eq(lit(f64::from(self.count)));
-        when(last, lit(i64::from(self.count) - 1)).otherwise(cast(place, DataType::Int64))
+        let bin = when(last, lit(self.count - 1)).otherwise(cast(place, DataType::UInt32))?;
+        // It changes no bin, and tells the aggregation how many there are.
+        Ok(bin % lit(self.count))
     }
 }
 

@@ -61,9 +61,36 @@ fn integers_at_equal_distances_are_made_on_the_device() {
 #[test]
 fn series_that_do_not_fit_come_in_chunks() {
     let pair = Pair::with(builder().strict(true).memory_limit(MemoryLimit::Bytes(64 << 20)));
-    let sql = "SELECT count(*), sum(i), min(i), max(i) FROM range(0, 20000000) t(i) WHERE i % 3 <> 1";
+    // Not aggregated alone, so that it is stored.
+    let sql = "SELECT count(*), sum(i), min(i), max(i) \
+               FROM (SELECT i FROM range(0, 20000000) t(i) UNION ALL SELECT 7) WHERE i % 3 <> 1";
     check(&pair, sql);
     assert!(pair.gpu().counters().parts_run > 1, "20 million integers have 160 MB");
+}
+
+#[test]
+fn series_that_are_aggregated_are_not_stored() {
+    let pair = Pair::with(builder().strict(true).memory_limit(MemoryLimit::Bytes(8 << 20)));
+    check(&pair, "SELECT count(*), sum(i), min(i), max(i) FROM range(0, 3000000) t(i) WHERE i % 3 <> 1");
+    check(&pair, "SELECT sum(random(1, i)) FROM range(3000000, 0, -2) t(i)");
+    check(&pair, "SELECT i % 7 AS k, count(*), sum(i) FROM range(5, 3000000) t(i) GROUP BY k");
+    check(
+        &pair,
+        "SELECT a.n, b.n FROM (SELECT count(*) AS n FROM range(2000000)) a, \
+                  (SELECT max(i) AS n FROM generate_series(2, 9) t(i)) b",
+    );
+    let counters = pair.gpu().counters();
+    assert_eq!(counters.parts_run, 0, "none of the series is stored: 3 million integers have 24 MB");
+    assert!(counters.bytes_moved < 1 << 20, "{} bytes", counters.bytes_moved);
+    // Keys of many groups are stored, and so is what a median is of.
+    check(&pair, "SELECT i * 1000003 % 5000011 AS k, count(*) FROM range(0, 20000) t(i) GROUP BY k");
+    check(&pair, "SELECT i % 5 AS k, median(i), first_value(i ORDER BY i DESC) FROM range(0, 20000) t(i) GROUP BY k");
+    // Read twice, once for a join.
+    check(
+        &pair,
+        "WITH t AS (SELECT value AS i FROM range(0, 3000)) \
+                  SELECT (SELECT sum(i) FROM t), count(*) FROM t JOIN t AS u ON t.i = 2 * u.i",
+    );
 }
 
 #[test]

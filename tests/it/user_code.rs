@@ -290,6 +290,23 @@ fn a_wrong_body_is_told_in_its_lines_and_the_session_goes_on() {
 }
 
 #[test]
+fn a_division_by_zero_is_an_error_of_the_simulator() {
+    if std::env::var("WARPFRAME_DEVICE").is_ok_and(|device| device.starts_with("cuda")) {
+        return;
+    }
+    let session = session(&["CREATE FUNCTION share(n BIGINT, of BIGINT) RETURNS BIGINT LANGUAGE CUDA AS $$
+             long long rest = n % of;
+             return n / of + rest;
+         $$"]);
+    assert_eq!(scalar(&session, "SELECT share(column1, 4) FROM (VALUES (10))"), Cell::Int(4));
+    let error = run(&session, "SELECT share(1, column1) FROM (VALUES (0))").expect_err("nothing is divided by zero");
+    let ErrorKind::UserCode { function, line: 2, column, message, text } = error.kind() else { panic!("{error}") };
+    assert!(function == "share" && message.contains("divided by zero") && text.contains("n % of"), "{error}");
+    assert_eq!(text.chars().nth(*column as usize - 1), Some('%'), "{error}");
+    assert_eq!(scalar(&session, "SELECT share(column1, 4) FROM (VALUES (10))"), Cell::Int(4));
+}
+
+#[test]
 fn a_loop_without_an_end_is_an_error_of_the_simulator() {
     if std::env::var("WARPFRAME_DEVICE").is_ok_and(|device| device.starts_with("cuda")) {
         return;
