@@ -237,10 +237,10 @@ pub(crate) fn resident(plan: &DevicePlan, tables: &[PlanTable]) -> Result<Option
 
 /// Tables whose rows only aggregations read, each row once. Integers at equal distances need not be
 /// stored for them: kernels compute them.
-struct Computed(Vec<usize>);
+pub(super) struct Computed(Vec<usize>);
 
 impl Computed {
-    fn of(plan: &DevicePlan, scans: &[&TableScan]) -> Computed {
+    pub(super) fn of(plan: &DevicePlan, scans: &[&TableScan]) -> Computed {
         let (mut of_others, mut of_aggregations) = (vec![], vec![]);
         for (scan, aggregated) in scans.iter().zip(plan.aggregated_scans()) {
             if aggregated { of_aggregations.push(identity(scan)) } else { of_others.push(identity(scan)) }
@@ -250,7 +250,7 @@ impl Computed {
     }
 
     /// The rows, where the table's are such integers, as many as have numbers of 32 bits.
-    fn rows(&self, scan: &TableScan, source: &SourceTable) -> Result<Option<(u64, FlowSource)>> {
+    pub(super) fn rows(&self, scan: &TableScan, source: &SourceTable) -> Result<Option<(u64, FlowSource)>> {
         if !self.0.contains(&identity(scan)) {
             return Ok(None);
         }

@@ -63,7 +63,7 @@ fn series_that_do_not_fit_come_in_chunks() {
     let pair = Pair::with(builder().strict(true).memory_limit(MemoryLimit::Bytes(64 << 20)));
     // Not aggregated alone, so that it is stored.
     let sql = "SELECT count(*), sum(i), min(i), max(i) \
-               FROM (SELECT i FROM range(0, 20000000) t(i) UNION ALL SELECT 7) WHERE i % 3 <> 1";
+               FROM (SELECT i FROM range(0, 20000000) t(i) UNION ALL SELECT 8) WHERE i % 3 <> 1";
     check(&pair, sql);
     assert!(pair.gpu().counters().parts_run > 1, "20 million integers have 160 MB");
 }
