@@ -73,8 +73,11 @@ impl Grouped {
 /// a slot are in the order.
 struct Runs {
     order: Arc<Buffer>,
-    slots: Arc<Buffer>,
-    segments: Segments,
+    /// `None` where there are no keys.
+    slots: Option<Arc<Buffer>>,
+    /// Run `i` is in the order from the `i`-th of these `u32` up to the next.
+    offsets: Buffer,
+    count: u64,
 }
 
 /// A result of one row for each slot: columns, the slot (where there are keys) and then the values
@@ -291,10 +294,14 @@ impl Runner {
     ) -> Result<Runs> {
         let flow = Flow::new(FlowSource::Relation(relation.clone()), schema.clone());
         let (flow, keys) = self.sortable(OPERATOR, &flow, keys.to_vec())?;
-        let mut bits = vec![slot_bits(rows.slots)];
+        let mut bits = vec![];
         let (_, mut columns) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
-            let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
-            let mut words = vec![Value::word(out.let_("u64", format_args!("(u64){slot}")))];
+            let mut words = vec![];
+            if rows.keyed || keys.is_empty() {
+                let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
+                bits.push(slot_bits(rows.slots));
+                words.push(Value::word(out.let_("u64", format_args!("(u64){slot}"))));
+            }
             let keys = (keys.iter())
                 .map(|(key, direction, nulls)| Ok((generator.expr(key, out)?, *direction, *nulls)))
                 .collect::<Result<Vec<_>>>()?;
@@ -307,8 +314,13 @@ impl Runner {
         let words: Vec<_> =
             columns.iter().zip(&bits).map(|(column, bits)| SortWord { keys: &column.data, bits: *bits }).collect();
         let order = argsort(&self.device, &words, relation.rows)?;
-        let segments = segments(&self.device, &words[..1], &order, relation.rows)?;
-        Ok(Runs { order: Arc::new(order), slots: columns.swap_remove(0).data, segments })
+        if !rows.keyed {
+            let ends = [0, relation.rows as u32].map(u32::to_ne_bytes).concat();
+            let (offsets, count) = (self.device.upload(OPERATOR, &ends)?, relation.rows.min(1));
+            return Ok(Runs { order: Arc::new(order), slots: None, offsets, count });
+        }
+        let Segments { offsets, count, .. } = segments(&self.device, &words[..1], &order, relation.rows)?;
+        Ok(Runs { order: Arc::new(order), slots: Some(columns.swap_remove(0).data), offsets, count })
     }
 
     /// Computes values for each run. `of` gets the names of the order of rows, and of begin and end
@@ -319,17 +331,17 @@ impl Runner {
         runs: &Runs,
         of: impl FnOnce(&mut Generator<'_>, &mut Emitter, &str, [&str; 2]) -> Result<Vec<Value>>,
     ) -> Result<BySlot> {
-        let each = Relation::dense(runs.segments.count, vec![])?;
+        let each = Relation::dense(runs.count, vec![])?;
         let each = Flow::new(FlowSource::Relation(each), super::run::anonymous(&[])?);
         let mut types = vec![];
         let (count, columns) = materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
-            let offsets = generator.params.borrowed("const u32", &runs.segments.offsets);
+            let offsets = generator.params.borrowed("const u32", &runs.offsets);
             let order = generator.params.borrowed("const u32", &runs.order);
             let begin = out.let_("u32", format_args!("{offsets}[row]"));
             let end = out.let_("u32", format_args!("{offsets}[row + 1]"));
             let mut values = vec![];
-            if rows.keyed {
-                let slots = generator.params.borrowed("const u64", &runs.slots);
+            if let Some(slots) = &runs.slots {
+                let slots = generator.params.borrowed("const u64", slots);
                 let slot = out.let_("u32", format_args!("(u32){slots}[{order}[{begin}]]"));
                 values.push(Value::new(DataType::UInt32, Repr::U32, slot, None));
             }

@@ -2,7 +2,7 @@
 
 use datafusion::prelude::col;
 
-use super::{BySlot, Grouped, OPERATOR, Runs};
+use super::{BySlot, Grouped, OPERATOR};
 use crate::codegen::{Flow, FlowSource};
 use crate::column::Relation;
 use crate::error::{Error, Result};
@@ -29,12 +29,10 @@ impl Runner {
             (col(format!("x{}", call.args.len() + at)), direction, nulls)
         };
         let order: Vec<_> = call.order.iter().enumerate().map(key).collect();
-        let Runs { order, slots, segments } = self.sorted_runs(rows, &relation, &schema, &order)?;
-        let input = FoldedRows { relation: &relation, first: usize::from(rows.keyed), order: Some(&order) };
-        let (offsets, count) = (&segments.offsets, segments.count);
-        let states = folded(&self.device, OPERATOR, user, &input, offsets, count)?;
-        let states = Relation::dense(count, states)?;
-        let runs = Runs { order, slots, segments };
+        let runs = self.sorted_runs(rows, &relation, &schema, &order)?;
+        let input = FoldedRows { relation: &relation, first: usize::from(rows.keyed), order: Some(&runs.order) };
+        let states = folded(&self.device, OPERATOR, user, &input, &runs.offsets, runs.count)?;
+        let states = Relation::dense(runs.count, states)?;
         self.of_runs(rows, &runs, |generator, out, _, _| Ok(vec![value_of_state(user, &states, generator, out)?]))
     }
 }
