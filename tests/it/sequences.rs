@@ -94,6 +94,41 @@ fn series_that_are_aggregated_are_not_stored() {
 }
 
 #[test]
+fn random_numbers_without_a_seed_are_others_each_time() {
+    let pair = strict();
+    let one = |sql: &str| -> f64 {
+        let before = pair.gpu().counters();
+        let found = run(&pair.device, sql).unwrap_or_else(|error| panic!("{error}\n  {sql}"));
+        let after = pair.gpu().counters();
+        assert!(after.launches > before.launches && after.fallbacks == before.fallbacks, "{sql}");
+        found.item::<f64>().unwrap_or_else(|error| panic!("{error}\n  {sql}"))
+    };
+    let numbers = "CREATE TABLE numbers AS SELECT i, random() AS r FROM range(0, 20000) t(i)";
+    pair.device.execute(numbers).expect("it runs");
+    // Six deviations of a mean of 20,000 numbers are 0.0123.
+    let near = |sql: &str, expected: f64, by: f64| {
+        let found = one(sql);
+        assert!((found - expected).abs() < by, "{found} is not near {expected}\n  {sql}");
+    };
+    near("SELECT avg(r) FROM numbers", 0.5, 0.0123);
+    near("SELECT CAST(count(DISTINCT r) AS DOUBLE) FROM numbers WHERE r >= 0 AND r < 1", 20000.0, 0.5);
+    near("SELECT avg(random()) FROM numbers", 0.5, 0.0123);
+    near("SELECT avg(a * b) FROM (SELECT random() AS a, random() AS b FROM numbers)", 0.25, 0.01);
+    // The same number where one call is read twice, and another where there are two calls.
+    near("SELECT avg(a - b) FROM (SELECT a, a AS b FROM (SELECT random() AS a FROM numbers))", 0.0, 1e-300);
+    near("SELECT corr(random(), r) FROM numbers", 0.0, 0.05);
+    near("SELECT CAST(count(*) AS DOUBLE) FROM numbers WHERE random() < 0.25", 5000.0, 370.0);
+    near("SELECT avg(n) FROM (SELECT floor(random() * 4) AS k, count(*) AS n FROM numbers GROUP BY k)", 5000.0, 1e-9);
+    near("SELECT CAST(max(k) AS DOUBLE) FROM (SELECT floor(random() * 4) AS k FROM numbers GROUP BY k)", 3.0, 1e-9);
+    // A sample of all rows in a random order.
+    near("SELECT avg(i) FROM (SELECT i FROM numbers ORDER BY random() LIMIT 2000)", 10000.0, 800.0);
+    near("SELECT avg(n) FROM (SELECT row_number() OVER (ORDER BY random()) AS n FROM numbers)", 10000.5, 1e-9);
+    near("SELECT corr(i, n) FROM (SELECT i, row_number() OVER (ORDER BY random()) AS n FROM numbers)", 0.0, 0.05);
+    let twice = [(); 2].map(|()| one("SELECT sum(random()) FROM numbers"));
+    assert_ne!(twice[0], twice[1]);
+}
+
+#[test]
 fn random_numbers_are_those_of_the_cpu_engine() {
     let pair = strict();
     // All bits of uniform numbers and integers.
