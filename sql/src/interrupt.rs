@@ -2,7 +2,7 @@
 //!
 //! While a line is edited the terminal hands Ctrl-C to the editor instead.
 
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -37,6 +37,26 @@ impl Drop for Running {
     }
 }
 
+/// Whether another program has the terminal.
+static LENT: AtomicBool = AtomicBool::new(false);
+
+/// Another program at the terminal, such as a pager, until this is dropped: Ctrl-C is its own.
+pub struct Lent(());
+
+impl Lent {
+    /// From now on Ctrl-C does nothing here.
+    pub fn begin() -> Lent {
+        LENT.store(true, SeqCst);
+        Lent(())
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        LENT.store(false, SeqCst);
+    }
+}
+
 /// Watches for Ctrl-C from now on. Where that is not possible it ends the process, as without this.
 pub fn watch(session: &Session) {
     let Ok(mut signals) = Signals::new([SIGINT]) else { return };
@@ -44,6 +64,9 @@ pub fn watch(session: &Session) {
     let watch = move || {
         let mut stopped = 0;
         for _ in signals.forever() {
+            if LENT.load(SeqCst) {
+                continue;
+            }
             let statement = STATEMENT.load(SeqCst);
             if statement.is_multiple_of(2) || statement == stopped {
                 std::process::exit(EXIT_CODE.into());

@@ -297,7 +297,7 @@ fn to_the_right(schema: &Schema) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
-    use warpframe::arrow::array::{Decimal128Array, Float64Array, Int64Array};
+    use warpframe::arrow::array::{Decimal128Array, Float64Array, Int64Array, NullArray};
 
     use super::*;
 
@@ -380,6 +380,14 @@ mod tests {
             text(Format::Table, &rows)
                 .ends_with("\n3 rows, of which the first 1 are shown (SET max_rows = 0 shows all)\n")
         );
+    }
+
+    #[test]
+    fn columns_that_are_nothing_but_null_say_so() {
+        let nothing = Arc::new(NullArray::new(1)) as ArrayRef;
+        let rows = Rows::whole(RecordBatch::try_from_iter([("a", nothing)]).unwrap());
+        assert!(text(Format::Table, &rows).contains("| NULL |"), "{}", text(Format::Table, &rows));
+        assert_eq!(text(Format::Line, &rows), "a = NULL\n");
     }
 
     #[test]

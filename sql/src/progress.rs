@@ -1,4 +1,4 @@
-//! A line on the terminal that tells what a statement is doing, once it has taken a second.
+//! A line on the terminal that tells what a statement is doing, once it has taken half a second.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -9,7 +9,7 @@ use warpframe::device::Counters;
 use warpframe::{PartsProgress, Session};
 
 /// Shorter statements say nothing.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_millis(500);
 /// How often the line is written anew.
 const PACE: Duration = Duration::from_millis(100);
 /// What most terminals show of a line: a longer one would not be erased whole.

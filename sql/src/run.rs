@@ -11,14 +11,16 @@ use std::time::{Duration, Instant};
 use warpframe::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
 use warpframe::arrow::datatypes::SchemaRef;
 use warpframe::device::Device;
+use warpframe::frame::terminal_size;
 use warpframe::timeline::{Part, span};
 use warpframe::{DataFrame, Error, ErrorKind, Executed, FileKind, LazyFrame, Session};
 
 use crate::copy::{known, write_format};
 use crate::interrupt::Running;
-use crate::output::{self, Format, Rows};
+use crate::output::{self, Format, Rows, Style};
+use crate::pager::{Pager, Paging};
 use crate::progress::Progress;
-use crate::report::{Failure, Source};
+use crate::report::{Failure, Source, shown};
 use crate::statement::{self, Existing, Name, Request, RowSource, Sql, Statement};
 pub use options::{Settings, formats, switch};
 
@@ -33,12 +35,21 @@ pub struct Runner<'a> {
     messages: &'a mut dyn Write,
     /// Where results go instead, and whether only those of the next statement do.
     elsewhere: Option<(Box<dyn Write>, bool)>,
+    /// What ran last: statements of one entry, or of a file up to a command.
+    pub last: String,
+    /// What came from an editor, until the history has it.
+    pub edited: Option<String>,
 }
+
+/// Rows of one result that a terminal gets to see: some screens, and no flood.
+const TERMINAL_ROWS: usize = 100;
+/// And those that its pager gets.
+const PAGER_ROWS: usize = 10_000;
 
 impl<'a> Runner<'a> {
     /// Results go to `out`, all else to `messages`.
     pub fn new(session: Session, settings: Settings, out: &'a mut dyn Write, messages: &'a mut dyn Write) -> Self {
-        Runner { session, settings, out, messages, elsewhere: None }
+        Runner { session, settings, out, messages, elsewhere: None, last: String::new(), edited: None }
     }
 
     /// Runs a text's statements up to the first that fails, and reports that.
@@ -64,7 +75,7 @@ impl<'a> Runner<'a> {
                 self.elsewhere = None;
             }
             for reason in self.session.take_fallback_reasons() {
-                self.say(&format!("note: the CPU took over: {reason}\n"));
+                self.say(&format!("note: the CPU took over: {}\n", shown(&reason)));
             }
             for note in self.session.device().map_or_else(Vec::new, Device::take_cache_notes) {
                 self.say(&format!("note: {note}\n"));
@@ -129,7 +140,7 @@ impl<'a> Runner<'a> {
     }
 
     /// There is nobody to tell that messages cannot be written.
-    fn say(&mut self, text: &str) {
+    pub fn say(&mut self, text: &str) {
         let _ = self.messages.write_all(text.as_bytes()).and_then(|()| self.messages.flush());
     }
 
@@ -209,9 +220,61 @@ impl<'a> Runner<'a> {
     fn show(&mut self, frame: &DataFrame) -> Result<(), Failure> {
         let _span = span(Part::Print, String::new);
         let is_table = matches!(self.settings.style.format, Format::Table | Format::Box);
-        let limit = self.settings.max_rows.filter(|_| is_table && self.elsewhere.is_none());
-        let style = self.settings.style.clone();
-        output::write(self.out(), &style, &Rows::of(frame, limit))
+        let usual = match (self.on_terminal(), self.pages()) {
+            (true, true) => PAGER_ROWS,
+            (true, false) => TERMINAL_ROWS,
+            (false, _) => 0,
+        };
+        let most = self.settings.max_rows.unwrap_or(usual);
+        let limit = Some(most).filter(|most| *most > 0 && is_table && self.elsewhere.is_none());
+        self.write(|out, style| output::write(out, style, &Rows::of(frame, limit)))
+    }
+
+    /// Writes a result: where it is longer than the terminal, through the pager.
+    fn write(&mut self, write: impl FnOnce(&mut dyn Write, &Style) -> Result<(), Failure>) -> Result<(), Failure> {
+        let terminal = self.on_terminal();
+        let style = Style { terminal, colour: self.settings.colour, ..self.settings.style.clone() };
+        if !self.pages() {
+            write(self.out(), &style)?;
+            return Ok(self.out().flush()?);
+        }
+        let settings = (self.settings.pager, self.settings.programs);
+        let mut pager = Pager::new(self.out(), settings);
+        let written = write(&mut pager, &style);
+        pager.finish(written)
+    }
+
+    /// Whether results go to a terminal.
+    pub fn on_terminal(&self) -> bool {
+        self.settings.terminal && self.elsewhere.is_none()
+    }
+
+    /// Whether results may go to the pager.
+    fn pages(&self) -> bool {
+        self.on_terminal() && self.settings.pager != Paging::Off && terminal_size().is_some()
+    }
+
+    /// The rows of a query; failures have been reported, with their places in it.
+    ///
+    /// # Errors
+    /// The failure; a text that is not one query.
+    pub fn rows_of(&mut self, text: &str) -> Result<DataFrame, Failure> {
+        let source = Source { name: None, text: text.into() };
+        let with_values = self.with_variables(&source);
+        let source = with_values.as_ref().unwrap_or(&source);
+        let _running = Running::begin();
+        let mut statements = statement::split(&source.text);
+        let frame = match (statements.pop(), statements.is_empty()) {
+            (Some(statement), true) => statement.and_then(|statement| match statement.request()? {
+                Request::Query(query) => self.collect(&query),
+                _ => Err(Failure::sql("this is no query".into(), Some(statement.place))),
+            }),
+            _ => Err(Failure::sql("one query is expected".into(), None)),
+        };
+        frame.map_err(|failure| {
+            self.report(&failure, |failure| failure.report(Some(source), None));
+            failure.told()
+        })
     }
 
     fn done(&mut self, message: String) -> Result<(), Failure> {
@@ -363,9 +426,7 @@ impl<'a> Runner<'a> {
 
     fn batch<const N: usize>(&mut self, columns: [(&str, ArrayRef); N]) -> Result<(), Failure> {
         let batch = RecordBatch::try_from_iter(columns)?;
-        let style = self.settings.style.clone();
-        output::write(self.out(), &style, &Rows::whole(batch))?;
-        Ok(self.out().flush()?)
+        self.write(|out, style| output::write(out, style, &Rows::whole(batch)))
     }
 }
 

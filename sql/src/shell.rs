@@ -2,6 +2,9 @@
 
 mod complete;
 mod dot;
+mod edit;
+mod highlight;
+mod plot;
 pub mod script;
 
 use std::path::PathBuf;
@@ -27,7 +30,7 @@ enum Entry {
 
 /// Where entries come from.
 trait Entries {
-    fn next(&mut self, runner: &Runner<'_>) -> Result<Entry, Failure>;
+    fn next(&mut self, runner: &mut Runner<'_>) -> Result<Entry, Failure>;
 }
 
 /// Whether the shell goes on.
@@ -37,6 +40,11 @@ pub enum Next {
     Entry,
     /// Somebody left.
     Quit,
+}
+
+/// The commands with what they take, and what they do.
+pub fn commands() -> impl Iterator<Item = (String, String)> {
+    dot::all()
 }
 
 /// Talks with the person at the terminal until they leave.
@@ -82,7 +90,10 @@ fn converse(runner: &mut Runner<'_>, entries: &mut dyn Entries) -> Result<(), Fa
             Entry::Interrupt => continue,
             Entry::End => return Ok(()),
         };
-        let result = script::run(runner, &Source { name: None, text });
+        let result = match edit::begun(&text) {
+            Some(begun) => dot::edit(runner, begun).inspect_err(|failure| runner.complain(failure)),
+            None => script::run(runner, &Source { name: None, text }),
+        };
         match result {
             Ok(Next::Quit) => return Ok(()),
             // Nobody reads any more.
@@ -145,21 +156,28 @@ impl Terminal {
         }
         Ok(Terminal { editor, history })
     }
+
+    fn remember(&mut self, entry: &str) {
+        if !entry.trim().is_empty() && self.editor.add_history_entry(entry.trim_end()).unwrap_or(false) {
+            // At once, so that a crash or a killed terminal loses nothing.
+            if let Some(path) = &self.history {
+                let _ = self.editor.append_history(path);
+            }
+        }
+    }
 }
 
 impl Entries for Terminal {
-    fn next(&mut self, runner: &Runner<'_>) -> Result<Entry, Failure> {
+    fn next(&mut self, runner: &mut Runner<'_>) -> Result<Entry, Failure> {
+        if let Some(edited) = runner.edited.take() {
+            self.remember(&edited);
+        }
         if let Some(assistant) = self.editor.helper_mut() {
-            assistant.learn(&runner.session);
+            assistant.learn(runner);
         }
         match self.editor.readline(&runner.settings.prompt) {
             Ok(text) => {
-                if !text.trim().is_empty() && self.editor.add_history_entry(text.trim_end()).unwrap_or(false) {
-                    // At once, so that a crash or a killed terminal loses nothing.
-                    if let Some(path) = &self.history {
-                        let _ = self.editor.append_history(path);
-                    }
-                }
+                self.remember(&text);
                 Ok(Entry::Text(text))
             }
             Err(ReadlineError::Interrupted) => Ok(Entry::Interrupt),
@@ -202,7 +220,7 @@ mod tests {
     struct Typed(VecDeque<Entry>);
 
     impl Entries for Typed {
-        fn next(&mut self, _: &Runner<'_>) -> Result<Entry, Failure> {
+        fn next(&mut self, _: &mut Runner<'_>) -> Result<Entry, Failure> {
             Ok(self.0.pop_front().expect("the shell reads no further than the end"))
         }
     }

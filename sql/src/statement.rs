@@ -231,18 +231,20 @@ pub fn quoted(name: &str) -> String {
 }
 
 /// Byte offsets of places, which must be asked for in rising order.
-struct Offsets<'a> {
+pub struct Offsets<'a> {
     text: &'a str,
     offset: usize,
     place: Location,
 }
 
 impl<'a> Offsets<'a> {
-    fn new(text: &'a str) -> Self {
+    /// At the text's begin.
+    pub fn new(text: &'a str) -> Self {
         Offsets { text, offset: 0, place: Location::new(1, 1) }
     }
 
-    fn at(&mut self, place: Location) -> usize {
+    /// The offset of a place.
+    pub fn at(&mut self, place: Location) -> usize {
         for c in self.text[self.offset..].chars() {
             if (self.place.line, self.place.column) >= (place.line, place.column) {
                 break;

@@ -297,7 +297,8 @@ fn texts_are_cut_before_columns_are_left_out() {
 #[test]
 fn nulls_are_told_from_texts_of_the_same_letters() {
     for session in sessions() {
-        let sql = "SELECT NULL AS a, 'null' AS b, CAST(NULL AS VARCHAR) AS c, [1, NULL] AS d, chr(8238) AS e";
+        let sql =
+            "SELECT CAST(NULL AS INT) AS a, 'null' AS b, CAST(NULL AS VARCHAR) AS c, [1, NULL] AS d, chr(8238) AS e";
         let frame = session.sql(sql).unwrap().collect().unwrap();
         let format = FrameFormat::new().max_width(None).types(false).shape(false).borders(Borders::Ascii);
         let row = |format: &FrameFormat| format.text(&frame).unwrap().lines().nth(3).unwrap().to_string();

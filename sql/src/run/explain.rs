@@ -11,7 +11,7 @@ use warpframe::{LazyFrame, Session};
 use super::{Runner, count, in_words};
 use crate::output::Format;
 use crate::progress::Progress;
-use crate::report::Failure;
+use crate::report::{Failure, shown};
 use crate::statement::Sql;
 
 impl Runner<'_> {
@@ -32,7 +32,10 @@ impl Runner<'_> {
             text = format!("{}\n\n{account}", with_notes(frame.explain()?.trim_end(), notes));
         }
         match self.settings.style.format {
-            Format::Table | Format::Box => self.print(&format!("{}\n", text.trim_end())),
+            Format::Table | Format::Box => self.write(|out, _| {
+                // Names of columns and files are data.
+                text.trim_end().lines().try_for_each(|line| Ok(writeln!(out, "{}", shown(line))?))
+            }),
             _ => {
                 let lines: Vec<&str> = text.trim_end().lines().collect();
                 self.batch([("plan", Arc::new(StringArray::from(lines)) as ArrayRef)])

@@ -8,6 +8,7 @@ use warpframe::arrow::array::{ArrayRef, StringArray};
 
 use super::Runner;
 use crate::output::{Format, Style};
+use crate::pager::Paging;
 use crate::report::{Failure, nearest};
 use crate::statement::{self, Name};
 
@@ -16,8 +17,15 @@ use crate::statement::{self, Name};
 pub struct Settings {
     /// How results look.
     pub style: Style,
-    /// Most rows that a table shows; the other formats write all.
+    /// Most rows that a table shows, 0 for all; what a terminal takes in if nothing is said. The other
+    /// formats write all.
     pub max_rows: Option<usize>,
+    /// Whether results go to a terminal, where they go to no file.
+    pub terminal: bool,
+    /// Whether this terminal shows colours.
+    pub colour: bool,
+    /// Which results a pager shows.
+    pub pager: Paging,
     /// Whether to tell how long each statement took.
     pub timer: bool,
     /// Whether statements without a result say what they did.
@@ -42,6 +50,9 @@ impl Settings {
         Settings {
             style: format.into(),
             max_rows: None,
+            terminal: false,
+            colour: false,
+            pager: Paging::Off,
             timer: false,
             talkative: false,
             progress: false,
@@ -60,11 +71,11 @@ impl Runner<'_> {
         match option.text.as_str() {
             "max_rows" => {
                 let rows: usize = value.parse().map_err(|_| bad(format!("max_rows is a number, not {value:?}")))?;
-                self.settings.max_rows = Some(rows).filter(|rows| *rows > 0);
+                self.settings.max_rows = Some(rows);
             }
             "max_width" => {
                 let width: usize = value.parse().map_err(|_| bad(format!("max_width is a number, not {value:?}")))?;
-                self.settings.style.max_width = Some(width).filter(|width| *width > 0);
+                self.settings.style.max_width = Some(width);
             }
             "headers" | "progress" => {
                 let on = switch(value).ok_or_else(|| bad(format!("{} is on or off, not {value:?}", option.text)))?;
@@ -115,8 +126,16 @@ impl Runner<'_> {
         let own = [
             ("format", Some(self.format_name()), "How results are written"),
             ("headers", on(style.headers), "Whether the columns' names are written"),
-            ("max_rows", settings.max_rows.map(|rows| rows.to_string()), "Most rows that a table shows; 0 is all"),
-            ("max_width", style.max_width.map(|width| width.to_string()), "Most characters of a table's line"),
+            (
+                "max_rows",
+                settings.max_rows.map(|rows| rows.to_string()),
+                "Most rows that a table shows; 0 is all, NULL as many as suit a terminal",
+            ),
+            (
+                "max_width",
+                style.max_width.map(|width| width.to_string()),
+                "Most characters of a table's line; 0 is any number, NULL as many as the terminal has",
+            ),
             ("null", style.null.clone(), "What stands for NULL"),
             ("progress", on(settings.progress), "Whether a terminal is told how far statements are"),
             ("timer", on(settings.timer), "Whether to tell how long statements take"),

@@ -1,22 +1,28 @@
 //! What the line editor asks while a person types: is this whole, and how might this word go on?
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use rustyline::completion::Completer;
+use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Context, Helper, Highlighter, Hinter};
+use rustyline::{CompletionType, Context, Helper, Hinter};
 use warpframe::Session;
 
-use super::dot;
+use super::{dot, edit, highlight};
+use crate::report::shown;
+use crate::run::Runner;
 use crate::statement::{self, quoted};
 
-/// Words that begin or join the parts of the statements that the command takes.
-const KEYWORDS: [&str; 80] = [
+/// Words that begin or join the parts of the statements that the command takes, in order.
+pub const KEYWORDS: [&str; 99] = [
     "ALL",
+    "ALTER",
     "ANALYZE",
     "AND",
     "AS",
     "ASC",
+    "ASOF",
     "AVG",
     "BETWEEN",
     "BIGINT",
@@ -25,12 +31,14 @@ const KEYWORDS: [&str; 80] = [
     "CASE",
     "CAST",
     "COALESCE",
+    "COLUMN",
     "COPY",
     "COUNT",
     "CREATE",
     "CROSS",
     "DATE",
     "DECIMAL",
+    "DELETE",
     "DESC",
     "DESCRIBE",
     "DISTINCT",
@@ -39,6 +47,8 @@ const KEYWORDS: [&str; 80] = [
     "ELSE",
     "END",
     "EXCEPT",
+    "EXCLUDE",
+    "EXECUTE",
     "EXISTS",
     "EXPLAIN",
     "EXTRACT",
@@ -74,29 +84,44 @@ const KEYWORDS: [&str; 80] = [
     "ORDER",
     "OUTER",
     "OVER",
+    "PARTITION",
+    "PIVOT",
+    "PREPARE",
+    "QUALIFY",
     "REPLACE",
+    "RESET",
     "RIGHT",
+    "ROWS",
+    "SAMPLE",
     "SELECT",
     "SET",
     "SHOW",
     "SUM",
+    "SUMMARIZE",
     "TABLE",
     "TABLES",
     "THEN",
     "TIMESTAMP",
     "TO",
     "TRUE",
+    "TRUNCATE",
     "UNION",
+    "UNPIVOT",
+    "UPDATE",
     "USING",
     "VALUES",
+    "VIEW",
     "WHEN",
     "WHERE",
+    "WINDOW",
     "WITH",
 ];
 
 /// Knows the session's names.
-#[derive(Debug, Default, Helper, Hinter, Highlighter)]
+#[derive(Debug, Default, Helper, Hinter)]
 pub struct Assistant {
+    /// Whether what is typed has colours.
+    colour: bool,
     /// Tables with their columns.
     tables: Vec<(String, Vec<String>)>,
     /// Functions and options, which are asked for once.
@@ -105,8 +130,13 @@ pub struct Assistant {
 }
 
 impl Assistant {
-    /// Takes the names that there are now.
-    pub fn learn(&mut self, session: &Session) {
+    /// Takes the names that there are now, and whether there are colours.
+    pub fn learn(&mut self, runner: &Runner<'_>) {
+        self.colour = runner.settings.colour;
+        self.learn_names(&runner.session);
+    }
+
+    fn learn_names(&mut self, session: &Session) {
         let columns = |table: &str| match session.schema(table) {
             Ok(schema) => schema.fields().iter().map(|field| field.name().clone()).collect(),
             Err(_) => vec![],
@@ -246,10 +276,29 @@ impl Completer for Assistant {
     }
 }
 
+impl Highlighter for Assistant {
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        match self.colour {
+            true => highlight::coloured(line).into(),
+            false => line.into(),
+        }
+    }
+
+    /// Names come from files.
+    fn highlight_candidate<'c>(&self, candidate: &'c str, _: CompletionType) -> Cow<'c, str> {
+        shown(candidate).into()
+    }
+
+    /// Whether a key may change colours: most do, of the word or of all that follows.
+    fn highlight_char(&self, _: &str, _: usize, kind: CmdKind) -> bool {
+        self.colour && kind != CmdKind::MoveCursor
+    }
+}
+
 impl Validator for Assistant {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let text = context.input();
-        let whole = text.trim_start().starts_with('.') || statement::is_whole(text);
+        let whole = text.trim_start().starts_with('.') || statement::is_whole(text) || edit::begun(text).is_some();
         Ok(if whole { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }
@@ -261,6 +310,7 @@ mod tests {
     fn assistant() -> Assistant {
         let columns = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
         Assistant {
+            colour: false,
             tables: vec![
                 ("Odd name".into(), columns(&["x"])),
                 ("jets".into(), columns(&["jetid", "px", "E"])),
