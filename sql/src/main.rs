@@ -112,8 +112,10 @@ fn run(asked: &Asked, jobs: Vec<Job>, out: &mut dyn io::Write, messages: &mut dy
     }
     arguments.register(&session).inspect_err(|failure| complain(messages, failure))?;
 
-    interrupt::watch(&session);
     let shell = jobs.is_empty() && !is_bench && io::stdin().is_terminal();
+    if !shell {
+        interrupt::watch(&session);
+    }
     let terminal = io::stdout().is_terminal() && arguments.output.is_none();
     let settings = Settings {
         terminal,

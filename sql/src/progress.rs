@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use warpframe::device::Counters;
 use warpframe::{PartsProgress, Session};
 
+use crate::interrupt;
+
 /// Shorter statements say nothing.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How often the line is written anew.
@@ -40,7 +42,12 @@ impl Progress {
                 let now = counters(&session);
                 // What stays of an earlier statement's parts is not of this one.
                 let parts = session.progress().filter(|_| now.parts_run > before.parts_run);
-                let text: String = line(start.elapsed(), &before, &now, parts).chars().take(WIDTH).collect();
+                let mut text = line(start.elapsed(), &before, &now, parts);
+                if interrupt::is_stopping() {
+                    // The CPU engine stops between batches, which may take it long.
+                    text.insert_str(0, "stopping; Ctrl-C again leaves · ");
+                }
+                let text: String = text.chars().take(WIDTH).collect();
                 let _ = write!(terminal, "{ERASE}{text}");
                 let _ = terminal.flush();
                 wait = PACE;

@@ -14,6 +14,7 @@ use rustyline::history::DefaultHistory;
 use rustyline::{Config, Editor};
 use warpframe::device::{Device, DeviceKind};
 
+use crate::interrupt;
 use crate::report::{Failure, Source};
 use crate::run::Runner;
 use complete::Assistant;
@@ -53,6 +54,7 @@ pub fn commands() -> impl Iterator<Item = (String, String)> {
 /// The terminal fails; a failed statement does not end the shell.
 pub fn run(runner: &mut Runner<'_>) -> Result<(), Failure> {
     let mut terminal = Terminal::open().inspect_err(|failure| runner.complain(failure))?;
+    interrupt::watch(&runner.session);
     let device = match runner.session.device() {
         Some(device) => device_line(device),
         None => "the CPU".into(),

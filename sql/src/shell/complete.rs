@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 
 use rustyline::completion::Completer;
 use rustyline::highlight::{CmdKind, Highlighter};
+use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{CompletionType, Context, Helper, Hinter};
+use rustyline::{CompletionType, Context, Helper};
 use warpframe::Session;
 
 use super::{dot, edit, highlight};
@@ -118,7 +119,7 @@ pub const KEYWORDS: [&str; 99] = [
 ];
 
 /// Knows the session's names.
-#[derive(Debug, Default, Helper, Hinter)]
+#[derive(Debug, Default, Helper)]
 pub struct Assistant {
     /// Whether what is typed has colours.
     colour: bool,
@@ -284,6 +285,10 @@ impl Highlighter for Assistant {
         }
     }
 
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        if self.colour { format!("\x1b[2m{hint}\x1b[0m").into() } else { hint.into() }
+    }
+
     /// Names come from files.
     fn highlight_candidate<'c>(&self, candidate: &'c str, _: CompletionType) -> Cow<'c, str> {
         shown(candidate).into()
@@ -292,6 +297,16 @@ impl Highlighter for Assistant {
     /// Whether a key may change colours: most do, of the word or of all that follows.
     fn highlight_char(&self, _: &str, _: usize, kind: CmdKind) -> bool {
         self.colour && kind != CmdKind::MoveCursor
+    }
+}
+
+impl Hinter for Assistant {
+    type Hint = String;
+
+    /// In a new line of an unfinished statement, what it lacks: there is nothing else to see of that.
+    fn hint(&self, line: &str, cursor: usize, _: &Context<'_>) -> Option<String> {
+        let is_new = cursor == line.len() && line.ends_with('\n') && !line.trim_start().starts_with('.');
+        statement::missing(line).filter(|_| is_new).map(|missing| format!("   -- {missing}"))
     }
 }
 

@@ -12,7 +12,8 @@ const PROMPT: &str = "warpframe> ";
 /// No answer for so long is none: a debug build on a busy machine takes seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What the terminal shows when these entries are typed, each after a prompt; `None` where there is
+/// What the terminal shows when these entries are typed, each after a prompt. A Ctrl-C behind an entry is
+/// typed once the terminal is told how far its statement is. `None` where there is
 /// no `script` to make a terminal.
 fn typed(files: &Files, arguments: &str, entries: &[&str]) -> Option<String> {
     typed_with(files, &[], arguments, entries)
@@ -54,7 +55,7 @@ fn typed_with(files: &Files, variables: &[(&str, &str)], arguments: &str, entrie
     });
 
     let mut screen = vec![];
-    let mut seen = 0;
+    let (mut seen, mut interrupt) = (0, None);
     let mut entries = entries.iter();
     loop {
         match receive.recv_timeout(PATIENCE) {
@@ -72,8 +73,14 @@ fn typed_with(files: &Files, variables: &[(&str, &str)], arguments: &str, entrie
         if begun > seen && text.rsplit("\x1b[?2004h").next().is_some_and(|rest| rest.contains(PROMPT)) {
             seen = begun;
             if let Some(entry) = entries.next() {
+                let (entry, stop) = entry.strip_suffix('\x03').map_or((*entry, false), |entry| (entry, true));
+                interrupt = stop.then_some(screen.len());
                 keys.write_all(entry.as_bytes()).expect("the shell reads");
             }
+        }
+        if interrupt.is_some_and(|from| String::from_utf8_lossy(&screen[from..]).contains("\r\x1b[K1.")) {
+            interrupt = None;
+            keys.write_all(b"\x03").expect("the shell reads");
         }
     }
     drop(keys);
@@ -86,6 +93,7 @@ fn statements_of_several_lines_errors_and_commands_in_one_session() {
     let files = Files::new();
     let entries = ["SELECT 40\r + 2 AS answer;\r", "SELECT nobody;\r", ".tables\r", ".quit\r"];
     let Some(screen) = typed(&files, "data/jets.csv --device cpu", &entries) else { return };
+    assert!(screen.contains("-- ';' ends the statement"), "{screen}");
     for part in ["|     42 |", "^^^^^^", "\njets\r\n"] {
         assert!(screen.contains(part), "{part:?} in {screen}");
     }
@@ -108,6 +116,18 @@ fn tab_completes_names() {
     let entries = ["SELECT count(*) AS n FROM je\ts;\r", "SELECT max(px) AS p FROM jets WHERE jeti\t < 0;\r", "\x04"];
     let Some(screen) = typed(&files, "data/jets.csv --device cpu", &entries) else { return };
     assert!(screen.contains("| 100000 |") && screen.contains("| NULL |"), "{screen}");
+}
+
+#[test]
+fn ctrl_c_stops_the_statement_and_the_shell_goes_on() {
+    let endless = format!("{}\r\x03", crate::interrupt::ENDLESS);
+    for device in crate::DEVICES {
+        let files = Files::new();
+        let entries = [&endless, "SELECT 40 + 2 AS answer;\r", "\x04"];
+        let Some(screen) = typed(&files, &format!("data/jets.csv --device {device}"), &entries) else { return };
+        assert!(screen.contains("error: the statement was interrupted"), "{screen}");
+        assert!(screen.contains("|     42 |"), "{screen}");
+    }
 }
 
 /// A statement that its time limit ends after some seconds: the shell's, and one of the command line.
