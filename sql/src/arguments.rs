@@ -58,9 +58,9 @@ pub struct Arguments {
     #[arg(long)]
     pub strict: bool,
 
-    /// How results are written
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    /// How results are written; as the name of --output tells otherwise, or as a table
+    #[arg(long, value_enum)]
+    format: Option<Format>,
 
     /// Formats by their names.
     #[command(flatten)]
@@ -272,7 +272,9 @@ impl Arguments {
             (boxed, Format::Box),
             (line, Format::Line),
         ];
-        short.into_iter().find(|(given, _)| *given).map_or(self.format, |(_, format)| format)
+        let short = short.into_iter().find(|(given, _)| *given).map(|(_, format)| format);
+        let of_file = || self.output.as_deref().and_then(Format::of_file);
+        short.or(self.format).or_else(of_file).unwrap_or(Format::Table)
     }
 
     fn jobs(&self, matches: &ArgMatches) -> Vec<Job> {

@@ -33,12 +33,22 @@ pub struct Runner<'a> {
     out: &'a mut dyn Write,
     /// Failures and times; apart from the results.
     messages: &'a mut dyn Write,
-    /// Where results go instead, and whether only those of the next statement do.
-    elsewhere: Option<(Box<dyn Write>, bool)>,
+    /// Where results go instead.
+    elsewhere: Option<Elsewhere>,
     /// What ran last: statements of one entry, or of a file up to a command.
     pub last: String,
     /// What came from an editor, until the history has it.
     pub edited: Option<String>,
+}
+
+/// A file that results go to.
+pub struct Elsewhere {
+    /// The file.
+    pub file: Box<dyn Write>,
+    /// Whether only those of the next statement do.
+    pub once: bool,
+    /// How they are written there, where its name tells.
+    pub format: Option<Format>,
 }
 
 /// Rows of one result that a terminal gets to see: some screens, and no flood.
@@ -71,7 +81,7 @@ impl<'a> Runner<'a> {
             let result = statement.and_then(|statement| self.statement(&statement));
             drop(running);
             let result = result.and_then(|()| Ok(self.out().flush()?));
-            if self.elsewhere.as_ref().is_some_and(|(_, once)| *once) {
+            if self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.once) {
                 self.elsewhere = None;
             }
             for reason in self.session.take_fallback_reasons() {
@@ -104,15 +114,14 @@ impl<'a> Runner<'a> {
     /// Where results go now.
     fn out(&mut self) -> &mut dyn Write {
         match &mut self.elsewhere {
-            Some((file, _)) => file.as_mut(),
+            Some(elsewhere) => elsewhere.file.as_mut(),
             None => self.out,
         }
     }
 
-    /// Sends results to a file, all that follow or those of the next statement; `None`: where they went at
-    /// first.
-    pub fn send(&mut self, file: Option<(Box<dyn Write>, bool)>) {
-        self.elsewhere = file;
+    /// Sends results to a file; `None`: where they went at first.
+    pub fn send(&mut self, elsewhere: Option<Elsewhere>) {
+        self.elsewhere = elsewhere;
     }
 
     /// Reports a failure that is of no statement.
@@ -219,7 +228,7 @@ impl<'a> Runner<'a> {
 
     fn show(&mut self, frame: &DataFrame) -> Result<(), Failure> {
         let _span = span(Part::Print, String::new);
-        let is_table = matches!(self.settings.style.format, Format::Table | Format::Box);
+        let is_table = matches!(self.format(), Format::Table | Format::Box);
         let usual = match (self.on_terminal(), self.pages()) {
             (true, true) => PAGER_ROWS,
             (true, false) => TERMINAL_ROWS,
@@ -233,7 +242,8 @@ impl<'a> Runner<'a> {
     /// Writes a result: where it is longer than the terminal, through the pager.
     fn write(&mut self, write: impl FnOnce(&mut dyn Write, &Style) -> Result<(), Failure>) -> Result<(), Failure> {
         let terminal = self.on_terminal();
-        let style = Style { terminal, colour: self.settings.colour, ..self.settings.style.clone() };
+        let colour = self.settings.colour;
+        let style = Style { format: self.format(), terminal, colour, ..self.settings.style.clone() };
         if !self.pages() {
             write(self.out(), &style)?;
             return Ok(self.out().flush()?);
@@ -242,6 +252,11 @@ impl<'a> Runner<'a> {
         let mut pager = Pager::new(self.out(), settings);
         let written = write(&mut pager, &style);
         pager.finish(written)
+    }
+
+    /// How results are written where they go.
+    fn format(&self) -> Format {
+        self.elsewhere.as_ref().and_then(|elsewhere| elsewhere.format).unwrap_or(self.settings.style.format)
     }
 
     /// Whether results go to a terminal.
@@ -277,7 +292,11 @@ impl<'a> Runner<'a> {
         })
     }
 
-    fn done(&mut self, message: String) -> Result<(), Failure> {
+    /// Tells what a statement without a result did, where somebody listens.
+    ///
+    /// # Errors
+    /// The results cannot be written.
+    pub fn done(&mut self, message: String) -> Result<(), Failure> {
         if self.settings.talkative { self.print(&(message + "\n")) } else { Ok(()) }
     }
 
@@ -438,7 +457,8 @@ fn unfinished(error: Error, text: &Sql) -> Failure {
     }
 }
 
-fn count(rows: usize) -> String {
+/// A number of rows in words.
+pub fn count(rows: usize) -> String {
     format!("{rows} {}", if rows == 1 { "row" } else { "rows" })
 }
 

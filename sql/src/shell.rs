@@ -93,6 +93,7 @@ fn converse(runner: &mut Runner<'_>, entries: &mut dyn Entries) -> Result<(), Fa
             Entry::End => return Ok(()),
         };
         let result = match edit::begun(&text) {
+            _ if foreign(&text).is_some() => obey_foreign(runner, &text),
             Some(begun) => dot::edit(runner, begun).inspect_err(|failure| runner.complain(failure)),
             None => script::run(runner, &Source { name: None, text }),
         };
@@ -103,6 +104,25 @@ fn converse(runner: &mut Runner<'_>, entries: &mut dyn Entries) -> Result<(), Fa
             Ok(Next::Entry) | Err(_) => {}
         }
     }
+}
+
+/// What people type whose hands know other shells: the command that they mean, where there is one.
+fn foreign(entry: &str) -> Option<&'static str> {
+    let entry = entry.trim();
+    match entry.trim_end_matches(';').trim_end().to_lowercase().as_str() {
+        "quit" | "exit" | "\\q" => Some("quit"),
+        "help" | "?" | "\\?" | "\\h" => Some("help"),
+        _ if entry.starts_with('\\') => Some(""),
+        _ => None,
+    }
+}
+
+fn obey_foreign(runner: &mut Runner<'_>, entry: &str) -> Result<Next, Failure> {
+    let result = match foreign(entry) {
+        Some(command) if !command.is_empty() => dot::obey(runner, command),
+        _ => Err(Failure::sql("commands begin with a dot; .help lists them".into(), None)),
+    };
+    result.inspect_err(|failure| runner.complain(failure))
 }
 
 fn device_line(device: &Device) -> String {
@@ -301,6 +321,14 @@ mod tests {
         let mut typed = Typed([".quit", "SELECT 1;"].map(|text| Entry::Text(text.into())).into());
         converse(&mut runner, &mut typed).unwrap();
         assert_eq!(typed.0.len(), 1);
+    }
+
+    #[test]
+    fn commands_of_other_shells_are_understood() {
+        let (out, messages) = converse_about(&["\\dt", "SELECT 1 AS x;", "help", "Exit;"]);
+        assert!(out.starts_with("x\n1\n") && out.contains(".tables [PATTERN]"), "{out}");
+        assert_eq!(messages, "error: commands begin with a dot; .help lists them\n");
+        assert_eq!(["quit", "SELECT quit", "quit x"].map(foreign), [Some("quit"), None, None]);
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl Runner<'_> {
             // Again: what is known of tables decides the order of joins, and now they are loaded.
             text = format!("{}\n\n{account}", with_notes(frame.explain()?.trim_end(), notes));
         }
-        match self.settings.style.format {
+        match self.format() {
             Format::Table | Format::Box => self.write(|out, _| {
                 // Names of columns and files are data.
                 text.trim_end().lines().try_for_each(|line| Ok(writeln!(out, "{}", shown(line))?))

@@ -10,7 +10,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Context, Helper};
 use warpframe::Session;
 
-use super::{dot, edit, highlight};
+use super::{dot, edit, foreign, highlight};
 use crate::report::shown;
 use crate::run::Runner;
 use crate::statement::{self, quoted};
@@ -313,7 +313,8 @@ impl Hinter for Assistant {
 impl Validator for Assistant {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let text = context.input();
-        let whole = text.trim_start().starts_with('.') || statement::is_whole(text) || edit::begun(text).is_some();
+        let is_command = text.trim_start().starts_with('.') || foreign(text).is_some() || edit::begun(text).is_some();
+        let whole = is_command || statement::is_whole(text);
         Ok(if whole { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }

@@ -9,9 +9,10 @@ use warpframe::{FileKind, Session};
 
 use super::{Next, device_line, edit, memory_lines, plot, script};
 use crate::interrupt::{Lent, Running};
+use crate::output::Format;
 use crate::pager::Paging;
 use crate::report::{Failure, Source, nearest, shown};
-use crate::run::{Runner, formats, switch};
+use crate::run::{Elsewhere, Runner, count, formats, switch};
 use crate::statement::quoted;
 
 /// A command: its name, what it takes, and what it does.
@@ -35,7 +36,7 @@ const COMMANDS: [Known; 31] = [
     ("memory", "", "use of the device's memory"),
     ("mode", "[FORMAT]", "table, box, markdown, csv, tsv, json, ndjson, line, html or insert"),
     ("nullvalue", "TEXT", "what stands for NULL"),
-    ("once", "FILE", "write the next result into a file"),
+    ("once", "FILE", "write the next result into a file, as its name tells (x.csv, x.json)"),
     ("output", "[FILE]", "write results into a file; on the terminal again without one"),
     ("pager", "[on|off|auto]", "whether PAGER shows results: all, none, those longer than the terminal"),
     ("plot", "[bar|line|point] [WIDTH HEIGHT] [QUERY]", "draw the columns of a query, or of the last one"),
@@ -157,7 +158,8 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
             } else {
                 let path = one(&command, words()?)?;
                 let file = File::create(&path).map_err(|error| Failure::file(Path::new(&path), error))?;
-                runner.send(Some((Box::new(BufWriter::new(file)), once)));
+                let format = Format::of_file(Path::new(&path));
+                runner.send(Some(Elsewhere { file: Box::new(BufWriter::new(file)), once, format }));
             }
         }
         "pager" if argument.is_empty() => {
@@ -281,14 +283,15 @@ fn import(runner: &mut Runner<'_>, words: &[String]) -> Result<(), Failure> {
         let message = format!("{file}: not a kind of file that is known by its extension; COPY … FROM takes a FORMAT");
         return Err(Failure::sql(message, None));
     };
-    if runner.session.table_names().contains(table) {
-        runner.session.append_files(table, file, kind)?;
-        return Ok(());
-    }
     let _running = Running::begin();
+    if runner.session.table_names().contains(table) {
+        let rows = runner.session.append_files(table, file, kind)?;
+        return runner.done(format!("{} into {table}", count(rows)));
+    }
     let text = format!("FROM '{}'", file.replace('\'', "''"));
     let rows = runner.session.sql(&text)?.collect()?;
-    Ok(runner.session.register_table(table, &rows)?)
+    runner.session.register_table(table, &rows)?;
+    runner.done(format!("table {table}: {}", count(rows.num_rows())))
 }
 
 fn shell(runner: &mut Runner<'_>, command: &str) -> Result<(), Failure> {

@@ -118,6 +118,43 @@ fn tab_completes_names() {
     assert!(screen.contains("| 100000 |") && screen.contains("| NULL |"), "{screen}");
 }
 
+/// Without what the terminal draws: lines that are erased, and the sequences for that.
+fn plain(screen: &str) -> String {
+    let lines = screen.replace("\r\n", "\n");
+    lines.split('\n').map(|line| line.rsplit("\r\x1b[K").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// The page's sessions: what is typed, and what comes of it.
+#[test]
+fn what_the_page_shows_of_a_terminal_is_what_a_terminal_shows() {
+    let blocks = crate::shell::blocks("console");
+    assert!(blocks.len() > 1);
+    for block in blocks {
+        let files = Files::new();
+        let folder = files.path("").trim_end_matches('/').to_string();
+        let (start, rest) = block.split_once('\n').expect("a command line");
+        let arguments = start.strip_prefix("$ warpframe ").expect("the command");
+        let mut typed_and_shown: Vec<(String, String)> = vec![];
+        for part in rest.split(PROMPT).skip(1) {
+            let is_command = part.starts_with(['.', '\\']) || ["quit\n", "exit\n"].contains(&part);
+            let end = if is_command { part.find('\n') } else { part.find(";\n").map(|at| at + 1) };
+            let (entry, shown) = part.split_at(end.expect("an entry ends") + 1);
+            typed_and_shown.push((entry.replace("/tmp/first-hour", &folder), shown.into()));
+        }
+        let entries: Vec<String> = typed_and_shown.iter().map(|(entry, _)| entry.replace('\n', "\r")).collect();
+        let entries: Vec<&str> = entries.iter().map(String::as_str).collect();
+        let variables = [("SIZE", "100 40"), ("PAGER", "cat"), ("WARPFRAMERC", "/dev/null")];
+        let Some(screen) = typed_with(&files, &variables, arguments, &entries) else { return };
+        let answers: Vec<&str> = screen.split("\x1b[?2004l").skip(1).collect();
+        assert_eq!(answers.len(), entries.len(), "{screen}");
+        for ((entry, expected), answer) in typed_and_shown.iter().zip(answers) {
+            let answer = answer.split("\x1b[?2004h").next().unwrap_or(answer);
+            let answer = plain(answer).replace(&folder, "/tmp/first-hour");
+            assert_eq!(answer.trim_start_matches('\n'), expected, "{entry}");
+        }
+    }
+}
+
 #[test]
 fn ctrl_c_stops_the_statement_and_the_shell_goes_on() {
     let endless = format!("{}\r\x03", crate::interrupt::ENDLESS);
