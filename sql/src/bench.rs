@@ -1,5 +1,6 @@
 //! `warpframe bench`: how long a statement takes.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -129,7 +130,9 @@ fn measure(
         script::run(&mut runner, job)?;
     }
     let measured = times(bench, session, &source, size);
-    for reason in session.take_fallback_reasons() {
+    // The same of each run.
+    let reasons: BTreeSet<String> = session.take_fallback_reasons().into_iter().collect();
+    for reason in reasons {
         runner.say(&format!("note: the CPU took over: {}\n", shown(&reason)));
     }
     measured.map_err(|failure| {

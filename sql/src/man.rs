@@ -28,7 +28,8 @@ const ENVIRONMENT: [(&str, &str); 9] = [
 /// It cannot be written.
 pub fn run(out: &mut dyn Write) -> Result<(), Failure> {
     let (mut command, mut bench) = (Arguments::command(), Bench::command());
-    (command.build(), bench.build());
+    command.build();
+    bench.build();
     Ok(out.write_all(page(&command, &bench).as_bytes())?)
 }
 

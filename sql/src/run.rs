@@ -138,6 +138,14 @@ impl<'a> Runner<'a> {
         Ok(self.out().flush()?)
     }
 
+    /// Writes lines among the results, of which there may be many.
+    ///
+    /// # Errors
+    /// The results cannot be written.
+    pub fn print_long(&mut self, text: &str) -> Result<(), Failure> {
+        self.write(|out, _| Ok(out.write_all(text.as_bytes())?))
+    }
+
     fn report(&mut self, failure: &Failure, text: impl FnOnce(&Failure) -> String) {
         if failure.is_broken_pipe() || failure.was_told() {
             return;

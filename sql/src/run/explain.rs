@@ -32,10 +32,10 @@ impl Runner<'_> {
             text = format!("{}\n\n{account}", with_notes(frame.explain()?.trim_end(), notes));
         }
         match self.format() {
-            Format::Table | Format::Box => self.write(|out, _| {
-                // Names of columns and files are data.
-                text.trim_end().lines().try_for_each(|line| Ok(writeln!(out, "{}", shown(line))?))
-            }),
+            // Names of columns and files are data.
+            Format::Table | Format::Box => {
+                self.print_long(&text.trim_end().lines().map(|line| shown(line) + "\n").collect::<String>())
+            }
             _ => {
                 let lines: Vec<&str> = text.trim_end().lines().collect();
                 self.batch([("plan", Arc::new(StringArray::from(lines)) as ArrayRef)])

@@ -183,9 +183,9 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
             return script::run(runner, &Source { name: Some(path), text }).map_err(reported);
         }
         "schema" => {
-            for table in matching(&runner.session, argument)? {
-                schema(runner, &table)?;
-            }
+            let tables = matching(&runner.session, argument)?;
+            let texts = tables.iter().map(|table| schema(runner, table)).collect::<Result<String, _>>()?;
+            runner.print_long(&texts)?;
         }
         "settings" => {
             let source = Source { name: None, text: "SHOW ALL".into() };
@@ -216,7 +216,7 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
                 true => runner.session.table_names(),
                 false => matching(&runner.session, argument)?,
             };
-            runner.print(&names.iter().map(|name| format!("{}\n", shown(name))).collect::<String>())?;
+            runner.print_long(&names.iter().map(|name| format!("{}\n", shown(name))).collect::<String>())?;
         }
         "timer" => runner.set_timer(argument).map_err(refused)?,
         other => return Err(refused(format!("nothing does .{other}"))),
@@ -272,7 +272,7 @@ fn help(runner: &mut Runner<'_>, command: &str) -> Result<(), Failure> {
         let between = if command.len() > 22 { format!("\n{:<22} ", "") } else { " ".into() };
         text.push_str(&format!("{command:<22}{between}{what}\n"));
     }
-    runner.print(&text)
+    runner.print_long(&text)
 }
 
 fn import(runner: &mut Runner<'_>, words: &[String]) -> Result<(), Failure> {
@@ -310,7 +310,7 @@ fn shell(runner: &mut Runner<'_>, command: &str) -> Result<(), Failure> {
     }
 }
 
-fn schema(runner: &mut Runner<'_>, table: &str) -> Result<(), Failure> {
+fn schema(runner: &Runner<'_>, table: &str) -> Result<String, Failure> {
     let schema = runner.session.schema(table)?;
     let columns: Vec<String> = (schema.fields().iter())
         .map(|field| {
@@ -318,7 +318,7 @@ fn schema(runner: &mut Runner<'_>, table: &str) -> Result<(), Failure> {
             format!("    {} {}{null}", shown(&quoted(field.name())), shown(&field.data_type().to_string()))
         })
         .collect();
-    runner.print(&format!("{} (\n{}\n)\n", shown(&quoted(table)), columns.join(",\n")))
+    Ok(format!("{} (\n{}\n)\n", shown(&quoted(table)), columns.join(",\n")))
 }
 
 /// The tables whose names are like a pattern of LIKE; all without one.

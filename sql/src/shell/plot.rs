@@ -147,13 +147,11 @@ fn is_ordered(dtype: &DataType) -> bool {
         || matches!(dtype, DataType::Time32(_) | DataType::Time64(_))
 }
 
-/// The x axis and the columns above it. `texts`: those of the x axis are wanted, all of them.
-fn columns(
-    frame: &DataFrame,
-    first_is_x: bool,
-    texts: bool,
-    is_ordered: bool,
-) -> Result<(Along, Vec<Vec<Option<f64>>>), Failure> {
+/// The x axis and the columns above it.
+type Columns = (Along, Vec<Vec<Option<f64>>>);
+
+/// The columns of a result. `texts`: those of the x axis are wanted, all of them.
+fn columns(frame: &DataFrame, first_is_x: bool, texts: bool, is_ordered: bool) -> Result<Columns, Failure> {
     let options = FormatOptions::new().with_null("NULL");
     let mut x = Along::default();
     let above = frame.schema().fields().len() - usize::from(first_is_x);

@@ -246,10 +246,12 @@ fn shells_of_the_system_complete_options() {
     assert_eq!(complete("warpframe --device s"), "sim\n");
     assert_eq!(complete("warpframe data/je"), "data/jets.csv\n");
     assert_eq!(complete("warpframe --null d"), "\n");
+    assert_eq!(complete("warpframe ben"), "bench\nbenches\n");
+    assert_eq!((complete("warpframe bench --siz"), complete("warpframe --siz")), ("--sizes\n".into(), "\n".into()));
     assert_eq!(complete("warpframe --spill-dir doc"), "docs\n");
 
     let (zsh, fish) = (script("zsh"), script("fish"));
-    let help = crate::warpframe(&["--help"]).results();
+    let help = crate::warpframe(&["--help"]).results() + &crate::warpframe(&["bench", "--help"]).results();
     let options: Vec<&str> = help.split_whitespace().filter(|word| word.starts_with("--")).collect();
     assert!(options.len() > 20);
     for option in options {
