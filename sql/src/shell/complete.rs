@@ -118,6 +118,10 @@ pub const KEYWORDS: [&str; 99] = [
     "WITH",
 ];
 
+/// What tables stand behind.
+const BEFORE_TABLES: [&str; 9] =
+    ["DESCRIBE", "FROM", "INTO", "JOIN", "PIVOT", "SUMMARIZE", "TABLE", "TRUNCATE", "UPDATE"];
+
 /// Knows the session's names.
 #[derive(Debug, Default, Helper)]
 pub struct Assistant {
@@ -161,7 +165,12 @@ impl Assistant {
             return self.complete_command(before);
         }
         if let Some(open) = open_quote(before) {
-            return (open, files(&before[open..]));
+            let mut found = files(&before[open..]);
+            // A file is the whole text; a folder goes on.
+            if let ([only], "") = (&mut found[..], &line[cursor..]) {
+                only.push_str(if only.ends_with('/') { "" } else { "'" });
+            }
+            return (open, found);
         }
         if let Some((start, found)) = self.complete_setting(before) {
             return (start, found);
@@ -179,6 +188,14 @@ impl Assistant {
                 None => self.columns().collect(),
             };
             return (start, starting_with(word, columns));
+        }
+        let place = before[..start].trim_end().rsplit(|c: char| !is_part(c)).next().unwrap_or_default();
+        if !word.is_empty() && BEFORE_TABLES.iter().any(|keyword| keyword.eq_ignore_ascii_case(place)) {
+            let tables = starting_with(word, self.tables.iter().map(|(name, _)| name));
+            // Functions of files, too, and subqueries where no table fits.
+            if !tables.is_empty() {
+                return (start, tables);
+            }
         }
         // Columns of the tables that the statement names; of all where it names none.
         let statement = line.rsplit(';').find(|part| !part.trim().is_empty()).unwrap_or(line);
@@ -361,6 +378,8 @@ mod tests {
     fn names_that_need_quotes_get_them() {
         assert_eq!(complete("SELECT jets.e"), (12, vec!["\"E\"".into()]));
         assert_eq!(complete("FROM \"O"), (5, vec!["\"Odd name\"".into()]));
+        assert_eq!(complete("select 1 from or"), (14, vec!["orders".into()]));
+        assert_eq!(complete("SELECT 1 FROM ab"), (14, vec!["abs(".into()]));
         assert_eq!(quoted("a\"b"), "\"a\"\"b\"");
     }
 
@@ -382,7 +401,7 @@ mod tests {
 
     #[test]
     fn files_are_completed_in_quotes() {
-        assert_eq!(complete("FROM '../data/jet"), (6, vec!["../data/jets.csv".into()]));
+        assert_eq!(complete("FROM '../data/jet"), (6, vec!["../data/jets.csv'".into()]));
         assert_eq!(complete("FROM '../dat").1, ["../data/"]);
     }
 
