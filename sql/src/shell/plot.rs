@@ -100,7 +100,8 @@ fn chart(frame: &DataFrame, kind: Option<Kind>, size: (usize, usize)) -> Result<
             format!(".plot: bars are drawn of {MOST_BARS} rows at most, not of {rows}; line and point of all");
         return Err(failed(message));
     }
-    let (x, ys) = columns(frame, along.is_some(), kind == Kind::Bar, is_ordered)?;
+    // Bars stand side by side, whatever their labels are.
+    let (x, ys) = columns(frame, along.is_some(), kind == Kind::Bar, is_ordered && kind != Kind::Bar)?;
     let finite = |value: &Option<f64>| value.is_some_and(f64::is_finite);
     let mut left_out = 0;
     let mut series = vec![];

@@ -112,8 +112,9 @@ fn a_terminal_sees_the_first_rows_only() {
 #[test]
 fn tab_completes_names() {
     let files = Files::new();
-    // `jetid` and `jets` go on from the part that they share; one match comes whole.
-    let entries = ["SELECT count(*) AS n FROM je\ts;\r", "SELECT max(px) AS p FROM jets WHERE jeti\t < 0;\r", "\x04"];
+    // Behind FROM stand tables; elsewhere `jetid` and `jets` go on from the part that they share.
+    let shared = "SELECT max(je\tid) AS p FROM jets WHERE jeti\t < 0;\r";
+    let entries = ["SELECT count(*) AS n FROM je\t;\r", shared, "\x04"];
     let Some(screen) = typed(&files, "data/jets.csv --device cpu", &entries) else { return };
     assert!(screen.contains("| 100000 |") && screen.contains("| NULL |"), "{screen}");
 }
@@ -173,7 +174,7 @@ fn a_terminal_is_told_how_far_a_statement_is_until_the_answer() {
     let files = Files::new();
     let endless = "SELECT count(*) FROM jets a JOIN jets b ON a.px + b.px < a.py * b.py;\r";
     let entries = ["SET statement_timeout = '4s';\r", endless, "SELECT 40 + 2 AS answer;\r", "\x04"];
-    let line = "\r\x1b[K0.5 s";
+    let line = "\r\x1b[K0.";
     let Some(screen) = typed(&files, "data/jets.csv --device cpu", &entries) else { return };
     assert!(screen.contains(line) && screen.contains("\r\x1b[K2."), "it is told of each tenth: {screen:?}");
     assert!(screen.contains("\r\x1b[Kerror: the statement took longer"), "the line is erased: {screen:?}");
