@@ -7,7 +7,7 @@ use rustyline::completion::Completer;
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{CompletionType, Context, Helper};
+use rustyline::{Context, Helper};
 use warpframe::Session;
 
 use super::{dot, edit, foreign, highlight};
@@ -158,7 +158,15 @@ impl Assistant {
         self.tables = names.into_iter().map(|name| (name.clone(), columns(&name))).collect();
     }
 
-    /// Where the word before the cursor begins, and what it may become.
+    /// Where the word before the cursor begins, and what it may become: of the names in files those without
+    /// characters that the terminal would obey, since the editor writes them as they are.
+    fn complete_visibly(&self, line: &str, cursor: usize) -> (usize, Vec<String>) {
+        let (start, mut found) = self.complete_word(line, cursor);
+        found.retain(|candidate| shown(candidate) == *candidate);
+        (start, found)
+    }
+
+    /// The same, of all names.
     fn complete_word(&self, line: &str, cursor: usize) -> (usize, Vec<String>) {
         let before = &line[..cursor];
         if before.trim_start().starts_with('.') {
@@ -290,7 +298,7 @@ impl Completer for Assistant {
     type Candidate = String;
 
     fn complete(&self, line: &str, cursor: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
-        Ok(self.complete_word(line, cursor))
+        Ok(self.complete_visibly(line, cursor))
     }
 }
 
@@ -304,11 +312,6 @@ impl Highlighter for Assistant {
 
     fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
         if self.colour { format!("\x1b[2m{hint}\x1b[0m").into() } else { hint.into() }
-    }
-
-    /// Names come from files.
-    fn highlight_candidate<'c>(&self, candidate: &'c str, _: CompletionType) -> Cow<'c, str> {
-        shown(candidate).into()
     }
 
     /// Whether a key may change colours: most do, of the word or of all that follows.
@@ -347,7 +350,7 @@ mod tests {
             tables: vec![
                 ("Odd name".into(), columns(&["x"])),
                 ("jets".into(), columns(&["jetid", "px", "E"])),
-                ("orders".into(), columns(&["o_orderkey"])),
+                ("orders".into(), columns(&["o_orderkey", "o_\u{1b}[2J"])),
             ],
             functions: vec!["abs".into()],
             settings: vec!["timer".into(), "join_order".into()],
@@ -355,7 +358,7 @@ mod tests {
     }
 
     fn complete(text: &str) -> (usize, Vec<String>) {
-        assistant().complete_word(text, text.len())
+        assistant().complete_visibly(text, text.len())
     }
 
     #[test]
