@@ -30,17 +30,27 @@ const F64: DataType = DataType::Float64;
 /// What calls need to know of their arguments, each once.
 #[derive(Default)]
 struct Deviations {
-    arguments: Vec<Argument>,
+    arguments: Vec<DeviationArgument>,
     /// Pairs of arguments whose deviations are multiplied.
     products: Vec<(usize, usize)>,
     /// The calls' values, of columns `n0`, `m0`, …, `p0`, ….
     values: Vec<Expr>,
 }
 
-struct Argument {
+struct DeviationArgument {
     expr: Expr,
     /// A bound on the magnitude of its values.
     bound: Option<f64>,
+}
+
+/// How many values each argument has in a slot, and their mean.
+struct GroupMeans {
+    /// The slot, where there are keys, then `n0`, `m0`, `n1`, ….
+    relation: Relation,
+    /// The row of each slot, `u64`.
+    numbers: Arc<Buffer>,
+    /// The columns but the slot.
+    names: Vec<(String, DataType)>,
 }
 
 impl Deviations {
@@ -91,7 +101,7 @@ impl Deviations {
     fn argument(&mut self, expr: Expr, bound: Option<f64>) -> usize {
         let known = self.arguments.iter().position(|argument| argument.expr == expr);
         known.unwrap_or_else(|| {
-            self.arguments.push(Argument { expr, bound });
+            self.arguments.push(DeviationArgument { expr, bound });
             self.arguments.len() - 1
         })
     }
@@ -115,8 +125,9 @@ impl Runner {
         for call in calls {
             all.add(rows, call)?;
         }
-        let (means, numbers, names) = self.means(rows, &all.arguments)?;
-        let joined = self.beside(rows, means, &numbers, &names)?;
+        let means = self.means(rows, &all.arguments)?;
+        let joined = self.beside(rows, &means)?;
+        let names = means.names;
         let joined = Flow { source: bounded(joined.source, &all.arguments), ..joined };
 
         // The deviations of each row from the means of its group, beside what these are of.
@@ -148,14 +159,9 @@ impl Runner {
         Ok(sums.project(exprs, schema))
     }
 
-    /// How many values each argument has in a slot, and their mean: columns `n0`, `m0`, `n1`, ….
-    fn means(
-        &self,
-        rows: &Grouped,
-        arguments: &[Argument],
-    ) -> Result<(Relation, Arc<Buffer>, Vec<(String, DataType)>)> {
+    fn means(&self, rows: &Grouped, arguments: &[DeviationArgument]) -> Result<GroupMeans> {
         let (mut calls, mut sums, mut means, mut names) = (vec![], vec![], rows.keys(), vec![]);
-        for (at, Argument { expr, .. }) in arguments.iter().enumerate() {
+        for (at, DeviationArgument { expr, .. }) in arguments.iter().enumerate() {
             let [n, sum, least, greatest] = ["n", "s", "l", "g"].map(|name| format!("{name}{at}"));
             let count = cast(col(&n), F64);
             // A group of equal values has that mean, whatever its sum is rounded to.
@@ -170,25 +176,20 @@ impl Runner {
         }
         let sums = self.grouped(rows.flow.clone(), &rows.keys(), &calls, rows.schema_of(&sums)?)?;
         let means = sums.project(means, rows.schema_of(&names)?);
-        let (means, numbers) = self.numbered(rows, &means)?;
-        Ok((means, numbers, names))
+        let (relation, numbers) = self.numbered(rows, &means)?;
+        Ok(GroupMeans { relation, numbers, names })
     }
 
-    /// Each row beside its slot's row in a result by slot, whose columns are called `names`.
-    fn beside(
-        &self,
-        rows: &Grouped,
-        result: Relation,
-        numbers: &Arc<Buffer>,
-        names: &[(String, DataType)],
-    ) -> Result<Flow> {
+    /// Each row beside its slot's means.
+    fn beside(&self, rows: &Grouped, means: &GroupMeans) -> Result<Flow> {
+        let GroupMeans { relation: result, numbers, names } = means;
         let (_, own) = materialize(&self.device, OPERATOR, &rows.flow, Codes::Keep, |generator, out| {
             let slot = if rows.keyed { generator.expr(&col("slot"), out)?.code } else { "0".into() };
             let numbers = generator.params.pointer("const u64", numbers, 0);
             let row = out.let_("u32", format_args!("(u32){numbers}[{slot}]"));
             Ok(vec![Value::new(DataType::UInt32, Repr::U32, row, None)])
         })?;
-        let (result_rows, result) = self.dense(OPERATOR, result)?;
+        let (result_rows, result) = self.dense(OPERATOR, result.clone())?;
         debug_assert!(result_rows > 0 || rows.flow.source.rows() == 0, "every row has a group");
         let FlowSource::Relation(relation) = &rows.flow.source else {
             return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));
@@ -215,7 +216,7 @@ fn magnitude(rows: &Grouped, arg: &Expr) -> Option<f64> {
 
 /// States that the last columns, `n0`, `m0`, …, have means that are bounded by what they are means
 /// of.
-fn bounded(source: FlowSource, arguments: &[Argument]) -> FlowSource {
+fn bounded(source: FlowSource, arguments: &[DeviationArgument]) -> FlowSource {
     let FlowSource::Relation(mut relation) = source else { return source };
     let first = relation.columns.len() - 2 * arguments.len();
     for ((_, column), argument) in relation.columns[first..].iter_mut().skip(1).step_by(2).zip(arguments) {

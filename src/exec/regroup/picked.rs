@@ -56,7 +56,7 @@ impl Runner {
             self.in_order(rows, by.conditions.iter().cloned(), args, &by.order)?;
         let runs = self.sorted_runs(rows, &relation, &schema, &order)?;
         self.of_runs(rows, &runs, |generator, out, order, [begin, end]| {
-            let run = |at| Run { relation: &relation, at, order, begin, end };
+            let run = |at| SlotRun { relation: &relation, at, order, begin, end };
             Ok(calls.iter().zip(arguments).map(|(call, at)| run(at).value(call, generator, out)).collect())
         })
     }
@@ -89,7 +89,7 @@ impl Runner {
 }
 
 /// The rows of a slot in order, by the names of that order and of where they begin and end in it.
-struct Run<'a> {
+struct SlotRun<'a> {
     relation: &'a Relation,
     /// The argument's column.
     at: usize,
@@ -98,7 +98,7 @@ struct Run<'a> {
     end: &'a str,
 }
 
-impl Run<'_> {
+impl SlotRun<'_> {
     fn value(&self, call: &RegroupedCall, generator: &mut Generator<'_>, out: &mut Emitter) -> Value {
         match call.kind {
             RegroupedKind::Percentile(share) => {
@@ -112,7 +112,7 @@ impl Run<'_> {
     }
 
     fn middle(&self, middle: Middle, dtype: &DataType, generator: &mut Generator<'_>, out: &mut Emitter) -> Value {
-        let Run { begin, end, .. } = self;
+        let SlotRun { begin, end, .. } = self;
         let count = out.let_("u32", format_args!("{end} - {begin}"));
         let between = middle.places(&count, generator, out);
         let [below, above] =
@@ -122,7 +122,7 @@ impl Run<'_> {
 
     /// The value of the row `place` from the first (1) or the last (−1).
     fn nth(&self, place: i64, generator: &mut Generator<'_>, out: &mut Emitter) -> Value {
-        let Run { begin, end, .. } = self;
+        let SlotRun { begin, end, .. } = self;
         let steps = generator.params.word("u64", place.unsigned_abs());
         let inside = out.let_("bool", format_args!("{steps} <= (u64)({end} - {begin})"));
         // Where there is no such row any will do: nobody looks at it.
