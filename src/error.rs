@@ -351,10 +351,10 @@ impl fmt::Display for Error {
                 write!(f, "{what}: expected {expected}, found {found}")
             }
             ErrorKind::ColumnNotFound { name, known } => {
-                write!(f, "no column named {name:?}; known: {}", known.join(", "))
+                write!(f, "no column named {name:?}{}", known_names(known))
             }
             ErrorKind::TableNotFound { name, known } => {
-                write!(f, "no table named {name:?}; known: {}", known.join(", "))
+                write!(f, "no table named {name:?}{}", known_names(known))
             }
             ErrorKind::RowNotFound { row, rows } => write!(f, "no row {row}: there are {rows} rows, from 0 on"),
             ErrorKind::Arithmetic { account: Some(account), .. } => write!(f, "{account}"),
@@ -384,6 +384,16 @@ impl fmt::Display for Error {
             ErrorKind::Io { path, source } => write!(f, "{}: {source}", path.display()),
         }
     }
+}
+
+/// The names that are known, as many as one takes in.
+pub(crate) fn known_names(known: &[String]) -> String {
+    const MOST: usize = 20;
+    let more = match known.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("; known: {}{more}", known[..known.len().min(MOST)].join(", "))
 }
 
 impl std::error::Error for Error {
