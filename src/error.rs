@@ -136,6 +136,13 @@ pub enum ErrorKind {
         /// The names there are.
         known: Vec<String>,
     },
+    /// No schema of this name.
+    SchemaNotFound {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
     /// No row of this number.
     RowNotFound {
         /// The number asked for.
@@ -355,6 +362,9 @@ impl fmt::Display for Error {
             }
             ErrorKind::TableNotFound { name, known } => {
                 write!(f, "no table named {name:?}{}", known_names(known))
+            }
+            ErrorKind::SchemaNotFound { name, known } => {
+                write!(f, "no schema named {name:?}{}", known_names(known))
             }
             ErrorKind::RowNotFound { row, rows } => write!(f, "no row {row}: there are {rows} rows, from 0 on"),
             ErrorKind::Arithmetic { account: Some(account), .. } => write!(f, "{account}"),

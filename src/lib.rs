@@ -56,6 +56,7 @@ pub use io::{
     JsonOptions, JsonWriteOptions, ParquetOptions, ParquetWriteOptions, Ragged, TextEncoding, WriteFormat,
 };
 pub use ops::prepare::{PreparedKernels, prepare_kernels};
+pub use plan::ExplainFormat;
 pub use session::{DeviceChoice, Dim3, Executed, KernelArg, RawKernel, Session, SessionBuilder, Setting};
 pub use user_code::{AggregateFunction, ScalarFunction};
 

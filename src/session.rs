@@ -13,6 +13,7 @@ mod kernels;
 mod made;
 mod relations;
 mod rules;
+mod schemas;
 mod sequences;
 mod statements;
 mod syntax;
@@ -384,11 +385,16 @@ impl Session {
         let missing = tables
             .iter()
             .filter(|table| !state.table_functions().contains_key(table.table()))
-            .find(|table| !self.core.context.table_exist((*table).clone()).unwrap_or(true))
+            .find(|table| !self.has_table(table))
             .filter(|_| is_plans);
         match (missing, error.kind()) {
             (Some(table), _) => {
-                self.table_not_found(table.table()).at(error.location().or(place_of(text, table.table())))
+                let missing = self.missing_table(table);
+                let named = match missing.kind() {
+                    ErrorKind::SchemaNotFound { name, .. } => name.clone(),
+                    _ => table.table().to_string(),
+                };
+                missing.at(error.location().or(place_of(text, &named)))
             }
             (None, ErrorKind::ColumnNotFound { name, .. }) => {
                 let place = place_of(text, name);
@@ -399,7 +405,7 @@ impl Session {
     }
 
     pub(crate) fn table_not_found(&self, name: &str) -> Error {
-        ErrorKind::TableNotFound { name: name.into(), known: self.table_names() }.into()
+        ErrorKind::TableNotFound { name: name.into(), known: self.all_table_names() }.into()
     }
 }
 
@@ -407,7 +413,7 @@ fn not_a_query(statement: &str) -> Error {
     let verb = statement.split_whitespace().next().unwrap_or_default().to_uppercase();
     let why = match verb.as_str() {
         "DELETE" | "UPDATE" | "TRUNCATE" | "ALTER" | "PREPARE" | "EXECUTE" | "DEALLOCATE" | "RESET" | "SET"
-        | "DROP" | "CREATE"
+        | "DROP" | "CREATE" | "USE"
             if !functions::is_of_functions(statement) =>
         {
             "Session::execute takes it; Session::sql takes one query (SELECT, WITH or VALUES)"

@@ -4,6 +4,7 @@
 //! engine's public API, [`output`] writes results, [`copy`] files, [`completions`] what shells of the system complete by, [`report`] tells what went wrong, and [`shell`]
 //! does all that with a person.
 
+mod analyze;
 mod arguments;
 mod completions;
 mod copy;

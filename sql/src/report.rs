@@ -201,7 +201,10 @@ fn of_memory(kind: &ErrorKind) -> Option<String> {
 
 /// Names in SQL are lower case unless quoted: the one surprise that everybody meets.
 fn of_case(kind: &ErrorKind) -> Option<String> {
-    let (ErrorKind::ColumnNotFound { name, known } | ErrorKind::TableNotFound { name, known }) = kind else {
+    let (ErrorKind::ColumnNotFound { name, known }
+    | ErrorKind::TableNotFound { name, known }
+    | ErrorKind::SchemaNotFound { name, known }) = kind
+    else {
         return None;
     };
     let meant = known.iter().find(|other| *other != name && other.eq_ignore_ascii_case(name))?;
@@ -262,9 +265,17 @@ fn apart(one: &str, other: &str) -> usize {
 
 /// A name that is nearly the one that was not found.
 fn of_likeness(kind: &ErrorKind) -> Option<String> {
-    let (ErrorKind::ColumnNotFound { name, known } | ErrorKind::TableNotFound { name, known }) = kind else {
+    let (ErrorKind::ColumnNotFound { name, known }
+    | ErrorKind::TableNotFound { name, known }
+    | ErrorKind::SchemaNotFound { name, known }) = kind
+    else {
         return None;
     };
+    // A table of this name, in a schema that is not in use.
+    let elsewhere = known.iter().find(|known| known.strip_suffix(name.as_str()).is_some_and(|of| of.ends_with('.')));
+    if let (ErrorKind::TableNotFound { .. }, Some(elsewhere)) = (kind, elsewhere) {
+        return Some(format!("did you mean {elsewhere}?"));
+    }
     nearest(name, known).map(|meant| format!("did you mean {}?", quoted(meant)))
 }
 

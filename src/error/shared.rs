@@ -105,6 +105,7 @@ fn copy(error: &Error) -> Error {
         K::RowNotFound { row, rows } => K::RowNotFound { row: *row, rows: *rows },
         K::ColumnNotFound { name, known } => K::ColumnNotFound { name: name.clone(), known: known.clone() },
         K::TableNotFound { name, known } => K::TableNotFound { name: name.clone(), known: known.clone() },
+        K::SchemaNotFound { name, known } => K::SchemaNotFound { name: name.clone(), known: known.clone() },
         K::Arithmetic { fault, operation, account } => {
             K::Arithmetic { fault: *fault, operation: operation.clone(), account: account.clone() }
         }

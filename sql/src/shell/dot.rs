@@ -178,7 +178,7 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
         }
         "tables" => {
             let names = match argument.is_empty() {
-                true => runner.session.table_names(),
+                true => runner.session.all_table_names(),
                 false => matching(&runner.session, argument)?,
             };
             runner.print(&names.iter().map(|name| format!("{}\n", crate::report::shown(name))).collect::<String>())?;
@@ -221,7 +221,7 @@ fn import(runner: &mut Runner<'_>, words: &[String]) -> Result<(), Failure> {
         let message = format!("{file}: not a kind of file that is known by its extension; COPY … FROM takes a FORMAT");
         return Err(Failure::sql(message, None));
     };
-    if runner.session.table_names().contains(table) {
+    if runner.session.schema(table).is_ok() {
         runner.session.append_files(table, file, kind)?;
         return Ok(());
     }
@@ -260,7 +260,7 @@ fn schema(runner: &mut Runner<'_>, table: &str) -> Result<(), Failure> {
 fn matching(session: &Session, argument: &str) -> Result<Vec<String>, Failure> {
     let name = argument.trim_matches('"');
     if argument.is_empty() {
-        return Ok(session.table_names());
+        return Ok(session.all_table_names());
     }
     if !name.contains(['%', '*']) {
         session.schema(name)?;

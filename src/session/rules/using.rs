@@ -28,8 +28,8 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Cte, Distinct, Expr, GroupByExpr, Ident, Join, JoinConstraint, JoinOperator, OrderByKind,
-    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned, TableAlias, TableFactor, TableWithJoins, Value, Visit, VisitMut,
-    Visitor, With,
+    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned, TableAlias, TableFactor,
+    TableWithJoins, Value, Visit, VisitMut, Visitor, With,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use futures::FutureExt;

@@ -26,10 +26,10 @@ impl Session {
         let Some(from) = from.into_iter().next() else { return Err(Error::internal("DELETE without a table")) };
         let (table, at) = only_table(&from, "DELETE")?;
         let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
-        self.changeable(&table, "DELETE").map_err(|error| error.at(at.or(place_of(text, &table))))?;
-        let before = self.table(&table)?.collect()?.num_rows();
+        self.changeable(&table, "DELETE").map_err(|error| error.at(at.or(place_of(text, table.table()))))?;
+        let before = self.rows_of(&table)?.collect()?.num_rows();
         let kept = match delete.selection {
-            None => self.table(&table)?.head(0)?,
+            None => self.rows_of(&table)?.head(0)?,
             // Rows for which the condition is null stay.
             Some(condition) => {
                 let stays = Expr::IsNotTrue(Box::new(Expr::Nested(Box::new(condition))));
@@ -38,7 +38,7 @@ impl Session {
             }
         };
         let kept = kept.collect()?;
-        self.register_table(&table, &kept)?;
+        self.keep(&table, &kept)?;
         Ok(before - kept.num_rows())
     }
 
@@ -53,7 +53,8 @@ impl Session {
         refuse("UPDATE", &clauses)?;
         let (table, at) = only_table(&update.table, "UPDATE")?;
         let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
-        let schema = self.changeable(&table, "UPDATE").map_err(|error| error.at(at.or(place_of(text, &table))))?;
+        let schema =
+            self.changeable(&table, "UPDATE").map_err(|error| error.at(at.or(place_of(text, table.table()))))?;
         let mut assigned: Vec<Option<Expr>> = vec![None; schema.fields().len()];
         for assignment in update.assignments {
             let AssignmentTarget::ColumnName(name) = &assignment.target else {
@@ -92,7 +93,7 @@ impl Session {
             None => updated.num_rows(),
             Some(_) => self.planned_frame(select(vec![one()], from, condition)?, text)?.collect()?.num_rows(),
         };
-        self.register_table(&table, &updated)?;
+        self.keep(&table, &updated)?;
         Ok(changed)
     }
 
@@ -127,10 +128,10 @@ impl Session {
             let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
             match self.changeable(&table, "TRUNCATE") {
                 Err(error) if truncate.if_exists && matches!(error.kind(), ErrorKind::TableNotFound { .. }) => continue,
-                found => found.map_err(|error| error.at(at.or(place_of(text, &table))))?,
+                found => found.map_err(|error| error.at(at.or(place_of(text, table.table()))))?,
             };
-            rows += self.table(&table)?.collect()?.num_rows();
-            self.register_table(&table, &self.table(&table)?.head(0)?.collect()?)?;
+            rows += self.rows_of(&table)?.collect()?.num_rows();
+            self.keep(&table, &self.rows_of(&table)?.head(0)?.collect()?)?;
         }
         Ok(rows)
     }

@@ -9,6 +9,7 @@ use crate::device::MemoryLimit;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Session;
 use crate::session::builder::config;
+use crate::session::schemas::IN_USE;
 
 /// An option, and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +95,9 @@ impl Session {
             other => {
                 if !self.settings().iter().any(|setting| setting.name == other) {
                     return Err(self.no_setting(other));
+                }
+                if other == IN_USE {
+                    self.check_schema(value)?;
                 }
                 let state = self.core.context.state_ref();
                 let set = state.write().config_mut().options_mut().set(other, value);

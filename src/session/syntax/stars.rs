@@ -32,7 +32,10 @@ pub(super) fn write_out(tokens: &mut Vec<TokenWithSpan>, at: usize) -> Result<()
     match is_word(&tokens[pattern - 1], "TO") {
         // A regular expression that takes the whole name, as in DuckDB.
         true => {
-            text.extend(made(if negated { "NOT regexp_like(\"name\", '^(' ||" } else { "regexp_like(\"name\", '^(' ||" }, &here)?);
+            text.extend(made(
+                if negated { "NOT regexp_like(\"name\", '^(' ||" } else { "regexp_like(\"name\", '^(' ||" },
+                &here,
+            )?);
             text.push(tokens[pattern].clone());
             text.extend(made("|| ')$')", &here)?);
         }

@@ -18,12 +18,12 @@ use datafusion::logical_expr::Expr as PlanExpr;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, ExprWithAlias, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LambdaFunction,
-    Query, Select, SelectItem, Spanned, Value, Visit, VisitMut, Visitor, VisitorMut,
+    BinaryOperator, Expr, ExprWithAlias, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LambdaFunction, Query,
+    Select, SelectItem, Spanned, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use super::scope::{self, ScopeColumn, folded};
 use super::binary;
+use super::scope::{self, ScopeColumn, folded};
 use crate::error::{Error, ErrorKind, Result, known_names};
 use crate::session::files::known;
 use crate::session::syntax::SPREAD;
