@@ -48,6 +48,8 @@ mod host;
 #[cfg(any(feature = "ffi", feature = "polars", feature = "serde"))]
 pub mod interop;
 
+#[doc(hidden)]
+pub use error::nearest;
 pub use error::{Error, ErrorKind, Fault, Operation, Result};
 pub use exec::PartsProgress;
 pub use frame::{AnyFrame, DataFrame, Expr, GroupBy, LazyFrame, Series};

@@ -11,6 +11,7 @@ mod host_memory;
 mod insert;
 mod kernels;
 mod made;
+mod mistakes;
 mod relations;
 mod rules;
 mod schemas;
@@ -366,41 +367,14 @@ impl Session {
         }
         // Until the plan holds them.
         let _files = files::opened(&self.files, &self.core, inner, &|path| place_of(text, path)).await?;
-        let missing = |error: Error, tables: &[TableReference]| self.of_missing_table(error, tables, text);
         let prepared = rules::prepared(&state, inner);
         let is_constant = relations::is_constant(inner);
         let tables = state.resolve_table_references(&statement)?;
-        prepared.map_err(|error| missing(error, &tables))?;
+        prepared.map_err(|error| self.mistaken(error, &tables, text))?;
         self.views_planned(&tables).await?;
         match rules::planned(&state, statement).await.and_then(rules::mended) {
             Ok(plan) => Ok((plan, Some(tables).filter(|_| is_constant))),
-            Err(error) => Err(missing(error.into(), &tables)),
-        }
-    }
-
-    /// An error of a text's plan at its place; where a table is missing, it is about that.
-    fn of_missing_table(&self, error: Error, tables: &[TableReference], text: &str) -> Error {
-        let state = self.core.state();
-        let is_plans = matches!(error.kind(), ErrorKind::Plan { .. } | ErrorKind::Unsupported { .. });
-        let missing = tables
-            .iter()
-            .filter(|table| !state.table_functions().contains_key(table.table()))
-            .find(|table| !self.has_table(table))
-            .filter(|_| is_plans);
-        match (missing, error.kind()) {
-            (Some(table), _) => {
-                let missing = self.missing_table(table);
-                let named = match missing.kind() {
-                    ErrorKind::SchemaNotFound { name, .. } => name.clone(),
-                    _ => table.table().to_string(),
-                };
-                missing.at(error.location().or(place_of(text, &named)))
-            }
-            (None, ErrorKind::ColumnNotFound { name, .. }) => {
-                let place = place_of(text, name);
-                error.at(place)
-            }
-            _ => error,
+            Err(error) => Err(self.mistaken(error.into(), &tables, text)),
         }
     }
 

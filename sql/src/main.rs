@@ -10,6 +10,7 @@ mod completions;
 mod copy;
 mod files;
 mod interrupt;
+mod mistake;
 mod output;
 mod prepare;
 mod progress;

@@ -270,7 +270,8 @@ impl<'a> Runner<'a> {
             };
         }
         let frame = self.collect(query)?;
-        self.session.register_table(&table.text, &frame)?;
+        let made = self.session.register_table(&table.text, &frame);
+        made.map_err(|error| Failure::from(error).at(table.place))?;
         let place = if frame.is_on_device() { ", kept on the device" } else { "" };
         self.done(format!("table {}: {}{place}", table.text, count(frame.num_rows())))
     }
@@ -472,7 +473,10 @@ impl<'a> Runner<'a> {
     pub fn set_format(&mut self, name: &str) -> Result<(), String> {
         self.settings.style.format = clap::ValueEnum::from_str(name, true).map_err(|_| {
             let known: Vec<String> = formats().collect();
-            format!("no format named {name:?}; known: {}", known.join(", "))
+            match nearest(name, &known) {
+                Some(meant) => format!("no format named {name:?}; did you mean {meant}?"),
+                None => format!("no format named {name:?}; known: {}", known.join(", ")),
+            }
         })?;
         Ok(())
     }

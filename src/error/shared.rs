@@ -27,7 +27,7 @@ pub(super) fn of_shared(error: &D) -> Error {
         D::ResourcesExhausted(account) => {
             ErrorKind::OutOfHostMemory { account: account.clone(), limit: None, spill_limit: None }.into()
         }
-        other => ErrorKind::Plan { message: other.strip_backtrace(), location: None }.into(),
+        other => ErrorKind::Plan { message: super::wording::plain(&other.strip_backtrace()), location: None }.into(),
     }
 }
 

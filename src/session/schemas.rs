@@ -3,9 +3,11 @@
 //! A name of one part is of the schema in use, which `USE` chooses and which is `public` at first. The texts of
 //! views name the schema of each table (`QualifiedNames`), so that they mean the same whichever is in use.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::Schema;
 use datafusion::catalog::{CatalogProvider, TableProvider};
 use datafusion::common::TableReference;
 use datafusion::sql::sqlparser::ast::{
@@ -129,6 +131,7 @@ impl Session {
 
     /// The same of a frame's rows.
     pub(super) fn keep(&self, name: &TableReference, frame: &DataFrame) -> Result<()> {
+        distinct(&frame.schema(), &format!("the table {:?}", name.to_string()))?;
         self.put(name, frame.provider_in(&self.core)?)
     }
 
@@ -235,8 +238,9 @@ impl Session {
             let tables = self.tables_of(&name);
             if !cascade && !tables.is_empty() {
                 let (count, s) = (tables.len(), if tables.len() == 1 { "" } else { "s" });
-                let known = known_names(&tables).replace("known: ", "");
-                return refused(format!("the schema {name:?} has {count} table{s}{known}; CASCADE drops them, too"));
+                let known = known_names(&tables);
+                let known = known.trim_start_matches("; known: ");
+                return refused(format!("the schema {name:?} has {count} table{s}: {known}; CASCADE drops them, too"));
             }
             catalog.deregister_schema(&name, true)?;
             gone.push(name);
@@ -337,6 +341,17 @@ impl VisitorMut for QualifiedNames<'_> {
             name.0.insert(0, ObjectNamePart::Identifier(schema));
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Refuses two columns of one name: no query could tell them apart.
+pub(super) fn distinct(schema: &Schema, what: &str) -> Result<()> {
+    let mut seen = HashSet::new();
+    match schema.fields().iter().find(|field| !seen.insert(field.name())) {
+        Some(field) => {
+            Err(wrong(format!("{what}: two columns are named {:?}; AS gives one another name", field.name())))
+        }
+        None => Ok(()),
     }
 }
 

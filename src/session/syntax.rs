@@ -145,7 +145,9 @@ fn bare_froms(tokens: &[TokenWithSpan]) -> Vec<usize> {
         Some(before) => match before.token {
             Token::LParen | Token::SemiColon => true,
             Token::RParen => is_behind_with(tokens, at),
-            _ => is_any(before, &["AS", "UNION", "EXCEPT", "INTERSECT", "ALL", "EXPLAIN", "ANALYZE"]),
+            // Of a column, in whose place nothing stands, or of what a query makes.
+            _ if is_word(before, "AS") => !is_in_list(tokens, at),
+            _ => is_any(before, &["UNION", "EXCEPT", "INTERSECT", "ALL", "EXPLAIN", "ANALYZE"]),
         },
     };
     let has_select = |at: usize| {
@@ -154,6 +156,22 @@ fn bare_froms(tokens: &[TokenWithSpan]) -> Vec<usize> {
     };
     let froms = (0..tokens.len()).filter(|at| is_word(&tokens[*at], "FROM"));
     froms.filter(|at| begins(*at) && !has_select(*at)).collect()
+}
+
+/// Whether a SELECT stands before a place, in the same parentheses.
+fn is_in_list(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let mut depth = 0;
+    for token in tokens[..at].iter().rev() {
+        match token.token {
+            Token::RParen => depth += 1,
+            Token::LParen if depth == 0 => return false,
+            Token::LParen => depth -= 1,
+            Token::SemiColon => return false,
+            _ if depth == 0 && is_word(token, "SELECT") => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Whether a place is behind the queries of a WITH.

@@ -35,6 +35,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use futures::FutureExt;
 
 pub(super) use self::columns::needs as needs_columns;
+pub(in crate::session) use self::columns::refuse_columns;
 use self::columns::{Calls, Columns};
 use self::scope::{Outputs, Resolver, Scope, ScopeColumn, folded, path};
 pub(super) use self::scope::{marks, own_names};
@@ -172,6 +173,7 @@ impl Names<'_> {
         }
 
         let scopes: Vec<Scope> = [here.clone()].into_iter().chain(outside.iter().cloned()).collect();
+        let named = named && (here.columns().is_some() || columns::insists(select));
         if named && here.columns().is_none() {
             return Err(unknown("COLUMNS(…) or * RENAME (…)", select.span().start));
         }
@@ -241,6 +243,7 @@ impl Names<'_> {
             JoinOperator::RightSemi(by) | JoinOperator::RightAnti(by) => (Kind::OnlyRight, by),
             _ => return Ok(left.and(right)),
         };
+        let mut place = place;
         let keys: Vec<String> = match by {
             JoinConstraint::On(condition) => {
                 let both = left.clone().and(right.clone());
@@ -255,6 +258,9 @@ impl Names<'_> {
                     _ => None,
                 };
                 let keys: Option<Vec<String>> = names.iter().map(key).collect();
+                if let [name] = &names[..] {
+                    place = name.span().start;
+                }
                 // The planner refuses such names.
                 let Some(keys) = keys else { return Ok(Scope::Unknown) };
                 keys

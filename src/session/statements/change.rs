@@ -11,7 +11,7 @@ use crate::session::Session;
 use crate::session::append::place;
 use crate::session::files::{folded, known};
 use crate::session::insert::{idents, table_name};
-use crate::session::rules::call;
+use crate::session::rules::{call, refuse_columns};
 
 impl Session {
     /// The number of rows that are taken out.
@@ -23,6 +23,7 @@ impl Session {
             (!delete.order_by.is_empty() || delete.limit.is_some(), "ORDER BY or LIMIT"),
         ];
         refuse("DELETE", &clauses)?;
+        refuse_columns("DELETE", &delete.selection)?;
         let Some(from) = from.into_iter().next() else { return Err(Error::internal("DELETE without a table")) };
         let (table, at) = only_table(&from, "DELETE")?;
         let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
@@ -51,6 +52,8 @@ impl Session {
             (!update.order_by.is_empty() || update.limit.is_some(), "ORDER BY or LIMIT"),
         ];
         refuse("UPDATE", &clauses)?;
+        refuse_columns("UPDATE", &update.selection)?;
+        refuse_columns("UPDATE", &update.assignments)?;
         let (table, at) = only_table(&update.table, "UPDATE")?;
         let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
         let schema =

@@ -14,6 +14,7 @@ use super::bare_statement;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::folded;
 use crate::session::insert::table_name;
+use crate::session::schemas::distinct;
 use crate::session::{Session, place_of, rules};
 
 impl Session {
@@ -51,6 +52,9 @@ impl Session {
         let frame = self.planned_frame(statement, text)?;
         let mut query = view.query;
         self.qualify(&mut query);
+        if columns.is_empty() {
+            distinct(&frame.schema(), &format!("the view {called:?}")).map_err(|error| error.at(at))?;
+        }
         let definition = match columns.is_empty() {
             true => query.to_string(),
             false => {

@@ -79,11 +79,31 @@ fn stands(of: &impl Visit) -> bool {
 
 /// Whether a query's own list or condition needs its columns to be known.
 pub(in crate::session::rules) fn needs(select: &Select) -> bool {
+    // The planner does not say which of the replaced columns there are not.
+    let replaces = |item: &SelectItem| {
+        matches!(item, SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)
+            if options.opt_replace.is_some())
+    };
+    insists(select) || select.projection.iter().any(replaces)
+}
+
+/// Whether the planner does not take its list or condition as they are.
+pub(super) fn insists(select: &Select) -> bool {
     let renames = |item: &SelectItem| {
         matches!(item, SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)
             if options.opt_rename.is_some())
     };
     select.projection.iter().any(|item| renames(item) || stands(item)) || stands(&select.selection)
+}
+
+/// Refuses such calls in what a statement sets and in its condition: each row has one.
+pub(in crate::session) fn refuse_columns(by: &str, of: &impl Visit) -> Result<()> {
+    match Visit::visit(of, &mut Calls { within: false, depth: 0 }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(call) => {
+            Err(wrong(format!("{by}: COLUMNS(…) stands in select lists and in their WHERE"), &call))
+        }
+    }
 }
 
 /// An error of a call that is left: it stands where it stands for nothing.

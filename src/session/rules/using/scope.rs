@@ -241,6 +241,18 @@ pub(super) fn output_names(items: &[SelectItem]) -> HashSet<String> {
 /// The planner takes no two columns of one name, one of them without a table's: a merged one beside
 /// others of its name gets marks, as many as such ones there were so far, for [`own_names`].
 pub(super) fn tell_apart(items: &mut [SelectItem]) {
+    let mut seen: Vec<Expr> = vec![];
+    for item in items.iter_mut() {
+        let SelectItem::UnnamedExpr(expr) = &*item else { continue };
+        let Expr::CompoundIdentifier(parts) = expr else { continue };
+        match (seen.contains(expr), parts.last()) {
+            (true, Some(name)) => {
+                let (expr, alias) = (expr.clone(), Ident::with_quote('"', folded(name)));
+                *item = SelectItem::ExprWithAlias { expr, alias };
+            }
+            _ => seen.push(expr.clone()),
+        }
+    }
     let names: Vec<Option<String>> = items.iter().map(output_name).collect();
     let any_table = items.iter().any(|item| matches!(item, SelectItem::QualifiedWildcard(..)));
     let mut marked: HashMap<String, usize> = HashMap::new();
