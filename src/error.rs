@@ -570,7 +570,7 @@ fn from_boxed(error: Box<dyn std::error::Error + Send + Sync>) -> Error {
     };
     match error.downcast::<datafusion::parquet::errors::ParquetError>() {
         Ok(inner) => ErrorKind::File { path: PathBuf::new(), message: inner.to_string() }.into(),
-        Err(other) => ErrorKind::Plan { message: other.to_string(), location: None }.into(),
+        Err(other) => ErrorKind::Plan { message: wording::plain(&other.to_string()), location: None }.into(),
     }
 }
 

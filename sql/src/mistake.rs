@@ -12,7 +12,10 @@ use warpframe::nearest;
 use crate::report::Place;
 
 /// What of a message tells of a clause, and the words that begin it.
-const CLAUSES: [(&str, &[&str]); 16] = [
+const CLAUSES: [(&str, &[&str]); 18] = [
+    ("window function", &["OVER"]),
+    ("Step cannot be", &["GENERATE_SERIES", "RANGE"]),
+    ("Argument #", &["GENERATE_SERIES", "RANGE"]),
     ("HAVING clause", &["HAVING"]),
     ("WHERE clause", &["WHERE"]),
     ("LIMIT", &["LIMIT"]),
@@ -22,7 +25,6 @@ const CLAUSES: [(&str, &[&str]); 16] = [
     ("Order by", &["ORDER"]),
     ("GROUP BY", &["GROUP"]),
     ("window frame", &["ROWS", "RANGE", "GROUPS"]),
-    ("window function", &["OVER"]),
     ("Percentile", &["PERCENTILE_CONT", "APPROX_PERCENTILE_CONT", "QUANTILE_CONT"]),
     ("values list", &["VALUES"]),
     ("UNION", &["UNION"]),
@@ -102,18 +104,53 @@ pub fn place(text: &str, statement: Place, message: &str) -> Option<Place> {
     let tokens = tokens_of(text, statement);
     let rules: [fn(&str, &[TokenWithSpan], usize) -> bool; 6] =
         [is_value, is_function, is_name, is_operator, is_number, is_mentioned];
+    if message.starts_with("not supported: the statement ") {
+        return Some(statement);
+    }
+    if let Some(at) = second_table(message, &tokens).or_else(|| without_fields(message, &tokens)) {
+        return Some(Place::from(tokens[at].span.start));
+    }
     for rule in rules {
-        let mut found = (0..tokens.len()).filter(|at| rule(message, &tokens, *at));
-        if let (Some(at), None) = (found.next(), found.next()) {
-            return Some(Place::from(tokens[at].span.start));
+        let found: Vec<usize> = (0..tokens.len()).filter(|at| rule(message, &tokens, *at)).collect();
+        let mut texts: Vec<String> = found.iter().map(|at| tokens[*at].token.to_string().to_lowercase()).collect();
+        texts.sort();
+        texts.dedup();
+        // Of several things the first, but nothing that stands twice.
+        if let (Some(at), true) = (found.first(), texts.len() == found.len()) {
+            return Some(Place::from(tokens[*at].span.start));
         }
     }
-    let (_, words) = CLAUSES.iter().find(|(tells, _)| message.contains(tells))?;
-    let mut found = tokens.iter().filter(|token| words.iter().any(|word| is_word(token, word)));
-    match (found.next(), found.next()) {
-        (Some(token), None) => Some(Place::from(token.span.start)),
-        _ => None,
+    CLAUSES.iter().filter(|(tells, _)| message.contains(tells)).find_map(|(_, words)| {
+        let mut found = tokens.iter().filter(|token| words.iter().any(|word| is_word(token, word)));
+        match (found.next(), found.next()) {
+            (Some(token), None) => Some(Place::from(token.span.start)),
+            _ => None,
+        }
+    })
+}
+
+/// Where the second table of a name stands.
+fn second_table(message: &str, tokens: &[TokenWithSpan]) -> Option<usize> {
+    let name = message.strip_prefix("two tables of the query are called \"")?.split_once('"')?.0;
+    let is_table = |at: &usize| {
+        let behind = tokens.get(at + 1).map(|next| &next.token);
+        matches!(&tokens[*at].token, Token::Word(word) if word.value.eq_ignore_ascii_case(name))
+            && behind != Some(&Token::Period)
+    };
+    (0..tokens.len()).filter(is_table).nth(1)
+}
+
+/// Where the last field is asked for, of a value that has none.
+fn without_fields(message: &str, tokens: &[TokenWithSpan]) -> Option<usize> {
+    if !message.contains(" has no fields") {
+        return None;
     }
+    let next = |at: usize| tokens.get(at + 1).map(|next| &next.token);
+    (0..tokens.len()).rev().find_map(|at| match tokens[at].token {
+        Token::Period => at.checked_sub(1),
+        Token::LBracket if matches!(next(at), Some(Token::SingleQuotedString(_))) => Some(at),
+        _ => None,
+    })
 }
 
 /// A value in quotes, or a parameter.
@@ -122,7 +159,7 @@ fn is_value(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
         Token::SingleQuotedString(text) | Token::HexStringLiteral(text) => {
             quotes(message, text) || text.chars().count() > 3 && message.contains(text.as_str())
         }
-        Token::Placeholder(name) => quotes(message, name),
+        Token::Placeholder(name) | Token::Number(name, _) => quotes(message, name),
         _ => false,
     }
 }
@@ -132,7 +169,8 @@ fn is_function(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
     match called(tokens, at) {
         Some(name) => {
             let name = name.to_lowercase();
-            quotes(message, &name) || has_word(message, &format!("{name}("))
+            let own = has_word(message, &format!("{name}("));
+            quotes(message, &name) || own || name == "substring" && has_word(message, "substr(")
         }
         None => false,
     }
@@ -178,14 +216,32 @@ fn is_mentioned(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
 /// The name of a function that is called at a place.
 fn called(tokens: &[TokenWithSpan], at: usize) -> Option<&str> {
     match (&tokens[at].token, tokens.get(at + 1).map(|next| &next.token)) {
-        (Token::Word(word), Some(Token::LParen))
-            if !matches!(word.keyword, Keyword::IN | Keyword::AS | Keyword::BY) =>
-        {
-            Some(&word.value)
-        }
+        (Token::Word(word), Some(Token::LParen)) if !CLAUSE_WORDS.contains(&word.keyword) => Some(&word.value),
         _ => None,
     }
 }
+
+/// Words before parentheses that are no functions.
+const CLAUSE_WORDS: [Keyword; 18] = [
+    Keyword::ALL,
+    Keyword::AND,
+    Keyword::ANY,
+    Keyword::AS,
+    Keyword::BY,
+    Keyword::EXISTS,
+    Keyword::FROM,
+    Keyword::HAVING,
+    Keyword::IN,
+    Keyword::JOIN,
+    Keyword::NOT,
+    Keyword::ON,
+    Keyword::OR,
+    Keyword::OVER,
+    Keyword::SELECT,
+    Keyword::USING,
+    Keyword::VALUES,
+    Keyword::WHERE,
+];
 
 /// Whether a message has a text in quotes, or as what they begin or end with.
 fn quotes(message: &str, text: &str) -> bool {
@@ -225,9 +281,17 @@ pub fn of_syntax(text: &str, statement: Place, place: Place) -> Option<String> {
     {
         return Some(format!("{word} is followed by BY"));
     }
+    let word_at =
+        |at: Option<usize>, wanted: &str| at.and_then(|at| tokens.get(at)).is_some_and(|t| is_word(t, wanted));
+    if word_at(at.checked_sub(1), "FROM") && word_at(at.checked_sub(2), "AS") {
+        return Some("AS is followed by a name".into());
+    }
     let words = |wanted: &str| tokens.iter().filter(|token| is_word(token, wanted)).count();
     if words("CASE") > words("END") {
         return Some("a CASE ends with END".into());
+    }
+    if words("CASE") > 0 && words("WHEN") == 0 {
+        return Some("a CASE has WHEN and THEN".into());
     }
     let mut open = vec![];
     for token in &tokens {
@@ -278,6 +342,10 @@ mod tests {
         assert_eq!(column("SELECT a ORDER BY 7", "out of bounds, specified: 7, max: 1"), Some(19));
         assert_eq!(column("SELECT NTILE(0)", "NTILE requires a positive integer"), Some(8));
         assert_eq!(column("SELECT 1", "nothing of it"), None);
+        assert_eq!(column("SELECT a, b", "Too many columns: t.a, t.b"), Some(8));
+        assert_eq!(column("FROM t JOIN t ON true", "two tables of the query are called \"t\": …"), Some(13));
+        assert_eq!(column("SELECT t.a.b", "a value of type Int64 has no fields, which …"), Some(10));
+        assert_eq!(column("  BEGIN", "not supported: the statement BEGIN"), Some(1));
     }
 
     #[test]

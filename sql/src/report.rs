@@ -305,6 +305,10 @@ impl fmt::Display for Failure {
                 ErrorKind::Unsupported { what, why } if why.contains("SessionBuilder::user_code(true)") => {
                     write!(f, "not supported: {what}: --no-user-code forbids it")
                 }
+                // The command takes every statement that the engine does.
+                ErrorKind::Unsupported { what, why } if why.contains("Session::sql takes one query") => {
+                    write!(f, "not supported: {what}")
+                }
                 _ => write!(f, "{error}"),
             },
             Problem::Sql(message) | Problem::Usage(message) => write!(f, "{message}"),

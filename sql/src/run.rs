@@ -17,7 +17,7 @@ use crate::copy::{known, write_format};
 use crate::interrupt::Running;
 use crate::output::{self, Format, Rows, Style};
 use crate::progress::Progress;
-use crate::report::{Failure, Source, nearest};
+use crate::report::{Failure, Place, Source, nearest};
 use crate::statement::{self, Existing, Name, Request, RowSource, Sql, Statement};
 
 /// What a user can change while the command runs.
@@ -291,7 +291,9 @@ impl<'a> Runner<'a> {
         let Some(format) = write_format(format, options)? else {
             let message = "COPY writes CSV, Parquet, JSON and Arrow: end the file's name in .csv, .tsv, .parquet, \
                            .json, .ndjson, .arrow or .arrows, or name a FORMAT";
-            return Err(Failure::sql(message.into(), Some(place)));
+            let known = ["csv", "tsv", "parquet", "json", "ndjson", "arrow", "arrows"].map(String::from);
+            let help = nearest(format, &known).map_or(String::new(), |meant| format!("; did you mean {meant}?"));
+            return Err(Failure::sql(format!("{message}{help}"), Some(place)));
         };
         let frame = match rows {
             RowSource::Query(query) => self.plan(query)?,
@@ -447,7 +449,15 @@ impl<'a> Runner<'a> {
 
     fn execute(&mut self, text: &Sql) -> Result<(), Failure> {
         let told = Progress::begin(&self.session, self.settings.progress);
-        let executed = self.session.execute(&text.0).map_err(|error| unfinished(error, text))?;
+        let executed = self.session.execute(&text.0).map_err(|error| match error.kind() {
+            // Of SHOW, which may be meant for an option of the command's.
+            ErrorKind::Plan { message, .. } if message.starts_with("no option named \"") => {
+                let name = message.split('"').nth(1).unwrap_or_default().to_string();
+                let place = error.location().map_or(text.end(), |(line, column)| Place { line, column });
+                self.of_option(error, &Name { text: name, place })
+            }
+            _ => unfinished(error, text),
+        })?;
         match executed {
             Executed::Rows(frame) => {
                 let frame = frame.collect()?;

@@ -57,7 +57,7 @@ fn of_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Error {
     } else if let Some(inner) = error.downcast_ref::<ParquetError>() {
         file(inner)
     } else {
-        ErrorKind::Plan { message: error.to_string(), location: None }.into()
+        ErrorKind::Plan { message: super::wording::plain(&error.to_string()), location: None }.into()
     }
 }
 

@@ -1,5 +1,7 @@
 //! What DataFusion and its regular expressions say, without what is only of use to their authors.
 
+use super::nearest;
+
 /// What DataFusion puts before its messages.
 const PREFIXES: [&str; 4] =
     ["Error during planning: ", "Execution error: ", "This feature is not implemented: ", "Schema error: "];
@@ -19,7 +21,58 @@ pub(super) fn plain(message: &str) -> String {
         return "a window function stands in a select list, in QUALIFY or in ORDER BY, not in WHERE, GROUP BY or HAVING"
             .into();
     }
-    text.into()
+    of_group(text).or_else(|| of_part(text)).or_else(|| of_field(text)).unwrap_or_else(|| text.into())
+}
+
+/// What stands between two texts of a message.
+fn between<'a>(text: &'a str, before: &str, behind: &str) -> Option<&'a str> {
+    Some(text.split_once(before)?.1.split_once(behind)?.0)
+}
+
+/// "Column in SELECT must be in GROUP BY or an aggregate function: While expanding wildcard, column \"t.a\" must
+/// appear in the GROUP BY clause or must be part of an aggregate function, currently only …".
+fn of_group(text: &str) -> Option<String> {
+    let column = between(text, "column \"", "\" must appear in the GROUP BY clause")?;
+    Some(format!("column {column:?} is neither in GROUP BY nor in an aggregate function"))
+}
+
+/// Parts of dates and times.
+const PARTS: [&str; 17] = [
+    "year",
+    "quarter",
+    "month",
+    "week",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+    "microsecond",
+    "nanosecond",
+    "dow",
+    "doy",
+    "epoch",
+    "isodow",
+    "isoyear",
+    "decade",
+];
+
+/// "Date part 'yeer' not supported", "Unsupported date_trunc granularity: 'mont'. Supported values are: …".
+fn of_part(text: &str) -> Option<String> {
+    let part = between(text, "Date part '", "' not supported")
+        .or_else(|| between(text, "Unsupported date_trunc granularity: '", "'"))?;
+    let meant = nearest(part, &PARTS.map(String::from)).map(|meant| format!("; did you mean {meant}?"));
+    let known = || format!("; known: {}", PARTS.join(", "));
+    Some(format!("no part of a date or time named '{part}'{}", meant.unwrap_or_else(known)))
+}
+
+/// "Field b not found in struct", "Cannot access field at argument 1: type Int64 is not Struct, Map, or Null".
+fn of_field(text: &str) -> Option<String> {
+    if let Some(field) = between(text, "Field ", " not found in struct") {
+        return Some(format!("no field named '{field}' in the struct"));
+    }
+    let of = between(text, "Cannot access field at argument 1: type ", " is not Struct")?;
+    Some(format!("a value of type {of} has no fields, which structs and maps have"))
 }
 
 /// "… No function matches the given name and argument types 'sum(Float64, Float64)'. You might need to add
@@ -63,5 +116,8 @@ mod tests {
                          might need to add explicit type casts.\n\tCandidate functions:\n\tsum(Int64)\n\tsum(Float64)";
         assert_eq!(plain(signature), "no function sum(Float64, Float64); there are sum(Int64), sum(Float64)");
         assert_eq!(plain("Divide by zero error"), "Divide by zero error");
+        let part = "Execution error: Date part 'yeer' not supported";
+        assert_eq!(plain(part), "no part of a date or time named 'yeer'; did you mean year?");
+        assert_eq!(plain("Field b not found in struct"), "no field named 'b' in the struct");
     }
 }

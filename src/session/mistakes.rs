@@ -40,26 +40,6 @@ const TYPES: [&str; 24] = [
     "STRUCT",
     "UNSIGNED",
 ];
-/// Parts of dates and times.
-const PARTS: [&str; 17] = [
-    "year",
-    "quarter",
-    "month",
-    "week",
-    "day",
-    "hour",
-    "minute",
-    "second",
-    "millisecond",
-    "microsecond",
-    "nanosecond",
-    "dow",
-    "doy",
-    "epoch",
-    "isodow",
-    "isoyear",
-    "decade",
-];
 /// Functions whose value is the rows of files.
 const OF_FILES: [&str; 6] = ["read_csv", "read_parquet", "read_json", "read_ndjson", "read_arrow", "read_ipc"];
 
@@ -157,10 +137,6 @@ impl Session {
         {
             let help = help(nearest(name, &TYPES.map(String::from)));
             return Some((format!("no type named {name}{help}"), name.to_lowercase()));
-        }
-        if let Some(name) = quoted("Date part '") {
-            let help = help(nearest(&name, &PARTS.map(String::from)));
-            return Some((format!("no part of a date or time named {name:?}{help}"), name));
         }
         if let Some((_, name)) = message.split_once("Invalid qualifier ") {
             return Some((format!("no table of the query is called {name:?}"), name.to_string()));

@@ -253,7 +253,12 @@ fn schema(runner: &mut Runner<'_>, table: &str) -> Result<(), Failure> {
             format!("    {} {}{null}", crate::report::shown(&quoted(field.name())), field.data_type())
         })
         .collect();
-    runner.print(&format!("{} (\n{}\n)\n", crate::report::shown(&quoted(table)), columns.join(",\n")))
+    let named = match runner.session.table_names().iter().any(|own| own == table) {
+        true => quoted(table),
+        // Behind its schema's name.
+        false => table.split('.').map(quoted).collect::<Vec<_>>().join("."),
+    };
+    runner.print(&format!("{} (\n{}\n)\n", crate::report::shown(&named), columns.join(",\n")))
 }
 
 /// The tables whose names are like a pattern of LIKE; all without one.
