@@ -12,7 +12,9 @@ use warpframe::nearest;
 use crate::report::Place;
 
 /// What of a message tells of a clause, and the words that begin it.
-const CLAUSES: [(&str, &[&str]); 18] = [
+const CLAUSES: [(&str, &[&str]); 20] = [
+    ("rows of ", &["VALUES"]),
+    ("folder in single quotes", &["DATABASE"]),
     ("window function", &["OVER"]),
     ("Step cannot be", &["GENERATE_SERIES", "RANGE"]),
     ("Argument #", &["GENERATE_SERIES", "RANGE"]),
@@ -159,7 +161,8 @@ fn is_value(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
         Token::SingleQuotedString(text) | Token::HexStringLiteral(text) => {
             quotes(message, text) || text.chars().count() > 3 && message.contains(text.as_str())
         }
-        Token::Placeholder(name) | Token::Number(name, _) => quotes(message, name),
+        Token::Placeholder(name) => quotes(message, name),
+        Token::Number(number, _) => quotes(message, number) || number.len() > 2 && has_word(message, number),
         _ => false,
     }
 }
@@ -191,7 +194,10 @@ fn is_operator(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
     }
     let text = token.to_string();
     let is_operator = match token {
-        Token::Word(word) => matches!(word.keyword, Keyword::AND | Keyword::OR | Keyword::NOT | Keyword::IN),
+        Token::Word(word) => matches!(
+            word.keyword,
+            Keyword::AND | Keyword::OR | Keyword::NOT | Keyword::IN | Keyword::LIKE | Keyword::ILIKE | Keyword::BETWEEN
+        ),
         _ => text.chars().all(|c| c.is_ascii_punctuation() && !matches!(c, '(' | ')' | ',' | '.' | ';')),
     };
     is_operator && (quotes(message, &text.to_uppercase()) || message.contains(&format!(" {} ", text.to_uppercase())))
@@ -302,7 +308,8 @@ pub fn of_syntax(text: &str, statement: Place, place: Place) -> Option<String> {
         }
     }
     let open = open.last()?;
-    Some(format!("the parenthesis at line {}, column {} is not closed", open.line, open.column))
+    let line = if open.line == place.line { String::new() } else { format!("line {}, ", open.line) };
+    Some(format!("the parenthesis at {line}column {} is not closed", open.column))
 }
 
 fn is_word(token: &TokenWithSpan, wanted: &str) -> bool {
@@ -356,7 +363,7 @@ mod tests {
         assert_eq!(told("SELECT 1 FROM t GROUP a", 17).as_deref(), Some("GROUP is followed by BY"));
         assert_eq!(told("SELECT CASE WHEN a THEN 1 FROM t", 18).as_deref(), Some("a CASE ends with END"));
         let open = told("SELECT * FROM (SELECT 1", 24);
-        assert_eq!(open.as_deref(), Some("the parenthesis at line 1, column 15 is not closed"));
+        assert_eq!(open.as_deref(), Some("the parenthesis at column 15 is not closed"));
         assert_eq!(told("SELECT 1 2", 10), None);
     }
 }

@@ -7,7 +7,8 @@ pub fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
     let others = known.iter().filter(|own| *own != name);
     let (distance, meant) =
         others.map(|own| (apart(&lower, &own.to_lowercase()), own)).min_by_key(|(distance, _)| *distance)?;
-    (distance <= 1 + name.chars().count() / 4).then_some(meant.as_str())
+    let length = name.chars().count();
+    (distance < length && distance <= 1 + length / 4).then_some(meant.as_str())
 }
 
 /// How many characters differ between two words (Levenshtein's distance; neighbours that changed places
@@ -42,5 +43,6 @@ mod tests {
         assert_eq!(nearest("memroy_limit", &known), Some("memory_limit"));
         assert_eq!(nearest("cvs", &known), Some("csv"));
         assert_eq!(nearest("colour", &known), None);
+        assert_eq!(nearest("a", &["b".to_string()]), None);
     }
 }

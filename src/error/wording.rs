@@ -81,7 +81,10 @@ fn of_signature(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("No function matches the given name and argument types '")?;
     let (call, rest) = rest.split_once("'.")?;
     let candidates: Vec<&str> = match rest.split_once("Candidate functions:") {
-        Some((_, list)) => list.lines().map(str::trim).filter(|line| !line.is_empty()).collect(),
+        Some((_, list)) => {
+            let lines = list.lines().map(str::trim).filter(|line| !line.is_empty());
+            lines.filter(|line| !line.contains("UserDefined")).collect()
+        }
         None => vec![],
     };
     let known = match candidates.len() {
@@ -90,7 +93,8 @@ fn of_signature(text: &str) -> Option<String> {
         1 => format!("; there is {}", candidates[0]),
         _ => format!("; there are {}", candidates.join(", ")),
     };
-    Some(format!("no function {call}{known}"))
+    let (name, types) = call.split_once('(')?;
+    Some(format!("no function {name} takes ({types}{known}"))
 }
 
 /// "regex parse error:\n    a(\n     ^\nerror: unclosed group", perhaps behind other words.
@@ -114,7 +118,7 @@ mod tests {
         let signature = "Error during planning: Internal error: Function 'sum' failed. This issue was likely caused by \
                          a bug. No function matches the given name and argument types 'sum(Float64, Float64)'. You \
                          might need to add explicit type casts.\n\tCandidate functions:\n\tsum(Int64)\n\tsum(Float64)";
-        assert_eq!(plain(signature), "no function sum(Float64, Float64); there are sum(Int64), sum(Float64)");
+        assert_eq!(plain(signature), "no function sum takes (Float64, Float64); there are sum(Int64), sum(Float64)");
         assert_eq!(plain("Divide by zero error"), "Divide by zero error");
         let part = "Execution error: Date part 'yeer' not supported";
         assert_eq!(plain(part), "no part of a date or time named 'yeer'; did you mean year?");

@@ -7,7 +7,7 @@ use datafusion::sql::parser::{CreateExternalTable, Statement};
 use datafusion::sql::sqlparser::ast::{ColumnOption, Value};
 
 use super::options::{self, Given, OptionValue, data_type, folded};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, nearest};
 use crate::io::{CsvOptions, Format};
 use crate::session::insert::table_name;
 use crate::session::{Session, place_of, rules};
@@ -113,7 +113,14 @@ impl Session {
             }
             "JSON" | "NDJSON" => Ok(Format::Json(options::json(&state, BY, &given)?)),
             "ARROW" => Ok(Format::Arrow(options::ipc(&state, BY, &given)?)),
-            other => Err(plan(format!("no files are stored as {other}; known: CSV, TSV, PARQUET, JSON, ARROW"))),
+            other => {
+                let known = ["CSV", "TSV", "PARQUET", "JSON", "ARROW"].map(String::from);
+                let help = match nearest(other, &known) {
+                    Some(meant) => format!("did you mean {meant}?"),
+                    None => format!("known: {}", known.join(", ")),
+                };
+                Err(plan(format!("no files are stored as {other:?}; {help}")))
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::{first_words, place_of};
-use crate::error::{ErrorKind, Result};
+use crate::error::{ErrorKind, Result, nearest};
 use crate::frame::LazyFrame;
 use crate::session::Session;
 
@@ -58,7 +58,16 @@ impl Session {
                 let name: String = words[1..].concat().to_lowercase();
                 if !self.settings().iter().any(|setting| setting.name == name) {
                     let at = tokens.get(1).map(|token| (token.span.start.line, token.span.start.column));
-                    return Err(self.no_setting(&name).at(at));
+                    let lists = ["tables", "schemas", "columns", "functions", "all"].map(String::from);
+                    let error = match nearest(&name, &lists) {
+                        Some(meant) => {
+                            let message =
+                                format!("no option named {name:?}; did you mean SHOW {}?", meant.to_uppercase());
+                            ErrorKind::Plan { message, location: None }.into()
+                        }
+                        None => self.no_setting(&name),
+                    };
+                    return Err(error.at(at));
                 }
                 self.settings_like(move |own| own == name)
             }
