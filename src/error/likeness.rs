@@ -8,7 +8,7 @@ pub fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
     let (distance, meant) =
         others.map(|own| (apart(&lower, &own.to_lowercase()), own)).min_by_key(|(distance, _)| *distance)?;
     let length = name.chars().count();
-    (distance < length && distance <= 1 + length / 4).then_some(meant.as_str())
+    (distance < length && distance <= 1 + length / 5).then_some(meant.as_str())
 }
 
 /// How many characters differ between two words (Levenshtein's distance; neighbours that changed places

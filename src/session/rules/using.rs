@@ -60,7 +60,7 @@ impl Visitor for Merges {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        let concerned = select.from.iter().any(merges) || columns::needs(select);
+        let concerned = select.from.iter().any(merges) || columns::changes_names(select);
         if concerned { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 

@@ -25,7 +25,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::binary;
 use super::scope::{self, ScopeColumn, folded};
 use crate::error::{Error, ErrorKind, Result, known_names};
-use crate::session::files::known;
+use crate::session::files::{Place, known};
 use crate::session::syntax::SPREAD;
 
 /// The function that stands for columns.
@@ -52,21 +52,22 @@ pub(super) struct Calls {
 }
 
 impl Visitor for Calls {
-    type Break = Expr;
+    /// Where it stands: small, as expressions may be nested deep.
+    type Break = Place;
 
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Expr> {
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Place> {
         self.depth += 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Expr> {
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Place> {
         self.depth -= 1;
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Expr> {
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Place> {
         match arguments(expr) {
-            Some(_) if self.within || self.depth == 0 => ControlFlow::Break(expr.clone()),
+            Some(_) if self.within || self.depth == 0 => ControlFlow::Break(known_place(expr)),
             _ => ControlFlow::Continue(()),
         }
     }
@@ -79,12 +80,16 @@ fn stands(of: &impl Visit) -> bool {
 
 /// Whether a query's own list or condition needs its columns to be known.
 pub(in crate::session::rules) fn needs(select: &Select) -> bool {
-    // The planner does not say which of the replaced columns there are not.
-    let replaces = |item: &SelectItem| {
+    insists(select) || changes_names(select)
+}
+
+/// Whether `*` has other names or values in a list. The planner takes none of the first, and does not say which of
+/// the replaced columns there are not.
+pub(super) fn changes_names(select: &Select) -> bool {
+    select.projection.iter().any(|item| {
         matches!(item, SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)
-            if options.opt_replace.is_some())
-    };
-    insists(select) || select.projection.iter().any(replaces)
+            if options.opt_rename.is_some() || options.opt_replace.is_some())
+    })
 }
 
 /// Whether the planner does not take its list or condition as they are.
@@ -100,8 +105,8 @@ pub(super) fn insists(select: &Select) -> bool {
 pub(in crate::session) fn refuse_columns(by: &str, of: &impl Visit) -> Result<()> {
     match Visit::visit(of, &mut Calls { within: false, depth: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(call) => {
-            Err(wrong(format!("{by}: COLUMNS(…) stands in select lists and in their WHERE"), &call))
+        ControlFlow::Break(at) => {
+            Err(wrong_at(format!("{by}: COLUMNS(…) stands in select lists and in their WHERE"), at))
         }
     }
 }
@@ -110,7 +115,7 @@ pub(in crate::session) fn refuse_columns(by: &str, of: &impl Visit) -> Result<()
 pub(super) fn refuse_what_is_left(query: &Query) -> Result<()> {
     match Visit::visit(query, &mut Calls { within: true, depth: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(call) => Err(wrong("COLUMNS(…) stands in select lists and in WHERE", &call)),
+        ControlFlow::Break(at) => Err(wrong_at("COLUMNS(…) stands in select lists and in WHERE", at)),
     }
 }
 
@@ -468,10 +473,14 @@ fn text(expr: &Expr) -> Option<String> {
     }
 }
 
-fn known_place(expr: &Expr) -> Option<(u64, u64)> {
+fn known_place(expr: &Expr) -> Place {
     known(expr.span().start)
 }
 
 fn wrong(message: impl Into<String>, at: &Expr) -> Error {
-    ErrorKind::Plan { message: message.into(), location: known_place(at) }.into()
+    wrong_at(message, known_place(at))
+}
+
+fn wrong_at(message: impl Into<String>, location: Place) -> Error {
+    ErrorKind::Plan { message: message.into(), location }.into()
 }

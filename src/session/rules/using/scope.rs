@@ -241,16 +241,33 @@ pub(super) fn output_names(items: &[SelectItem]) -> HashSet<String> {
 /// The planner takes no two columns of one name, one of them without a table's: a merged one beside
 /// others of its name gets marks, as many as such ones there were so far, for [`own_names`].
 pub(super) fn tell_apart(items: &mut [SelectItem]) {
+    // A name alone and the same behind its table's are one column where the first is no error.
     let mut seen: Vec<Expr> = vec![];
+    let is_seen = |seen: &[Expr], expr: &Expr, name: &Ident| {
+        seen.iter().any(|other| match (other, expr) {
+            (Expr::Identifier(one), Expr::CompoundIdentifier(_)) => folded(one) == folded(name),
+            (Expr::CompoundIdentifier(parts), Expr::Identifier(_)) => {
+                parts.last().is_some_and(|one| folded(one) == folded(name))
+            }
+            _ => other == expr,
+        })
+    };
     for item in items.iter_mut() {
         let SelectItem::UnnamedExpr(expr) = &*item else { continue };
-        let Expr::CompoundIdentifier(parts) = expr else { continue };
-        match (seen.contains(expr), parts.last()) {
-            (true, Some(name)) => {
+        let name = match expr {
+            Expr::Identifier(name) => name,
+            Expr::CompoundIdentifier(parts) => match parts.last() {
+                Some(name) => name,
+                None => continue,
+            },
+            _ => continue,
+        };
+        match is_seen(&seen, expr, name) {
+            true => {
                 let (expr, alias) = (expr.clone(), Ident::with_quote('"', folded(name)));
                 *item = SelectItem::ExprWithAlias { expr, alias };
             }
-            _ => seen.push(expr.clone()),
+            false => seen.push(expr.clone()),
         }
     }
     let names: Vec<Option<String>> = items.iter().map(output_name).collect();
