@@ -307,7 +307,7 @@ impl Statement<'_> {
         } else if reader.accept_all(&["DROP", "TABLE"]) {
             let if_exists = reader.accept_all(&["IF", "EXISTS"]);
             let table = reader.name("the table's name")?;
-            if reader.token().is_some() {
+            if matches!(reader.token(), Some(Token::Period | Token::Comma)) {
                 return Ok(Request::Execute(self.sql(0, self.tokens.len())));
             }
             Request::DropTable { table, if_exists, text: self.sql(0, self.tokens.len()) }

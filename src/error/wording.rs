@@ -78,13 +78,14 @@ fn of_field(text: &str) -> Option<String> {
 /// "… No function matches the given name and argument types 'sum(Float64, Float64)'. You might need to add
 /// explicit type casts.\n\tCandidate functions:\n\tsum(Decimal)\n\t…", behind an account of each candidate.
 fn of_signature(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once("No function matches the given name and argument types '")?;
+    let (account, rest) = text.split_once("No function matches the given name and argument types '")?;
+    // The function itself says what it does not take.
+    if let Some((_, own)) = account.split_once(" user-defined coercion failed with: ") {
+        return Some(plain(own.trim_end_matches(['.', ' '])));
+    }
     let (call, rest) = rest.split_once("'.")?;
     let candidates: Vec<&str> = match rest.split_once("Candidate functions:") {
-        Some((_, list)) => {
-            let lines = list.lines().map(str::trim).filter(|line| !line.is_empty());
-            lines.filter(|line| !line.contains("UserDefined")).collect()
-        }
+        Some((_, list)) => list.lines().map(str::trim).filter(|line| !line.is_empty()).collect(),
         None => vec![],
     };
     let known = match candidates.len() {
@@ -120,6 +121,9 @@ mod tests {
                          might need to add explicit type casts.\n\tCandidate functions:\n\tsum(Int64)\n\tsum(Float64)";
         assert_eq!(plain(signature), "no function sum takes (Float64, Float64); there are sum(Int64), sum(Float64)");
         assert_eq!(plain("Divide by zero error"), "Divide by zero error");
+        let own = "Error during planning: Execution error: Function 'f' user-defined coercion failed with: Error during \
+                   planning: f takes (n), not (). No function matches the given name and argument types 'f()'. You …";
+        assert_eq!(plain(own), "f takes (n), not ()");
         let part = "Execution error: Date part 'yeer' not supported";
         assert_eq!(plain(part), "no part of a date or time named 'yeer'; did you mean year?");
         assert_eq!(plain("Field b not found in struct"), "no field named 'b' in the struct");

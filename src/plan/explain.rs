@@ -73,26 +73,26 @@ impl std::str::FromStr for ExplainFormat {
 
 /// A plan, and what is known of it before it runs.
 pub(crate) struct Explained {
-    pub(super) root: Part,
+    pub(super) root: ExplainedPart,
     /// Whether joins have another order than the query's.
     pub(super) reordered: bool,
 }
 
 /// A part of a plan that runs in one place.
-pub(super) enum Part {
-    Cpu(CpuOperator),
-    Device(DevicePart),
+pub(super) enum ExplainedPart {
+    Cpu(ExplainedCpu),
+    Device(ExplainedDevice),
 }
 
 /// An operator of the CPU engine.
-pub(super) struct CpuOperator {
+pub(super) struct ExplainedCpu {
     pub(super) text: String,
     /// Why it is not on the device, and how many files it reads.
     pub(super) why: Option<String>,
-    pub(super) inputs: Vec<Part>,
+    pub(super) inputs: Vec<ExplainedPart>,
 }
 
-pub(super) struct DevicePart {
+pub(super) struct ExplainedDevice {
     /// Why the plan would be divided.
     pub(super) divided: Option<String>,
     /// The last, whose rows are the result, comes first.
@@ -131,7 +131,7 @@ pub(crate) fn explain(
     let how = Planning { tables, order_joins, estimates: true, foresight: None };
     let mut explainer = Explainer { reordered: 0, how, state, foresight };
     let root = match &cut.root {
-        Root::Device(plan) => Part::Device(explainer.device(plan)?),
+        Root::Device(plan) => ExplainedPart::Device(explainer.device(plan)?),
         Root::Cpu(plan) => explainer.cpu(plan, &mut cut.left.iter().map(|of| of.why.as_str()))?,
     };
     Ok(Explained { root, reordered: explainer.reordered > 0 })
@@ -142,13 +142,13 @@ pub(crate) fn explain(
 /// # Errors
 /// Of its tables.
 pub(crate) fn explain_on_cpu(plan: &LogicalPlan, state: &dyn Session) -> Result<Explained> {
-    fn of(plan: &LogicalPlan, state: &dyn Session) -> Result<Part> {
+    fn of(plan: &LogicalPlan, state: &dyn Session) -> Result<ExplainedPart> {
         let why = match plan {
             LogicalPlan::TableScan(scan) => files(scan, &[], state, std::slice::from_ref(&scan.filters))?,
             _ => None,
         };
         let inputs = plan.inputs().into_iter().map(|input| of(input, state)).collect::<Result<_>>()?;
-        Ok(Part::Cpu(CpuOperator { text: plan.display().to_string(), why, inputs }))
+        Ok(ExplainedPart::Cpu(ExplainedCpu { text: plan.display().to_string(), why, inputs }))
     }
     Ok(Explained { root: of(plan, state)?, reordered: false })
 }
@@ -162,11 +162,11 @@ struct Explainer<'a> {
 }
 
 impl Explainer<'_> {
-    fn cpu<'a>(&mut self, plan: &LogicalPlan, reasons: &mut impl Iterator<Item = &'a str>) -> Result<Part> {
+    fn cpu<'a>(&mut self, plan: &LogicalPlan, reasons: &mut impl Iterator<Item = &'a str>) -> Result<ExplainedPart> {
         if let LogicalPlan::Extension(extension) = plan
             && let Some(node) = DeviceNode::of(extension)
         {
-            return Ok(Part::Device(self.device(node.plan())?));
+            return Ok(ExplainedPart::Device(self.device(node.plan())?));
         }
         let why = reasons.next().unwrap_or_default();
         let files = match plan {
@@ -177,10 +177,10 @@ impl Explainer<'_> {
         };
         let why = [Some(why.into()), files].into_iter().flatten().collect::<Vec<String>>().join("; ");
         let inputs = plan.inputs().into_iter().map(|input| self.cpu(input, reasons)).collect::<Result<_>>()?;
-        Ok(Part::Cpu(CpuOperator { text: plan.display().to_string(), why: Some(why), inputs }))
+        Ok(ExplainedPart::Cpu(ExplainedCpu { text: plan.display().to_string(), why: Some(why), inputs }))
     }
 
-    fn device(&mut self, plan: &DevicePlan) -> Result<DevicePart> {
+    fn device(&mut self, plan: &DevicePlan) -> Result<ExplainedDevice> {
         let why = self.foresight.why_divided(plan)?;
         let foresight = why.as_ref().map(|_| self.foresight);
         let divided = |operator: LogicalPlan| foresight.and_then(|foresight| foresight.how_divided(&operator));
@@ -221,7 +221,7 @@ impl Explainer<'_> {
             operators.push(input);
             pipelines.push(ExplainedPipeline { number, rows: pipeline.rows, operators });
         }
-        Ok(DevicePart { divided: why, pipelines })
+        Ok(ExplainedDevice { divided: why, pipelines })
     }
 }
 

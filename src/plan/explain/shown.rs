@@ -4,7 +4,9 @@ use std::fmt::Display;
 
 use serde_json::{Map, Value, json};
 
-use super::{CpuOperator, DevicePart, ExplainFormat, Explained, ExplainedOperator, ExplainedPipeline, Part};
+use super::{
+    ExplainFormat, Explained, ExplainedCpu, ExplainedDevice, ExplainedOperator, ExplainedPart, ExplainedPipeline,
+};
 
 /// Begins the lines on what would be divided.
 const WOULD_BE_DIVIDED: &str = "would be divided: ";
@@ -15,7 +17,7 @@ impl Explained {
     /// The plan in a format.
     pub(crate) fn shown(&self, format: ExplainFormat) -> String {
         match format {
-            ExplainFormat::Indent => self.lines(Lines::indented),
+            ExplainFormat::Indent => self.lines(PlanLines::indented),
             ExplainFormat::Tree => self.lines(|lines, root| lines.branch(root, &Branch::default())),
             ExplainFormat::Json => {
                 let plan = json!({ "plan": of_part(&self.root), "joins_reordered": self.reordered });
@@ -25,8 +27,8 @@ impl Explained {
         }
     }
 
-    fn lines(&self, write: impl FnOnce(&mut Lines, &Part)) -> String {
-        let mut lines = Lines(vec![]);
+    fn lines(&self, write: impl FnOnce(&mut PlanLines, &ExplainedPart)) -> String {
+        let mut lines = PlanLines(vec![]);
         write(&mut lines, &self.root);
         if self.reordered {
             lines.0.push(REORDERED.into());
@@ -35,25 +37,25 @@ impl Explained {
     }
 }
 
-struct Lines(Vec<String>);
+struct PlanLines(Vec<String>);
 
-impl Lines {
+impl PlanLines {
     fn line(&mut self, place: &str, before: &str, text: impl Display) {
         self.0.push(format!("{place:8}{before}{text}"));
     }
 
-    fn indented(&mut self, root: &Part) {
+    fn indented(&mut self, root: &ExplainedPart) {
         self.indent(root, 0);
     }
 
-    fn indent(&mut self, part: &Part, depth: usize) {
+    fn indent(&mut self, part: &ExplainedPart, depth: usize) {
         let margin = |depth: usize| "  ".repeat(depth);
         match part {
-            Part::Cpu(operator) => {
+            ExplainedPart::Cpu(operator) => {
                 self.line("cpu", &margin(depth), of_cpu(operator));
                 operator.inputs.iter().for_each(|input| self.indent(input, depth + 1));
             }
-            Part::Device(DevicePart { divided, pipelines }) => {
+            ExplainedPart::Device(ExplainedDevice { divided, pipelines }) => {
                 if let Some(why) = divided {
                     self.line("device", &margin(depth), format_args!("{WOULD_BE_DIVIDED}{why}"));
                 }
@@ -70,16 +72,16 @@ impl Lines {
         }
     }
 
-    fn branch(&mut self, part: &Part, at: &Branch) {
+    fn branch(&mut self, part: &ExplainedPart, at: &Branch) {
         match part {
-            Part::Cpu(operator) => {
+            ExplainedPart::Cpu(operator) => {
                 self.line("cpu", &at.first, of_cpu(operator));
                 let last = operator.inputs.len().saturating_sub(1);
                 for (number, input) in operator.inputs.iter().enumerate() {
                     self.branch(input, &at.below(number == last));
                 }
             }
-            Part::Device(part) => {
+            ExplainedPart::Device(part) => {
                 let mut at = at.clone();
                 if let Some(why) = &part.divided {
                     self.line("device", &at.first, format_args!("{WOULD_BE_DIVIDED}{why}"));
@@ -94,7 +96,7 @@ impl Lines {
     }
 
     /// The operators of a pipeline, each below the one that reads its rows; one that was shown is named.
-    fn pipeline(&mut self, part: &DevicePart, pipeline: &ExplainedPipeline, at: &Branch, shown: &mut Vec<usize>) {
+    fn pipeline(&mut self, part: &ExplainedDevice, pipeline: &ExplainedPipeline, at: &Branch, shown: &mut Vec<usize>) {
         if shown.contains(&pipeline.number) {
             self.line("device", &at.first, format_args!("pipeline {}, which is above", pipeline.number));
             return;
@@ -135,7 +137,7 @@ impl Branch {
     }
 }
 
-fn of_cpu(operator: &CpuOperator) -> String {
+fn of_cpu(operator: &ExplainedCpu) -> String {
     match &operator.why {
         Some(why) => format!("{}    ({why})", operator.text),
         None => operator.text.clone(),
@@ -151,15 +153,15 @@ fn about(rows: Option<f64>) -> String {
     rows.map_or(String::new(), |rows| format!("    (about {rows:.0} rows)"))
 }
 
-fn of_part(part: &Part) -> Value {
+fn of_part(part: &ExplainedPart) -> Value {
     match part {
-        Part::Cpu(CpuOperator { text, why, inputs }) => {
+        ExplainedPart::Cpu(ExplainedCpu { text, why, inputs }) => {
             let mut object = named("cpu", text);
             put(&mut object, "why", why.clone());
             object.insert("inputs".into(), inputs.iter().map(of_part).collect());
             object.into()
         }
-        Part::Device(DevicePart { divided, pipelines }) => {
+        ExplainedPart::Device(ExplainedDevice { divided, pipelines }) => {
             let mut object = Map::new();
             object.insert("place".into(), "device".into());
             put(&mut object, "would_be_divided", divided.clone());

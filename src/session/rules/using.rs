@@ -36,7 +36,7 @@ use futures::FutureExt;
 
 pub(super) use self::columns::needs as needs_columns;
 pub(in crate::session) use self::columns::refuse_columns;
-use self::columns::{Calls, Columns};
+use self::columns::{ColumnCalls, NamedColumns};
 use self::scope::{Outputs, Resolver, Scope, ScopeColumn, folded, path};
 pub(super) use self::scope::{marks, own_names};
 use super::clauses::constraint;
@@ -65,7 +65,7 @@ impl Visitor for Merges {
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        match (Calls { within: true, depth: 0 }).pre_visit_expr(expr) {
+        match (ColumnCalls { within: true, depth: 0 }).pre_visit_expr(expr) {
             ControlFlow::Break(_) => ControlFlow::Break(()),
             ControlFlow::Continue(()) => ControlFlow::Continue(()),
         }
@@ -380,14 +380,14 @@ impl Names<'_> {
     /// query's tables.
     fn wildcards(&self, select: &mut Select, scope: &Scope, of_tables: Option<&[ScopeColumn]>) -> Result<()> {
         let Some(columns) = scope.columns() else { return Ok(()) };
-        let named = of_tables.map(|of_tables| Columns { state: self.state, all: columns, of_tables });
+        let named = of_tables.map(|of_tables| NamedColumns { state: self.state, all: columns, of_tables });
         let mut items = vec![];
         for item in std::mem::take(&mut select.projection) {
             match (item, named) {
                 (SelectItem::Wildcard(options), _) => {
                     items.extend(scope::wildcard(columns, &options)?.into_iter().map(ScopeColumn::item));
                 }
-                (SelectItem::QualifiedWildcard(kind, options), Some(Columns { of_tables, .. })) => {
+                (SelectItem::QualifiedWildcard(kind, options), Some(NamedColumns { of_tables, .. })) => {
                     let own = match &kind {
                         SelectItemQualifiedWildcardKind::ObjectName(table) => scope::of_table(of_tables, table),
                         SelectItemQualifiedWildcardKind::Expr(_) => vec![],

@@ -45,13 +45,13 @@ fn arguments(expr: &Expr) -> Option<(&[FunctionArg], bool)> {
 }
 
 /// Breaks off at such a call.
-pub(super) struct Calls {
+pub(super) struct ColumnCalls {
     /// Whether those in subqueries count.
     pub(super) within: bool,
     pub(super) depth: usize,
 }
 
-impl Visitor for Calls {
+impl Visitor for ColumnCalls {
     /// Where it stands: small, as expressions may be nested deep.
     type Break = Place;
 
@@ -75,7 +75,7 @@ impl Visitor for Calls {
 
 /// Whether an item of a list, or a condition, stands for several.
 fn stands(of: &impl Visit) -> bool {
-    Visit::visit(of, &mut Calls { within: false, depth: 0 }).is_break()
+    Visit::visit(of, &mut ColumnCalls { within: false, depth: 0 }).is_break()
 }
 
 /// Whether a query's own list or condition needs its columns to be known.
@@ -103,7 +103,7 @@ pub(super) fn insists(select: &Select) -> bool {
 
 /// Refuses such calls in what a statement sets and in its condition: each row has one.
 pub(in crate::session) fn refuse_columns(by: &str, of: &impl Visit) -> Result<()> {
-    match Visit::visit(of, &mut Calls { within: false, depth: 0 }) {
+    match Visit::visit(of, &mut ColumnCalls { within: false, depth: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(at) => {
             Err(wrong_at(format!("{by}: COLUMNS(…) stands in select lists and in their WHERE"), at))
@@ -113,7 +113,7 @@ pub(in crate::session) fn refuse_columns(by: &str, of: &impl Visit) -> Result<()
 
 /// An error of a call that is left: it stands where it stands for nothing.
 pub(super) fn refuse_what_is_left(query: &Query) -> Result<()> {
-    match Visit::visit(query, &mut Calls { within: true, depth: 0 }) {
+    match Visit::visit(query, &mut ColumnCalls { within: true, depth: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(at) => Err(wrong_at("COLUMNS(…) stands in select lists and in WHERE", at)),
     }
@@ -121,7 +121,7 @@ pub(super) fn refuse_what_is_left(query: &Query) -> Result<()> {
 
 /// What such calls may mean: all columns of a query, and those of each of its tables.
 #[derive(Clone, Copy)]
-pub(super) struct Columns<'a> {
+pub(super) struct NamedColumns<'a> {
     pub(super) state: &'a SessionState,
     pub(super) all: &'a [ScopeColumn],
     pub(super) of_tables: &'a [ScopeColumn],
@@ -133,7 +133,7 @@ struct Meant {
     groups: Vec<String>,
 }
 
-impl Columns<'_> {
+impl NamedColumns<'_> {
     /// An item of a select list for each column that its calls stand for; the item itself where it has none.
     pub(super) fn items(&self, item: SelectItem) -> Result<Vec<SelectItem>> {
         let (mut expr, alias) = match item {
@@ -343,7 +343,7 @@ impl VisitorMut for Replaced<'_> {
 
 /// Puts columns in the places of `*COLUMNS(…)` among arguments, elements of lists, and values of IN.
 struct Spread<'a> {
-    columns: Columns<'a>,
+    columns: NamedColumns<'a>,
     depth: usize,
 }
 
