@@ -10,6 +10,9 @@ use warpframe::{LazyFrame, Session};
 use crate::report::Failure;
 use crate::run::{count, in_words};
 
+/// One of the device's counters.
+type Counter = fn(&Counters) -> u64;
+
 /// What a run took.
 pub struct Account {
     rows: usize,
@@ -98,7 +101,7 @@ impl Account {
 }
 
 impl OfDevice {
-    fn spent(&self, count: fn(&Counters) -> u64) -> u64 {
+    fn spent(&self, count: Counter) -> u64 {
         count(&self.after) - count(&self.before)
     }
 
@@ -151,7 +154,7 @@ impl OfDevice {
     fn json(&self, run: &mut Object) {
         run.text("result", if self.has_result { "device" } else { "host" });
         run.number("kernel_ms", self.kernel_ms());
-        let counts: [(&str, fn(&Counters) -> u64); 15] = [
+        let counts: [(&str, Counter); 15] = [
             ("launches", |c| c.launches),
             ("bytes_moved_by_kernels", |c| c.bytes_moved),
             ("host_waits", |c| c.synchronizations),

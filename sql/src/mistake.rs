@@ -101,11 +101,13 @@ const WORDS: [&str; 62] = [
     "WHERE",
 ];
 
+/// Whether a message names what stands at a place among tokens.
+type Rule = fn(&str, &[TokenWithSpan], usize) -> bool;
+
 /// The place in a text's statement that a message is about, if one thing stands there that it names.
 pub fn place(text: &str, statement: Place, message: &str) -> Option<Place> {
     let tokens = tokens_of(text, statement);
-    let rules: [fn(&str, &[TokenWithSpan], usize) -> bool; 6] =
-        [is_value, is_function, is_name, is_operator, is_number, is_mentioned];
+    let rules: [Rule; 6] = [is_value, is_function, is_name, is_operator, is_number, is_mentioned];
     if message.starts_with("not supported: the statement ") {
         return Some(statement);
     }
