@@ -400,14 +400,19 @@ impl fmt::Display for Error {
     }
 }
 
-/// The names that are known, as many as one takes in.
+/// The names that are known, behind a message.
 pub(crate) fn known_names(known: &[String]) -> String {
+    format!("; known: {}", listed(known))
+}
+
+/// Names, as many as one takes in.
+pub(crate) fn listed(names: &[String]) -> String {
     const MOST: usize = 20;
-    let more = match known.len().saturating_sub(MOST) {
+    let more = match names.len().saturating_sub(MOST) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("; known: {}{more}", known[..known.len().min(MOST)].join(", "))
+    format!("{}{more}", names[..names.len().min(MOST)].join(", "))
 }
 
 impl std::error::Error for Error {

@@ -10,7 +10,7 @@ use datafusion::common::{ScalarValue, TableReference};
 use datafusion::logical_expr::{Expr, UNNAMED_TABLE, cast, ident, lit};
 
 use super::Session;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, listed};
 use crate::frame::{DataFrame, LazyFrame};
 use crate::io::{CsvOptions, FileKind, Format, IntoPaths, OfSession, wider};
 
@@ -148,9 +148,9 @@ impl Session {
         let (schema, own) = (self.appendable(table)?, rows.schema());
         let stray = own.fields().iter().find(|field| place(&schema, field.name()).is_none());
         if let Some(field) = stray {
-            let known: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            let known: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
             let message =
-                format!("column {:?} is none of table {called:?}, which has {}", field.name(), known.join(", "));
+                format!("column {:?} is none of table {called:?}, which has {}", field.name(), listed(&known));
             return Err(wrong(message));
         }
         let mut exprs = vec![];

@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::append::{NewColumn, place};
 use super::files::{Place, data_type, folded, known};
 use super::{Session, one_statement, rules};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, listed};
 use crate::frame::{DataFrame, LazyFrame};
 
 impl Session {
@@ -321,8 +321,8 @@ fn targets(schema: &Schema, table: &str, columns: &[(String, Place)]) -> Result<
     let mut targets = vec![];
     for (name, at) in columns {
         let Some(target) = place(schema, name) else {
-            let known: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-            let message = format!("column {name:?} is none of table {table:?}, which has {}", known.join(", "));
+            let known: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+            let message = format!("column {name:?} is none of table {table:?}, which has {}", listed(&known));
             return Err(plan(INSERT, message).at(*at));
         };
         if targets.contains(&target) {

@@ -18,7 +18,7 @@ use super::catalog::Catalog;
 use super::files::{Place, SCHEMA as FILES, folded, known};
 use super::insert::idents;
 use super::{Session, place_of};
-use crate::error::{Error, ErrorKind, Result, known_names};
+use crate::error::{Error, ErrorKind, Result, listed};
 use crate::frame::{DataFrame, LazyFrame};
 
 /// The schema that is always there.
@@ -238,8 +238,7 @@ impl Session {
             let tables = self.tables_of(&name);
             if !cascade && !tables.is_empty() {
                 let (count, s) = (tables.len(), if tables.len() == 1 { "" } else { "s" });
-                let known = known_names(&tables);
-                let known = known.trim_start_matches("; known: ");
+                let known = listed(&tables);
                 return refused(format!("the schema {name:?} has {count} table{s}: {known}; CASCADE drops them, too"));
             }
             catalog.deregister_schema(&name, true)?;
