@@ -245,9 +245,13 @@ fn of_case(kind: &ErrorKind) -> Option<String> {
     Some(format!("write \"{meant}\" with its quotes: a name without them is taken in lower case"))
 }
 
+/// Whether a terminal would obey a character, or show others in another order for it.
+pub fn is_odd(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// A text with its control characters as escapes, for terminals that would obey them.
 pub fn shown(text: &str) -> String {
-    let is_odd = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if is_odd(c) { shown.extend(c.escape_default()) } else { shown.push(c) }

@@ -17,7 +17,7 @@ use crate::copy::{known, write_format};
 use crate::interrupt::Running;
 use crate::output::{self, Format, Rows, Style};
 use crate::progress::Progress;
-use crate::report::{Failure, Place, Source, nearest};
+use crate::report::{Failure, Place, Source, is_odd, nearest, shown};
 use crate::statement::{self, Existing, Name, Request, RowSource, Sql, Statement};
 
 /// What a user can change while the command runs.
@@ -548,14 +548,31 @@ impl<'a> Runner<'a> {
             (Some(account), _) => account.text(&plan),
         };
         match self.settings.style.format {
-            _ if format == ExplainFormat::Json => self.print(&format!("{}\n", text.trim_end())),
-            Format::Table | Format::Box => self.print(&format!("{}\n", text.trim_end())),
+            // Both are for eyes, and a plan has constants of the query's.
+            _ if format == ExplainFormat::Json => self.print(&format!("{}\n", escaped(text.trim_end()))),
+            Format::Table | Format::Box => {
+                let lines: Vec<String> = text.trim_end().lines().map(shown).collect();
+                self.print(&format!("{}\n", lines.join("\n")))
+            }
             _ => {
                 let lines: Vec<&str> = text.trim_end().lines().collect();
                 self.batch([("plan", Arc::new(StringArray::from(lines)) as ArrayRef)])
             }
         }
     }
+}
+
+/// A text of JSON without the control characters that JSON may have as they are.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\n' => text.push(c),
+            c if is_odd(c) => text.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => text.push(c),
+        }
+    }
+    text
 }
 
 /// A failure with its place. The parser gives none where a text ends too early.
