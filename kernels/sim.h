@@ -72,6 +72,7 @@ WF_SIM_EXPORT void wf_sim_spin_at(const char* file, int line);
 WF_SIM_EXPORT void wf_sim_step_now(void);
 WF_SIM_EXPORT void wf_sim_progress(void);
 WF_SIM_EXPORT void wf_sim_trap(const char* file, int line);
+WF_SIM_EXPORT void wf_sim_divided(const char* file, unsigned line, unsigned column);
 }
 
 #ifndef WF_SIM_RUNTIME
@@ -105,6 +106,14 @@ inline void wf_sim_step() {
 #define WF_SIM_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 inline void __trap(WF_SIM_HERE) { wf_sim_trap(file, line); }
+#ifdef WF_SIM_USERS
+// What the compiler calls before integers are divided by zero, with where that is.
+extern "C" __attribute__((visibility("hidden"))) void __ubsan_handle_divrem_overflow_abort(void* where, void*, void*) {
+    struct place { const char* file; unsigned line, column; };
+    const place* at = static_cast<const place*>(where);
+    wf_sim_divided(at->file, at->line, at->column);
+}
+#endif
 inline void __nanosleep(unsigned, WF_SIM_HERE) { wf_sim_spin_at(file, line); }
 inline void __threadfence() {}
 inline void __threadfence_block() {}

@@ -23,7 +23,6 @@ mod diagnosis;
 mod raw;
 mod scalar;
 
-use datafusion::common::tree_node::TreeNode;
 use datafusion::logical_expr::Expr;
 
 pub use self::aggregate::AggregateFunction;
@@ -33,16 +32,6 @@ pub(crate) use self::diagnosis::in_users_words;
 pub(crate) use self::raw::{CClass, ColumnUse, KernelText, ParameterKind, wrong};
 pub use self::scalar::ScalarFunction;
 pub(crate) use self::scalar::{UserFunction, least_and_greatest};
-
-/// Whether a part of the expression is a call of a user's function that may have another value each time.
-pub(crate) fn is_volatile(expr: &Expr) -> bool {
-    let of_node = |node: &Expr| match node {
-        Expr::ScalarFunction(call) => UserFunction::of(&call.func).is_some_and(UserFunction::is_volatile),
-        _ => false,
-    };
-    // Nothing fails here.
-    expr.exists(|node| Ok(of_node(node))).unwrap_or(false)
-}
 
 /// Whether the node itself is a call of a user's function.
 pub(crate) fn is_called_by(node: &Expr) -> bool {

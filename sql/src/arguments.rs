@@ -1,6 +1,7 @@
 //! The command line: what was asked for, and which tables the files become.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
@@ -8,13 +9,24 @@ use warpframe::arrow::datatypes::TimeUnit;
 use warpframe::device::MemoryLimit;
 use warpframe::{DeviceChoice, FileKind, IpcOptions, JsonOptions, ParquetOptions, Session};
 
+use crate::bench::Bench;
 use crate::completions::Shell;
 use crate::files::{self, Content, CsvArguments, Table};
 use crate::output::Format;
 use crate::report::Failure;
 
-const EXIT_CODES: &str = "Exit codes: 0 all went well; 1 a statement failed, or data are wrong; 2 the command line is \
-                          wrong; 130 Ctrl-C stopped a statement";
+/// What the process exits with, and when.
+pub const EXIT_CODES: [(u8, &str); 4] = [
+    (0, "All went well, or the reader of the results left"),
+    (1, "A statement failed, or data are wrong"),
+    (2, "The command line or a variable of the environment is wrong"),
+    (130, "Ctrl-C stopped a statement"),
+];
+
+fn after_help() -> String {
+    let codes: Vec<String> = EXIT_CODES.iter().map(|(code, what)| format!("  {code:<3}  {what}")).collect();
+    format!("Exit codes:\n{}\n\nwarpframe bench 'QUERY' times a statement: warpframe bench --help", codes.join("\n"))
+}
 
 /// SQL over files, on the GPU.
 ///
@@ -22,7 +34,7 @@ const EXIT_CODES: &str = "Exit codes: 0 all went well; 1 a statement failed, or 
 /// FROM 'data/jets.csv'. Without -c and -f, SQL comes from a shell on a terminal, and otherwise from
 /// standard input.
 #[derive(Debug, Parser)]
-#[command(name = "warpframe", version, after_help = EXIT_CODES)]
+#[command(name = "warpframe", version, after_help = after_help())]
 pub struct Arguments {
     /// Files of Parquet (.parquet, .parq, .pq), CSV (.csv, .tsv, .tab, .psv, .txt), JSON (.json,
     /// .ndjson, .jsonl) or Arrow (.arrow, .arrows, .feather, .ipc), directories of them, or patterns
@@ -46,9 +58,13 @@ pub struct Arguments {
     #[arg(long)]
     pub strict: bool,
 
-    /// How results are written
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
+    /// How results are written; as the name of --output tells otherwise, or as a table
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+
+    /// Formats by their names.
+    #[command(flatten)]
+    short: ShortFormats,
 
     /// Write results into this file
     #[arg(long, value_name = "FILE")]
@@ -82,6 +98,10 @@ pub struct Arguments {
     #[arg(long, value_name = "SHELL", value_enum, conflicts_with_all = ["files", "commands", "scripts", "prepare"])]
     pub completions: Option<Shell>,
 
+    /// Write the manual page: warpframe --man | man -l -
+    #[arg(long, conflicts_with_all = ["files", "commands", "scripts", "prepare", "completions"])]
+    pub man: bool,
+
     /// Most device memory in use at once: bytes such as 2GiB or 500MB, or per cent such as 80%
     #[arg(long, value_name = "N")]
     pub memory_limit: Option<MemoryLimit>,
@@ -104,7 +124,7 @@ pub struct Arguments {
     #[arg(long)]
     pub no_user_code: bool,
 
-    /// Do not tell a terminal how far statements are that take longer than a second
+    /// Do not tell a terminal how far statements are that take longer than half a second
     #[arg(long)]
     pub no_progress: bool,
 
@@ -120,6 +140,39 @@ pub struct Arguments {
     /// How CSV files are laid out.
     #[command(flatten)]
     pub csv: CsvArguments,
+}
+
+/// Options that stand for `--format`.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false, conflicts_with = "format")]
+struct ShortFormats {
+    /// Short for --format csv
+    #[arg(long)]
+    csv: bool,
+
+    /// Short for --format tsv
+    #[arg(long)]
+    tsv: bool,
+
+    /// Short for --format json
+    #[arg(long)]
+    json: bool,
+
+    /// Short for --format ndjson
+    #[arg(long)]
+    ndjson: bool,
+
+    /// Short for --format markdown
+    #[arg(long)]
+    markdown: bool,
+
+    /// Short for --format box
+    #[arg(long = "box")]
+    boxed: bool,
+
+    /// Short for --format line
+    #[arg(long)]
+    line: bool,
 }
 
 /// A variable, such as `day=2024-01-31`.
@@ -162,6 +215,25 @@ impl From<Unit> for TimeUnit {
     }
 }
 
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum Asked {
+    /// To run statements.
+    Statements(Box<Arguments>),
+    /// To time one.
+    Bench(Box<Bench>),
+}
+
+impl Asked {
+    /// The options that all have.
+    pub fn arguments(&self) -> &Arguments {
+        match self {
+            Asked::Statements(arguments) => arguments,
+            Asked::Bench(bench) => &bench.arguments,
+        }
+    }
+}
+
 /// SQL that the command line names, in the order in which it does.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Job {
@@ -173,15 +245,36 @@ pub enum Job {
 
 impl Arguments {
     /// Reads the process's command line; on a mistake says so and exits with 2.
-    pub fn from_command_line() -> (Arguments, Vec<Job>) {
-        let matches = Arguments::command().get_matches();
-        match Arguments::from_arg_matches(&matches) {
-            Ok(arguments) => {
-                let jobs = arguments.jobs(&matches);
-                (arguments, jobs)
-            }
-            Err(error) => error.exit(),
+    pub fn from_command_line() -> (Asked, Vec<Job>) {
+        let words: Vec<OsString> = std::env::args_os().collect();
+        if words.get(1).is_some_and(|word| word == "bench") {
+            let words = words.into_iter().skip(2);
+            let matches = Bench::command().get_matches_from(std::iter::once("warpframe bench".into()).chain(words));
+            let bench = Bench::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+            let jobs = bench.arguments.jobs(&matches);
+            return (Asked::Bench(Box::new(bench)), jobs);
         }
+        let matches = Arguments::command().get_matches_from(words);
+        let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        let jobs = arguments.jobs(&matches);
+        (Asked::Statements(Box::new(arguments)), jobs)
+    }
+
+    /// How results are written.
+    pub fn format(&self) -> Format {
+        let ShortFormats { csv, tsv, json, ndjson, markdown, boxed, line } = self.short;
+        let short = [
+            (csv, Format::Csv),
+            (tsv, Format::Tsv),
+            (json, Format::Json),
+            (ndjson, Format::Ndjson),
+            (markdown, Format::Markdown),
+            (boxed, Format::Box),
+            (line, Format::Line),
+        ];
+        let short = short.into_iter().find(|(given, _)| *given).map(|(_, format)| format);
+        let of_file = || self.output.as_deref().and_then(Format::of_file);
+        short.or(self.format).or_else(of_file).unwrap_or(Format::Table)
     }
 
     fn jobs(&self, matches: &ArgMatches) -> Vec<Job> {

@@ -6,6 +6,7 @@ use std::io::Write;
 use clap::{Arg, ArgAction, CommandFactory};
 
 use crate::arguments::Arguments;
+use crate::bench::Bench;
 use crate::report::Failure;
 
 /// Shells of the system.
@@ -21,9 +22,13 @@ pub enum Shell {
 
 /// Writes the script of a shell.
 pub fn run(shell: Shell, out: &mut dyn Write) -> Result<(), Failure> {
-    let mut command = Arguments::command();
+    let (mut command, mut bench) = (Arguments::command(), Bench::command());
     command.build();
-    let options: Vec<Flag> = command.get_arguments().filter(|arg| !arg.is_positional()).map(Flag::of).collect();
+    bench.build();
+    let mut options: Vec<Flag> = command.get_arguments().filter(|arg| !arg.is_positional()).map(Flag::of).collect();
+    let of_bench = bench.get_arguments().filter(|arg| !arg.is_positional()).map(Flag::of);
+    let own: Vec<Flag> = of_bench.filter(|flag| !options.iter().any(|other| other.names() == flag.names())).collect();
+    options.extend(own.into_iter().map(|flag| Flag { of_bench: true, ..flag }));
     let script = match shell {
         Shell::Bash => bash(&options),
         Shell::Zsh => zsh(&options),
@@ -49,6 +54,8 @@ struct Flag {
     help: String,
     value: Value,
     repeats: bool,
+    /// Whether only `warpframe bench` takes it.
+    of_bench: bool,
 }
 
 impl Flag {
@@ -70,7 +77,9 @@ impl Flag {
             long: arg.get_long().map(String::from),
             help,
             value,
-            repeats: matches!(arg.get_action(), ArgAction::Append),
+            // Lists of values are one.
+            repeats: matches!(arg.get_action(), ArgAction::Append) && arg.get_value_delimiter().is_none(),
+            of_bench: false,
         }
     }
 
@@ -94,20 +103,28 @@ fn bash(options: &[Flag]) -> String {
         let _ = writeln!(cases, "        {}) {completed}; return ;;", option.names().join("|"));
     }
     let cases = cases.replace(") ; return", ") return");
-    let names: Vec<String> = options.iter().flat_map(Flag::names).collect();
+    let names = |of_bench: bool| -> String {
+        let names: Vec<String> =
+            options.iter().filter(|option| option.of_bench == of_bench).flat_map(Flag::names).collect();
+        names.join("\\n")
+    };
     format!(
         "_warpframe() {{
     local IFS=$'\\n' word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}
+    local bench=
+    [ ${{COMP_WORDS[1]}} = bench ] && bench=$'\\n{}'
     case $before in
 {cases}    esac
     case $word in
-        -*) COMPREPLY=($(compgen -W $'{}' -- \"$word\")) ;;
+        -*) COMPREPLY=($(compgen -W $'{}'\"$bench\" -- \"$word\")) ;;
+        b*) COMPREPLY=($([ $COMP_CWORD = 1 ] && compgen -W bench -- \"$word\"; compgen -f -- \"$word\")) ;;
         *) COMPREPLY=($(compgen -f -- \"$word\")) ;;
     esac
 }}
 complete -o filenames -F _warpframe warpframe
 ",
-        names.join("\\n")
+        names(true),
+        names(false)
     )
 }
 
@@ -122,6 +139,7 @@ fn zsh(options: &[Flag]) -> String {
             Value::Other(title) => format!(":{title}: "),
         };
         let help = option.help.replace('\\', "\\\\").replace('[', "\\[").replace(']', "\\]");
+        let help = if option.of_bench { format!("bench: {help}") } else { help };
         let repeats = if option.repeats { "*" } else { "" };
         for name in option.names() {
             let quoted = format!("{repeats}{name}[{help}]{value}").replace('\'', "'\\''");
@@ -132,9 +150,12 @@ fn zsh(options: &[Flag]) -> String {
 }
 
 fn fish(options: &[Flag]) -> String {
-    let mut script = String::new();
+    let mut script = String::from("complete -c warpframe -n __fish_use_subcommand -a bench -d 'Time a statement'\n");
     for option in options {
         script.push_str("complete -c warpframe");
+        if option.of_bench {
+            script.push_str(" -n '__fish_seen_subcommand_from bench'");
+        }
         if let Some(short) = option.short {
             let _ = write!(script, " -s {short}");
         }

@@ -43,7 +43,7 @@ pub struct CsvArguments {
 
     /// Any option of read_csv, such as dateformat=%d.%m.%Y or 'types=zip VARCHAR'; may be given
     /// several times
-    #[arg(long = "csv", value_name = "OPTION=VALUE", value_parser = option)]
+    #[arg(long = "read-csv", value_name = "OPTION=VALUE", value_parser = option)]
     pub others: Vec<(String, String)>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! While a line is edited the terminal hands Ctrl-C to the editor instead.
 
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -19,6 +19,15 @@ const AGAIN: Duration = Duration::from_millis(20);
 
 /// Which statement runs: odd numbers are statements, even ones the time between them.
 static STATEMENT: LazyLock<Arc<AtomicU64>> = LazyLock::new(Arc::default);
+
+/// The statement that Ctrl-C was meant for last.
+static STOPPED: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the statement that runs was told to stop, and has not yet.
+pub fn is_stopping() -> bool {
+    let statement = STATEMENT.load(SeqCst);
+    !statement.is_multiple_of(2) && STOPPED.load(SeqCst) == statement
+}
 
 /// A statement, until it is dropped.
 pub struct Running(());
@@ -37,18 +46,40 @@ impl Drop for Running {
     }
 }
 
-/// Watches for Ctrl-C from now on. Where that is not possible it ends the process, as without this.
+/// Whether another program has the terminal.
+static LENT: AtomicBool = AtomicBool::new(false);
+
+/// Another program at the terminal, such as a pager, until this is dropped: Ctrl-C is its own.
+pub struct Lent(());
+
+impl Lent {
+    /// From now on Ctrl-C does nothing here.
+    pub fn begin() -> Lent {
+        LENT.store(true, SeqCst);
+        Lent(())
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        LENT.store(false, SeqCst);
+    }
+}
+
+/// Watches for Ctrl-C from now on. The editor of the shell puts a handler of its own in the place of all
+/// others when it begins, and must have begun before. Where that is not possible it ends the process, as without this.
 pub fn watch(session: &Session) {
     let Ok(mut signals) = Signals::new([SIGINT]) else { return };
     let session = session.clone();
     let watch = move || {
-        let mut stopped = 0;
         for _ in signals.forever() {
+            if LENT.load(SeqCst) {
+                continue;
+            }
             let statement = STATEMENT.load(SeqCst);
-            if statement.is_multiple_of(2) || statement == stopped {
+            if statement.is_multiple_of(2) || statement == STOPPED.swap(statement, SeqCst) {
                 std::process::exit(EXIT_CODE.into());
             }
-            stopped = statement;
             let session = session.clone();
             let stop = move || {
                 while STATEMENT.load(SeqCst) == statement {

@@ -1,17 +1,22 @@
 //! The `warpframe` command: SQL over Parquet and CSV files, in a shell or from the command line.
 //!
-//! [`arguments`] says what was asked for, [`files`] which tables files become, [`statement`] splits SQL, [`run`] runs it through the
-//! engine's public API, [`output`] writes results, [`copy`] files, [`completions`] what shells of the system complete by, [`report`] tells what went wrong, and [`shell`]
-//! does all that with a person.
+//! [`arguments`] says what was asked for, [`files`] which tables files become, [`statement`] splits SQL, and
+//! [`run`] runs it through the engine's public API. [`output`] writes results, which [`pager`] shows where they
+//! are long, [`plot`] draws them, [`copy`] writes files. [`bench`] times a statement. [`completions`] and [`man`]
+//! tell others of the options, [`report`] what went wrong, and [`shell`] does all that with a person.
 
 mod analyze;
 mod arguments;
+mod bench;
 mod completions;
 mod copy;
 mod files;
 mod interrupt;
+mod man;
 mod mistake;
 mod output;
+mod pager;
+mod plot;
 mod prepare;
 mod progress;
 mod report;
@@ -22,8 +27,9 @@ mod statement;
 use std::io::{self, BufWriter, IsTerminal, Write as _};
 use std::path::Path;
 
-use arguments::{Arguments, Job};
+use arguments::{Arguments, Asked, Job};
 use output::Style;
+use pager::Paging;
 use report::{Failure, Source};
 use run::{Runner, Settings};
 use shell::Next;
@@ -34,9 +40,6 @@ use warpframe::timeline::{self, Part, span};
 /// what the host does for one.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// Rows of one result that a terminal gets to see: some screens, and no flood.
-const TERMINAL_ROWS: usize = 100;
 
 /// A panic of a session's threads becomes the error of its query; nothing is said of it besides.
 fn leave_panics_to_errors() {
@@ -51,7 +54,8 @@ fn leave_panics_to_errors() {
 fn main() {
     let main = span(Part::Main, String::new);
     leave_panics_to_errors();
-    let (arguments, jobs) = Arguments::from_command_line();
+    let (asked, jobs) = Arguments::from_command_line();
+    let arguments = asked.arguments();
     let mut messages = io::stderr();
     let place: Box<dyn io::Write> = match &arguments.output {
         None => Box::new(io::stdout()),
@@ -65,7 +69,7 @@ fn main() {
         },
     };
     let mut out = BufWriter::with_capacity(1 << 16, place);
-    let result = run(&arguments, jobs, &mut out, &mut messages);
+    let result = run(&asked, jobs, &mut out, &mut messages);
     drop(main);
     if let Err(error) = timeline::write() {
         complain(&mut messages, &error.into());
@@ -79,42 +83,57 @@ fn main() {
 }
 
 /// Does what the command line asks for. Failures have been reported.
-fn run(
-    arguments: &Arguments,
-    jobs: Vec<Job>,
-    out: &mut dyn io::Write,
-    messages: &mut dyn io::Write,
-) -> Result<(), Failure> {
+fn run(asked: &Asked, jobs: Vec<Job>, out: &mut dyn io::Write, messages: &mut dyn io::Write) -> Result<(), Failure> {
+    let arguments = asked.arguments();
+    if arguments.man {
+        return man::run(out).inspect_err(|failure| complain(messages, failure));
+    }
     if let Some(shell) = arguments.completions {
         return completions::run(shell, out).inspect_err(|failure| complain(messages, failure));
     }
     if arguments.prepare {
         return prepare::run(arguments, out).inspect_err(|failure| complain(messages, failure));
     }
-    let reads_sql = jobs.is_empty() || jobs.contains(&Job::Script("-".into()));
+    let is_bench = matches!(asked, Asked::Bench(_));
+    let reads_sql = jobs.is_empty() && !is_bench || jobs.contains(&Job::Script("-".into()));
     if reads_sql && arguments.files.iter().any(|file| file == Path::new("-")) {
         let failure = Failure::usage("standard input is the table stdin: give SQL by -c or -f");
         complain(messages, &failure);
         return Err(failure);
     }
+    let bench = match asked {
+        Asked::Bench(bench) => {
+            let setup = bench::setup(bench, &jobs).inspect_err(|failure| complain(messages, failure))?;
+            Some((bench, setup))
+        }
+        Asked::Statements(_) => None,
+    };
     let session = arguments.session().inspect_err(|failure| complain(messages, failure))?;
     if let Some(notice) = session.notice() {
         let _ = writeln!(messages, "{notice}");
     }
     arguments.register(&session).inspect_err(|failure| complain(messages, failure))?;
 
-    interrupt::watch(&session);
-    let shell = jobs.is_empty() && io::stdin().is_terminal();
+    let shell = jobs.is_empty() && !is_bench && io::stdin().is_terminal();
+    if !shell {
+        interrupt::watch(&session);
+    }
+    let terminal = io::stdout().is_terminal() && arguments.output.is_none();
     let settings = Settings {
-        max_rows: (io::stdout().is_terminal() && arguments.output.is_none()).then_some(TERMINAL_ROWS),
+        terminal,
+        colour: terminal && has_colours(),
+        pager: if shell { Paging::Auto } else { Paging::Off },
         talkative: shell,
         progress: !arguments.no_progress,
         bail: shell || !arguments.keep_going,
         programs: !arguments.no_user_code,
         variables: arguments.variables.iter().cloned().collect(),
-        style: Style { headers: !arguments.no_names, null: arguments.null.clone(), ..arguments.format.into() },
-        ..Settings::of(arguments.format)
+        style: Style { headers: !arguments.no_names, null: arguments.null.clone(), ..arguments.format().into() },
+        ..Settings::of(arguments.format())
     };
+    if let Some((bench, setup)) = bench {
+        return bench::run(bench, &setup, &session, out, messages, &settings);
+    }
     let mut runner = Runner::new(session, settings, out, messages);
     if shell {
         return shell::run(&mut runner);
@@ -122,7 +141,7 @@ fn run(
     let jobs = if jobs.is_empty() { vec![Job::Script("-".into())] } else { jobs };
     let mut failed = None;
     for job in jobs {
-        let source = source(job).inspect_err(|failure| runner.complain(failure))?;
+        let source = source(&job).inspect_err(|failure| runner.complain(failure))?;
         match shell::script::run(&mut runner, &source) {
             Ok(Next::Entry) => {}
             Ok(Next::Quit) => break,
@@ -133,14 +152,20 @@ fn run(
     failed.map_or(Ok(()), Err)
 }
 
-fn source(job: Job) -> Result<Source, Failure> {
+/// Whether the terminal is to show colours (<https://no-color.org>).
+fn has_colours() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !is_set("NO_COLOR") && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+}
+
+fn source(job: &Job) -> Result<Source, Failure> {
     match job {
-        Job::Command(text) => Ok(Source { name: Some("-c".into()), text }),
+        Job::Command(text) => Ok(Source { name: Some("-c".into()), text: text.clone() }),
         Job::Script(path) if path == Path::new("-") => {
             Ok(Source { name: Some("standard input".into()), text: run::read_standard_input()? })
         }
         Job::Script(path) => {
-            let text = std::fs::read_to_string(&path).map_err(|error| Failure::file(&path, error))?;
+            let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, error))?;
             Ok(Source { name: Some(path.display().to_string()), text })
         }
     }

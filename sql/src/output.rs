@@ -1,16 +1,20 @@
-//! Results as text: tables, CSV, JSON, Markdown. Batches are written one after the other; no format
+//! Results as text: tables, CSV, JSON, Markdown. What a person reads has no control characters of the data's;
+//! formats that programs read keep values as they are. Batches are written one after the other; no format
 //! keeps a result as text.
 
 mod rowwise;
 
 use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use warpframe::DataFrame;
-use warpframe::arrow::array::RecordBatch;
-use warpframe::arrow::datatypes::{DataType, Schema, SchemaRef};
+use warpframe::arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
+use warpframe::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
 use warpframe::arrow::{csv, json};
-use warpframe::frame::{Borders, FrameFormat, TextTable};
+use warpframe::frame::{Borders, FrameFormat, TextTable, terminal_size};
 
 use crate::report::Failure;
 
@@ -39,6 +43,22 @@ pub enum Format {
     Insert,
 }
 
+impl Format {
+    /// The one that a file's name tells.
+    pub fn of_file(path: &Path) -> Option<Format> {
+        match path.extension()?.to_str()?.to_lowercase().as_str() {
+            "csv" => Some(Format::Csv),
+            "tsv" | "tab" => Some(Format::Tsv),
+            "json" => Some(Format::Json),
+            "ndjson" | "jsonl" => Some(Format::Ndjson),
+            "md" => Some(Format::Markdown),
+            "html" | "htm" => Some(Format::Html),
+            "sql" => Some(Format::Insert),
+            _ => None,
+        }
+    }
+}
+
 /// How results look.
 #[derive(Debug, Clone)]
 pub struct Style {
@@ -48,19 +68,37 @@ pub struct Style {
     pub headers: bool,
     /// What stands for NULL, in formats that have no way of their own; theirs if nothing is said.
     pub null: Option<String>,
-    /// Most characters of a line in tables.
+    /// Most characters of a line in tables, 0 for any number; as many as the terminal has if nothing is
+    /// said.
     pub max_width: Option<usize>,
+    /// Whether a terminal shows them.
+    pub terminal: bool,
+    /// Whether it is to show NULL dim.
+    pub colour: bool,
 }
+
+/// Texts in tables that are too wide for a terminal keep at least so many characters: below that columns
+/// are left out.
+const LEAST_CHARACTERS: usize = 12;
 
 impl From<Format> for Style {
     fn from(format: Format) -> Style {
-        Style { format, headers: true, null: None, max_width: None }
+        Style { format, headers: true, null: None, max_width: None, terminal: false, colour: false }
     }
 }
 
 impl Style {
     fn null<'a>(&'a self, usual: &'a str) -> &'a str {
         self.null.as_deref().unwrap_or(usual)
+    }
+
+    /// Most characters of a table's line.
+    fn width(&self) -> Option<usize> {
+        match (self.max_width, self.terminal) {
+            (Some(width), _) => Some(width).filter(|width| *width > 0),
+            (None, true) => terminal_size().map(|(columns, _)| columns),
+            (None, false) => None,
+        }
     }
 }
 
@@ -143,7 +181,7 @@ pub fn write(out: &mut dyn Write, style: &Style, rows: &Rows) -> Result<(), Fail
         Format::Markdown => rowwise::markdown(&mut out, rows, style),
         Format::Line => rowwise::line(&mut out, rows, style),
         Format::Html => rowwise::html(&mut out, rows, style),
-        Format::Insert => rowwise::insert(&mut out, rows),
+        Format::Insert => rowwise::insert(&mut out, rows, style),
     };
     match (written, out.error) {
         (Err(_), Some(error)) => Err(error.into()),
@@ -185,8 +223,31 @@ fn write_csv(out: &mut dyn Write, rows: &Rows, style: &Style, delimiter: u8) -> 
     let builder = csv::WriterBuilder::new().with_header(style.headers).with_delimiter(delimiter);
     let mut writer = builder.with_null(style.null("").to_string()).build(out);
     // The header comes with the first batch, which may have no rows.
-    writer.write(&RecordBatch::new_empty(rows.schema()))?;
-    rows.each_batch(|batch| Ok(writer.write(batch)?))
+    writer.write(&flat(&RecordBatch::new_empty(rows.schema()), style)?)?;
+    rows.each_batch(|batch| Ok(writer.write(&flat(batch, style)?)?))
+}
+
+/// Rows with texts in the places of nested values, for which CSV has no form: as tables show them.
+fn flat(batch: &RecordBatch, style: &Style) -> Result<RecordBatch, Failure> {
+    if !batch.schema().fields().iter().any(|field| field.data_type().is_nested()) {
+        return Ok(batch.clone());
+    }
+    let options = FormatOptions::new().with_null(style.null("NULL"));
+    let mut columns = vec![];
+    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+        if !field.data_type().is_nested() {
+            columns.push((field.name().clone(), column.clone()));
+            continue;
+        }
+        let texts = ArrayFormatter::try_new(column, &options)?;
+        let text = |row| column.is_valid(row).then(|| texts.value(row).try_to_string()).transpose();
+        let texts = (0..batch.num_rows()).map(text).collect::<Result<StringArray, _>>()?;
+        columns.push((field.name().clone(), Arc::new(texts) as ArrayRef));
+    }
+    let schema = Schema::new(
+        columns.iter().map(|(name, column)| Field::new(name, column.data_type().clone(), true)).collect::<Vec<_>>(),
+    );
+    Ok(RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, column)| column).collect())?)
 }
 
 fn write_json(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
@@ -208,11 +269,10 @@ fn write_ndjson(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
 /// Two walks over the rows, the first for the columns' widths: no row is kept as text.
 fn write_table(out: &mut dyn Write, rows: &Rows, style: &Style, borders: Borders) -> Result<(), Failure> {
     let mut format = FrameFormat::whole().borders(borders).types(false).null(style.null("NULL"));
-    if let Some(width) = style.max_width {
-        format = format.max_width(width);
-    }
+    format = format.max_width(style.width()).min_chars(LEAST_CHARACTERS).dim_nulls(style.terminal && style.colour);
     let mut table = TextTable::new(&rows.schema(), &format);
     rows.each_batch(|batch| Ok(table.measure(batch)?))?;
+    table.fit();
     let mut text = String::new();
     if style.headers {
         table.write_head(&mut text);
@@ -234,6 +294,11 @@ fn write_table(out: &mut dyn Write, rows: &Rows, style: &Style, borders: Borders
         (1, _) => writeln!(out, "1 row")?,
         (total, _) => writeln!(out, "{total} rows")?,
     }
+    if table.left_out() > 0 {
+        let all = rows.schema().fields().len();
+        let shown = all - table.left_out();
+        writeln!(out, "{all} columns, of which {shown} are shown (SET max_width = 0 shows all)")?;
+    }
     Ok(())
 }
 
@@ -249,9 +314,7 @@ fn to_the_right(schema: &Schema) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use warpframe::arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, StringArray};
+    use warpframe::arrow::array::{Decimal128Array, Float64Array, Int64Array, NullArray};
 
     use super::*;
 
@@ -334,6 +397,14 @@ mod tests {
             text(Format::Table, &rows)
                 .ends_with("\n3 rows, of which the first 1 are shown (SET max_rows = 0 shows all)\n")
         );
+    }
+
+    #[test]
+    fn columns_that_are_nothing_but_null_say_so() {
+        let nothing = Arc::new(NullArray::new(1)) as ArrayRef;
+        let rows = Rows::whole(RecordBatch::try_from_iter([("a", nothing)]).unwrap());
+        assert!(text(Format::Table, &rows).contains("| NULL |"), "{}", text(Format::Table, &rows));
+        assert_eq!(text(Format::Line, &rows), "a = NULL\n");
     }
 
     #[test]

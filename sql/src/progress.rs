@@ -1,4 +1,4 @@
-//! A line on the terminal that tells what a statement is doing, once it has taken a second.
+//! A line on the terminal that tells what a statement is doing, once it has taken half a second.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use warpframe::device::Counters;
 use warpframe::{PartsProgress, Session};
 
+use crate::interrupt;
+
 /// Shorter statements say nothing.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_millis(500);
 /// How often the line is written anew.
 const PACE: Duration = Duration::from_millis(100);
 /// What most terminals show of a line: a longer one would not be erased whole.
@@ -40,7 +42,12 @@ impl Progress {
                 let now = counters(&session);
                 // What stays of an earlier statement's parts is not of this one.
                 let parts = session.progress().filter(|_| now.parts_run > before.parts_run);
-                let text: String = line(start.elapsed(), &before, &now, parts).chars().take(WIDTH).collect();
+                let mut text = line(start.elapsed(), &before, &now, parts);
+                if interrupt::is_stopping() {
+                    // The CPU engine stops between batches, which may take it long.
+                    text.insert_str(0, "stopping; Ctrl-C again leaves · ");
+                }
+                let text: String = text.chars().take(WIDTH).collect();
                 let _ = write!(terminal, "{ERASE}{text}");
                 let _ = terminal.flush();
                 wait = PACE;

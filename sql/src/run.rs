@@ -1,6 +1,8 @@
 //! Runs statements on a session and writes what comes of them.
 
-use std::collections::BTreeMap;
+mod explain;
+mod options;
+
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,59 +11,18 @@ use std::time::{Duration, Instant};
 use warpframe::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
 use warpframe::arrow::datatypes::SchemaRef;
 use warpframe::device::Device;
+use warpframe::frame::terminal_size;
 use warpframe::timeline::{Part, span};
-use warpframe::{DataFrame, Error, ErrorKind, Executed, ExplainFormat, FileKind, LazyFrame, Session};
+use warpframe::{DataFrame, Error, ErrorKind, Executed, FileKind, LazyFrame, Session};
 
-use crate::analyze::Account;
 use crate::copy::{known, write_format};
 use crate::interrupt::Running;
 use crate::output::{self, Format, Rows, Style};
+use crate::pager::{Pager, Paging};
 use crate::progress::Progress;
-use crate::report::{Failure, Place, Source, is_odd, nearest, shown};
+use crate::report::{Failure, Place, Source, nearest, shown};
 use crate::statement::{self, Existing, Name, Request, RowSource, Sql, Statement};
-
-/// What a user can change while the command runs.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// How results look.
-    pub style: Style,
-    /// Most rows that a table shows; the other formats write all.
-    pub max_rows: Option<usize>,
-    /// Whether to tell how long each statement took.
-    pub timer: bool,
-    /// Whether statements without a result say what they did.
-    pub talkative: bool,
-    /// Whether a terminal is told how far statements are that take long.
-    pub progress: bool,
-    /// Whether the first failure ends a text.
-    pub bail: bool,
-    /// Whether statements are written before they run.
-    pub echo: bool,
-    /// Whether commands may run programs of this machine.
-    pub programs: bool,
-    /// What stands before what is typed.
-    pub prompt: String,
-    /// What stands for `$name` in statements.
-    pub variables: BTreeMap<String, String>,
-}
-
-impl Settings {
-    /// These of a format, with all else as it usually is.
-    pub fn of(format: Format) -> Settings {
-        Settings {
-            style: format.into(),
-            max_rows: None,
-            timer: false,
-            talkative: false,
-            progress: false,
-            bail: true,
-            echo: false,
-            programs: true,
-            prompt: "warpframe> ".into(),
-            variables: BTreeMap::new(),
-        }
-    }
-}
+pub use options::{Settings, formats, switch};
 
 /// A session with somewhere to write to.
 pub struct Runner<'a> {
@@ -72,14 +33,33 @@ pub struct Runner<'a> {
     out: &'a mut dyn Write,
     /// Failures and times; apart from the results.
     messages: &'a mut dyn Write,
-    /// Where results go instead, and whether only those of the next statement do.
-    elsewhere: Option<(Box<dyn Write>, bool)>,
+    /// Where results go instead.
+    elsewhere: Option<Elsewhere>,
+    /// What ran last: statements of one entry, or of a file up to a command.
+    pub last: String,
+    /// What came from an editor, until the history has it.
+    pub edited: Option<String>,
 }
+
+/// A file that results go to.
+pub struct Elsewhere {
+    /// The file.
+    pub file: Box<dyn Write>,
+    /// Whether only those of the next statement do.
+    pub once: bool,
+    /// How they are written there, where its name tells.
+    pub format: Option<Format>,
+}
+
+/// Rows of one result that a terminal gets to see: some screens, and no flood.
+const TERMINAL_ROWS: usize = 100;
+/// And those that its pager gets.
+const PAGER_ROWS: usize = 10_000;
 
 impl<'a> Runner<'a> {
     /// Results go to `out`, all else to `messages`.
     pub fn new(session: Session, settings: Settings, out: &'a mut dyn Write, messages: &'a mut dyn Write) -> Self {
-        Runner { session, settings, out, messages, elsewhere: None }
+        Runner { session, settings, out, messages, elsewhere: None, last: String::new(), edited: None }
     }
 
     /// Runs a text's statements up to the first that fails, and reports that.
@@ -101,11 +81,11 @@ impl<'a> Runner<'a> {
             let result = statement.and_then(|statement| self.statement(&statement));
             drop(running);
             let result = result.and_then(|()| Ok(self.out().flush()?));
-            if self.elsewhere.as_ref().is_some_and(|(_, once)| *once) {
+            if self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.once) {
                 self.elsewhere = None;
             }
             for reason in self.session.take_fallback_reasons() {
-                self.say(&format!("note: the CPU took over: {reason}\n"));
+                self.say(&format!("note: the CPU took over: {}\n", shown(&reason)));
             }
             for note in self.session.device().map_or_else(Vec::new, Device::take_cache_notes) {
                 self.say(&format!("note: {note}\n"));
@@ -134,15 +114,14 @@ impl<'a> Runner<'a> {
     /// Where results go now.
     fn out(&mut self) -> &mut dyn Write {
         match &mut self.elsewhere {
-            Some((file, _)) => file.as_mut(),
+            Some(elsewhere) => elsewhere.file.as_mut(),
             None => self.out,
         }
     }
 
-    /// Sends results to a file, all that follow or those of the next statement; `None`: where they went at
-    /// first.
-    pub fn send(&mut self, file: Option<(Box<dyn Write>, bool)>) {
-        self.elsewhere = file;
+    /// Sends results to a file; `None`: where they went at first.
+    pub fn send(&mut self, elsewhere: Option<Elsewhere>) {
+        self.elsewhere = elsewhere;
     }
 
     /// Reports a failure that is of no statement.
@@ -159,6 +138,14 @@ impl<'a> Runner<'a> {
         Ok(self.out().flush()?)
     }
 
+    /// Writes lines among the results, of which there may be many.
+    ///
+    /// # Errors
+    /// The results cannot be written.
+    pub fn print_long(&mut self, text: &str) -> Result<(), Failure> {
+        self.write(|out, _| Ok(out.write_all(text.as_bytes())?))
+    }
+
     fn report(&mut self, failure: &Failure, text: impl FnOnce(&Failure) -> String) {
         if failure.is_broken_pipe() || failure.was_told() {
             return;
@@ -170,7 +157,7 @@ impl<'a> Runner<'a> {
     }
 
     /// There is nobody to tell that messages cannot be written.
-    fn say(&mut self, text: &str) {
+    pub fn say(&mut self, text: &str) {
         let _ = self.messages.write_all(text.as_bytes()).and_then(|()| self.messages.flush());
     }
 
@@ -249,13 +236,75 @@ impl<'a> Runner<'a> {
 
     fn show(&mut self, frame: &DataFrame) -> Result<(), Failure> {
         let _span = span(Part::Print, String::new);
-        let is_table = matches!(self.settings.style.format, Format::Table | Format::Box);
-        let limit = self.settings.max_rows.filter(|_| is_table && self.elsewhere.is_none());
-        let style = self.settings.style.clone();
-        output::write(self.out(), &style, &Rows::of(frame, limit))
+        let is_table = matches!(self.format(), Format::Table | Format::Box);
+        let usual = match (self.on_terminal(), self.pages()) {
+            (true, true) => PAGER_ROWS,
+            (true, false) => TERMINAL_ROWS,
+            (false, _) => 0,
+        };
+        let most = self.settings.max_rows.unwrap_or(usual);
+        let limit = Some(most).filter(|most| *most > 0 && is_table && self.elsewhere.is_none());
+        self.write(|out, style| output::write(out, style, &Rows::of(frame, limit)))
     }
 
-    fn done(&mut self, message: String) -> Result<(), Failure> {
+    /// Writes a result: where it is longer than the terminal, through the pager.
+    fn write(&mut self, write: impl FnOnce(&mut dyn Write, &Style) -> Result<(), Failure>) -> Result<(), Failure> {
+        let terminal = self.on_terminal();
+        let colour = self.settings.colour;
+        let style = Style { format: self.format(), terminal, colour, ..self.settings.style.clone() };
+        if !self.pages() {
+            write(self.out(), &style)?;
+            return Ok(self.out().flush()?);
+        }
+        let settings = (self.settings.pager, self.settings.programs);
+        let mut pager = Pager::new(self.out(), settings);
+        let written = write(&mut pager, &style);
+        pager.finish(written)
+    }
+
+    /// How results are written where they go.
+    fn format(&self) -> Format {
+        self.elsewhere.as_ref().and_then(|elsewhere| elsewhere.format).unwrap_or(self.settings.style.format)
+    }
+
+    /// Whether results go to a terminal.
+    pub fn on_terminal(&self) -> bool {
+        self.settings.terminal && self.elsewhere.is_none()
+    }
+
+    /// Whether results may go to the pager.
+    fn pages(&self) -> bool {
+        self.on_terminal() && self.settings.pager != Paging::Off && terminal_size().is_some()
+    }
+
+    /// The rows of a query; failures have been reported, with their places in it.
+    ///
+    /// # Errors
+    /// The failure; a text that is not one query.
+    pub fn rows_of(&mut self, text: &str) -> Result<DataFrame, Failure> {
+        let source = Source { name: None, text: text.into() };
+        let with_values = self.with_variables(&source);
+        let source = with_values.as_ref().unwrap_or(&source);
+        let _running = Running::begin();
+        let mut statements = statement::split(&source.text);
+        let frame = match (statements.pop(), statements.is_empty()) {
+            (Some(statement), true) => statement.and_then(|statement| match statement.request()? {
+                Request::Query(query) => self.collect(&query),
+                _ => Err(Failure::sql("this is no query".into(), Some(statement.place))),
+            }),
+            _ => Err(Failure::sql("one query is expected".into(), None)),
+        };
+        frame.map_err(|failure| {
+            self.report(&failure, |failure| failure.report(Some(source), None));
+            failure.told()
+        })
+    }
+
+    /// Tells what a statement without a result did, where somebody listens.
+    ///
+    /// # Errors
+    /// The results cannot be written.
+    pub fn done(&mut self, message: String) -> Result<(), Failure> {
         if self.settings.talkative { self.print(&(message + "\n")) } else { Ok(()) }
     }
 
@@ -360,93 +409,6 @@ impl<'a> Runner<'a> {
         self.session.table(&table.text).map_err(|error| Failure::from(error).at(table.place))
     }
 
-    fn set(&mut self, option: &Name, value: &str) -> Result<(), Failure> {
-        let bad = |message: String| Failure::sql(message, Some(option.place));
-        match option.text.as_str() {
-            "max_rows" => {
-                let rows: usize = value.parse().map_err(|_| bad(format!("max_rows is a number, not {value:?}")))?;
-                self.settings.max_rows = Some(rows).filter(|rows| *rows > 0);
-            }
-            "max_width" => {
-                let width: usize = value.parse().map_err(|_| bad(format!("max_width is a number, not {value:?}")))?;
-                self.settings.style.max_width = Some(width).filter(|width| *width > 0);
-            }
-            "headers" | "progress" => {
-                let on = switch(value).ok_or_else(|| bad(format!("{} is on or off, not {value:?}", option.text)))?;
-                match option.text.as_str() {
-                    "headers" => self.settings.style.headers = on,
-                    _ => self.settings.progress = on,
-                }
-            }
-            "null" => self.settings.style.null = Some(value.to_string()),
-            "format" => self.set_format(value).map_err(bad)?,
-            "timer" => self.set_timer(value).map_err(bad)?,
-            _ => self.session.set_setting(&option.text, value).map_err(|error| self.of_option(error, option))?,
-        }
-        Ok(())
-    }
-
-    /// A failure with an option, of which the command has some, too.
-    fn of_option(&self, error: Error, option: &Name) -> Failure {
-        let own = statement::SETTINGS.map(String::from);
-        match nearest(&option.text, &own) {
-            Some(meant) if !self.session.settings().iter().any(|setting| setting.name == option.text) => {
-                let message = format!("no option named {:?}; did you mean {meant}?", option.text);
-                Failure::sql(message, Some(option.place))
-            }
-            _ => Failure::from(error).at(option.place),
-        }
-    }
-
-    fn reset(&mut self, option: &Name) -> Result<(), Failure> {
-        let usual = Style::from(Format::Table);
-        match option.text.as_str() {
-            "format" => self.settings.style.format = usual.format,
-            "headers" => self.settings.style.headers = true,
-            "null" => self.settings.style.null = None,
-            "max_width" => self.settings.style.max_width = None,
-            "max_rows" => self.settings.max_rows = None,
-            "timer" => self.settings.timer = false,
-            "progress" => self.settings.progress = true,
-            _ => self.session.reset_setting(&option.text).map_err(|error| self.of_option(error, option))?,
-        }
-        Ok(())
-    }
-
-    /// The command's options and the session's, or one of them.
-    fn show_settings(&mut self, only: Option<&Name>) -> Result<(), Failure> {
-        let on = |on: bool| Some(if on { "on" } else { "off" }.to_string());
-        let (settings, style) = (&self.settings, &self.settings.style);
-        let own = [
-            ("format", Some(self.format_name()), "How results are written"),
-            ("headers", on(style.headers), "Whether the columns' names are written"),
-            ("max_rows", settings.max_rows.map(|rows| rows.to_string()), "Most rows that a table shows; 0 is all"),
-            ("max_width", style.max_width.map(|width| width.to_string()), "Most characters of a table's line"),
-            ("null", style.null.clone(), "What stands for NULL"),
-            ("progress", on(settings.progress), "Whether a terminal is told how far statements are"),
-            ("timer", on(settings.timer), "Whether to tell how long statements take"),
-        ];
-        let mut all: Vec<(String, Option<String>, String)> =
-            own.into_iter().map(|(name, value, text)| (name.into(), value, text.into())).collect();
-        all.extend(self.session.settings().into_iter().map(|of| (of.name, of.value, of.description)));
-        all.retain(|(name, ..)| only.is_none_or(|only| only.text == *name));
-        all.sort();
-        let names: StringArray = all.iter().map(|(name, ..)| Some(name.as_str())).collect();
-        let values: StringArray = all.iter().map(|(_, value, _)| value.as_deref()).collect();
-        let texts: StringArray = all.iter().map(|(.., text)| Some(text.as_str())).collect();
-        self.batch([
-            ("name", Arc::new(names) as ArrayRef),
-            ("value", Arc::new(values) as ArrayRef),
-            ("description", Arc::new(texts) as ArrayRef),
-        ])
-    }
-
-    /// The format, as it is named.
-    pub fn format_name(&self) -> String {
-        let name = clap::ValueEnum::to_possible_value(&self.settings.style.format);
-        name.map(|name| name.get_name().to_string()).unwrap_or_default()
-    }
-
     fn execute(&mut self, text: &Sql) -> Result<(), Failure> {
         let told = Progress::begin(&self.session, self.settings.progress);
         let executed = self.session.execute(&text.0).map_err(|error| match error.kind() {
@@ -476,30 +438,6 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Takes a format by name.
-    ///
-    /// # Errors
-    /// What is wrong with the name.
-    pub fn set_format(&mut self, name: &str) -> Result<(), String> {
-        self.settings.style.format = clap::ValueEnum::from_str(name, true).map_err(|_| {
-            let known: Vec<String> = formats().collect();
-            match nearest(name, &known) {
-                Some(meant) => format!("no format named {name:?}; did you mean {meant}?"),
-                None => format!("no format named {name:?}; known: {}", known.join(", ")),
-            }
-        })?;
-        Ok(())
-    }
-
-    /// Takes `on` or `off`.
-    ///
-    /// # Errors
-    /// What is wrong with the word.
-    pub fn set_timer(&mut self, word: &str) -> Result<(), String> {
-        self.settings.timer = switch(word).ok_or_else(|| format!("the timer is on or off, not {word:?}"))?;
-        Ok(())
-    }
-
     /// Writes the tables' names.
     ///
     /// # Errors
@@ -526,53 +464,8 @@ impl<'a> Runner<'a> {
 
     fn batch<const N: usize>(&mut self, columns: [(&str, ArrayRef); N]) -> Result<(), Failure> {
         let batch = RecordBatch::try_from_iter(columns)?;
-        let style = self.settings.style.clone();
-        output::write(self.out(), &style, &Rows::whole(batch))?;
-        Ok(self.out().flush()?)
+        self.write(|out, style| output::write(out, style, &Rows::whole(batch)))
     }
-
-    fn explain(&mut self, query: &Sql, analyze: bool, format: ExplainFormat) -> Result<(), Failure> {
-        let frame = self.plan(query)?;
-        let account = match analyze {
-            true => {
-                let _told = Progress::begin(&self.session, self.settings.progress);
-                Some(Account::of_run(&self.session, &frame)?)
-            }
-            false => None,
-        };
-        // Behind the run: what is known of tables decides the order of joins, and now they are loaded.
-        let plan = frame.explain_as(format)?;
-        let text = match (&account, format) {
-            (None, _) => plan,
-            (Some(account), ExplainFormat::Json) => account.json(&plan),
-            (Some(account), _) => account.text(&plan),
-        };
-        match self.settings.style.format {
-            // Both are for eyes, and a plan has constants of the query's.
-            _ if format == ExplainFormat::Json => self.print(&format!("{}\n", escaped(text.trim_end()))),
-            Format::Table | Format::Box => {
-                let lines: Vec<String> = text.trim_end().lines().map(shown).collect();
-                self.print(&format!("{}\n", lines.join("\n")))
-            }
-            _ => {
-                let lines: Vec<&str> = text.trim_end().lines().collect();
-                self.batch([("plan", Arc::new(StringArray::from(lines)) as ArrayRef)])
-            }
-        }
-    }
-}
-
-/// A text of JSON without the control characters that JSON may have as they are.
-fn escaped(json: &str) -> String {
-    let mut text = String::with_capacity(json.len());
-    for c in json.chars() {
-        match c {
-            '\n' => text.push(c),
-            c if is_odd(c) => text.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => text.push(c),
-        }
-    }
-    text
 }
 
 /// A failure with its place. The parser gives none where a text ends too early.
@@ -583,21 +476,7 @@ fn unfinished(error: Error, text: &Sql) -> Failure {
     }
 }
 
-/// What `on` and `off`, and their like, mean.
-pub fn switch(word: &str) -> Option<bool> {
-    match word.to_lowercase().as_str() {
-        "on" | "true" | "1" => Some(true),
-        "off" | "false" | "0" => Some(false),
-        _ => None,
-    }
-}
-
-/// The names of the formats.
-pub fn formats() -> impl Iterator<Item = String> {
-    let names = <Format as clap::ValueEnum>::value_variants().iter().filter_map(clap::ValueEnum::to_possible_value);
-    names.map(|name| name.get_name().to_string())
-}
-
+/// A number of rows in words.
 pub fn count(rows: usize) -> String {
     format!("{rows} {}", if rows == 1 { "row" } else { "rows" })
 }

@@ -2,6 +2,9 @@
 
 mod complete;
 mod dot;
+mod edit;
+mod highlight;
+mod plot;
 pub mod script;
 
 use std::path::PathBuf;
@@ -11,6 +14,7 @@ use rustyline::history::DefaultHistory;
 use rustyline::{Config, Editor};
 use warpframe::device::{Device, DeviceKind};
 
+use crate::interrupt;
 use crate::report::{Failure, Source};
 use crate::run::Runner;
 use complete::Assistant;
@@ -27,7 +31,7 @@ enum Entry {
 
 /// Where entries come from.
 trait Entries {
-    fn next(&mut self, runner: &Runner<'_>) -> Result<Entry, Failure>;
+    fn next(&mut self, runner: &mut Runner<'_>) -> Result<Entry, Failure>;
 }
 
 /// Whether the shell goes on.
@@ -39,12 +43,18 @@ pub enum Next {
     Quit,
 }
 
+/// The commands with what they take, and what they do.
+pub fn commands() -> impl Iterator<Item = (String, String)> {
+    dot::all()
+}
+
 /// Talks with the person at the terminal until they leave.
 ///
 /// # Errors
 /// The terminal fails; a failed statement does not end the shell.
 pub fn run(runner: &mut Runner<'_>) -> Result<(), Failure> {
     let mut terminal = Terminal::open().inspect_err(|failure| runner.complain(failure))?;
+    interrupt::watch(&runner.session);
     let device = match runner.session.device() {
         Some(device) => device_line(device),
         None => "the CPU".into(),
@@ -82,7 +92,11 @@ fn converse(runner: &mut Runner<'_>, entries: &mut dyn Entries) -> Result<(), Fa
             Entry::Interrupt => continue,
             Entry::End => return Ok(()),
         };
-        let result = script::run(runner, &Source { name: None, text });
+        let result = match edit::begun(&text) {
+            _ if foreign(&text).is_some() => obey_foreign(runner, &text),
+            Some(begun) => dot::edit(runner, begun).inspect_err(|failure| runner.complain(failure)),
+            None => script::run(runner, &Source { name: None, text }),
+        };
         match result {
             Ok(Next::Quit) => return Ok(()),
             // Nobody reads any more.
@@ -90,6 +104,25 @@ fn converse(runner: &mut Runner<'_>, entries: &mut dyn Entries) -> Result<(), Fa
             Ok(Next::Entry) | Err(_) => {}
         }
     }
+}
+
+/// What people type whose hands know other shells: the command that they mean, where there is one.
+fn foreign(entry: &str) -> Option<&'static str> {
+    let entry = entry.trim();
+    match entry.trim_end_matches(';').trim_end().to_lowercase().as_str() {
+        "quit" | "exit" | "\\q" => Some("quit"),
+        "help" | "?" | "\\?" | "\\h" => Some("help"),
+        _ if entry.starts_with('\\') => Some(""),
+        _ => None,
+    }
+}
+
+fn obey_foreign(runner: &mut Runner<'_>, entry: &str) -> Result<Next, Failure> {
+    let result = match foreign(entry) {
+        Some(command) if !command.is_empty() => dot::obey(runner, command),
+        _ => Err(Failure::sql("commands begin with a dot; .help lists them".into(), None)),
+    };
+    result.inspect_err(|failure| runner.complain(failure))
 }
 
 fn device_line(device: &Device) -> String {
@@ -145,21 +178,28 @@ impl Terminal {
         }
         Ok(Terminal { editor, history })
     }
+
+    fn remember(&mut self, entry: &str) {
+        if !entry.trim().is_empty() && self.editor.add_history_entry(entry.trim_end()).unwrap_or(false) {
+            // At once, so that a crash or a killed terminal loses nothing.
+            if let Some(path) = &self.history {
+                let _ = self.editor.append_history(path);
+            }
+        }
+    }
 }
 
 impl Entries for Terminal {
-    fn next(&mut self, runner: &Runner<'_>) -> Result<Entry, Failure> {
+    fn next(&mut self, runner: &mut Runner<'_>) -> Result<Entry, Failure> {
+        if let Some(edited) = runner.edited.take() {
+            self.remember(&edited);
+        }
         if let Some(assistant) = self.editor.helper_mut() {
-            assistant.learn(&runner.session);
+            assistant.learn(runner);
         }
         match self.editor.readline(&runner.settings.prompt) {
             Ok(text) => {
-                if !text.trim().is_empty() && self.editor.add_history_entry(text.trim_end()).unwrap_or(false) {
-                    // At once, so that a crash or a killed terminal loses nothing.
-                    if let Some(path) = &self.history {
-                        let _ = self.editor.append_history(path);
-                    }
-                }
+                self.remember(&text);
                 Ok(Entry::Text(text))
             }
             Err(ReadlineError::Interrupted) => Ok(Entry::Interrupt),
@@ -202,7 +242,7 @@ mod tests {
     struct Typed(VecDeque<Entry>);
 
     impl Entries for Typed {
-        fn next(&mut self, _: &Runner<'_>) -> Result<Entry, Failure> {
+        fn next(&mut self, _: &mut Runner<'_>) -> Result<Entry, Failure> {
             Ok(self.0.pop_front().expect("the shell reads no further than the end"))
         }
     }
@@ -281,6 +321,14 @@ mod tests {
         let mut typed = Typed([".quit", "SELECT 1;"].map(|text| Entry::Text(text.into())).into());
         converse(&mut runner, &mut typed).unwrap();
         assert_eq!(typed.0.len(), 1);
+    }
+
+    #[test]
+    fn commands_of_other_shells_are_understood() {
+        let (out, messages) = converse_about(&["\\dt", "SELECT 1 AS x;", "help", "Exit;"]);
+        assert!(out.starts_with("x\n1\n") && out.contains(".tables [PATTERN]"), "{out}");
+        assert_eq!(messages, "error: commands begin with a dot; .help lists them\n");
+        assert_eq!(["quit", "SELECT quit", "quit x"].map(foreign), [Some("quit"), None, None]);
     }
 
     #[test]

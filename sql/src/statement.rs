@@ -209,13 +209,22 @@ pub fn split(text: &str) -> Vec<Result<Statement<'_>, Failure>> {
 
 /// Whether a text typed so far is whole: nothing, or closed by a semicolon.
 pub fn is_whole(text: &str) -> bool {
+    missing(text).is_none()
+}
+
+/// What a text typed so far lacks.
+pub fn missing(text: &str) -> Option<&'static str> {
     let mut tokens = vec![];
     match Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens) {
         // More text can close a string or a comment, and mend nothing else.
-        Err(error) => !(error.message.contains("Unterminated") || error.message.contains("EOF")),
+        Err(error) => {
+            let is_open = error.message.contains("Unterminated") || error.message.contains("EOF");
+            is_open.then_some("a quote or a comment is open")
+        }
         Ok(()) => {
             let last = tokens.iter().rev().find(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF));
-            last.is_none_or(|last| last.token == Token::SemiColon)
+            let is_whole = last.is_none_or(|last| last.token == Token::SemiColon);
+            (!is_whole).then_some("';' ends the statement")
         }
     }
 }
@@ -236,18 +245,20 @@ pub fn quoted(name: &str) -> String {
 }
 
 /// Byte offsets of places, which must be asked for in rising order.
-struct Offsets<'a> {
+pub struct Offsets<'a> {
     text: &'a str,
     offset: usize,
     place: Location,
 }
 
 impl<'a> Offsets<'a> {
-    fn new(text: &'a str) -> Self {
+    /// At the text's begin.
+    pub fn new(text: &'a str) -> Self {
         Offsets { text, offset: 0, place: Location::new(1, 1) }
     }
 
-    fn at(&mut self, place: Location) -> usize {
+    /// The offset of a place.
+    pub fn at(&mut self, place: Location) -> usize {
         for c in self.text[self.offset..].chars() {
             if (self.place.line, self.place.column) >= (place.line, place.column) {
                 break;

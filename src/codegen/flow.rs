@@ -11,7 +11,7 @@ use datafusion::logical_expr::Expr;
 use super::groups::GroupSlots;
 use super::keys::KeyLayout;
 use super::selectivity::selectivity;
-use crate::column::{Facts, Relation};
+use crate::column::{EqualSteps, Facts, Relation};
 use crate::device::Buffer;
 use crate::ops::join::JoinTable;
 pub(crate) use origin::SideColumn;
@@ -23,6 +23,8 @@ pub(crate) enum FlowSource {
     Relation(Relation),
     /// The occupied slots of an aggregation; its columns are group keys, then aggregates.
     Groups(Arc<GroupSlots>),
+    /// A column of integers that kernels compute and no memory holds.
+    EqualSteps(EqualSteps),
 }
 
 impl FlowSource {
@@ -31,13 +33,23 @@ impl FlowSource {
         match self {
             FlowSource::Relation(relation) => relation.rows,
             FlowSource::Groups(groups) => groups.slots,
+            FlowSource::EqualSteps(steps) => steps.rows,
+        }
+    }
+
+    /// The first of its rows; `None` of slots, which have no order.
+    pub(crate) fn first(&self, rows: u64) -> Option<FlowSource> {
+        match self {
+            FlowSource::Relation(relation) => Some(FlowSource::Relation(relation.slice(0, Some(rows)))),
+            FlowSource::EqualSteps(steps) => Some(FlowSource::EqualSteps(steps.slice(0..rows.min(steps.rows)))),
+            FlowSource::Groups(_) => None,
         }
     }
 
     /// Whether some of these rows hold nothing: slots without a group.
     fn is_sparse(&self) -> bool {
         match self {
-            FlowSource::Relation(_) => false,
+            FlowSource::Relation(_) | FlowSource::EqualSteps(_) => false,
             FlowSource::Groups(groups) => groups.is_sparse(),
         }
     }
@@ -203,6 +215,7 @@ impl Flow {
             FlowSource::Relation(relation) => relation.rows,
             // A hash table has more slots than groups.
             FlowSource::Groups(groups) => groups.slots.min(groups.rows),
+            FlowSource::EqualSteps(steps) => steps.rows,
         } as f64;
         Flow { source, source_schema: schema, steps: vec![], estimate }
     }

@@ -36,7 +36,7 @@ use super::prepared::PreparedKernel;
 use super::selectivity::Selectivity;
 use super::sites::Sites;
 use super::value::{Value, both};
-use crate::column::{Column, Encoding, Facts, NO_ROW, Relation, Repr};
+use crate::column::{Column, Encoding, EqualSteps, Facts, NO_ROW, Relation, Repr};
 use crate::device::{Buffer, Device};
 use crate::error::Result;
 use inputs::At;
@@ -242,6 +242,7 @@ impl<'a> Generator<'a> {
                     out.name_sites(first, || self.levels[level].schema.field(at).name().clone());
                     value
                 }
+                FlowSource::EqualSteps(steps) => self.step(*steps, out),
             },
             LevelKind::Project(exprs) => self.expr_at(level - 1, &exprs[at], out)?,
             LevelKind::Probe { probe, row, present, before } => match probe.column(at, before) {
@@ -263,6 +264,13 @@ impl<'a> Generator<'a> {
             }
             LevelKind::Mark { .. } => self.value(level - 1, at, out)?,
         })
+    }
+
+    /// Emits the integer of a row.
+    fn step(&mut self, steps: EqualSteps, out: &mut Emitter) -> Value {
+        let [start, step] = [steps.start, steps.step].map(|word| self.params.word("u64", word as u64));
+        let code = out.let_("i64", format_args!("(i64)({start} + (u64)row * {step})"));
+        Value { range: steps.range(), ..Value::new(DataType::Int64, Repr::I64, code, None) }
     }
 
     /// Emits the load of a relation's column at a row.

@@ -28,6 +28,7 @@ mod repr;
 mod rounded;
 mod spilled;
 mod stats;
+mod steps;
 mod survey;
 mod table;
 #[cfg(test)]
@@ -45,6 +46,7 @@ pub(crate) use nested::widths_of;
 pub(crate) use relation::{Index, NO_ROW, Relation};
 pub(crate) use repr::{Repr, coded_numbers, decimal_bound, is_nested, item_of, value_type};
 pub(crate) use spilled::SpilledRows;
+pub(crate) use steps::EqualSteps;
 
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};

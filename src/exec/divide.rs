@@ -51,6 +51,7 @@ use self::group::DividedRows;
 pub(crate) use self::result::DividedResult;
 use self::sinks::RowStore;
 use super::progress::PlanProgress;
+use super::scan::Computed;
 use super::{Engine, Outcome};
 use crate::column::{Relation, Table};
 use crate::error::{Error, ErrorKind, Result};
@@ -96,6 +97,7 @@ pub(super) fn columns_exceed_device(
     tables: &[PlanTable],
 ) -> Result<bool> {
     let (mut bytes, scans, filters) = (0f64, plan.scans(), plan.scan_filters());
+    let computed = Computed::of(plan, &scans);
     for (at, scan) in scans.iter().enumerate() {
         let reads_same = |other: &&TableScan| identity(other) == identity(scan) && other.projection == scan.projection;
         if scans[..at].iter().any(reads_same) || scan.fetch.is_some() && scan.filters.is_empty() {
@@ -103,6 +105,9 @@ pub(super) fn columns_exceed_device(
         }
         let provider = source_as_provider(table_source(scan, tables))?;
         let Some(OfSession::Source(table)) = OfSession::of(provider.as_ref()) else { continue };
+        if computed.rows(scan, table)?.is_some() {
+            continue;
+        }
         let same_table = scans.iter().zip(&filters).filter(|(other, _)| identity(other) == identity(scan));
         let of_table: Vec<_> = same_table.map(|(_, filters)| filters.clone()).collect();
         let rows = table.known_rows(state, &of_table)?.unwrap_or(0) as f64;

@@ -11,40 +11,47 @@
 //!   histogram(x, …)            group by (slot, bin), then count by those
 //! ```
 //!
-//! Its result has a row for each slot, and the group's accumulator is the number of that row.
+//! Its result has a row for each slot, and the group's accumulator is the number of that row. Calls
+//! that need the same rows in the same order share one sort ([`Runner::picked`]), and calls about
+//! deviations from means share their passes over the rows ([`Runner::deviations`]).
 
 mod bits;
 mod collect;
+mod deviations;
 mod histogram;
 mod middle;
-mod ordered;
+mod picked;
 mod slots;
+mod strings;
 mod users;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
-use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue};
-use datafusion::logical_expr::{Case, Expr, ExprSchemable, SortExpr, cast, lit, when};
-use datafusion::prelude::{col, sqrt};
+use datafusion::common::{DFSchema, DFSchemaRef};
+use datafusion::logical_expr::{Case, Expr, ExprSchemable, SortExpr};
+use datafusion::prelude::col;
 
 pub(super) use self::middle::Middle;
-pub(super) use self::ordered::Strings;
+use self::picked::SortedBy;
+pub(super) use self::strings::Strings;
 use super::aggregate::slot_bits;
 use super::run::{Runner, u32_column};
 use crate::codegen::{
-    Accumulator, AggregateCall, AggregateKind, Codes, Direction, Flow, FlowSource, GroupOutput, NullsPlace, OutputKind,
-    Value, emit_words, materialize,
+    Accumulator, AggregateCall, AggregateKind, Codes, Direction, Emitter, Flow, FlowSource, Generator, GroupOutput,
+    NullsPlace, OutputKind, Value, emit_words, materialize, plain_column,
 };
-use crate::column::{Column, Index, Relation, Repr};
+use crate::column::{Column, Relation, Repr};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::ops::segment::{Segments, segments};
 use crate::ops::sort::{SortWord, argsort};
-use crate::plan::{DeviceAggregate, RegroupedCall, RegroupedKind, of_points, variance_of};
+use crate::plan::{DeviceAggregate, RegroupedCall, RegroupedKind};
 
 const OPERATOR: &str = "aggregate";
+/// Calls that are computed together: one kernel sums all of their products of deviations.
+const MOST_TOGETHER: usize = 32;
 
 /// The rows of an aggregation in place, and their groups.
 struct Grouped {
@@ -66,12 +73,26 @@ impl Grouped {
 /// a slot are in the order.
 struct Runs {
     order: Arc<Buffer>,
-    slots: Arc<Buffer>,
-    segments: Segments,
+    /// `None` where there are no keys.
+    slots: Option<Arc<Buffer>>,
+    /// Run `i` is in the order from the `i`-th of these `u32` up to the next.
+    offsets: Buffer,
+    count: u64,
 }
 
-/// A result of one row for each slot: columns, the slot (where there are keys) and then the value.
+/// A result of one row for each slot: columns, the slot (where there are keys) and then the values
+/// of one or more calls.
 type BySlot = Flow;
+
+/// Calls that are computed together.
+#[derive(PartialEq)]
+enum Family {
+    Deviations,
+    /// Rows of the sorted ones.
+    Picked(SortedBy),
+    /// A call by itself.
+    Alone(usize),
+}
 
 impl Runner {
     /// Groups the flow's rows, for aggregates of which some are computed from slots.
@@ -101,20 +122,39 @@ impl Runner {
             _ => flow,
         };
         let rows = Grouped { flow: rows, slots: partial.slots.slots, keyed };
+        let slow: Vec<&RegroupedCall> = calls
+            .iter()
+            .filter_map(|call| match call {
+                DeviceAggregate::Fused(_) => None,
+                DeviceAggregate::Regrouped(call) => Some(call),
+            })
+            .collect();
+        let mut slow_outputs: Vec<Option<OutputKind>> = slow.iter().map(|_| None).collect();
+        for (family, places) in families(&rows, &slow) {
+            let calls: Vec<&RegroupedCall> = places.iter().map(|&place| slow[place]).collect();
+            let by_slot = match family {
+                Family::Deviations => self.deviations(&rows, &calls)?,
+                Family::Picked(by) => self.picked(&rows, &calls, &by)?,
+                Family::Alone(_) => self.by_slots(&rows, calls[0])?,
+            };
+            let (relation, numbers) = self.numbered(&rows, &by_slot)?;
+            partial.slots.accumulators.push((Accumulator::Row, numbers));
+            let at = partial.slots.accumulators.len() - 1;
+            for (column, place) in places.into_iter().enumerate() {
+                let output = OutputKind::Pick(at, relation.clone(), usize::from(keyed) + column);
+                slow_outputs[place] = Some(output);
+            }
+        }
         let mut plain = std::mem::take(&mut partial.slots.outputs).into_iter();
+        let mut slow_outputs = slow_outputs.into_iter().flatten();
         for call in &calls {
             let output = match call {
-                DeviceAggregate::Fused(_) => plain.next().expect("an output for each fused aggregate"),
+                DeviceAggregate::Fused(_) => plain.next(),
                 DeviceAggregate::Regrouped(call) => {
-                    let by_slot = self.by_slots(&rows, call)?;
-                    let (relation, numbers) = self.numbered(&rows, &by_slot)?;
-                    partial.slots.accumulators.push((Accumulator::Row, numbers));
-                    let at = partial.slots.accumulators.len() - 1;
-                    let value = OutputKind::Pick(at, relation, usize::from(keyed));
-                    GroupOutput { dtype: call.dtype.clone(), value, count: None }
+                    slow_outputs.next().map(|value| GroupOutput { dtype: call.dtype.clone(), value, count: None })
                 }
             };
-            partial.slots.outputs.push(output);
+            partial.slots.outputs.push(output.expect("an output for each aggregate"));
         }
         Ok(Flow::new(FlowSource::Groups(Arc::new(partial.slots)), schema))
     }
@@ -173,20 +213,19 @@ impl Runner {
         }
         match call.kind {
             RegroupedKind::Distinct(kind) => self.of_distinct(rows, kind, call),
-            RegroupedKind::Variance { of, root } => {
-                let variance = variance_of(col("xx"), of);
-                self.of_deviations(rows, call, if root { sqrt(variance) } else { variance })
-            }
-            RegroupedKind::Points(of) => self.of_deviations(rows, call, of_points(of)?),
-            RegroupedKind::Median => self.middle(rows, call, Middle::Median),
-            RegroupedKind::Percentile(share) => self.middle(rows, call, Middle::Percentile(f64::from_bits(share))),
-            RegroupedKind::Nth { place, skip_nulls } => self.nth(rows, call, place, skip_nulls),
+            RegroupedKind::Variance { .. } | RegroupedKind::Points(_) => self.deviations(rows, &[call]),
             RegroupedKind::Bits(bits) => self.bits(rows, call, bits),
             RegroupedKind::User => self.users_aggregate(rows, call),
             RegroupedKind::Histogram(bins) => self.histogram(rows, call, bins),
             RegroupedKind::Collect { skip_nulls } => self.collected(rows, call, skip_nulls),
             RegroupedKind::Join => self.joined_strings(rows, call, &call.between),
-            RegroupedKind::Place { last, skip_nulls } => self.nth(rows, call, if last { -1 } else { 1 }, skip_nulls),
+            RegroupedKind::Median
+            | RegroupedKind::Percentile(_)
+            | RegroupedKind::Nth { .. }
+            | RegroupedKind::Place { .. } => match SortedBy::of(rows, call) {
+                Some(by) => self.picked(rows, &[call], &by),
+                None => Err(Error::internal(format!("{OPERATOR}: {:?} without an order of rows", call.kind))),
+            },
         }
     }
 
@@ -224,83 +263,15 @@ impl Runner {
         self.grouped(pairs, &rows.keys(), &[outer], rows.schema_of(&[("value", call.dtype.clone())])?)
     }
 
-    /// Sums the products of deviations from the means, as `xx`, `xy` and `yy` over `n` rows, and
-    /// finishes with `value`.
-    fn of_deviations(&self, rows: &Grouped, call: &RegroupedCall, value: Expr) -> Result<BySlot> {
-        const F64: DataType = DataType::Float64;
-        let (x, y) = match call.args.as_slice() {
-            [x] => (filtered(x, &call.filter), None),
-            [x, y] => {
-                // Only rows in which both are known count.
-                let (x, y) = (filtered(x, &call.filter), filtered(y, &call.filter));
-                let null = Expr::Literal(ScalarValue::Float64(None), None);
-                let both =
-                    |of: &Expr, other: &Expr| when(other.clone().is_not_null(), of.clone()).otherwise(null.clone());
-                (both(&x, &y)?, Some(both(&y, &x)?))
-            }
-            _ => return Err(Error::internal(format!("{OPERATOR}: a number of arguments that the planner let pass"))),
-        };
-        // Means. A group of equal values has that one, whatever its sum is rounded to.
-        let fused = |kind, arg: &Expr, dtype| AggregateCall { kind, arg: Some(arg.clone()), filter: None, dtype };
-        let mut calls = vec![fused(AggregateKind::Count, &x, DataType::Int64)];
-        let mut sums = vec![("n", DataType::Int64)];
-        let mut means = vec![cast(col("n"), F64)];
-        let mut names = vec![("n", F64)];
-        let with_mean = [("x", Some(&x)), ("y", y.as_ref())];
-        for (name, of) in with_mean.into_iter().filter_map(|(name, of)| Some((name, of?))) {
-            for kind in [AggregateKind::Sum, AggregateKind::Min, AggregateKind::Max] {
-                calls.push(fused(kind, of, F64));
-            }
-            let [sum, least, greatest, mean] =
-                if name == "x" { ["sx", "lx", "gx", "mx"] } else { ["sy", "ly", "gy", "my"] };
-            sums.extend([(sum, F64), (least, F64), (greatest, F64)]);
-            let same = col(least).eq(col(greatest));
-            means.push(when(same, col(least)).otherwise(col(sum) / cast(col("n"), F64))?);
-            names.push((mean, F64));
-        }
-        let sums = self.grouped(rows.flow.clone(), &rows.keys(), &calls, rows.schema_of(&sums)?)?;
-        let mut exprs = rows.keys();
-        exprs.extend(means);
-        let means = sums.project(exprs, rows.schema_of(&names)?);
-        let (means, numbers) = self.numbered(rows, &means)?;
-
-        // Each row beside the means of its group.
-        let joined = self.beside(rows, means, &numbers, &names)?;
-        let bound = magnitude(rows, &call.args);
-        let joined = Flow { source: bounded(joined.source, names.len(), bound), ..joined };
-        let dx = x - col("mx");
-        let mut calls = vec![fused(AggregateKind::Sum, &(dx.clone() * dx.clone()), F64)];
-        let mut products = vec![("xx", F64)];
-        if let Some(y) = y {
-            let dy = y - col("my");
-            calls.push(fused(AggregateKind::Sum, &(dx * dy.clone()), F64));
-            calls.push(fused(AggregateKind::Sum, &(dy.clone() * dy), F64));
-            products.extend([("xy", F64), ("yy", F64)]);
-        }
-        // Of each group's rows n and the means are the same.
-        for name in &names {
-            calls.push(fused(AggregateKind::Min, &col(name.0), F64));
-            products.push(name.clone());
-        }
-        let products = self.grouped(joined, &rows.keys(), &calls, rows.schema_of(&products)?)?;
-        let mut exprs = rows.keys();
-        exprs.push(value);
-        Ok(products.project(exprs, rows.schema_of(&[("value", F64)])?))
-    }
-
-    /// The rows that the call's filter and `keep` let pass, as columns `slot` (where there are
-    /// keys), `x0`, `x1`, ….
+    /// The rows that all conditions let pass, as columns `slot` (where there are keys), `x0`, `x1`,
+    /// ….
     fn slots_and(
         &self,
         rows: &Grouped,
-        call: &RegroupedCall,
-        keep: Expr,
+        conditions: impl IntoIterator<Item = Expr>,
         columns: &[Expr],
     ) -> Result<(Relation, DFSchemaRef)> {
-        let mut flow = rows.flow.clone();
-        for condition in call.filter.iter().chain([&keep]).filter(|condition| **condition != lit(true)) {
-            flow = flow.filter(condition.clone());
-        }
+        let flow = conditions.into_iter().fold(rows.flow.clone(), Flow::filter);
         let types = columns.iter().map(|c| c.get_type(&**flow.schema())).collect::<Result<Vec<_>, _>>()?;
         let mut fields: Vec<_> = rows.keyed.then(|| ("slot".to_string(), DataType::UInt32)).into_iter().collect();
         fields.extend(types.into_iter().enumerate().map(|(at, dtype)| (format!("x{at}"), dtype)));
@@ -313,20 +284,6 @@ impl Runner {
         Ok((Relation::dense(count, columns)?, schema))
     }
 
-    /// Sorts rows by slot and `keys`, and computes a value for each run of rows of one slot.
-    /// `value` gets the names of the order of rows, and of begin and end of the run in it.
-    fn runs(
-        &self,
-        rows: &Grouped,
-        relation: &Relation,
-        schema: &DFSchemaRef,
-        keys: &[(Expr, Direction, NullsPlace)],
-        value: impl FnOnce(&mut crate::codegen::Generator<'_>, &mut crate::codegen::Emitter, &str, [&str; 2]) -> Value,
-    ) -> Result<BySlot> {
-        let runs = self.sorted_runs(rows, relation, schema, keys)?;
-        self.of_runs(rows, &runs, value)
-    }
-
     /// Sorts rows by slot and `keys`, and finds the runs of rows of one slot.
     fn sorted_runs(
         &self,
@@ -337,10 +294,14 @@ impl Runner {
     ) -> Result<Runs> {
         let flow = Flow::new(FlowSource::Relation(relation.clone()), schema.clone());
         let (flow, keys) = self.sortable(OPERATOR, &flow, keys.to_vec())?;
-        let mut bits = vec![slot_bits(rows.slots)];
+        let mut bits = vec![];
         let (_, mut columns) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
-            let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
-            let mut words = vec![Value::word(out.let_("u64", format_args!("(u64){slot}")))];
+            let mut words = vec![];
+            if rows.keyed || keys.is_empty() {
+                let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
+                bits.push(slot_bits(rows.slots));
+                words.push(Value::word(out.let_("u64", format_args!("(u64){slot}"))));
+            }
             let keys = (keys.iter())
                 .map(|(key, direction, nulls)| Ok((generator.expr(key, out)?, *direction, *nulls)))
                 .collect::<Result<Vec<_>>>()?;
@@ -353,37 +314,43 @@ impl Runner {
         let words: Vec<_> =
             columns.iter().zip(&bits).map(|(column, bits)| SortWord { keys: &column.data, bits: *bits }).collect();
         let order = argsort(&self.device, &words, relation.rows)?;
-        let segments = segments(&self.device, &words[..1], &order, relation.rows)?;
-        Ok(Runs { order: Arc::new(order), slots: columns.swap_remove(0).data, segments })
+        if !rows.keyed {
+            let ends = [0, relation.rows as u32].map(u32::to_ne_bytes).concat();
+            let (offsets, count) = (self.device.upload(OPERATOR, &ends)?, relation.rows.min(1));
+            return Ok(Runs { order: Arc::new(order), slots: None, offsets, count });
+        }
+        let Segments { offsets, count, .. } = segments(&self.device, &words[..1], &order, relation.rows)?;
+        Ok(Runs { order: Arc::new(order), slots: Some(columns.swap_remove(0).data), offsets, count })
     }
 
-    /// Computes a value for each run.
+    /// Computes values for each run. `of` gets the names of the order of rows, and of begin and end
+    /// of the run in it.
     fn of_runs(
         &self,
         rows: &Grouped,
         runs: &Runs,
-        value: impl FnOnce(&mut crate::codegen::Generator<'_>, &mut crate::codegen::Emitter, &str, [&str; 2]) -> Value,
+        of: impl FnOnce(&mut Generator<'_>, &mut Emitter, &str, [&str; 2]) -> Result<Vec<Value>>,
     ) -> Result<BySlot> {
-        let each = Relation::dense(runs.segments.count, vec![])?;
+        let each = Relation::dense(runs.count, vec![])?;
         let each = Flow::new(FlowSource::Relation(each), super::run::anonymous(&[])?);
-        let mut dtype = DataType::Null;
+        let mut types = vec![];
         let (count, columns) = materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
-            let offsets = generator.params.borrowed("const u32", &runs.segments.offsets);
+            let offsets = generator.params.borrowed("const u32", &runs.offsets);
             let order = generator.params.borrowed("const u32", &runs.order);
             let begin = out.let_("u32", format_args!("{offsets}[row]"));
             let end = out.let_("u32", format_args!("{offsets}[row + 1]"));
             let mut values = vec![];
-            if rows.keyed {
-                let slots = generator.params.borrowed("const u64", &runs.slots);
+            if let Some(slots) = &runs.slots {
+                let slots = generator.params.borrowed("const u64", slots);
                 let slot = out.let_("u32", format_args!("(u32){slots}[{order}[{begin}]]"));
                 values.push(Value::new(DataType::UInt32, Repr::U32, slot, None));
             }
-            let value = value(generator, out, &order, [&begin, &end]);
-            dtype = value.dtype.clone();
-            values.push(value);
+            let computed = of(generator, out, &order, [&begin, &end])?;
+            types = computed.iter().map(|value| value.dtype.clone()).collect();
+            values.extend(computed);
             Ok(values)
         })?;
-        let schema = rows.schema_of(&[("value", dtype)])?;
+        let schema = rows.schema_of_values(types)?;
         Ok(Flow::new(FlowSource::Relation(Relation::dense(count, columns)?), schema))
     }
 
@@ -401,43 +368,53 @@ impl Runner {
         })?;
         Ok((relation, numbers))
     }
-
-    /// Each row beside its slot's row in a result by slot, whose columns are called `names`.
-    fn beside(
-        &self,
-        rows: &Grouped,
-        result: Relation,
-        numbers: &Arc<Buffer>,
-        names: &[(&str, DataType)],
-    ) -> Result<Flow> {
-        let (_, own) = materialize(&self.device, OPERATOR, &rows.flow, Codes::Keep, |generator, out| {
-            let slot = if rows.keyed { generator.expr(&col("slot"), out)?.code } else { "0".into() };
-            let numbers = generator.params.pointer("const u64", numbers, 0);
-            let row = out.let_("u32", format_args!("(u32){numbers}[{slot}]"));
-            Ok(vec![Value::new(DataType::UInt32, Repr::U32, row, None)])
-        })?;
-        let (result_rows, result) = self.dense(OPERATOR, result)?;
-        debug_assert!(result_rows > 0 || rows.flow.source.rows() == 0, "every row has a group");
-        let FlowSource::Relation(relation) = &rows.flow.source else {
-            return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));
-        };
-        let mut relation = relation.clone();
-        relation.indices.push(Some(Index { rows: own[0].data.clone(), offset: 0, gaps: false }));
-        let through = relation.indices.len() - 1;
-        relation.columns.extend(result.into_iter().skip(usize::from(rows.keyed)).map(|column| (through, column)));
-        let own = rows.flow.schema().fields().iter().map(|field| (field.name().clone(), field.data_type().clone()));
-        let theirs = names.iter().map(|(name, dtype)| (name.to_string(), dtype.clone()));
-        let schema = named(own.chain(theirs).collect())?;
-        Ok(Flow::new(FlowSource::Relation(relation), schema))
-    }
 }
 
 impl Grouped {
-    /// The schema of a result by slot.
-    fn schema_of(&self, columns: &[(&str, DataType)]) -> Result<DFSchemaRef> {
-        let slot = self.keyed.then_some(("slot", DataType::UInt32));
-        named(slot.iter().chain(columns).map(|(name, dtype)| (name.to_string(), dtype.clone())).collect())
+    /// Whether an argument, which is a column, is known to have no nulls.
+    fn has_no_nulls(&self, arg: &Expr) -> bool {
+        let FlowSource::Relation(relation) = &self.flow.source else { return false };
+        let at = plain_column(&self.flow, arg);
+        let Some((through, column)) = at.and_then(|at| relation.columns.get(at)) else { return false };
+        let gaps = relation.indices[*through].as_ref().is_some_and(|index| index.gaps);
+        column.validity.is_none() && !gaps
     }
+
+    /// That the argument is not null, unless that is known.
+    fn unless_null(&self, arg: &Expr) -> Option<Expr> {
+        (!self.has_no_nulls(arg)).then(|| arg.clone().is_not_null())
+    }
+
+    /// The schema of a result by slot of values of these types.
+    fn schema_of_values(&self, types: Vec<DataType>) -> Result<DFSchemaRef> {
+        let named = types.into_iter().enumerate().map(|(at, dtype)| (format!("value{at}"), dtype));
+        self.schema_of(&named.collect::<Vec<_>>())
+    }
+
+    /// The schema of a result by slot.
+    fn schema_of<N: ToString>(&self, columns: &[(N, DataType)]) -> Result<DFSchemaRef> {
+        let slot = self.keyed.then(|| ("slot".to_string(), DataType::UInt32));
+        let columns = columns.iter().map(|(name, dtype)| (name.to_string(), dtype.clone()));
+        named(slot.into_iter().chain(columns).collect())
+    }
+}
+
+/// The calls by what they share, as places among `calls`.
+fn families(rows: &Grouped, calls: &[&RegroupedCall]) -> Vec<(Family, Vec<usize>)> {
+    let mut families: Vec<(Family, Vec<usize>)> = vec![];
+    for (place, call) in calls.iter().enumerate() {
+        let family = match call.kind {
+            _ if call.distinct => Family::Alone(place),
+            RegroupedKind::Variance { .. } | RegroupedKind::Points(_) => Family::Deviations,
+            _ => SortedBy::of(rows, call).map_or(Family::Alone(place), Family::Picked),
+        };
+        let room = |known: &(Family, Vec<usize>)| known.0 == family && known.1.len() < MOST_TOGETHER;
+        match families.iter_mut().find(|known| room(known)) {
+            Some((_, places)) => places.push(place),
+            None => families.push((family, vec![place])),
+        }
+    }
+    families
 }
 
 /// The flow in place with one more column, `slot`.
@@ -474,26 +451,4 @@ pub(super) fn filtered(arg: &Expr, filter: &Option<Expr>) -> Expr {
     let Some(filter) = filter else { return arg.clone() };
     let when_then_expr = vec![(Box::new(filter.clone()), Box::new(arg.clone()))];
     Expr::Case(Case { expr: None, when_then_expr, else_expr: None })
-}
-
-/// A bound on the magnitude of all arguments, which are columns.
-fn magnitude(rows: &Grouped, args: &[Expr]) -> Option<f64> {
-    let FlowSource::Relation(relation) = &rows.flow.source else { return None };
-    let bounds = args.iter().map(|arg| {
-        let at = crate::codegen::plain_column(&rows.flow, arg)?;
-        relation.columns[at].1.stats.magnitude
-    });
-    bounds.collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::max)
-}
-
-/// States that the last `count` columns but the first, means, are bounded by what they are means
-/// of.
-fn bounded(source: FlowSource, count: usize, bound: Option<f64>) -> FlowSource {
-    let FlowSource::Relation(mut relation) = source else { return source };
-    let first = relation.columns.len() + 1 - count;
-    for (_, column) in &mut relation.columns[first..] {
-        // Rounding may lift a mean above.
-        column.stats.magnitude = bound.map(|bound| bound * (1.0 + 1e-6)).filter(|bound| bound.is_finite());
-    }
-    FlowSource::Relation(relation)
 }

@@ -20,9 +20,9 @@ use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::gather::{gather_pairs, interleave, is_scattered};
 use crate::plan::{
-    DevicePlan, PhysicalPlan, Pipeline, PipelineInput, PipelineSink, PipelineStage, PlanTable, join_name, sink_name,
+    DevicePlan, PhysicalPlan, Pipeline, PipelineInput, PipelineSink, PipelineStage, PlanTable, is_volatile, join_name,
+    sink_name,
 };
-use crate::user_code;
 
 /// Rows from which on columns are brought two by two, and bytes of a column that the second-level
 /// cache does not hold.
@@ -140,13 +140,13 @@ impl Runner {
                     self.join(flow, join)
                 }
             };
-            let is_volatile = match stage {
-                PipelineStage::Filter(predicate) => user_code::is_volatile(predicate),
-                PipelineStage::Project(exprs, _) => exprs.iter().any(user_code::is_volatile),
+            let is_computed_once = match stage {
+                PipelineStage::Filter(predicate) => is_volatile(predicate),
+                PipelineStage::Project(exprs, _) => exprs.iter().any(is_volatile),
                 PipelineStage::Rename(_) | PipelineStage::Join(_) => false,
             };
             // Computed once: kernels that come later may compute what is fused with them twice.
-            if is_volatile {
+            if is_computed_once {
                 let computed = flow?;
                 let relation = self.relation("volatile function", &computed)?;
                 flow = Ok(Flow::new(FlowSource::Relation(relation), computed.schema().clone()));
@@ -158,10 +158,10 @@ impl Runner {
     fn input(&self, input: &PipelineInput) -> Result<Flow> {
         match input {
             PipelineInput::Scan(scan) => {
-                let relation = self.scans.get(scan).ok_or_else(|| {
+                let rows = self.scans.get(scan).ok_or_else(|| {
                     Error::internal(format!("table {} was not loaded on the device", scan.table_name))
                 })?;
-                Ok(Flow::new(FlowSource::Relation(relation.clone()), scan.projected_schema.clone()))
+                Ok(Flow::new(rows.clone(), scan.projected_schema.clone()))
             }
             PipelineInput::Pipeline(number) => self.rows_of(*number),
             PipelineInput::Union(parts, schema) => self.union(parts, schema),

@@ -3,12 +3,14 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::ScopedJoinHandle;
 
+use datafusion::catalog::TableProvider;
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, TableScan};
 
 use super::Engine;
 use super::foreign::Foreign;
+use crate::codegen::FlowSource;
 use crate::column::Relation;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
@@ -29,7 +31,7 @@ struct ScannedTable {
     extent: Extent,
     /// The table's version.
     version: u64,
-    relation: Relation,
+    rows: FlowSource,
 }
 
 /// What rows a scan wants, beside its columns: the filters that a provider which is not the
@@ -42,7 +44,7 @@ struct Asked {
 
 impl Scans {
     /// What a scan reads, if it is here.
-    pub(crate) fn get(&self, scan: &TableScan) -> Option<&Relation> {
+    pub(crate) fn get(&self, scan: &TableScan) -> Option<&FlowSource> {
         let (table, foreign, asked) = (identity(scan), is_foreign(scan), asked(scan));
         let columns = projection(scan);
         let same = |read: &&ScannedTable| {
@@ -50,19 +52,19 @@ impl Scans {
             let rows = read.asked == asked || !foreign && read.extent == Extent::All;
             read.table == table && read.columns == columns && rows
         };
-        Some(&self.0.iter().find(same)?.relation)
+        Some(&self.0.iter().find(same)?.rows)
     }
 
     /// Adds all rows of what a placeholder stands for.
     pub(super) fn insert_all(&mut self, scan: &TableScan, relation: Relation) {
-        self.insert(scan, (0, relation), Extent::All);
+        self.insert(scan, 0, FlowSource::Relation(relation), Extent::All);
     }
 
     /// Whether it is of the version of which the table's other columns are.
-    fn insert(&mut self, scan: &TableScan, (version, relation): Versioned, extent: Extent) -> bool {
+    fn insert(&mut self, scan: &TableScan, version: u64, rows: FlowSource, extent: Extent) -> bool {
         let (table, columns) = (identity(scan), projection(scan));
         let one = self.0.iter().all(|read| read.table != table || read.version == version);
-        self.0.push(ScannedTable { table, columns, asked: asked(scan), extent, version, relation });
+        self.0.push(ScannedTable { table, columns, asked: asked(scan), extent, version, rows });
         one
     }
 }
@@ -102,6 +104,7 @@ async fn load_into_room(
     tables: &[PlanTable],
 ) -> Result<Scans> {
     let (scans, filters) = (plan.scans(), plan.scan_filters());
+    let computed = Computed::of(plan, &scans);
     'anew: for _ in 0..PATIENCE {
         let mut loaded = Scans::default();
         let mut missing = vec![];
@@ -109,9 +112,9 @@ async fn load_into_room(
             if loaded.get(scan).is_some() {
                 continue;
             }
-            match here(scan, tables)? {
-                Some(read) => {
-                    if !loaded.insert(scan, read, Extent::All) {
+            match here(scan, &computed, tables)? {
+                Some((version, rows)) => {
+                    if !loaded.insert(scan, version, rows, Extent::All) {
                         continue 'anew;
                     }
                 }
@@ -119,8 +122,8 @@ async fn load_into_room(
             }
         }
         let of_tables = distinct(&missing, &scans, &filters);
-        for (scan, (read, extent)) in read_together(state, engine, tables, &of_tables).await? {
-            if !loaded.insert(scan, read, extent) {
+        for (scan, ((version, relation), extent)) in read_together(state, engine, tables, &of_tables).await? {
+            if !loaded.insert(scan, version, FlowSource::Relation(relation), extent) {
                 continue 'anew;
             }
         }
@@ -218,28 +221,65 @@ pub(super) fn restless(scan: Option<&TableScan>) -> Error {
 /// What a plan reads, if all of it is on the device.
 pub(crate) fn resident(plan: &DevicePlan, tables: &[PlanTable]) -> Result<Option<Scans>> {
     let mut found = Scans::default();
-    for scan in plan.scans() {
+    let scans = plan.scans();
+    let computed = Computed::of(plan, &scans);
+    for scan in scans.iter().copied() {
         if found.get(scan).is_some() {
             continue;
         }
-        let read = here(scan, tables)?;
-        if !read.is_some_and(|read| found.insert(scan, read, Extent::All)) {
+        let read = here(scan, &computed, tables)?;
+        if !read.is_some_and(|(version, rows)| found.insert(scan, version, rows, Extent::All)) {
             return Ok(None);
         }
     }
     Ok(Some(found))
 }
 
-/// What a scan reads, where all of it is on the device.
-fn here(scan: &TableScan, tables: &[PlanTable]) -> Result<Option<Versioned>> {
+/// Tables whose rows only aggregations read, each row once. Integers at equal distances need not be
+/// stored for them: kernels compute them.
+pub(super) struct Computed(Vec<usize>);
+
+impl Computed {
+    pub(super) fn of(plan: &DevicePlan, scans: &[&TableScan]) -> Computed {
+        let (mut of_others, mut of_aggregations) = (vec![], vec![]);
+        for (scan, aggregated) in scans.iter().zip(plan.aggregated_scans()) {
+            if aggregated { of_aggregations.push(identity(scan)) } else { of_others.push(identity(scan)) }
+        }
+        of_aggregations.retain(|table| !of_others.contains(table));
+        Computed(of_aggregations)
+    }
+
+    /// The rows, where the table's are such integers, as many as have numbers of 32 bits.
+    pub(super) fn rows(&self, scan: &TableScan, source: &SourceTable) -> Result<Option<(u64, FlowSource)>> {
+        if !self.0.contains(&identity(scan)) {
+            return Ok(None);
+        }
+        let Some(snapshot) = source.known()? else { return Ok(None) };
+        let steps = snapshot.source().equal_steps().filter(|steps| steps.rows <= u64::from(u32::MAX));
+        Ok(steps.map(|steps| (snapshot.number(), FlowSource::EqualSteps(steps))))
+    }
+}
+
+/// What a scan reads, and its version, where nothing has to be read for it.
+fn here(scan: &TableScan, computed: &Computed, tables: &[PlanTable]) -> Result<Option<(u64, FlowSource)>> {
     let (provider, columns) = (source_as_provider(table_source(scan, tables))?, projection(scan));
-    match OfSession::of(provider.as_ref()) {
+    if let Some(OfSession::Source(source)) = OfSession::of(provider.as_ref())
+        && let Some(rows) = computed.rows(scan, source)?
+    {
+        return Ok(Some(rows));
+    }
+    Ok(stored(scan, provider.as_ref(), &columns)?.map(|(version, relation)| (version, FlowSource::Relation(relation))))
+}
+
+/// What a scan reads, where all of it is on the device.
+fn stored(scan: &TableScan, provider: &dyn TableProvider, columns: &[usize]) -> Result<Option<Versioned>> {
+    match OfSession::of(provider) {
         // What was moved to the host is read like a file: that may fail for want of memory.
         Some(OfSession::Device(kept)) if !kept.table.is_on_device() => Ok(None),
-        Some(OfSession::Device(kept)) => Ok(Some((0, relation(kept.read(&columns)?)?))),
+        Some(OfSession::Device(kept)) => Ok(Some((0, relation(kept.read(columns)?)?))),
         Some(OfSession::Source(source)) => {
             has_present_types(scan, &provider.schema())?;
-            resident_relation(source, &columns)
+            resident_relation(source, columns)
         }
         None => Ok(None),
     }

@@ -11,6 +11,7 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::DataFrame;
 use crate::error::Result;
+pub use terminal::terminal_size;
 pub use text_table::TextTable;
 use text_table::{cut_to, type_name, visible};
 
@@ -62,7 +63,9 @@ pub struct FrameFormat {
     max_width: Option<usize>,
     max_chars: Option<usize>,
     decimals: Option<usize>,
+    min_chars: Option<usize>,
     null: String,
+    dim_nulls: bool,
     borders: Borders,
     types: bool,
     shape: bool,
@@ -87,7 +90,9 @@ impl FrameFormat {
             max_width: terminal::columns(),
             max_chars: Some(32),
             decimals: Some(6),
+            min_chars: None,
             null: "null".into(),
+            dim_nulls: false,
             borders: Borders::Lines,
             types: true,
             shape: true,
@@ -121,6 +126,12 @@ impl FrameFormat {
         FrameFormat { max_chars: characters.into().map(|n: usize| n.max(1)), ..self }
     }
 
+    /// Before a column is left out for want of width, texts and names are cut, down to so many
+    /// characters at least; numbers never are. `None` cuts nothing for that.
+    pub fn min_chars(self, characters: impl Into<Option<usize>>) -> Self {
+        FrameFormat { min_chars: characters.into().map(|n: usize| n.max(1)), ..self }
+    }
+
     /// Digits after the decimal point of floating-point numbers, trailing zeros left out; `None`
     /// shows as many as tell a number from all others of its type.
     pub fn decimals(self, digits: impl Into<Option<usize>>) -> Self {
@@ -130,6 +141,12 @@ impl FrameFormat {
     /// What stands for null.
     pub fn null(self, text: impl Into<String>) -> Self {
         FrameFormat { null: text.into(), ..self }
+    }
+
+    /// Whether nulls are written dim, by the escape sequences of terminals: a text of the same letters
+    /// is not.
+    pub fn dim_nulls(self, dim: bool) -> Self {
+        FrameFormat { dim_nulls: dim, ..self }
     }
 
     /// What the table is drawn with.

@@ -24,7 +24,7 @@ mod written;
 pub use any::{AnyFrame, FrameState};
 pub use cells::{ColumnValue, FromColumn, IntoArray, MaybeValue};
 pub use datafusion::logical_expr::JoinType;
-pub use display::{Borders, FrameFormat, TextTable};
+pub use display::{Borders, FrameFormat, TextTable, terminal_size};
 pub use eager::{DataFrame, Eager};
 pub use expr::Expr;
 pub use group_by::GroupBy;

@@ -10,7 +10,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::source::{Chunk, ColumnRequest, Read, Source, To};
-use crate::column::{Column, Facts, Stats};
+use crate::column::{Column, EqualSteps, Facts, Stats};
 use crate::error::Result;
 use crate::ops::sequence::sequence;
 
@@ -21,9 +21,7 @@ const MOST_CHUNKS: u64 = 1 << 14;
 /// A column of the values `start`, `start + step`, ….
 #[derive(Debug)]
 pub(crate) struct Sequence {
-    start: i64,
-    step: i64,
-    rows: u64,
+    steps: EqualSteps,
     /// As the CPU's operators read them.
     provider: Arc<dyn TableProvider>,
 }
@@ -43,16 +41,11 @@ impl Sequence {
             true => whole + i128::from(includes_end || !is_exact),
             false => 0,
         };
-        Some(Sequence { start, step, rows: u64::try_from(rows).ok()?, provider })
+        Some(Sequence { steps: EqualSteps { start, step, rows: u64::try_from(rows).ok()? }, provider })
     }
 
     fn chunk_rows(&self) -> u64 {
-        CHUNK.max(self.rows.div_ceil(MOST_CHUNKS))
-    }
-
-    /// The value of a row, which there is.
-    fn value(&self, row: u64) -> i64 {
-        (self.start as u64).wrapping_add(row.wrapping_mul(self.step as u64)) as i64
+        CHUNK.max(self.steps.rows.div_ceil(MOST_CHUNKS))
     }
 }
 
@@ -63,32 +56,31 @@ impl Source for Sequence {
     }
 
     fn chunks(&self) -> Vec<Chunk> {
-        let each = self.chunk_rows();
-        let starts = (0..self.rows.div_ceil(each)).map(|chunk| chunk * each);
-        starts.map(|start| Chunk { rows: Some(each.min(self.rows - start)), bytes: None }).collect()
+        let (each, rows) = (self.chunk_rows(), self.steps.rows);
+        let starts = (0..rows.div_ceil(each)).map(|chunk| chunk * each);
+        starts.map(|start| Chunk { rows: Some(each.min(rows - start)), bytes: None }).collect()
     }
 
     fn facts(&self, _: usize) -> Option<Facts> {
-        let rows = self.rows as f64;
-        let ends = [self.start, self.value(self.rows.saturating_sub(1))].map(|end| end as f64);
-        let range = (ends[0].min(ends[1]), ends[0].max(ends[1]));
-        Some(Facts { rows, distinct: rows.max(1.0), unique: true, range: Some(range) })
+        let rows = self.steps.rows as f64;
+        let range = self.steps.range().map(|(low, high)| (low as f64, high as f64));
+        Some(Facts { rows, distinct: rows.max(1.0), unique: true, range })
+    }
+
+    fn equal_steps(&self) -> Option<EqualSteps> {
+        Some(self.steps)
     }
 
     async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
-        let each = self.chunk_rows();
-        let from = (wanted.chunks.start as u64).saturating_mul(each).min(self.rows);
-        let rows = (wanted.chunks.end as u64).saturating_mul(each).min(self.rows) - from;
+        let of_chunk = |chunk: usize| (chunk as u64).saturating_mul(self.chunk_rows()).min(self.steps.rows);
+        let steps = self.steps.slice(of_chunk(wanted.chunks.start)..of_chunk(wanted.chunks.end));
         let column = || -> Result<Column> {
-            let start = self.value(from);
-            let data = Arc::new(sequence(to.device, start, self.step, rows)?);
-            let last = self.value(from + rows.saturating_sub(1));
-            let range = (rows > 0).then(|| (i128::from(start.min(last)), i128::from(start.max(last))));
-            let stats = Stats { range, unique: true, ascending: self.step > 0, ..Stats::default() };
-            Ok(Column { stats, ..Column::plain(DataType::Int64, rows as usize, data, None) })
+            let data = Arc::new(sequence(to.device, steps.start, steps.step, steps.rows)?);
+            let stats = Stats { range: steps.range(), unique: true, ascending: steps.step > 0, ..Stats::default() };
+            Ok(Column { stats, ..Column::plain(DataType::Int64, steps.rows as usize, data, None) })
         };
         let columns = wanted.columns.iter().map(|_| column()).collect::<Result<_>>()?;
-        Ok(Read::new(rows, columns))
+        Ok(Read::new(steps.rows, columns))
     }
 
     async fn scan(

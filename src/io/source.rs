@@ -27,7 +27,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::path_columns::PathColumns;
-use crate::column::{Column, Facts};
+use crate::column::{Column, EqualSteps, Facts};
 use crate::device::Device;
 use crate::error::Result;
 
@@ -58,6 +58,11 @@ pub(crate) trait Source: Debug + Send + Sync {
     /// Of the rows' content; files that cannot be read.
     fn widened(&self) -> Result<Option<Arc<dyn Source>>> {
         Ok(None)
+    }
+
+    /// What its one column holds, where kernels can compute it.
+    fn equal_steps(&self) -> Option<EqualSteps> {
+        None
     }
 
     /// The columns that the paths of its files make; `None` of what is no files.

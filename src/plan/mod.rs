@@ -32,6 +32,7 @@ mod subquery;
 mod support;
 mod tables;
 mod truth;
+mod volatile;
 mod window;
 
 pub(crate) use aggregates::{BitwiseOperation, DeviceAggregate, Points, RegroupedCall, RegroupedKind, VarianceDivisor};
@@ -65,4 +66,5 @@ pub(crate) use tables::{
     reads_placeholders, same_table, table_source, with_present_types,
 };
 pub(crate) use truth::UnknownAs;
+pub(crate) use volatile::{is_volatile, is_volatile_call};
 pub(crate) use window::{Bound, Frame, RangeOffset, WindowCall, WindowKeys, WindowKind, device_window};

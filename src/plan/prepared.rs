@@ -174,6 +174,14 @@ impl DevicePlan {
         scans
     }
 
+    /// Whether nothing but filters and projections is between each scan and an aggregation; as many as
+    /// there are scans, in the same order.
+    pub(crate) fn aggregated_scans(&self) -> Vec<bool> {
+        let mut aggregated = vec![];
+        collect_aggregated(&self.logical, false, &mut aggregated);
+        aggregated
+    }
+
     /// The conditions that the rows of each scan have to meet, joined by AND; as many as there are scans, in
     /// the same order.
     pub(crate) fn scan_filters(&self) -> Vec<Vec<Expr>> {
@@ -220,6 +228,19 @@ fn collect_scans<'a>(plan: &'a LogicalPlan, scans: &mut Vec<&'a TableScan>) {
         scans.push(scan);
     }
     plan.inputs().into_iter().for_each(|input| collect_scans(input, scans));
+}
+
+fn collect_aggregated(plan: &LogicalPlan, aggregated: bool, scans: &mut Vec<bool>) {
+    let below = match plan {
+        LogicalPlan::TableScan(_) => {
+            scans.push(aggregated);
+            return;
+        }
+        LogicalPlan::Aggregate(_) => true,
+        LogicalPlan::Filter(_) | LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => aggregated,
+        _ => false,
+    };
+    plan.inputs().into_iter().for_each(|input| collect_aggregated(input, below, scans));
 }
 
 fn collect_filters(plan: &LogicalPlan, above: Option<&Expr>, filters: &mut Vec<Vec<Expr>>) {

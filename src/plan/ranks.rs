@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The order of rows that do not fit is found in parts, and few are left of it. A group whose values
-//! are all null keeps a row.
+//! are all null keeps a row. Histograms are of the bins that rows are grouped by (`bins.rs`).
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, JoinConstraint, JoinType, NullEquality, ScalarValue};
@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 use datafusion::prelude::{ceil, col, floor};
 
 use super::aggregates::{DeviceAggregate, RegroupedKind, device_aggregate};
+use super::bins::of_bins;
 use super::partial::{PartialAggregate, distinct_value, over_distinct, projected};
 use crate::error::{Error, Result};
 
@@ -38,6 +39,8 @@ enum CallKind {
     Partial,
     /// Of the distinct ones of a value.
     Distinct(Expr),
+    /// Of the values in bins.
+    Bins(AggregateFunction),
     /// Of the values in the middle, or at a share of the way (the bits of a float).
     Middle(AggregateFunction, Option<u64>),
 }
@@ -66,6 +69,7 @@ pub(crate) fn by_ranks(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
         let own = match kind {
             CallKind::Partial => LogicalPlan::Aggregate(own),
             CallKind::Distinct(value) => over_distinct(&own, value)?,
+            CallKind::Bins(call) => of_bins(&own, call)?,
             CallKind::Middle(call, share) => of_middle(&own, call, *share)?,
         };
         let columns = own.schema().columns().into_iter().enumerate();
@@ -116,6 +120,7 @@ fn kind_of(aggregate: &Aggregate, at: usize) -> Result<Option<CallKind>> {
         Ok(DeviceAggregate::Regrouped(of)) => match of.kind {
             RegroupedKind::Median => None,
             RegroupedKind::Percentile(share) => Some(share),
+            RegroupedKind::Histogram(_) => return Ok(Some(CallKind::Bins(call))),
             _ => return Ok(None),
         },
         _ => return Ok(None),

@@ -10,11 +10,11 @@ use datafusion::logical_expr::{Distinct, FetchType, Join, LogicalPlan, SkipType,
 
 use super::aggregates::unsupported_aggregate;
 use super::tables::is_placeholder;
+use super::volatile::is_volatile;
 use super::window::unsupported_window;
 use crate::codegen::unsupported;
 use crate::column::Repr;
 use crate::io::OfSession;
-use crate::user_code::is_volatile;
 
 /// Why this operator, its inputs aside, does not run on the device.
 pub(crate) fn unsupported_node(plan: &LogicalPlan) -> Option<String> {
@@ -49,7 +49,7 @@ fn volatile(plan: &LogicalPlan) -> Option<String> {
         found |= is_volatile(expr);
         Ok(TreeNodeRecursion::Continue)
     });
-    found.then(|| "a volatile function of a user's is on the device in projections and filters only".into())
+    found.then(|| "a volatile function is not on the device in the condition of a join".into())
 }
 
 fn types(schema: &DFSchema) -> Option<String> {

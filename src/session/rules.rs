@@ -21,6 +21,7 @@ mod subqueries;
 mod top_k;
 mod unnest;
 mod using;
+mod volatile;
 mod windows;
 
 use std::sync::Arc;
@@ -64,7 +65,8 @@ pub(super) fn logical(device: bool) -> Vec<LogicalRule> {
 pub(super) fn analyzer_rules(device: bool) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let first = device.then(|| Arc::new(prune::PruneScans) as _);
     let ours = [Arc::new(membership::Membership) as _, Arc::new(subqueries::LiftSubqueries) as _];
-    first.into_iter().chain(Analyzer::new().rules).chain(ours).collect()
+    let last = device.then(|| Arc::new(volatile::VolatileBelow) as _);
+    first.into_iter().chain(Analyzer::new().rules).chain(ours).chain(last).collect()
 }
 
 /// A plan as DataFusion made it of SQL, mended where its planner forgets a part of the statement.

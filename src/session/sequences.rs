@@ -30,6 +30,10 @@ impl TableFunctionImpl for SequenceFunction {
     fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
         let integer = |expr: &Expr| match expr {
             Expr::Literal(ScalarValue::Int64(value), _) => *value,
+            Expr::Negative(value) => match value.as_ref() {
+                Expr::Literal(ScalarValue::Int64(value), _) => value.and_then(i64::checked_neg),
+                _ => None,
+            },
             _ => None,
         };
         let integers: Option<Vec<i64>> = args.exprs().iter().map(integer).collect();

@@ -116,11 +116,14 @@ fn under_caret(shown: &[&str], line: &str) -> Option<u64> {
 }
 
 fn of_simulator(report: &str, function: &str) -> Option<Remark> {
-    let (_, place) = report.split_once(&format!("trapped, {function}:"))?;
-    let digits = place.find(|c: char| !c.is_ascii_digit()).unwrap_or(place.len());
-    let line = place[..digits].parse().ok()?;
-    let message = "a call's loops have made more than 2147483648 turns: one of them does not end".into();
-    Some(Remark { line, column: 0, message })
+    let of = |what: &str| Some(report.split_once(&format!("{what}, {function}:"))?.1);
+    let (place, message) = match of("divided by zero") {
+        Some(place) => (place, "an integer is divided by zero"),
+        None => (of("trapped")?, "a call's loops have made more than 2147483648 turns: one of them does not end"),
+    };
+    let mut numbers = place.split(|c: char| !c.is_ascii_digit()).map_while(|digits| digits.parse().ok());
+    let line = numbers.next()?;
+    Some(Remark { line, column: numbers.next().unwrap_or(0), message: message.into() })
 }
 
 /// Without what only those who call compilers understand.
@@ -156,5 +159,8 @@ mod tests {
         );
         assert_eq!(remark("user_11:2:1: error: another's"), None);
         assert_eq!(of_simulator("thread 3 of block 0 trapped, user_1:7", "user_1").map(|remark| remark.line), Some(7));
+        let divided = of_simulator("thread 0 of block 2 divided by zero, user_1:3:9", "user_1");
+        let message = "an integer is divided by zero".into();
+        assert_eq!(divided, Some(Remark { line: 3, column: 9, message }));
     }
 }

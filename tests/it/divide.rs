@@ -283,9 +283,11 @@ fn aggregates_of_one_giant_group() {
         "SELECT k, count(i32), avg(i32), stddev(i32) / avg(i32), count(i64) FROM t GROUP BY k",
         "SELECT k2, var(x), corr(x, id), stddev(CASE WHEN k2 > 0 THEN 4.1 END), count(*) FROM t GROUP BY k2",
         "SELECT median(CASE WHEN id < 0 THEN x END), count(*), max(s) FROM t",
+        "SELECT histogram(x, -100, 100, 8), histogram(k, 0, 50, 5, id) FILTER (WHERE k <> 3), median(k) FROM t",
+        "SELECT k > 100 AS g, histogram(x, -100, 100, 8), histogram(id, 0, 9, 3), count(*) FROM t GROUP BY k > 100",
         "SELECT k, k2, var(x), corr(x, id) FROM t GROUP BY GROUPING SETS ((k, k2), (k))",
     ];
-    for sql in some(queries, 8) {
+    for sql in some(queries, 9) {
         check(&small(1 << 20).and("t", Shape::random(60_000, 7).batches()), sql);
     }
 }

@@ -409,6 +409,13 @@ fn loops_without_an_end_and_barriers_that_not_all_reach_are_errors_in_the_simula
     assert!(error.to_string().contains("does not end"), "{error}");
     run(64).unwrap();
     run(0).unwrap_err();
+
+    let source = "extern \"C\" __global__ void share(int* y, int of) {\n    y[0] = 7 / of;\n}";
+    let share = kernel(&session, source, "share");
+    // SAFETY: the simulator notices it.
+    let error = unsafe { share.launch(1, 1, 0, [KernelArg::fresh(DataType::Int32, 1), 0.into()]) }.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::UserCode { line: 2, column: 14, .. }), "{error:?}");
+    assert!(error.to_string().contains("divided by zero"), "{error}");
 }
 
 #[test]

@@ -61,9 +61,71 @@ fn integers_at_equal_distances_are_made_on_the_device() {
 #[test]
 fn series_that_do_not_fit_come_in_chunks() {
     let pair = Pair::with(builder().strict(true).memory_limit(MemoryLimit::Bytes(64 << 20)));
-    let sql = "SELECT count(*), sum(i), min(i), max(i) FROM range(0, 20000000) t(i) WHERE i % 3 <> 1";
+    // Not aggregated alone, so that it is stored.
+    let sql = "SELECT count(*), sum(i), min(i), max(i) \
+               FROM (SELECT i FROM range(0, 20000000) t(i) UNION ALL SELECT 8) WHERE i % 3 <> 1";
     check(&pair, sql);
     assert!(pair.gpu().counters().parts_run > 1, "20 million integers have 160 MB");
+}
+
+#[test]
+fn series_that_are_aggregated_are_not_stored() {
+    let pair = Pair::with(builder().strict(true).memory_limit(MemoryLimit::Bytes(8 << 20)));
+    check(&pair, "SELECT count(*), sum(i), min(i), max(i) FROM range(0, 3000000) t(i) WHERE i % 3 <> 1");
+    check(&pair, "SELECT sum(random(1, i)) FROM range(3000000, 0, -2) t(i)");
+    check(&pair, "SELECT i % 7 AS k, count(*), sum(i) FROM range(5, 3000000) t(i) GROUP BY k");
+    check(
+        &pair,
+        "SELECT a.n, b.n FROM (SELECT count(*) AS n FROM range(2000000)) a, \
+                  (SELECT max(i) AS n FROM generate_series(2, 9) t(i)) b",
+    );
+    let counters = pair.gpu().counters();
+    assert_eq!(counters.parts_run, 0, "none of the series is stored: 3 million integers have 24 MB");
+    assert!(counters.bytes_moved < 1 << 20, "{} bytes", counters.bytes_moved);
+    // Keys of many groups are stored, and so is what a median is of.
+    check(&pair, "SELECT i * 1000003 % 5000011 AS k, count(*) FROM range(0, 20000) t(i) GROUP BY k");
+    check(&pair, "SELECT i % 5 AS k, median(i), first_value(i ORDER BY i DESC) FROM range(0, 20000) t(i) GROUP BY k");
+    // Read twice, once for a join.
+    check(
+        &pair,
+        "WITH t AS (SELECT value AS i FROM range(0, 3000)) \
+                  SELECT (SELECT sum(i) FROM t), count(*) FROM t JOIN t AS u ON t.i = 2 * u.i",
+    );
+}
+
+#[test]
+fn random_numbers_without_a_seed_are_others_each_time() {
+    let pair = strict();
+    let one = |sql: &str| -> f64 {
+        let before = pair.gpu().counters();
+        let found = run(&pair.device, sql).unwrap_or_else(|error| panic!("{error}\n  {sql}"));
+        let after = pair.gpu().counters();
+        assert!(after.launches > before.launches && after.fallbacks == before.fallbacks, "{sql}");
+        found.item::<f64>().unwrap_or_else(|error| panic!("{error}\n  {sql}"))
+    };
+    let numbers = "CREATE TABLE numbers AS SELECT i, random() AS r FROM range(0, 20000) t(i)";
+    pair.device.execute(numbers).expect("it runs");
+    // Six deviations of a mean of 20,000 numbers are 0.0123.
+    let near = |sql: &str, expected: f64, by: f64| {
+        let found = one(sql);
+        assert!((found - expected).abs() < by, "{found} is not near {expected}\n  {sql}");
+    };
+    near("SELECT avg(r) FROM numbers", 0.5, 0.0123);
+    near("SELECT CAST(count(DISTINCT r) AS DOUBLE) FROM numbers WHERE r >= 0 AND r < 1", 20000.0, 0.5);
+    near("SELECT avg(random()) FROM numbers", 0.5, 0.0123);
+    near("SELECT avg(a * b) FROM (SELECT random() AS a, random() AS b FROM numbers)", 0.25, 0.01);
+    // The same number where one call is read twice, and another where there are two calls.
+    near("SELECT avg(a - b) FROM (SELECT a, a AS b FROM (SELECT random() AS a FROM numbers))", 0.0, 1e-300);
+    near("SELECT corr(random(), r) FROM numbers", 0.0, 0.05);
+    near("SELECT CAST(count(*) AS DOUBLE) FROM numbers WHERE random() < 0.25", 5000.0, 370.0);
+    near("SELECT avg(n) FROM (SELECT floor(random() * 4) AS k, count(*) AS n FROM numbers GROUP BY k)", 5000.0, 1e-9);
+    near("SELECT CAST(max(k) AS DOUBLE) FROM (SELECT floor(random() * 4) AS k FROM numbers GROUP BY k)", 3.0, 1e-9);
+    // A sample of all rows in a random order.
+    near("SELECT avg(i) FROM (SELECT i FROM numbers ORDER BY random() LIMIT 2000)", 10000.0, 800.0);
+    near("SELECT avg(n) FROM (SELECT row_number() OVER (ORDER BY random()) AS n FROM numbers)", 10000.5, 1e-9);
+    near("SELECT corr(i, n) FROM (SELECT i, row_number() OVER (ORDER BY random()) AS n FROM numbers)", 0.0, 0.05);
+    let twice = [(); 2].map(|()| one("SELECT sum(random()) FROM numbers"));
+    assert_ne!(twice[0], twice[1]);
 }
 
 #[test]

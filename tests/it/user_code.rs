@@ -290,6 +290,23 @@ fn a_wrong_body_is_told_in_its_lines_and_the_session_goes_on() {
 }
 
 #[test]
+fn a_division_by_zero_is_an_error_of_the_simulator() {
+    if std::env::var("WARPFRAME_DEVICE").is_ok_and(|device| device.starts_with("cuda")) {
+        return;
+    }
+    let session = session(&["CREATE FUNCTION share(n BIGINT, of BIGINT) RETURNS BIGINT LANGUAGE CUDA AS $$
+             long long rest = n % of;
+             return n / of + rest;
+         $$"]);
+    assert_eq!(scalar(&session, "SELECT share(column1, 4) FROM (VALUES (10))"), Cell::Int(4));
+    let error = run(&session, "SELECT share(1, column1) FROM (VALUES (0))").expect_err("nothing is divided by zero");
+    let ErrorKind::UserCode { function, line: 2, column, message, text } = error.kind() else { panic!("{error}") };
+    assert!(function == "share" && message.contains("divided by zero") && text.contains("n % of"), "{error}");
+    assert_eq!(text.chars().nth(*column as usize - 1), Some('%'), "{error}");
+    assert_eq!(scalar(&session, "SELECT share(column1, 4) FROM (VALUES (10))"), Cell::Int(4));
+}
+
+#[test]
 fn a_loop_without_an_end_is_an_error_of_the_simulator() {
     if std::env::var("WARPFRAME_DEVICE").is_ok_and(|device| device.starts_with("cuda")) {
         return;
@@ -404,8 +421,12 @@ fn volatile_functions_are_neither_folded_nor_shared() {
     assert_eq!(scalar(&session, query), Cell::Int(2500));
     let strict = allowed().strict(true).build().expect("the device opens");
     create(&strict, ticks);
-    let error = run(&strict, "SELECT ticks() AS t, count(*) FROM generate_series(1, 9) GROUP BY t").unwrap_err();
-    assert!(error.to_string().contains("in projections and filters only"), "{error}");
+    let groups = "SELECT count(*) FROM (SELECT ticks() % 3 AS t, count(*) AS n FROM generate_series(1, 9) GROUP BY t)";
+    assert_eq!(scalar(&strict, groups), Cell::Int(3));
+    let join =
+        "SELECT count(*) FROM generate_series(1, 9) a LEFT JOIN generate_series(1, 9) b ON a.value + ticks() > b.value";
+    let error = run(&strict, join).unwrap_err();
+    assert!(error.to_string().contains("volatile function"), "{error}");
 }
 
 /// The CPU engine calls the closure where there is one.

@@ -266,6 +266,49 @@ fn texts_are_cut_escaped_and_measured_as_terminals_show_them() {
 }
 
 #[test]
+fn texts_are_cut_before_columns_are_left_out() {
+    for session in sessions() {
+        let (long, name) = ("0123456789".repeat(3), "n".repeat(20));
+        let frame = session.from_columns([
+            ("s", [long.as_str(), "x"].into_array()),
+            (name.as_str(), [1234567, 2].into_array()),
+            ("t", [long.as_str(), "y"].into_array()),
+        ]);
+        let frame = frame.unwrap();
+        let format = FrameFormat::new().max_chars(None).types(false).shape(false).borders(Borders::Ascii);
+        let expected = "\
++------------+------------+------------+
+| s          | nnnnnnnnn… | t          |
++------------+------------+------------+
+| 012345678… |    1234567 | 012345678… |
+| x          |          2 | y          |
++------------+------------+------------+";
+        assert_eq!(format.clone().min_chars(4).max_width(42).text(&frame).unwrap(), expected);
+        // A number is never cut, and the name above it no shorter than it.
+        let narrow = format.clone().min_chars(4).max_width(25).text(&frame).unwrap();
+        assert!(narrow.contains("| 012… | 1234567 | 012… |") && narrow.contains("| nnnnnn… |"), "{narrow}");
+        let narrow = format.clone().min_chars(4).max_width(20).text(&frame).unwrap();
+        assert!(narrow.contains("| 012… | … | 012… |"), "{narrow}");
+        let whole = format.max_width(42).text(&frame).unwrap();
+        assert!(whole.contains(&format!("| {long} | … | {long} |")), "{whole}");
+    }
+}
+
+#[test]
+fn nulls_are_told_from_texts_of_the_same_letters() {
+    for session in sessions() {
+        let sql =
+            "SELECT CAST(NULL AS INT) AS a, 'null' AS b, CAST(NULL AS VARCHAR) AS c, [1, NULL] AS d, chr(8238) AS e";
+        let frame = session.sql(sql).unwrap().collect().unwrap();
+        let format = FrameFormat::new().max_width(None).types(false).shape(false).borders(Borders::Ascii);
+        let row = |format: &FrameFormat| format.text(&frame).unwrap().lines().nth(3).unwrap().to_string();
+        assert_eq!(row(&format), "| null | null | null | [1, null] | \\u{202e} |");
+        let dim = "| \u{1b}[2mnull\u{1b}[0m | null | \u{1b}[2mnull\u{1b}[0m | [1, null] | \\u{202e} |";
+        assert_eq!(row(&format.dim_nulls(true)), dim);
+    }
+}
+
+#[test]
 fn numbers_have_as_many_digits_as_the_format_says() {
     for session in sessions() {
         let values = vec![0.1 + 0.2, 1e-9, -1e20, f64::NAN, f64::INFINITY, 0.0, 1234.5];

@@ -1,22 +1,29 @@
 //! What the line editor asks while a person types: is this whole, and how might this word go on?
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use rustyline::completion::Completer;
+use rustyline::highlight::{CmdKind, Highlighter};
+use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Context, Helper, Highlighter, Hinter};
+use rustyline::{Context, Helper};
 use warpframe::Session;
 
-use super::dot;
+use super::{dot, edit, foreign, highlight};
+use crate::report::shown;
+use crate::run::Runner;
 use crate::statement::{self, quoted};
 
-/// Words that begin or join the parts of the statements that the command takes.
-const KEYWORDS: [&str; 80] = [
+/// Words that begin or join the parts of the statements that the command takes, in order.
+pub const KEYWORDS: [&str; 99] = [
     "ALL",
+    "ALTER",
     "ANALYZE",
     "AND",
     "AS",
     "ASC",
+    "ASOF",
     "AVG",
     "BETWEEN",
     "BIGINT",
@@ -25,12 +32,14 @@ const KEYWORDS: [&str; 80] = [
     "CASE",
     "CAST",
     "COALESCE",
+    "COLUMN",
     "COPY",
     "COUNT",
     "CREATE",
     "CROSS",
     "DATE",
     "DECIMAL",
+    "DELETE",
     "DESC",
     "DESCRIBE",
     "DISTINCT",
@@ -39,6 +48,8 @@ const KEYWORDS: [&str; 80] = [
     "ELSE",
     "END",
     "EXCEPT",
+    "EXCLUDE",
+    "EXECUTE",
     "EXISTS",
     "EXPLAIN",
     "EXTRACT",
@@ -74,29 +85,48 @@ const KEYWORDS: [&str; 80] = [
     "ORDER",
     "OUTER",
     "OVER",
+    "PARTITION",
+    "PIVOT",
+    "PREPARE",
+    "QUALIFY",
     "REPLACE",
+    "RESET",
     "RIGHT",
+    "ROWS",
+    "SAMPLE",
     "SELECT",
     "SET",
     "SHOW",
     "SUM",
+    "SUMMARIZE",
     "TABLE",
     "TABLES",
     "THEN",
     "TIMESTAMP",
     "TO",
     "TRUE",
+    "TRUNCATE",
     "UNION",
+    "UNPIVOT",
+    "UPDATE",
     "USING",
     "VALUES",
+    "VIEW",
     "WHEN",
     "WHERE",
+    "WINDOW",
     "WITH",
 ];
 
+/// What tables stand behind.
+const BEFORE_TABLES: [&str; 9] =
+    ["DESCRIBE", "FROM", "INTO", "JOIN", "PIVOT", "SUMMARIZE", "TABLE", "TRUNCATE", "UPDATE"];
+
 /// Knows the session's names.
-#[derive(Debug, Default, Helper, Hinter, Highlighter)]
+#[derive(Debug, Default, Helper)]
 pub struct Assistant {
+    /// Whether what is typed has colours.
+    colour: bool,
     /// Tables with their columns.
     tables: Vec<(String, Vec<String>)>,
     /// Schemas that are not in use, with their tables.
@@ -107,8 +137,13 @@ pub struct Assistant {
 }
 
 impl Assistant {
-    /// Takes the names that there are now.
-    pub fn learn(&mut self, session: &Session) {
+    /// Takes the names that there are now, and whether there are colours.
+    pub fn learn(&mut self, runner: &Runner<'_>) {
+        self.colour = runner.settings.colour;
+        self.learn_names(&runner.session);
+    }
+
+    fn learn_names(&mut self, session: &Session) {
         let columns = |table: &str| match session.schema(table) {
             Ok(schema) => schema.fields().iter().map(|field| field.name().clone()).collect(),
             Err(_) => vec![],
@@ -132,14 +167,27 @@ impl Assistant {
         self.tables = names.into_iter().map(|name| (name.clone(), columns(&name))).collect();
     }
 
-    /// Where the word before the cursor begins, and what it may become.
+    /// Where the word before the cursor begins, and what it may become: of the names in files those without
+    /// characters that the terminal would obey, since the editor writes them as they are.
+    fn complete_visibly(&self, line: &str, cursor: usize) -> (usize, Vec<String>) {
+        let (start, mut found) = self.complete_word(line, cursor);
+        found.retain(|candidate| shown(candidate) == *candidate);
+        (start, found)
+    }
+
+    /// The same, of all names.
     fn complete_word(&self, line: &str, cursor: usize) -> (usize, Vec<String>) {
         let before = &line[..cursor];
         if before.trim_start().starts_with('.') {
             return self.complete_command(before);
         }
         if let Some(open) = open_quote(before) {
-            return (open, files(&before[open..]));
+            let mut found = files(&before[open..]);
+            // A file is the whole text; a folder goes on.
+            if let ([only], "") = (&mut found[..], &line[cursor..]) {
+                only.push_str(if only.ends_with('/') { "" } else { "'" });
+            }
+            return (open, found);
         }
         if let Some((start, found)) = self.complete_setting(before) {
             return (start, found);
@@ -160,6 +208,14 @@ impl Assistant {
                 None => self.columns().collect(),
             };
             return (start, starting_with(word, columns));
+        }
+        let place = before[..start].trim_end().rsplit(|c: char| !is_part(c)).next().unwrap_or_default();
+        if !word.is_empty() && BEFORE_TABLES.iter().any(|keyword| keyword.eq_ignore_ascii_case(place)) {
+            let tables = starting_with(word, self.tables.iter().map(|(name, _)| name));
+            // Functions of files, too, and subqueries where no table fits.
+            if !tables.is_empty() {
+                return (start, tables);
+            }
         }
         // Columns of the tables that the statement names; of all where it names none.
         let statement = line.rsplit(';').find(|part| !part.trim().is_empty()).unwrap_or(line);
@@ -254,14 +310,43 @@ impl Completer for Assistant {
     type Candidate = String;
 
     fn complete(&self, line: &str, cursor: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
-        Ok(self.complete_word(line, cursor))
+        Ok(self.complete_visibly(line, cursor))
+    }
+}
+
+impl Highlighter for Assistant {
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        match self.colour {
+            true => highlight::coloured(line).into(),
+            false => line.into(),
+        }
+    }
+
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        if self.colour { format!("\x1b[2m{hint}\x1b[0m").into() } else { hint.into() }
+    }
+
+    /// Whether a key may change colours: most do, of the word or of all that follows.
+    fn highlight_char(&self, _: &str, _: usize, kind: CmdKind) -> bool {
+        self.colour && kind != CmdKind::MoveCursor
+    }
+}
+
+impl Hinter for Assistant {
+    type Hint = String;
+
+    /// In a new line of an unfinished statement, what it lacks: there is nothing else to see of that.
+    fn hint(&self, line: &str, cursor: usize, _: &Context<'_>) -> Option<String> {
+        let is_new = cursor == line.len() && line.ends_with('\n') && !line.trim_start().starts_with('.');
+        statement::missing(line).filter(|_| is_new).map(|missing| format!("   -- {missing}"))
     }
 }
 
 impl Validator for Assistant {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let text = context.input();
-        let whole = text.trim_start().starts_with('.') || statement::is_whole(text);
+        let is_command = text.trim_start().starts_with('.') || foreign(text).is_some() || edit::begun(text).is_some();
+        let whole = is_command || statement::is_whole(text);
         Ok(if whole { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }
@@ -273,10 +358,11 @@ mod tests {
     fn assistant() -> Assistant {
         let columns = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
         Assistant {
+            colour: false,
             tables: vec![
                 ("Odd name".into(), columns(&["x"])),
                 ("jets".into(), columns(&["jetid", "px", "E"])),
-                ("orders".into(), columns(&["o_orderkey"])),
+                ("orders".into(), columns(&["o_orderkey", "o_\u{1b}[2J"])),
             ],
             schemas: vec![("raw".into(), columns(&["days", "Hours"]))],
             functions: vec!["abs".into()],
@@ -285,7 +371,7 @@ mod tests {
     }
 
     fn complete(text: &str) -> (usize, Vec<String>) {
-        assistant().complete_word(text, text.len())
+        assistant().complete_visibly(text, text.len())
     }
 
     #[test]
@@ -308,6 +394,8 @@ mod tests {
     fn names_that_need_quotes_get_them() {
         assert_eq!(complete("SELECT jets.e"), (12, vec!["\"E\"".into()]));
         assert_eq!(complete("FROM \"O"), (5, vec!["\"Odd name\"".into()]));
+        assert_eq!(complete("select 1 from or"), (14, vec!["orders".into()]));
+        assert_eq!(complete("SELECT 1 FROM ab"), (14, vec!["abs(".into()]));
         assert_eq!(quoted("a\"b"), "\"a\"\"b\"");
     }
 
@@ -331,7 +419,7 @@ mod tests {
 
     #[test]
     fn files_are_completed_in_quotes() {
-        assert_eq!(complete("FROM '../data/jet"), (6, vec!["../data/jets.csv".into()]));
+        assert_eq!(complete("FROM '../data/jet"), (6, vec!["../data/jets.csv'".into()]));
         assert_eq!(complete("FROM '../dat").1, ["../data/"]);
     }
 

@@ -7,32 +7,39 @@ use std::process::Command;
 
 use warpframe::{FileKind, Session};
 
-use super::{Next, device_line, memory_lines, script};
-use crate::report::{Failure, Source, nearest};
-use crate::run::{Runner, formats, switch};
+use super::{Next, device_line, edit, memory_lines, plot, script};
+use crate::interrupt::{Lent, Running};
+use crate::output::Format;
+use crate::pager::Paging;
+use crate::report::{Failure, Source, nearest, shown};
+use crate::run::{Elsewhere, Runner, count, formats, switch};
 use crate::statement::quoted;
 
 /// A command: its name, what it takes, and what it does.
 type Known = (&'static str, &'static str, &'static str);
 
-const COMMANDS: [Known; 27] = [
+const COMMANDS: [Known; 31] = [
     ("bail", "on|off", "whether the first failure ends a file of statements"),
     ("cd", "DIR", "go to a folder"),
     ("device", "", "what runs queries"),
     ("echo", "on|off", "whether statements are written before they run"),
+    ("edit", "", "change the last statement in VISUAL or EDITOR, and run what was saved"),
     ("exit", "", "leave"),
     ("format", "[FORMAT]", "how results are written (.mode)"),
     ("functions", "[PATTERN]", "names of functions"),
     ("headers", "on|off", "whether the columns' names are written"),
     ("help", "[COMMAND]", "this text"),
+    ("highlight", "on|off", "whether what is typed has colours, and NULL is dim"),
     ("import", "FILE TABLE", "put a file's rows behind a table's, or make the table"),
-    ("maxrows", "[N]", "most rows that a table shows; 0 shows all"),
-    ("maxwidth", "[N]", "most characters of a table's line; 0 is any number"),
+    ("maxrows", "[N]", "most rows that a table shows; 0 shows all, auto what suits a terminal"),
+    ("maxwidth", "[N]", "most characters of a table's line; 0 is any number, auto the terminal's"),
     ("memory", "", "use of the device's memory"),
     ("mode", "[FORMAT]", "table, box, markdown, csv, tsv, json, ndjson, line, html or insert"),
     ("nullvalue", "TEXT", "what stands for NULL"),
-    ("once", "FILE", "write the next result into a file"),
+    ("once", "FILE", "write the next result into a file, as its name tells (x.csv, x.json)"),
     ("output", "[FILE]", "write results into a file; on the terminal again without one"),
+    ("pager", "[on|off|auto]", "whether PAGER shows results: all, none, those longer than the terminal"),
+    ("plot", "[bar|line|point] [WIDTH HEIGHT] [QUERY]", "draw the columns of a query, or of the last one"),
     ("print", "TEXT", "write a text"),
     ("prompt", "TEXT", "what stands before what is typed"),
     ("quit", "", "leave (as does Ctrl-D)"),
@@ -50,10 +57,17 @@ pub fn names() -> impl Iterator<Item = String> {
     COMMANDS.iter().map(|(name, ..)| format!(".{name}"))
 }
 
+/// The commands with what they take, and what they do.
+pub fn all() -> impl Iterator<Item = (String, String)> {
+    COMMANDS.iter().map(|(name, takes, what)| (format!(".{name} {takes}").trim_end().into(), (*what).into()))
+}
+
 /// What may follow a command, for completion.
 pub fn choices(command: &str) -> Vec<String> {
     match command {
-        ".bail" | ".echo" | ".headers" | ".timer" => vec!["on".into(), "off".into()],
+        ".bail" | ".echo" | ".headers" | ".highlight" | ".timer" => vec!["on".into(), "off".into()],
+        ".pager" => ["on", "off", "auto"].map(String::from).to_vec(),
+        ".plot" => ["bar", "line", "point"].map(String::from).to_vec(),
         ".mode" | ".format" => formats().collect(),
         ".help" => COMMANDS.iter().map(|(name, ..)| name.to_string()).collect(),
         _ => vec![],
@@ -81,7 +95,10 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
         return Err(refused(format!(".{command} takes {takes}")));
     }
     let of_switch = || switch(argument).ok_or_else(|| refused(format!(".{command} is on or off, not {argument:?}")));
-    let number = || argument.parse().map_err(|_| refused(format!(".{command} takes a number, not {argument:?}")));
+    let number = || match argument {
+        "auto" => Ok(None),
+        text => text.parse().map(Some).map_err(|_| refused(format!(".{command} takes a number, not {argument:?}"))),
+    };
     let words = || words(argument).map_err(|message| refused(format!(".{command}: {message}")));
     match *name {
         "bail" => runner.settings.bail = of_switch()?,
@@ -97,6 +114,10 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
             runner.print(&format!("{text}\n"))?;
         }
         "echo" => runner.settings.echo = of_switch()?,
+        "edit" => {
+            let last = runner.last.clone();
+            return edit(runner, &last);
+        }
         "exit" | "quit" => return Ok(Next::Quit),
         "format" | "mode" if argument.is_empty() => {
             let text = format!("{}\n", runner.format_name());
@@ -110,17 +131,18 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
         }
         "headers" => runner.settings.style.headers = of_switch()?,
         "help" => help(runner, argument)?,
+        "highlight" => runner.settings.colour = of_switch()?,
         "import" => import(runner, &words()?)?,
         "maxrows" if argument.is_empty() => {
-            let rows = runner.settings.max_rows.unwrap_or(0);
+            let rows = or_auto(runner.settings.max_rows);
             runner.print(&format!("{rows}\n"))?;
         }
-        "maxrows" => runner.settings.max_rows = Some(number()?).filter(|rows| *rows > 0),
+        "maxrows" => runner.settings.max_rows = number()?,
         "maxwidth" if argument.is_empty() => {
-            let width = runner.settings.style.max_width.unwrap_or(0);
+            let width = or_auto(runner.settings.style.max_width);
             runner.print(&format!("{width}\n"))?;
         }
-        "maxwidth" => runner.settings.style.max_width = Some(number()?).filter(|width| *width > 0),
+        "maxwidth" => runner.settings.style.max_width = number()?,
         "memory" => {
             let text = match runner.session.device() {
                 Some(device) => memory_lines(device),
@@ -136,9 +158,20 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
             } else {
                 let path = one(&command, words()?)?;
                 let file = File::create(&path).map_err(|error| Failure::file(Path::new(&path), error))?;
-                runner.send(Some((Box::new(BufWriter::new(file)), once)));
+                let format = Format::of_file(Path::new(&path));
+                runner.send(Some(Elsewhere { file: Box::new(BufWriter::new(file)), once, format }));
             }
         }
+        "pager" if argument.is_empty() => {
+            let text = format!("{}\n", runner.settings.pager.name());
+            runner.print(&text)?;
+        }
+        "pager" => {
+            let paging = Paging::named(argument);
+            let message = || refused(format!(".pager is on, off or auto, not {argument:?}"));
+            runner.settings.pager = paging.ok_or_else(message)?;
+        }
+        "plot" => plot::obey(runner, argument)?,
         "print" => {
             let text = words()?.join(" ");
             runner.print(&format!("{text}\n"))?;
@@ -150,9 +183,9 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
             return script::run(runner, &Source { name: Some(path), text }).map_err(reported);
         }
         "schema" => {
-            for table in matching(&runner.session, argument)? {
-                schema(runner, &table)?;
-            }
+            let tables = matching(&runner.session, argument)?;
+            let texts = tables.iter().map(|table| schema(runner, table)).collect::<Result<String, _>>()?;
+            runner.print_long(&texts)?;
         }
         "settings" => {
             let source = Source { name: None, text: "SHOW ALL".into() };
@@ -163,15 +196,17 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
             let settings = &runner.settings;
             let on = |on: bool| if on { "on" } else { "off" };
             let text = format!(
-                "bail       {}\necho       {}\nheaders    {}\nmaxrows    {}\nmaxwidth   {}\nmode       {}\n\
-                 nullvalue  {}\ntimer      {}\n",
+                "bail       {}\necho       {}\nheaders    {}\nhighlight  {}\nmaxrows    {}\nmaxwidth   {}\n\
+                 mode       {}\nnullvalue  {}\npager      {}\ntimer      {}\n",
                 on(settings.bail),
                 on(settings.echo),
                 on(settings.style.headers),
-                settings.max_rows.unwrap_or(0),
-                settings.style.max_width.unwrap_or(0),
+                on(settings.colour),
+                or_auto(settings.max_rows),
+                or_auto(settings.style.max_width),
                 runner.format_name(),
                 settings.style.null.as_deref().unwrap_or("as the format has it"),
+                settings.pager.name(),
                 on(settings.timer)
             );
             runner.print(&text)?;
@@ -181,12 +216,36 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
                 true => runner.session.all_table_names(),
                 false => matching(&runner.session, argument)?,
             };
-            runner.print(&names.iter().map(|name| format!("{}\n", crate::report::shown(name))).collect::<String>())?;
+            runner.print_long(&names.iter().map(|name| format!("{}\n", shown(name))).collect::<String>())?;
         }
         "timer" => runner.set_timer(argument).map_err(refused)?,
         other => return Err(refused(format!("nothing does .{other}"))),
     }
     Ok(Next::Entry)
+}
+
+fn or_auto(number: Option<usize>) -> String {
+    number.map_or_else(|| "auto".into(), |number| number.to_string())
+}
+
+/// Has a person change a text, and runs what was saved.
+///
+/// # Errors
+/// There is no terminal, or the editor fails; the failure of what was saved, already reported.
+pub fn edit(runner: &mut Runner<'_>, text: &str) -> Result<Next, Failure> {
+    if !runner.settings.programs {
+        return Err(Failure::sql(".edit is not there: --no-user-code forbids it".into(), None));
+    }
+    if !runner.on_terminal() {
+        return Err(Failure::sql(".edit is for a terminal".into(), None));
+    }
+    let Some(edited) = edit::edit(text)? else {
+        runner.print("nothing new was saved: nothing runs\n")?;
+        return Ok(Next::Entry);
+    };
+    runner.print(&format!("{edited}\n"))?;
+    runner.edited = Some(edited.clone());
+    script::run(runner, &Source { name: None, text: edited }).map_err(reported)
 }
 
 /// A failure that was told already is none to be told again.
@@ -208,9 +267,12 @@ fn help(runner: &mut Runner<'_>, command: &str) -> Result<(), Failure> {
         );
     }
     for (name, takes, what) in known {
-        text.push_str(&format!("{:<22} {what}\n", format!(".{name} {takes}")));
+        let command = format!(".{name} {takes}");
+        // A long one has a line of its own.
+        let between = if command.len() > 22 { format!("\n{:<22} ", "") } else { " ".into() };
+        text.push_str(&format!("{command:<22}{between}{what}\n"));
     }
-    runner.print(&text)
+    runner.print_long(&text)
 }
 
 fn import(runner: &mut Runner<'_>, words: &[String]) -> Result<(), Failure> {
@@ -221,13 +283,15 @@ fn import(runner: &mut Runner<'_>, words: &[String]) -> Result<(), Failure> {
         let message = format!("{file}: not a kind of file that is known by its extension; COPY … FROM takes a FORMAT");
         return Err(Failure::sql(message, None));
     };
+    let _running = Running::begin();
     if runner.session.schema(table).is_ok() {
-        runner.session.append_files(table, file, kind)?;
-        return Ok(());
+        let rows = runner.session.append_files(table, file, kind)?;
+        return runner.done(format!("{} into {table}", count(rows)));
     }
     let text = format!("FROM '{}'", file.replace('\'', "''"));
     let rows = runner.session.sql(&text)?.collect()?;
-    Ok(runner.session.register_table(table, &rows)?)
+    runner.session.register_table(table, &rows)?;
+    runner.done(format!("table {table}: {}", count(rows.num_rows())))
 }
 
 fn shell(runner: &mut Runner<'_>, command: &str) -> Result<(), Failure> {
@@ -235,6 +299,7 @@ fn shell(runner: &mut Runner<'_>, command: &str) -> Result<(), Failure> {
         return Err(Failure::sql(".shell is not there: --no-user-code forbids it".into(), None));
     }
     let path = Path::new("sh");
+    let _lent = Lent::begin();
     let done = Command::new(path).arg("-c").arg(command).output().map_err(|error| Failure::file(path, error))?;
     runner.print(&String::from_utf8_lossy(&done.stdout))?;
     let said = String::from_utf8_lossy(&done.stderr);
@@ -245,12 +310,12 @@ fn shell(runner: &mut Runner<'_>, command: &str) -> Result<(), Failure> {
     }
 }
 
-fn schema(runner: &mut Runner<'_>, table: &str) -> Result<(), Failure> {
+fn schema(runner: &Runner<'_>, table: &str) -> Result<String, Failure> {
     let schema = runner.session.schema(table)?;
     let columns: Vec<String> = (schema.fields().iter())
         .map(|field| {
             let null = if field.is_nullable() { "" } else { " NOT NULL" };
-            format!("    {} {}{null}", crate::report::shown(&quoted(field.name())), field.data_type())
+            format!("    {} {}{null}", shown(&quoted(field.name())), shown(&field.data_type().to_string()))
         })
         .collect();
     let named = match runner.session.table_names().iter().any(|own| own == table) {
@@ -258,7 +323,7 @@ fn schema(runner: &mut Runner<'_>, table: &str) -> Result<(), Failure> {
         // Behind its schema's name.
         false => table.split('.').map(quoted).collect::<Vec<_>>().join("."),
     };
-    runner.print(&format!("{} (\n{}\n)\n", crate::report::shown(&named), columns.join(",\n")))
+    Ok(format!("{} (\n{}\n)\n", shown(&named), columns.join(",\n")))
 }
 
 /// The tables whose names are like a pattern of LIKE; all without one.

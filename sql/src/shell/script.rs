@@ -29,6 +29,7 @@ pub fn run(runner: &mut Runner<'_>, source: &Source) -> Result<Next, Failure> {
             let lines_of = before.matches('\n').count() + usize::from(!before.ends_with('\n'));
             let skipped = line_number - usize::from(is_command) - lines_of;
             let text = "\n".repeat(skipped) + &before;
+            runner.last = before.trim().into();
             if let Err(failure) = runner.run(&Source { name: source.name.clone(), text }) {
                 if runner.settings.bail || failure.is_broken_pipe() {
                     return Err(failure);

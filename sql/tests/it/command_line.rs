@@ -24,10 +24,106 @@ fn wrong_flags_and_values_exit_with_2() {
         &["-c"],
         &["--arch", "sm_90", "-c", "SELECT 1"],
         &["--prepare", "-c", "SELECT 1"],
+        &["--csv", "--json", "-c", "SELECT 1"],
+        &["--csv", "--format", "json", "-c", "SELECT 1"],
+        &["--man", "-c", "SELECT 1"],
+        &["bench"],
+        &["bench", "SELECT 1", "--runs", "0"],
+        &["bench", "SELECT $n", "--sizes", "1.5"],
+        &["bench", "SELECT $n"],
+        &["bench", "SELECT 1", "--sizes", "10"],
+        &["bench", "SELECT $n", "--sizes", "10", "-v", "n=1"],
     ] {
         let messages = warpframe(arguments).failure(2);
         assert!(messages.starts_with("error: "), "{arguments:?}: {messages}");
     }
+}
+
+#[test]
+fn formats_have_short_names() {
+    let with = |format: &[&str]| {
+        let arguments =
+            [format, &["--device", "cpu", "-c", "SELECT 1 AS a, 'x' AS b, CAST(NULL AS INT) AS c"]].concat();
+        warpframe(&arguments).results()
+    };
+    for format in ["csv", "tsv", "json", "ndjson", "markdown", "box", "line"] {
+        let short = with(&[&format!("--{format}")]);
+        assert_eq!(short, with(&["--format", format]));
+        assert_ne!(short, with(&[]));
+    }
+}
+
+/// The page is made of the options that there are; a formatter, where there is one, has nothing to complain of.
+#[test]
+fn the_manual_page_has_every_option_command_and_exit_code() {
+    let page = warpframe(&["--man"]).results();
+    let options = |help: &str| -> Vec<String> {
+        let words = help.lines().filter(|line| line.trim_start().starts_with('-')).flat_map(str::split_whitespace);
+        let words = words.map(|word| word.trim_end_matches(',')).filter(|word| word.starts_with('-') && word.len() > 1);
+        words.map(String::from).collect()
+    };
+    let (all, bench) = (warpframe(&["--help"]).results(), warpframe(&["bench", "--help"]).results());
+    let options = [options(&all), options(&bench)].concat();
+    assert!(options.len() > 60 && options.iter().any(|option| option == "--sizes"), "{options:?}");
+    for option in options {
+        assert!(page.contains(&format!("\\fB{}\\fR", option.replace('-', "\\-"))), "{option} in {page}");
+    }
+    let commands = run_with_input(&["--device", "cpu"], ".help\n").results();
+    for command in commands.lines().filter_map(|line| line.split_whitespace().next()).filter(|w| w.starts_with('.')) {
+        assert!(page.contains(&format!("\\fB\\&{command}")), "{command} in {page}");
+    }
+    for code in ["0", "1", "2", "130"] {
+        assert!(page.contains(&format!(".TP\n\\fB{code}\\fR\n")), "{code} in {page}");
+    }
+    let mut groff = std::process::Command::new("groff");
+    groff.args(["-man", "-Tutf8", "-ww"]);
+    match groff.stdin(std::process::Stdio::null()).status() {
+        Ok(_) => {
+            let mut groff = std::process::Command::new("groff");
+            groff.args(["-man", "-Tutf8", "-ww"]);
+            assert!(finish(groff, &page).results().contains("User Commands"));
+        }
+        Err(_) => eprintln!("skipped: no groff on this machine"),
+    }
+}
+
+#[test]
+fn bench_times_a_statement_over_sizes() {
+    for device in DEVICES {
+        let arguments = ["bench", "--device", device, "--runs", "3", "--warmup", "1"];
+        let create = "CREATE OR REPLACE TABLE t AS SELECT jetid, px FROM jets LIMIT $n";
+        let sql = "SELECT jetid, max(px) FROM t GROUP BY jetid";
+        let more = ["-c", create, "--sizes", "1e1,1e3", "--csv", sql, "data/jets.csv"];
+        let csv = warpframe(&[&arguments[..], &more].concat()).results();
+        let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+        let moved = if device == "sim" { &["bytes_moved", "gb_per_s"][..] } else { &[] };
+        let names = [&["n", "rows", "runs", "first_ms", "min_ms", "median_ms", "max_ms"], moved].concat();
+        assert_eq!(lines[0], names);
+        assert_eq!(lines.len(), 3);
+        for (line, n) in lines[1..].iter().zip(["10", "1000"]) {
+            assert_eq!((line[0], line[2]), (n, "3"), "{csv}");
+            let times: Vec<f64> = line[3..7].iter().map(|time| time.parse().expect("a number")).collect();
+            assert!(times[0] > 0.0 && times[1] > 0.0 && times[1] <= times[2] && times[2] <= times[3], "{csv}");
+        }
+        // More rows have more groups, and on the device more bytes are moved.
+        let number = |row: usize, column: usize| lines[row][column].parse::<f64>().expect("a number");
+        assert!(number(1, 1) < number(2, 1), "{csv}");
+        assert!(moved.is_empty() || number(1, 7) < number(2, 7), "{csv}");
+
+        let chart = warpframe(&["bench", "--device", device, "SELECT $n", "--sizes", "1,10,100"]).results();
+        assert!(chart.contains("median_ms |") && chart.contains("median ms over n"), "{chart}");
+    }
+    let json = warpframe(&["bench", "--device", "cpu", "--json", "SELECT 1 UNION ALL SELECT 2"]).results();
+    assert!(json.starts_with("[{\"rows\":2,\"runs\":5,\"first_ms\":"), "{json}");
+    let change =
+        warpframe(&["bench", "--device", "cpu", "--csv", "-c", "CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)"]);
+    assert!(change.results().lines().nth(1).is_some_and(|line| line.starts_with("1,5,")));
+    let wrong = warpframe(&["bench", "--device", "cpu", "SELECT nobody FROM jets", "data/jets.csv"]).failure(1);
+    assert!(wrong.contains("no column named \"nobody\"") && wrong.contains("^^^^^^"), "{wrong}");
+    let setup = warpframe(&["bench", "--device", "cpu", "-c", "SELECT nobody", "SELECT 1"]).failure(1);
+    assert!(setup.contains("-c, line 1, column 8"), "{setup}");
+    let two = warpframe(&["bench", "--device", "cpu", "SELECT 1; SELECT 2"]).failure(1);
+    assert!(two.contains("one statement is expected"), "{two}");
 }
 
 /// Where NVRTC is the architecture is unknown; elsewhere it is said how to get NVRTC.
@@ -227,7 +323,7 @@ fn tables_have_the_paths_of_their_files() {
     warpframe(&["--device", "cpu", "-c", &format!("COPY (SELECT 8 AS n) TO '{arrow}'")]).results();
     let arguments = ["--device", "cpu", "--filename", "--format", "csv", &arrow, "-c", "FROM c"];
     assert_eq!(warpframe(&arguments).results(), format!("n,filename\n8,{arrow}\n"));
-    for option in [&["--filename"][..], &["--csv", "filename=true"]] {
+    for option in [&["--filename"][..], &["--read-csv", "filename=true"]] {
         let arguments = [option, &["-", "-c", "FROM stdin"][..]].concat();
         let messages = run_with_input(&arguments, "n\n1\n").failure(2);
         assert!(messages.contains("filename") && messages.contains("standard input"), "{messages}");

@@ -25,13 +25,14 @@ fn options_of_csv_files() {
     let given = ["--delimiter", "|", "--quote", "'", "--no-header", "--nullstr", "NA"];
     let expected = "column_1,column_2,column_3\n1,x,\n2,y|z,7\n";
     assert_eq!(csv(&[&given[..], &[&table, "-c", query]].concat()), expected);
-    let given = ["--csv", "sep=|", "--csv", "types=a VARCHAR", "--csv", "columns=a TEXT, b TEXT, c TEXT"];
+    let given =
+        ["--read-csv", "sep=|", "--read-csv", "types=a VARCHAR", "--read-csv", "columns=a TEXT, b TEXT, c TEXT"];
     let schema = csv(&[&given[..], &["--no-header", &table, "-c", "DESCRIBE t"]].concat());
     assert_eq!(schema, "column,type,nullable\na,Utf8View,true\nb,Utf8View,true\nc,Utf8View,true\n");
     for (wrong, expected) in [
-        (&["--csv", "colour=red"][..], "no option named \"colour\""),
+        (&["--read-csv", "colour=red"][..], "no option named \"colour\""),
         (&["--delimiter", ";;"], "one ASCII character"),
-        (&["--csv", "skip"], "OPTION=VALUE"),
+        (&["--read-csv", "skip"], "OPTION=VALUE"),
         (&["--header", "--no-header"], "cannot be used with"),
     ] {
         let messages = warpframe(&[wrong, &[&table, "-c", "SELECT 1"]].concat()).failure(2);

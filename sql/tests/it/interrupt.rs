@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::{DEVICES, command, warpframe};
 
 /// Pairs of 100,000 rows: without end.
-const ENDLESS: &str =
+pub const ENDLESS: &str =
     "SELECT count(*) FROM jets a JOIN jets b ON a.px + b.px < a.py * b.py JOIN jets c ON b.px + c.px < a.py;";
 
 #[test]

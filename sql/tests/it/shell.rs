@@ -12,7 +12,7 @@ use std::process::Stdio;
 use crate::{Files, command};
 
 const CASES: &str = include_str!("shell.txt");
-const PAGE: &str = include_str!("../../../docs/shell.md");
+pub const PAGE: &str = include_str!("../../../docs/shell.md");
 const MARK: &str = "@@@";
 
 /// A statement or command, and the lines that are expected of it.
@@ -114,6 +114,28 @@ fn results_go_to_files_and_files_of_statements_are_read() {
     assert_eq!((text(once), text(all)), ("a\n1\n".into(), "d\n4\n".into()));
 }
 
+/// Unless the command line says another format.
+#[test]
+fn the_names_of_files_tell_how_results_are_written() {
+    let files = Files::new();
+    let path = |name: &str| files.path(name);
+    let text = |name: &str| std::fs::read_to_string(path(name)).unwrap();
+    let input = format!(
+        ".once {}\nSELECT 1 AS a;\n.output {}\nSELECT 2 AS a;\n.output\n.once {}\nSELECT 3 AS a;\nSELECT 4 AS a;\n",
+        path("x.json"),
+        path("x.csv"),
+        path("x.txt")
+    );
+    let run = crate::run_with_input(&["--device", "cpu", "--line"], &input);
+    assert_eq!(run.results(), "a = 4\n");
+    assert_eq!([text("x.json"), text("x.csv"), text("x.txt")], ["[{\"a\":1}]\n", "a\n2\n", "a = 3\n"]);
+    for (name, more, expected) in [("y.csv", &[][..], "a\n1\n"), ("z.csv", &["--json"], "[{\"a\":1}]\n")] {
+        let file = path(name);
+        let arguments = [&["--device", "cpu", "--output", &file, "-c", "SELECT 1 AS a"], more].concat();
+        assert_eq!((crate::warpframe(&arguments).results(), text(name)), (String::new(), expected.into()));
+    }
+}
+
 #[test]
 fn files_are_imported() {
     let files = Files::new();
@@ -143,7 +165,7 @@ fn scripts_have_values_files_and_a_last_failure() {
 }
 
 /// The blocks of a language that the page shows.
-fn blocks(language: &str) -> Vec<&'static str> {
+pub fn blocks(language: &str) -> Vec<&'static str> {
     let start = format!("```{language}\n");
     let blocks = PAGE.split(&start).skip(1);
     blocks.map(|rest| rest.split("```").next().expect("a split has a first part")).collect()
@@ -159,7 +181,7 @@ fn all_that_the_page_shows_runs() {
     let sql = blocks("sql");
     assert!(sql.len() > 4 && sql.concat().matches(';').count() > 25);
     let sql = format!("{tables}\n{}", sql.concat().replace("'folder'", &format!("'{}'", files.path("all"))));
-    let [shell, script] = blocks("sh")[..] else { panic!("the page shows two command lines") };
+    let [shell, script, bench] = blocks("sh")[..] else { panic!("the page shows three command lines") };
 
     let words: Vec<&str> = shell.split_whitespace().skip(1).collect();
     let path = files.write("page.sql", sql);
@@ -179,6 +201,14 @@ fn all_that_the_page_shows_runs() {
     command.current_dir(files.path(""));
     assert_eq!(crate::finish(command, "").results(), "");
     assert_eq!(std::fs::read_to_string(files.path("report.csv")).expect("the report"), "n\n1\n");
+
+    let mut command = std::process::Command::new("sh");
+    let line = bench.trim().strip_prefix("warpframe").expect("the command");
+    let line = format!("'{}' {line} --device cpu", env!("CARGO_BIN_EXE_warpframe"));
+    command.args(["-c", &line]).current_dir(crate::root());
+    let times = crate::finish(command, "").results();
+    let sizes: Vec<&str> = times.lines().filter_map(|line| line.split(',').next()).collect();
+    assert_eq!(sizes, ["n", "1000", "10000", "100000"], "{times}");
 }
 
 /// `.help` knows each command of the page's table, and the page each command of `.help`.
@@ -216,10 +246,12 @@ fn shells_of_the_system_complete_options() {
     assert_eq!(complete("warpframe --device s"), "sim\n");
     assert_eq!(complete("warpframe data/je"), "data/jets.csv\n");
     assert_eq!(complete("warpframe --null d"), "\n");
+    assert_eq!(complete("warpframe ben"), "bench\nbenches\n");
+    assert_eq!((complete("warpframe bench --siz"), complete("warpframe --siz")), ("--sizes\n".into(), "\n".into()));
     assert_eq!(complete("warpframe --spill-dir doc"), "docs\n");
 
     let (zsh, fish) = (script("zsh"), script("fish"));
-    let help = crate::warpframe(&["--help"]).results();
+    let help = crate::warpframe(&["--help"]).results() + &crate::warpframe(&["bench", "--help"]).results();
     let options: Vec<&str> = help.split_whitespace().filter(|word| word.starts_with("--")).collect();
     assert!(options.len() > 20);
     for option in options {

@@ -114,7 +114,7 @@ pub(super) fn learn(device: &Device, flow: &Flow, groups: &[Expr], collisions: u
 
 /// Whether a sample says something. Of rows that are mostly dropped it says little.
 pub(super) fn samplable(device: &Device, flow: &Flow) -> bool {
-    matches!(flow.source, FlowSource::Relation(_)) && flow.source.rows() >= sampled_from(device) && !flow.drops_rows()
+    !matches!(flow.source, FlowSource::Groups(_)) && flow.source.rows() >= sampled_from(device) && !flow.drops_rows()
 }
 
 fn sampled_from(device: &Device) -> u64 {
@@ -124,13 +124,12 @@ fn sampled_from(device: &Device) -> u64 {
 /// Counts the groups of the first rows, and concludes how many there are.
 fn sample(device: &Device, flow: &Flow, groups: &[Expr], collisions: u64) -> Result<Expected> {
     let mut expected = Expected { sampled: true, ..Expected::nothing(flow) };
-    let (FlowSource::Relation(relation), rows) = (&flow.source, flow.source.rows()) else { return Ok(expected) };
-    let first = |rows: u64| Flow { source: FlowSource::Relation(relation.slice(0, Some(rows))), ..flow.clone() };
+    let rows = flow.source.rows();
     let mut sample = sampled_from(device) / 4;
     loop {
-        let Some(found) = count(device, &first(sample), groups, collisions)? else { return Ok(expected) };
+        let Some(found) = count(device, flow, sample, groups, collisions)? else { return Ok(expected) };
         let half = match found > HALVED_FROM {
-            true => count(device, &first(sample / 2), groups, collisions)?,
+            true => count(device, flow, sample / 2, groups, collisions)?,
             false => None,
         };
         let uniform = groups_behind(found, sample);
@@ -148,8 +147,10 @@ fn sample(device: &Device, flow: &Flow, groups: &[Expr], collisions: u64) -> Res
     }
 }
 
-/// How many groups the flow's rows have.
-fn count(device: &Device, flow: &Flow, groups: &[Expr], collisions: u64) -> Result<Option<u64>> {
+/// How many groups the first rows of the flow's source have.
+fn count(device: &Device, flow: &Flow, rows: u64, groups: &[Expr], collisions: u64) -> Result<Option<u64>> {
+    let Some(source) = flow.source.first(rows) else { return Ok(None) };
+    let flow = &Flow { source, ..flow.clone() };
     let expected = Expected { sampled: true, ..Expected::nothing(flow) };
     let manner = Manner { floats: FloatSums::Fixed, collisions, row_slots: false };
     let Tried::Attempt(Attempt::Done(partial), retry) = attempt(device, flow, groups, &[], manner, &expected)? else {

@@ -53,7 +53,7 @@ pub(super) fn shape(
     let mut words: HashMap<String, [Value; 2]> = HashMap::new();
     // Of all rows of a table there is one at least, or it is known that there is none.
     let flow = generator.flow();
-    let maybe_none = rows == 0 || flow.drops_rows() || !matches!(flow.source, FlowSource::Relation(_));
+    let maybe_none = rows == 0 || flow.drops_rows() || matches!(flow.source, FlowSource::Groups(_));
     for (position, call) in calls.iter().enumerate() {
         let filter = call.filter.as_ref().map(|f| generator.expr(f, out)).transpose()?;
         let filter = filter.map(|f| out.let_("bool", f.truth()));
@@ -148,7 +148,9 @@ pub(super) fn shape(
                         let column = call.arg.as_ref().and_then(|arg| plain_column(generator.flow(), arg));
                         let relation = match &generator.flow().source {
                             FlowSource::Relation(relation) => relation.clone(),
-                            FlowSource::Groups(_) => crate::column::Relation::dense(0, vec![])?,
+                            FlowSource::Groups(_) | FlowSource::EqualSteps(_) => {
+                                crate::column::Relation::dense(0, vec![])?
+                            }
                         };
                         let at = input(Accumulator::Row, Some(value), greatest);
                         (OutputKind::Pick(at, relation, column.unwrap_or_default()), None)

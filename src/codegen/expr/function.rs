@@ -49,6 +49,7 @@ impl Compiler<'_> {
             (name @ ("random_uniform" | "random_normal"), [seed, number]) => {
                 self.random(name, seed, number, &[], &dtype)
             }
+            ("random", []) => Ok(self.random_of_row()),
             (name @ "random_poisson", [seed, number, mean]) => {
                 self.random(name, seed, number, std::slice::from_ref(mean), &dtype)
             }

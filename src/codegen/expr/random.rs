@@ -1,9 +1,19 @@
 //! Random numbers of a seed and a number (`kernels/random.cuh`, `host/random.rs`).
 
+use std::hash::{BuildHasher, RandomState};
+
 use super::*;
 use crate::host::random::MOST_POISSON_MEAN;
 
 impl Compiler<'_> {
+    /// `random()`: that of a seed which each call in each run has for itself, and of the row of the
+    /// flow's source.
+    pub(super) fn random_of_row(&mut self) -> Value {
+        let seed = self.inputs.parameter(RandomState::new().hash_one(()));
+        let code = self.out.let_("f64", format_args!("random_uniform((i64){seed}, (i64)row)"));
+        Value { magnitude: Some(1.0), ..Value::new(DataType::Float64, Repr::F64, code, None) }
+    }
+
     /// A function of `seed` and `number`, both `Int64`, and of the mean or of two ends.
     pub(super) fn random(
         &mut self,

@@ -56,7 +56,7 @@ impl Flow {
         }
         match &self.source {
             FlowSource::Relation(relation) => Some(relation.columns[at].clone()),
-            FlowSource::Groups(_) => None,
+            FlowSource::Groups(_) | FlowSource::EqualSteps(_) => None,
         }
     }
 }

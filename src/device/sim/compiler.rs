@@ -40,6 +40,12 @@ const COMMON: &[&str] = &[
 ];
 /// Hundreds of kernels are compiled for a test run, each run on little data: -O1.
 const KERNEL: &[&str] = &["-DWF_SIM", "-O1", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables"];
+/// Integers that are divided by zero end the launch, and not the process: UndefinedBehaviorSanitizer
+/// calls what `sim.h` defines for it, so that its runtime is not needed.
+const OF_USERS: &[&str] =
+    &["-DWF_SIM_USERS", "-fsanitize=integer-divide-by-zero", "-fno-sanitize-recover=integer-divide-by-zero"];
+/// The headers of code that users wrote.
+const USERS: [&str; 2] = ["raw.cuh", "user.cuh"];
 const RUNTIME_ONLY: &[&str] = &["-DWF_SIM_RUNTIME", "-O2", "-pthread"];
 
 #[derive(Debug)]
@@ -114,7 +120,8 @@ impl CxxCompiler {
 
     /// Everything that makes two compilations of one source differ.
     pub(super) fn id(&self) -> String {
-        format!("{} {} {}", self.version, std::env::consts::ARCH, self.kernel_options().join(" "))
+        let options = [self.kernel_options(), self.users_options()].concat();
+        format!("{} {} {}", self.version, std::env::consts::ARCH, options.join(" "))
     }
 
     /// The cache's file name of the runtime.
@@ -154,6 +161,24 @@ impl CxxCompiler {
         options
     }
 
+    /// What comes on top for code that users wrote.
+    fn users_options(&self) -> Vec<&'static str> {
+        let mut options = OF_USERS.to_vec();
+        options.extend(match self.is_clang() {
+            true => &["-fno-sanitize-link-runtime"][..],
+            false => &["-nodefaultlibs", "-lm", "-lc", "-lgcc"],
+        });
+        options
+    }
+
+    fn options_of(&self, source: &KernelSource) -> Vec<&'static str> {
+        let mut options = self.kernel_options();
+        if source.headers().iter().any(|(name, _)| USERS.contains(name)) {
+            options.extend(self.users_options());
+        }
+        options
+    }
+
     fn runtime_options(&self) -> Vec<&'static str> {
         let mut options = self.shared_options();
         options.extend(RUNTIME_ONLY);
@@ -162,12 +187,12 @@ impl CxxCompiler {
 
     /// Compiles a translation unit to a shared object.
     pub(super) fn compile_kernel(&self, source: &KernelSource, out: &Path) -> Result<()> {
-        self.run(&source.name, &self.kernel_options(), &flatten(source), out)
+        self.run(&source.name, &self.options_of(source), &flatten(source), out)
     }
 
     /// Compiles a translation unit for what there is to say of it.
     pub(super) fn check(&self, source: &KernelSource) -> Result<()> {
-        let mut options = self.kernel_options();
+        let mut options = self.options_of(source);
         options.retain(|option| !["-w", "-shared"].contains(option));
         // Whether each way through a function returns only the compiler behind the parser knows.
         options.extend(["-S", "-Werror=return-type"]);

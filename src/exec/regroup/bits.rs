@@ -17,7 +17,8 @@ impl Runner {
     /// The bits that all values of a slot have, that any has, that an odd number of them have.
     pub(super) fn bits(&self, rows: &Grouped, call: &RegroupedCall, bits: BitwiseOperation) -> Result<BySlot> {
         let arg = &call.args[0];
-        let (relation, schema) = self.slots_and(rows, call, arg.clone().is_not_null(), std::slice::from_ref(arg))?;
+        let conditions = call.filter.iter().cloned().chain(rows.unless_null(arg));
+        let (relation, schema) = self.slots_and(rows, conditions, std::slice::from_ref(arg))?;
         let flow = Flow::new(FlowSource::Relation(relation.clone()), schema);
         let (_, words) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
             let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };

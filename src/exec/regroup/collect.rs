@@ -7,9 +7,7 @@
 //!
 //! Sorted by slot the values are the child column of all lists, each of which is a run of rows.
 
-use datafusion::logical_expr::lit;
-
-use super::ordered::OrderedRows;
+use super::picked::OrderedRows;
 use super::{BySlot, Grouped, OPERATOR};
 use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
 use crate::column::{Relation, Repr};
@@ -20,10 +18,12 @@ use crate::plan::RegroupedCall;
 impl Runner {
     /// The values of each slot, in the order asked for.
     pub(super) fn collected(&self, rows: &Grouped, call: &RegroupedCall, skip_nulls: bool) -> Result<BySlot> {
-        let keep = if skip_nulls { call.args[0].clone().is_not_null() } else { lit(true) };
-        let OrderedRows { relation, schema, order } = self.in_order(rows, call, keep)?;
+        let arg = &call.args[0];
+        let known = if skip_nulls { rows.unless_null(arg) } else { None };
+        let conditions = call.filter.iter().cloned().chain(known);
+        let OrderedRows { relation, schema, order, arguments } = self.in_order(rows, conditions, [arg], &call.order)?;
         let runs = self.sorted_runs(rows, &relation, &schema, &order)?;
-        let argument = relation.columns[usize::from(rows.keyed)].clone();
+        let argument = relation.columns[arguments[0]].clone();
         let types = [argument.1.dtype.clone()];
         let (count, argument) = (relation.rows, Relation { columns: vec![argument], ..relation });
         let sorted = self.reindexed(argument, count, runs.order.clone())?;
@@ -39,7 +39,7 @@ impl Runner {
             let view = out.let_("view", format_args!("view{{{end} - {begin}, {begin}, (u64){slots}}}"));
             let mut list = Value::new(call.dtype.clone(), Repr::List, view, None);
             list.longest = child[0].longest_inside();
-            list
+            Ok(vec![list])
         })
     }
 }

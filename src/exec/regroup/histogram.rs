@@ -39,7 +39,7 @@ impl Runner {
         let mut keys = rows.keys();
         keys.push(bins.of(x)?);
         let sums = AggregateCall { kind, arg: weight, filter: None, dtype: item.clone() };
-        let schema = rows.schema_of(&[("bin", DataType::Int64), ("value", item.clone())])?;
+        let schema = rows.schema_of(&[("bin", DataType::UInt32), ("value", item.clone())])?;
         let sums = self.grouped(flow, &keys, &[sums], schema)?;
         let relation = self.relation(OPERATOR, &sums)?;
         let sums = Flow::new(FlowSource::Relation(relation), sums.schema().clone());

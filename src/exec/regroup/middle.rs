@@ -2,14 +2,9 @@
 //! other.
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::prelude::col;
 
-use super::{BySlot, Grouped};
-use crate::codegen::{Direction, Emitter, Generator, NullsPlace, Value};
+use crate::codegen::{Emitter, Generator, Value};
 use crate::column::Repr;
-use crate::error::Result;
-use crate::exec::run::Runner;
-use crate::plan::RegroupedCall;
 
 /// Parts of the distance of two values that a percentile may lie at between them, as DataFusion has
 /// it.
@@ -69,24 +64,5 @@ impl Between {
         let mut value = Value::new(dtype.clone(), below.repr, code, None);
         value.range = below.range;
         value
-    }
-}
-
-impl Runner {
-    /// The value in the middle of each slot's rows sorted by value.
-    pub(super) fn middle(&self, rows: &Grouped, call: &RegroupedCall, middle: Middle) -> Result<BySlot> {
-        let arg = &call.args[0];
-        let (relation, schema) = self.slots_and(rows, call, arg.clone().is_not_null(), std::slice::from_ref(arg))?;
-        let at = usize::from(rows.keyed);
-        let order = [(col("x0"), Direction::Ascending, NullsPlace::Last)];
-        self.runs(rows, &relation, &schema, &order, |generator, out, order, [begin, end]| {
-            let count = out.let_("u32", format_args!("{end} - {begin}"));
-            let between = middle.places(&count, generator, out);
-            let [below, above] = [&between.low, &between.high].map(|place| {
-                let row = out.let_("u32", format_args!("{order}[{begin} + {place}]"));
-                generator.load(&relation, at, &row, false, out)
-            });
-            between.value(&call.dtype, &below, &above, out)
-        })
     }
 }

@@ -1,10 +1,9 @@
 //! Aggregates that users wrote: runs of rows of one slot, folded in their order.
 
-use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::col;
 
-use super::{BySlot, Grouped, OPERATOR, Runs};
-use crate::codegen::{Flow, FlowSource, Value};
+use super::{BySlot, Grouped, OPERATOR};
+use crate::codegen::{Flow, FlowSource};
 use crate::column::Relation;
 use crate::error::{Error, Result};
 use crate::exec::run::Runner;
@@ -15,10 +14,11 @@ use crate::plan::RegroupedCall;
 impl Runner {
     pub(super) fn users_aggregate(&self, rows: &Grouped, call: &RegroupedCall) -> Result<BySlot> {
         let Some(user) = &call.user else { return Err(Error::internal("an aggregate of a user's without it")) };
-        let keep = call.args.iter().map(|arg| arg.clone().is_not_null()).reduce(Expr::and).unwrap_or(lit(true));
+        let known = call.args.iter().filter_map(|arg| rows.unless_null(arg));
+        let conditions = call.filter.iter().cloned().chain(known);
         let mut columns = call.args.clone();
         columns.extend(call.order.iter().map(|key| key.expr.clone()));
-        let (relation, schema) = self.slots_and(rows, call, keep, &columns)?;
+        let (relation, schema) = self.slots_and(rows, conditions, &columns)?;
         if !rows.keyed && call.order.is_empty() && relation.rows > 0 {
             let value = folded_to_one(&self.device, OPERATOR, user, &relation)?;
             let schema = rows.schema_of(&[("value", call.dtype.clone())])?;
@@ -29,22 +29,10 @@ impl Runner {
             (col(format!("x{}", call.args.len() + at)), direction, nulls)
         };
         let order: Vec<_> = call.order.iter().enumerate().map(key).collect();
-        let Runs { order, slots, segments } = self.sorted_runs(rows, &relation, &schema, &order)?;
-        let input = FoldedRows { relation: &relation, first: usize::from(rows.keyed), order: Some(&order) };
-        let (offsets, count) = (&segments.offsets, segments.count);
-        let states = folded(&self.device, OPERATOR, user, &input, offsets, count)?;
-        let states = Relation::dense(count, states)?;
-        let runs = Runs { order, slots, segments };
-        let mut failed = None;
-        let made = self.of_runs(rows, &runs, |generator, out, _, _| {
-            value_of_state(user, &states, generator, out).unwrap_or_else(|error| {
-                failed = Some(error);
-                Value::null(user.output()).unwrap_or_else(|| Value::word("0"))
-            })
-        });
-        match failed {
-            Some(error) => Err(error),
-            None => made,
-        }
+        let runs = self.sorted_runs(rows, &relation, &schema, &order)?;
+        let input = FoldedRows { relation: &relation, first: usize::from(rows.keyed), order: Some(&runs.order) };
+        let states = folded(&self.device, OPERATOR, user, &input, &runs.offsets, runs.count)?;
+        let states = Relation::dense(runs.count, states)?;
+        self.of_runs(rows, &runs, |generator, out, _, _| Ok(vec![value_of_state(user, &states, generator, out)?]))
     }
 }

@@ -1,4 +1,4 @@
-//! The terminal's width.
+//! The terminal's size.
 
 use std::io::IsTerminal;
 
@@ -10,6 +10,12 @@ pub(super) fn columns() -> Option<usize> {
     {
         return Some(columns);
     }
+    terminal_size().map(|(columns, _)| columns)
+}
+
+/// Characters of a line and lines of the terminal that standard output is; `None` where that is none,
+/// or does not know its size.
+pub fn terminal_size() -> Option<(usize, usize)> {
     if !std::io::stdout().is_terminal() {
         return None;
     }
@@ -17,5 +23,5 @@ pub(super) fn columns() -> Option<usize> {
     // SAFETY: the call writes one `winsize` to the pointer, which is to a live one; a descriptor
     // that is no terminal is an error and writes nothing.
     let known = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) } == 0;
-    (known && size.ws_col > 0).then_some(usize::from(size.ws_col))
+    (known && size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col.into(), size.ws_row.into()))
 }

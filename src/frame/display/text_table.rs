@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type, Schema, TimeUnit};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -12,6 +13,8 @@ use crate::error::Result;
 
 /// Stands for what is left out.
 const GAP: &str = "…";
+/// What terminals write dim, from and to.
+const DIM: (&str, &str) = ("\x1b[2m", "\x1b[0m");
 
 /// Draws a table without keeping its rows: [`TextTable::measure`] is shown all rows that are to be
 /// drawn, for the columns' widths, then the `write_` functions draw.
@@ -49,8 +52,12 @@ pub struct TextTable {
     format: FrameFormat,
     /// Those that are shown, in order.
     columns: Vec<TextColumn>,
+    /// How many are not.
+    left_out: usize,
     /// The columns from here on stand behind a gap, where some are left out.
     gap: Option<usize>,
+    /// Whether texts may be wider than their columns, which are cut then.
+    cut: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -60,7 +67,16 @@ struct TextColumn {
     name: String,
     kind: String,
     width: usize,
+    /// Of the widest value.
+    values: usize,
     is_number: bool,
+}
+
+impl TextColumn {
+    /// What it is cut to at most, where texts may be cut to `least` characters.
+    fn least_width(&self, least: usize) -> usize {
+        self.width.min(if self.is_number { least.max(self.values) } else { least })
+    }
 }
 
 impl TextTable {
@@ -71,9 +87,10 @@ impl TextTable {
             let name = cut_to(visible(field.name()), format.max_chars);
             let kind = if format.types { type_name(field.data_type()) } else { String::new() };
             let width = width(&name).max(width(&kind));
-            TextColumn { at, name, kind, width, is_number: is_number(field.data_type()) }
+            TextColumn { at, name, kind, width, values: 0, is_number: is_number(field.data_type()) }
         });
-        let mut table = TextTable { format: format.clone(), columns: columns.collect(), gap: None };
+        let mut table =
+            TextTable { format: format.clone(), columns: columns.collect(), left_out: 0, gap: None, cut: false };
         if let Some(most) = format.max_columns {
             while table.columns.len() > most.max(2) {
                 table.leave_one_out();
@@ -87,33 +104,66 @@ impl TextTable {
     /// # Errors
     /// A value that has no text.
     pub fn measure(&mut self, batch: &RecordBatch) -> Result<()> {
-        let options = FormatOptions::new();
+        let options = FormatOptions::new().with_null(&self.format.null);
         let mut text = String::new();
         for column in &mut self.columns {
             let values = ShownValues::of(batch.column(column.at), &options, &self.format)?;
             for row in 0..batch.num_rows() {
                 values.text_of(row, &mut text)?;
-                column.width = column.width.max(width(&text));
+                column.values = column.values.max(width(&text));
             }
+            column.width = column.width.max(column.values);
         }
         Ok(())
     }
 
-    /// Leaves out columns in the middle, as many as it needs to keep to the format's width.
+    /// Keeps to the format's width: cuts texts, as far as the format allows, and leaves out columns in
+    /// the middle where that is not enough.
     pub fn fit(&mut self) {
         let Some(most) = self.format.max_width else { return };
-        let whole = |table: &TextTable| {
-            let gap = if table.gap.is_some() { width(GAP) + 3 } else { 0 };
-            table.columns.iter().map(|column| column.width + 3).sum::<usize>() + gap + 1
-        };
-        while whole(self) > most && self.columns.len() > 2 {
+        while !self.cut_to_fit(most) && self.columns.len() > 2 {
             self.leave_one_out();
         }
+    }
+
+    /// Columns that the table does not show.
+    pub fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// Cuts the widest columns to one width, the greatest with which lines are short enough. Whether
+    /// they are then.
+    fn cut_to_fit(&mut self, most: usize) -> bool {
+        let gap = if self.gap.is_some() { width(GAP) + 3 } else { 0 };
+        let edges = 3 * self.columns.len() + gap + 1;
+        let whole = |of: &dyn Fn(&TextColumn) -> usize| self.columns.iter().map(of).sum::<usize>() + edges;
+        if whole(&|column| column.width) <= most {
+            return true;
+        }
+        let Some(least) = self.format.min_chars else { return false };
+        let cut = |column: &TextColumn, to: usize| column.width.min(to).max(column.least_width(least));
+        let fits = |to: usize| whole(&|column| cut(column, to)) <= most;
+        let possible = fits(least);
+        if !possible && self.columns.len() > 2 {
+            return false;
+        }
+        // From `least` on, wider lines fit until they do not.
+        let (mut to, mut beyond) = (least, most.max(least) + 1);
+        while possible && to + 1 < beyond {
+            let middle = to.midpoint(beyond);
+            if fits(middle) { to = middle } else { beyond = middle }
+        }
+        for column in &mut self.columns {
+            column.width = column.width.min(to).max(column.least_width(least));
+        }
+        self.cut = true;
+        possible
     }
 
     fn leave_one_out(&mut self) {
         let middle = self.columns.len() / 2;
         self.columns.remove(middle);
+        self.left_out += 1;
         self.gap = Some(middle.min(self.columns.len()));
     }
 
@@ -141,15 +191,15 @@ impl TextTable {
         if self.columns.is_empty() {
             return Ok(());
         }
-        let options = FormatOptions::new();
+        let options = FormatOptions::new().with_null(&self.format.null);
         let values = self.columns.iter().map(|column| ShownValues::of(batch.column(column.at), &options, &self.format));
         let values = values.collect::<Result<Vec<_>>>()?;
         let (mut line, mut text) = (String::new(), String::new());
         for row in 0..batch.num_rows() {
             line.clear();
             for (number, (column, values)) in self.columns.iter().zip(&values).enumerate() {
-                values.text_of(row, &mut text)?;
-                self.put_cell(&mut line, number, &text, column.is_number);
+                let is_null = values.text_of(row, &mut text)?;
+                self.put_cell(&mut line, number, &mut text, column.is_number, is_null);
             }
             self.end_line(out, &line);
         }
@@ -198,13 +248,13 @@ impl TextTable {
     fn write_line(&self, out: &mut String, of: impl Fn(&TextColumn) -> (String, bool)) {
         let mut line = String::new();
         for (number, column) in self.columns.iter().enumerate() {
-            let (text, right) = of(column);
-            self.put_cell(&mut line, number, &text, right);
+            let (mut text, right) = of(column);
+            self.put_cell(&mut line, number, &mut text, right, false);
         }
         self.end_line(out, &line);
     }
 
-    fn put_cell(&self, line: &mut String, number: usize, text: &str, right: bool) {
+    fn put_cell(&self, line: &mut String, number: usize, text: &mut String, right: bool, is_null: bool) {
         let (edge, between) = match self.format.borders {
             Borders::Lines => ("│", "┆"),
             Borders::Ascii => ("|", "|"),
@@ -213,9 +263,13 @@ impl TextTable {
         if self.gap == Some(number) {
             line.push_str(&format!(" {GAP} {between}"));
         }
+        if self.cut {
+            cut(text, self.columns[number].width);
+        }
         let space = " ".repeat(self.columns[number].width.saturating_sub(width(text)));
         let (before, after) = if right { (space.as_str(), "") } else { ("", space.as_str()) };
-        [" ", before, text, after, " "].into_iter().for_each(|part| line.push_str(part));
+        let (dim, usual) = if is_null && self.format.dim_nulls { DIM } else { ("", "") };
+        [" ", before, dim, text, usual, after, " "].into_iter().for_each(|part| line.push_str(part));
     }
 
     fn end_line(&self, out: &mut String, line: &str) {
@@ -228,21 +282,24 @@ impl TextTable {
 /// The texts of an array's values.
 struct ShownValues<'a> {
     array: &'a ArrayRef,
+    /// Dictionaries may have them among their values, and columns of the type null have no mask.
+    nulls: Option<NullBuffer>,
     values: ArrayFormatter<'a>,
     format: &'a FrameFormat,
 }
 
 impl<'a> ShownValues<'a> {
     fn of(array: &'a ArrayRef, options: &'a FormatOptions<'a>, format: &'a FrameFormat) -> Result<ShownValues<'a>> {
-        Ok(ShownValues { array, values: ArrayFormatter::try_new(array, options)?, format })
+        let nulls = array.logical_nulls();
+        Ok(ShownValues { array, nulls, values: ArrayFormatter::try_new(array, options)?, format })
     }
 
-    /// Puts a value's text in the place of what is there.
-    fn text_of(&self, row: usize, text: &mut String) -> Result<()> {
+    /// Puts a value's text in the place of what is there. Whether it is null.
+    fn text_of(&self, row: usize, text: &mut String) -> Result<bool> {
         text.clear();
-        if self.array.is_null(row) {
+        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
             text.push_str(&self.format.null);
-            return Ok(());
+            return Ok(true);
         }
         match (self.format.decimals, self.array.data_type()) {
             (Some(digits), DataType::Float32) => {
@@ -257,7 +314,7 @@ impl<'a> ShownValues<'a> {
         if let Some(most) = self.format.max_chars {
             cut(text, most);
         }
-        Ok(())
+        Ok(false)
     }
 }
 
@@ -349,17 +406,22 @@ pub(super) fn visible(text: &str) -> String {
 }
 
 fn make_visible(text: &mut String) {
-    if !text.chars().any(char::is_control) {
+    if !text.chars().any(is_unseen) {
         return;
     }
     let mut made = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        match c.is_control() {
+        match is_unseen(c) {
             true => made.extend(c.escape_default()),
             false => made.push(c),
         }
     }
     *text = made;
+}
+
+/// Control characters, and those that turn the direction of what follows.
+fn is_unseen(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The text, no wider than so many places.

@@ -202,6 +202,14 @@ void wf_sim_trap(const char* file, int line) {
     fail(std::move(report));
 }
 
+// A user's code divides an integer by zero.
+void wf_sim_divided(const char* file, unsigned line, unsigned column) {
+    std::string report;
+    append(report, "thread %u of block %u divided by zero, %s:%u:%u", self()->thread.x, self()->block.x, file, line,
+           column);
+    fail(std::move(report));
+}
+
 // A user's kernel (kernels/raw.cuh) reaches outside of what it was given.
 WF_SIM_EXPORT void wf_sim_outside(const char* argument, long long index, unsigned long long length) {
     std::string report;

@@ -1,0 +1,227 @@
+//! Variances, covariances, correlations and regressions: means by slot, then sums of products of
+//! deviations from them. All calls of an aggregation share both passes over its rows.
+//!
+//! ```text
+//!   var(a), corr(a, b)      arguments   0: a where b is known   1: b where a is known   2: a
+//!                           means       n0 m0   n1 m1   n2 m2
+//!                           products    p0: (0, 1)   p1: (0, 0)   p2: (1, 1)   p3: (2, 2)
+//! ```
+//!
+//! Where `a` and `b` have no nulls, arguments 0 and 2 are one, and so are their products.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::{Expr, cast, when};
+use datafusion::prelude::{col, sqrt};
+
+use super::{BySlot, Grouped, OPERATOR, filtered, named};
+use crate::codegen::{AggregateCall, AggregateKind, Codes, Flow, FlowSource, Value, materialize, plain_column};
+use crate::column::{Index, Relation, Repr};
+use crate::device::Buffer;
+use crate::error::{Error, Result};
+use crate::exec::run::Runner;
+use crate::plan::{RegroupedCall, RegroupedKind, of_points, variance_of};
+
+const F64: DataType = DataType::Float64;
+
+/// What calls need to know of their arguments, each once.
+#[derive(Default)]
+struct Deviations {
+    arguments: Vec<Argument>,
+    /// Pairs of arguments whose deviations are multiplied.
+    products: Vec<(usize, usize)>,
+    /// The calls' values, of columns `n0`, `m0`, …, `p0`, ….
+    values: Vec<Expr>,
+}
+
+struct Argument {
+    expr: Expr,
+    /// A bound on the magnitude of its values.
+    bound: Option<f64>,
+}
+
+impl Deviations {
+    /// Adds a call, whose value is of its arguments' means and products.
+    fn add(&mut self, rows: &Grouped, call: &RegroupedCall) -> Result<()> {
+        let value = match call.kind {
+            RegroupedKind::Variance { of, root: false } => variance_of(col("xx"), of),
+            RegroupedKind::Variance { of, root: true } => sqrt(variance_of(col("xx"), of)),
+            RegroupedKind::Points(of) => of_points(of)?,
+            _ => return Err(Error::internal(format!("{OPERATOR}: {:?} is not about deviations", call.kind))),
+        };
+        let counted = |arg: &Expr| filtered(arg, &call.filter);
+        let (x, y) = match call.args.as_slice() {
+            [x] => {
+                let x = self.argument(counted(x), magnitude(rows, x));
+                (x, x)
+            }
+            [x, y] => {
+                // Only rows in which both are known count.
+                let both = |of: &Expr, other: &Expr| {
+                    if rows.has_no_nulls(other) {
+                        return Ok(counted(of));
+                    }
+                    let null = Expr::Literal(ScalarValue::Float64(None), None);
+                    when(counted(other).is_not_null(), counted(of)).otherwise(null)
+                };
+                let (of_x, of_y) = (both(x, y)?, both(y, x)?);
+                (self.argument(of_x, magnitude(rows, x)), self.argument(of_y, magnitude(rows, y)))
+            }
+            _ => return Err(Error::internal(format!("{OPERATOR}: a number of arguments that the planner let pass"))),
+        };
+        let value = value.transform(|expr| {
+            let Expr::Column(column) = &expr else { return Ok(Transformed::no(expr)) };
+            let name = match column.name.as_str() {
+                "n" => format!("n{x}"),
+                "mx" => format!("m{x}"),
+                "my" => format!("m{y}"),
+                "xx" => self.product(x, x),
+                "yy" => self.product(y, y),
+                _ => self.product(x, y),
+            };
+            Ok(Transformed::yes(col(name)))
+        })?;
+        self.values.push(value.data);
+        Ok(())
+    }
+
+    fn argument(&mut self, expr: Expr, bound: Option<f64>) -> usize {
+        let known = self.arguments.iter().position(|argument| argument.expr == expr);
+        known.unwrap_or_else(|| {
+            self.arguments.push(Argument { expr, bound });
+            self.arguments.len() - 1
+        })
+    }
+
+    /// The column of the sum of products.
+    fn product(&mut self, x: usize, y: usize) -> String {
+        let pair = (x.min(y), x.max(y));
+        let known = self.products.iter().position(|product| *product == pair);
+        let at = known.unwrap_or_else(|| {
+            self.products.push(pair);
+            self.products.len() - 1
+        });
+        format!("p{at}")
+    }
+}
+
+impl Runner {
+    /// The calls' values for each slot.
+    pub(super) fn deviations(&self, rows: &Grouped, calls: &[&RegroupedCall]) -> Result<BySlot> {
+        let mut all = Deviations::default();
+        for call in calls {
+            all.add(rows, call)?;
+        }
+        let (means, numbers, names) = self.means(rows, &all.arguments)?;
+        let joined = self.beside(rows, means, &numbers, &names)?;
+        let joined = Flow { source: bounded(joined.source, &all.arguments), ..joined };
+
+        // The deviations of each row from the means of its group, beside what these are of.
+        let mut deviations = rows.keys();
+        let mut fields: Vec<(String, DataType)> = vec![];
+        for (at, argument) in all.arguments.iter().enumerate() {
+            deviations.push(argument.expr.clone() - col(format!("m{at}")));
+            fields.push((format!("d{at}"), F64));
+        }
+        deviations.extend(names.iter().map(|(name, _)| col(name)));
+        fields.extend(names.iter().cloned());
+        let joined = joined.project(deviations, rows.schema_of(&fields)?);
+
+        let mut sums = vec![];
+        let mut fields: Vec<(String, DataType)> = vec![];
+        for (at, (x, y)) in all.products.iter().enumerate() {
+            sums.push(fused(AggregateKind::Sum, &(col(format!("d{x}")) * col(format!("d{y}"))), F64));
+            fields.push((format!("p{at}"), F64));
+        }
+        // In all rows of a group the means are the same.
+        for (name, dtype) in names {
+            sums.push(fused(AggregateKind::Min, &col(&name), F64));
+            fields.push((name, dtype));
+        }
+        let sums = self.grouped(joined, &rows.keys(), &sums, rows.schema_of(&fields)?)?;
+        let mut exprs = rows.keys();
+        exprs.extend(all.values);
+        let schema = rows.schema_of_values(vec![F64; calls.len()])?;
+        Ok(sums.project(exprs, schema))
+    }
+
+    /// How many values each argument has in a slot, and their mean: columns `n0`, `m0`, `n1`, ….
+    fn means(
+        &self,
+        rows: &Grouped,
+        arguments: &[Argument],
+    ) -> Result<(Relation, Arc<Buffer>, Vec<(String, DataType)>)> {
+        let (mut calls, mut sums, mut means, mut names) = (vec![], vec![], rows.keys(), vec![]);
+        for (at, Argument { expr, .. }) in arguments.iter().enumerate() {
+            let [n, sum, least, greatest] = ["n", "s", "l", "g"].map(|name| format!("{name}{at}"));
+            let count = cast(col(&n), F64);
+            // A group of equal values has that mean, whatever its sum is rounded to.
+            let same = col(&least).eq(col(&greatest));
+            means.extend([count.clone(), when(same, col(&least)).otherwise(col(&sum) / count)?]);
+            calls.push(fused(AggregateKind::Count, expr, DataType::Int64));
+            calls.extend(
+                [AggregateKind::Sum, AggregateKind::Min, AggregateKind::Max].map(|kind| fused(kind, expr, F64)),
+            );
+            names.extend([(n.clone(), F64), (format!("m{at}"), F64)]);
+            sums.extend([(n, DataType::Int64), (sum, F64), (least, F64), (greatest, F64)]);
+        }
+        let sums = self.grouped(rows.flow.clone(), &rows.keys(), &calls, rows.schema_of(&sums)?)?;
+        let means = sums.project(means, rows.schema_of(&names)?);
+        let (means, numbers) = self.numbered(rows, &means)?;
+        Ok((means, numbers, names))
+    }
+
+    /// Each row beside its slot's row in a result by slot, whose columns are called `names`.
+    fn beside(
+        &self,
+        rows: &Grouped,
+        result: Relation,
+        numbers: &Arc<Buffer>,
+        names: &[(String, DataType)],
+    ) -> Result<Flow> {
+        let (_, own) = materialize(&self.device, OPERATOR, &rows.flow, Codes::Keep, |generator, out| {
+            let slot = if rows.keyed { generator.expr(&col("slot"), out)?.code } else { "0".into() };
+            let numbers = generator.params.pointer("const u64", numbers, 0);
+            let row = out.let_("u32", format_args!("(u32){numbers}[{slot}]"));
+            Ok(vec![Value::new(DataType::UInt32, Repr::U32, row, None)])
+        })?;
+        let (result_rows, result) = self.dense(OPERATOR, result)?;
+        debug_assert!(result_rows > 0 || rows.flow.source.rows() == 0, "every row has a group");
+        let FlowSource::Relation(relation) = &rows.flow.source else {
+            return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));
+        };
+        let mut relation = relation.clone();
+        relation.indices.push(Some(Index { rows: own[0].data.clone(), offset: 0, gaps: false }));
+        let through = relation.indices.len() - 1;
+        relation.columns.extend(result.into_iter().skip(usize::from(rows.keyed)).map(|column| (through, column)));
+        let own = rows.flow.schema().fields().iter().map(|field| (field.name().clone(), field.data_type().clone()));
+        let schema = named(own.chain(names.iter().cloned()).collect())?;
+        Ok(Flow::new(FlowSource::Relation(relation), schema))
+    }
+}
+
+fn fused(kind: AggregateKind, arg: &Expr, dtype: DataType) -> AggregateCall {
+    AggregateCall { kind, arg: Some(arg.clone()), filter: None, dtype }
+}
+
+/// A bound on the magnitude of an argument, which is a column.
+fn magnitude(rows: &Grouped, arg: &Expr) -> Option<f64> {
+    let FlowSource::Relation(relation) = &rows.flow.source else { return None };
+    relation.columns[plain_column(&rows.flow, arg)?].1.stats.magnitude
+}
+
+/// States that the last columns, `n0`, `m0`, …, have means that are bounded by what they are means
+/// of.
+fn bounded(source: FlowSource, arguments: &[Argument]) -> FlowSource {
+    let FlowSource::Relation(mut relation) = source else { return source };
+    let first = relation.columns.len() - 2 * arguments.len();
+    for ((_, column), argument) in relation.columns[first..].iter_mut().skip(1).step_by(2).zip(arguments) {
+        // Rounding may lift a mean above.
+        let bound = argument.bound.map(|bound| bound * (1.0 + 1e-6));
+        column.stats.magnitude = bound.filter(|bound| bound.is_finite());
+    }
+    FlowSource::Relation(relation)
+}
