@@ -34,7 +34,7 @@ SPELLED = [
 # Statements that only one of both knows by nature: listings, options, and what the shell itself does.
 OWN = re.compile(
     r"^\s*(\.|--|SHOW\b|SET\b|RESET\b|DESCRIBE\b|DESC\b|SUMMARIZE\b|EXPLAIN\b|COPY\b|EXPORT\b|IMPORT\b"
-    r"|DEALLOCATE ALL|.*information_schema|.*\bdatafusion\b)", re.I)
+    r"|DEALLOCATE ALL|.*information_schema|.*\bnamed_struct\b|.*\bdatafusion\b)", re.I)
 
 
 def cases(path):
