@@ -3,17 +3,21 @@
 //! [`ErrorKind`] is API and carries fields; the wording of messages is not API.
 
 mod arithmetic;
+mod likeness;
 mod shared;
+mod wording;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::SchemaError;
+use datafusion::common::{Column, SchemaError};
 use datafusion::object_store;
 
 pub use arithmetic::{Fault, Operation};
+pub use likeness::nearest;
 
 /// Result of every fallible operation of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -131,6 +135,13 @@ pub enum ErrorKind {
     },
     /// No table of this name.
     TableNotFound {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// No schema of this name.
+    SchemaNotFound {
         /// The name asked for.
         name: String,
         /// The names there are.
@@ -351,10 +362,13 @@ impl fmt::Display for Error {
                 write!(f, "{what}: expected {expected}, found {found}")
             }
             ErrorKind::ColumnNotFound { name, known } => {
-                write!(f, "no column named {name:?}; known: {}", known.join(", "))
+                write!(f, "no column named {name:?}{}", known_names(known))
             }
             ErrorKind::TableNotFound { name, known } => {
-                write!(f, "no table named {name:?}; known: {}", known.join(", "))
+                write!(f, "no table named {name:?}{}", known_names(known))
+            }
+            ErrorKind::SchemaNotFound { name, known } => {
+                write!(f, "no schema named {name:?}{}", known_names(known))
             }
             ErrorKind::RowNotFound { row, rows } => write!(f, "no row {row}: there are {rows} rows, from 0 on"),
             ErrorKind::Arithmetic { account: Some(account), .. } => write!(f, "{account}"),
@@ -384,6 +398,21 @@ impl fmt::Display for Error {
             ErrorKind::Io { path, source } => write!(f, "{}: {source}", path.display()),
         }
     }
+}
+
+/// The names that are known, behind a message.
+pub(crate) fn known_names(known: &[String]) -> String {
+    format!("; known: {}", listed(known))
+}
+
+/// Names, as many as one takes in.
+pub(crate) fn listed(names: &[String]) -> String {
+    const MOST: usize = 20;
+    let more = match names.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", names[..names.len().min(MOST)].join(", "))
 }
 
 impl std::error::Error for Error {
@@ -433,9 +462,15 @@ impl From<datafusion::error::DataFusionError> for Error {
             D::Collection(mut errors) if !errors.is_empty() => Error::from(errors.swap_remove(0)),
             D::SchemaError(inner, _) => match *inner {
                 SchemaError::FieldNotFound { field, valid_fields } => {
-                    let known = valid_fields.iter().map(|column| column.name.clone()).collect();
                     let location = field.spans.first().map(|span| (span.start.line, span.start.column));
-                    Error::from(ErrorKind::ColumnNotFound { name: field.name.clone(), known }).at(location)
+                    field_not_found(&field, &valid_fields).at(location)
+                }
+                SchemaError::DuplicateQualifiedField { qualifier, .. } => {
+                    let message = format!(
+                        "two tables of the query are called {:?}: AS gives one another name",
+                        qualifier.table()
+                    );
+                    ErrorKind::Plan { message, location: None }.into()
                 }
                 other => ErrorKind::Plan { message: other.to_string(), location: None }.into(),
             },
@@ -444,7 +479,25 @@ impl From<datafusion::error::DataFusionError> for Error {
             D::ResourcesExhausted(account) => {
                 ErrorKind::OutOfHostMemory { account, limit: None, spill_limit: None }.into()
             }
-            other => ErrorKind::Plan { message: other.strip_backtrace(), location: None }.into(),
+            other => ErrorKind::Plan { message: wording::plain(&other.strip_backtrace()), location: None }.into(),
+        }
+    }
+}
+
+/// A column that is not there, or the table before its name, which the query has not.
+fn field_not_found(field: &Column, valid: &[Column]) -> Error {
+    let distinct = |names: Vec<&str>| {
+        let mut seen = HashSet::new();
+        names.into_iter().filter(|name| seen.insert(*name)).map(String::from).collect::<Vec<String>>()
+    };
+    let tables = distinct(valid.iter().filter_map(|column| Some(column.relation.as_ref()?.table())).collect());
+    match &field.relation {
+        Some(table) if !tables.is_empty() && !tables.iter().any(|known| known == table.table()) => {
+            ErrorKind::TableNotFound { name: table.table().into(), known: tables }.into()
+        }
+        _ => {
+            let known = distinct(valid.iter().map(|column| column.name.as_str()).collect());
+            ErrorKind::ColumnNotFound { name: field.name.clone(), known }.into()
         }
     }
 }
@@ -485,7 +538,7 @@ fn from_arrow(error: ArrowError) -> Error {
         ArrowError::ParquetError(message) => ErrorKind::File { path: PathBuf::new(), message }.into(),
         ArrowError::CsvError(message) => bad_csv(message),
         ArrowError::ParseError(message) if message.contains(" at line ") => bad_csv(message),
-        other => ErrorKind::Plan { message: other.to_string(), location: None }.into(),
+        other => ErrorKind::Plan { message: wording::plain(&other.to_string()), location: None }.into(),
     }
 }
 
@@ -522,7 +575,7 @@ fn from_boxed(error: Box<dyn std::error::Error + Send + Sync>) -> Error {
     };
     match error.downcast::<datafusion::parquet::errors::ParquetError>() {
         Ok(inner) => ErrorKind::File { path: PathBuf::new(), message: inner.to_string() }.into(),
-        Err(other) => ErrorKind::Plan { message: other.to_string(), location: None }.into(),
+        Err(other) => ErrorKind::Plan { message: wording::plain(&other.to_string()), location: None }.into(),
     }
 }
 

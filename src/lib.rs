@@ -48,6 +48,8 @@ mod host;
 #[cfg(any(feature = "ffi", feature = "polars", feature = "serde"))]
 pub mod interop;
 
+#[doc(hidden)]
+pub use error::nearest;
 pub use error::{Error, ErrorKind, Fault, Operation, Result};
 pub use exec::PartsProgress;
 pub use frame::{AnyFrame, DataFrame, Expr, GroupBy, LazyFrame, Series};
@@ -56,6 +58,7 @@ pub use io::{
     JsonOptions, JsonWriteOptions, ParquetOptions, ParquetWriteOptions, Ragged, TextEncoding, WriteFormat,
 };
 pub use ops::prepare::{PreparedKernels, prepare_kernels};
+pub use plan::ExplainFormat;
 pub use session::{DeviceChoice, Dim3, Executed, KernelArg, RawKernel, Session, SessionBuilder, Setting};
 pub use user_code::{AggregateFunction, ScalarFunction};
 

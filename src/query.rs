@@ -44,7 +44,10 @@ use crate::interrupt::{Statement as Running, Switch};
 use crate::io::{
     DOWNLOAD_ROWS, DeviceTable, KeptTable, Memory, Reading, Snapshot, SourceTable, of_panic, of_their_types,
 };
-use crate::plan::{MOST_NESTED, PlanTable, Prepared, explain, files_of, with_one_row, with_present_types};
+use crate::plan::{
+    ExplainFormat, MOST_NESTED, PlanTable, Prepared, explain, explain_on_cpu, files_of, with_one_row,
+    with_present_types,
+};
 use crate::timeline::{self, Part, span};
 
 /// DataFusion's context, the device, and the plans that are kept.
@@ -312,26 +315,30 @@ impl Core {
     }
 
     /// The plan of a recipe, and what of it runs where.
-    pub(crate) fn explain_recipe(&self, recipe: &Recipe) -> Result<String> {
-        let Some(engine) = &self.engine else { return self.explain(&recipe.plan()?) };
+    pub(crate) fn explain_recipe(&self, recipe: &Recipe, format: ExplainFormat) -> Result<String> {
+        let Some(engine) = &self.engine else { return self.explain(&recipe.plan()?, format) };
         let (prepared, tables) = self.prepared(engine, recipe, |state, plan| self.optimize(state, plan))?;
         self.block_on(async {
             let state = self.state();
             let foresight = ForeseenPlans::new(&state, engine, &tables);
-            explain(prepared.cut(), &tables, engine.orders_joins(), &state, &foresight)
+            let explained = explain(prepared.cut(), &tables, engine.orders_joins(), &state, &foresight);
+            explained.map(|explained| explained.shown(format))
         })
     }
 
     /// The optimized plan, and what of it runs where.
-    pub(crate) fn explain(&self, plan: &LogicalPlan) -> Result<String> {
+    pub(crate) fn explain(&self, plan: &LogicalPlan, format: ExplainFormat) -> Result<String> {
         self.block_on(async {
             let state = self.state();
             let optimized = self.optimize(&state, plan)?;
             match &self.engine {
                 Some(engine) => {
                     let foresight = ForeseenPlans::new(&state, engine, &[]);
-                    explain(Prepared::new(optimized)?.cut(), &[], engine.orders_joins(), &state, &foresight)
+                    let prepared = Prepared::new(optimized)?;
+                    let explained = explain(prepared.cut(), &[], engine.orders_joins(), &state, &foresight);
+                    explained.map(|explained| explained.shown(format))
                 }
+                None if format != ExplainFormat::Indent => Ok(explain_on_cpu(&optimized, &state)?.shown(format)),
                 None => {
                     let physical = state.query_planner().create_physical_plan(&optimized, &state).await?;
                     let physical = datafusion::physical_plan::displayable(physical.as_ref()).indent(false).to_string();

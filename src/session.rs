@@ -11,8 +11,10 @@ mod host_memory;
 mod insert;
 mod kernels;
 mod made;
+mod mistakes;
 mod relations;
 mod rules;
+mod schemas;
 mod sequences;
 mod statements;
 mod syntax;
@@ -365,37 +367,19 @@ impl Session {
         }
         // Until the plan holds them.
         let _files = files::opened(&self.files, &self.core, inner, &|path| place_of(text, path)).await?;
-        rules::prepared(&state, inner)?;
+        let prepared = rules::prepared(&state, inner);
         let is_constant = relations::is_constant(inner);
         let tables = state.resolve_table_references(&statement)?;
+        prepared.map_err(|error| self.mistaken(error, &tables, text))?;
         self.views_planned(&tables).await?;
         match rules::planned(&state, statement).await.and_then(rules::mended) {
             Ok(plan) => Ok((plan, Some(tables).filter(|_| is_constant))),
-            Err(error) => {
-                let error = Error::from(error);
-                let missing = tables
-                    .iter()
-                    .filter(|table| !state.table_functions().contains_key(table.table()))
-                    .find(|table| !self.core.context.table_exist((*table).clone()).unwrap_or(true))
-                    .filter(|_| matches!(error.kind(), ErrorKind::Plan { .. }));
-                Err(match missing {
-                    Some(table) => {
-                        self.table_not_found(table.table()).at(error.location().or(place_of(text, table.table())))
-                    }
-                    None => match error.kind() {
-                        ErrorKind::ColumnNotFound { name, .. } => {
-                            let place = place_of(text, name);
-                            error.at(place)
-                        }
-                        _ => error,
-                    },
-                })
-            }
+            Err(error) => Err(self.mistaken(error.into(), &tables, text)),
         }
     }
 
     pub(crate) fn table_not_found(&self, name: &str) -> Error {
-        ErrorKind::TableNotFound { name: name.into(), known: self.table_names() }.into()
+        ErrorKind::TableNotFound { name: name.into(), known: self.all_table_names() }.into()
     }
 }
 
@@ -403,7 +387,7 @@ fn not_a_query(statement: &str) -> Error {
     let verb = statement.split_whitespace().next().unwrap_or_default().to_uppercase();
     let why = match verb.as_str() {
         "DELETE" | "UPDATE" | "TRUNCATE" | "ALTER" | "PREPARE" | "EXECUTE" | "DEALLOCATE" | "RESET" | "SET"
-        | "DROP" | "CREATE"
+        | "DROP" | "CREATE" | "USE"
             if !functions::is_of_functions(statement) =>
         {
             "Session::execute takes it; Session::sql takes one query (SELECT, WITH or VALUES)"

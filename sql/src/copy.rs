@@ -4,7 +4,7 @@ use warpframe::{
     Codec, CsvWriteOptions, IpcCodec, IpcLayout, IpcWriteOptions, JsonWriteOptions, ParquetWriteOptions, WriteFormat,
 };
 
-use crate::report::Failure;
+use crate::report::{Failure, nearest};
 use crate::statement::Name;
 
 /// How files of a format are written, of a format by name; `None` where there is none such.
@@ -106,7 +106,11 @@ pub fn known(name: &Name) -> &str {
 }
 
 fn unknown(name: &Name, format: &str, known: &str) -> Failure {
-    let message = format!("COPY: {format} has no option named {:?}; known: {known}", name.text);
+    let names: Vec<String> = known.split(", ").map(String::from).collect();
+    let message = match nearest(&name.text, &names) {
+        Some(meant) => format!("COPY: {format} has no option named {:?}; did you mean {meant}?", name.text),
+        None => format!("COPY: {format} has no option named {:?}; known: {known}", name.text),
+    };
     Failure::sql(message, Some(name.place))
 }
 

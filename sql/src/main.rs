@@ -5,6 +5,7 @@
 //! are long, [`plot`] draws them, [`copy`] writes files. [`bench`] times a statement. [`completions`] and [`man`]
 //! tell others of the options, [`report`] what went wrong, and [`shell`] does all that with a person.
 
+mod analyze;
 mod arguments;
 mod bench;
 mod completions;
@@ -12,6 +13,7 @@ mod copy;
 mod files;
 mod interrupt;
 mod man;
+mod mistake;
 mod output;
 mod pager;
 mod plot;

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use datafusion::sql::sqlparser::tokenizer::Location;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use warpframe::arrow::error::ArrowError;
+pub use warpframe::nearest;
 use warpframe::{Error, ErrorKind};
 
 use crate::interrupt;
+use crate::mistake;
 use crate::statement::quoted;
 
 /// A place in a text: line and column, in characters, from 1.
@@ -153,17 +155,49 @@ impl Failure {
         let message = self.to_string();
         let message: Vec<String> = message.lines().map(shown).collect();
         let mut report = format!("error: {}\n", message.join("\n"));
-        match (source, self.place(), statement) {
+        let place = self.place().or_else(|| self.guessed(source?, statement?));
+        match (source, place, statement) {
             (Some(source), Some(place), _) => point(&mut report, source, place),
             (Some(Source { name: Some(name), text }), None, Some(statement)) if text.trim().contains('\n') => {
                 report.push_str(&format!("  --> {name}, in the statement at line {}\n", statement.line));
             }
             _ => {}
         }
-        if let Some(hint) = self.hint() {
+        let hint = self.hint().or_else(|| match (&self.problem, source, place, statement) {
+            (Problem::Engine(error), Some(source), Some(place), Some(statement))
+                if matches!(error.kind(), ErrorKind::Parse { path: None, .. }) =>
+            {
+                mistake::of_syntax(&source.text, statement, place)
+            }
+            (Problem::Sql(message), Some(source), Some(place), Some(statement)) if message.starts_with("expected ") => {
+                mistake::of_syntax(&source.text, statement, place)
+            }
+            _ => None,
+        });
+        if let Some(hint) = hint {
             report.push_str(&format!("hint: {hint}\n"));
         }
         report
+    }
+
+    /// Where in a statement the message is about, as far as its words tell.
+    fn guessed(&self, source: &Source, statement: Place) -> Option<Place> {
+        let tells = match &self.problem {
+            Problem::Engine(error) => !matches!(
+                error.kind(),
+                ErrorKind::OutOfDeviceMemory { .. }
+                    | ErrorKind::OutOfHostMemory { .. }
+                    | ErrorKind::Cuda { .. }
+                    | ErrorKind::DeviceUnavailable { .. }
+                    | ErrorKind::Compile { .. }
+                    | ErrorKind::Simulation { .. }
+                    | ErrorKind::Interrupted { .. }
+                    | ErrorKind::Internal { .. }
+            ),
+            Problem::Sql(_) | Problem::File { .. } => true,
+            Problem::Usage(_) | Problem::Output(_) => false,
+        };
+        if tells { mistake::place(&source.text, statement, &self.to_string()) } else { None }
     }
 
     fn hint(&self) -> Option<String> {
@@ -201,16 +235,23 @@ fn of_memory(kind: &ErrorKind) -> Option<String> {
 
 /// Names in SQL are lower case unless quoted: the one surprise that everybody meets.
 fn of_case(kind: &ErrorKind) -> Option<String> {
-    let (ErrorKind::ColumnNotFound { name, known } | ErrorKind::TableNotFound { name, known }) = kind else {
+    let (ErrorKind::ColumnNotFound { name, known }
+    | ErrorKind::TableNotFound { name, known }
+    | ErrorKind::SchemaNotFound { name, known }) = kind
+    else {
         return None;
     };
     let meant = known.iter().find(|other| *other != name && other.eq_ignore_ascii_case(name))?;
     Some(format!("write \"{meant}\" with its quotes: a name without them is taken in lower case"))
 }
 
+/// Whether a terminal would obey a character, or show others in another order for it.
+pub fn is_odd(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// A text with its control characters as escapes, for terminals that would obey them.
 pub fn shown(text: &str) -> String {
-    let is_odd = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if is_odd(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
@@ -229,42 +270,19 @@ fn known_names(known: &[String]) -> String {
     text
 }
 
-/// The name that is most like another, if one is.
-pub fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
-    let lower = name.to_lowercase();
-    let distances =
-        known.iter().filter(|own| !own.eq_ignore_ascii_case(name)).map(|own| (apart(&lower, &own.to_lowercase()), own));
-    let (distance, meant) = distances.min_by_key(|(distance, _)| *distance)?;
-    (distance <= 1 + name.chars().count() / 4).then_some(meant.as_str())
-}
-
-/// How many characters differ between two words (Levenshtein's distance; neighbours that changed places
-/// are one).
-fn apart(one: &str, other: &str) -> usize {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
-    let mut rows = vec![vec![0; other.len() + 1]; one.len() + 1];
-    for i in 0..=one.len() {
-        for j in 0..=other.len() {
-            rows[i][j] = match (i, j) {
-                (0, _) => j,
-                (_, 0) => i,
-                _ => {
-                    let changed = rows[i - 1][j - 1] + usize::from(one[i - 1] != other[j - 1]);
-                    let swapped = i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1];
-                    let swap = if swapped { rows[i - 2][j - 2] + 1 } else { usize::MAX };
-                    changed.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(swap)
-                }
-            };
-        }
-    }
-    rows[one.len()][other.len()]
-}
-
 /// A name that is nearly the one that was not found.
 fn of_likeness(kind: &ErrorKind) -> Option<String> {
-    let (ErrorKind::ColumnNotFound { name, known } | ErrorKind::TableNotFound { name, known }) = kind else {
+    let (ErrorKind::ColumnNotFound { name, known }
+    | ErrorKind::TableNotFound { name, known }
+    | ErrorKind::SchemaNotFound { name, known }) = kind
+    else {
         return None;
     };
+    // A table of this name, in a schema that is not in use.
+    let elsewhere = known.iter().find(|known| known.strip_suffix(name.as_str()).is_some_and(|of| of.ends_with('.')));
+    if let (ErrorKind::TableNotFound { .. }, Some(elsewhere)) = (kind, elsewhere) {
+        return Some(format!("did you mean {elsewhere}?"));
+    }
     nearest(name, known).map(|meant| format!("did you mean {}?", quoted(meant)))
 }
 
@@ -291,6 +309,10 @@ impl fmt::Display for Failure {
                 ErrorKind::Unsupported { what, why } if why.contains("SessionBuilder::user_code(true)") => {
                     write!(f, "not supported: {what}: --no-user-code forbids it")
                 }
+                // The command takes every statement that the engine does.
+                ErrorKind::Unsupported { what, why } if why.contains("Session::sql takes one query") => {
+                    write!(f, "not supported: {what}")
+                }
                 _ => write!(f, "{error}"),
             },
             Problem::Sql(message) | Problem::Usage(message) => write!(f, "{message}"),
@@ -303,8 +325,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Adds the place's name, the line of SQL, and a caret under each character of the word that stands
-/// there.
+/// Adds the place's name, the line of SQL, and a caret under each character of the word, the name of
+/// several parts, or the text in quotes that stands there.
 ///
 /// ```text
 ///   --> q.sql, line 2, column 8
@@ -322,7 +344,7 @@ fn point(report: &mut String, source: &Source, place: Place) {
         return;
     };
     let before: String = line.chars().take(place.column.saturating_sub(1) as usize).collect();
-    let word: String = line[before.len()..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    let word = pointed(&line[before.len()..]);
     // A tab before the caret is a tab in the line above it.
     let indent: String =
         before.chars().map(|c| if c == '\t' { "\t".into() } else { " ".repeat(c.width().unwrap_or(0)) }).collect();
@@ -333,6 +355,22 @@ fn point(report: &mut String, source: &Source, place: Place) {
         line.split('\t').map(shown).collect::<Vec<_>>().join("\t"),
         "^".repeat(word.width().max(1))
     ));
+}
+
+/// What carets stand under, of what stands at a place.
+fn pointed(rest: &str) -> &str {
+    let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"'));
+    if let Some(quote) = quote {
+        let closed = rest[1..].find(quote).map_or(1, |at| at + 2);
+        return &rest[..closed];
+    }
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    let word = |text: &str| text.find(|c| !is_part(c)).unwrap_or(text.len());
+    let mut end = word(rest);
+    while end > 0 && rest[end..].starts_with('.') && word(&rest[end + 1..]) > 0 {
+        end += 1 + word(&rest[end + 1..]);
+    }
+    &rest[..end]
 }
 
 #[cfg(test)]
@@ -374,7 +412,7 @@ mod tests {
             operation: None,
             account: None,
         }));
-        let report = failure.report(Some(&source("SELECT 1;\nSELECT 1/0")), Some(Place { line: 2, column: 1 }));
+        let report = failure.report(Some(&source("SELECT 1;\nSELECT f(0)")), Some(Place { line: 2, column: 1 }));
         assert_eq!(report, "error: Divide by zero error\n  --> q.sql, in the statement at line 2\n");
     }
 
@@ -383,6 +421,15 @@ mod tests {
         let kind = ErrorKind::ColumnNotFound { name: "e".into(), known: vec!["px".into(), "E".into()] };
         let report = Failure::from(Error::from(kind)).report(None, None);
         assert!(report.contains("hint: write \"E\" with its quotes"), "{report}");
+    }
+
+    #[test]
+    fn a_message_that_names_what_stands_once_has_a_caret_there() {
+        let kind =
+            ErrorKind::Plan { message: "Cannot cast string 'abc' to value of Int32 type".into(), location: None };
+        let text = source("SELECT 1; SELECT 'abc'::INT, 2");
+        let report = Failure::from(Error::from(kind)).report(Some(&text), Some(Place { line: 1, column: 11 }));
+        assert!(report.ends_with("  1 | SELECT 1; SELECT 'abc'::INT, 2\n    |                  ^^^^^\n"), "{report}");
     }
 
     #[test]

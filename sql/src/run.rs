@@ -20,7 +20,7 @@ use crate::interrupt::Running;
 use crate::output::{self, Format, Rows, Style};
 use crate::pager::{Pager, Paging};
 use crate::progress::Progress;
-use crate::report::{Failure, Source, shown};
+use crate::report::{Failure, Place, Source, nearest, shown};
 use crate::statement::{self, Existing, Name, Request, RowSource, Sql, Statement};
 pub use options::{Settings, formats, switch};
 
@@ -167,7 +167,7 @@ impl<'a> Runner<'a> {
                 let frame = self.collect(&query)?;
                 self.show(&frame)
             }
-            Request::Explain { analyze, query } => self.explain(&query, analyze),
+            Request::Explain { analyze, format, query } => self.explain(&query, analyze, format),
             Request::CreateTable { table, existing, query } => self.create_table(&table, existing, &query),
             Request::CreateEmptyTable(text) => {
                 let table = self.session.create_table(&text.0).map_err(|error| unfinished(error, &text))?;
@@ -319,7 +319,8 @@ impl<'a> Runner<'a> {
             };
         }
         let frame = self.collect(query)?;
-        self.session.register_table(&table.text, &frame)?;
+        let made = self.session.register_table(&table.text, &frame);
+        made.map_err(|error| Failure::from(error).at(table.place))?;
         let place = if frame.is_on_device() { ", kept on the device" } else { "" };
         self.done(format!("table {}: {}{place}", table.text, count(frame.num_rows())))
     }
@@ -339,7 +340,9 @@ impl<'a> Runner<'a> {
         let Some(format) = write_format(format, options)? else {
             let message = "COPY writes CSV, Parquet, JSON and Arrow: end the file's name in .csv, .tsv, .parquet, \
                            .json, .ndjson, .arrow or .arrows, or name a FORMAT";
-            return Err(Failure::sql(message.into(), Some(place)));
+            let known = ["csv", "tsv", "parquet", "json", "ndjson", "arrow", "arrows"].map(String::from);
+            let help = nearest(format, &known).map_or(String::new(), |meant| format!("; did you mean {meant}?"));
+            return Err(Failure::sql(format!("{message}{help}"), Some(place)));
         };
         let frame = match rows {
             RowSource::Query(query) => self.plan(query)?,
@@ -408,7 +411,15 @@ impl<'a> Runner<'a> {
 
     fn execute(&mut self, text: &Sql) -> Result<(), Failure> {
         let told = Progress::begin(&self.session, self.settings.progress);
-        let executed = self.session.execute(&text.0).map_err(|error| unfinished(error, text))?;
+        let executed = self.session.execute(&text.0).map_err(|error| match error.kind() {
+            // Of SHOW, which may be meant for an option of the command's.
+            ErrorKind::Plan { message, .. } if message.starts_with("no option named \"") => {
+                let name = message.split('"').nth(1).unwrap_or_default().to_string();
+                let place = error.location().map_or(text.end(), |(line, column)| Place { line, column });
+                self.of_option(error, &Name { text: name, place })
+            }
+            _ => unfinished(error, text),
+        })?;
         match executed {
             Executed::Rows(frame) => {
                 let frame = frame.collect()?;
@@ -470,7 +481,7 @@ pub fn count(rows: usize) -> String {
     format!("{rows} {}", if rows == 1 { "row" } else { "rows" })
 }
 
-fn in_words(time: Duration) -> String {
+pub fn in_words(time: Duration) -> String {
     match time.as_secs_f64() {
         seconds if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
         seconds => format!("{seconds:.2} s"),

@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
+use warpframe::{Error, ExplainFormat};
+
 use crate::report::{Failure, Place};
 
 /// One statement of a text, without the semicolon behind it.
@@ -23,7 +25,7 @@ pub struct Statement<'a> {
 }
 
 /// First words of statements that the engine reads.
-const ENGINE: [&str; 11] = [
+const ENGINE: [&str; 12] = [
     "ALTER",
     "DEALLOCATE",
     "DELETE",
@@ -35,6 +37,7 @@ const ENGINE: [&str; 11] = [
     "SUMMARIZE",
     "TRUNCATE",
     "UPDATE",
+    "USE",
 ];
 
 /// The command's own options.
@@ -45,10 +48,12 @@ pub const SETTINGS: [&str; 7] = ["format", "headers", "max_rows", "max_width", "
 pub enum Request {
     /// Rows.
     Query(Sql),
-    /// `EXPLAIN [ANALYZE] query`.
+    /// `EXPLAIN [ANALYZE] [FORMAT format] query`, or the options in parentheses.
     Explain {
         /// Whether the query shall run.
         analyze: bool,
+        /// How its plan is shown.
+        format: ExplainFormat,
         /// The query.
         query: Sql,
     },
@@ -306,16 +311,16 @@ impl Statement<'_> {
     pub fn request(&self) -> Result<Request, Failure> {
         let mut reader = Reader { statement: self, at: 0 };
         let request = if reader.accept("EXPLAIN") {
-            let analyze = reader.accept("ANALYZE");
-            if reader.is_word(0, "VERBOSE") {
-                return Err(reader.expected("a query (EXPLAIN has no VERBOSE)"));
-            }
-            Request::Explain { analyze, query: reader.rest("a query")? }
+            let (analyze, format) = reader.explain_options()?;
+            Request::Explain { analyze, format, query: reader.rest("a query")? }
         } else if reader.accept("CREATE") {
             return reader.create();
         } else if reader.accept_all(&["DROP", "TABLE"]) {
             let if_exists = reader.accept_all(&["IF", "EXISTS"]);
             let table = reader.name("the table's name")?;
+            if matches!(reader.token(), Some(Token::Period | Token::Comma)) {
+                return Ok(Request::Execute(self.sql(0, self.tokens.len())));
+            }
             Request::DropTable { table, if_exists, text: self.sql(0, self.tokens.len()) }
         } else if reader.accept_all(&["DROP", "FUNCTION"]) || reader.accept_all(&["DROP", "AGGREGATE"]) {
             let if_exists = reader.accept_all(&["IF", "EXISTS"]);
@@ -336,7 +341,7 @@ impl Statement<'_> {
         } else if reader.accept("RESET") {
             Request::Reset(reader.option("an option's name")?)
         } else if ENGINE.iter().any(|word| reader.is_word(0, word))
-            || reader.is_word(0, "DROP") && reader.is_word(1, "VIEW")
+            || reader.is_word(0, "DROP") && (reader.is_word(1, "VIEW") || reader.is_word(1, "SCHEMA"))
         {
             return Ok(Request::Execute(self.sql(0, self.tokens.len())));
         } else if reader.accept("DESCRIBE") || reader.accept("DESC") {
@@ -345,7 +350,7 @@ impl Statement<'_> {
             Request::Describe(match reader.at_query() {
                 _ if file => RowSource::Query(reader.file_query()?),
                 true => RowSource::Query(reader.rest("a query")?),
-                false => RowSource::Table(reader.name("a table's name or a query")?),
+                false => reader.table("a table's name or a query")?,
             })
         } else if reader.accept("COPY") {
             return reader.copy();
@@ -438,7 +443,60 @@ impl Reader<'_> {
         if self.token().is_none() { Ok(()) } else { Err(self.expected("the end of the statement")) }
     }
 
-    /// A table's name: one word, since a session has no schemas.
+    /// `[ANALYZE] [FORMAT format]`, or `(ANALYZE, FORMAT format)`.
+    fn explain_options(&mut self) -> Result<(bool, ExplainFormat), Failure> {
+        let (mut analyze, mut format) = (false, ExplainFormat::default());
+        let options = ["ANALYZE", "FORMAT", "VERBOSE"];
+        let grouped = self.token() == Some(&Token::LParen) && options.iter().any(|option| self.is_word(1, option));
+        self.at += usize::from(grouped);
+        loop {
+            if self.accept("ANALYZE") {
+                analyze = !(grouped && (self.accept("FALSE") || self.accept("OFF")));
+                let _ = grouped && (self.accept("TRUE") || self.accept("ON"));
+            } else if self.accept("FORMAT") {
+                self.accept_token(&Token::Eq);
+                let name = self.name_or_text("a format's name")?;
+                format = name.text.parse().map_err(|error: Error| Failure::from(error).at(name.place))?;
+            } else if self.is_word(0, "VERBOSE") {
+                return Err(self.expected("a query (EXPLAIN has no VERBOSE)"));
+            } else if grouped && self.accept_token(&Token::RParen) {
+                break;
+            } else if !(grouped && self.accept_token(&Token::Comma)) {
+                match grouped {
+                    true => return Err(self.expected("ANALYZE, FORMAT or )")),
+                    false => break,
+                }
+            }
+        }
+        Ok((analyze, format))
+    }
+
+    /// The rows of a table by its name; of one with a schema's before it, those of a query.
+    fn table(&mut self, what: &str) -> Result<RowSource, Failure> {
+        let from = self.at;
+        match self.dotted(what)? {
+            (name, 1) => Ok(RowSource::Table(name)),
+            _ => {
+                let Sql(text) = self.statement.sql(from, self.at);
+                let blanks = text.len() - text.trim_start().len();
+                let room = text[..blanks].strip_suffix("     ").unwrap_or(&text[..blanks]);
+                Ok(RowSource::Query(Sql(format!("{room}FROM {}", &text[blanks..]))))
+            }
+        }
+    }
+
+    /// A table's name, its parts with dots between them; how many these are.
+    fn dotted(&mut self, what: &str) -> Result<(Name, usize), Failure> {
+        let mut name = self.name(what)?;
+        let mut parts = 1;
+        while self.accept_token(&Token::Period) {
+            name.text = format!("{}.{}", name.text, self.name("the rest of a table's name")?.text);
+            parts += 1;
+        }
+        Ok((name, parts))
+    }
+
+    /// A name of one part.
     fn name(&mut self, what: &str) -> Result<Name, Failure> {
         let place = self.place();
         let text = match self.token() {
@@ -486,8 +544,11 @@ impl Reader<'_> {
         if self.is_word(0, "VIEW") {
             return Ok(Request::Execute(self.statement.sql(0, self.statement.tokens.len())));
         }
+        if self.is_word(0, "SCHEMA") {
+            return Ok(Request::Execute(self.statement.sql(0, self.statement.tokens.len())));
+        }
         if !(temporary || self.is_word(0, "TABLE")) {
-            return Err(self.expected("TABLE or VIEW"));
+            return Err(self.expected("TABLE, VIEW, SCHEMA or FUNCTION"));
         }
         self.expect("TABLE")?;
         let keep = self.accept_all(&["IF", "NOT", "EXISTS"]);
@@ -503,6 +564,15 @@ impl Reader<'_> {
         let table = self.name("the table's name")?;
         if self.token() == Some(&Token::LParen) {
             return Ok(Request::CreateEmptyTable(self.statement.sql(0, self.statement.tokens.len())));
+        }
+        if self.token() == Some(&Token::Period) {
+            let columns = (self.at..self.statement.tokens.len()).find(|at| {
+                let token = &self.statement.tokens[*at].token;
+                *token == Token::LParen || matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case("AS"))
+            });
+            let text = self.statement.sql(0, self.statement.tokens.len());
+            let is_empty = columns.is_some_and(|at| self.statement.tokens[at].token == Token::LParen);
+            return Ok(if is_empty { Request::CreateEmptyTable(text) } else { Request::Execute(text) });
         }
         if !self.accept("AS") {
             return Err(self.expected("AS and a query, or columns with their types in parentheses"));

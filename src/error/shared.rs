@@ -27,7 +27,7 @@ pub(super) fn of_shared(error: &D) -> Error {
         D::ResourcesExhausted(account) => {
             ErrorKind::OutOfHostMemory { account: account.clone(), limit: None, spill_limit: None }.into()
         }
-        other => ErrorKind::Plan { message: other.strip_backtrace(), location: None }.into(),
+        other => ErrorKind::Plan { message: super::wording::plain(&other.strip_backtrace()), location: None }.into(),
     }
 }
 
@@ -57,7 +57,7 @@ fn of_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Error {
     } else if let Some(inner) = error.downcast_ref::<ParquetError>() {
         file(inner)
     } else {
-        ErrorKind::Plan { message: error.to_string(), location: None }.into()
+        ErrorKind::Plan { message: super::wording::plain(&error.to_string()), location: None }.into()
     }
 }
 
@@ -105,6 +105,7 @@ fn copy(error: &Error) -> Error {
         K::RowNotFound { row, rows } => K::RowNotFound { row: *row, rows: *rows },
         K::ColumnNotFound { name, known } => K::ColumnNotFound { name: name.clone(), known: known.clone() },
         K::TableNotFound { name, known } => K::TableNotFound { name: name.clone(), known: known.clone() },
+        K::SchemaNotFound { name, known } => K::SchemaNotFound { name: name.clone(), known: known.clone() },
         K::Arithmetic { fault, operation, account } => {
             K::Arithmetic { fault: *fault, operation: operation.clone(), account: account.clone() }
         }

@@ -11,7 +11,7 @@ use datafusion::logical_expr::LogicalPlan;
 use super::any::{AnyFrame, StateOfFrame};
 use super::eager::DataFrame;
 use crate::error::Result;
-use crate::plan::is_small;
+use crate::plan::{ExplainFormat, is_small};
 use crate::query::{Core, Recipe, Verb, scan};
 
 /// A query that has not run yet.
@@ -214,9 +214,23 @@ impl LazyFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn explain(&self) -> Result<String> {
+        self.explain_as(ExplainFormat::Indent)
+    }
+
+    /// [`LazyFrame::explain`] in another format.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// use warpframe::ExplainFormat;
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let plan = session.sql("SELECT 1 + 1")?.explain_as(ExplainFormat::Json)?;
+    /// assert!(plan.contains("\"operator\": \"Projection\""), "{plan}");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn explain_as(&self, format: ExplainFormat) -> Result<String> {
         match &self.state.growth {
-            Growth::Plan(plan) => self.core.explain(plan),
-            Growth::Recipe(recipe, _) => self.core.explain_recipe(recipe),
+            Growth::Plan(plan) => self.core.explain(plan, format),
+            Growth::Recipe(recipe, _) => self.core.explain_recipe(recipe, format),
         }
     }
 }

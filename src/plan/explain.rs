@@ -1,5 +1,6 @@
-//! EXPLAIN: what runs where, in which pipelines, and why not on the device. One line an operator,
-//! from the result down.
+//! EXPLAIN: what runs where, in which pipelines, and why not on the device. How that is shown is in `explain/shown.rs`.
+
+mod shown;
 
 use std::fmt::Display;
 
@@ -14,7 +15,7 @@ use super::physical::{GroupKeys, PhysicalPlan, PipelineInput, PipelineJoin, Pipe
 use super::pipelines::Planning;
 use super::prepared::DevicePlan;
 use super::tables::{PlanTable, identity, table_source};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::io::OfSession;
 
 /// What is expected of plans that may not fit into device memory.
@@ -29,7 +30,94 @@ pub(crate) trait Foresight {
     fn how_divided(&self, operator: &LogicalPlan) -> Option<String>;
 }
 
-/// The lines of a plan. `tables` are those that its placeholders stand for.
+/// How a plan is shown.
+///
+/// ```
+/// use warpframe::ExplainFormat;
+/// assert_eq!("JSON".parse::<ExplainFormat>()?, ExplainFormat::Json);
+/// assert!("xml".parse::<ExplainFormat>().unwrap_err().to_string().contains("known: indent, tree, json"));
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum ExplainFormat {
+    /// A line an operator, pipeline by pipeline.
+    #[default]
+    Indent,
+    /// A line an operator, each below the one that reads its rows.
+    Tree,
+    /// An object, whose keys are those that `docs/sql.md` lists.
+    Json,
+}
+
+impl ExplainFormat {
+    /// The names of the formats.
+    pub const NAMES: [&'static str; 3] = ["indent", "tree", "json"];
+}
+
+impl std::str::FromStr for ExplainFormat {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name.to_lowercase().as_str() {
+            "indent" => Ok(ExplainFormat::Indent),
+            "tree" => Ok(ExplainFormat::Tree),
+            "json" => Ok(ExplainFormat::Json),
+            _ => {
+                let message = format!("no format of EXPLAIN named {name:?}; known: {}", Self::NAMES.join(", "));
+                Err(ErrorKind::Plan { message, location: None }.into())
+            }
+        }
+    }
+}
+
+/// A plan, and what is known of it before it runs.
+pub(crate) struct Explained {
+    pub(super) root: ExplainedPart,
+    /// Whether joins have another order than the query's.
+    pub(super) reordered: bool,
+}
+
+/// A part of a plan that runs in one place.
+pub(super) enum ExplainedPart {
+    Cpu(ExplainedCpu),
+    Device(ExplainedDevice),
+}
+
+/// An operator of the CPU engine.
+pub(super) struct ExplainedCpu {
+    pub(super) text: String,
+    /// Why it is not on the device, and how many files it reads.
+    pub(super) why: Option<String>,
+    pub(super) inputs: Vec<ExplainedPart>,
+}
+
+pub(super) struct ExplainedDevice {
+    /// Why the plan would be divided.
+    pub(super) divided: Option<String>,
+    /// The last, whose rows are the result, comes first.
+    pub(super) pipelines: Vec<ExplainedPipeline>,
+}
+
+pub(super) struct ExplainedPipeline {
+    pub(super) number: usize,
+    pub(super) rows: Option<f64>,
+    /// From the sink to the input.
+    pub(super) operators: Vec<ExplainedOperator>,
+}
+
+#[derive(Default)]
+pub(super) struct ExplainedOperator {
+    pub(super) text: String,
+    pub(super) rows: Option<f64>,
+    pub(super) files: Option<String>,
+    /// How it would be divided.
+    pub(super) divided: Option<String>,
+    /// Pipelines whose rows it reads.
+    pub(super) reads: Vec<usize>,
+}
+
+/// What is known of a plan. `tables` are those that its placeholders stand for.
 ///
 /// # Errors
 /// Of the plan; of its tables.
@@ -39,25 +127,33 @@ pub(crate) fn explain(
     order_joins: bool,
     state: &dyn Session,
     foresight: &dyn Foresight,
-) -> Result<String> {
+) -> Result<Explained> {
     let how = Planning { tables, order_joins, estimates: true, foresight: None };
-    let mut text = PlanText { lines: vec![], reordered: 0, how, state, foresight };
-    match &cut.root {
-        Root::Device(plan) => text.device(plan, 0)?,
-        Root::Cpu(plan) => text.cpu(plan, &mut cut.left.iter().map(|of| of.why.as_str()), 0)?,
-    }
-    if text.reordered > 0 {
-        let order = "joins   in the order of estimated rows, not the query's (SET join_order = off keeps that)";
-        text.lines.push(order.into());
-    }
-    Ok(text.lines.join("\n"))
+    let mut explainer = Explainer { reordered: 0, how, state, foresight };
+    let root = match &cut.root {
+        Root::Device(plan) => ExplainedPart::Device(explainer.device(plan)?),
+        Root::Cpu(plan) => explainer.cpu(plan, &mut cut.left.iter().map(|of| of.why.as_str()))?,
+    };
+    Ok(Explained { root, reordered: explainer.reordered > 0 })
 }
 
-/// Begins the lines on what would be divided.
-const WOULD_BE_DIVIDED: &str = "would be divided: ";
+/// The same of a plan where there is no device.
+///
+/// # Errors
+/// Of its tables.
+pub(crate) fn explain_on_cpu(plan: &LogicalPlan, state: &dyn Session) -> Result<Explained> {
+    fn of(plan: &LogicalPlan, state: &dyn Session) -> Result<ExplainedPart> {
+        let why = match plan {
+            LogicalPlan::TableScan(scan) => files(scan, &[], state, std::slice::from_ref(&scan.filters))?,
+            _ => None,
+        };
+        let inputs = plan.inputs().into_iter().map(|input| of(input, state)).collect::<Result<_>>()?;
+        Ok(ExplainedPart::Cpu(ExplainedCpu { text: plan.display().to_string(), why, inputs }))
+    }
+    Ok(Explained { root: of(plan, state)?, reordered: false })
+}
 
-struct PlanText<'a> {
-    lines: Vec<String>,
+struct Explainer<'a> {
     /// Trees of joins that have another order than the query's.
     reordered: usize,
     how: Planning<'a>,
@@ -65,16 +161,12 @@ struct PlanText<'a> {
     foresight: &'a dyn Foresight,
 }
 
-impl PlanText<'_> {
-    fn line(&mut self, place: &str, depth: usize, text: impl Display) {
-        self.lines.push(format!("{place:8}{}{text}", "  ".repeat(depth)));
-    }
-
-    fn cpu<'a>(&mut self, plan: &LogicalPlan, reasons: &mut impl Iterator<Item = &'a str>, depth: usize) -> Result<()> {
+impl Explainer<'_> {
+    fn cpu<'a>(&mut self, plan: &LogicalPlan, reasons: &mut impl Iterator<Item = &'a str>) -> Result<ExplainedPart> {
         if let LogicalPlan::Extension(extension) = plan
             && let Some(node) = DeviceNode::of(extension)
         {
-            return self.device(node.plan(), depth);
+            return Ok(ExplainedPart::Device(self.device(node.plan())?));
         }
         let why = reasons.next().unwrap_or_default();
         let files = match plan {
@@ -84,57 +176,52 @@ impl PlanText<'_> {
             _ => None,
         };
         let why = [Some(why.into()), files].into_iter().flatten().collect::<Vec<String>>().join("; ");
-        self.line("cpu", depth, format_args!("{}    ({why})", plan.display()));
-        plan.inputs().into_iter().try_for_each(|input| self.cpu(input, reasons, depth + 1))
+        let inputs = plan.inputs().into_iter().map(|input| self.cpu(input, reasons)).collect::<Result<_>>()?;
+        Ok(ExplainedPart::Cpu(ExplainedCpu { text: plan.display().to_string(), why: Some(why), inputs }))
     }
 
-    fn device(&mut self, plan: &DevicePlan, depth: usize) -> Result<()> {
+    fn device(&mut self, plan: &DevicePlan) -> Result<ExplainedDevice> {
         let why = self.foresight.why_divided(plan)?;
         let foresight = why.as_ref().map(|_| self.foresight);
-        if let Some(why) = why {
-            self.line("device", depth, format_args!("{WOULD_BE_DIVIDED}{why}"));
-        }
         let divided = |operator: LogicalPlan| foresight.and_then(|foresight| foresight.how_divided(&operator));
         let filters = plan.scan_filters();
         let scans: Vec<(usize, &Vec<Expr>)> = plan.scans().into_iter().map(identity).zip(&filters).collect();
         let plan = PhysicalPlan::of(plan.logical(), Planning { foresight, ..self.how })?;
         self.reordered += plan.reordered;
+        let mut pipelines = vec![];
         for (number, pipeline) in plan.pipelines.iter().enumerate().rev() {
-            self.line("device", depth, format_args!("pipeline {number}{}", rows(pipeline.rows)));
-            if let Some(sink) = of_sink(&pipeline.sink) {
-                self.line("device", depth + 1, sink);
-                self.division(depth + 2, pipeline.division.clone());
+            let mut operators = vec![];
+            if let Some(text) = of_sink(&pipeline.sink) {
+                let divided = pipeline.division.clone();
+                operators.push(ExplainedOperator { text, divided, ..ExplainedOperator::default() });
             }
             for stage in pipeline.stages.iter().rev() {
-                if let Some(line) = of_stage(stage) {
-                    self.line("device", depth + 1, line);
-                }
+                let Some(text) = of_stage(stage) else { continue };
+                let mut operator = ExplainedOperator { text, ..ExplainedOperator::default() };
                 if let PipelineStage::Join(step) = stage {
-                    self.division(depth + 2, divided(LogicalPlan::Join(step.join.clone())));
+                    operator.rows = step.rows;
+                    operator.divided = divided(LogicalPlan::Join(step.join.clone()));
+                    operator.reads = vec![step.right];
                 }
+                operators.push(operator);
             }
-            let files = match &pipeline.input {
+            let mut input = ExplainedOperator { text: of_input(&pipeline.input), ..ExplainedOperator::default() };
+            match &pipeline.input {
                 PipelineInput::Scan(scan) => {
                     // Of one table the files are read that any of its scans wants.
                     let same = scans.iter().filter(|(of, _)| *of == identity(scan));
                     let filters: Vec<Vec<Expr>> = same.map(|(_, filters)| (*filters).clone()).collect();
-                    files(scan, self.how.tables, self.state, &filters)?
+                    input.files = files(scan, self.how.tables, self.state, &filters)?;
+                    input.divided = divided(LogicalPlan::TableScan(scan.as_ref().clone()));
                 }
-                _ => None,
-            };
-            let files = files.map_or(String::new(), |files| format!("    ({files})"));
-            self.line("device", depth + 1, format_args!("{}{files}", of_input(&pipeline.input)));
-            if let PipelineInput::Scan(scan) = &pipeline.input {
-                self.division(depth + 2, divided(LogicalPlan::TableScan(scan.as_ref().clone())));
+                PipelineInput::Pipeline(number) => input.reads = vec![*number],
+                PipelineInput::Union(parts, _) => input.reads = parts.to_vec(),
+                PipelineInput::Values(_) | PipelineInput::Empty { .. } => {}
             }
+            operators.push(input);
+            pipelines.push(ExplainedPipeline { number, rows: pipeline.rows, operators });
         }
-        Ok(())
-    }
-
-    fn division(&mut self, depth: usize, how: Option<String>) {
-        if let Some(how) = how {
-            self.line("device", depth, format_args!("{WOULD_BE_DIVIDED}{how}"));
-        }
+        Ok(ExplainedDevice { divided: why, pipelines })
     }
 }
 
@@ -159,10 +246,6 @@ pub(crate) fn files_of(plan: &LogicalPlan, state: &dyn Session) -> Result<Vec<St
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(lines)
-}
-
-fn rows(expected: Option<f64>) -> String {
-    expected.map_or(String::new(), |rows| format!("    (about {rows:.0} rows)"))
 }
 
 fn list<T: Display>(of: impl IntoIterator<Item = T>) -> String {
@@ -208,7 +291,7 @@ fn of_stage(stage: &PipelineStage) -> Option<String> {
         PipelineStage::Filter(predicate) => format!("Filter: {predicate}"),
         PipelineStage::Project(exprs, _) => format!("Projection: {}", list(exprs)),
         PipelineStage::Rename(_) => return None,
-        PipelineStage::Join(step) => format!("{}{}", of_join(step), rows(step.rows)),
+        PipelineStage::Join(step) => of_join(step),
     })
 }
 

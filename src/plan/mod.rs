@@ -40,7 +40,8 @@ pub(crate) use bins::HistogramBins;
 pub(crate) use cpu::for_cpu;
 pub(crate) use cut::{CpuOperator, Root};
 pub(crate) use estimate::{Estimate, estimate};
-pub(crate) use explain::{Foresight, explain, files_of, join_name, sink_name};
+pub use explain::ExplainFormat;
+pub(crate) use explain::{Foresight, explain, explain_on_cpu, files_of, join_name, sink_name};
 pub(crate) use failing::{
     can_fail, cast_fails, fails_itself, has_failing, is_comparison, is_total, operands, sum_fails,
 };

@@ -10,7 +10,7 @@ use datafusion::common::{ScalarValue, TableReference};
 use datafusion::logical_expr::{Expr, UNNAMED_TABLE, cast, ident, lit};
 
 use super::Session;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, listed};
 use crate::frame::{DataFrame, LazyFrame};
 use crate::io::{CsvOptions, FileKind, Format, IntoPaths, OfSession, wider};
 
@@ -31,7 +31,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn append(&self, table: &str, rows: &DataFrame) -> Result<()> {
-        self.append_rows(table, &rows.lazy()?, &format!("rows for the table {table:?}")).map(|_| ())
+        self.append_rows(&self.named(table), &rows.lazy()?, &format!("rows for the table {table:?}")).map(|_| ())
     }
 
     /// Puts the rows of files behind those of a table, as [`Session::append`] does; their number.
@@ -50,7 +50,7 @@ impl Session {
     pub fn append_files(&self, table: &str, path: impl IntoPaths, kind: FileKind) -> Result<usize> {
         match kind {
             FileKind::Csv => self.append_csv_with(table, path, CsvOptions::default()),
-            kind => self.append_format(table, path.into_paths(), Format::of(kind)),
+            kind => self.append_format(&self.named(table), path.into_paths(), Format::of(kind)),
         }
     }
 
@@ -61,12 +61,13 @@ impl Session {
     /// As [`Session::append_files`].
     pub fn append_csv_with(&self, table: &str, path: impl IntoPaths, options: CsvOptions) -> Result<usize> {
         let paths = path.into_paths();
-        let schema = self.appendable(table)?;
+        let table = self.named(table);
+        let schema = self.appendable(&table)?;
         let options = self.with_types_of(&schema, &paths, options)?;
-        self.append_format(table, paths, Format::Csv(Box::new(options)))
+        self.append_format(&table, paths, Format::Csv(Box::new(options)))
     }
 
-    fn append_format(&self, table: &str, paths: Vec<PathBuf>, format: Format) -> Result<usize> {
+    fn append_format(&self, table: &TableReference, paths: Vec<PathBuf>, format: Format) -> Result<usize> {
         self.appendable(table)?;
         let first = paths.first().cloned().unwrap_or_default();
         let rows = self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(paths, format)?)?;
@@ -79,24 +80,24 @@ impl Session {
     }
 
     /// The columns of a table that rows can be put behind.
-    pub(super) fn appendable(&self, table: &str) -> Result<Schema> {
+    pub(super) fn appendable(&self, table: &TableReference) -> Result<Schema> {
         self.kept(table, "putting rows into")
     }
 
     /// The columns of a table that a statement may change.
-    pub(super) fn changeable(&self, table: &str, by: &str) -> Result<Schema> {
+    pub(super) fn changeable(&self, table: &TableReference, by: &str) -> Result<Schema> {
         self.kept(table, &format!("{by} of"))
     }
 
-    fn kept(&self, table: &str, what: &str) -> Result<Schema> {
-        let provider = self.provider(table)?;
+    fn kept(&self, table: &TableReference, what: &str) -> Result<Schema> {
+        let provider = self.provider_of(table)?;
         let why = match OfSession::of(provider.as_ref()) {
             Some(of) if of.is_kept() => return Ok(provider.schema().as_ref().clone()),
             Some(_) => "its rows are those of its files; CREATE TABLE … AS SELECT makes a table of them",
             None if self.view_text(table)?.is_some() => "it is a view, whose rows are those of other tables",
             None => "another provider has its rows",
         };
-        Err(Error::unsupported(format!("{what} the table {table:?}"), why))
+        Err(Error::unsupported(format!("{what} the table {:?}", table.to_string()), why))
     }
 
     /// The options of CSV files whose columns have the types of a table's.
@@ -134,7 +135,8 @@ impl Session {
     }
 
     /// Puts rows behind those of a table; their number. `named`: what errors call them.
-    fn append_rows(&self, table: &str, rows: &LazyFrame, named: &str) -> Result<usize> {
+    fn append_rows(&self, table: &TableReference, rows: &LazyFrame, named: &str) -> Result<usize> {
+        let called = table.to_string();
         // Of two at once, the second would not see the rows of the first.
         let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
         let wrong = |message: String| -> Error {
@@ -146,9 +148,9 @@ impl Session {
         let (schema, own) = (self.appendable(table)?, rows.schema());
         let stray = own.fields().iter().find(|field| place(&schema, field.name()).is_none());
         if let Some(field) = stray {
-            let known: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            let known: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
             let message =
-                format!("column {:?} is none of table {table:?}, which has {}", field.name(), known.join(", "));
+                format!("column {:?} is none of table {called:?}, which has {}", field.name(), listed(&known));
             return Err(wrong(message));
         }
         let mut exprs = vec![];
@@ -164,7 +166,7 @@ impl Session {
                 [column] => {
                     let from = own.field_with_name(column)?.data_type();
                     if !fits(from, to) {
-                        let message = format!("column {column:?} is {from}, and {to} in table {table:?}");
+                        let message = format!("column {column:?} is {from}, and {to} in table {called:?}");
                         return Err(wrong(format!("{message}, which does not hold all of its values")));
                     }
                     cast(ident(column), to.clone())
@@ -180,7 +182,7 @@ impl Session {
     /// of what is said of a column.
     pub(super) fn put_behind(
         &self,
-        table: &str,
+        table: &TableReference,
         rows: &LazyFrame,
         columns: &[NewColumn],
         wrong: &dyn Fn(String) -> Error,
@@ -200,8 +202,8 @@ impl Session {
                 });
             }
         };
-        let together = self.table(table)?.union(&added.lazy()?)?.collect()?;
-        self.register_table(table, &together)?;
+        let together = self.rows_of(table)?.union(&added.lazy()?)?.collect()?;
+        self.keep(table, &together)?;
         Ok(added.num_rows())
     }
 }

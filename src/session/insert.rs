@@ -9,6 +9,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::util::display::array_value_to_string;
+use datafusion::common::TableReference;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, ident};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
@@ -19,7 +20,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::append::{NewColumn, place};
 use super::files::{Place, data_type, folded, known};
 use super::{Session, one_statement, rules};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, listed};
 use crate::frame::{DataFrame, LazyFrame};
 
 impl Session {
@@ -60,7 +61,7 @@ impl Session {
         };
         create.columns = bare.columns;
         refuse_clauses(&create)?;
-        if !create.or_replace && self.table_names().contains(&name) {
+        if !create.or_replace && self.has_table(&name) {
             return match create.if_not_exists {
                 true => Ok(format!("table {name}")),
                 false => Err(plan(CREATE, taken(&name)).at(at)),
@@ -69,16 +70,16 @@ impl Session {
         let statement = Statement::Statement(Box::new(ast::Statement::Query(query)));
         let (planned, _) = self.core.block_on(self.plan_query(statement, text))?;
         let frame = LazyFrame::of_plan(&self.core, planned)?.collect()?;
-        self.register_table(&name, &frame)?;
+        self.keep(&name, &frame).map_err(|error| error.at(at))?;
         Ok(format!("table {name}: {}", counted(frame.num_rows(), "row")))
     }
 
     fn create_empty(&self, create: &CreateTable) -> Result<String> {
         let (name, at) = table_name(&create.name, CREATE)?;
         refuse_clauses(create)?;
-        if !create.or_replace && self.table_names().contains(&name) {
+        if !create.or_replace && self.has_table(&name) {
             return match create.if_not_exists {
-                true => Ok(name),
+                true => Ok(name.to_string()),
                 false => Err(plan(CREATE, taken(&name)).at(at)),
             };
         }
@@ -93,8 +94,8 @@ impl Session {
             fields.push(Field::new(own, of, true));
         }
         let rows = RecordBatch::new_empty(Arc::new(Schema::new(fields)));
-        self.register_table(&name, &self.from_arrow([rows])?)?;
-        Ok(name)
+        self.keep(&name, &self.from_arrow([rows])?).map_err(|error| error.at(at))?;
+        Ok(name.to_string())
     }
 
     /// Runs an `INSERT INTO table [(column, …)] query`, which puts the query's rows behind those of a
@@ -129,7 +130,7 @@ impl Session {
         // Of two at once, the second would not see the rows of the first.
         let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
         let schema = self.appendable(&table).map_err(|error| error.at(at))?;
-        let targets = targets(&schema, &table, &columns)?;
+        let targets = targets(&schema, &table.to_string(), &columns)?;
         fitted_literals(&mut query, &schema, &targets);
         let rows = self.inserted(query, statement, (&schema, &targets))?;
         let rows = match rows.num_rows() {
@@ -215,7 +216,7 @@ const INSERT: &str = "INSERT";
 
 /// What there is of an INSERT that is looked at.
 struct InsertParts {
-    table: String,
+    table: TableReference,
     /// Where its name stands.
     at: Place,
     columns: Vec<(String, Place)>,
@@ -298,11 +299,18 @@ pub(super) fn idents(name: &ObjectName) -> Vec<&Ident> {
 }
 
 /// A table's name, and where it stands.
-pub(super) fn table_name(name: &ObjectName, by: &str) -> Result<(String, Place)> {
-    match idents(name)[..] {
-        [ident] if name.0.len() == 1 => Ok((folded(ident), known(ident.span.start))),
-        _ => Err(plan(by, format!("the name {name} has a schema, and a session has none"))),
-    }
+pub(super) fn table_name(name: &ObjectName, by: &str) -> Result<(TableReference, Place)> {
+    let idents = idents(name);
+    let place = idents.first().and_then(|ident| known(ident.span.start));
+    let name = match idents[..] {
+        [table] if name.0.len() == 1 => TableReference::bare(folded(table)),
+        [schema, table] if name.0.len() == 2 => TableReference::partial(folded(schema), folded(table)),
+        [catalog, schema, table] if name.0.len() == 3 => {
+            TableReference::full(folded(catalog), folded(schema), folded(table))
+        }
+        _ => return Err(plan(by, format!("{name} is no name of a table")).at(place)),
+    };
+    Ok((name, place))
 }
 
 /// The table's columns that get values, in the order of the values.
@@ -313,8 +321,8 @@ fn targets(schema: &Schema, table: &str, columns: &[(String, Place)]) -> Result<
     let mut targets = vec![];
     for (name, at) in columns {
         let Some(target) = place(schema, name) else {
-            let known: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-            let message = format!("column {name:?} is none of table {table:?}, which has {}", known.join(", "));
+            let known: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+            let message = format!("column {name:?} is none of table {table:?}, which has {}", listed(&known));
             return Err(plan(INSERT, message).at(*at));
         };
         if targets.contains(&target) {
@@ -398,8 +406,8 @@ fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-fn taken(name: &str) -> String {
-    format!("there is a table named {name:?}; CREATE OR REPLACE replaces it")
+fn taken(name: &TableReference) -> String {
+    format!("there is a table named {:?}; CREATE OR REPLACE replaces it", name.to_string())
 }
 
 fn another(statement: &str, takes: &str) -> Error {

@@ -38,6 +38,7 @@ pub(super) use names::planned;
 pub(super) use passes::PASSES;
 pub(super) use statement::{call, parsed, prepared};
 pub(super) use subqueries::refuse_what_is_left;
+pub(super) use using::refuse_columns;
 
 use crate::host::{self, LogicalRule};
 

@@ -18,6 +18,7 @@ mod prepared;
 mod settings;
 mod views;
 
+use datafusion::common::TableReference;
 use datafusion::sql::parser::{ResetStatement, Statement};
 use datafusion::sql::sqlparser::ast::{self, ObjectType, SelectItem, SetExpr, TableFactor, TableWithJoins};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
@@ -46,7 +47,7 @@ pub enum Executed {
 
 impl Session {
     /// Runs one statement: a query, `CREATE TABLE`, `CREATE VIEW`, `INSERT`, `UPDATE`, `DELETE`, `TRUNCATE`,
-    /// `ALTER TABLE`, `DROP`, `PREPARE`, `EXECUTE`, `DEALLOCATE`, `SET`, `RESET`, `SHOW`, `DESCRIBE`,
+    /// `ALTER TABLE`, `DROP`, `CREATE SCHEMA`, `USE`, `PREPARE`, `EXECUTE`, `DEALLOCATE`, `SET`, `RESET`, `SHOW`, `DESCRIBE`,
     /// `SUMMARIZE`, `EXPORT DATABASE`, `IMPORT DATABASE`, `CREATE EXTERNAL TABLE`, `CREATE FUNCTION`
     /// (`docs/sql.md` says what each takes).
     ///
@@ -107,9 +108,21 @@ impl Session {
             S::CreateTable(create) => self.run_create(create, text).map(Executed::Done),
             S::CreateView(view) => self.create_view(view, text).map(Executed::Done),
             S::AlterTable(alter) => self.alter(alter, text).map(Executed::Done),
+            S::Drop { object_type: ObjectType::Schema, if_exists, names, cascade, .. } => {
+                self.drop_schemas(&names, if_exists, cascade, text).map(Executed::Done)
+            }
             S::Drop { object_type, if_exists, names, .. } => {
                 self.drop_all(object_type, if_exists, &names, text).map(Executed::Done)
             }
+            S::CreateSchema { schema_name, if_not_exists, with, options, default_collate_spec, clone }
+                if with.is_none() && options.is_none() && default_collate_spec.is_none() && clone.is_none() =>
+            {
+                self.create_schema(&schema_name, if_not_exists, text).map(Executed::Done)
+            }
+            S::CreateSchema { .. } => {
+                Err(Error::unsupported("CREATE SCHEMA with options", "no part of the engine would look at it"))
+            }
+            S::Use(what) => self.use_schema(&what, text).map(Executed::Done),
             S::Prepare { name, statement, .. } => self.prepare(&name, *statement).map(Executed::Done),
             S::Execute { name, parameters, .. } => {
                 let (statement, text) = self.prepared_statement(name, parameters, text)?;
@@ -132,23 +145,28 @@ impl Session {
         let what = match kind {
             ObjectType::Table => "table",
             ObjectType::View => "view",
-            other => return Err(Error::unsupported(format!("DROP {other}"), "DROP TABLE and DROP VIEW are known")),
+            other => {
+                return Err(Error::unsupported(
+                    format!("DROP {other}"),
+                    "DROP TABLE, DROP VIEW and DROP SCHEMA are known",
+                ));
+            }
         };
         let mut gone = vec![];
         for name in names {
             let (name, at) = table_name(name, "DROP")?;
-            let at = at.or(place_of(text, &name));
+            let at = at.or(place_of(text, name.table()));
             let view = match self.view_text(&name) {
                 Err(_) if if_exists => continue,
                 found => found.map_err(|error| error.at(at))?,
             };
             if view.is_some() != (what == "view") {
                 let is = if view.is_some() { "view" } else { "table" };
-                let message = format!("{name:?} is a {is}: DROP {} drops it", is.to_uppercase());
+                let message = format!("{:?} is a {is}: DROP {} drops it", name.to_string(), is.to_uppercase());
                 return Err(Error::from(ErrorKind::Plan { message, location: None }).at(at));
             }
-            self.deregister(&name)?;
-            gone.push(name);
+            self.forget(&name)?;
+            gone.push(name.to_string());
         }
         match gone[..] {
             [] => Ok(format!("there was no {what} to drop")),
@@ -182,7 +200,7 @@ fn select(items: Vec<SelectItem>, from: TableWithJoins, selection: Option<ast::E
 }
 
 /// The one table of a statement, and where its name stands.
-fn only_table(from: &TableWithJoins, by: &str) -> Result<(String, super::files::Place)> {
+fn only_table(from: &TableWithJoins, by: &str) -> Result<(TableReference, super::files::Place)> {
     match &from.relation {
         TableFactor::Table { name, .. } if from.joins.is_empty() => table_name(name, by),
         _ => Err(Error::unsupported(format!("{by} of several tables"), "its condition may have subqueries")),

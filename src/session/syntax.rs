@@ -7,14 +7,18 @@
 //!   FROM t WHERE …                           SELECT * FROM t WHERE …
 //!   FROM t USING SAMPLE 10%                  FROM t TABLESAMPLE (10 PERCENT)
 //!   a ASOF LEFT JOIN b ON …                  a ASOF JOIN b MATCH_CONDITION (FALSE) ON …
+//!   SELECT * LIKE 'x%'                       SELECT COLUMNS(lambda name : name LIKE 'x%')
 //! ```
 //!
-//! What these mean is said in `relations`.
+//! What these mean is said in `relations`, and what `COLUMNS` does in `rules/using/columns.rs`.
+
+mod stars;
 
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
+pub(super) use self::stars::SPREAD;
 use crate::error::{ErrorKind, Result};
 
 /// The function in whose arguments the GROUP BY of a PIVOT statement travels.
@@ -33,12 +37,22 @@ pub(super) fn written_out(text: &str) -> Result<Option<Vec<TokenWithSpan>>> {
     let is_form = tokens.iter().any(|token| is_any(token, &forms));
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     let bare = bare_froms(&tokens);
-    if !is_form && bare.is_empty() {
+    let stars = stars::places(&tokens);
+    if !is_form && bare.is_empty() && stars.is_empty() {
         return Ok(None);
     }
-    for at in bare.into_iter().rev() {
-        let select = made("SELECT *", &tokens[at])?;
-        tokens.splice(at..at, select);
+    // From the last to the first, whose places stay.
+    let mut places: Vec<(usize, bool)> = bare.into_iter().map(|at| (at, true)).collect();
+    places.extend(stars.into_iter().map(|at| (at, false)));
+    places.sort_unstable();
+    for (at, is_from) in places.into_iter().rev() {
+        match is_from {
+            true => {
+                let select = made("SELECT *", &tokens[at])?;
+                tokens.splice(at..at, select);
+            }
+            false => stars::write_out(&mut tokens, at)?,
+        }
     }
     samples(&mut tokens)?;
     asof_joins(&mut tokens);
@@ -131,7 +145,9 @@ fn bare_froms(tokens: &[TokenWithSpan]) -> Vec<usize> {
         Some(before) => match before.token {
             Token::LParen | Token::SemiColon => true,
             Token::RParen => is_behind_with(tokens, at),
-            _ => is_any(before, &["AS", "UNION", "EXCEPT", "INTERSECT", "ALL", "EXPLAIN", "ANALYZE"]),
+            // Of a column, in whose place nothing stands, or of what a query makes.
+            _ if is_word(before, "AS") => !is_in_list(tokens, at),
+            _ => is_any(before, &["UNION", "EXCEPT", "INTERSECT", "ALL", "EXPLAIN", "ANALYZE"]),
         },
     };
     let has_select = |at: usize| {
@@ -140,6 +156,22 @@ fn bare_froms(tokens: &[TokenWithSpan]) -> Vec<usize> {
     };
     let froms = (0..tokens.len()).filter(|at| is_word(&tokens[*at], "FROM"));
     froms.filter(|at| begins(*at) && !has_select(*at)).collect()
+}
+
+/// Whether a SELECT stands before a place, in the same parentheses.
+fn is_in_list(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let mut depth = 0;
+    for token in tokens[..at].iter().rev() {
+        match token.token {
+            Token::RParen => depth += 1,
+            Token::LParen if depth == 0 => return false,
+            Token::LParen => depth -= 1,
+            Token::SemiColon => return false,
+            _ if depth == 0 && is_word(token, "SELECT") => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Whether a place is behind the queries of a WITH.

@@ -1,4 +1,5 @@
-//! The session's tables: registering, naming, describing.
+//! The session's tables: registering, naming, describing. A name is of the schema in use, or stands behind another's
+//! and a dot (`schemas.rs`).
 
 use std::sync::Arc;
 
@@ -174,7 +175,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn register_table(&self, name: &str, frame: &DataFrame) -> Result<()> {
-        self.register(name, frame.provider_in(&self.core)?)
+        self.keep(&self.named(name), frame)
     }
 
     /// Forgets a table.
@@ -191,13 +192,10 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn deregister(&self, name: &str) -> Result<()> {
-        match self.core.context.deregister_table(TableReference::bare(name))? {
-            Some(_) => Ok(()),
-            None => Err(self.table_not_found(name)),
-        }
+        self.forget(&self.named(name))
     }
 
-    /// The names of the tables, sorted.
+    /// The names of the tables of the schema in use, sorted.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -207,17 +205,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn table_names(&self) -> Vec<String> {
-        let options = self.core.context.copied_config();
-        let catalog = &options.options().catalog;
-        let mut names = self
-            .core
-            .context
-            .catalog(&catalog.default_catalog)
-            .and_then(|c| c.schema(&catalog.default_schema))
-            .map(|schema| schema.table_names())
-            .unwrap_or_default();
-        names.sort();
-        names
+        self.tables_of(&self.schema_in_use())
     }
 
     /// The columns of a table.
@@ -233,7 +221,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn schema(&self, table: &str) -> Result<SchemaRef> {
-        Ok(self.provider(table)?.schema())
+        Ok(self.provider_of(&self.named(table))?.schema())
     }
 
     /// A lazy frame of a table's rows.
@@ -249,7 +237,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn table(&self, name: &str) -> Result<LazyFrame> {
-        self.scan_provider(TableReference::bare(name), self.provider(name)?)
+        self.rows_of(&self.named(name))
     }
 
     /// A lazy frame of a Parquet file's rows, or of several files', as
@@ -431,19 +419,8 @@ impl Session {
         LazyFrame::of_plan(&self.core, plan)
     }
 
-    pub(super) fn register(&self, name: &str, provider: Arc<dyn TableProvider>) -> Result<()> {
-        // The session's catalog replaces what there was of this name.
-        self.core.context.register_table(TableReference::bare(name), provider)?;
-        Ok(())
-    }
-
-    pub(super) fn provider(&self, name: &str) -> Result<Arc<dyn TableProvider>> {
-        let tables = [TableReference::bare(name)];
-        let found = self.core.block_on(async {
-            self.views_planned(&tables).await?;
-            Ok(self.core.context.table_provider(TableReference::bare(name)).await)
-        })?;
-        found.map_err(|_| self.table_not_found(name))
+    fn register(&self, name: &str, provider: Arc<dyn TableProvider>) -> Result<()> {
+        self.put(&self.named(name), provider)
     }
 
     pub(super) fn file_table(&self, paths: impl IntoPaths, format: Format) -> Result<Arc<dyn TableProvider>> {

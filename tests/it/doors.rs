@@ -136,7 +136,8 @@ fn mistakes_are_told_at_their_places() {
     let odd = files.write("odd.dat", PRICES);
     let at = |query: &str, part: &str| Some((1, query.find(part).expect("it is in the query") as u64 + 1));
     for (query, part, expected) in [
-        (format!("SELECT * FROM read_csv('{prices}', delimm => ';')"), "delimm", "known: delim, header"),
+        (format!("SELECT * FROM read_csv('{prices}', delimm => ';')"), "delimm", "did you mean delim?"),
+        (format!("SELECT * FROM read_csv('{prices}', colour => ';')"), "colour", "known: delim, header"),
         (format!("SELECT * FROM read_csv('{prices}', skip => 'x')"), "skip", "takes a number"),
         (format!("SELECT * FROM read_csv('{prices}', skip => 1 + 1)"), "skip", "takes a literal"),
         (format!("SELECT * FROM read_csv('{prices}', types => {{'id': 'NUMBR'}})"), "types", "NUMBR"),
@@ -325,7 +326,7 @@ fn external_tables_are_files_with_options() -> Result<()> {
         (format!("CREATE EXTERNAL TABLE x (a INT) STORED AS PARQUET LOCATION '{nation}'"), "columns of their own"),
         (format!("CREATE EXTERNAL TABLE x (a INT NOT NULL) STORED AS CSV LOCATION '{path}'"), "a constraint"),
         (format!("CREATE EXTERNAL TABLE x STORED AS AVRO LOCATION '{path}'"), "known: CSV"),
-        (format!("CREATE EXTERNAL TABLE s.x STORED AS CSV LOCATION '{path}'"), "a session has none"),
+        (format!("CREATE EXTERNAL TABLE s.x STORED AS CSV LOCATION '{path}'"), "no schema named \"s\""),
         ("CREATE TABLE x AS SELECT 1".into(), "this takes CREATE EXTERNAL TABLE"),
     ] {
         let error = create(&text).unwrap_err().to_string();

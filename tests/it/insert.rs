@@ -57,7 +57,7 @@ fn created_tables_have_the_columns_of_their_statement() {
         ("CREATE TABLE u (a NONSENSE)", "NONSENSE"),
         ("CREATE TABLE u (a INT) AS SELECT 1", "columns and a query"),
         ("CREATE TABLE u AS SELECT 1", "columns and a query"),
-        ("CREATE TABLE s.u (a INT)", "has a schema"),
+        ("CREATE TABLE s.u (a INT)", "no schema named \"s\""),
         ("CREATE TABLE u (a INT) ENGINE = InnoDB", "clauses of other systems"),
         ("CREATE VIEW u AS SELECT 1", "the statement CREATE"),
     ] {

@@ -121,16 +121,32 @@ impl Engines {
 
     /// Registers the tables that are new or have changed, and forgets those that are gone.
     fn copy_tables(&mut self) {
-        let schema = self.plain.catalog("datafusion").and_then(|catalog| catalog.schema("public"));
-        let names = schema.map(|schema| schema.table_names()).unwrap_or_default();
-        for name in &names {
-            let quoted = name.replace('"', "\"\"");
-            let Ok(batches) = self.ask_plain(&format!("SELECT * FROM \"{quoted}\"")) else { continue };
+        let catalog = self.plain.catalog("datafusion");
+        let schemas = catalog.iter().flat_map(|catalog| catalog.schema_names());
+        let names: Vec<(String, String)> = schemas
+            .filter(|schema| schema != "information_schema")
+            .flat_map(|schema| {
+                let tables = catalog.as_ref().and_then(|catalog| catalog.schema(&schema));
+                let names = tables.map(|tables| tables.table_names()).unwrap_or_default();
+                names.into_iter().map(move |name| (schema.clone(), name))
+            })
+            .collect();
+        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        let named = |(schema, name): &(String, String)| match schema.as_str() {
+            "public" => name.clone(),
+            schema => format!("{schema}.{name}"),
+        };
+        for whole in &names {
+            let (name, quoted) = (&named(whole), format!("{}.{}", quoted(&whole.0), quoted(&whole.1)));
+            for session in [&self.cpu, &self.device].into_iter().filter(|_| whole.0 != "public") {
+                session.execute(&format!("CREATE SCHEMA IF NOT EXISTS \"{}\"", whole.0)).ok();
+            }
+            let Ok(batches) = self.ask_plain(&format!("SELECT * FROM {quoted}")) else { continue };
             if batches.iter().map(RecordBatch::num_rows).sum::<usize>() > LARGEST_TABLE {
                 continue;
             }
             let batches = match batches.is_empty() {
-                true => match self.runtime.block_on(self.plain.table(format!("\"{quoted}\""))) {
+                true => match self.runtime.block_on(self.plain.table(quoted.as_str())) {
                     Ok(table) => vec![RecordBatch::new_empty(table.schema().inner().clone())],
                     Err(_) => continue,
                 },
@@ -145,6 +161,7 @@ impl Engines {
             }
             self.known.insert(name.clone(), batches);
         }
+        let names: Vec<String> = names.iter().map(named).collect();
         let gone: Vec<_> = self.known.keys().filter(|name| !names.contains(name)).cloned().collect();
         for name in gone {
             self.known.remove(&name);

@@ -93,7 +93,7 @@ impl Runner<'_> {
     }
 
     /// A failure with an option, of which the command has some, too.
-    fn of_option(&self, error: Error, option: &Name) -> Failure {
+    pub(super) fn of_option(&self, error: Error, option: &Name) -> Failure {
         let own = statement::SETTINGS.map(String::from);
         match nearest(&option.text, &own) {
             Some(meant) if !self.session.settings().iter().any(|setting| setting.name == option.text) => {
@@ -168,7 +168,10 @@ impl Runner<'_> {
     pub fn set_format(&mut self, name: &str) -> Result<(), String> {
         self.settings.style.format = clap::ValueEnum::from_str(name, true).map_err(|_| {
             let known: Vec<String> = formats().collect();
-            format!("no format named {name:?}; known: {}", known.join(", "))
+            match nearest(name, &known) {
+                Some(meant) => format!("no format named {name:?}; did you mean {meant}?"),
+                None => format!("no format named {name:?}; known: {}", known.join(", ")),
+            }
         })?;
         Ok(())
     }

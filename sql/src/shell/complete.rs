@@ -129,6 +129,8 @@ pub struct Assistant {
     colour: bool,
     /// Tables with their columns.
     tables: Vec<(String, Vec<String>)>,
+    /// Schemas that are not in use, with their tables.
+    schemas: Vec<(String, Vec<String>)>,
     /// Functions and options, which are asked for once.
     functions: Vec<String>,
     settings: Vec<String>,
@@ -155,6 +157,13 @@ impl Assistant {
             self.settings.extend(statement::SETTINGS.map(String::from));
         }
         let names = session.table_names();
+        let all = session.all_table_names();
+        let of = |schema: &str| {
+            let own = all.iter().skip(names.len()).filter_map(|name| name.strip_prefix(schema)?.strip_prefix('.'));
+            own.map(String::from).collect()
+        };
+        let schemas = session.schema_names().into_iter().filter(|name| *name != session.schema_in_use());
+        self.schemas = schemas.map(|name| (name.clone(), of(&name))).collect();
         self.tables = names.into_iter().map(|name| (name.clone(), columns(&name))).collect();
     }
 
@@ -189,6 +198,9 @@ impl Assistant {
         if let Some(table) = before[..start].strip_suffix('.') {
             let table: String =
                 table.chars().rev().take_while(|c| is_part(*c)).collect::<Vec<_>>().into_iter().rev().collect();
+            if let Some((_, tables)) = self.schemas.iter().find(|(name, _)| quoted(name) == table) {
+                return (start, starting_with(word, tables));
+            }
             // An alias tells nothing of its table here: then any column may be meant.
             let named = self.tables.iter().find(|(name, _)| quoted(name) == table);
             let columns: Vec<&String> = match named {
@@ -210,7 +222,7 @@ impl Assistant {
         let named: Vec<&(String, Vec<String>)> =
             self.tables.iter().filter(|(name, _)| statement::has_name(statement, name)).collect();
         let of_named = named.iter().flat_map(|(_, columns)| columns);
-        let tables = self.tables.iter().map(|(name, _)| name);
+        let tables = self.tables.iter().chain(&self.schemas).map(|(name, _)| name);
         let mut found = match named.is_empty() {
             true => starting_with(word, tables.chain(self.columns())),
             false => starting_with(word, tables.chain(of_named)),
@@ -352,6 +364,7 @@ mod tests {
                 ("jets".into(), columns(&["jetid", "px", "E"])),
                 ("orders".into(), columns(&["o_orderkey", "o_\u{1b}[2J"])),
             ],
+            schemas: vec![("raw".into(), columns(&["days", "Hours"]))],
             functions: vec!["abs".into()],
             settings: vec!["timer".into(), "join_order".into()],
         }
@@ -390,6 +403,8 @@ mod tests {
     fn a_dot_narrows_to_the_tables_columns() {
         assert_eq!(complete("SELECT orders."), (14, vec!["o_orderkey".into()]));
         assert_eq!(complete("SELECT j.p"), (9, vec!["px".into()]));
+        assert_eq!(complete("FROM ra"), (5, vec!["raw".into()]));
+        assert_eq!(complete("FROM raw."), (9, vec!["\"Hours\"".into(), "days".into()]));
     }
 
     #[test]

@@ -213,7 +213,7 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
         }
         "tables" => {
             let names = match argument.is_empty() {
-                true => runner.session.table_names(),
+                true => runner.session.all_table_names(),
                 false => matching(&runner.session, argument)?,
             };
             runner.print_long(&names.iter().map(|name| format!("{}\n", shown(name))).collect::<String>())?;
@@ -284,7 +284,7 @@ fn import(runner: &mut Runner<'_>, words: &[String]) -> Result<(), Failure> {
         return Err(Failure::sql(message, None));
     };
     let _running = Running::begin();
-    if runner.session.table_names().contains(table) {
+    if runner.session.schema(table).is_ok() {
         let rows = runner.session.append_files(table, file, kind)?;
         return runner.done(format!("{} into {table}", count(rows)));
     }
@@ -318,14 +318,19 @@ fn schema(runner: &Runner<'_>, table: &str) -> Result<String, Failure> {
             format!("    {} {}{null}", shown(&quoted(field.name())), shown(&field.data_type().to_string()))
         })
         .collect();
-    Ok(format!("{} (\n{}\n)\n", shown(&quoted(table)), columns.join(",\n")))
+    let named = match runner.session.table_names().iter().any(|own| own == table) {
+        true => quoted(table),
+        // Behind its schema's name.
+        false => table.split('.').map(quoted).collect::<Vec<_>>().join("."),
+    };
+    Ok(format!("{} (\n{}\n)\n", shown(&named), columns.join(",\n")))
 }
 
 /// The tables whose names are like a pattern of LIKE; all without one.
 fn matching(session: &Session, argument: &str) -> Result<Vec<String>, Failure> {
     let name = argument.trim_matches('"');
     if argument.is_empty() {
-        return Ok(session.table_names());
+        return Ok(session.all_table_names());
     }
     if !name.contains(['%', '*']) {
         session.schema(name)?;

@@ -16,6 +16,7 @@ struct Clauses {
 impl Reader<'_> {
     /// What follows `COPY`.
     pub(super) fn copy(mut self) -> Result<Request, Failure> {
+        let at = self.at;
         let rows = if self.accept_token(&Token::LParen) {
             let from = self.at;
             let mut depth = 1;
@@ -34,10 +35,13 @@ impl Reader<'_> {
             }
             RowSource::Query(self.statement.sql(from, self.at - 1))
         } else {
-            RowSource::Table(self.name("a table's name or a query in parentheses")?)
+            self.table("a table's name or a query in parentheses")?
         };
         if self.accept("FROM") {
-            let RowSource::Table(table) = rows else {
+            let here = std::mem::replace(&mut self.at, at);
+            let table = self.dotted("a table's name").ok();
+            self.at = here;
+            let Some((table, _)) = table else {
                 return Err(Failure::sql("rows are copied into a table, not into a query".into(), Some(self.place())));
             };
             let file = self.file()?;
@@ -142,7 +146,7 @@ impl Reader<'_> {
     }
 
     /// A word, or a text in its place, in lower case.
-    fn name_or_text(&mut self, what: &str) -> Result<Name, Failure> {
+    pub(super) fn name_or_text(&mut self, what: &str) -> Result<Name, Failure> {
         let place = self.place();
         match self.token() {
             Some(Token::SingleQuotedString(text)) => {

@@ -109,8 +109,21 @@ fn tables_are_dropped_shown_and_described() {
 #[test]
 fn explain_holds_a_query() {
     let query = sql("                SELECT 1");
-    assert_eq!(request("EXPLAIN ANALYZE SELECT 1"), Request::Explain { analyze: true, query });
-    assert_eq!(request("EXPLAIN SELECT 1"), Request::Explain { analyze: false, query: sql("        SELECT 1") });
+    assert_eq!(
+        request("EXPLAIN ANALYZE SELECT 1"),
+        Request::Explain { analyze: true, format: ExplainFormat::Indent, query }
+    );
+    let explained = |analyze, format, query: &str| Request::Explain { analyze, format, query: sql(query) };
+    assert_eq!(request("EXPLAIN SELECT 1"), explained(false, ExplainFormat::Indent, "        SELECT 1"));
+    assert_eq!(
+        request("EXPLAIN FORMAT tree SELECT 1"),
+        explained(false, ExplainFormat::Tree, &(" ".repeat(20) + "SELECT 1"))
+    );
+    let text = "EXPLAIN (ANALYZE, FORMAT JSON) SELECT 1";
+    assert_eq!(request(text), explained(true, ExplainFormat::Json, &(" ".repeat(31) + "SELECT 1")));
+    assert_eq!(request("EXPLAIN (SELECT 1)"), explained(false, ExplainFormat::Indent, "        (SELECT 1)"));
+    let unknown = refused("EXPLAIN FORMAT xml SELECT 1");
+    assert_eq!(unknown, ("no format of EXPLAIN named \"xml\"; known: indent, tree, json".into(), Some((1, 16))));
     assert_eq!(refused("EXPLAIN").0, "expected a query, found the end of the statement");
     let verbose = refused("EXPLAIN VERBOSE SELECT 1");
     assert_eq!(verbose, ("expected a query (EXPLAIN has no VERBOSE), found VERBOSE".into(), Some((1, 9))));

@@ -5,6 +5,7 @@ mod command_line;
 mod doors;
 mod errors;
 mod interrupt;
+mod mistakes;
 mod output;
 mod shell;
 mod statements;

@@ -240,3 +240,17 @@ fn what_the_device_has_no_memory_for_runs_on_the_cpu_with_a_note() {
     let plan = asked(&format!("EXPLAIN ANALYZE {sql}")).out;
     assert!(plan.contains("a part planned for the device ran on the CPU: out of device memory: "), "{plan}");
 }
+
+/// A plan has constants of the query's, which a terminal must not obey.
+#[test]
+fn plans_have_no_control_characters() {
+    for device in DEVICES {
+        for format in ["indent", "tree", "json"] {
+            let sql =
+                format!("EXPLAIN FORMAT {format} SELECT chr(27) || '[2J' || chr(155) AS c FROM (VALUES (1)) v(a)");
+            let plan = warpframe(&["--device", device, "-c", &sql]).results();
+            assert!(plan.contains("[2J"), "{device}: {plan}");
+            assert!(!plan.chars().any(|c| c.is_control() && c != '\n'), "{device}: {plan:?}");
+        }
+    }
+}

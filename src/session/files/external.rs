@@ -7,9 +7,10 @@ use datafusion::sql::parser::{CreateExternalTable, Statement};
 use datafusion::sql::sqlparser::ast::{ColumnOption, Value};
 
 use super::options::{self, Given, OptionValue, data_type, folded};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, nearest};
 use crate::io::{CsvOptions, Format};
-use crate::session::{Session, rules};
+use crate::session::insert::table_name;
+use crate::session::{Session, place_of, rules};
 
 /// Who is given the options, in errors.
 const BY: &str = "CREATE EXTERNAL TABLE";
@@ -36,20 +37,19 @@ impl Session {
             return Err(Error::unsupported("another statement", "this takes CREATE EXTERNAL TABLE"));
         };
         refuse(&create)?;
-        let name = match create.name.0.iter().map(|part| part.as_ident()).collect::<Vec<_>>()[..] {
-            [Some(ident)] => folded(ident),
-            _ => return Err(plan(format!("the name {} has a schema, and a session has none", create.name))),
-        };
-        if !create.or_replace && self.table_names().contains(&name) {
+        let (name, at) = table_name(&create.name, BY)?;
+        let at = at.or(place_of(statement, name.table()));
+        let called = name.to_string();
+        if !create.or_replace && self.has_table(&name) {
             return match create.if_not_exists {
-                true => Ok(name),
-                false => Err(plan(format!("there is a table named {name:?}; CREATE OR REPLACE replaces it"))),
+                true => Ok(called),
+                false => Err(plan(format!("there is a table named {called:?}; CREATE OR REPLACE replaces it")).at(at)),
             };
         }
         let format = self.format_of(&create)?;
         let paths = create.locations.iter().map(|path| path.strip_prefix("file://").unwrap_or(path));
-        self.register(&name, self.file_table(paths.collect::<Vec<_>>(), format)?)?;
-        Ok(name)
+        self.put(&name, self.file_table(paths.collect::<Vec<_>>(), format)?).map_err(|error| error.at(at))?;
+        Ok(called)
     }
 
     /// The options of CSV files by the names that `read_csv` knows them by in SQL, each with a text.
@@ -113,7 +113,14 @@ impl Session {
             }
             "JSON" | "NDJSON" => Ok(Format::Json(options::json(&state, BY, &given)?)),
             "ARROW" => Ok(Format::Arrow(options::ipc(&state, BY, &given)?)),
-            other => Err(plan(format!("no files are stored as {other}; known: CSV, TSV, PARQUET, JSON, ARROW"))),
+            other => {
+                let known = ["CSV", "TSV", "PARQUET", "JSON", "ARROW"].map(String::from);
+                let help = match nearest(other, &known) {
+                    Some(meant) => format!("did you mean {meant}?"),
+                    None => format!("known: {}", known.join(", ")),
+                };
+                Err(plan(format!("no files are stored as {other:?}; {help}")))
+            }
         }
     }
 }

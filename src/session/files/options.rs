@@ -13,8 +13,9 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, nearest};
 use crate::io::{CsvOptions, IpcOptions, JsonOptions, ParquetOptions, Ragged, TextEncoding};
+use crate::session::mistakes::of_type;
 
 /// An option as a user gave it.
 #[derive(Debug)]
@@ -243,7 +244,11 @@ impl OptionReader<'_> {
     }
 
     fn unknown(&self, known: &[&str]) -> Error {
-        self.wrong(format!("no option named {:?}; known: {}", self.option.name, known.join(", ")))
+        let names: Vec<String> = known.iter().map(ToString::to_string).collect();
+        match nearest(&self.option.name, &names) {
+            Some(meant) => self.wrong(format!("no option named {:?}; did you mean {meant}?", self.option.name)),
+            None => self.wrong(format!("no option named {:?}; known: {}", self.option.name, known.join(", "))),
+        }
     }
 
     fn takes(&self, what: &str) -> Error {
@@ -379,7 +384,10 @@ pub(in crate::session) fn data_type(state: &SessionState, of: SqlType) -> Result
     let expr = Expr::Cast { kind: CastKind::Cast, expr: null, data_type: of, array: false, format: None };
     let schema = DFSchema::empty();
     let planned = state.create_logical_expr_from_sql_expr(ExprWithAlias { expr, alias: None }, &schema);
-    planned.and_then(|cast| cast.get_type(&schema)).map_err(|error| format!("{text}: {}", error.strip_backtrace()))
+    planned.and_then(|cast| cast.get_type(&schema)).map_err(|error| match of_type(&error.strip_backtrace()) {
+        message if message.starts_with("no type ") => message,
+        message => format!("{text}: {message}"),
+    })
 }
 
 #[cfg(test)]
@@ -414,6 +422,7 @@ mod tests {
         let wrong = |options: &[(&str, OptionValue)]| of(options).unwrap_err().to_string();
         for (options, expected) in [
             (vec![("delimeter", text(";"))], "known: delim, header, quote"),
+            (vec![("heder", text("true"))], "no option named \"heder\"; did you mean header?"),
             (vec![("delim", text(";;"))], "delim takes one ASCII character, not ';;'"),
             (vec![("delim", text(""))], "delim takes one ASCII character, not ''"),
             (vec![("delim", text(";")), ("sep", text(","))], "the option delim is given twice"),

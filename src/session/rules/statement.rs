@@ -65,11 +65,12 @@ pub(crate) fn prepared(state: &SessionState, statement: &mut ast::Statement) -> 
 
 /// `ORDER BY ALL` is by the number of each column, where the list says how many there are. The planner
 /// takes columns of tables only.
-fn order_by_all(query: &mut Query) {
+pub(super) fn order_by_all(query: &mut Query) {
     let Some(order) = &mut query.order_by else { return };
     let (OrderByKind::All(options), SetExpr::Select(select)) = (&order.kind, query.body.as_ref()) else { return };
     let is_one = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
-    if !select.projection.iter().all(is_one) {
+    // One that stands for several is written out first.
+    if !select.projection.iter().all(is_one) || using::needs_columns(select) {
         return;
     }
     let by = |number: usize| OrderByExpr {

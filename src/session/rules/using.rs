@@ -14,7 +14,10 @@
 //! with columns in PostgreSQL's order: the keys of the last join, those before, then the rest from
 //! left to right. What columns there are, the planner is asked of each table, WITH query and
 //! subquery in FROM.
+//!
+//! By the same knowledge `COLUMNS(…)` and `* RENAME (…)` are written out (`columns.rs`).
 
+mod columns;
 mod scope;
 
 use std::collections::HashSet;
@@ -25,17 +28,20 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Cte, Distinct, Expr, GroupByExpr, Ident, Join, JoinConstraint, JoinOperator, OrderByKind,
-    Query, Select, SelectItem, SetExpr, Spanned, TableAlias, TableFactor, TableWithJoins, Value, Visit, VisitMut,
-    Visitor, With,
+    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned, TableAlias, TableFactor,
+    TableWithJoins, Value, Visit, VisitMut, Visitor, With,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use futures::FutureExt;
 
+pub(super) use self::columns::needs as needs_columns;
+pub(in crate::session) use self::columns::refuse_columns;
+use self::columns::{ColumnCalls, NamedColumns};
 use self::scope::{Outputs, Resolver, Scope, ScopeColumn, folded, path};
 pub(super) use self::scope::{marks, own_names};
 use super::clauses::constraint;
 use super::dialect::Ours;
-use super::statement::call;
+use super::statement::{call, order_by_all};
 use crate::error::{Error, Result};
 
 /// Writes them out in a query and all within.
@@ -43,17 +49,26 @@ pub(super) fn written_out(state: &SessionState, query: &mut Query) -> Result<()>
     if !Visit::visit(query, &mut Merges).is_break() {
         return Ok(());
     }
-    Names { state, with: vec![], recursive: false, unnamed: 0 }.query(query, &[])
+    Names { state, with: vec![], recursive: false, unnamed: 0, of_tables: vec![] }.query(query, &[])?;
+    columns::refuse_what_is_left(query)
 }
 
-/// Breaks off at a join that merges columns.
+/// Breaks off at a join that merges columns, and at what stands for columns by their names.
 struct Merges;
 
 impl Visitor for Merges {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        if select.from.iter().any(merges) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let concerned = select.from.iter().any(merges) || columns::changes_names(select);
+        if concerned { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match (ColumnCalls { within: true, depth: 0 }).pre_visit_expr(expr) {
+            ControlFlow::Break(_) => ControlFlow::Break(()),
+            ControlFlow::Continue(()) => ControlFlow::Continue(()),
+        }
     }
 }
 
@@ -86,6 +101,8 @@ struct Names<'a> {
     recursive: bool,
     /// Subqueries in FROM that were given a name.
     unnamed: usize,
+    /// The columns of the tables of the query that is walked, each with its table's name.
+    of_tables: Vec<ScopeColumn>,
 }
 
 impl Names<'_> {
@@ -110,6 +127,7 @@ impl Names<'_> {
             }
         }
         let outputs = self.body(&mut query.body, outside)?;
+        order_by_all(query);
         if let (Some(outputs), Some(order)) = (outputs, &mut query.order_by)
             && let OrderByKind::Expressions(keys) = &mut order.kind
         {
@@ -141,19 +159,26 @@ impl Names<'_> {
 
     fn select(&mut self, select: &mut Select, outside: &[Scope]) -> Result<Outputs> {
         let merging = select.from.iter().any(merges);
-        let needed = merging || outside.iter().any(Scope::has_merged);
+        let named = columns::needs(select);
+        let needed = merging || named || outside.iter().any(Scope::has_merged);
         let mut here = Scope::of(vec![]);
+        let of_tables = std::mem::take(&mut self.of_tables);
         for table in &mut select.from {
             let columns = self.table(table, &here, outside, needed)?;
             here = here.and(columns);
         }
+        let of_tables = std::mem::replace(&mut self.of_tables, of_tables);
         if !needed {
             here = Scope::Unknown;
         }
 
         let scopes: Vec<Scope> = [here.clone()].into_iter().chain(outside.iter().cloned()).collect();
-        if merging {
-            self.wildcards(select, &here)?;
+        let named = named && (here.columns().is_some() || columns::insists(select));
+        if named && here.columns().is_none() {
+            return Err(unknown("COLUMNS(…) or * RENAME (…)", select.span().start));
+        }
+        if merging || named {
+            self.wildcards(select, &here, named.then_some(&of_tables[..]))?;
         }
         for item in &mut select.projection {
             match item {
@@ -171,7 +196,7 @@ impl Names<'_> {
                 _ => {}
             }
         }
-        if merging {
+        if merging || named {
             scope::tell_apart(&mut select.projection);
         }
         let mut others: Vec<&mut Expr> = vec![];
@@ -218,6 +243,7 @@ impl Names<'_> {
             JoinOperator::RightSemi(by) | JoinOperator::RightAnti(by) => (Kind::OnlyRight, by),
             _ => return Ok(left.and(right)),
         };
+        let mut place = place;
         let keys: Vec<String> = match by {
             JoinConstraint::On(condition) => {
                 let both = left.clone().and(right.clone());
@@ -232,6 +258,9 @@ impl Names<'_> {
                     _ => None,
                 };
                 let keys: Option<Vec<String>> = names.iter().map(key).collect();
+                if let [name] = &names[..] {
+                    place = name.span().start;
+                }
                 // The planner refuses such names.
                 let Some(keys) = keys else { return Ok(Scope::Unknown) };
                 keys
@@ -278,6 +307,7 @@ impl Names<'_> {
     }
 
     fn factor(&mut self, factor: &mut TableFactor, beside: &Scope, outside: &[Scope], needed: bool) -> Result<Scope> {
+        let before = self.of_tables.len();
         match factor {
             TableFactor::NestedJoin { table_with_joins, alias } => {
                 let merging = merges(table_with_joins);
@@ -288,7 +318,7 @@ impl Names<'_> {
                     let mut query = self.template();
                     if let SetExpr::Select(select) = query.body.as_mut() {
                         select.from = vec![table_with_joins.as_ref().clone()];
-                        self.wildcards(select, &columns)?;
+                        self.wildcards(select, &columns, None)?;
                         scope::tell_apart(&mut select.projection);
                     }
                     let (subquery, alias) = (Box::new(query), Some(alias.clone()));
@@ -309,7 +339,11 @@ impl Names<'_> {
             }
             _ => {}
         }
-        Ok(if needed { self.columns(factor) } else { Scope::Unknown })
+        // Those within have no names outside.
+        self.of_tables.truncate(before);
+        let columns = if needed { self.columns(factor) } else { Scope::Unknown };
+        self.of_tables.extend_from_slice(columns.columns().unwrap_or_default());
+        Ok(columns)
     }
 
     /// The columns of one that stands for itself, as the planner sees them.
@@ -342,17 +376,35 @@ impl Names<'_> {
         }
     }
 
-    /// Puts columns in place of `*`.
-    fn wildcards(&self, select: &mut Select, scope: &Scope) -> Result<()> {
+    /// Puts columns in place of `*`. `of_tables`, where columns are meant by their names: those of the
+    /// query's tables.
+    fn wildcards(&self, select: &mut Select, scope: &Scope, of_tables: Option<&[ScopeColumn]>) -> Result<()> {
         let Some(columns) = scope.columns() else { return Ok(()) };
+        let named = of_tables.map(|of_tables| NamedColumns { state: self.state, all: columns, of_tables });
         let mut items = vec![];
         for item in std::mem::take(&mut select.projection) {
-            match item {
-                SelectItem::Wildcard(options) => items.extend(scope::wildcard(columns, &options)?),
-                item => items.push(item),
+            match (item, named) {
+                (SelectItem::Wildcard(options), _) => {
+                    items.extend(scope::wildcard(columns, &options)?.into_iter().map(ScopeColumn::item));
+                }
+                (SelectItem::QualifiedWildcard(kind, options), Some(NamedColumns { of_tables, .. })) => {
+                    let own = match &kind {
+                        SelectItemQualifiedWildcardKind::ObjectName(table) => scope::of_table(of_tables, table),
+                        SelectItemQualifiedWildcardKind::Expr(_) => vec![],
+                    };
+                    match own.is_empty() {
+                        true => items.push(SelectItem::QualifiedWildcard(kind, options)),
+                        false => items.extend(scope::wildcard(&own, &options)?.into_iter().map(ScopeColumn::item)),
+                    }
+                }
+                (item, Some(named)) => items.extend(named.items(item)?),
+                (item, None) => items.push(item),
             }
         }
         select.projection = items;
+        if let (Some(named), Some(condition)) = (named, &mut select.selection) {
+            named.all_of(condition)?;
+        }
         Ok(())
     }
 }

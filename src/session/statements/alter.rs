@@ -1,5 +1,6 @@
 //! `ALTER TABLE`: other names for tables and columns, columns more and fewer, and of another type.
 
+use datafusion::common::TableReference;
 use datafusion::sql::sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, ColumnOption, Expr, Ident, ObjectName, RenameTableNameKind,
     SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, Value,
@@ -17,8 +18,8 @@ impl Session {
     /// What was done.
     pub(super) fn alter(&self, alter: AlterTable, text: &str) -> Result<String> {
         let (table, at) = table_name(&alter.name, "ALTER TABLE")?;
-        let at = at.or(place_of(text, &table));
-        if alter.if_exists && !self.table_names().contains(&table) {
+        let at = at.or(place_of(text, table.table()));
+        if alter.if_exists && !self.has_table(&table) {
             return Ok(format!("there is no table {table}"));
         }
         let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
@@ -38,20 +39,31 @@ impl Session {
         Ok(done.join("; "))
     }
 
-    fn rename_table(&self, table: &str, to: &ObjectName) -> Result<String> {
+    /// A table keeps its schema.
+    fn rename_table(&self, table: &TableReference, to: &ObjectName) -> Result<String> {
         let (to, at) = table_name(to, "ALTER TABLE")?;
-        let provider = self.provider(table)?;
-        if self.table_names().contains(&to) {
-            return Err(plan(format!("ALTER TABLE: there is a table named {to:?}")).at(at));
+        let to = match (table, &to) {
+            (TableReference::Bare { .. }, TableReference::Bare { .. }) => to,
+            (TableReference::Partial { schema, .. }, TableReference::Bare { table }) => {
+                TableReference::partial(schema.clone(), table.clone())
+            }
+            (TableReference::Full { catalog, schema, .. }, TableReference::Bare { table }) => {
+                TableReference::full(catalog.clone(), schema.clone(), table.clone())
+            }
+            _ => return Err(plan("ALTER TABLE … RENAME TO: a table keeps its schema".into()).at(at)),
+        };
+        let provider = self.provider_of(table)?;
+        if self.has_table(&to) {
+            return Err(plan(format!("ALTER TABLE: there is a table named {:?}", to.to_string())).at(at));
         }
-        self.register(&to, provider)?;
-        self.deregister(table)?;
+        self.put(&to, provider)?;
+        self.forget(table)?;
         Ok(format!("table {table} is {to}"))
     }
 
     fn alter_column(
         &self,
-        (table, at): (&str, Option<(u64, u64)>),
+        (table, at): (&TableReference, Option<(u64, u64)>),
         operation: AlterTableOperation,
         from: TableWithJoins,
         text: &str,
@@ -97,7 +109,9 @@ impl Session {
                     }
                 }
                 if gone.len() >= items.len() {
-                    return Err(plan(format!("ALTER TABLE: table {table:?} would have no columns")).at(at));
+                    return Err(
+                        plan(format!("ALTER TABLE: table {:?} would have no columns", table.to_string())).at(at)
+                    );
                 }
                 let stays = items.into_iter().enumerate().filter(|(at, _)| !gone.contains(at));
                 items = stays.map(|(_, item)| item).collect();
@@ -143,7 +157,7 @@ impl Session {
             }
         };
         let altered = self.planned_frame(select(items, from, None)?, text)?.collect()?;
-        self.register_table(table, &altered)?;
+        self.keep(table, &altered)?;
         Ok(done)
     }
 }

@@ -11,7 +11,7 @@ use crate::session::Session;
 use crate::session::append::place;
 use crate::session::files::{folded, known};
 use crate::session::insert::{idents, table_name};
-use crate::session::rules::call;
+use crate::session::rules::{call, refuse_columns};
 
 impl Session {
     /// The number of rows that are taken out.
@@ -23,13 +23,14 @@ impl Session {
             (!delete.order_by.is_empty() || delete.limit.is_some(), "ORDER BY or LIMIT"),
         ];
         refuse("DELETE", &clauses)?;
+        refuse_columns("DELETE", &delete.selection)?;
         let Some(from) = from.into_iter().next() else { return Err(Error::internal("DELETE without a table")) };
         let (table, at) = only_table(&from, "DELETE")?;
         let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
-        self.changeable(&table, "DELETE").map_err(|error| error.at(at.or(place_of(text, &table))))?;
-        let before = self.table(&table)?.collect()?.num_rows();
+        self.changeable(&table, "DELETE").map_err(|error| error.at(at.or(place_of(text, table.table()))))?;
+        let before = self.rows_of(&table)?.collect()?.num_rows();
         let kept = match delete.selection {
-            None => self.table(&table)?.head(0)?,
+            None => self.rows_of(&table)?.head(0)?,
             // Rows for which the condition is null stay.
             Some(condition) => {
                 let stays = Expr::IsNotTrue(Box::new(Expr::Nested(Box::new(condition))));
@@ -38,7 +39,7 @@ impl Session {
             }
         };
         let kept = kept.collect()?;
-        self.register_table(&table, &kept)?;
+        self.keep(&table, &kept)?;
         Ok(before - kept.num_rows())
     }
 
@@ -51,9 +52,12 @@ impl Session {
             (!update.order_by.is_empty() || update.limit.is_some(), "ORDER BY or LIMIT"),
         ];
         refuse("UPDATE", &clauses)?;
+        refuse_columns("UPDATE", &update.selection)?;
+        refuse_columns("UPDATE", &update.assignments)?;
         let (table, at) = only_table(&update.table, "UPDATE")?;
         let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
-        let schema = self.changeable(&table, "UPDATE").map_err(|error| error.at(at.or(place_of(text, &table))))?;
+        let schema =
+            self.changeable(&table, "UPDATE").map_err(|error| error.at(at.or(place_of(text, table.table()))))?;
         let mut assigned: Vec<Option<Expr>> = vec![None; schema.fields().len()];
         for assignment in update.assignments {
             let AssignmentTarget::ColumnName(name) = &assignment.target else {
@@ -92,7 +96,7 @@ impl Session {
             None => updated.num_rows(),
             Some(_) => self.planned_frame(select(vec![one()], from, condition)?, text)?.collect()?.num_rows(),
         };
-        self.register_table(&table, &updated)?;
+        self.keep(&table, &updated)?;
         Ok(changed)
     }
 
@@ -127,10 +131,10 @@ impl Session {
             let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
             match self.changeable(&table, "TRUNCATE") {
                 Err(error) if truncate.if_exists && matches!(error.kind(), ErrorKind::TableNotFound { .. }) => continue,
-                found => found.map_err(|error| error.at(at.or(place_of(text, &table))))?,
+                found => found.map_err(|error| error.at(at.or(place_of(text, table.table()))))?,
             };
-            rows += self.table(&table)?.collect()?.num_rows();
-            self.register_table(&table, &self.table(&table)?.head(0)?.collect()?)?;
+            rows += self.rows_of(&table)?.collect()?.num_rows();
+            self.keep(&table, &self.rows_of(&table)?.head(0)?.collect()?)?;
         }
         Ok(rows)
     }

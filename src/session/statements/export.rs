@@ -1,8 +1,9 @@
-//! `EXPORT DATABASE 'folder'`: a Parquet file for each table, and `schema.sql` with the views;
+//! `EXPORT DATABASE 'folder'`: a Parquet file for each table, and `schema.sql` with the schemas and views;
 //! `IMPORT DATABASE 'folder'`: the same, made again.
 
 use std::path::{Path, PathBuf};
 
+use datafusion::common::TableReference;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
@@ -10,6 +11,7 @@ use super::first_words;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{ParquetWriteOptions, WriteFormat};
 use crate::session::Session;
+use crate::session::schemas::PUBLIC;
 
 /// The file of the statements.
 const SCHEMA: &str = "schema.sql";
@@ -34,16 +36,18 @@ impl Session {
             return Err(ErrorKind::File { path: script, message }.into());
         }
         let (mut tables, mut views) = (vec![], vec![]);
-        let mut statements = vec![];
-        for (number, name) in self.table_names().into_iter().enumerate() {
-            let quoted = name.replace('"', "\"\"");
+        let made = self.schema_names().into_iter().filter(|schema| schema != PUBLIC);
+        let mut statements: Vec<String> =
+            made.map(|schema| format!("CREATE SCHEMA IF NOT EXISTS {};\n", quoted(&schema))).collect();
+        for (number, (schema, table)) in self.all_tables().into_iter().enumerate() {
+            let name = TableReference::partial(schema, table);
             match self.view_text(&name)? {
                 Some(query) => views.push((name, query)),
                 None => {
-                    let file = format!("{number}_{}.parquet", plain(&name));
+                    let file = format!("{number}_{}.parquet", plain(name.table()));
                     let format = WriteFormat::Parquet(ParquetWriteOptions::default());
-                    self.table(&name)?.write(folder.join(&file), &format)?;
-                    statements.push(format!("CREATE TABLE \"{quoted}\" AS FROM '{file}';\n"));
+                    self.rows_of(&name)?.write(folder.join(&file), &format)?;
+                    statements.push(format!("CREATE TABLE {} AS FROM '{file}';\n", whole(&name)));
                     tables.push(name);
                 }
             }
@@ -62,7 +66,7 @@ impl Session {
                 }
             }
             let (name, query) = views.remove(at);
-            statements.push(format!("CREATE VIEW \"{}\" AS {query};\n", name.replace('"', "\"\"")));
+            statements.push(format!("CREATE VIEW {} AS {query};\n", whole(&name)));
         }
         std::fs::write(&script, statements.concat()).map_err(|error| Error::io(&script, error))?;
         Ok(format!("{} tables in {}", tables.len(), folder.display()))
@@ -110,6 +114,16 @@ fn folder(text: &str) -> Result<PathBuf> {
         },
         _ => wrong("expected a folder in single quotes", None),
     }
+}
+
+/// A table's name with its schema's, as SQL writes them.
+fn whole(name: &TableReference) -> String {
+    let parts = [name.schema(), Some(name.table())];
+    parts.into_iter().flatten().map(quoted).collect::<Vec<_>>().join(".")
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// What of a name may be in a file's.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::common::TableReference;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::{first_words, place_of};
-use crate::error::{ErrorKind, Result};
+use crate::error::{ErrorKind, Result, nearest};
 use crate::frame::LazyFrame;
 use crate::session::Session;
 
@@ -35,24 +36,66 @@ impl Session {
         match upper[1..] {
             ["TABLES"] => self.names_of("table", self.table_names(), all),
             ["TABLES", "LIKE", _] => self.names_of("table", self.table_names(), like(&tokens[3])),
+            ["TABLES", "FROM" | "IN", _] => self.names_of("table", self.of_schema(&tokens[3])?, all),
+            ["TABLES", "FROM" | "IN", _, "LIKE", _] => {
+                self.names_of("table", self.of_schema(&tokens[3])?, like(&tokens[5]))
+            }
+            ["ALL", "TABLES"] => self.tables_of_all(),
+            ["SCHEMAS"] => self.names_of("schema", self.schema_names(), all),
+            ["SCHEMAS", "LIKE", _] => self.names_of("schema", self.schema_names(), like(&tokens[3])),
             ["FUNCTIONS"] => self.functions(all),
             ["FUNCTIONS", "LIKE", _] => self.functions(like(&tokens[3])),
             ["COLUMNS", "FROM" | "IN", ..] => self.described(&behind(text, 3)),
             ["ALL"] => self.settings_like(all),
             ["ALL", "LIKE", _] => self.settings_like(like(&tokens[3])),
             [] => {
-                let message = "SHOW TABLES, SHOW COLUMNS FROM table, SHOW FUNCTIONS, SHOW ALL or SHOW option".into();
+                let message =
+                    "SHOW TABLES, SHOW SCHEMAS, SHOW COLUMNS FROM table, SHOW FUNCTIONS, SHOW ALL or SHOW option"
+                        .into();
                 Err(ErrorKind::Plan { message, location: None }.into())
             }
             _ => {
                 let name: String = words[1..].concat().to_lowercase();
                 if !self.settings().iter().any(|setting| setting.name == name) {
                     let at = tokens.get(1).map(|token| (token.span.start.line, token.span.start.column));
-                    return Err(self.no_setting(&name).at(at));
+                    let lists = ["tables", "schemas", "columns", "functions", "all"].map(String::from);
+                    let error = match nearest(&name, &lists) {
+                        Some(meant) => {
+                            let message =
+                                format!("no option named {name:?}; did you mean SHOW {}?", meant.to_uppercase());
+                            ErrorKind::Plan { message, location: None }.into()
+                        }
+                        None => self.no_setting(&name),
+                    };
+                    return Err(error.at(at));
                 }
                 self.settings_like(move |own| own == name)
             }
         }
+    }
+
+    /// The tables of a schema that a statement names.
+    fn of_schema(&self, token: &TokenWithSpan) -> Result<Vec<String>> {
+        let name = match &token.token {
+            Token::Word(word) if word.quote_style.is_none() => word.value.to_lowercase(),
+            Token::Word(word) => word.value.clone(),
+            other => other.to_string(),
+        };
+        self.check_schema(&name).map_err(|error| error.at(Some((token.span.start.line, token.span.start.column))))?;
+        Ok(self.tables_of(&name))
+    }
+
+    fn tables_of_all(&self) -> Result<LazyFrame> {
+        let (mut schemas, mut tables, mut kinds) = (vec![], vec![], vec![]);
+        for (schema, table) in self.all_tables() {
+            let view = self.view_text(&TableReference::partial(schema.clone(), table.clone()))?.is_some();
+            kinds.push(if view { "view" } else { "table" });
+            schemas.push(schema);
+            tables.push(table);
+        }
+        let (schemas, tables) = (StringArray::from(schemas), StringArray::from(tables));
+        let kinds = StringArray::from(kinds);
+        self.listing(vec![("schema", Arc::new(schemas)), ("table", Arc::new(tables)), ("kind", Arc::new(kinds))])
     }
 
     fn names_of(&self, column: &str, names: Vec<String>, is_it: impl Fn(&str) -> bool) -> Result<LazyFrame> {

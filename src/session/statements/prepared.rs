@@ -55,6 +55,7 @@ impl Session {
     ) -> Result<(ast::Statement, String)> {
         let Some(name) = name else { return Err(plan("EXECUTE wants the name of a prepared statement".into())) };
         let (own, at) = table_name(&name, "EXECUTE")?;
+        let own = own.to_string();
         let at = at.or(super::place_of(text, &own));
         let found = self.prepared.all().get(&own).cloned();
         let mut statement = found.ok_or_else(|| self.no_statement(&own).at(at))?;

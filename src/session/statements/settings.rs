@@ -6,9 +6,10 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::sql::sqlparser::ast::{Expr, Set};
 
 use crate::device::MemoryLimit;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, nearest};
 use crate::session::Session;
 use crate::session::builder::config;
+use crate::session::schemas::IN_USE;
 
 /// An option, and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +96,9 @@ impl Session {
                 if !self.settings().iter().any(|setting| setting.name == other) {
                     return Err(self.no_setting(other));
                 }
+                if other == IN_USE {
+                    self.check_schema(value)?;
+                }
                 let state = self.core.context.state_ref();
                 let set = state.write().config_mut().options_mut().set(other, value);
                 set.map_err(|error| wrong(format!("{other}: {}", error.strip_backtrace())))?;
@@ -154,15 +158,6 @@ impl Session {
     }
 }
 
-/// The name that is most like another, if one is.
-pub(crate) fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
-    let lower = name.to_lowercase();
-    let distance =
-        |own: &String| datafusion::common::utils::datafusion_strsim::levenshtein(&lower, &own.to_lowercase());
-    let best = known.iter().map(|own| (distance(own), own)).min_by_key(|(distance, _)| *distance)?;
-    (best.0 <= 1 + name.chars().count() / 4).then_some(best.1.as_str())
-}
-
 /// What `on` and `off`, and their like, mean.
 fn switch(word: &str) -> Option<bool> {
     match word.to_lowercase().as_str() {
@@ -215,12 +210,5 @@ mod tests {
         for text in ["", "soon", "-1s", "5 weeks", "1e9d"] {
             assert!(duration(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn a_name_that_is_nearly_another_is_meant() {
-        let known = ["memory_limit", "join_order"].map(String::from);
-        assert_eq!(nearest("memroy_limit", &known), Some("memory_limit"));
-        assert_eq!(nearest("colour", &known), None);
     }
 }

@@ -14,13 +14,15 @@ use super::bare_statement;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::folded;
 use crate::session::insert::table_name;
+use crate::session::schemas::distinct;
 use crate::session::{Session, place_of, rules};
 
 impl Session {
     /// What was done.
     pub(super) fn create_view(&self, view: CreateView, text: &str) -> Result<String> {
         let (name, at) = table_name(&view.name, "CREATE VIEW")?;
-        let at = at.or(place_of(text, &name));
+        let at = at.or(place_of(text, name.table()));
+        let called = name.to_string();
         let refused = |what: &str| {
             let why = "no part of the engine would look at it";
             Err(Error::unsupported(format!("CREATE VIEW with {what}"), why).at(at))
@@ -37,19 +39,24 @@ impl Session {
         if bare != view {
             return refused("clauses of other systems");
         }
-        if !view.or_replace && self.table_names().contains(&name) {
+        if !view.or_replace && self.has_table(&name) {
             if view.if_not_exists {
                 return Ok(format!("view {name}"));
             }
             let is = if self.view_text(&name)?.is_some() { "view" } else { "table" };
-            let message = format!("there is a {is} named {name:?}; CREATE OR REPLACE replaces it");
+            let message = format!("there is a {is} named {called:?}; CREATE OR REPLACE replaces it");
             return Err(Error::from(ErrorKind::Plan { message, location: None }).at(at));
         }
         let columns: Vec<Ident> = view.columns.into_iter().map(|column| column.name).collect();
         let statement = ast::Statement::Query(view.query.clone());
         let frame = self.planned_frame(statement, text)?;
+        let mut query = view.query;
+        self.qualify(&mut query);
+        if columns.is_empty() {
+            distinct(&frame.schema(), &format!("the view {called:?}")).map_err(|error| error.at(at))?;
+        }
         let definition = match columns.is_empty() {
-            true => view.query.to_string(),
+            true => query.to_string(),
             false => {
                 let found = frame.schema().fields().len();
                 if found != columns.len() {
@@ -58,33 +65,35 @@ impl Session {
                 }
                 let names: Vec<String> =
                     columns.iter().map(|name| Ident::with_quote('"', folded(name)).to_string()).collect();
-                format!("SELECT * FROM ({}) AS \"{}\" ({})", view.query, name.replace('"', "\"\""), names.join(", "))
+                let table = name.table().replace('"', "\"\"");
+                format!("SELECT * FROM ({query}) AS \"{table}\" ({})", names.join(", "))
             }
         };
         if self.reads(&definition, &name, 0)? {
-            let message = format!("CREATE VIEW: the view {name:?} would read itself");
+            let message = format!("CREATE VIEW: the view {called:?} would read itself");
             return Err(Error::from(ErrorKind::Plan { message, location: None }).at(at));
         }
         let table = self.core.block_on(self.view_of(definition))?;
-        self.register(&name, table)?;
+        self.put(&name, table).map_err(|error| error.at(at))?;
         Ok(format!("view {name}"))
     }
 
     /// The text of a view; `None` of a table.
-    pub(in crate::session) fn view_text(&self, name: &str) -> Result<Option<String>> {
+    pub(in crate::session) fn view_text(&self, name: &TableReference) -> Result<Option<String>> {
         // Not planned anew: a view of tables that are gone is one still.
-        let name = TableReference::bare(name);
         let found = self.core.block_on(async { Ok(self.core.context.table_provider(name.clone()).await) })?;
-        let provider = found.map_err(|_| self.table_not_found(name.table()))?;
+        let provider = found.map_err(|_| self.missing_table(name))?;
         Ok(of_view(provider.as_ref()))
     }
 
     /// Whether a query reads a table, by views or without.
-    pub(super) fn reads(&self, text: &str, table: &str, depth: usize) -> Result<bool> {
+    pub(super) fn reads(&self, text: &str, table: &TableReference, depth: usize) -> Result<bool> {
         let state = self.core.state();
+        let names = &state.config_options().catalog;
+        let whole = |name: &TableReference| name.clone().resolve(&names.default_catalog, &names.default_schema);
         let statement = rules::parsed(&state, text)?;
         for name in state.resolve_table_references(&statement)? {
-            if name.table() == table {
+            if whole(&name) == whole(table) {
                 return Ok(true);
             }
             let found = self.core.block_on(async { Ok(self.core.context.table_provider(name).await.ok()) })?;

@@ -1,24 +1,36 @@
 //! What column names mean in a query whose joins merge columns.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    ExcludeSelectItem, Expr, Ident, ObjectName, Query, SelectItem, VisitorMut, WildcardAdditionalOptions,
+    ExcludeSelectItem, Expr, Ident, IdentWithAlias, ObjectName, Query, RenameSelectItem, SelectItem, VisitorMut,
+    WildcardAdditionalOptions,
 };
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::session::files::known as known_place;
 
 /// A column that a name without a table's may mean.
 #[derive(Debug, Clone)]
 pub(super) struct ScopeColumn {
     pub(super) name: String,
-    /// With its table's name, or what a merged one consists of.
+    /// With its table's name, or what a merged one consists of, which has no table.
     pub(super) value: Expr,
     pub(super) merged: bool,
+}
+
+impl ScopeColumn {
+    /// The column in a select list.
+    pub(super) fn item(self) -> SelectItem {
+        match self.merged {
+            false => SelectItem::UnnamedExpr(self.value),
+            true => SelectItem::ExprWithAlias { expr: self.value, alias: Ident::with_quote('"', self.name) },
+        }
+    }
 }
 
 /// The columns of a query's tables.
@@ -151,41 +163,65 @@ pub(super) fn path(qualifier: Option<&TableReference>, name: &str) -> Expr {
     }
 }
 
-/// The columns that `*` stands for.
-pub(super) fn wildcard(columns: &[ScopeColumn], options: &WildcardAdditionalOptions) -> Result<Vec<SelectItem>> {
-    if options.opt_rename.is_some() || options.opt_ilike.is_some() || options.opt_alias.is_some() {
-        return Err(Error::unsupported("RENAME, ILIKE or an alias of * beside USING", "name the columns"));
+/// The columns that `*` stands for. One that has another value or name than its table's is a merged one.
+///
+/// # Errors
+/// Names of columns that there are not.
+pub(super) fn wildcard(columns: &[ScopeColumn], options: &WildcardAdditionalOptions) -> Result<Vec<ScopeColumn>> {
+    if options.opt_ilike.is_some() || options.opt_alias.is_some() {
+        return Err(Error::unsupported("ILIKE or an alias of * beside USING", "name the columns"));
     }
-    let last = |name: &ObjectName| name.0.last().and_then(|part| part.as_ident()).map(folded).unwrap_or_default();
-    let mut left_out: Vec<String> = match &options.opt_exclude {
-        Some(ExcludeSelectItem::Single(name)) => vec![last(name)],
-        Some(ExcludeSelectItem::Multiple(names)) => names.iter().map(last).collect(),
+    let last = |name: &ObjectName| name.0.last().and_then(|part| part.as_ident()).cloned();
+    let mut left_out: Vec<Ident> = match &options.opt_exclude {
+        Some(ExcludeSelectItem::Single(name)) => last(name).into_iter().collect(),
+        Some(ExcludeSelectItem::Multiple(names)) => names.iter().filter_map(last).collect(),
         None => vec![],
     };
     if let Some(except) = &options.opt_except {
-        left_out.extend([&except.first_element].into_iter().chain(&except.additional_elements).map(folded));
+        left_out.extend([&except.first_element].into_iter().chain(&except.additional_elements).cloned());
     }
-    let replaced: Vec<(String, &Expr)> = match &options.opt_replace {
-        Some(replace) => replace.items.iter().map(|item| (folded(&item.column_name), &item.expr)).collect(),
+    let replaced: Vec<(&Ident, &Expr)> = match &options.opt_replace {
+        Some(replace) => replace.items.iter().map(|item| (&item.column_name, &item.expr)).collect(),
         None => vec![],
     };
-    for name in left_out.iter().chain(replaced.iter().map(|(name, _)| name)) {
-        if !columns.iter().any(|column| column.name == *name) {
-            let known = columns.iter().map(|column| column.name.clone()).collect();
-            return Err(ErrorKind::ColumnNotFound { name: name.clone(), known }.into());
+    let renamed: &[IdentWithAlias] = match &options.opt_rename {
+        Some(RenameSelectItem::Single(name)) => std::slice::from_ref(name),
+        Some(RenameSelectItem::Multiple(names)) => names,
+        None => &[],
+    };
+    let stays = |column: &ScopeColumn| !left_out.iter().any(|name| folded(name) == column.name);
+    let of_all = left_out.iter().map(|name| (name, true));
+    let of_shown = replaced.iter().map(|(name, _)| (*name, false)).chain(renamed.iter().map(|as_| (&as_.ident, false)));
+    for (name, all) in of_all.chain(of_shown) {
+        if !columns.iter().any(|column| column.name == folded(name) && (all || stays(column))) {
+            let known = columns.iter().filter(|column| all || stays(column)).map(|column| column.name.clone());
+            let error = Error::from(ErrorKind::ColumnNotFound { name: folded(name), known: known.collect() });
+            return Err(error.at(known_place(name.span.start)));
         }
     }
-    let shown = columns.iter().filter(|column| !left_out.contains(&column.name));
-    Ok(shown
-        .map(|column| {
-            let expr = match replaced.iter().find(|(name, _)| *name == column.name) {
-                Some((_, expr)) => (*expr).clone(),
-                None if !column.merged => return SelectItem::UnnamedExpr(column.value.clone()),
-                None => column.value.clone(),
-            };
-            SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', column.name.clone()) }
-        })
-        .collect())
+    let shown = columns.iter().filter(|column| stays(column)).cloned().map(|mut column| {
+        let is_it = |name: &Ident| folded(name) == column.name;
+        let value = replaced.iter().find(|(name, _)| is_it(name)).map(|(_, value)| (*value).clone());
+        let name = renamed.iter().find(|as_| is_it(&as_.ident)).map(|as_| folded(&as_.alias));
+        column.merged |= value.is_some() || name.is_some();
+        column.value = value.unwrap_or(column.value);
+        column.name = name.unwrap_or(column.name);
+        column
+    });
+    Ok(shown.collect())
+}
+
+/// Those of a table, by as much of its name as is given.
+pub(super) fn of_table(columns: &[ScopeColumn], table: &ObjectName) -> Vec<ScopeColumn> {
+    let wanted: Vec<String> = table.0.iter().filter_map(|part| part.as_ident()).map(folded).collect();
+    let is_of = |column: &&ScopeColumn| match &column.value {
+        Expr::CompoundIdentifier(parts) => {
+            let names: Vec<String> = parts[..parts.len() - 1].iter().map(folded).collect();
+            names.ends_with(&wanted)
+        }
+        _ => false,
+    };
+    columns.iter().filter(is_of).cloned().collect()
 }
 
 /// What a column of the result is called, as far as that is a name.
@@ -203,15 +239,47 @@ pub(super) fn output_names(items: &[SelectItem]) -> HashSet<String> {
 }
 
 /// The planner takes no two columns of one name, one of them without a table's: a merged one beside
-/// others of its name gets a mark, for [`own_names`].
+/// others of its name gets marks, as many as such ones there were so far, for [`own_names`].
 pub(super) fn tell_apart(items: &mut [SelectItem]) {
+    // A name alone and the same behind its table's are one column where the first is no error.
+    let mut seen: Vec<Expr> = vec![];
+    let is_seen = |seen: &[Expr], expr: &Expr, name: &Ident| {
+        seen.iter().any(|other| match (other, expr) {
+            (Expr::Identifier(one), Expr::CompoundIdentifier(_)) => folded(one) == folded(name),
+            (Expr::CompoundIdentifier(parts), Expr::Identifier(_)) => {
+                parts.last().is_some_and(|one| folded(one) == folded(name))
+            }
+            _ => other == expr,
+        })
+    };
+    for item in items.iter_mut() {
+        let SelectItem::UnnamedExpr(expr) = &*item else { continue };
+        let name = match expr {
+            Expr::Identifier(name) => name,
+            Expr::CompoundIdentifier(parts) => match parts.last() {
+                Some(name) => name,
+                None => continue,
+            },
+            _ => continue,
+        };
+        match is_seen(&seen, expr, name) {
+            true => {
+                let (expr, alias) = (expr.clone(), Ident::with_quote('"', folded(name)));
+                *item = SelectItem::ExprWithAlias { expr, alias };
+            }
+            false => seen.push(expr.clone()),
+        }
+    }
     let names: Vec<Option<String>> = items.iter().map(output_name).collect();
     let any_table = items.iter().any(|item| matches!(item, SelectItem::QualifiedWildcard(..)));
+    let mut marked: HashMap<String, usize> = HashMap::new();
     for (at, item) in items.iter_mut().enumerate() {
         let SelectItem::ExprWithAlias { alias, .. } = item else { continue };
-        let others = names.iter().enumerate().filter(|(other, name)| *other != at && **name == names[at]);
-        if any_table || others.count() > 0 {
-            *alias = Ident::with_quote('"', format!("{MARK}{}", folded(alias)));
+        let mut others = names.iter().enumerate().filter(|(other, name)| *other != at && **name == names[at]);
+        if any_table || others.next().is_some() {
+            let name = folded(alias);
+            let number = marked.entry(name.clone()).and_modify(|number| *number += 1).or_insert(1);
+            *alias = Ident::with_quote('"', format!("{}{name}", MARK.to_string().repeat(*number)));
         }
     }
 }
@@ -238,12 +306,12 @@ pub(crate) fn own_names(plan: LogicalPlan) -> datafusion::error::Result<LogicalP
         let node = node.map_expressions(|expr| {
             expr.transform_up(|expr| match expr {
                 PlanExpr::Alias(alias) if alias.name.starts_with(MARK) => {
-                    let name = alias.name.trim_start_matches(MARK);
-                    Ok(Transformed::yes(alias.expr.alias_qualified(Some(MERGED), name)))
+                    let (table, name) = unmarked(&alias.name);
+                    Ok(Transformed::yes(alias.expr.alias_qualified(Some(table), name)))
                 }
                 PlanExpr::Column(mut column) if column.name.starts_with(MARK) => {
-                    let relation = column.relation.take().unwrap_or_else(|| TableReference::bare(MERGED));
-                    let name = column.name.trim_start_matches(MARK);
+                    let (table, name) = unmarked(&column.name);
+                    let relation = column.relation.take().unwrap_or(table);
                     Ok(Transformed::yes(PlanExpr::Column(datafusion::common::Column::new(Some(relation), name))))
                 }
                 other => Ok(Transformed::no(other)),
@@ -252,4 +320,13 @@ pub(crate) fn own_names(plan: LogicalPlan) -> datafusion::error::Result<LogicalP
         Ok(Transformed::yes(node.data.recompute_schema()?))
     })?;
     Ok(plan.data)
+}
+
+/// A marked name without its marks, and what stands for its table's name.
+fn unmarked(marked: &str) -> (TableReference, &str) {
+    let name = marked.trim_start_matches(MARK);
+    match marked.len() - name.len() {
+        1 => (TableReference::bare(MERGED), name),
+        number => (TableReference::bare(format!("{MERGED} {number}")), name),
+    }
 }

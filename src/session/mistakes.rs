@@ -1,0 +1,209 @@
+//! What is wrong with a query, said better than its planner does, which does not know what it is told of: names
+//! that are nearly others, and what a name stands for elsewhere.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::TableReference;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{Query, Visit, Visitor};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+use super::files::folded;
+use super::{Session, place_of, rules};
+use crate::error::{Error, ErrorKind, nearest};
+
+/// Types by the names that SQL has for them.
+const TYPES: [&str; 24] = [
+    "BIGINT",
+    "BOOLEAN",
+    "BYTEA",
+    "CHAR",
+    "DATE",
+    "DECIMAL",
+    "DOUBLE",
+    "FLOAT",
+    "INT",
+    "INTEGER",
+    "INTERVAL",
+    "NUMERIC",
+    "REAL",
+    "SMALLINT",
+    "STRING",
+    "TEXT",
+    "TIME",
+    "TIMESTAMP",
+    "TIMESTAMPTZ",
+    "TINYINT",
+    "VARCHAR",
+    "BLOB",
+    "STRUCT",
+    "UNSIGNED",
+];
+/// Functions whose value is the rows of files.
+const OF_FILES: [&str; 6] = ["read_csv", "read_parquet", "read_json", "read_ndjson", "read_arrow", "read_ipc"];
+
+impl Session {
+    /// An error of a text's plan, at its place; where a table is missing, it is about that.
+    pub(super) fn mistaken(&self, error: Error, tables: &[TableReference], text: &str) -> Error {
+        let state = self.core.state();
+        let is_plans = matches!(error.kind(), ErrorKind::Plan { .. } | ErrorKind::Unsupported { .. });
+        let missing = tables
+            .iter()
+            .filter(|table| !state.table_functions().contains_key(table.table()))
+            .find(|table| !self.has_table(table))
+            .filter(|_| is_plans);
+        if let Some(table) = missing {
+            return self.of_missing_table(table, text).at(error.location());
+        }
+        match error.kind() {
+            ErrorKind::ColumnNotFound { name, known } if known.is_empty() => match stray_from(text) {
+                Some(place) => plan("expected an expression, found FROM".into()).at(Some(place)),
+                None => {
+                    let place = place_of(text, name);
+                    let message = format!("no column named {name:?}: the query has no FROM");
+                    plan(message).at(error.location().or(place))
+                }
+            },
+            ErrorKind::ColumnNotFound { name, .. } | ErrorKind::TableNotFound { name, .. } => {
+                let place = place_of(text, name);
+                error.at(place)
+            }
+            ErrorKind::Plan { message, .. } => match self.reworded(message) {
+                Some((message, about)) => plan(message).at(error.location().or(place_of(text, &about))),
+                None => error,
+            },
+            _ => error,
+        }
+    }
+
+    fn of_missing_table(&self, table: &TableReference, text: &str) -> Error {
+        if let Some(place) = called(text, table.table()) {
+            let mut known: Vec<String> = self.core.state().table_functions().keys().cloned().collect();
+            known.extend(OF_FILES.map(String::from));
+            let help = help(nearest(table.table(), &known));
+            return plan(format!("no table function named {:?}{help}", table.table())).at(Some(place));
+        }
+        let missing = self.missing_table(table);
+        let named = match missing.kind() {
+            ErrorKind::SchemaNotFound { name, .. } => name.clone(),
+            _ => table.table().to_string(),
+        };
+        let place = place_of(text, &named);
+        match missing.kind() {
+            ErrorKind::TableNotFound { name, known } if table.schema().is_none() => {
+                let mut all = self.with_queries(text);
+                all.extend(known.iter().cloned());
+                Error::from(ErrorKind::TableNotFound { name: name.clone(), known: all }).at(place)
+            }
+            _ => missing.at(place),
+        }
+    }
+
+    /// The names of a text's WITH queries.
+    fn with_queries(&self, text: &str) -> Vec<String> {
+        let mut names = WithNames::default();
+        if let Ok(Statement::Statement(statement)) = rules::parsed(&self.core.state(), text) {
+            let _ = Visit::visit(&statement, &mut names);
+        }
+        names.0
+    }
+
+    /// What a message of the planner's says with what is near, and which name it is about.
+    fn reworded(&self, message: &str) -> Option<(String, String)> {
+        let quoted = |before: &str| {
+            let (_, rest) = message.split_once(before)?;
+            Some(rest.split_once('\'')?.0.to_string())
+        };
+        if let Some(name) = quoted("Invalid function '") {
+            let state = self.core.state();
+            if state.window_functions().contains_key(&name) {
+                return Some((format!("{name} is a window function: OVER (…) stands behind its call"), name));
+            }
+            if state.table_functions().contains_key(&name) || OF_FILES.contains(&name.as_str()) {
+                return Some((format!("{name} is a table function: its call stands behind FROM"), name));
+            }
+            let mut known: Vec<String> = state.scalar_functions().keys().cloned().collect();
+            known.extend(state.higher_order_functions().keys().cloned());
+            known.extend(state.aggregate_functions().keys().cloned());
+            known.extend(state.window_functions().keys().cloned());
+            // Of several that are as near, always the same.
+            known.sort();
+            let help = help(nearest(&name, &known));
+            return Some((format!("no function named {name:?}{help}"), name));
+        }
+        if let Some((_, name)) = message.split_once("Unsupported SQL type ")
+            && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+        {
+            let help = help(nearest(name, &TYPES.map(String::from)));
+            return Some((format!("no type named {name}{help}"), name.to_lowercase()));
+        }
+        if let Some((_, name)) = message.split_once("Invalid qualifier ") {
+            return Some((format!("no table of the query is called {name:?}"), name.to_string()));
+        }
+        None
+    }
+}
+
+/// What is said of a type that there is not, with what is near.
+pub(super) fn of_type(message: &str) -> String {
+    match message.split_once("Unsupported SQL type ") {
+        Some((_, name)) => format!("no type named {name}{}", help(nearest(name, &TYPES.map(String::from)))),
+        None => message.into(),
+    }
+}
+
+/// Collects the names of WITH queries.
+#[derive(Default)]
+struct WithNames(Vec<String>);
+
+impl Visitor for WithNames {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        let with = query.with.iter().flat_map(|with| &with.cte_tables);
+        self.0.extend(with.map(|cte| folded(&cte.alias.name)));
+        ControlFlow::Continue(())
+    }
+}
+
+/// Behind a message, which name was meant.
+pub(super) fn help(meant: Option<&str>) -> String {
+    meant.map_or(String::new(), |meant| format!("; did you mean {meant}?"))
+}
+
+fn tokens(text: &str) -> Vec<TokenWithSpan> {
+    let mut tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().unwrap_or_default();
+    tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    tokens
+}
+
+/// Where a name is that of a function that is called, if it is.
+fn called(text: &str, name: &str) -> Option<(u64, u64)> {
+    let tokens = tokens(text);
+    let is_it = |pair: &&[TokenWithSpan]| {
+        pair[1].token == Token::LParen
+            && matches!(&pair[0].token, Token::Word(word) if word.value.eq_ignore_ascii_case(name))
+    };
+    let start = tokens.windows(2).find(is_it)?[0].span.start;
+    Some((start.line, start.column))
+}
+
+/// Where FROM stands behind an operator, which took it for a name.
+fn stray_from(text: &str) -> Option<(u64, u64)> {
+    let tokens = tokens(text);
+    let is_operator = |token: &Token| {
+        matches!(token, Token::Plus | Token::Minus | Token::Div | Token::Mod | Token::StringConcat | Token::Eq)
+            || matches!(token, Token::Lt | Token::Gt | Token::LtEq | Token::GtEq | Token::Neq)
+    };
+    let is_it = |pair: &&[TokenWithSpan]| {
+        is_operator(&pair[0].token)
+            && matches!(&pair[1].token, Token::Word(word) if word.value.eq_ignore_ascii_case("FROM"))
+    };
+    let start = tokens.windows(2).find(is_it)?[1].span.start;
+    Some((start.line, start.column))
+}
+
+fn plan(message: String) -> Error {
+    ErrorKind::Plan { message, location: None }.into()
+}

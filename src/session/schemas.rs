@@ -1,0 +1,364 @@
+//! Schemas, and the session's tables by names that may say theirs.
+//!
+//! A name of one part is of the schema in use, which `USE` chooses and which is `public` at first. The texts of
+//! views name the schema of each table (`QualifiedNames`), so that they mean the same whichever is in use.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::Schema;
+use datafusion::catalog::{CatalogProvider, TableProvider};
+use datafusion::common::TableReference;
+use datafusion::sql::sqlparser::ast::{
+    Ident, ObjectName, ObjectNamePart, Query, SchemaName, TableFactor, Use, VisitMut, VisitorMut,
+};
+
+use super::catalog::Catalog;
+use super::files::{Place, SCHEMA as FILES, folded, known};
+use super::insert::idents;
+use super::{Session, place_of};
+use crate::error::{Error, ErrorKind, Result, listed};
+use crate::frame::{DataFrame, LazyFrame};
+
+/// The schema that is always there.
+pub(super) const PUBLIC: &str = "public";
+/// Of tables about tables, which DataFusion makes.
+const INFORMATION: &str = "information_schema";
+/// The option that says which schema is in use.
+pub(super) const IN_USE: &str = "datafusion.catalog.default_schema";
+
+impl Session {
+    /// The names of the schemas, sorted: `public`, and those of `CREATE SCHEMA`.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.execute("CREATE SCHEMA raw")?;
+    /// assert_eq!(session.schema_names(), ["public", "raw"]);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn schema_names(&self) -> Vec<String> {
+        let mut names = self.catalog().map(|catalog| catalog.schema_names()).unwrap_or_default();
+        names.retain(|name| name != FILES && name != INFORMATION);
+        names.sort();
+        names
+    }
+
+    /// The schema whose tables need no schema before their names: `public`, until `USE` says another.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert_eq!(session.schema_in_use(), "public");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn schema_in_use(&self) -> String {
+        self.core.context.copied_config().options().catalog.default_schema.clone()
+    }
+
+    /// The names of all tables: of the schema in use as they are, of the others behind their schema's name,
+    /// each sorted.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.execute("CREATE SCHEMA raw")?;
+    /// session.execute("CREATE TABLE raw.days (day DATE)")?;
+    /// session.execute("CREATE TABLE t (a INT)")?;
+    /// assert_eq!((session.all_table_names(), session.table_names()), (vec!["t".into(), "raw.days".into()], vec!["t".into()]));
+    /// assert_eq!(session.schema("raw.days")?.fields().len(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn all_table_names(&self) -> Vec<String> {
+        let mut names = self.table_names();
+        names.extend(self.other_tables().into_iter().map(|(schema, table)| format!("{schema}.{table}")));
+        names
+    }
+
+    /// Schema and name of each table of the schemas that are not in use.
+    fn other_tables(&self) -> Vec<(String, String)> {
+        let in_use = self.schema_in_use();
+        let others = self.schema_names().into_iter().filter(|name| *name != in_use);
+        others
+            .flat_map(|schema| self.tables_of(&schema).into_iter().map(move |table| (schema.clone(), table)))
+            .collect()
+    }
+
+    /// Schema and name of each table, sorted.
+    pub(super) fn all_tables(&self) -> Vec<(String, String)> {
+        let of = |schema: String| self.tables_of(&schema).into_iter().map(move |table| (schema.clone(), table));
+        self.schema_names().into_iter().flat_map(of).collect()
+    }
+
+    /// The names of a schema's tables, sorted; none where there is no such schema.
+    pub(super) fn tables_of(&self, schema: &str) -> Vec<String> {
+        let found = self.catalog().and_then(|catalog| catalog.schema(schema));
+        let mut names = found.map(|schema| schema.table_names()).unwrap_or_default();
+        names.sort();
+        names
+    }
+
+    fn catalog(&self) -> Option<Arc<dyn CatalogProvider>> {
+        let name = self.core.context.copied_config().options().catalog.default_catalog.clone();
+        self.core.context.catalog(&name)
+    }
+
+    /// The table that a program names: one behind a schema's name and a dot, if there is such a one, or else a
+    /// schema of that name and no table that is called all of it.
+    pub(super) fn named(&self, name: &str) -> TableReference {
+        let whole = TableReference::bare(name);
+        let Some((schema, table)) = name.split_once('.') else { return whole };
+        let of_schema = TableReference::partial(schema, table);
+        let is_schema = self.schema_names().iter().any(|known| known == schema);
+        match is_schema && (self.has_table(&of_schema) || !self.has_table(&whole)) {
+            true => of_schema,
+            false => whole,
+        }
+    }
+
+    pub(super) fn has_table(&self, name: &TableReference) -> bool {
+        self.core.context.table_exist(name.clone()).unwrap_or(false)
+    }
+
+    /// Puts a table in the place of what there was of its name.
+    pub(super) fn put(&self, name: &TableReference, provider: Arc<dyn TableProvider>) -> Result<()> {
+        self.writable(name)?;
+        // The session's catalogs replace what there was.
+        self.core.context.register_table(name.clone(), provider)?;
+        Ok(())
+    }
+
+    /// The same of a frame's rows.
+    pub(super) fn keep(&self, name: &TableReference, frame: &DataFrame) -> Result<()> {
+        distinct(&frame.schema(), &format!("the table {:?}", name.to_string()))?;
+        self.put(name, frame.provider_in(&self.core)?)
+    }
+
+    /// Takes a table out of its schema.
+    pub(super) fn forget(&self, name: &TableReference) -> Result<()> {
+        self.writable(name)?;
+        match self.core.context.deregister_table(name.clone())? {
+            Some(_) => Ok(()),
+            None => Err(self.missing_table(name)),
+        }
+    }
+
+    /// Refuses names of schemas that there are not, or that are not the user's to fill.
+    fn writable(&self, name: &TableReference) -> Result<()> {
+        match name.schema() {
+            Some(schema @ (FILES | INFORMATION)) => {
+                Err(wrong(format!("the tables of the schema {schema:?} are given")))
+            }
+            Some(_) => self.has_schema_of(name),
+            None => Ok(()),
+        }
+    }
+
+    fn has_schema_of(&self, name: &TableReference) -> Result<()> {
+        match self.core.context.state_ref().read().schema_for_ref(name.clone()) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(self.schema_not_found(&prefix(name))),
+        }
+    }
+
+    pub(super) fn provider_of(&self, name: &TableReference) -> Result<Arc<dyn TableProvider>> {
+        let tables = [name.clone()];
+        let found = self.core.block_on(async {
+            self.views_planned(&tables).await?;
+            Ok(self.core.context.table_provider(name.clone()).await)
+        })?;
+        found.map_err(|_| self.missing_table(name))
+    }
+
+    pub(super) fn rows_of(&self, name: &TableReference) -> Result<LazyFrame> {
+        self.scan_provider(name.clone(), self.provider_of(name)?)
+    }
+
+    /// An error of a table that is not there, or of its schema.
+    pub(super) fn missing_table(&self, name: &TableReference) -> Error {
+        if let Err(error) = self.has_schema_of(name) {
+            return error;
+        }
+        match name.schema().filter(|schema| *schema != self.schema_in_use()) {
+            None => self.table_not_found(name.table()),
+            Some(schema) => {
+                let known = self.tables_of(schema).iter().map(|table| format!("{schema}.{table}")).collect();
+                ErrorKind::TableNotFound { name: format!("{schema}.{}", name.table()), known }.into()
+            }
+        }
+    }
+
+    fn schema_not_found(&self, name: &str) -> Error {
+        ErrorKind::SchemaNotFound { name: name.into(), known: self.schema_names() }.into()
+    }
+
+    /// `CREATE SCHEMA [IF NOT EXISTS] name`; what was done.
+    pub(super) fn create_schema(&self, name: &SchemaName, if_not_exists: bool, text: &str) -> Result<String> {
+        let SchemaName::Simple(name) = name else {
+            return Err(Error::unsupported("CREATE SCHEMA … AUTHORIZATION", "a session has no users"));
+        };
+        let (name, at) = self.schema_name(name, "CREATE SCHEMA", text)?;
+        let catalog = self.catalog().ok_or_else(|| Error::internal("a session without a catalog"))?;
+        if catalog.schema(&name).is_some() || name == INFORMATION {
+            return match if_not_exists {
+                true => Ok(format!("schema {name}")),
+                false => Err(wrong(format!("CREATE SCHEMA: there is a schema named {name:?}")).at(at)),
+            };
+        }
+        catalog.register_schema(&name, Arc::new(Catalog::default()))?;
+        Ok(format!("schema {name}"))
+    }
+
+    /// `DROP SCHEMA [IF EXISTS] name, … [CASCADE | RESTRICT]`; what was done.
+    pub(super) fn drop_schemas(
+        &self,
+        names: &[ObjectName],
+        if_exists: bool,
+        cascade: bool,
+        text: &str,
+    ) -> Result<String> {
+        let catalog = self.catalog().ok_or_else(|| Error::internal("a session without a catalog"))?;
+        let mut gone = vec![];
+        for name in names {
+            let (name, at) = self.schema_name(name, "DROP SCHEMA", text)?;
+            let refused = |message: String| Err(wrong(format!("DROP SCHEMA: {message}")).at(at));
+            if [PUBLIC, FILES, INFORMATION].contains(&name.as_str()) {
+                return refused(format!("the schema {name:?} stays"));
+            }
+            if catalog.schema(&name).is_none() {
+                match if_exists {
+                    true => continue,
+                    false => return Err(self.schema_not_found(&name).at(at)),
+                }
+            }
+            if name == self.schema_in_use() {
+                return refused(format!("the schema {name:?} is in use; USE {PUBLIC} leaves it"));
+            }
+            let tables = self.tables_of(&name);
+            if !cascade && !tables.is_empty() {
+                let (count, s) = (tables.len(), if tables.len() == 1 { "" } else { "s" });
+                let known = listed(&tables);
+                return refused(format!("the schema {name:?} has {count} table{s}: {known}; CASCADE drops them, too"));
+            }
+            catalog.deregister_schema(&name, true)?;
+            gone.push(name);
+        }
+        Ok(match gone[..] {
+            [] => "there was no schema to drop".into(),
+            _ => format!("schema {} is dropped", gone.join(", ")),
+        })
+    }
+
+    /// `USE schema`; what was done.
+    pub(super) fn use_schema(&self, what: &Use, text: &str) -> Result<String> {
+        let name = match what {
+            Use::Object(name) | Use::Schema(name) => name,
+            Use::Default => &ObjectName::from(vec![Ident::new(PUBLIC)]),
+            other => return Err(Error::unsupported(other.to_string(), "USE takes the name of a schema")),
+        };
+        let (name, at) = self.schema_name(name, "USE", text)?;
+        self.set_setting(IN_USE, &name).map_err(|error| error.at(at))?;
+        Ok(format!("schema {name} is in use"))
+    }
+
+    /// Refuses another name than that of a schema with tables of the user's.
+    pub(super) fn check_schema(&self, name: &str) -> Result<()> {
+        match self.schema_names().iter().any(|known| known == name) {
+            true => Ok(()),
+            false => Err(self.schema_not_found(name)),
+        }
+    }
+
+    /// A schema's name, which may have that of the catalog before it, and its place.
+    fn schema_name(&self, name: &ObjectName, by: &str, text: &str) -> Result<(String, Place)> {
+        let catalog = self.core.context.copied_config().options().catalog.default_catalog.clone();
+        let ident = match idents(name)[..] {
+            [ident] => ident,
+            [first, ident] if folded(first) == catalog => ident,
+            _ => return Err(wrong(format!("{by}: {name} is no name of a schema"))),
+        };
+        let own = folded(ident);
+        let place = known(ident.span.start).or(place_of(text, &own));
+        Ok((own, place))
+    }
+
+    /// Names the schema of each table that a view's query names without it.
+    pub(super) fn qualify(&self, query: &mut Query) {
+        let schema = self.schema_in_use();
+        let has_table = |name: &str| self.has_table(&TableReference::bare(name));
+        let mut names = QualifiedNames { schema: &schema, has_table: &has_table, with: vec![] };
+        let ControlFlow::Continue(()) = VisitMut::visit(query, &mut names);
+    }
+}
+
+/// Puts a schema before the names of tables, but for those of WITH queries, of files and of functions.
+struct QualifiedNames<'a> {
+    schema: &'a str,
+    has_table: &'a dyn Fn(&str) -> bool,
+    /// Names of WITH queries, of each query around.
+    with: Vec<Vec<String>>,
+}
+
+impl VisitorMut for QualifiedNames<'_> {
+    type Break = std::convert::Infallible;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        self.with.push(vec![]);
+        let Some(with) = &mut query.with else { return ControlFlow::Continue(()) };
+        for cte in &mut with.cte_tables {
+            let add = |with: &mut Vec<Vec<String>>| {
+                with.last_mut().into_iter().for_each(|names| names.push(folded(&cte.alias.name)));
+            };
+            // Within itself, only a recursive one has its name.
+            if with.recursive {
+                add(&mut self.with);
+            }
+            let ControlFlow::Continue(()) = VisitMut::visit(&mut cte.query, self);
+            if !with.recursive {
+                add(&mut self.with);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {
+        self.with.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
+        let TableFactor::Table { name, args: None, .. } = factor else { return ControlFlow::Continue(()) };
+        let [ObjectNamePart::Identifier(ident)] = &name.0[..] else { return ControlFlow::Continue(()) };
+        let own = folded(ident);
+        let of_with = self.with.iter().flatten().any(|with| *with == own);
+        let of_file = ident.quote_style == Some('\'') && !(self.has_table)(&own);
+        if !of_with && !of_file {
+            let schema = Ident { span: ident.span, ..Ident::with_quote('"', self.schema) };
+            let plain = self.schema.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            let schema = if plain { Ident { quote_style: None, ..schema } } else { schema };
+            name.0.insert(0, ObjectNamePart::Identifier(schema));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Refuses two columns of one name: no query could tell them apart.
+pub(super) fn distinct(schema: &Schema, what: &str) -> Result<()> {
+    let mut seen = HashSet::new();
+    match schema.fields().iter().find(|field| !seen.insert(field.name())) {
+        Some(field) => {
+            Err(wrong(format!("{what}: two columns are named {:?}; AS gives one another name", field.name())))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What stands before a table's name.
+fn prefix(name: &TableReference) -> String {
+    [name.catalog(), name.schema()].into_iter().flatten().collect::<Vec<_>>().join(".")
+}
+
+fn wrong(message: String) -> Error {
+    ErrorKind::Plan { message, location: None }.into()
+}
