@@ -28,18 +28,21 @@ type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Outcome {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
-    let after = |name: &str| arguments.iter().position(|a| a == name).and_then(|at| arguments.get(at + 1));
+    let after =
+        |name: &str| arguments.iter().position(|a| a == name).and_then(|at| arguments.get(at + 1));
     let runs: usize = after("--runs").map_or(Ok(7), |text| text.parse())?;
     let checks = arguments.iter().any(|a| a == "--check");
-    if let (Some(queries), Some(tables)) =
-        (after("--queries"), arguments.iter().position(|a| a == "--queries").and_then(|at| arguments.get(at + 2)))
-    {
+    if let (Some(queries), Some(tables)) = (
+        after("--queries"),
+        arguments.iter().position(|a| a == "--queries").and_then(|at| arguments.get(at + 2)),
+    ) {
         return first_runs(queries, tables, runs, checks);
     }
     if let Some(rows) = after("--batches") {
         return batches(rows.parse()?, runs);
     }
-    let mut words = arguments.iter().filter(|a| !a.starts_with("--") && Some(*a) != after("--runs"));
+    let mut words =
+        arguments.iter().filter(|a| !a.starts_with("--") && Some(*a) != after("--runs"));
     let Some(path) = words.next() else {
         // `cargo bench` without arguments runs this, too.
         println!("{{\"bench\":\"files\",\"skipped\":\"no file was named\"}}");
@@ -49,7 +52,8 @@ fn main() -> Outcome {
     let session = Session::builder().strict(true).build()?;
     let device = session.device().ok_or("a benchmark needs a device")?;
     let read = |session: &Session| -> Outcome<DataFrame> {
-        let is_csv = std::path::Path::new(path).extension().is_some_and(|extension| extension == "csv");
+        let is_csv =
+            std::path::Path::new(path).extension().is_some_and(|extension| extension == "csv");
         let scan = if is_csv { session.scan_csv(path)? } else { session.scan_parquet(path)? };
         let scan = match &columns {
             Some(names) => scan.select(names.iter().map(|name| col(*name)))?,
@@ -85,7 +89,9 @@ fn main() -> Outcome {
         let schema = ours.first().ok_or("no rows")?.schema();
         let ours = warpframe::arrow::compute::concat_batches(&schema, &ours)?;
         let theirs = warpframe::arrow::compute::concat_batches(&schema, &theirs)?;
-        if let Some(at) = (0..schema.fields().len()).find(|at| ours.column(*at) != theirs.column(*at)) {
+        if let Some(at) =
+            (0..schema.fields().len()).find(|at| ours.column(*at) != theirs.column(*at))
+        {
             return Err(format!("column {:?} differs", schema.field(at).name()).into());
         }
     }
@@ -109,22 +115,30 @@ fn main() -> Outcome {
 }
 
 fn batches(rows: usize, runs: usize) -> Outcome {
-    use warpframe::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray};
+    use warpframe::arrow::array::{
+        ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray,
+    };
     let session = Session::builder().strict(true).build()?;
     let device = session.device().ok_or("a benchmark needs a device")?;
     let each = 1 << 20;
     let word = |at: usize| (at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
-    let made = |column: usize, from: usize, to: usize| -> ArrayRef {
-        match column {
-            0 => std::sync::Arc::new(Int64Array::from_iter_values((from..to).map(|at| word(at) as i64))),
-            1 => std::sync::Arc::new(Float64Array::from_iter_values((from..to).map(|at| word(at) as f64 / 64.0))),
-            _ => std::sync::Arc::new(StringViewArray::from_iter_values(
-                (from..to).map(|at| format!("a string of many values, {:012}", word(at) % 1_000_000_000)),
-            )),
-        }
-    };
+    let made =
+        |column: usize, from: usize, to: usize| -> ArrayRef {
+            match column {
+                0 => std::sync::Arc::new(Int64Array::from_iter_values(
+                    (from..to).map(|at| word(at) as i64),
+                )),
+                1 => std::sync::Arc::new(Float64Array::from_iter_values(
+                    (from..to).map(|at| word(at) as f64 / 64.0),
+                )),
+                _ => std::sync::Arc::new(StringViewArray::from_iter_values((from..to).map(|at| {
+                    format!("a string of many values, {:012}", word(at) % 1_000_000_000)
+                }))),
+            }
+        };
     for (what, columns, column) in [("i64", 8, 0), ("f64", 8, 1), ("strings", 2, 2)] {
-        let parts: Vec<(usize, usize)> = (0..rows).step_by(each).map(|from| (from, rows.min(from + each))).collect();
+        let parts: Vec<(usize, usize)> =
+            (0..rows).step_by(each).map(|from| (from, rows.min(from + each))).collect();
         let batches: Vec<RecordBatch> = parts
             .iter()
             .map(|&(from, to)| {
@@ -203,14 +217,18 @@ fn first_runs(queries: &str, tables: &str, runs: usize, checks: bool) -> Outcome
             times.push(time);
         }
         if checks {
-            let text = |rows: &[_]| warpframe::arrow::util::pretty::pretty_format_batches(rows).map(|t| t.to_string());
+            let text = |rows: &[_]| {
+                warpframe::arrow::util::pretty::pretty_format_batches(rows).map(|t| t.to_string())
+            };
             if text(&rows)? != text(&cpu.sql(&sql)?.collect()?.to_arrow()?)? {
                 wrong.push(name);
             }
         }
     }
     let [first, found, anew] = times.each_ref().map(|times| times.iter().sum::<f64>());
-    let mean = |times: &[f64]| (times.iter().map(|time| time.ln()).sum::<f64>() / times.len() as f64).exp();
+    let mean = |times: &[f64]| {
+        (times.iter().map(|time| time.ln()).sum::<f64>() / times.len() as f64).exp()
+    };
     println!(
         "{{\"bench\":\"queries of {queries} over {tables}\",\"open_ms\":{:.1},\"first_ms\":{first:.1},\
          \"found_ms\":{found:.1},\"found_mean_ms\":{:.3},\"anew_ms\":{anew:.1},\"anew_mean_ms\":{:.3},\

@@ -12,11 +12,12 @@
 use std::time::Instant;
 
 use tpchgen::generators::{
-    CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator,
-    RegionGenerator, SupplierGenerator,
+    CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator,
+    PartSuppGenerator, RegionGenerator, SupplierGenerator,
 };
 use tpchgen_arrow::{
-    CustomerArrow, LineItemArrow, NationArrow, OrderArrow, PartArrow, PartSuppArrow, RegionArrow, SupplierArrow,
+    CustomerArrow, LineItemArrow, NationArrow, OrderArrow, PartArrow, PartSuppArrow, RegionArrow,
+    SupplierArrow,
 };
 use warpframe::arrow::error::ArrowError;
 use warpframe::arrow::record_batch::RecordBatch;
@@ -56,7 +57,14 @@ fn main() -> Outcome {
     Ok(())
 }
 
-fn bench(session: &Session, cpu: &Session, query: &str, scale: f64, checked: bool, anew: bool) -> Outcome {
+fn bench(
+    session: &Session,
+    cpu: &Session,
+    query: &str,
+    scale: f64,
+    checked: bool,
+    anew: bool,
+) -> Outcome {
     let path = format!("{}/data/queries/{query}.sql", root());
     let sql = std::fs::read_to_string(&path)?;
     let device = session.device().ok_or("a benchmark needs a device")?;
@@ -64,10 +72,16 @@ fn bench(session: &Session, cpu: &Session, query: &str, scale: f64, checked: boo
     session.sql(&sql)?.collect()?;
     let cold = load.elapsed().as_secs_f64() * 1e3;
     if checked {
-        let (ours, theirs) = (printed(&session.sql(&sql)?.collect()?)?, printed(&cpu.sql(&sql)?.collect()?)?);
+        let (ours, theirs) =
+            (printed(&session.sql(&sql)?.collect()?)?, printed(&cpu.sql(&sql)?.collect()?)?);
         if ours != theirs {
             let differing = ours.iter().zip(&theirs).find(|(a, b)| a != b);
-            return Err(format!("answers differ: {} rows, {} expected; {differing:?}", ours.len(), theirs.len()).into());
+            return Err(format!(
+                "answers differ: {} rows, {} expected; {differing:?}",
+                ours.len(),
+                theirs.len()
+            )
+            .into());
         }
     }
     device.settle();
@@ -86,7 +100,9 @@ fn bench(session: &Session, cpu: &Session, query: &str, scale: f64, checked: boo
         session.sql(&sql)?.collect()?.to_arrow()?;
         let wall = start.elapsed();
         ends.push(wall.as_secs_f64() * 1e3);
-        hosts.push(wall.saturating_sub(device.counters().driver_time - in_driver).as_secs_f64() * 1e3);
+        hosts.push(
+            wall.saturating_sub(device.counters().driver_time - in_driver).as_secs_f64() * 1e3,
+        );
     }
     let after = device.counters();
     let mut kernels = String::new();
@@ -98,7 +114,8 @@ fn bench(session: &Session, cpu: &Session, query: &str, scale: f64, checked: boo
         let profile = device.take_profile()?;
         spans.push(f64::from(last.since(&first)?));
         sums.push(profile.iter().map(|kernel| f64::from(kernel.ms)).sum());
-        kernels = profile.iter().map(|kernel| format!(" {}={:.3}", kernel.name, kernel.ms)).collect();
+        kernels =
+            profile.iter().map(|kernel| format!(" {}={:.3}", kernel.name, kernel.ms)).collect();
     }
     let runs = RUNS as u64;
     println!(
@@ -125,7 +142,8 @@ fn root() -> &'static str {
 
 /// Rows as text; floats to 9 digits.
 fn printed(frame: &DataFrame) -> Outcome<Vec<String>> {
-    let text = warpframe::arrow::util::pretty::pretty_format_batches(&frame.to_arrow()?)?.to_string();
+    let text =
+        warpframe::arrow::util::pretty::pretty_format_batches(&frame.to_arrow()?)?.to_string();
     Ok(text.lines().map(str::to_string).collect())
 }
 
@@ -139,12 +157,24 @@ fn generate(scale: f64) -> Vec<(&'static str, Vec<RecordBatch>)> {
     vec![
         ("region", batches(1, |p, n| RegionArrow::new(RegionGenerator::new(scale, p, n)))),
         ("nation", batches(1, |p, n| NationArrow::new(NationGenerator::new(scale, p, n)))),
-        ("supplier", batches(parts, |p, n| SupplierArrow::new(SupplierGenerator::new(scale, p, n)))),
-        ("customer", batches(parts, |p, n| CustomerArrow::new(CustomerGenerator::new(scale, p, n)))),
+        (
+            "supplier",
+            batches(parts, |p, n| SupplierArrow::new(SupplierGenerator::new(scale, p, n))),
+        ),
+        (
+            "customer",
+            batches(parts, |p, n| CustomerArrow::new(CustomerGenerator::new(scale, p, n))),
+        ),
         ("part", batches(parts, |p, n| PartArrow::new(PartGenerator::new(scale, p, n)))),
-        ("partsupp", batches(parts, |p, n| PartSuppArrow::new(PartSuppGenerator::new(scale, p, n)))),
+        (
+            "partsupp",
+            batches(parts, |p, n| PartSuppArrow::new(PartSuppGenerator::new(scale, p, n))),
+        ),
         ("orders", batches(parts, |p, n| OrderArrow::new(OrderGenerator::new(scale, p, n)))),
-        ("lineitem", batches(parts, |p, n| LineItemArrow::new(LineItemGenerator::new(scale, p, n)))),
+        (
+            "lineitem",
+            batches(parts, |p, n| LineItemArrow::new(LineItemGenerator::new(scale, p, n))),
+        ),
     ]
 }
 
@@ -154,8 +184,9 @@ where
 {
     std::thread::scope(|scope| {
         let make = &make;
-        let threads: Vec<_> =
-            (1..=parts).map(|part| scope.spawn(move || make(part, parts).collect::<Result<Vec<_>, _>>())).collect();
+        let threads: Vec<_> = (1..=parts)
+            .map(|part| scope.spawn(move || make(part, parts).collect::<Result<Vec<_>, _>>()))
+            .collect();
         let made = threads.into_iter().map(|thread| thread.join().expect("a generator panicked"));
         made.flat_map(|part| part.expect("generated batches are valid")).collect()
     })

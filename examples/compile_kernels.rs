@@ -36,7 +36,8 @@ fn main() -> ExitCode {
         }
     };
     if targets.is_empty() {
-        targets = ["sm_80", "sm_90"].map(|name| Target { architecture: name.into(), share: 1 }).into();
+        targets =
+            ["sm_80", "sm_90"].map(|name| Target { architecture: name.into(), share: 1 }).into();
     }
     let allowed = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels").join("spills.allow");
     match run(Path::new(&directory), &targets, &allowed) {
@@ -62,7 +63,9 @@ struct Target {
 impl Target {
     fn parse(text: &str) -> Option<Target> {
         let (architecture, share) = match text.split_once('/') {
-            Some((architecture, share)) => (architecture, share.parse().ok().filter(|&share| share > 0)?),
+            Some((architecture, share)) => {
+                (architecture, share.parse().ok().filter(|&share| share > 0)?)
+            }
             None => (text, 1),
         };
         Some(Target { architecture: architecture.into(), share })
@@ -70,7 +73,8 @@ impl Target {
 
     /// The sources in its share: families, and every so-many-th of the others.
     fn of<'a>(&'a self, sources: &'a [PathBuf]) -> impl Iterator<Item = (&'a PathBuf, &'a String)> {
-        let (generated, families): (Vec<_>, Vec<_>) = sources.iter().partition(|path| is_generated(path));
+        let (generated, families): (Vec<_>, Vec<_>) =
+            sources.iter().partition(|path| is_generated(path));
         let chosen = families.into_iter().chain(generated.into_iter().step_by(self.share));
         chosen.map(|path| (path, &self.architecture))
     }
@@ -86,7 +90,8 @@ fn is_generated(path: &Path) -> bool {
 
 fn run(directory: &Path, targets: &[Target], allowed: &Path) -> Result<usize, String> {
     let allowances = Allowance::read(allowed)?;
-    let entries = std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    let entries =
+        std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     let mut sources: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     sources.retain(|path| path.extension().is_some_and(|extension| extension == "cu"));
     sources.sort();
@@ -97,7 +102,8 @@ fn run(directory: &Path, targets: &[Target], allowed: &Path) -> Result<usize, St
     let tasks: Vec<_> = targets.iter().flat_map(|target| target.of(&sources)).collect();
     let start = Instant::now();
     let results = in_parallel(&tasks, |(path, architecture)| {
-        compile_for(path, architecture).map_err(|error| format!("{} for {architecture}: {error}", path.display()))
+        compile_for(path, architecture)
+            .map_err(|error| format!("{} for {architecture}: {error}", path.display()))
     });
 
     println!(
@@ -109,7 +115,8 @@ fn run(directory: &Path, targets: &[Target], allowed: &Path) -> Result<usize, St
         match result {
             Ok(report) => {
                 for kernel in &report.kernels {
-                    let allowance = allowances.iter().find(|a| a.matches(&kernel.name, &report.architecture));
+                    let allowance =
+                        allowances.iter().find(|a| a.matches(&kernel.name, &report.architecture));
                     let allowed = allowance.map_or(0, |a| a.bytes);
                     let excess = kernel.spill_stores.max(kernel.spill_loads) > allowed;
                     failures += usize::from(excess);
@@ -153,8 +160,8 @@ fn print_row(report: &CompileReport, kernel: &KernelReport, verdict: &str) {
 
 /// Results in the order of the tasks.
 fn in_parallel<T: Sync, R: Send>(tasks: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    // The library copies NVRTC where two threads wait for it: more threads than cores have all cores
-    // compile.
+    // The library copies NVRTC where two threads wait for it: more threads than cores have all
+    // cores compile.
     let threads = std::thread::available_parallelism().map_or(1, usize::from) + 2;
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
@@ -191,8 +198,16 @@ impl Allowance {
             let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
             let Some(pattern) = words.next() else { continue };
             let bytes = words.next().and_then(|word| word.parse().ok());
-            let bytes = bytes.ok_or(format!("{}:{}: expected `pattern bytes`", path.display(), number + 1))?;
-            all.push(Allowance { pattern: pattern.into(), bytes, target: words.next().map(String::from) });
+            let bytes = bytes.ok_or(format!(
+                "{}:{}: expected `pattern bytes`",
+                path.display(),
+                number + 1
+            ))?;
+            all.push(Allowance {
+                pattern: pattern.into(),
+                bytes,
+                target: words.next().map(String::from),
+            });
         }
         Ok(all)
     }
@@ -205,8 +220,8 @@ impl Allowance {
 fn glob(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
-        Some((before, after)) => name
-            .strip_prefix(before)
-            .is_some_and(|rest| (0..=rest.len()).any(|at| rest.is_char_boundary(at) && glob(after, &rest[at..]))),
+        Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| {
+            (0..=rest.len()).any(|at| rest.is_char_boundary(at) && glob(after, &rest[at..]))
+        }),
     }
 }

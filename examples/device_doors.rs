@@ -62,7 +62,11 @@ pub extern "C" fn wf_used() -> u64 {
 /// The stream of the session's queries; null where there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn wf_stream() -> *mut c_void {
-    session().ok().and_then(Session::device).and_then(|device| device.stream()).unwrap_or(std::ptr::null_mut())
+    session()
+        .ok()
+        .and_then(Session::device)
+        .and_then(|device| device.stream())
+        .unwrap_or(std::ptr::null_mut())
 }
 
 /// Lets queries wait for another stream.
@@ -86,7 +90,9 @@ pub unsafe extern "C" fn wf_wait_for(stream: *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wf_produce(rows: u64, out: *mut *mut DLManagedTensor) -> c_int {
     // SAFETY: the caller's promise.
-    answered(numbers(rows).and_then(|column| column.to_dlpack()).map(|tensor| unsafe { *out = tensor }))
+    answered(
+        numbers(rows).and_then(|column| column.to_dlpack()).map(|tensor| unsafe { *out = tensor }),
+    )
 }
 
 /// The same since DLPack 1.0.
@@ -94,9 +100,16 @@ pub unsafe extern "C" fn wf_produce(rows: u64, out: *mut *mut DLManagedTensor) -
 /// # Safety
 /// `out` is memory for a pointer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn wf_produce_versioned(rows: u64, out: *mut *mut DLManagedTensorVersioned) -> c_int {
+pub unsafe extern "C" fn wf_produce_versioned(
+    rows: u64,
+    out: *mut *mut DLManagedTensorVersioned,
+) -> c_int {
     // SAFETY: the caller's promise.
-    answered(numbers(rows).and_then(|column| column.to_dlpack_versioned()).map(|tensor| unsafe { *out = tensor }))
+    answered(
+        numbers(rows)
+            .and_then(|column| column.to_dlpack_versioned())
+            .map(|tensor| unsafe { *out = tensor }),
+    )
 }
 
 /// The sum of a tensor's elements, which a query computes, and whether they were copied.
@@ -104,7 +117,11 @@ pub unsafe extern "C" fn wf_produce_versioned(rows: u64, out: *mut *mut DLManage
 /// # Safety
 /// A live tensor, which is given up; `sum` and `copied` are memory for numbers.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn wf_consume(tensor: *mut DLManagedTensor, sum: *mut f64, copied: *mut u64) -> c_int {
+pub unsafe extern "C" fn wf_consume(
+    tensor: *mut DLManagedTensor,
+    sum: *mut f64,
+    copied: *mut u64,
+) -> c_int {
     let consume = || {
         let before = wf_used();
         // SAFETY: the caller's promise.
@@ -141,7 +158,8 @@ pub unsafe extern "C" fn wf_produce_arrow(
 /// The sum of the column `x` of an array of Arrow's.
 ///
 /// # Safety
-/// `array` is one, which is given up, and `schema` its schema, which is not; `sum` is memory for a number.
+/// `array` is one, which is given up, and `schema` its schema, which is not; `sum` is memory for a
+/// number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wf_consume_arrow(
     array: *mut ArrowDeviceArray,

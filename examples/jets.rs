@@ -11,7 +11,8 @@ use warpframe::arrow::array::AsArray;
 use warpframe::arrow::datatypes::{Float64Type, Int64Type};
 use warpframe::prelude::*;
 
-const SQL: &str = r#"SELECT jetid, sum(px), sum(py), sum(pz), sum("E") FROM jets GROUP BY jetid ORDER BY jetid"#;
+const SQL: &str =
+    r#"SELECT jetid, sum(px), sum(py), sum(pz), sum("E") FROM jets GROUP BY jetid ORDER BY jetid"#;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut builder = Session::builder();
@@ -59,7 +60,9 @@ fn rows(frame: &DataFrame) -> warpframe::Result<Vec<(i64, [f64; 4])>> {
     for batch in frame.to_arrow()? {
         let jets = batch.column(0).as_primitive::<Int64Type>();
         let sums = [1, 2, 3, 4].map(|at| batch.column(at).as_primitive::<Float64Type>());
-        rows.extend((0..batch.num_rows()).map(|row| (jets.value(row), sums.map(|sum| sum.value(row)))));
+        rows.extend(
+            (0..batch.num_rows()).map(|row| (jets.value(row), sums.map(|sum| sum.value(row)))),
+        );
     }
     Ok(rows)
 }

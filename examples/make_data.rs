@@ -42,15 +42,43 @@ fn main() -> Outcome {
     let parts = (scale.ceil() as i32).clamp(1, 1000);
     std::thread::scope(|scope| {
         let tables = [
-            scope.spawn(|| table(&tpch, "region", 1, |p, n| RegionArrow::new(RegionGenerator::new(scale, p, n)))),
-            scope.spawn(|| table(&tpch, "nation", 1, |p, n| NationArrow::new(NationGenerator::new(scale, p, n)))),
-            scope.spawn(|| table(&tpch, "supplier", 1, |p, n| SupplierArrow::new(SupplierGenerator::new(scale, p, n)))),
-            scope.spawn(|| table(&tpch, "customer", 1, |p, n| CustomerArrow::new(CustomerGenerator::new(scale, p, n)))),
-            scope.spawn(|| table(&tpch, "part", 1, |p, n| PartArrow::new(PartGenerator::new(scale, p, n)))),
-            scope.spawn(|| table(&tpch, "partsupp", 1, |p, n| PartSuppArrow::new(PartSuppGenerator::new(scale, p, n)))),
-            scope.spawn(|| table(&tpch, "orders", parts, |p, n| OrderArrow::new(OrderGenerator::new(scale, p, n)))),
             scope.spawn(|| {
-                table(&tpch, "lineitem", parts, |p, n| LineItemArrow::new(LineItemGenerator::new(scale, p, n)))
+                table(&tpch, "region", 1, |p, n| {
+                    RegionArrow::new(RegionGenerator::new(scale, p, n))
+                })
+            }),
+            scope.spawn(|| {
+                table(&tpch, "nation", 1, |p, n| {
+                    NationArrow::new(NationGenerator::new(scale, p, n))
+                })
+            }),
+            scope.spawn(|| {
+                table(&tpch, "supplier", 1, |p, n| {
+                    SupplierArrow::new(SupplierGenerator::new(scale, p, n))
+                })
+            }),
+            scope.spawn(|| {
+                table(&tpch, "customer", 1, |p, n| {
+                    CustomerArrow::new(CustomerGenerator::new(scale, p, n))
+                })
+            }),
+            scope.spawn(|| {
+                table(&tpch, "part", 1, |p, n| PartArrow::new(PartGenerator::new(scale, p, n)))
+            }),
+            scope.spawn(|| {
+                table(&tpch, "partsupp", 1, |p, n| {
+                    PartSuppArrow::new(PartSuppGenerator::new(scale, p, n))
+                })
+            }),
+            scope.spawn(|| {
+                table(&tpch, "orders", parts, |p, n| {
+                    OrderArrow::new(OrderGenerator::new(scale, p, n))
+                })
+            }),
+            scope.spawn(|| {
+                table(&tpch, "lineitem", parts, |p, n| {
+                    LineItemArrow::new(LineItemGenerator::new(scale, p, n))
+                })
             }),
         ];
         tables.into_iter().try_for_each(|table| table.join().expect("a generator panicked"))
@@ -59,13 +87,20 @@ fn main() -> Outcome {
 }
 
 /// Writes one table, generating up to four parts at a time.
-fn table<I>(directory: &Path, name: &str, parts: i32, make: impl Fn(i32, i32) -> I + Sync) -> Outcome
+fn table<I>(
+    directory: &Path,
+    name: &str,
+    parts: i32,
+    make: impl Fn(i32, i32) -> I + Sync,
+) -> Outcome
 where
     I: Iterator<Item = Result<RecordBatch, ArrowError>>,
 {
     const AHEAD: i32 = 4;
     let path = directory.join(format!("{name}.parquet"));
-    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::try_new(6)?)).build();
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(6)?))
+        .build();
     let mut writer = None;
     let mut rows = 0;
     for first in (1..=parts).step_by(AHEAD as usize) {
@@ -84,7 +119,8 @@ where
                 rows += batch.num_rows();
                 if writer.is_none() {
                     let file = BufWriter::new(File::create(&path)?);
-                    writer = Some(ArrowWriter::try_new(file, batch.schema(), Some(properties.clone()))?);
+                    writer =
+                        Some(ArrowWriter::try_new(file, batch.schema(), Some(properties.clone()))?);
                 }
                 if let Some(writer) = &mut writer {
                     writer.write(&batch)?;
@@ -125,7 +161,8 @@ fn jets(path: &Path) -> Outcome {
         let round = |x: f64| (x * 1e4).round() / 1e4;
         let (px, py, pz) = (round(pt * phi.cos()), round(pt * phi.sin()), round(pt * eta.sinh()));
         let kind: f64 = random.random();
-        let mass = MASSES.iter().find(|(share, _)| kind < *share).map_or(0.13957, |(_, mass)| *mass);
+        let mass =
+            MASSES.iter().find(|(share, _)| kind < *share).map_or(0.13957, |(_, mass)| *mass);
         let energy = ((px * px + py * py + pz * pz + mass * mass).sqrt() * 1e4).ceil() / 1e4;
         writeln!(file, "{jet},{px},{py},{pz},{energy}")?;
     }

@@ -15,7 +15,11 @@ fn main() -> warpframe::Result<()> {
     verbs.show()?;
     match session.device() {
         Some(device) => {
-            println!("{}: {} kernels launched", device.properties().name, device.counters().launches);
+            println!(
+                "{}: {} kernels launched",
+                device.properties().name,
+                device.counters().launches
+            );
             println!("{}", session.table("urgent")?.filter(col("orders").gt(lit(1)))?.explain()?);
         }
         None => println!("{}", session.notice().unwrap_or("queries ran on the CPU, as asked")),

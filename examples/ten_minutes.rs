@@ -28,7 +28,10 @@ pub fn tour(session: &Session) -> Result<Vec<(&'static str, DataFrame)>> {
     )?;
     steps.push(("Six trips", trips.clone()));
     steps.push(("The last two", trips.tail(2)?));
-    steps.push(("By kilometres, the longest first, nulls last", trips.sort([col("km").sort(false, false)])?));
+    steps.push((
+        "By kilometres, the longest first, nulls last",
+        trips.sort([col("km").sort(false, false)])?,
+    ));
     steps.push(("What is in the columns", trips.describe()?));
 
     // Columns by name, rows by a condition, new columns by expressions.
@@ -39,12 +42,19 @@ pub fn tour(session: &Session) -> Result<Vec<(&'static str, DataFrame)>> {
 
     // Missing values.
     steps.push(("Without the trip of unknown length", trips.drop_nulls(["km"])?));
-    steps.push(("With its length as the mean of the others", trips.fill_null_with(["km"], Fill::Mean)?));
+    steps.push((
+        "With its length as the mean of the others",
+        trips.fill_null_with(["km"], Fill::Mean)?,
+    ));
 
     // Groups. Their order is not promised, so they are sorted.
     let by_city = trips
         .group_by(["city"])
-        .agg([col("km").sum(), col("riders").max().alias("most_riders"), count_rows().alias("trips")])?
+        .agg([
+            col("km").sum(),
+            col("riders").max().alias("most_riders"),
+            count_rows().alias("trips"),
+        ])?
         .sort(["city"])?;
     steps.push(("A row for each city", by_city));
 
@@ -64,7 +74,10 @@ pub fn tour(session: &Session) -> Result<Vec<(&'static str, DataFrame)>> {
 
     // Two frames side by side, and one below the other.
     let countries = frame!(session; "city" => ["Oslo", "Lima"], "country" => ["Norway", "Peru"])?;
-    steps.push(("With countries", trips.join_on(&countries, JoinType::Left, ["city"])?.sort(["day", "city"])?));
+    steps.push((
+        "With countries",
+        trips.join_on(&countries, JoinType::Left, ["city"])?.sort(["day", "city"])?,
+    ));
     let later = frame!(session; "city" => ["Oslo"], "day" => [4], "km" => [6.5], "riders" => [2])?;
     steps.push(("One more trip", DataFrame::concat([&trips, &later], Concat::Vertical)?));
 
@@ -74,14 +87,21 @@ pub fn tour(session: &Session) -> Result<Vec<(&'static str, DataFrame)>> {
 
     // The same in SQL; and back to values of the program.
     session.register_table("trips", &trips)?;
-    let sql = session.sql("SELECT city, avg(km) AS mean_km FROM trips GROUP BY city ORDER BY city")?.collect()?;
+    let sql = session
+        .sql("SELECT city, avg(km) AS mean_km FROM trips GROUP BY city ORDER BY city")?
+        .collect()?;
     steps.push(("SQL over the same frame", sql));
     let total: f64 = trips.select([col("km").sum()])?.item()?;
     let cities = trips.column("city")?.to_vec::<String>()?;
     assert_eq!((total, cities.len()), (45.5, 6));
 
     // A lazy frame is planned as a whole, and runs when its rows are wanted.
-    let lazy = trips.lazy()?.filter(col("day").gt(1))?.group_by(["day"]).agg([col("km").mean()])?.sort(["day"])?;
+    let lazy = trips
+        .lazy()?
+        .filter(col("day").gt(1))?
+        .group_by(["day"])
+        .agg([col("km").mean()])?
+        .sort(["day"])?;
     steps.push(("A plan, run at its end", lazy.collect()?));
     Ok(steps)
 }

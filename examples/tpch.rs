@@ -37,7 +37,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// A query's answer: from SQL, and from verbs.
-pub fn both(session: &Session, name: &str, verbs: Verbs) -> warpframe::Result<(DataFrame, DataFrame)> {
+pub fn both(
+    session: &Session,
+    name: &str,
+    verbs: Verbs,
+) -> warpframe::Result<(DataFrame, DataFrame)> {
     for table in ["lineitem", "orders", "customer"] {
         if !session.table_names().iter().any(|known| known == table) {
             session.register_parquet(table, sample(&format!("tpch/{table}.parquet")))?;
@@ -94,7 +98,8 @@ fn q3(session: &Session) -> warpframe::Result<LazyFrame> {
 
 /// Forecasting revenue change.
 fn q6(session: &Session) -> warpframe::Result<LazyFrame> {
-    let in_1994 = col("l_shipdate").gt_eq(date("1994-01-01")).and(col("l_shipdate").lt(date("1995-01-01")));
+    let in_1994 =
+        col("l_shipdate").gt_eq(date("1994-01-01")).and(col("l_shipdate").lt(date("1995-01-01")));
     let cheap = col("l_discount").between(lit(0.05), lit(0.07)).and(col("l_quantity").lt(lit(24)));
     session
         .table("lineitem")?

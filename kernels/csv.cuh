@@ -9,9 +9,9 @@
 //   csv_fields      the same again: where values end, where rows begin
 //   csv_convert     a block for 256 rows of a column
 //
-// A quote opens a value only as its first byte, so whether a byte lies in quotes depends on all bytes
-// before it. The automaton has seven states; what a stretch of text does to it is a function from
-// states to states, numbers of four bits. Functions are composed as numbers are added in a
+// A quote opens a value only as its first byte, so whether a byte lies in quotes depends on all
+// bytes before it. The automaton has seven states; what a stretch of text does to it is a function
+// from states to states, numbers of four bits. Functions are composed as numbers are added in a
 // running sum.
 
 #pragma once
@@ -23,8 +23,8 @@ constexpr u32 CSV_THREADS = 256;
 constexpr u32 CSV_SEGMENT = 64;  // bytes of a thread
 constexpr u32 CSV_ROWS = 256;    // rows of a block that converts
 
-// States. From CSV_FIELD on a row has begun. A line without a byte is no row: so the line feed behind
-// a carriage return ends nothing.
+// States. From CSV_FIELD on a row has begun. A line without a byte is no row: so the line feed
+// behind a carriage return ends nothing.
 enum csv_state : u32 {
     CSV_ROW = 0,      // at a row's begin
     CSV_COMMENT = 1,  // in a line that is no row
@@ -138,8 +138,8 @@ WF_DEVICE u8 csv_byte(const uint4& words, u32 at) {
     return (u8)(word >> (8 * (at & 3)));
 }
 
-// Calls `step(next, place)` for bytes of a segment, in order: for each that means something, and once
-// for a run of others in 16.
+// Calls `step(next, place)` for bytes of a segment, in order: for each that means something, and
+// once for a run of others in 16.
 template <class Step> WF_DEVICE void csv_walk(const CsvText& p, u64 segment, Step step) {
     const csv_marks marks(p.marks);
     const uint4* const words = (const uint4*)(p.text + segment * CSV_SEGMENT);
@@ -372,8 +372,8 @@ WF_CALLED view csv_bare(const view& v) {
 // Of inferred types, values have the forms that inference knows (src/io/csv/values.rs): fewer than
 // casts read.
 
-// Whether a number begins and ends as the forms do: casts take a plus and white space, too. A word is
-// an infinity, or not a number.
+// Whether a number begins and ends as the forms do: casts take a plus and white space, too. A word
+// is an infinity, or not a number.
 WF_DEVICE bool csv_is_number(const view& v, bool word) {
     const u8 first = byte_at(v, 0), last = byte_at(v, v.length - 1);
     if (word && is_letter(last)) return first == '-' ? lowered(byte_at(v, 1)) == 'i' : is_letter(first);
@@ -415,7 +415,8 @@ WF_DEVICE bool csv_offset(const view& v, u32 at, i32* out) {
     return digits && (sign == '+' || sign == '-') && hour < 24 && minute < 60;
 }
 
-// `2024-02-29`, or a time of day behind it: ` 12:00`, `T12:00:00.123456789`, with a zone or without.
+// `2024-02-29`, or a time of day behind it: ` 12:00`, `T12:00:00.123456789`, with a zone or
+// without.
 WF_CALLED bool csv_read_moment(const view& v, csv_moment* out) {
     *out = csv_moment{0, 0, 0, false};
     if (v.length < 10) return false;

@@ -1,8 +1,8 @@
 // dictionary.cuh: the distinct strings of a column, as far as they are few.
 //
-// A table of slots, a power of two, each 0 or the number of the row plus one whose string stands there.
-// A row's code is its slot. A string that was inserted stays in its slot. Where more than `limit`
-// strings were met, threads give up: the caller sees it by the count.
+// A table of slots, a power of two, each 0 or the number of the row plus one whose string stands
+// there. A row's code is its slot. A string that was inserted stays in its slot. Where more than
+// `limit` strings were met, threads give up: the caller sees it by the count.
 
 #pragma once
 #include "keys.cuh"

@@ -33,7 +33,8 @@ WF_DEVICE bool math_lcm_overflows(i64 a, i64 b, i64* out) {
     return mul_high(part, y) != 0 || part * y > (u64)I64_MAX;
 }
 
-// The number of the bucket of a value that is a number, of `count` of equal width between two bounds.
+// The number of the bucket of a value that is a number, of `count` of equal width between two
+// bounds.
 WF_DEVICE i64 math_width_bucket(f64 value, f64 low, f64 high, i64 count) {
     const bool ascends = low < high;
     if (ascends ? value < low : value > low) return 0;

@@ -51,8 +51,8 @@ template <class T> struct fixed_same {
     WF_DEVICE void put(u32 k, T value) const { store_stream(out + k, value); }
 };
 
-// An integer of which only some of the bits count: `shape` has how many of 64 do not, and 64 where it has
-// a sign. All count where it is 0.
+// An integer of which only some of the bits count: `shape` has how many of 64 do not, and 64 where
+// it has a sign. All count where it is 0.
 WF_DEVICE i64 widened(i64 value, u32 shape) {
     const u32 idle = shape & 63;
     const u64 high = (u64)value << idle;

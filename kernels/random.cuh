@@ -1,6 +1,7 @@
 // random.cuh: random numbers of a seed and a row's number, without state: Philox-4x32-10 of Salmon,
-// Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). The seed is the key.
-// The counter's low half is the number, its third word counts draws. Words are the same on all devices.
+// Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). The seed is the
+// key. The counter's low half is the number, its third word counts draws. Words are the same on all
+// devices.
 
 #pragma once
 #include "prelude.cuh"

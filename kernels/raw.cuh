@@ -1,5 +1,5 @@
-// raw.cuh: what whole kernels of users find in the simulator. A GPU has all of it, so that there their
-// text is compiled as it is; for the simulator src/user_code/raw/rewrite.rs changes it first:
+// raw.cuh: what whole kernels of users find in the simulator. A GPU has all of it, so that there
+// their text is compiled as it is; for the simulator src/user_code/raw/rewrite.rs changes it first:
 //
 //   const double* x                   checked<const double> x
 //   __shared__ float tile[32][33];    float (&tile)[32][33] = …;   an object of the block's
@@ -19,7 +19,8 @@ WF_SIM_EXPORT void wf_sim_outside(const char* argument, long long index, unsigne
 int printf(const char*, ...);
 }
 
-// -------------------------------------------------------------------------- three dimensions of one
+// -------------------------------------------------------------------------- three dimensions of
+// one
 
 struct uint3 {
     unsigned x, y, z;
@@ -70,7 +71,8 @@ namespace wf {
 
 // ------------------------------------------------------------------------------------------- loops
 
-// Turns that the loops of a thread may take in the time between two starts of threads: some seconds.
+// Turns that the loops of a thread may take in the time between two starts of threads: some
+// seconds.
 constexpr u64 MOST_RAW_TURNS = 1ull << 31;
 inline bool raw_turn(WF_SIM_HERE) {
     if (++raw_turns > MOST_RAW_TURNS) wf_sim_trap(file, line);
@@ -125,7 +127,8 @@ template <class T> struct checked {
     friend bool operator<=(const checked& a, const checked& b) { return a.at <= b.at; }
     friend bool operator>=(const checked& a, const checked& b) { return a.at >= b.at; }
 
-    // What knows nothing of this type gets a plain pointer, which leads into the argument or to its end.
+    // What knows nothing of this type gets a plain pointer, which leads into the argument or to its
+    // end.
     T* plain() const {
         if (last && (at < first || at > last)) outside(at);
         return at;
@@ -173,7 +176,8 @@ template <class T> struct dynamic_shared {
     T& operator*() const { return *all(); }
 };
 
-// -------------------------------------------------------------------------------- words of a launch
+// -------------------------------------------------------------------------------- words of a
+// launch
 
 struct raw_memory {
     const u64* words;
@@ -196,7 +200,8 @@ struct raw_number {
 
 }  // namespace wf
 
-// ----------------------------------------------------- what kernels use that the engine's do without
+// ----------------------------------------------------- what kernels use that the engine's do
+// without
 
 extern "C" double tgamma(double) noexcept;
 extern "C" double lgamma(double) noexcept;

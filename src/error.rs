@@ -37,7 +37,8 @@ struct Inner {
     kind: ErrorKind,
     /// Line and column in the SQL text, for kinds that have no place for it.
     location: Option<(u64, u64)>,
-    /// The column whose type, by which a query was planned, is too narrow for what is there, from 0 on.
+    /// The column whose type, by which a query was planned, is too narrow for what is there, from 0
+    /// on.
     misfit: Option<usize>,
     /// The verb of a frame that met it.
     verb: Option<&'static str>,
@@ -100,8 +101,8 @@ pub enum ErrorKind {
     UserCode {
         /// The function that it is of.
         function: String,
-        /// Line of the code, 1-based: of the SQL text where it stands in one, else of the body; 0 if
-        /// unknown.
+        /// Line of the code, 1-based: of the SQL text where it stands in one, else of the body; 0
+        /// if unknown.
         line: u64,
         /// Column in this line, 1-based, 0 if unknown.
         column: u64,
@@ -242,7 +243,9 @@ impl Error {
     pub fn location(&self) -> Option<(u64, u64)> {
         match &self.0.kind {
             ErrorKind::Plan { location: Some(location), .. } => Some(*location),
-            ErrorKind::Parse { path: None, line, column, .. } if *line > 0 => Some((*line, *column)),
+            ErrorKind::Parse { path: None, line, column, .. } if *line > 0 => {
+                Some((*line, *column))
+            }
             _ => self.0.location,
         }
     }
@@ -327,7 +330,10 @@ impl fmt::Display for Error {
                     f,
                     "out of device memory: {operator} asked for {asked} bytes, {free} of {limit} bytes are free"
                 )?;
-                write!(f, "; of {used} in use, {cached} hold columns of files and {kept} kept tables")
+                write!(
+                    f,
+                    "; of {used} in use, {cached} hold columns of files and {kept} kept tables"
+                )
             }
             ErrorKind::OutOfHostMemory { account, limit, spill_limit } => {
                 write!(f, "out of host memory: {}", account.trim_end_matches(['.', '\n']))?;
@@ -335,8 +341,12 @@ impl fmt::Display for Error {
                 spill_limit.iter().try_for_each(|bytes| write!(f, ", and {bytes} bytes of files"))
             }
             ErrorKind::Cuda { call, code } => write!(f, "CUDA driver: {call} failed: {code}"),
-            ErrorKind::DeviceUnavailable { device, why } => write!(f, "device {device} is not available: {why}"),
-            ErrorKind::Compile { kernel, log } => write!(f, "kernel {kernel} does not compile:\n{log}"),
+            ErrorKind::DeviceUnavailable { device, why } => {
+                write!(f, "device {device} is not available: {why}")
+            }
+            ErrorKind::Compile { kernel, log } => {
+                write!(f, "kernel {kernel} does not compile:\n{log}")
+            }
             ErrorKind::UserCode { function, line, column, message, text } => {
                 write!(f, "function {function}")?;
                 match (line, column) {
@@ -348,8 +358,8 @@ impl fmt::Display for Error {
                 if !text.is_empty() {
                     write!(f, "\n  {text}")?;
                 }
-                // Under it only where the line is the body's own: before one that begins in a line of SQL
-                // stands more.
+                // Under it only where the line is the body's own: before one that begins in a line
+                // of SQL stands more.
                 match self.0.location {
                     None if *column > 0 && !text.is_empty() => {
                         write!(f, "\n  {:>width$}", "^", width = *column as usize)
@@ -357,7 +367,9 @@ impl fmt::Display for Error {
                     _ => Ok(()),
                 }
             }
-            ErrorKind::Simulation { kernel, report } => write!(f, "kernel {kernel} failed in the simulator: {report}"),
+            ErrorKind::Simulation { kernel, report } => {
+                write!(f, "kernel {kernel} failed in the simulator: {report}")
+            }
             ErrorKind::TypeMismatch { what, expected, found } => {
                 write!(f, "{what}: expected {expected}, found {found}")
             }
@@ -370,9 +382,13 @@ impl fmt::Display for Error {
             ErrorKind::SchemaNotFound { name, known } => {
                 write!(f, "no schema named {name:?}{}", known_names(known))
             }
-            ErrorKind::RowNotFound { row, rows } => write!(f, "no row {row}: there are {rows} rows, from 0 on"),
+            ErrorKind::RowNotFound { row, rows } => {
+                write!(f, "no row {row}: there are {rows} rows, from 0 on")
+            }
             ErrorKind::Arithmetic { account: Some(account), .. } => write!(f, "{account}"),
-            ErrorKind::Arithmetic { fault, operation: Some(operation), .. } => operation.describe(*fault, f),
+            ErrorKind::Arithmetic { fault, operation: Some(operation), .. } => {
+                operation.describe(*fault, f)
+            }
             ErrorKind::Arithmetic { fault, .. } => write!(f, "{fault}"),
             ErrorKind::Parse { path, line, column, message } => {
                 if let Some(path) = path {
@@ -390,7 +406,9 @@ impl fmt::Display for Error {
             ErrorKind::Interrupted { timeout: Some(timeout) } => {
                 write!(f, "the statement took longer than statement_timeout allows ({timeout:?})")
             }
-            ErrorKind::Internal { what } => write!(f, "internal error, a bug of warpframe's: {what}"),
+            ErrorKind::Internal { what } => {
+                write!(f, "internal error, a bug of warpframe's: {what}")
+            }
             ErrorKind::Plan { message, location: Some((line, column)) } => {
                 write!(f, "line {line}, column {column}: {message}")
             }
@@ -436,12 +454,16 @@ impl From<datafusion::error::DataFusionError> for Error {
         use datafusion::error::DataFusionError as D;
         match error {
             D::External(inner) => from_boxed(inner),
-            D::ParquetError(inner) => ErrorKind::File { path: PathBuf::new(), message: inner.to_string() }.into(),
+            D::ParquetError(inner) => {
+                ErrorKind::File { path: PathBuf::new(), message: inner.to_string() }.into()
+            }
             D::ObjectStore(inner) => match *inner {
                 object_store::Error::NotFound { path, .. } => {
                     Error::io(format!("/{path}"), std::io::ErrorKind::NotFound.into())
                 }
-                other => ErrorKind::File { path: PathBuf::new(), message: other.to_string() }.into(),
+                other => {
+                    ErrorKind::File { path: PathBuf::new(), message: other.to_string() }.into()
+                }
             },
             D::ArrowError(inner, _) => from_arrow(*inner),
             D::Shared(inner) => match std::sync::Arc::try_unwrap(inner) {
@@ -462,7 +484,8 @@ impl From<datafusion::error::DataFusionError> for Error {
             D::Collection(mut errors) if !errors.is_empty() => Error::from(errors.swap_remove(0)),
             D::SchemaError(inner, _) => match *inner {
                 SchemaError::FieldNotFound { field, valid_fields } => {
-                    let location = field.spans.first().map(|span| (span.start.line, span.start.column));
+                    let location =
+                        field.spans.first().map(|span| (span.start.line, span.start.column));
                     field_not_found(&field, &valid_fields).at(location)
                 }
                 SchemaError::DuplicateQualifiedField { qualifier, .. } => {
@@ -479,7 +502,11 @@ impl From<datafusion::error::DataFusionError> for Error {
             D::ResourcesExhausted(account) => {
                 ErrorKind::OutOfHostMemory { account, limit: None, spill_limit: None }.into()
             }
-            other => ErrorKind::Plan { message: wording::plain(&other.strip_backtrace()), location: None }.into(),
+            other => ErrorKind::Plan {
+                message: wording::plain(&other.strip_backtrace()),
+                location: None,
+            }
+            .into(),
         }
     }
 }
@@ -488,9 +515,15 @@ impl From<datafusion::error::DataFusionError> for Error {
 fn field_not_found(field: &Column, valid: &[Column]) -> Error {
     let distinct = |names: Vec<&str>| {
         let mut seen = HashSet::new();
-        names.into_iter().filter(|name| seen.insert(*name)).map(String::from).collect::<Vec<String>>()
+        names
+            .into_iter()
+            .filter(|name| seen.insert(*name))
+            .map(String::from)
+            .collect::<Vec<String>>()
     };
-    let tables = distinct(valid.iter().filter_map(|column| Some(column.relation.as_ref()?.table())).collect());
+    let tables = distinct(
+        valid.iter().filter_map(|column| Some(column.relation.as_ref()?.table())).collect(),
+    );
     match &field.relation {
         Some(table) if !tables.is_empty() && !tables.iter().any(|known| known == table.table()) => {
             ErrorKind::TableNotFound { name: table.table().into(), known: tables }.into()
@@ -507,7 +540,9 @@ fn field_not_found(field: &Column, valid: &[Column]) -> Error {
 fn from_arrow(error: ArrowError) -> Error {
     match error {
         ArrowError::ExternalError(inner) => from_boxed(inner),
-        ArrowError::DivideByZero => Error::arithmetic(Fault::DivideByZero, Fault::DivideByZero.to_string()),
+        ArrowError::DivideByZero => {
+            Error::arithmetic(Fault::DivideByZero, Fault::DivideByZero.to_string())
+        }
         ArrowError::ArithmeticOverflow(what) => {
             Error::arithmetic(Fault::Overflow, format!("Arithmetic overflow: {what}"))
         }
@@ -516,7 +551,9 @@ fn from_arrow(error: ArrowError) -> Error {
             Error::arithmetic(Fault::Overflow, format!("Arithmetic overflow: {what}"))
         }
         // Of a value; other casts are of types, and no cast at all.
-        ArrowError::CastError(what) if of_value(&what) => Error::arithmetic(Fault::Cast, format!("Cast error: {what}")),
+        ArrowError::CastError(what) if of_value(&what) => {
+            Error::arithmetic(Fault::Cast, format!("Cast error: {what}"))
+        }
         // "… is too large to store in a Decimal128 of precision 38. Max is …"
         ArrowError::InvalidArgumentError(what) if what.contains(" to store in a Decimal") => {
             Error::arithmetic(Fault::Overflow, format!("Arithmetic overflow: {what}"))
@@ -535,10 +572,14 @@ fn from_arrow(error: ArrowError) -> Error {
             let account = what.split(" Please ").next().unwrap_or_default().to_string();
             ErrorKind::OutOfHostMemory { account, limit: None, spill_limit: None }.into()
         }
-        ArrowError::ParquetError(message) => ErrorKind::File { path: PathBuf::new(), message }.into(),
+        ArrowError::ParquetError(message) => {
+            ErrorKind::File { path: PathBuf::new(), message }.into()
+        }
         ArrowError::CsvError(message) => bad_csv(message),
         ArrowError::ParseError(message) if message.contains(" at line ") => bad_csv(message),
-        other => ErrorKind::Plan { message: wording::plain(&other.to_string()), location: None }.into(),
+        other => {
+            ErrorKind::Plan { message: wording::plain(&other.to_string()), location: None }.into()
+        }
     }
 }
 
@@ -575,7 +616,9 @@ fn from_boxed(error: Box<dyn std::error::Error + Send + Sync>) -> Error {
     };
     match error.downcast::<datafusion::parquet::errors::ParquetError>() {
         Ok(inner) => ErrorKind::File { path: PathBuf::new(), message: inner.to_string() }.into(),
-        Err(other) => ErrorKind::Plan { message: wording::plain(&other.to_string()), location: None }.into(),
+        Err(other) => {
+            ErrorKind::Plan { message: wording::plain(&other.to_string()), location: None }.into()
+        }
     }
 }
 
@@ -589,10 +632,12 @@ fn bad_csv(message: String) -> Error {
     };
     // Where a value does not parse, arrow-csv counts lines from 0; where fields are missing, from
     // 1.
-    let value = message.contains("rror while parsing value") || message.contains("rror parsing column");
+    let value =
+        message.contains("rror while parsing value") || message.contains("rror parsing column");
     let line = number(" at line ").map(|line| line + u64::from(value));
     let line = line.or_else(|| number(" for line ")).or_else(|| number("line ")).unwrap_or(0);
-    let column = number(" for column ").or_else(|| number("parsing column ")).map_or(0, |index| index + 1);
+    let column =
+        number(" for column ").or_else(|| number("parsing column ")).map_or(0, |index| index + 1);
     let text = message.split(". Row data:").next().unwrap_or_default();
     let text = text.split(" for column ").next().unwrap_or_default().to_string();
     ErrorKind::Parse { path: Some(PathBuf::new()), line, column, message: text }.into()

@@ -35,7 +35,8 @@ impl Switch {
 
     /// Limits the time of statements that begin from now on.
     pub(crate) fn set_timeout(&self, timeout: Option<Duration>) {
-        let nanos = timeout.map_or(0, |timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX).max(1));
+        let nanos = timeout
+            .map_or(0, |timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX).max(1));
         self.timeout.store(nanos, Relaxed);
     }
 
@@ -91,7 +92,9 @@ impl Statement {
         current().unwrap_or_else(|| Statement {
             switch: switch.clone(),
             before: switch.interrupts.load(Relaxed),
-            limit: switch.timeout().and_then(|limit| Some((Instant::now().checked_add(limit)?, limit))),
+            limit: switch
+                .timeout()
+                .and_then(|limit| Some((Instant::now().checked_add(limit)?, limit))),
             abandoned: Arc::default(),
         })
     }
@@ -193,8 +196,12 @@ mod tests {
         let limit = Duration::from_millis(20);
         switch.set_timeout(Some(limit));
         let statement = Statement::begin(&switch);
-        let error = runtime.block_on(statement.or_stop(std::future::pending::<Result<()>>())).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Interrupted { timeout: Some(of) } if *of == limit), "{error:?}");
+        let error =
+            runtime.block_on(statement.or_stop(std::future::pending::<Result<()>>())).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Interrupted { timeout: Some(of) } if *of == limit),
+            "{error:?}"
+        );
         switch.set_timeout(None);
         let statement = Statement::begin(&switch);
         let other = switch.clone();
@@ -202,9 +209,13 @@ mod tests {
             std::thread::sleep(Duration::from_millis(20));
             other.interrupt();
         });
-        let error = runtime.block_on(statement.or_stop(std::future::pending::<Result<()>>())).unwrap_err();
+        let error =
+            runtime.block_on(statement.or_stop(std::future::pending::<Result<()>>())).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Interrupted { timeout: None }), "{error:?}");
         thread.join().unwrap();
-        assert_eq!(runtime.block_on(Statement::begin(&switch).or_stop(async { Ok(3) })).unwrap(), 3);
+        assert_eq!(
+            runtime.block_on(Statement::begin(&switch).or_stop(async { Ok(3) })).unwrap(),
+            3
+        );
     }
 }

@@ -54,12 +54,15 @@ pub use error::{Error, ErrorKind, Fault, Operation, Result};
 pub use exec::PartsProgress;
 pub use frame::{AnyFrame, DataFrame, Expr, GroupBy, LazyFrame, Series};
 pub use io::{
-    Codec, CsvOptions, CsvWriteOptions, FileKind, IntoPaths, IpcCodec, IpcLayout, IpcOptions, IpcWriteOptions,
-    JsonOptions, JsonWriteOptions, ParquetOptions, ParquetWriteOptions, Ragged, TextEncoding, WriteFormat,
+    Codec, CsvOptions, CsvWriteOptions, FileKind, IntoPaths, IpcCodec, IpcLayout, IpcOptions,
+    IpcWriteOptions, JsonOptions, JsonWriteOptions, ParquetOptions, ParquetWriteOptions, Ragged,
+    TextEncoding, WriteFormat,
 };
 pub use ops::prepare::{PreparedKernels, prepare_kernels};
 pub use plan::ExplainFormat;
-pub use session::{DeviceChoice, Dim3, Executed, KernelArg, RawKernel, Session, SessionBuilder, Setting};
+pub use session::{
+    DeviceChoice, Dim3, Executed, KernelArg, RawKernel, Session, SessionBuilder, Setting,
+};
 pub use user_code::{AggregateFunction, ScalarFunction};
 
 /// The Arrow implementation whose arrays and batches go in and out.
@@ -96,6 +99,8 @@ pub mod prelude {
     pub use crate::frame::expr::*;
     pub use crate::frame::verbs::*;
     pub use crate::frame::{AnyFrame, DataFrame, FrameState, GroupBy, JoinType, LazyFrame, Series};
-    pub use crate::io::{CsvOptions, IntoPaths, IpcOptions, JsonOptions, ParquetOptions, Ragged, TextEncoding};
+    pub use crate::io::{
+        CsvOptions, IntoPaths, IpcOptions, JsonOptions, ParquetOptions, Ragged, TextEncoding,
+    };
     pub use crate::session::{DeviceChoice, Session};
 }

@@ -42,11 +42,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, DividedResult, Engine, ForeseenPlans, Outcome};
 use crate::interrupt::{Statement as Running, Switch};
 use crate::io::{
-    DOWNLOAD_ROWS, DeviceTable, KeptTable, Memory, Reading, Snapshot, SourceTable, of_panic, of_their_types,
+    DOWNLOAD_ROWS, DeviceTable, KeptTable, Memory, Reading, Snapshot, SourceTable, of_panic,
+    of_their_types,
 };
 use crate::plan::{
-    ExplainFormat, MOST_NESTED, PlanTable, Prepared, explain, explain_on_cpu, files_of, with_one_row,
-    with_present_types,
+    ExplainFormat, MOST_NESTED, PlanTable, Prepared, explain, explain_on_cpu, files_of,
+    with_one_row, with_present_types,
 };
 use crate::timeline::{self, Part, span};
 
@@ -136,8 +137,8 @@ impl Core {
         }
     }
 
-    /// Runs a plan over tables in which a value did not fit its inferred type, once they have types that
-    /// hold all values.
+    /// Runs a plan over tables in which a value did not fit its inferred type, once they have types
+    /// that hold all values.
     fn run_widened(&self, plan: &LogicalPlan, mut error: Error) -> Result<Answer> {
         let mut plan = plan.clone();
         self.as_statement(|| {
@@ -145,14 +146,17 @@ impl Core {
                 let wider = crate::io::widen(&plan)?;
                 // What was asked may not be asked of the wider type: then the value is the cause.
                 let Ok(Some(again)) = with_present_types(&plan) else { return Err(error) };
-                // Each round makes a column wider, or a plan that was made before somebody else did.
+                // Each round makes a column wider, or a plan that was made before somebody else
+                // did.
                 if !wider && again == plan {
                     return Err(error);
                 }
                 plan = again;
                 match self.run_once(&plan) {
                     Err(next) if next.misfit().is_some() => error = next,
-                    Err(next) if matches!(next.kind(), ErrorKind::Plan { .. }) => return Err(error),
+                    Err(next) if matches!(next.kind(), ErrorKind::Plan { .. }) => {
+                        return Err(error);
+                    }
                     ran => return ran,
                 }
             }
@@ -168,12 +172,16 @@ impl Core {
                         engine.device.count_plan(false);
                         let prepared = self.optimize(&state, plan).and_then(Prepared::new);
                         match prepared {
-                            Ok(prepared) => return self.execute(&state, engine, &prepared, &[], plan).await,
+                            Ok(prepared) => {
+                                return self.execute(&state, engine, &prepared, &[], plan).await;
+                            }
                             Err(error) => Err(error),
                         }
                     }
                     None => {
-                        let run = || async { run_on_cpu(&state, self.optimize(&state, plan)?).await }.boxed();
+                        let run = || {
+                            async { run_on_cpu(&state, self.optimize(&state, plan)?).await }.boxed()
+                        };
                         of_one_version(&state, plan, run, |_| false).await
                     }
                 };
@@ -196,9 +204,11 @@ impl Core {
     fn run_recipe_once(&self, recipe: &Recipe) -> Result<Answer> {
         self.as_statement(|| {
             let Some(engine) = &self.engine else { return self.run(&recipe.plan()?) };
-            let (prepared, tables) = self.prepared(engine, recipe, |state, plan| self.optimize(state, plan))?;
+            let (prepared, tables) =
+                self.prepared(engine, recipe, |state, plan| self.optimize(state, plan))?;
             if let Some(plan) = prepared.direct()
-                && let Some(table) = or_give_up(engine, &prepared, exec::run_here(engine, plan, &tables))?
+                && let Some(table) =
+                    or_give_up(engine, &prepared, exec::run_here(engine, plan, &tables))?
             {
                 return Ok(Answer::of_table(table));
             }
@@ -236,10 +246,11 @@ impl Core {
     /// The plan as DataFusion's rules and the session's make it.
     fn optimize(&self, state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
         // Where scalar subqueries do not become joins, DataFusion counts their rows.
-        let plan = match state.config_options().optimizer.enable_physical_uncorrelated_scalar_subquery {
-            true => state.optimize(plan)?,
-            false => state.optimize(&with_one_row(plan)?)?,
-        };
+        let plan =
+            match state.config_options().optimizer.enable_physical_uncorrelated_scalar_subquery {
+                true => state.optimize(plan)?,
+                false => state.optimize(&with_one_row(plan)?)?,
+            };
         (self.refuse)(&plan)?;
         Ok(plan)
     }
@@ -254,7 +265,8 @@ impl Core {
         self.plans.note_schema(&self.context.state_ref().read(), recipe, plan);
     }
 
-    /// Runs a plan, whose tables mostly are to be brought to the device; `asked` is what it was made of.
+    /// Runs a plan, whose tables mostly are to be brought to the device; `asked` is what it was
+    /// made of.
     async fn execute(
         &self,
         state: &SessionState,
@@ -268,7 +280,9 @@ impl Core {
         let whole = |outcome: &Outcome| matches!(outcome, Outcome::Device(_) | Outcome::Divided(_));
         match of_one_version(state, asked, run, whole).await {
             Ok(Outcome::Device(table)) => Ok(Answer::of_table(table)),
-            Ok(Outcome::Divided(rows)) => Ok(Answer { schema: rows.schema(), data: Data::Divided(rows) }),
+            Ok(Outcome::Divided(rows)) => {
+                Ok(Answer { schema: rows.schema(), data: Data::Divided(rows) })
+            }
             Ok(Outcome::Host(batches)) => {
                 let planned = || Arc::new(prepared.schema().as_arrow().clone());
                 let schema = batches.first().map_or_else(planned, |batch| batch.schema());
@@ -289,7 +303,8 @@ impl Core {
         }
     }
 
-    /// The row numbers of a table in the order of these keys; `None` where the device does not sort it.
+    /// The row numbers of a table in the order of these keys; `None` where the device does not sort
+    /// it.
     pub(crate) fn order(&self, table: PlanTable, keys: &[SortExpr]) -> Result<Option<Table>> {
         self.as_statement(|| self.order_of(table, keys))
     }
@@ -298,10 +313,15 @@ impl Core {
         let Some(engine) = &self.engine else { return Ok(None) };
         let verb = Verb::ArgSort(keys.to_vec());
         let (prepared, tables) = match verb.is_small() {
-            true => self.prepared(engine, &Recipe::grown(verb, Arc::new(Recipe::Table(table)), None), analyzed)?,
+            true => self.prepared(
+                engine,
+                &Recipe::grown(verb, Arc::new(Recipe::Table(table)), None),
+                analyzed,
+            )?,
             false => {
                 let sorted = verb.plan(&scan(&table)?, None)?;
-                let prepared = self.block_on(async { Prepared::new(analyzed(&self.state(), &sorted)?) })?;
+                let prepared =
+                    self.block_on(async { Prepared::new(analyzed(&self.state(), &sorted)?) })?;
                 (Arc::new(prepared), vec![])
             }
         };
@@ -317,11 +337,13 @@ impl Core {
     /// The plan of a recipe, and what of it runs where.
     pub(crate) fn explain_recipe(&self, recipe: &Recipe, format: ExplainFormat) -> Result<String> {
         let Some(engine) = &self.engine else { return self.explain(&recipe.plan()?, format) };
-        let (prepared, tables) = self.prepared(engine, recipe, |state, plan| self.optimize(state, plan))?;
+        let (prepared, tables) =
+            self.prepared(engine, recipe, |state, plan| self.optimize(state, plan))?;
         self.block_on(async {
             let state = self.state();
             let foresight = ForeseenPlans::new(&state, engine, &tables);
-            let explained = explain(prepared.cut(), &tables, engine.orders_joins(), &state, &foresight);
+            let explained =
+                explain(prepared.cut(), &tables, engine.orders_joins(), &state, &foresight);
             explained.map(|explained| explained.shown(format))
         })
     }
@@ -335,13 +357,19 @@ impl Core {
                 Some(engine) => {
                     let foresight = ForeseenPlans::new(&state, engine, &[]);
                     let prepared = Prepared::new(optimized)?;
-                    let explained = explain(prepared.cut(), &[], engine.orders_joins(), &state, &foresight);
+                    let explained =
+                        explain(prepared.cut(), &[], engine.orders_joins(), &state, &foresight);
                     explained.map(|explained| explained.shown(format))
                 }
-                None if format != ExplainFormat::Indent => Ok(explain_on_cpu(&optimized, &state)?.shown(format)),
+                None if format != ExplainFormat::Indent => {
+                    Ok(explain_on_cpu(&optimized, &state)?.shown(format))
+                }
                 None => {
-                    let physical = state.query_planner().create_physical_plan(&optimized, &state).await?;
-                    let physical = datafusion::physical_plan::displayable(physical.as_ref()).indent(false).to_string();
+                    let physical =
+                        state.query_planner().create_physical_plan(&optimized, &state).await?;
+                    let physical = datafusion::physical_plan::displayable(physical.as_ref())
+                        .indent(false)
+                        .to_string();
                     let mut logical = vec![optimized.display_indent().to_string()];
                     logical.extend(files_of(&optimized, &state)?);
                     Ok(format!("cpu\n{}\n\n{physical}", logical.join("\n")))
@@ -355,13 +383,21 @@ impl Core {
     }
 
     /// A table of rows that lie on this device or on the host.
-    pub(crate) fn provider_of(&self, schema: &SchemaRef, data: &Data) -> Result<Arc<dyn TableProvider>> {
+    pub(crate) fn provider_of(
+        &self,
+        schema: &SchemaRef,
+        data: &Data,
+    ) -> Result<Arc<dyn TableProvider>> {
         match data {
             // Rows on another session's device are strangers to ours.
-            Data::Device(table) if self.device().is_some_and(|device| device.same(table.device())) => {
+            Data::Device(table)
+                if self.device().is_some_and(|device| device.same(table.device())) =>
+            {
                 Ok(Arc::new(DeviceTable { table: table.clone() }))
             }
-            Data::Device(table) => self.memory_table(table.to_batches()?, Some(table.schema().clone())),
+            Data::Device(table) => {
+                self.memory_table(table.to_batches()?, Some(table.schema().clone()))
+            }
             Data::Host(batches) => self.memory_table(batches.to_vec(), Some(schema.clone())),
             Data::Divided(rows) => {
                 let batches = rows.batches(DOWNLOAD_ROWS).collect::<Result<_>>()?;
@@ -385,10 +421,14 @@ impl Core {
             (Some(schema), _) => schema,
             (None, Some(batch)) => batch.schema(),
             (None, None) => {
-                return Err(Error::unsupported("a table of no batches", "an empty batch is needed for its schema"));
+                return Err(Error::unsupported(
+                    "a table of no batches",
+                    "an empty batch is needed for its schema",
+                ));
             }
         };
-        if let Some(other) = batches.iter().find(|batch| batch.schema().fields() != schema.fields()) {
+        if let Some(other) = batches.iter().find(|batch| batch.schema().fields() != schema.fields())
+        {
             return Err(ErrorKind::TypeMismatch {
                 what: "batches of one table".into(),
                 expected: schema.to_string(),
@@ -413,7 +453,10 @@ impl Core {
     /// Waits for a future on a thread of its own: the caller may itself be inside a runtime, where
     /// waiting is forbidden, and deep plans recurse deeper than a small caller's stack allows. The
     /// future is dropped where the statement is to stop; a panic becomes an error.
-    pub(crate) fn block_on<T: Send>(&self, future: impl Future<Output = Result<T>> + Send) -> Result<T> {
+    pub(crate) fn block_on<T: Send>(
+        &self,
+        future: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
         let runtime = &self.runtime;
         let statement = Running::begin(&self.switch);
         on_thread(|| {
@@ -430,7 +473,9 @@ fn on_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("warpframe-query".into()).stack_size(STACK);
         match thread.spawn_scoped(scope, work) {
-            Ok(thread) => thread.join().unwrap_or_else(|panic| Err(of_panic("planning", panic.as_ref()))),
+            Ok(thread) => {
+                thread.join().unwrap_or_else(|panic| Err(of_panic("planning", panic.as_ref())))
+            }
             Err(error) => panic!("the system gives no thread: {error}"),
         }
     })
@@ -468,24 +513,37 @@ async fn run_on_cpu(state: &SessionState, plan: LogicalPlan) -> Result<Answer> {
     let (physical, state) = ordered::physical_plan(state, &plan).await?;
     let schema = without_metadata(&physical.schema());
     let batches = exec::collect(physical, &state).await?;
-    let batches: Vec<_> =
-        batches.into_iter().map(|batch| batch.with_schema(schema.clone())).collect::<Result<_, _>>()?;
+    let batches: Vec<_> = batches
+        .into_iter()
+        .map(|batch| batch.with_schema(schema.clone()))
+        .collect::<Result<_, _>>()?;
     Ok(Answer { schema, data: Data::Host(batches.into()) })
 }
 
-/// A file's own schema metadata (such as another writer's notes) says nothing about a query's result.
+/// A file's own schema metadata (such as another writer's notes) says nothing about a query's
+/// result.
 fn without_metadata(schema: &Schema) -> SchemaRef {
-    let fields: Vec<_> = schema.fields().iter().map(|f| f.as_ref().clone().with_metadata(Default::default())).collect();
+    let fields: Vec<_> = schema
+        .fields()
+        .iter()
+        .map(|f| f.as_ref().clone().with_metadata(Default::default()))
+        .collect();
     Arc::new(Schema::new(fields))
 }
 
-/// The plan with its types made to agree, but not optimized, which could turn a sort into something else.
+/// The plan with its types made to agree, but not optimized, which could turn a sort into something
+/// else.
 fn analyzed(state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
     Ok(state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {})?)
 }
 
-/// What a kept plan yielded; `None` where it has to be run in the usual way: tables are not there yet, or the CPU takes over.
-fn or_give_up<T>(engine: &Engine, prepared: &Prepared, ran: Result<Option<T>>) -> Result<Option<T>> {
+/// What a kept plan yielded; `None` where it has to be run in the usual way: tables are not there
+/// yet, or the CPU takes over.
+fn or_give_up<T>(
+    engine: &Engine,
+    prepared: &Prepared,
+    ran: Result<Option<T>>,
+) -> Result<Option<T>> {
     match ran {
         Err(error) if engine.gives_way(&error) => {
             // Memory may suffice the next time.

@@ -68,7 +68,10 @@ pub struct Session {
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("device", &self.device()).field("tables", &self.table_names()).finish()
+        f.debug_struct("Session")
+            .field("device", &self.device())
+            .field("tables", &self.table_names())
+            .finish()
     }
 }
 
@@ -163,11 +166,11 @@ impl Session {
         self.core.engine.as_ref().map_or_else(Vec::new, Engine::take_host_reads)
     }
 
-    /// How far a query is that runs in parts, because it does not fit into device memory; `None` where
-    /// the last one that began to has not come to its first step yet, and where none did. It stays as
-    /// it is at the end of the query, until another one begins. May be called from any thread, and
-    /// costs nothing to speak of. Of what else a query does [`Device::counters`] tells, such as the bytes
-    /// of files that were read.
+    /// How far a query is that runs in parts, because it does not fit into device memory; `None`
+    /// where the last one that began to has not come to its first step yet, and where none did. It
+    /// stays as it is at the end of the query, until another one begins. May be called from any
+    /// thread, and costs nothing to speak of. Of what else a query does [`Device::counters`] tells,
+    /// such as the bytes of files that were read.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -333,8 +336,15 @@ impl Session {
             None => self.core.block_on(async {
                 let (plan, tables) = self.plan_sql(text).await?;
                 let frame = LazyFrame::of_plan(&self.core, plan)?;
-                if let (Some(recipe), Some(tables), Some(_)) = (frame.recipe(), tables, &self.core.engine) {
-                    self.core.plans.keep_text(&self.core.context.state_ref().read(), text, &tables, recipe);
+                if let (Some(recipe), Some(tables), Some(_)) =
+                    (frame.recipe(), tables, &self.core.engine)
+                {
+                    self.core.plans.keep_text(
+                        &self.core.context.state_ref().read(),
+                        text,
+                        &tables,
+                        recipe,
+                    );
                 }
                 Ok(frame)
             }),
@@ -347,7 +357,8 @@ impl Session {
         if functions::is_of_functions(text) {
             return Err(not_a_query(text));
         }
-        let mut statement = rules::parsed(&self.core.state(), text).map_err(|error| one_statement(error, text))?;
+        let mut statement =
+            rules::parsed(&self.core.state(), text).map_err(|error| one_statement(error, text))?;
         rules::balance(&mut statement)?;
         self.plan_query(statement, text).await
     }
@@ -366,7 +377,8 @@ impl Session {
             return Err(not_a_query(&inner.to_string()));
         }
         // Until the plan holds them.
-        let _files = files::opened(&self.files, &self.core, inner, &|path| place_of(text, path)).await?;
+        let _files =
+            files::opened(&self.files, &self.core, inner, &|path| place_of(text, path)).await?;
         let prepared = rules::prepared(&state, inner);
         let is_constant = relations::is_constant(inner);
         let tables = state.resolve_table_references(&statement)?;
@@ -386,13 +398,15 @@ impl Session {
 fn not_a_query(statement: &str) -> Error {
     let verb = statement.split_whitespace().next().unwrap_or_default().to_uppercase();
     let why = match verb.as_str() {
-        "DELETE" | "UPDATE" | "TRUNCATE" | "ALTER" | "PREPARE" | "EXECUTE" | "DEALLOCATE" | "RESET" | "SET"
-        | "DROP" | "CREATE" | "USE"
+        "DELETE" | "UPDATE" | "TRUNCATE" | "ALTER" | "PREPARE" | "EXECUTE" | "DEALLOCATE"
+        | "RESET" | "SET" | "DROP" | "CREATE" | "USE"
             if !functions::is_of_functions(statement) =>
         {
             "Session::execute takes it; Session::sql takes one query (SELECT, WITH or VALUES)"
         }
-        "INSERT" => "Session::insert takes it; Session::sql takes one query (SELECT, WITH or VALUES)",
+        "INSERT" => {
+            "Session::insert takes it; Session::sql takes one query (SELECT, WITH or VALUES)"
+        }
         "CREATE" if functions::is_of_functions(statement) => {
             "Session::create_function takes it; Session::sql takes one query (SELECT, WITH or VALUES)"
         }
@@ -407,9 +421,10 @@ fn not_a_query(statement: &str) -> Error {
 /// DataFusion words "more than one statement" as a missing feature; say what to do instead.
 fn one_statement(error: datafusion::error::DataFusionError, text: &str) -> Error {
     match error {
-        datafusion::error::DataFusionError::NotImplemented(_) => {
-            Error::unsupported(format!("the SQL text {text:?}"), "Session::sql takes exactly one query")
-        }
+        datafusion::error::DataFusionError::NotImplemented(_) => Error::unsupported(
+            format!("the SQL text {text:?}"),
+            "Session::sql takes exactly one query",
+        ),
         other => other.into(),
     }
 }
@@ -421,10 +436,15 @@ fn place_of(text: &str, name: &str) -> Option<(u64, u64)> {
     use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
     let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().ok()?;
     let mut places = tokens.iter().filter_map(|token| match &token.token {
-        Token::Word(word) if word.value == name || word.quote_style.is_none() && word.value.to_lowercase() == name => {
+        Token::Word(word)
+            if word.value == name
+                || word.quote_style.is_none() && word.value.to_lowercase() == name =>
+        {
             Some((token.span.start.line, token.span.start.column))
         }
-        Token::SingleQuotedString(text) if text == name => Some((token.span.start.line, token.span.start.column)),
+        Token::SingleQuotedString(text) if text == name => {
+            Some((token.span.start.line, token.span.start.column))
+        }
         _ => None,
     });
     places.next().filter(|_| places.next().is_none())
@@ -437,7 +457,8 @@ mod tests {
     #[test]
     fn a_text_is_found_again_whatever_blanks_are_around_it() {
         let session = Session::builder().device(DeviceChoice::Sim).build().unwrap();
-        let found = |text: &str| session.core.plans.text(&session.core.state(), text, |_| true).is_some();
+        let found =
+            |text: &str| session.core.plans.text(&session.core.state(), text, |_| true).is_some();
         let text = "SELECT 1 AS one, 2 AS two";
         assert!(!found(text));
         session.sql(text).unwrap();

@@ -1,4 +1,5 @@
-//! What a process does when: spans of time on its threads, from the first use of a device to the end.
+//! What a process does when: spans of time on its threads, from the first use of a device to the
+//! end.
 //!
 //! ```text
 //!   main              context ──▶ plan ──▶ wait: module x ──▶ launch ──▶ download
@@ -22,7 +23,8 @@ const MOST: usize = 1 << 18;
 /// Recorders at work: the environment's, and statements that are explained.
 static RECORDERS: AtomicUsize = AtomicUsize::new(0);
 static RECORDED: LazyLock<Mutex<Recorded>> = LazyLock::new(|| {
-    let path = std::env::var_os("WARPFRAME_TIMELINE").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let path =
+        std::env::var_os("WARPFRAME_TIMELINE").filter(|path| !path.is_empty()).map(PathBuf::from);
     Mutex::new(Recorded { zero: Instant::now(), path, spans: vec![], lost: 0 })
 });
 
@@ -207,7 +209,12 @@ impl Recorder {
                     known.time += span.time;
                     known.range = (known.range.0.min(begin), known.range.1.max(end));
                 }
-                None => parts.push(PartTime { part: span.part, spans: 1, time: span.time, range: (begin, end) }),
+                None => parts.push(PartTime {
+                    part: span.part,
+                    spans: 1,
+                    time: span.time,
+                    range: (begin, end),
+                }),
             }
         }
         parts.sort_by_key(|known| known.range.0);
@@ -301,9 +308,14 @@ mod tests {
             start,
             time: Duration::from_micros(1500),
         };
-        let recorded = Recorded { zero: start, path: None, spans: vec![span("k\n1"), span("k2")], lost: 0 };
+        let recorded =
+            Recorded { zero: start, path: None, spans: vec![span("k\n1"), span("k2")], lost: 0 };
         let text = text(&recorded);
-        assert!(text.contains("\"dur\":1500.0") && text.contains("k\\u000a1") && text.contains("a \\\"thread\\\""));
+        assert!(
+            text.contains("\"dur\":1500.0")
+                && text.contains("k\\u000a1")
+                && text.contains("a \\\"thread\\\"")
+        );
         assert_eq!(text.matches("\"ph\":\"X\"").count(), 2);
         assert_eq!(text.matches("thread_name").count(), 1, "one thread has one name: {text}");
     }
@@ -314,7 +326,8 @@ mod tests {
         drop(span_of(Part::Footers));
         drop(span_of(Part::Footers));
         let parts = recorder.parts();
-        let footers = parts.iter().find(|part| part.part == Part::Footers).expect("two spans of it");
+        let footers =
+            parts.iter().find(|part| part.part == Part::Footers).expect("two spans of it");
         assert!(footers.spans >= 2 && footers.range.0 <= footers.range.1);
     }
 

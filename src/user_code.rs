@@ -7,8 +7,8 @@
 //! ```
 //!
 //! To DataFusion such a function is one of its own ([`UserFunction`]), which plans name. `codegen`
-//! knows it again, and calls it as it does what `kernels/` has, so that it is fused as these are. The
-//! CPU engine calls a closure, or has the simulator run it.
+//! knows it again, and calls it as it does what `kernels/` has, so that it is fused as these are.
+//! The CPU engine calls a closure, or has the simulator run it.
 //!
 //! | file | what |
 //! |---|---|

@@ -4,7 +4,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use warpframe::arrow::array::{ArrayRef, AsArray, Float64Array, Int32Array, Int64Array, RecordBatch, UInt32Array};
+use warpframe::arrow::array::{
+    ArrayRef, AsArray, Float64Array, Int32Array, Int64Array, RecordBatch, UInt32Array,
+};
 use warpframe::arrow::buffer::NullBuffer;
 use warpframe::arrow::datatypes::{Float64Type, Int64Type, UInt32Type};
 
@@ -86,7 +88,10 @@ pub struct Permutation {
 
 impl Permutation {
     pub fn of(rows: usize) -> Permutation {
-        Permutation { rows: rows as u64, bits: (64 - (rows as u64).saturating_sub(1).leading_zeros()).max(1) }
+        Permutation {
+            rows: rows as u64,
+            bits: (64 - (rows as u64).saturating_sub(1).leading_zeros()).max(1),
+        }
     }
 
     pub fn at(self, row: u64) -> u64 {
@@ -110,7 +115,8 @@ pub fn parallel<T: Send>(len: usize, work: impl Fn(Range<usize>) -> T + Sync) ->
     std::thread::scope(|scope| {
         let work = &work;
         let starts = (0..len).step_by(share);
-        let threads: Vec<_> = starts.map(|at| scope.spawn(move || work(at..len.min(at + share)))).collect();
+        let threads: Vec<_> =
+            starts.map(|at| scope.spawn(move || work(at..len.min(at + share)))).collect();
         threads.into_iter().map(|thread| thread.join().expect("no share panics")).collect()
     })
 }
@@ -141,7 +147,8 @@ pub fn rows_where(rows: usize, holds: impl Fn(u64) -> bool + Sync) -> usize {
 
 /// A sum over rows that wraps.
 pub fn checksum(rows: usize, value: impl Fn(u64) -> u64 + Sync) -> u64 {
-    let part = |range: Range<usize>| range.fold(0u64, |sum, row| sum.wrapping_add(value(row as u64)));
+    let part =
+        |range: Range<usize>| range.fold(0u64, |sum, row| sum.wrapping_add(value(row as u64)));
     parallel(rows, part).into_iter().fold(0, u64::wrapping_add)
 }
 
@@ -167,7 +174,8 @@ pub fn f64s(values: Vec<f64>) -> ArrayRef {
 
 /// Floats of which a random share of `percent` is null.
 pub fn f64s_with_nulls(values: Vec<f64>, stream: u64, percent: u64) -> ArrayRef {
-    let nulls = (percent > 0).then(|| NullBuffer::from(fill(values.len(), |row| !among(stream, row, percent))));
+    let nulls = (percent > 0)
+        .then(|| NullBuffer::from(fill(values.len(), |row| !among(stream, row, percent))));
     Arc::new(Float64Array::new(values.into(), nulls))
 }
 

@@ -1,6 +1,6 @@
-//! Each verb of eager frames once, on tables of at most a million rows: what the host does beside the kernels
-//! (`host_us`) when the session has the verb's plan. The aim is 50 µs; 200 for those that look at
-//! values first, for joins, and for what is several verbs.
+//! Each verb of eager frames once, on tables of at most a million rows: what the host does beside
+//! the kernels (`host_us`) when the session has the verb's plan. The aim is 50 µs; 200 for those
+//! that look at values first, for joins, and for what is several verbs.
 
 use std::sync::Arc;
 
@@ -25,7 +25,9 @@ pub fn all(bench: &Bench, rows: usize) -> Outcome {
         let expected = (verb.run)(&left, &right).map(|frame| frame.shape());
         // Values are compared where these verbs are tested.
         let check = |found: &DataFrame| match expected {
-            Ok(shape) => ensure(found.shape() == shape, format!("{:?} instead of {shape:?}", found.shape())),
+            Ok(shape) => {
+                ensure(found.shape() == shape, format!("{:?} instead of {shape:?}", found.shape()))
+            }
             Err(error) => Err(error.into()),
         };
         bench.time(Case::new(name(verb.name), rows, 0), || (verb.run)(&left, &right), check);
@@ -41,5 +43,8 @@ fn table(bench: &Bench, rows: usize, shift: u64) -> Outcome<DataFrame> {
     let x = i64s(fill(rows, |row| below(2, row + shift, 100) as i64));
     let f = f64s(fill(rows, |row| unit(3, row + shift)));
     let frame = bench.frame([("k", k), ("x", x), ("f", f)])?;
-    Ok(frame.with_columns([(col("x") + 19_000).cast(DataType::Int32).cast(DataType::Date32).alias("d")])?)
+    Ok(frame.with_columns([(col("x") + 19_000)
+        .cast(DataType::Int32)
+        .cast(DataType::Date32)
+        .alias("d")])?)
 }

@@ -58,11 +58,16 @@ impl Table {
         let keeps = |row| unit(7, row) < bound && !(self.nulls > 0 && among(8, row, self.nulls));
         let kept = rows_where(self.rows, keeps);
         let validity = if self.nulls > 0 { self.rows } else { 0 };
-        let case = Case::new(name, self.rows, 8 * self.rows + validity + 16 * (1 + self.columns) * kept);
+        let case =
+            Case::new(name, self.rows, 8 * self.rows + validity + 16 * (1 + self.columns) * kept);
         let columns = || ["k"].into_iter().chain(PAYLOAD[..self.columns].iter().copied()).map(col);
-        let run = || self.frame.lazy()?.filter(col("x").lt(lit(bound)))?.select(columns())?.collect();
+        let run =
+            || self.frame.lazy()?.filter(col("x").lt(lit(bound)))?.select(columns())?.collect();
         bench.time(case, run, |result| {
-            ensure(result.num_rows() == kept, format!("{} rows instead of {kept}", result.num_rows()))?;
+            ensure(
+                result.num_rows() == kept,
+                format!("{} rows instead of {kept}", result.num_rows()),
+            )?;
             let mut last = None;
             each_chunk(result, |_, batch| {
                 let keys = i64_column(batch, 0);

@@ -21,7 +21,8 @@ pub fn all(bench: &Bench, rows: usize) -> Outcome {
             each_chunk(result, |first, batch| {
                 let keys = i64_column(batch, 0);
                 let number = |at| permutation.at((first + at) as u64);
-                let right = every(keys.len(), |at| Domain::Scattered.number(keys[at]) == number(at));
+                let right =
+                    every(keys.len(), |at| Domain::Scattered.number(keys[at]) == number(at));
                 ensure(right, "a key of another row")?;
                 check_payload(batch, 1..2, number)
             })

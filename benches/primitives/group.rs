@@ -48,7 +48,8 @@ pub fn all(bench: &Bench, rows: usize) -> Outcome {
 
 /// Sum, five aggregates and distinct keys of a table that has rows enough.
 pub fn one(bench: &Bench, shape: GroupShape) -> Outcome {
-    let names = [shape.name("group_sum i64→f64"), shape.name("group_5 i64→f64"), distinct::name(shape)];
+    let names =
+        [shape.name("group_sum i64→f64"), shape.name("group_5 i64→f64"), distinct::name(shape)];
     if shape.groups > shape.rows || !bench.wants(names) {
         return Ok(());
     }
@@ -65,7 +66,9 @@ impl GroupShape {
     }
 
     pub fn name(&self, operation: &str) -> String {
-        let part = |name: &str, percent: Option<u64>| percent.map_or(String::new(), |p| format!(" {name}={p}%"));
+        let part = |name: &str, percent: Option<u64>| {
+            percent.map_or(String::new(), |p| format!(" {name}={p}%"))
+        };
         let (hot, nulls) = (part("hot", self.hot), part("nulls", self.nulls));
         format!("{operation} groups={} {}{hot}{nulls}", self.groups, self.domain.name())
     }
@@ -91,10 +94,18 @@ impl Groups {
         let nulls = shape.nulls.unwrap_or(0);
         // Each core looks at all rows for the groups that are its own.
         let expected = parallel(shape.groups, |range| {
-            let none = Group { rows: 0, count: 0, sum: 0.0, least: f64::INFINITY, greatest: f64::NEG_INFINITY };
+            let none = Group {
+                rows: 0,
+                count: 0,
+                sum: 0.0,
+                least: f64::INFINITY,
+                greatest: f64::NEG_INFINITY,
+            };
             let mut groups = vec![none; range.len()];
             for (row, (id, value)) in ids.iter().zip(&values).enumerate() {
-                let Some(group) = (*id as usize).checked_sub(range.start).and_then(|at| groups.get_mut(at)) else {
+                let Some(group) =
+                    (*id as usize).checked_sub(range.start).and_then(|at| groups.get_mut(at))
+                else {
                     continue;
                 };
                 group.rows += 1;
@@ -120,7 +131,11 @@ impl Groups {
 
     /// Whether the result has each group once; `agrees` compares its row of the batch with the
     /// group.
-    pub fn check(&self, result: &DataFrame, agrees: impl Fn(&RecordBatch, usize, &Group) -> bool) -> Outcome {
+    pub fn check(
+        &self,
+        result: &DataFrame,
+        agrees: impl Fn(&RecordBatch, usize, &Group) -> bool,
+    ) -> Outcome {
         let mut seen = vec![false; self.expected.len()];
         each_chunk(result, |_, batch| {
             for (row, key) in i64_column(batch, 0).iter().enumerate() {

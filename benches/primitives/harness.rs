@@ -45,7 +45,14 @@ impl Case {
 
 impl Bench {
     pub fn new(session: Session, device: Device, options: Options) -> Bench {
-        Bench { session, device, options, done: RefCell::default(), failed: Cell::new(false), sweep: Cell::new(None) }
+        Bench {
+            session,
+            device,
+            options,
+            done: RefCell::default(),
+            failed: Cell::new(false),
+            sweep: Cell::new(None),
+        }
     }
 
     /// Whether any of these benchmarks is to run: where none is, its data need not be made.
@@ -56,7 +63,10 @@ impl Bench {
     }
 
     /// A table on the device.
-    pub fn frame<'a>(&self, columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) -> Outcome<DataFrame> {
+    pub fn frame<'a>(
+        &self,
+        columns: impl IntoIterator<Item = (&'a str, ArrayRef)>,
+    ) -> Outcome<DataFrame> {
         let frame = self.session.from_arrow([RecordBatch::try_from_iter(columns)?])?;
         ensure(frame.is_on_device(), "the table is not on the device")?;
         Ok(frame)
@@ -109,7 +119,8 @@ impl Bench {
             let expected = fingerprint(&result)?;
             for check in 0..self.options.checks {
                 let found = fingerprint(&run()?)?;
-                let same = found.len() == expected.len() && found.iter().zip(&expected).all(|(a, b)| a.agrees(b));
+                let same = found.len() == expected.len()
+                    && found.iter().zip(&expected).all(|(a, b)| a.agrees(b));
                 ensure(same, format!("run {check} yields {found:?} after {expected:?}"))?;
             }
         }
@@ -134,7 +145,10 @@ impl Bench {
             self.device.synchronize()?;
             let wall = start.elapsed();
             walls.push(wall.as_secs_f64() * 1e3);
-            hosts.push(wall.saturating_sub(self.device.counters().driver_time - in_driver).as_secs_f64() * 1e6);
+            hosts.push(
+                wall.saturating_sub(self.device.counters().driver_time - in_driver).as_secs_f64()
+                    * 1e6,
+            );
             drop(frame);
         }
         let after = self.device.counters();
@@ -148,7 +162,8 @@ impl Bench {
             let profile = self.device.take_profile()?;
             drop(frame);
             sums.push(profile.iter().fold(0.0, |sum, kernel| sum + f64::from(kernel.ms)));
-            kernels = profile.iter().map(|kernel| format!(" {}={:.3}", kernel.name, kernel.ms)).collect();
+            kernels =
+                profile.iter().map(|kernel| format!(" {}={:.3}", kernel.name, kernel.ms)).collect();
         }
 
         let (ms, floor) = (median(&mut sums), case.least_bytes as f64 / self.options.copy);
@@ -203,14 +218,18 @@ fn fingerprint(frame: &DataFrame) -> Outcome<Vec<Mark>> {
     let mut wanted = vec![count(lit(1)).alias("rows")];
     for field in frame.schema().fields().iter().filter(|field| field.data_type().is_numeric()) {
         let column = col(field.name());
-        for (name, of) in [("sum", sum(column.clone())), ("min", min(column.clone())), ("max", max(column))] {
+        for (name, of) in
+            [("sum", sum(column.clone())), ("min", min(column.clone())), ("max", max(column))]
+        {
             wanted.push(of.alias(format!("{name} {}", field.name())));
         }
     }
     let mut marks = vec![];
     for batch in frame.select(wanted)?.to_arrow()? {
         for column in batch.columns() {
-            let text = ArrayFormatter::try_new(column, &FormatOptions::default())?.value(0).try_to_string()?;
+            let text = ArrayFormatter::try_new(column, &FormatOptions::default())?
+                .value(0)
+                .try_to_string()?;
             marks.push(match text.parse::<i128>() {
                 Ok(whole) => Mark::Exact(whole),
                 Err(_) => Mark::Near(text.parse().map_err(|_| format!("{text:?} is no number"))?),
@@ -231,7 +250,10 @@ pub fn close(a: f64, b: f64) -> bool {
 }
 
 /// Downloads a result piece by piece; `look` gets the number of each piece's first row.
-pub fn each_chunk(frame: &DataFrame, mut look: impl FnMut(usize, &RecordBatch) -> Outcome) -> Outcome {
+pub fn each_chunk(
+    frame: &DataFrame,
+    mut look: impl FnMut(usize, &RecordBatch) -> Outcome,
+) -> Outcome {
     let mut first = 0;
     for chunk in frame.batches(CHUNK) {
         let chunk = chunk?;

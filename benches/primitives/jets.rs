@@ -34,7 +34,10 @@ pub fn all(bench: &Bench, rows: usize) -> Outcome {
         sums.iter_mut().enumerate().for_each(|(at, sum)| *sum += momentum(row as u64, at));
     }
     const NAMES: [&str; 4] = ["px", "py", "pz", "E"];
-    let columns = NAMES.iter().enumerate().map(|(at, name)| (*name, f64s(fill(rows, |row| momentum(row, at)))));
+    let columns = NAMES
+        .iter()
+        .enumerate()
+        .map(|(at, name)| (*name, f64s(fill(rows, |row| momentum(row, at)))));
     let frame = bench.frame(std::iter::once(("jetid", i64s(keys))).chain(columns))?;
     let case = Case::new(name, rows, 40 * rows + 40 * expected.len());
     let run = || {
@@ -47,7 +50,8 @@ pub fn all(bench: &Bench, rows: usize) -> Outcome {
             let right = (0..batch.num_rows()).all(|at| {
                 let (key, sums) = &expected[first + at];
                 let mut columns = sums.iter().enumerate();
-                i64_column(batch, 0)[at] == *key && columns.all(|(c, sum)| close(f64_column(batch, 1 + c)[at], *sum))
+                i64_column(batch, 0)[at] == *key
+                    && columns.all(|(c, sum)| close(f64_column(batch, 1 + c)[at], *sum))
             });
             ensure(right, "a jet is wrong, or in the wrong place")
         })

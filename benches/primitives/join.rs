@@ -31,11 +31,16 @@ pub struct Sides {
 pub fn all(bench: &Bench, rows: usize) -> Outcome {
     let mut builds = vec![1000, 1_000_000, 10_000_000, rows];
     builds.retain(|build| *build <= rows);
-    for (build, domain) in builds.into_iter().flat_map(|build| Domain::BOTH.map(|domain| (build, domain))) {
+    for (build, domain) in
+        builds.into_iter().flat_map(|build| Domain::BOTH.map(|domain| (build, domain)))
+    {
         one(bench, JoinShape::plain(rows, build, domain))?;
     }
     for domain in Domain::BOTH {
-        one(bench, JoinShape { matching: 10, ..JoinShape::plain(rows, rows.min(10_000_000), domain) })?;
+        one(
+            bench,
+            JoinShape { matching: 10, ..JoinShape::plain(rows, rows.min(10_000_000), domain) },
+        )?;
     }
     Ok(())
 }
@@ -85,7 +90,8 @@ impl Sides {
         let JoinShape { rows, build, domain, columns, .. } = shape;
         let permutation = Permutation::of(build);
         let keys = i64s(fill(build, |row| domain.key(permutation.at(row))));
-        let more = (0..columns).map(|at| (PAYLOAD[at], f64s(fill(build, |row| payload(permutation.at(row), at)))));
+        let more = (0..columns)
+            .map(|at| (PAYLOAD[at], f64s(fill(build, |row| payload(permutation.at(row), at)))));
         let build = bench.frame(std::iter::once(("k", keys)).chain(more))?;
         let keys = i64s(fill(rows, |row| domain.key(shape.number(row))));
         let numbers = f64s(fill(rows, |row| shape.number(row) as f64));
@@ -99,7 +105,9 @@ impl Sides {
 
     /// A sum over the probes that find a match.
     pub fn sum_of(&self, value: impl Fn(u64) -> u64 + Sync) -> u64 {
-        checksum(self.shape.rows, |row| if self.shape.matches(row) { value(self.shape.number(row)) } else { 0 })
+        checksum(self.shape.rows, |row| {
+            if self.shape.matches(row) { value(self.shape.number(row)) } else { 0 }
+        })
     }
 
     pub fn joined(&self) -> warpframe::Result<LazyFrame> {
@@ -116,12 +124,17 @@ impl Sides {
             Case::new(name, rows, bytes),
             || self.joined()?.select(outputs())?.collect(),
             |result| {
-                ensure(result.num_rows() == found, format!("{} rows instead of {found}", result.num_rows()))?;
+                ensure(
+                    result.num_rows() == found,
+                    format!("{} rows instead of {found}", result.num_rows()),
+                )?;
                 let mut sum = 0u64;
                 each_chunk(result, |_, batch| {
                     let numbers = f64_column(batch, 0);
                     check_payload(batch, 1..1 + columns, |at| numbers[at] as u64)?;
-                    sum = sum.wrapping_add(checksum(numbers.len(), |at| mix(numbers[at as usize] as u64)));
+                    sum = sum.wrapping_add(checksum(numbers.len(), |at| {
+                        mix(numbers[at as usize] as u64)
+                    }));
                     Ok(())
                 })?;
                 ensure(sum == self.sum_of(mix), "other rows than those that match")
@@ -155,7 +168,10 @@ pub fn duplicates(bench: &Bench, rows: usize, copies: usize) -> Outcome {
     };
     // As a share of rows that come out.
     bench.time(Case::new(name, found, 16 * (probes + keys * copies + found)), run, |result| {
-        ensure(result.num_rows() == found, format!("{} rows instead of {found}", result.num_rows()))?;
+        ensure(
+            result.num_rows() == found,
+            format!("{} rows instead of {found}", result.num_rows()),
+        )?;
         let mut sum = 0u64;
         each_chunk(result, |_, batch| {
             let numbers = f64_column(batch, 0);

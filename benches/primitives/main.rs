@@ -85,13 +85,17 @@ fn main() -> ExitCode {
 
 /// Whether the environment asks for a device, so that having none is an error.
 fn is_device_wanted() -> bool {
-    std::env::var_os("WARPFRAME_DEVICE").is_some() || std::env::var_os("WARPFRAME_REQUIRE_GPU").is_some()
+    std::env::var_os("WARPFRAME_DEVICE").is_some()
+        || std::env::var_os("WARPFRAME_REQUIRE_GPU").is_some()
 }
 
 fn run() -> Outcome<ExitCode> {
     let options = Options::parse(std::env::args().skip(1))?;
     let session = match Session::builder().strict(true).build() {
-        Err(error) if matches!(error.kind(), ErrorKind::DeviceUnavailable { .. }) && !is_device_wanted() => {
+        Err(error)
+            if matches!(error.kind(), ErrorKind::DeviceUnavailable { .. })
+                && !is_device_wanted() =>
+        {
             eprintln!("skipped: {error}");
             return Ok(ExitCode::SUCCESS);
         }

@@ -20,7 +20,8 @@ fn quadratic(bench: &Bench, rows: usize) -> Outcome {
         return Ok(());
     }
     let value = |stream, row, low, high| low + unit(stream, row) * (high - low);
-    let coefficients = |row| [value(13, row, 5.0, 10.0), value(14, row, 10.0, 20.0), value(15, row, -0.1, 0.1)];
+    let coefficients =
+        |row| [value(13, row, 5.0, 10.0), value(14, row, 10.0, 20.0), value(15, row, -0.1, 0.1)];
     let column = |at: usize| f64s(fill(rows, |row| coefficients(row)[at]));
     let frame = bench.frame([("a", column(0)), ("b", column(1)), ("c", column(2))])?;
     let run = || {
@@ -50,5 +51,7 @@ pub fn probe_sum(bench: &Bench, sides: &Sides, name: String) {
     let shape = sides.shape;
     let case = Case::new(name, shape.rows, 8 * shape.rows + 16 * shape.build);
     let run = || sides.joined()?.select([sum(col("p0"))])?.collect();
-    bench.time(case, run, |result| expect_sum(result, sides.sum_of(|number| payload(number, 0) as u64) as f64));
+    bench.time(case, run, |result| {
+        expect_sum(result, sides.sum_of(|number| payload(number, 0) as u64) as f64)
+    });
 }

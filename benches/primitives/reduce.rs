@@ -24,7 +24,9 @@ fn sum_f64(bench: &Bench, rows: usize, name: String, nulls: u64) -> Outcome {
     let run = || frame.select([sum(col("x"))]);
     bench.time(case, run, |result| {
         let valid = |row: &u64| nulls == 0 || !among(11, *row, nulls);
-        let parts = parallel(rows, |range| range.map(|row| row as u64).filter(valid).map(value).sum::<f64>());
+        let parts = parallel(rows, |range| {
+            range.map(|row| row as u64).filter(valid).map(value).sum::<f64>()
+        });
         expect_sum(result, parts.into_iter().sum())
     });
     Ok(())

@@ -12,7 +12,11 @@ pub fn all(bench: &Bench, rows: usize) -> Outcome {
     }
     let mut ids = fill(rows, |row| below(3, row, groups as u64) as u32);
     sort_by_counting(&mut ids, groups);
-    named_sum(bench, &Groups::of(bench, GroupShape::plain(rows, groups, Domain::Dense), &ids)?, name);
+    named_sum(
+        bench,
+        &Groups::of(bench, GroupShape::plain(rows, groups, Domain::Dense), &ids)?,
+        name,
+    );
     Ok(())
 }
 

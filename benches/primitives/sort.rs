@@ -21,7 +21,8 @@ fn i32_keys(bench: &Bench, rows: usize) -> Outcome {
     if bench.wants(["sort i32", "argsort i32"]) {
         let key = |row| random(1, row) as i32;
         let frame = bench.frame([("k", i32s(fill(rows, key)))])?;
-        let values = |batch: &RecordBatch| batch.column(0).as_primitive::<Int32Type>().values().to_vec();
+        let values =
+            |batch: &RecordBatch| batch.column(0).as_primitive::<Int32Type>().values().to_vec();
         sort(bench, "i32", &frame, key, values, |key| key as u64);
         order(bench, "i32", &frame, &["k"], 8, key);
     }
@@ -48,16 +49,14 @@ pub const ORDERS: [(&str, Key); 21] = [
     ("random, others", |row, _| random(9, row) as i64),
     ("ascending", |row, rows| if row + 1 < rows { (row << 24) as i64 } else { -1 }),
     ("descending", |row, rows| ((rows - row) << 24) as i64),
-    (
-        "ascending but 1%",
-        |row, rows| if among(4, row, 1) { (below(5, row, rows) << 24) as i64 } else { (row << 24) as i64 },
-    ),
+    ("ascending but 1%", |row, rows| {
+        if among(4, row, 1) { (below(5, row, rows) << 24) as i64 } else { (row << 24) as i64 }
+    }),
     ("one value", |_, _| 77),
     ("90% one value", |row, _| if among(4, row, 90) { 77 } else { random(1, row) as i64 }),
-    (
-        "97% 10 values",
-        |row, _| if among(4, row, 97) { random(6, below(1, row, 10)) as i64 } else { random(1, row) as i64 },
-    ),
+    ("97% 10 values", |row, _| {
+        if among(4, row, 97) { random(6, below(1, row, 10)) as i64 } else { random(1, row) as i64 }
+    }),
     ("10 values", |row, _| random(6, below(1, row, 10)) as i64),
     ("1000 values", |row, _| random(6, below(1, row, 1000)) as i64),
     ("1000 dense values", |row, _| below(1, row, 1000) as i64),
@@ -68,8 +67,13 @@ pub const ORDERS: [(&str, Key); 21] = [
     ("256k values", |row, _| random(6, below(1, row, 262_144)) as i64),
     ("1M values", |row, _| random(6, below(1, row, 1_000_000)) as i64),
     ("1M values of Zipf", |row, _| random(6, 1e6f64.powf(unit(1, row)) as u64) as i64),
-    ("1M values ascending", |row, rows| if row + 1 < rows { ((row / 100) << 24) as i64 } else { -1 }),
-    ("1000 clusters", |row, _| ((random(6, below(1, row, 1000)) >> 20 << 20) | (random(7, row) >> 44)) as i64),
+    (
+        "1M values ascending",
+        |row, rows| if row + 1 < rows { ((row / 100) << 24) as i64 } else { -1 },
+    ),
+    ("1000 clusters", |row, _| {
+        ((random(6, below(1, row, 1000)) >> 20 << 20) | (random(7, row) >> 44)) as i64
+    }),
     ("magnitudes", |row, _| (random(1, row) >> (1 + random(8, row) % 62)) as i64),
 ];
 
@@ -84,7 +88,8 @@ pub fn order_of(bench: &Bench, rows: usize, name: &str, key: Key) -> Outcome {
     }
     let paired = format!("sort i64 with one f64 order={name}");
     if bench.wants([&paired]) {
-        let frame = bench.frame([("k", i64s(fill(rows, key))), ("p", f64s(fill(rows, |row| row as f64)))])?;
+        let frame = bench
+            .frame([("k", i64s(fill(rows, key))), ("p", f64s(fill(rows, |row| row as f64)))])?;
         pairs(bench, paired, &frame, key);
     }
     Ok(())
@@ -105,7 +110,10 @@ fn pairs(bench: &Bench, name: String, frame: &DataFrame, key: impl Fn(u64) -> i6
                     _ => (keys[at - 1], numbers[at - 1]) < (keys[at], numbers[at]),
                 });
                 ensure(ascends, "rows do not ascend by key and place")?;
-                ensure(every(keys.len(), |at| key(numbers[at] as u64) == keys[at]), "a row came apart")?;
+                ensure(
+                    every(keys.len(), |at| key(numbers[at] as u64) == keys[at]),
+                    "a row came apart",
+                )?;
                 sum = sum.wrapping_add(checksum(keys.len(), |at| mix(numbers[at as usize] as u64)));
                 last = keys.last().copied().zip(numbers.last().copied());
                 Ok(())
@@ -161,7 +169,10 @@ fn sort<T: Copy + PartialOrd + Send + Sync>(
             Ok(())
         })?;
         ensure(result.num_rows() == rows, "rows are missing")?;
-        ensure(sum == checksum(rows, |row| mix(bits(key(row)))), "the keys are not those of the table")
+        ensure(
+            sum == checksum(rows, |row| mix(bits(key(row)))),
+            "the keys are not those of the table",
+        )
     });
 }
 
@@ -194,7 +205,10 @@ fn order<K: PartialOrd>(
             last = order.last().copied();
             Ok(())
         })?;
-        ensure(result.num_rows() == rows && sum == checksum(rows, mix), "the row numbers are no permutation")
+        ensure(
+            result.num_rows() == rows && sum == checksum(rows, mix),
+            "the row numbers are no permutation",
+        )
     });
 }
 
@@ -203,24 +217,33 @@ pub fn with_payload(bench: &Bench, rows: usize, columns: usize, name: &str) -> O
     if !bench.wants([name]) {
         return Ok(());
     }
-    let frame = bench.frame(
-        std::iter::once(("k", i64s(fill(rows, |row| Domain::Scattered.key(row)))))
-            .chain((0..columns).map(|at| (PAYLOAD[at], f64s(fill(rows, |row| payload(row, at)))))),
-    )?;
+    let frame = bench
+        .frame(std::iter::once(("k", i64s(fill(rows, |row| Domain::Scattered.key(row))))).chain(
+            (0..columns).map(|at| (PAYLOAD[at], f64s(fill(rows, |row| payload(row, at))))),
+        ))?;
     let case = Case::new(name, rows, 16 * (1 + columns) * rows);
     let run = || frame.sort([asc(col("k"))]);
     bench.time(case, run, |result| {
         let (mut last, mut sum) = (i64::MIN, 0u64);
         each_chunk(result, |_, batch| {
             let keys = i64_column(batch, 0);
-            let ascends = every(keys.len(), |at| if at == 0 { last <= keys[0] } else { keys[at - 1] < keys[at] });
+            let ascends =
+                every(
+                    keys.len(),
+                    |at| if at == 0 { last <= keys[0] } else { keys[at - 1] < keys[at] },
+                );
             ensure(ascends, "the keys do not ascend")?;
             check_payload(batch, 1..1 + columns, |at| Domain::Scattered.number(keys[at]))?;
-            sum = sum.wrapping_add(checksum(keys.len(), |at| Domain::Scattered.number(keys[at as usize])));
+            sum = sum.wrapping_add(checksum(keys.len(), |at| {
+                Domain::Scattered.number(keys[at as usize])
+            }));
             last = keys.last().copied().unwrap_or(last);
             Ok(())
         })?;
-        ensure(result.num_rows() == rows && sum == checksum(rows, |row| row), "the keys are not those of the table")
+        ensure(
+            result.num_rows() == rows && sum == checksum(rows, |row| row),
+            "the keys are not those of the table",
+        )
     });
     Ok(())
 }
@@ -251,13 +274,16 @@ pub fn check_payload(
 
 /// Orders by 1 to 4 columns of 8 to 64 bits each.
 pub fn widths(bench: &Bench, rows: usize) -> Outcome {
-    for (bits, columns) in [1, 2, 3, 4].into_iter().flat_map(|columns| [8, 16, 32, 64].map(|bits| (bits, columns))) {
+    for (bits, columns) in
+        [1, 2, 3, 4].into_iter().flat_map(|columns| [8, 16, 32, 64].map(|bits| (bits, columns)))
+    {
         let kind = format!("bits={} columns={columns}", bits * columns);
         if bits * columns > 128 || !bench.wants([format!("argsort {kind}")]) {
             continue;
         }
         // Sign extended from the column's width.
-        let key = move |row: u64, column: usize| random(10 + column as u64, row) as i64 >> (64 - bits);
+        let key =
+            move |row: u64, column: usize| random(10 + column as u64, row) as i64 >> (64 - bits);
         let names = &PAYLOAD[..columns];
         let table = names.iter().enumerate().map(|(column, name)| {
             let array: ArrayRef = match bits {

@@ -28,14 +28,21 @@ pub fn run(bench: &Bench, name: &'static str, rows: usize) {
 }
 
 /// Does each step; those that fail, for want of memory say, are reported.
-fn steps<T: Copy>(bench: &Bench, rows: usize, at: impl IntoIterator<Item = T>, step: impl Fn(T) -> Outcome) {
+fn steps<T: Copy>(
+    bench: &Bench,
+    rows: usize,
+    at: impl IntoIterator<Item = T>,
+    step: impl Fn(T) -> Outcome,
+) {
     at.into_iter().for_each(|at| bench.attempt(rows, || step(at)));
 }
 
 /// Group by, from one group to as many as there are rows.
 fn cardinality(bench: &Bench, rows: usize) {
     let groups = (0..=8).map(|power| 10usize.pow(power)).filter(|groups| *groups <= rows);
-    let shapes = groups.flat_map(|groups| Domain::BOTH.map(|domain| group::GroupShape::plain(rows, groups, domain)));
+    let shapes = groups.flat_map(|groups| {
+        Domain::BOTH.map(|domain| group::GroupShape::plain(rows, groups, domain))
+    });
     steps(bench, rows, shapes, |shape| group::one(bench, shape));
 }
 
@@ -47,11 +54,25 @@ fn duplicates(bench: &Bench, rows: usize) {
 
 /// Group by and join, by the share of rows that have one key.
 fn skew(bench: &Bench, rows: usize) {
-    steps(bench, rows, [0, 50, 90, 99].into_iter().flat_map(|hot| Domain::BOTH.map(|d| (hot, d))), |(hot, domain)| {
-        let shape = group::GroupShape { hot: Some(hot), ..group::GroupShape::plain(rows, MANY.min(rows), domain) };
-        group::one(bench, shape)?;
-        join::one(bench, join::JoinShape { hot: Some(hot), ..join::JoinShape::plain(rows, MANY.min(rows), domain) })
-    });
+    steps(
+        bench,
+        rows,
+        [0, 50, 90, 99].into_iter().flat_map(|hot| Domain::BOTH.map(|d| (hot, d))),
+        |(hot, domain)| {
+            let shape = group::GroupShape {
+                hot: Some(hot),
+                ..group::GroupShape::plain(rows, MANY.min(rows), domain)
+            };
+            group::one(bench, shape)?;
+            join::one(
+                bench,
+                join::JoinShape {
+                    hot: Some(hot),
+                    ..join::JoinShape::plain(rows, MANY.min(rows), domain)
+                },
+            )
+        },
+    );
 }
 
 /// Orders by wider and wider keys.
@@ -79,7 +100,10 @@ fn payload(bench: &Bench, rows: usize) {
     steps(bench, rows, [1, 2, 4, 8], |columns| {
         filter::payloads(bench, rows, columns)?;
         sort::with_payload(bench, rows, columns, &format!("sort i64 key payload={columns}"))?;
-        let shape = join::JoinShape { columns, ..join::JoinShape::plain(rows, MANY.min(rows), Domain::Dense) };
+        let shape = join::JoinShape {
+            columns,
+            ..join::JoinShape::plain(rows, MANY.min(rows), Domain::Dense)
+        };
         let name = format!("join build={} payload={columns}", shape.build);
         if bench.wants([&name]) {
             join::Sides::new(bench, shape)?.time(bench, name);
@@ -100,5 +124,7 @@ fn scale(bench: &Bench, most: usize) {
     each(|bench, rows| filter::payloads(bench, rows, 1));
     each(|bench, rows| group::one(bench, group::GroupShape::plain(rows, 1000, Domain::Dense)));
     each(sort::i64_keys);
-    each(|bench, rows| join::one(bench, join::JoinShape::plain(rows, MANY.min(rows), Domain::Dense)));
+    each(|bench, rows| {
+        join::one(bench, join::JoinShape::plain(rows, MANY.min(rows), Domain::Dense))
+    });
 }

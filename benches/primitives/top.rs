@@ -16,7 +16,8 @@ pub fn all(bench: &Bench, rows: usize) -> Outcome {
     let frame = bench.frame([("k", i64s(fill(rows, key)))])?;
     let run = || frame.top_k(TOP, [asc(col("k"))]);
     bench.time(Case::new(name, rows, 8 * rows), run, |result| {
-        let mut least: Vec<i64> = parallel(rows, |range| least_of(range.map(|row| key(row as u64)))).concat();
+        let mut least: Vec<i64> =
+            parallel(rows, |range| least_of(range.map(|row| key(row as u64)))).concat();
         least.sort_unstable();
         least.truncate(TOP);
         let mut found = vec![];

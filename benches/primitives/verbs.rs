@@ -76,8 +76,16 @@ impl Tables {
                 ensure(every(sums.len(), |i| right((first + i) as u64, sums[i])), "a wrong sum")
             })
         };
-        bench.time(case(select, 2 * rows, rows), || frame.select([col("k"), sum()]), |result| added(result, 1));
-        bench.time(case(with_columns, 2 * rows, rows), || frame.with_columns([sum()]), |result| added(result, 3));
+        bench.time(
+            case(select, 2 * rows, rows),
+            || frame.select([col("k"), sum()]),
+            |result| added(result, 1),
+        );
+        bench.time(
+            case(with_columns, 2 * rows, rows),
+            || frame.with_columns([sum()]),
+            |result| added(result, 3),
+        );
 
         bench.time(
             case(sort, 3 * rows, 3 * rows),
@@ -86,12 +94,16 @@ impl Tables {
                 each_chunk(result, |_, batch| {
                     let (keys, ys) = (i64_column(batch, 0), f64_column(batch, 2));
                     ensure(keys.is_sorted(), "not sorted")?;
-                    ensure(every(keys.len(), |i| keys[i] == key(ys[i] as u64, rows)), "a row torn apart")
+                    ensure(
+                        every(keys.len(), |i| keys[i] == key(ys[i] as u64, rows)),
+                        "a row torn apart",
+                    )
                 })?;
                 has_rows(result, rows)
             },
         );
-        let run = || frame.group_by([col("k")]).agg([warpframe::prelude::sum(col("y")), count_rows()]);
+        let run =
+            || frame.group_by([col("k")]).agg([warpframe::prelude::sum(col("y")), count_rows()]);
         bench.time(case(group_by, 2 * rows, 3 * groups), run, |result| {
             let mut total = 0.0;
             each_chunk(result, |_, batch| {
@@ -111,9 +123,21 @@ impl Tables {
         });
         let (skip, most) = LIMIT;
         let left = most.min(rows.saturating_sub(skip));
-        bench.time(case(limit, 0, 3 * left), || frame.limit(skip, most), |result| has_rows(result, left));
-        bench.time(case(distinct, rows, groups), || keys.distinct(), |result| has_rows(result, groups));
-        bench.time(case(union, 6 * rows, 6 * rows), || frame.union(frame), |result| has_rows(result, 2 * rows));
+        bench.time(
+            case(limit, 0, 3 * left),
+            || frame.limit(skip, most),
+            |result| has_rows(result, left),
+        );
+        bench.time(
+            case(distinct, rows, groups),
+            || keys.distinct(),
+            |result| has_rows(result, groups),
+        );
+        bench.time(
+            case(union, 6 * rows, 6 * rows),
+            || frame.union(frame),
+            |result| has_rows(result, 2 * rows),
+        );
     }
 }
 

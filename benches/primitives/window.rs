@@ -40,7 +40,8 @@ pub fn all(bench: &Bench, rows: usize) -> Outcome {
         sums[at] += sums[at - PARTITIONS as usize];
     }
     let before = |number: u64, rows: u64| number.checked_sub(rows * PARTITIONS);
-    let without = |number: u64, rows: u64| before(number, rows).map_or(0.0, |before| sums[before as usize]);
+    let without =
+        |number: u64, rows: u64| before(number, rows).map_or(0.0, |before| sums[before as usize]);
     let expected: [&(dyn Fn(u64) -> f64 + Sync); 5] = [
         &|number| (number / PARTITIONS + 1) as f64,
         &|number| before(number, 1).map_or(0.0, value),
@@ -53,8 +54,11 @@ pub fn all(bench: &Bench, rows: usize) -> Outcome {
         let run = || frame.lazy()?.select(columns())?.collect();
         bench.time(Case::new(name, rows, 48 * rows), run, |result| {
             each_chunk(result, |_, batch| {
-                let (k, t, found) = (i64_column(batch, 0), i64_column(batch, 1), f64_column(batch, 2));
-                let right = every(found.len(), |at| found[at] == expected(t[at] as u64 * PARTITIONS + k[at] as u64));
+                let (k, t, found) =
+                    (i64_column(batch, 0), i64_column(batch, 1), f64_column(batch, 2));
+                let right = every(found.len(), |at| {
+                    found[at] == expected(t[at] as u64 * PARTITIONS + k[at] as u64)
+                });
                 ensure(right, "a row has another value")
             })?;
             ensure(result.num_rows() == rows, "rows are missing")

@@ -1,8 +1,8 @@
 //! y = x1·x2 + b from 10,000 rows upward, with blocks of 32 to 1024 threads.
 //!
-//! A launch costs some microseconds however few rows there are. Beyond some million rows memory sets the
-//! pace: 24 bytes go by for each row. The block's size matters little between these two, unless it is
-//! so small that a multiprocessor is not filled.
+//! A launch costs some microseconds however few rows there are. Beyond some million rows memory
+//! sets the pace: 24 bytes go by for each row. The block's size matters little between these two,
+//! unless it is so small that a multiprocessor is not filled.
 
 use warpframe::KernelArg;
 use warpframe::prelude::*;
@@ -28,24 +28,33 @@ const THREADS: [usize; 6] = [32, 64, 128, 256, 512, 1024];
 
 fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     let kernel = gallery.session.kernel(SOURCE, "multiply_add")?;
-    let sizes = std::iter::successors(Some(10_000), |rows| Some(rows * 10)).take_while(|size| *size < rows);
+    let sizes =
+        std::iter::successors(Some(10_000), |rows| Some(rows * 10)).take_while(|size| *size < rows);
     let mut rates = vec![];
     let mut answer = Answer::default();
     let mut last_sum = 0.0;
     for size in sizes.chain([rows]) {
         // Small whole numbers: their products and sums are exact, also where a GPU rounds once.
-        let query = format!("SELECT (value % 1000)::DOUBLE AS x1, (value % 7)::DOUBLE AS x2 FROM range(0, {size})");
+        let query = format!(
+            "SELECT (value % 1000)::DOUBLE AS x1, (value % 7)::DOUBLE AS x2 FROM range(0, {size})"
+        );
         let frame = gallery.sql(&query)?;
         let (x1, x2) = (frame.column("x1")?, frame.column("x2")?);
         let expected: f64 = frame.select([(col("x1") * col("x2") + lit(3.0)).sum()])?.item()?;
         for threads in THREADS {
             let mut y = None;
             let ((), time) = gallery.timed(|| {
-                // What was written before is written again: nothing is allocated between the launches.
-                let to = y.take().map_or_else(|| KernelArg::fresh(DataType::Float64, size), KernelArg::write);
+                // What was written before is written again: nothing is allocated between the
+                // launches.
+                let to = y
+                    .take()
+                    .map_or_else(|| KernelArg::fresh(DataType::Float64, size), KernelArg::write);
                 let arguments = [(&x1).into(), (&x2).into(), 3.0.into(), to, size.into()];
-                // SAFETY: each thread reads and writes the values of its own number, below the columns' length.
-                y = Some(first(unsafe { kernel.launch(size.div_ceil(threads), threads, 0, arguments) }?)?);
+                // SAFETY: each thread reads and writes the values of its own number, below the
+                // columns' length.
+                y = Some(first(unsafe {
+                    kernel.launch(size.div_ceil(threads), threads, 0, arguments)
+                }?)?);
                 Ok(())
             })?;
             let made = gallery.session.from_series([("y", &y.ok_or("no column")?)])?;
@@ -57,7 +66,11 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     }
     let best = rates.iter().map(|(.., rate)| *rate).fold(0.0, f64::max);
     let bars = rates.iter().map(|(size, threads, rate)| {
-        bar(format!("{size:>11} rows, {threads:>4} threads"), rate / best, format!("{rate:.2} GB/s"))
+        bar(
+            format!("{size:>11} rows, {threads:>4} threads"),
+            rate / best,
+            format!("{rate:.2} GB/s"),
+        )
     });
     answer.text = format!("y sums up to {last_sum} in {rows} rows, whatever the block's size");
     Ok(answer.picture(bars))

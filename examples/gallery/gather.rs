@@ -1,8 +1,8 @@
 //! A gather, out[i] = x[at[i]], and what comes of an index beyond the end.
 //!
-//! In the simulator each index of a kernel's argument is checked: the error names the thread, the index
-//! and the argument. On a GPU such a kernel reads what is not its own, or costs the process its device.
-//! A frame's `take` checks on every device, so on a GPU the lesson shows that.
+//! In the simulator each index of a kernel's argument is checked: the error names the thread, the
+//! index and the argument. On a GPU such a kernel reads what is not its own, or costs the process
+//! its device. A frame's `take` checks on every device, so on a GPU the lesson shows that.
 
 use warpframe::prelude::*;
 use warpframe::{ErrorKind, KernelArg, Series};
@@ -31,8 +31,11 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     let (taken, time) = gallery.timed(|| Ok(x.take(&at)?))?;
     let backwards = (0..rows).rev().map(|row| row as f64 / 2.0);
     let taken = taken.column("x")?.to_vec::<f64>()?;
-    if let Some((row, (found, expected))) =
-        taken.iter().zip(backwards.clone()).enumerate().find(|(_, (found, expected))| *found != expected)
+    if let Some((row, (found, expected))) = taken
+        .iter()
+        .zip(backwards.clone())
+        .enumerate()
+        .find(|(_, (found, expected))| *found != expected)
     {
         same(&format!("take: row {row}"), *found, expected)?;
     }
@@ -53,7 +56,8 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
         let values = x.column("x")?;
         let launch = |at: &Series| {
             let n = at.len();
-            let arguments = [(&values).into(), at.into(), KernelArg::fresh(DataType::Float64, n), n.into()];
+            let arguments =
+                [(&values).into(), at.into(), KernelArg::fresh(DataType::Float64, n), n.into()];
             // SAFETY: the numbers of `at` are below the length of x, or the simulator checks them.
             first(unsafe { kernel.launch(n.div_ceil(256), 256, 0, arguments) }?)
         };
@@ -63,7 +67,10 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
         }
         answer = answer.way("raw kernel", rows, time);
         if !gallery.on_cuda() {
-            let error = launch(&beyond.column("row")?).err().ok_or("an index beyond the end is no error")?.to_string();
+            let error = launch(&beyond.column("row")?)
+                .err()
+                .ok_or("an index beyond the end is no error")?
+                .to_string();
             let named = format!("thread 1 of block 0: index {} of argument x", rows + 7);
             if !error.contains(&named) {
                 return Err(format!("the error does not say {named:?}: {error}").into());

@@ -1,15 +1,20 @@
 //! One is added to each value of an array: the smallest kernel that writes.
 //!
-//! A column that a frame has is copied before it is written, so that the frame stays as it is. What a
-//! launch returned nobody else has: the next launch writes it where it lies.
+//! A column that a frame has is copied before it is written, so that the frame stays as it is. What
+//! a launch returned nobody else has: the next launch writes it where it lies.
 
 use warpframe::KernelArg;
 use warpframe::prelude::*;
 
 use super::{Answer, Gallery, Lesson, Outcome, first, same};
 
-pub(crate) const LESSON: Lesson =
-    Lesson { name: "increment", about: "one added to each value of an array", rows: 100_000, needs_device: true, run };
+pub(crate) const LESSON: Lesson = Lesson {
+    name: "increment",
+    about: "one added to each value of an array",
+    rows: 100_000,
+    needs_device: true,
+    run,
+};
 
 const SOURCE: &str = r#"
 extern "C" __global__ void increment(long long* x, long long n) {
@@ -45,5 +50,7 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     same("the sum of what was incremented", sum(&column)?, n * (n - 1) / 2 + n * times)?;
     same("the last value", column.get::<i64>(rows - 1)?, n - 1 + times)?;
     let text = format!("0, 1, … became {times}, {}, … by {times} launches", times + 1);
-    Ok(Answer::new(text).way("a frame's column, copied", rows, copied).way("in place", rows, in_place))
+    Ok(Answer::new(text)
+        .way("a frame's column, copied", rows, copied)
+        .way("in place", rows, in_place))
 }

@@ -1,7 +1,7 @@
 //! The Euclidean norm of a column: as an aggregate of one's own, and as sqrt(sum(x * x)).
 //!
-//! An aggregate has a state, and says how two states become one. That is all that it takes to spread it
-//! over threads, blocks and groups.
+//! An aggregate has a state, and says how two states become one. That is all that it takes to
+//! spread it over threads, blocks and groups.
 
 use warpframe::AggregateFunction;
 use warpframe::prelude::*;
@@ -29,7 +29,8 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     gallery.session.register_table("numbers", &numbers)?;
     let one = |query: &str| -> Outcome<f64> { Ok(gallery.sql(query)?.item()?) };
     let (own, time_own) = gallery.timed(|| one("SELECT l2norm(x) FROM numbers"))?;
-    let (built_in, time_built_in) = gallery.timed(|| one("SELECT sqrt(sum(x * x)) FROM numbers"))?;
+    let (built_in, time_built_in) =
+        gallery.timed(|| one("SELECT sqrt(sum(x * x)) FROM numbers"))?;
     gallery.session.deregister("numbers")?;
 
     // 1² + 2² + … + n² = n(n + 1)(2n + 1) / 6.
@@ -38,5 +39,9 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     close("l2norm(x)", own, expected, 1e-10)?;
     close("sqrt(sum(x * x))", built_in, expected, 1e-10)?;
     let text = format!("the norm of (1, 2, …, {rows}) is {own:.3}");
-    Ok(Answer::new(text).way("l2norm(x)", rows, time_own).way("sqrt(sum(x * x))", rows, time_built_in))
+    Ok(Answer::new(text).way("l2norm(x)", rows, time_own).way(
+        "sqrt(sum(x * x))",
+        rows,
+        time_built_in,
+    ))
 }

@@ -1,5 +1,5 @@
-//! A gallery of lessons on computing with a GPU. Each is a file of its own: a small problem, solved in
-//! one or several ways, and checked against a value that is computed another way.
+//! A gallery of lessons on computing with a GPU. Each is a file of its own: a small problem, solved
+//! in one or several ways, and checked against a value that is computed another way.
 //!
 //! ```sh
 //! cargo run --release --example gallery                        # all lessons, small
@@ -76,7 +76,12 @@ impl Answer {
         Answer { text: text.into(), ..Answer::default() }
     }
 
-    pub(crate) fn way(mut self, name: impl Into<String>, size: impl Display, time: Duration) -> Answer {
+    pub(crate) fn way(
+        mut self,
+        name: impl Into<String>,
+        size: impl Display,
+        time: Duration,
+    ) -> Answer {
         self.ways.push((name.into(), size.to_string(), time));
         self
     }
@@ -108,7 +113,9 @@ impl Gallery {
         let answer = (lesson.run)(self, self.rows.unwrap_or(lesson.rows))?;
         // An answer that the CPU engine gave would be right, and no lesson.
         match self.session.take_fallback_reasons().first() {
-            Some(why) if self.session.device().is_some() => Err(format!("it ran on the CPU: {why}").into()),
+            Some(why) if self.session.device().is_some() => {
+                Err(format!("it ran on the CPU: {why}").into())
+            }
             _ => Ok(Some(answer)),
         }
     }
@@ -138,10 +145,14 @@ impl Gallery {
 }
 
 /// As [`Gallery::timed`], in another session.
-pub(crate) fn timed_in<T>(session: &Session, mut work: impl FnMut() -> Outcome<T>) -> Outcome<(T, Duration)> {
+pub(crate) fn timed_in<T>(
+    session: &Session,
+    mut work: impl FnMut() -> Outcome<T>,
+) -> Outcome<(T, Duration)> {
     // A launch does not wait for the GPU.
     let wait = || session.device().map_or(Ok(()), |device| device.synchronize());
-    let on_cuda = session.device().is_some_and(|device| matches!(device.kind(), DeviceKind::Cuda(_)));
+    let on_cuda =
+        session.device().is_some_and(|device| matches!(device.kind(), DeviceKind::Cuda(_)));
     drop(work()?);
     let mut run = || -> Outcome<(T, Duration)> {
         wait()?;
@@ -199,7 +210,10 @@ pub(crate) fn wanted(mut arguments: impl Iterator<Item = String>) -> Outcome<Wan
         match argument.as_str() {
             "--rows" => {
                 let text = value()?;
-                let rows = text.replace('_', "").parse().map_err(|_| format!("--rows {text}: not a number of rows"))?;
+                let rows = text
+                    .replace('_', "")
+                    .parse()
+                    .map_err(|_| format!("--rows {text}: not a number of rows"))?;
                 if rows == 0 {
                     return Err("--rows 0: a lesson needs a row".into());
                 }

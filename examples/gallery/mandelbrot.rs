@@ -1,16 +1,21 @@
 //! The Mandelbrot set, by a function of a row: how many steps of z² + c it takes until |z| > 2.
 //!
-//! The numbers of a picture's points come from `range`; no row is stored but the answers. `__dmul_rn`
-//! and its like round each operation, so that every device counts the same steps; without them a GPU
-//! contracts a·b + c.
+//! The numbers of a picture's points come from `range`; no row is stored but the answers.
+//! `__dmul_rn` and its like round each operation, so that every device counts the same steps;
+//! without them a GPU contracts a·b + c.
 
 use warpframe::ScalarFunction;
 use warpframe::prelude::*;
 
 use super::{Answer, Gallery, Lesson, Outcome, same};
 
-pub(crate) const LESSON: Lesson =
-    Lesson { name: "mandelbrot", about: "a picture by a function of a row", rows: 10_000, needs_device: false, run };
+pub(crate) const LESSON: Lesson = Lesson {
+    name: "mandelbrot",
+    about: "a picture by a function of a row",
+    rows: 10_000,
+    needs_device: false,
+    run,
+};
 
 const MOST: i32 = 200;
 
@@ -54,27 +59,41 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     let points = width * height;
     let int = DataType::Int64;
     let inputs = ["place", "width", "height"].map(|name| (name, int.clone()));
-    gallery.session.register_function(ScalarFunction::new("mandelbrot", inputs, DataType::Int32, BODY))?;
-    let query = format!("SELECT value, mandelbrot(value, {width}, {height}) AS steps FROM range(0, {points})");
+    gallery.session.register_function(ScalarFunction::new(
+        "mandelbrot",
+        inputs,
+        DataType::Int32,
+        BODY,
+    ))?;
+    let query = format!(
+        "SELECT value, mandelbrot(value, {width}, {height}) AS steps FROM range(0, {points})"
+    );
     let (frame, time) = gallery.timed(|| gallery.sql(&query))?;
 
     let mut counts = vec![-1; points];
-    for (place, steps) in frame.column("value")?.to_vec::<i64>()?.into_iter().zip(frame.column("steps")?.to_vec()?) {
+    for (place, steps) in
+        frame.column("value")?.to_vec::<i64>()?.into_iter().zip(frame.column("steps")?.to_vec()?)
+    {
         counts[usize::try_from(place)?] = steps;
     }
     for place in (0..points).step_by(points.div_ceil(CHECKED)) {
         same(&format!("steps of point {place}"), counts[place], steps(place, width, height))?;
     }
     let (lines, columns) = (height.min(LINES), width.min(COLUMNS));
-    let shade = |line: usize, column: usize| match counts[line * height / lines * width + column * width / columns] {
+    let shade = |line: usize, column: usize| match counts
+        [line * height / lines * width + column * width / columns]
+    {
         MOST => '#',
         steps if steps > 16 => '*',
         steps if steps > 8 => '+',
         steps if steps > 4 => '.',
         _ => ' ',
     };
-    let picture = (0..lines).map(|line| (0..columns).map(|column| shade(line, column)).collect::<String>());
+    let picture =
+        (0..lines).map(|line| (0..columns).map(|column| shade(line, column)).collect::<String>());
     let within = counts.iter().filter(|steps| **steps == MOST).count();
     let text = format!("{within} of {points} points do not leave the circle in {MOST} steps");
-    Ok(Answer::new(text).way("function over range", format!("{width} x {height}"), time).picture(picture))
+    Ok(Answer::new(text)
+        .way("function over range", format!("{width} x {height}"), time)
+        .picture(picture))
 }

@@ -1,5 +1,5 @@
-//! The product of two square matrices, by a kernel that reads each value from memory as often as it is
-//! needed, and by one that a block reads once for all its threads, into tiles of shared memory.
+//! The product of two square matrices, by a kernel that reads each value from memory as often as it
+//! is needed, and by one that a block reads once for all its threads, into tiles of shared memory.
 //!
 //! A tile of 16 × 16 is read 16 times less often. `--rows` is the number of a matrix's cells.
 
@@ -50,8 +50,10 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     if n > 1 << 20 {
         return Err("--rows: sums of more than 2²⁰ products would not be exact".into());
     }
-    let frame = gallery
-        .sql(&format!("SELECT (value % 7 - 3)::REAL AS a, (value % 5 - 2)::REAL AS b FROM range(0, {})", n * n))?;
+    let frame = gallery.sql(&format!(
+        "SELECT (value % 7 - 3)::REAL AS a, (value % 5 - 2)::REAL AS b FROM range(0, {})",
+        n * n
+    ))?;
     let (a, b) = (frame.column("a")?, frame.column("b")?);
     let product = |name: &str| -> Outcome<(Series, std::time::Duration)> {
         let kernel = gallery.session.kernel(SOURCE, name)?;
@@ -59,7 +61,9 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
             let c = KernelArg::fresh(DataType::Float32, n * n);
             let arguments = [(&a).into(), (&b).into(), c, n.into()];
             // SAFETY: threads read and write cells of row and column below n.
-            first(unsafe { kernel.launch((n.div_ceil(16), n.div_ceil(16)), (16, 16), 0, arguments) }?)
+            first(unsafe {
+                kernel.launch((n.div_ceil(16), n.div_ceil(16)), (16, 16), 0, arguments)
+            }?)
         })
     };
     let (naive, time_naive) = product("naive")?;
@@ -67,7 +71,9 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
 
     let both = gallery.session.from_series([("x", &naive), ("y", &tiled)])?;
     same("cells that differ", both.filter(col("x").not_eq(col("y")))?.num_rows(), 0)?;
-    for (row, column) in [(0, 0), (0, n - 1), (n / 2, n / 3), (n / 3, n / 2), (n - 1, 0), (n - 1, n - 1)] {
+    for (row, column) in
+        [(0, 0), (0, n - 1), (n / 2, n / 3), (n / 3, n / 2), (n - 1, 0), (n - 1, n - 1)]
+    {
         let left = |k: usize| ((row * n + k) % 7) as f64 - 3.0;
         let right = |k: usize| ((k * n + column) % 5) as f64 - 2.0;
         let expected: f64 = (0..n).map(|k| left(k) * right(k)).sum();
@@ -77,5 +83,9 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     let corner: f32 = tiled.get(n * n - 1)?;
     let size = format!("{n} x {n}");
     let text = format!("the last cell of the product of two {size} matrices is {corner}");
-    Ok(Answer::new(text).way("each thread by itself", &size, time_naive).way("tiles of 16 x 16", &size, time_tiled))
+    Ok(Answer::new(text).way("each thread by itself", &size, time_naive).way(
+        "tiles of 16 x 16",
+        &size,
+        time_tiled,
+    ))
 }

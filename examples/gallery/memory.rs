@@ -1,7 +1,7 @@
 //! A query over a table larger than the memory that it may have: it runs in parts.
 //!
-//! `SessionBuilder::memory_limit` sets the limit. Where a query finds no memory, the device reads the
-//! table in chunks, and merges what they yield. The answer is the same.
+//! `SessionBuilder::memory_limit` sets the limit. Where a query finds no memory, the device reads
+//! the table in chunks, and merges what they yield. The answer is the same.
 
 use std::sync::Arc;
 
@@ -26,13 +26,18 @@ const BATCH: usize = 50_000;
 
 fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     if rows < LEAST {
-        return Err(format!("--rows {rows}: fewer than {LEAST} have no half that is worth a part").into());
+        return Err(
+            format!("--rows {rows}: fewer than {LEAST} have no half that is worth a part").into()
+        );
     }
     let mut batches = vec![];
     for from in (0..rows).step_by(BATCH) {
         let numbers = || (from..rows.min(from + BATCH)).map(|number| number as i64);
-        let k = Arc::new(Int64Array::from_iter_values(numbers().map(|number| number % GROUPS))) as ArrayRef;
-        let x = Arc::new(Float64Array::from_iter_values(numbers().map(|number| (number % 1000) as f64)));
+        let k = Arc::new(Int64Array::from_iter_values(numbers().map(|number| number % GROUPS)))
+            as ArrayRef;
+        let x = Arc::new(Float64Array::from_iter_values(
+            numbers().map(|number| (number % 1000) as f64),
+        ));
         batches.push(RecordBatch::try_from_iter([("k", k), ("x", x as ArrayRef)])?);
     }
     let mut answer = Answer::default();
@@ -63,7 +68,8 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
             Some(_) => {}
         }
         let how = steps.map_or("whole".into(), |steps| format!("in {steps} steps"));
-        let way = limit.map_or("no limit".into(), |limit| format!("at most {:.2} MB", limit as f64 / 1e6));
+        let way = limit
+            .map_or("no limit".into(), |limit| format!("at most {:.2} MB", limit as f64 / 1e6));
         answer = answer.way(way, format!("{rows}, {how}"), time);
         limit = Some(needed / 2);
     }
@@ -73,6 +79,9 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     expected.truncate(keys.len());
     same("sums without a limit", &sums[0], &(keys.clone(), expected.clone()))?;
     same("sums under a limit", &sums[1], &(keys, expected))?;
-    answer.text = format!("what took {:.2} MB is done in half of that, with the same sums", needed as f64 / 1e6);
+    answer.text = format!(
+        "what took {:.2} MB is done in half of that, with the same sums",
+        needed as f64 / 1e6
+    );
     Ok(answer)
 }

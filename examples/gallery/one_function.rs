@@ -1,5 +1,5 @@
-//! One function of a row on all devices: a closure on the CPU, its body in CUDA C++ on the simulator and
-//! on a GPU. All yield the same numbers.
+//! One function of a row on all devices: a closure on the CPU, its body in CUDA C++ on the
+//! simulator and on a GPU. All yield the same numbers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,7 +39,8 @@ fn collatz(mut n: i64) -> i32 {
 fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
-    let function = || ScalarFunction::new("collatz", [("n", DataType::Int64)], DataType::Int32, BODY);
+    let function =
+        || ScalarFunction::new("collatz", [("n", DataType::Int64)], DataType::Int32, BODY);
     let on_host = function().on_host(move |arguments| {
         let n = arguments[0].as_primitive::<Int64Type>();
         counted.fetch_add(n.len(), Ordering::Relaxed);
@@ -62,7 +63,11 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     let mut expected = None;
     for (name, session) in sessions {
         let (frame, time) = timed_in(session, || Ok(session.sql(&query)?.collect()?))?;
-        same(&format!("{name}: the rows are on its device"), frame.is_on_device(), session.device().is_some())?;
+        same(
+            &format!("{name}: the rows are on its device"),
+            frame.is_on_device(),
+            session.device().is_some(),
+        )?;
         let frame = frame.sort(["value"])?;
         let steps = frame.column("steps")?.to_vec::<i32>()?;
         let first = expected.get_or_insert_with(|| steps.clone());
@@ -75,6 +80,7 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
         return Err("the closure was not called for all rows".into());
     }
     let most = expected.unwrap_or_default().into_iter().max().unwrap_or(0);
-    answer.text = format!("numbers up to {rows} come to 1 in {most} steps or fewer, on each device");
+    answer.text =
+        format!("numbers up to {rows} come to 1 in {most} steps or fewer, on each device");
     Ok(answer)
 }

@@ -1,7 +1,7 @@
 //! π by random points: the share of a square's points that lie in the quarter of a circle.
 //!
-//! `random(seed, n)` follows from its arguments alone. So each thread makes its own points, no row is
-//! stored, and every device finds the same points.
+//! `random(seed, n)` follows from its arguments alone. So each thread makes its own points, no row
+//! is stored, and every device finds the same points.
 
 use warpframe::arrow::array::AsArray;
 use warpframe::arrow::datatypes::Float64Type;
@@ -17,7 +17,9 @@ const CHECKED: usize = 10_000;
 fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     let points = "random(1, value) AS x, random(2, value) AS y";
     let count = |rows: usize| -> Outcome<i64> {
-        let query = format!("SELECT count(*) FROM (SELECT {points} FROM range(0, {rows})) WHERE x * x + y * y <= 1");
+        let query = format!(
+            "SELECT count(*) FROM (SELECT {points} FROM range(0, {rows})) WHERE x * x + y * y <= 1"
+        );
         Ok(gallery.sql(&query)?.item()?)
     };
     let (within, time) = gallery.timed(|| count(rows))?;
@@ -26,7 +28,8 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     let mut expected = 0;
     for batch in gallery.sql(&format!("SELECT {points} FROM range(0, {checked})"))?.to_arrow()? {
         let [x, y] = [0, 1].map(|at| batch.column(at).as_primitive::<Float64Type>());
-        expected += x.values().iter().zip(y.values()).filter(|(x, y)| *x * *x + *y * *y <= 1.0).count();
+        expected +=
+            x.values().iter().zip(y.values()).filter(|(x, y)| *x * *x + *y * *y <= 1.0).count();
     }
     same("the first points in the circle", count(checked)?, expected as i64)?;
 
@@ -38,6 +41,7 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     if off.abs() > 5.0 * deviation {
         return Err(format!("{pi} is {:.1} deviations from π", off / deviation).into());
     }
-    let text = format!("π is about {pi:.6}: off by {:.1} deviations of {deviation:.6}", off / deviation);
+    let text =
+        format!("π is about {pi:.6}: off by {:.1} deviations of {deviation:.6}", off / deviation);
     Ok(Answer::new(text).way("count of points", rows, time))
 }

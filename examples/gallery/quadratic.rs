@@ -1,9 +1,9 @@
-//! The root of a·x² + b·x + c nearer to zero, three ways: as expressions, as a function in CUDA C++ that
-//! queries call, and as a kernel over whole columns.
+//! The root of a·x² + b·x + c nearer to zero, three ways: as expressions, as a function in CUDA C++
+//! that queries call, and as a kernel over whole columns.
 //!
-//! The first two become parts of one kernel of the query. All divide c by the other root's factor: the
-//! formula of the schoolbook, (−b + √(b² − 4ac)) / 2a, subtracts two numbers that are nearly equal where
-//! a·c is small beside b².
+//! The first two become parts of one kernel of the query. All divide c by the other root's factor:
+//! the formula of the schoolbook, (−b + √(b² − 4ac)) / 2a, subtracts two numbers that are nearly
+//! equal where a·c is small beside b².
 
 use warpframe::arrow::array::AsArray;
 use warpframe::arrow::datatypes::Float64Type;
@@ -45,7 +45,8 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
 
     let (a, b, c) = (|| col("a"), || col("b"), || col("c"));
     let q = -(b() + sqrt(b() * b() - lit(4.0) * a() * c())) / lit(2.0);
-    let expressions = numbers.lazy()?.select([c(), q.alias("q")])?.select([(c() / col("q")).alias("root")])?;
+    let expressions =
+        numbers.lazy()?.select([c(), q.alias("q")])?.select([(c() / col("q")).alias("root")])?;
     let (by_expressions, time_expressions) = gallery.timed(|| Ok(expressions.collect()?))?;
 
     let double = DataType::Float64;
@@ -61,7 +62,8 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
         let (root, time) = gallery.timed(|| {
             let root = KernelArg::fresh(double.clone(), rows);
             let arguments = [(&a).into(), (&b).into(), (&c).into(), root, rows.into()];
-            // SAFETY: each thread reads and writes the values of its own number, below the columns' length.
+            // SAFETY: each thread reads and writes the values of its own number, below the columns'
+            // length.
             first(unsafe { kernel.launch(rows.div_ceil(256), 256, 0, arguments) }?)
         })?;
         ways.push(("the kernel", root));
@@ -71,7 +73,8 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     let expected = by_expressions.column("root")?;
     for (name, roots) in &ways {
         let both = session.from_series([("x", &expected), ("y", roots)])?;
-        let apart = both.filter(abs(col("x") - col("y")).gt(lit(1e-12) * abs(col("x"))))?.num_rows();
+        let apart =
+            both.filter(abs(col("x") - col("y")).gt(lit(1e-12) * abs(col("x"))))?.num_rows();
         same(&format!("roots of {name} that are not those of the expressions"), apart, 0)?;
     }
     let some = session.from_series([

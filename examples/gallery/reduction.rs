@@ -2,8 +2,8 @@
 //!
 //! The block's threads add their own values first, then halve their number until one sum is left.
 //! Shared memory is dynamic: its size, as the block's, is known at the launch. The blocks' sums are
-//! added by a query, or by one atomic addition for each block. An atomic addition for each value does
-//! the same with no shared memory, and all threads wait for one address.
+//! added by a query, or by one atomic addition for each block. An atomic addition for each value
+//! does the same with no shared memory, and all threads wait for one address.
 
 use warpframe::KernelArg;
 use warpframe::prelude::*;
@@ -19,7 +19,8 @@ pub(crate) const LESSON: Lesson = Lesson {
 };
 
 const SOURCE: &str = r#"
-// The sum of what the block's threads have, in thread 0. Any number of threads, not only powers of two.
+// The sum of what the block's threads have, in thread 0. Any number of threads, not only powers of
+// two.
 __device__ double block_sum(double mine) {
     extern __shared__ double cells[];
     cells[threadIdx.x] = mine;
@@ -62,7 +63,8 @@ const MOST_BLOCKS: usize = 1024;
 
 fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     // Sums of whole numbers below 2⁵³ are exact in whatever order they are added.
-    let frame = gallery.sql(&format!("SELECT (value % 1000)::DOUBLE AS x FROM range(0, {rows})"))?;
+    let frame =
+        gallery.sql(&format!("SELECT (value % 1000)::DOUBLE AS x FROM range(0, {rows})"))?;
     let x = frame.column("x")?;
     let (sum, time) = gallery.timed(|| Ok(frame.select([col("x").sum()])?.item::<f64>()?))?;
     let (whole, rest) = (rows / 1000, rows % 1000);
@@ -78,11 +80,16 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
             let sums = if name == "partial_sums" { blocks } else { 1 };
             let shared = threads * size_of::<f64>();
             let (found, time) = gallery.timed(|| {
-                let arguments = [(&x).into(), KernelArg::fresh(DataType::Float64, sums), rows.into()];
-                // SAFETY: threads read values below the length of x, and write a cell each of the shared memory;
-                // a block writes one of the `sums`.
+                let arguments =
+                    [(&x).into(), KernelArg::fresh(DataType::Float64, sums), rows.into()];
+                // SAFETY: threads read values below the length of x, and write a cell each of the
+                // shared memory; a block writes one of the `sums`.
                 let made = first(unsafe { kernel.launch(blocks, threads, shared, arguments) }?)?;
-                Ok(gallery.session.from_series([("x", &made)])?.select([col("x").sum()])?.item::<f64>()?)
+                Ok(gallery
+                    .session
+                    .from_series([("x", &made)])?
+                    .select([col("x").sum()])?
+                    .item::<f64>()?)
             })?;
             same(&format!("{name} by {threads} threads"), found, expected)?;
             let size = format!("{rows} by {blocks} x {threads}");

@@ -2,8 +2,8 @@
 //!
 //! An event's electrons are a list of structs, of any length. `list_combinations` makes its pairs,
 //! `list_transform` a mass of each, in one kernel. The first two electrons of an event come from a
-//! particle of the Z's mass, at rest: they fly apart, each with half of its mass as its momentum. The
-//! others are from elsewhere.
+//! particle of the Z's mass, at rest: they fly apart, each with half of its mass as its momentum.
+//! The others are from elsewhere.
 
 use std::f64::consts::PI;
 
@@ -39,8 +39,10 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     gallery.session.register_table("events", &events)?;
     let (masses, time) = gallery.timed(|| gallery.sql(MASS))?;
     gallery.session.register_table("masses", &masses)?;
-    let histogram =
-        format!("SELECT unnest(h) AS n FROM (SELECT histogram(mass, 0, {}, {BINS}) AS h FROM masses)", BINS * 10);
+    let histogram = format!(
+        "SELECT unnest(h) AS n FROM (SELECT histogram(mass, 0, {}, {BINS}) AS h FROM masses)",
+        BINS * 10
+    );
     let counts = gallery.sql(&histogram)?.column("n")?.to_vec::<i64>()?;
 
     check(gallery)?;
@@ -51,14 +53,18 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     let fullest = counts.iter().position(|n| *n == most).unwrap_or(0) * 10;
     // Its own pair is in each event, with a deviation of 1.4 GeV.
     if counts[8] + counts[9] < rows as i64 {
-        return Err(format!("of {rows} Zs {} are between 80 and 100 GeV", counts[8] + counts[9]).into());
+        return Err(
+            format!("of {rows} Zs {} are between 80 and 100 GeV", counts[8] + counts[9]).into()
+        );
     }
-    let bars = counts
-        .iter()
-        .enumerate()
-        .map(|(bin, n)| bar(format!("{:>3} to {:>3} GeV", bin * 10, bin * 10 + 10), *n as f64 / most as f64, n));
+    let bars = counts.iter().enumerate().map(|(bin, n)| {
+        bar(format!("{:>3} to {:>3} GeV", bin * 10, bin * 10 + 10), *n as f64 / most as f64, n)
+    });
     let pairs = masses.num_rows();
-    let text = format!("{pairs} pairs of {rows} events; most have a mass between {fullest} and {} GeV", fullest + 10);
+    let text = format!(
+        "{pairs} pairs of {rows} events; most have a mass between {fullest} and {} GeV",
+        fullest + 10
+    );
     Ok(Answer::new(text).picture(bars).way("list_combinations", format!("{rows} events"), time))
 }
 
@@ -69,12 +75,15 @@ fn check(gallery: &Gallery) -> Outcome<()> {
          FROM (SELECT event, unnest(electrons) AS e FROM events WHERE event < {CHECKED})"
     ))?;
     let events = rows.column("event")?.to_vec::<i64>()?;
-    let [pt, eta, phi] = ["pt", "eta", "phi"].map(|name| rows.column(name).and_then(|column| column.to_vec::<f64>()));
+    let [pt, eta, phi] = ["pt", "eta", "phi"]
+        .map(|name| rows.column(name).and_then(|column| column.to_vec::<f64>()));
     let (pt, eta, phi) = (pt?, eta?, phi?);
     let mut expected = vec![];
     for i in 0..events.len() {
         for j in (i + 1..events.len()).take_while(|j| events[*j] == events[i]) {
-            expected.push((2.0 * pt[i] * pt[j] * ((eta[i] - eta[j]).cosh() - (phi[i] - phi[j]).cos())).sqrt());
+            expected.push(
+                (2.0 * pt[i] * pt[j] * ((eta[i] - eta[j]).cosh() - (phi[i] - phi[j]).cos())).sqrt(),
+            );
         }
     }
     let some = gallery.sql(&format!("SELECT mass FROM masses WHERE event < {CHECKED}"))?;
@@ -82,5 +91,8 @@ fn check(gallery: &Gallery) -> Outcome<()> {
     same("pairs", found.len(), expected.len())?;
     expected.sort_unstable_by(f64::total_cmp);
     found.sort_unstable_by(f64::total_cmp);
-    found.iter().zip(&expected).try_for_each(|(found, expected)| close("a mass", *found, *expected, 1e-9))
+    found
+        .iter()
+        .zip(&expected)
+        .try_for_each(|(found, expected)| close("a mass", *found, *expected, 1e-9))
 }

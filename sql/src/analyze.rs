@@ -52,7 +52,11 @@ impl Account {
         }
     }
 
-    fn on_device(device: &Device, session: &Session, frame: &LazyFrame) -> Result<Account, Failure> {
+    fn on_device(
+        device: &Device,
+        session: &Session,
+        frame: &LazyFrame,
+    ) -> Result<Account, Failure> {
         let before = device.counters();
         // Of earlier statements.
         session.take_host_reads();
@@ -173,7 +177,10 @@ impl OfDevice {
         ];
         counts.iter().for_each(|(key, of)| run.number(key, self.spent(*of)));
         run.number("compile_ms", milliseconds(self.after.compile_time - self.before.compile_time));
-        run.number("module_wait_ms", milliseconds(self.after.module_wait - self.before.module_wait));
+        run.number(
+            "module_wait_ms",
+            milliseconds(self.after.module_wait - self.before.module_wait),
+        );
         run.list("fallbacks", self.fallbacks.iter().map(|reason| text(reason)));
         run.list("host_reads", self.host_reads.iter().map(|sentence| text(sentence)));
         run.list(
@@ -234,7 +241,11 @@ fn with_notes(plan: &str, mut notes: Vec<OperatorNote>) -> String {
             lines.push(format!("{:depth$}{note}", "device", depth = depth + 2));
         }
     }
-    lines.extend(notes.into_iter().map(|OperatorNote { operator, note, .. }| format!("device  {operator}: {note}")));
+    lines.extend(
+        notes
+            .into_iter()
+            .map(|OperatorNote { operator, note, .. }| format!("device  {operator}: {note}")),
+    );
     lines.join("\n")
 }
 
@@ -245,7 +256,10 @@ fn milliseconds(time: Duration) -> f64 {
 /// One line a part of the statement's time, in the order in which they began.
 fn part_table(parts: &[PartTime]) -> String {
     let width = parts.iter().map(|part| part.part.name().len()).max().unwrap_or(0);
-    let mut text = format!("\n{:width$}  {:>6}  {:>10}  {:>10}  {:>10}\n", "part", "spans", "ms", "from ms", "to ms");
+    let mut text = format!(
+        "\n{:width$}  {:>6}  {:>10}  {:>10}  {:>10}\n",
+        "part", "spans", "ms", "from ms", "to ms"
+    );
     for PartTime { part, spans, time, range, .. } in parts {
         text.push_str(&format!(
             "{:width$}  {spans:>6}  {:>10.3}  {:>10.3}  {:>10.3}\n",
@@ -278,7 +292,9 @@ fn kernel_table(kernels: &[KernelTime]) -> String {
     let width = by_name.iter().map(|(name, ..)| name.len()).max().unwrap_or(0).max("kernel".len());
     let mut text = match by_name.is_empty() {
         true => String::new(),
-        false => format!("\n{:width$}  {:>8}  {:>10}  {:>12}\n", "kernel", "launches", "ms", "bytes"),
+        false => {
+            format!("\n{:width$}  {:>8}  {:>10}  {:>12}\n", "kernel", "launches", "ms", "bytes")
+        }
     };
     for (name, launches, ms, bytes) in by_name {
         text.push_str(&format!("{name:width$}  {launches:>8}  {ms:>10.3}  {bytes:>12}\n"));

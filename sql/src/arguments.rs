@@ -24,21 +24,25 @@ pub const EXIT_CODES: [(u8, &str); 4] = [
 ];
 
 fn after_help() -> String {
-    let codes: Vec<String> = EXIT_CODES.iter().map(|(code, what)| format!("  {code:<3}  {what}")).collect();
-    format!("Exit codes:\n{}\n\nwarpframe bench 'QUERY' times a statement: warpframe bench --help", codes.join("\n"))
+    let codes: Vec<String> =
+        EXIT_CODES.iter().map(|(code, what)| format!("  {code:<3}  {what}")).collect();
+    format!(
+        "Exit codes:\n{}\n\nwarpframe bench 'QUERY' times a statement: warpframe bench --help",
+        codes.join("\n")
+    )
 }
 
 /// SQL over files, on the GPU.
 ///
 /// Each file is a table named after it: `data/jets.csv` is jets. A query may name files, too, as in
-/// FROM 'data/jets.csv'. Without -c and -f, SQL comes from a shell on a terminal, and otherwise from
-/// standard input.
+/// FROM 'data/jets.csv'. Without -c and -f, SQL comes from a shell on a terminal, and otherwise
+/// from standard input.
 #[derive(Debug, Parser)]
 #[command(name = "warpframe", version, after_help = after_help())]
 pub struct Arguments {
     /// Files of Parquet (.parquet, .parq, .pq), CSV (.csv, .tsv, .tab, .psv, .txt), JSON (.json,
-    /// .ndjson, .jsonl) or Arrow (.arrow, .arrows, .feather, .ipc), directories of them, or patterns
-    /// such as 'd/*.csv'; '-' is Parquet, Arrow or CSV on standard input, the table stdin
+    /// .ndjson, .jsonl) or Arrow (.arrow, .arrows, .feather, .ipc), directories of them, or
+    /// patterns such as 'd/*.csv'; '-' is Parquet, Arrow or CSV on standard input, the table stdin
     #[arg(value_name = "FILES")]
     pub files: Vec<PathBuf>,
 
@@ -86,7 +90,8 @@ pub struct Arguments {
     #[arg(long)]
     pub keep_going: bool,
 
-    /// Compile the kernels that every query may need, and keep them in the kernel cache; needs no GPU
+    /// Compile the kernels that every query may need, and keep them in the kernel cache; needs no
+    /// GPU
     #[arg(long, conflicts_with_all = ["files", "commands", "scripts"])]
     pub prepare: bool,
 
@@ -106,12 +111,13 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     pub memory_limit: Option<MemoryLimit>,
 
-    /// Most memory of the CPU engine at once: bytes, or per cent of the machine's; 75% otherwise. Sorts
-    /// and aggregations that need more spill to files
+    /// Most memory of the CPU engine at once: bytes, or per cent of the machine's; 75% otherwise.
+    /// Sorts and aggregations that need more spill to files
     #[arg(long, value_name = "N")]
     pub host_memory_limit: Option<MemoryLimit>,
 
-    /// Folder of the files that the CPU engine spills to; the system's for temporary files otherwise
+    /// Folder of the files that the CPU engine spills to; the system's for temporary files
+    /// otherwise
     #[arg(long, value_name = "DIR")]
     pub spill_dir: Option<PathBuf>,
 
@@ -119,8 +125,8 @@ pub struct Arguments {
     #[arg(long, value_name = "N", value_parser = bytes)]
     pub spill_limit: Option<u64>,
 
-    /// Refuse CREATE FUNCTION and CREATE AGGREGATE, whose bodies are code that runs on this machine: for
-    /// SQL of others
+    /// Refuse CREATE FUNCTION and CREATE AGGREGATE, whose bodies are code that runs on this
+    /// machine: for SQL of others
     #[arg(long)]
     pub no_user_code: bool,
 
@@ -178,7 +184,8 @@ struct ShortFormats {
 /// A variable, such as `day=2024-01-31`.
 fn variable(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
-    let plain = name.starts_with(|c: char| c.is_alphabetic()) && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let plain = name.starts_with(|c: char| c.is_alphabetic())
+        && name.chars().all(|c| c.is_alphanumeric() || c == '_');
     if plain { Ok((name.into(), value.into())) } else { Err(format!("{name:?} is no name")) }
 }
 
@@ -249,7 +256,8 @@ impl Arguments {
         let words: Vec<OsString> = std::env::args_os().collect();
         if words.get(1).is_some_and(|word| word == "bench") {
             let words = words.into_iter().skip(2);
-            let matches = Bench::command().get_matches_from(std::iter::once("warpframe bench".into()).chain(words));
+            let matches = Bench::command()
+                .get_matches_from(std::iter::once("warpframe bench".into()).chain(words));
             let bench = Bench::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
             let jobs = bench.arguments.jobs(&matches);
             return (Asked::Bench(Box::new(bench)), jobs);
@@ -279,8 +287,10 @@ impl Arguments {
 
     fn jobs(&self, matches: &ArgMatches) -> Vec<Job> {
         let places = |id: &str| matches.indices_of(id).into_iter().flatten();
-        let commands = places("commands").zip(self.commands.iter().map(|text| Job::Command(text.clone())));
-        let scripts = places("scripts").zip(self.scripts.iter().map(|path| Job::Script(path.clone())));
+        let commands =
+            places("commands").zip(self.commands.iter().map(|text| Job::Command(text.clone())));
+        let scripts =
+            places("scripts").zip(self.scripts.iter().map(|path| Job::Script(path.clone())));
         let in_order: BTreeMap<usize, Job> = commands.chain(scripts).collect();
         in_order.into_values().collect()
     }
@@ -307,7 +317,9 @@ impl Arguments {
             builder = builder.spill_limit(bytes);
         }
         if !self.arch.is_empty() {
-            return Err(Failure::usage("--arch says for which GPUs --prepare compiles; there is no --prepare"));
+            return Err(Failure::usage(
+                "--arch says for which GPUs --prepare compiles; there is no --prepare",
+            ));
         }
         if self.strict && self.device == Some(DeviceChoice::Cpu) {
             return Err(Failure::usage("--strict asks for a device, --device cpu for none"));
@@ -323,23 +335,39 @@ impl Arguments {
         let unit = self.coerce_int96_timestamp_unit.into();
         let filename = self.filename;
         let ipc = IpcOptions { filename: self.filename, ..IpcOptions::default() };
-        let parquet = ParquetOptions { coerce_int96_timestamp_unit: unit, filename, ..ParquetOptions::default() };
+        let parquet = ParquetOptions {
+            coerce_int96_timestamp_unit: unit,
+            filename,
+            ..ParquetOptions::default()
+        };
         for table in self.tables()? {
             match table.content {
-                Content::File(FileKind::Parquet) => session.register_parquet_with(&table.name, &table.path, parquet)?,
-                Content::File(FileKind::Csv) => session.register_csv_with(&table.name, &table.path, csv.clone())?,
-                Content::File(FileKind::Json) => session.register_json_with(&table.name, &table.path, json)?,
-                Content::File(FileKind::Arrow) => session.register_ipc_with(&table.name, &table.path, ipc)?,
+                Content::File(FileKind::Parquet) => {
+                    session.register_parquet_with(&table.name, &table.path, parquet)?
+                }
+                Content::File(FileKind::Csv) => {
+                    session.register_csv_with(&table.name, &table.path, csv.clone())?
+                }
+                Content::File(FileKind::Json) => {
+                    session.register_json_with(&table.name, &table.path, json)?
+                }
+                Content::File(FileKind::Arrow) => {
+                    session.register_ipc_with(&table.name, &table.path, ipc)?
+                }
                 Content::File(kind) => session.register_files(&table.name, &table.path, kind)?,
                 Content::StandardInput if self.filename => {
                     return Err(Failure::usage("--filename: standard input (-) has no path"));
                 }
                 Content::StandardInput => {
                     let path = files::standard_input()?;
-                    match FileKind::of_content(&path).map_err(|error| Failure::file(&path, error))? {
+                    match FileKind::of_content(&path)
+                        .map_err(|error| Failure::file(&path, error))?
+                    {
                         Some(kind) => session.register_files(&table.name, &path, kind)?,
                         None if csv.filename => {
-                            return Err(Failure::usage("the option filename: standard input (-) has no path"));
+                            return Err(Failure::usage(
+                                "the option filename: standard input (-) has no path",
+                            ));
                         }
                         None => session.register_csv_with(&table.name, &path, csv.clone())?,
                     }
@@ -359,7 +387,8 @@ mod tests {
     use super::*;
 
     fn parse(arguments: &[&str]) -> (Arguments, Vec<Job>) {
-        let matches = Arguments::command().get_matches_from(std::iter::once(&"warpframe").chain(arguments));
+        let matches =
+            Arguments::command().get_matches_from(std::iter::once(&"warpframe").chain(arguments));
         let arguments = Arguments::from_arg_matches(&matches).unwrap();
         let jobs = arguments.jobs(&matches);
         (arguments, jobs)
@@ -377,8 +406,11 @@ mod tests {
     #[test]
     fn jobs_keep_the_order_of_the_command_line() {
         let (_, jobs) = parse(&["-c", "SELECT 1", "-f", "q.sql", "-c", "-- a comment"]);
-        let expected =
-            [Job::Command("SELECT 1".into()), Job::Script("q.sql".into()), Job::Command("-- a comment".into())];
+        let expected = [
+            Job::Command("SELECT 1".into()),
+            Job::Script("q.sql".into()),
+            Job::Command("-- a comment".into()),
+        ];
         assert_eq!(jobs, expected);
     }
 
@@ -409,7 +441,10 @@ mod tests {
 
         assert_eq!(failure(&[&path("a.csv"), &path("other/a.csv")]).exit_code(), 2);
         assert_eq!(failure(&[&path("notes.md")]).exit_code(), 2);
-        assert_eq!(names(&parse(&["--delimiter", "|", &path("notes.md"), "-"]).0), ["notes", "stdin"]);
+        assert_eq!(
+            names(&parse(&["--delimiter", "|", &path("notes.md"), "-"]).0),
+            ["notes", "stdin"]
+        );
         assert_eq!(failure(&[&path("nothing.csv")]).exit_code(), 1);
         assert_eq!(failure(&[&path("*.parquet")]).exit_code(), 1);
         assert!(failure(&[&path("nothing.csv")]).to_string().contains("nothing.csv"));

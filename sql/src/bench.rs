@@ -22,9 +22,10 @@ use crate::statement::{self, Request, Sql};
 
 /// Time a statement, from its text to its result in the host's memory.
 ///
-/// The first run reads files and compiles kernels; it is told apart. Then come the runs of the warm-up, and
-/// those that count: the least, the median and the greatest time. What -c and -f say runs before, untimed.
-/// With --sizes, $n in all of these stands for each of the sizes, and what comes of them is drawn.
+/// The first run reads files and compiles kernels; it is told apart. Then come the runs of the
+/// warm-up, and those that count: the least, the median and the greatest time. What -c and -f say
+/// runs before, untimed. With --sizes, $n in all of these stands for each of the sizes, and what
+/// comes of them is drawn.
 #[derive(Debug, Parser)]
 pub struct Bench {
     /// The statement to time
@@ -35,8 +36,8 @@ pub struct Bench {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = runs)]
     pub runs: usize,
 
-    /// Runs between the first and those that count: kernels that are used again are compiled again, with all
-    /// optimisations, behind them
+    /// Runs between the first and those that count: kernels that are used again are compiled again,
+    /// with all optimisations, behind them
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub warmup: usize,
 
@@ -77,12 +78,15 @@ struct Measured {
 /// A file that cannot be read; sizes that nothing asks for, or that are not said.
 pub fn setup(bench: &Bench, jobs: &[Job]) -> Result<Vec<Source>, Failure> {
     let jobs = jobs.iter().map(super::source).collect::<Result<Vec<_>, _>>()?;
-    let has_size = |text: &str| statement::with_values(text, &[("n".into(), "1".into())].into()).is_some();
+    let has_size =
+        |text: &str| statement::with_values(text, &[("n".into(), "1".into())].into()).is_some();
     let used = has_size(&bench.query) || jobs.iter().any(|job| has_size(&job.text));
     let given = bench.arguments.variables.iter().any(|(name, _)| name == "n");
     match (used, bench.sizes.is_empty(), given) {
         (false, false, _) => Err(Failure::usage("--sizes says what $n is, and there is no $n")),
-        (true, true, false) => Err(Failure::usage("there is a $n: --sizes or -v n=… say what it is")),
+        (true, true, false) => {
+            Err(Failure::usage("there is a $n: --sizes or -v n=… say what it is"))
+        }
         (_, false, true) => Err(Failure::usage("--sizes and -v n=… both say what $n is")),
         _ => Ok(jobs),
     }
@@ -121,7 +125,8 @@ fn measure(
 ) -> Result<Measured, Failure> {
     let mut settings = settings.clone();
     settings.variables.extend(size.map(|size| ("n".to_string(), size.to_string())));
-    let text = statement::with_values(&bench.query, &settings.variables).unwrap_or_else(|| bench.query.clone());
+    let text = statement::with_values(&bench.query, &settings.variables)
+        .unwrap_or_else(|| bench.query.clone());
     let source = Source { name: Some("the statement".into()), text };
     // What comes of the others is for nobody to see.
     let mut nobody = io::sink();
@@ -141,7 +146,12 @@ fn measure(
     })
 }
 
-fn times(bench: &Bench, session: &Session, source: &Source, size: Option<u64>) -> Result<Measured, Failure> {
+fn times(
+    bench: &Bench,
+    session: &Session,
+    source: &Source,
+    size: Option<u64>,
+) -> Result<Measured, Failure> {
     let mut statements = statement::split(&source.text);
     let (Some(statement), true) = (statements.pop(), statements.is_empty()) else {
         return Err(Failure::sql("one statement is expected".into(), None));
@@ -150,7 +160,12 @@ fn times(bench: &Bench, session: &Session, source: &Source, size: Option<u64>) -
     let timed = match statement.request()? {
         Request::Query(text) => Timed::Query(text),
         Request::Execute(text) | Request::Insert(text) => Timed::Other(text),
-        _ => return Err(Failure::sql("what is timed is a query or a change of rows".into(), Some(statement.place))),
+        _ => {
+            return Err(Failure::sql(
+                "what is timed is a query or a change of rows".into(),
+                Some(statement.place),
+            ));
+        }
     };
     let _running = Running::begin();
     let (first, rows, _) = timed.once(session)?;
@@ -210,7 +225,12 @@ impl Measured {
 fn write(measured: &[Measured], out: &mut dyn Write, settings: &Settings) -> Result<(), Failure> {
     let ms = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
     let integers = |of: &dyn Fn(&Measured) -> Option<u64>| -> ArrayRef {
-        Arc::new(measured.iter().map(|one| of(one).and_then(|n| i64::try_from(n).ok())).collect::<Int64Array>())
+        Arc::new(
+            measured
+                .iter()
+                .map(|one| of(one).and_then(|n| i64::try_from(n).ok()))
+                .collect::<Int64Array>(),
+        )
     };
     let floats = |of: &dyn Fn(&Measured) -> Option<f64>| -> ArrayRef {
         Arc::new(measured.iter().map(of).collect::<Float64Array>())
@@ -233,19 +253,34 @@ fn write(measured: &[Measured], out: &mut dyn Write, settings: &Settings) -> Res
             let bytes = one.moved.filter(|bytes| *bytes > 0)? as f64;
             Some((bytes / one.median().as_secs_f64() / 1e6).round() / 1e3)
         };
-        columns.extend([("bytes_moved", integers(&|one| one.moved)), ("gb_per_s", floats(&per_second))]);
+        columns.extend([
+            ("bytes_moved", integers(&|one| one.moved)),
+            ("gb_per_s", floats(&per_second)),
+        ]);
     }
     let style = Style { terminal: settings.terminal, ..settings.style.clone() };
     output::write(out, &style, &Rows::whole(RecordBatch::try_from_iter(columns)?))?;
     let is_read = matches!(style.format, Format::Table | Format::Box);
-    let points: Vec<(f64, f64)> =
-        measured.iter().filter_map(|one| Some((one.size? as f64, one.median().as_secs_f64() * 1e3))).collect();
+    let points: Vec<(f64, f64)> = measured
+        .iter()
+        .filter_map(|one| Some((one.size? as f64, one.median().as_secs_f64() * 1e3)))
+        .collect();
     if is_read && points.len() > 1 {
-        let ends = points.iter().fold((f64::MAX, f64::MIN), |(low, high), (n, _)| (low.min(*n), high.max(*n)));
+        let ends = points
+            .iter()
+            .fold((f64::MAX, f64::MIN), |(low, high), (n, _)| (low.min(*n), high.max(*n)));
         let series = vec![Series { name: "median ms".into(), points }];
         let x_ends = (number(ends.0), number(ends.1));
-        let chart = Chart { kind: Kind::Line, series, x_name: "n, both by ratios".into(), x_ends, logarithmic: true };
-        let width = terminal_size().filter(|_| settings.terminal).map_or(72, |(columns, _)| columns.min(100));
+        let chart = Chart {
+            kind: Kind::Line,
+            series,
+            x_name: "n, both by ratios".into(),
+            x_ends,
+            logarithmic: true,
+        };
+        let width = terminal_size()
+            .filter(|_| settings.terminal)
+            .map_or(72, |(columns, _)| columns.min(100));
         out.write_all(chart.draw((width, 12)).unwrap_or_default().as_bytes())?;
     }
     Ok(out.flush()?)

@@ -25,9 +25,12 @@ pub fn run(shell: Shell, out: &mut dyn Write) -> Result<(), Failure> {
     let (mut command, mut bench) = (Arguments::command(), Bench::command());
     command.build();
     bench.build();
-    let mut options: Vec<Flag> = command.get_arguments().filter(|arg| !arg.is_positional()).map(Flag::of).collect();
+    let mut options: Vec<Flag> =
+        command.get_arguments().filter(|arg| !arg.is_positional()).map(Flag::of).collect();
     let of_bench = bench.get_arguments().filter(|arg| !arg.is_positional()).map(Flag::of);
-    let own: Vec<Flag> = of_bench.filter(|flag| !options.iter().any(|other| other.names() == flag.names())).collect();
+    let own: Vec<Flag> = of_bench
+        .filter(|flag| !options.iter().any(|other| other.names() == flag.names()))
+        .collect();
     options.extend(own.into_iter().map(|flag| Flag { of_bench: true, ..flag }));
     let script = match shell {
         Shell::Bash => bash(&options),
@@ -61,24 +64,30 @@ struct Flag {
 impl Flag {
     fn of(arg: &Arg) -> Flag {
         let takes = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
-        let title = arg.get_value_names().and_then(|names| names.first()).map_or("", |name| name.as_str());
-        let words: Vec<String> = arg.get_possible_values().iter().map(|value| value.get_name().into()).collect();
+        let title =
+            arg.get_value_names().and_then(|names| names.first()).map_or("", |name| name.as_str());
+        let words: Vec<String> =
+            arg.get_possible_values().iter().map(|value| value.get_name().into()).collect();
         let value = match (takes, title) {
             (false, _) => Value::None,
             _ if !words.is_empty() => Value::Words(words),
-            (_, "DEVICE") => Value::Words(["auto", "cuda", "sim", "cpu"].map(String::from).to_vec()),
+            (_, "DEVICE") => {
+                Value::Words(["auto", "cuda", "sim", "cpu"].map(String::from).to_vec())
+            }
             (_, "FILE") => Value::File,
             (_, "DIR") => Value::Folder,
             (_, other) => Value::Other(other.into()),
         };
-        let help = arg.get_help().map(|help| help.to_string().replace('\n', " ")).unwrap_or_default();
+        let help =
+            arg.get_help().map(|help| help.to_string().replace('\n', " ")).unwrap_or_default();
         Flag {
             short: arg.get_short(),
             long: arg.get_long().map(String::from),
             help,
             value,
             // Lists of values are one.
-            repeats: matches!(arg.get_action(), ArgAction::Append) && arg.get_value_delimiter().is_none(),
+            repeats: matches!(arg.get_action(), ArgAction::Append)
+                && arg.get_value_delimiter().is_none(),
             of_bench: false,
         }
     }
@@ -95,7 +104,9 @@ fn bash(options: &[Flag]) -> String {
     for option in options {
         let completed = match &option.value {
             Value::None => continue,
-            Value::Words(words) => format!("COMPREPLY=($(compgen -W $'{}' -- \"$word\"))", words.join("\\n")),
+            Value::Words(words) => {
+                format!("COMPREPLY=($(compgen -W $'{}' -- \"$word\"))", words.join("\\n"))
+            }
             Value::File => "COMPREPLY=($(compgen -f -- \"$word\"))".into(),
             Value::Folder => "COMPREPLY=($(compgen -d -- \"$word\"))".into(),
             Value::Other(_) => String::new(),
@@ -104,8 +115,11 @@ fn bash(options: &[Flag]) -> String {
     }
     let cases = cases.replace(") ; return", ") return");
     let names = |of_bench: bool| -> String {
-        let names: Vec<String> =
-            options.iter().filter(|option| option.of_bench == of_bench).flat_map(Flag::names).collect();
+        let names: Vec<String> = options
+            .iter()
+            .filter(|option| option.of_bench == of_bench)
+            .flat_map(Flag::names)
+            .collect();
         names.join("\\n")
     };
     format!(
@@ -150,7 +164,9 @@ fn zsh(options: &[Flag]) -> String {
 }
 
 fn fish(options: &[Flag]) -> String {
-    let mut script = String::from("complete -c warpframe -n __fish_use_subcommand -a bench -d 'Time a statement'\n");
+    let mut script = String::from(
+        "complete -c warpframe -n __fish_use_subcommand -a bench -d 'Time a statement'\n",
+    );
     for option in options {
         script.push_str("complete -c warpframe");
         if option.of_bench {

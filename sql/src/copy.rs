@@ -1,7 +1,8 @@
 //! `COPY … TO`: how files are written.
 
 use warpframe::{
-    Codec, CsvWriteOptions, IpcCodec, IpcLayout, IpcWriteOptions, JsonWriteOptions, ParquetWriteOptions, WriteFormat,
+    Codec, CsvWriteOptions, IpcCodec, IpcLayout, IpcWriteOptions, JsonWriteOptions,
+    ParquetWriteOptions, WriteFormat,
 };
 
 use crate::report::{Failure, nearest};
@@ -11,11 +12,16 @@ use crate::statement::Name;
 ///
 /// # Errors
 /// Options that are none of the format's, at their places.
-pub fn write_format(format: &str, options: &[(Name, String)]) -> Result<Option<WriteFormat>, Failure> {
+pub fn write_format(
+    format: &str,
+    options: &[(Name, String)],
+) -> Result<Option<WriteFormat>, Failure> {
     let stream = IpcWriteOptions { layout: IpcLayout::Stream, ..Default::default() };
     match format {
         "csv" => csv(CsvWriteOptions::default(), options).map(Some),
-        "tsv" | "tab" => csv(CsvWriteOptions { delimiter: b'\t', ..Default::default() }, options).map(Some),
+        "tsv" | "tab" => {
+            csv(CsvWriteOptions { delimiter: b'\t', ..Default::default() }, options).map(Some)
+        }
         "parquet" | "parq" | "pq" => parquet(options).map(Some),
         "json" | "ndjson" | "jsonl" => json(options).map(Some),
         "arrow" | "feather" | "ipc" => ipc(IpcWriteOptions::default(), options).map(Some),
@@ -54,9 +60,16 @@ fn parquet(options: &[(Name, String)]) -> Result<WriteFormat, Failure> {
             }
             "row_group_size" => {
                 let rows = value.parse().ok().filter(|rows: &usize| *rows > 0);
-                parquet.row_group_rows = Some(rows.ok_or_else(|| wrong(name, value, "a number of rows"))?);
+                parquet.row_group_rows =
+                    Some(rows.ok_or_else(|| wrong(name, value, "a number of rows"))?);
             }
-            _ => return Err(unknown(name, "Parquet", "compression, compression_level, row_group_size")),
+            _ => {
+                return Err(unknown(
+                    name,
+                    "Parquet",
+                    "compression, compression_level, row_group_size",
+                ));
+            }
         }
     }
     Ok(WriteFormat::Parquet(parquet))
@@ -108,14 +121,19 @@ pub fn known(name: &Name) -> &str {
 fn unknown(name: &Name, format: &str, known: &str) -> Failure {
     let names: Vec<String> = known.split(", ").map(String::from).collect();
     let message = match nearest(&name.text, &names) {
-        Some(meant) => format!("COPY: {format} has no option named {:?}; did you mean {meant}?", name.text),
+        Some(meant) => {
+            format!("COPY: {format} has no option named {:?}; did you mean {meant}?", name.text)
+        }
         None => format!("COPY: {format} has no option named {:?}; known: {known}", name.text),
     };
     Failure::sql(message, Some(name.place))
 }
 
 fn wrong(name: &Name, value: &str, takes: &str) -> Failure {
-    Failure::sql(format!("COPY: the option {} takes {takes}, not {value:?}", name.text), Some(name.place))
+    Failure::sql(
+        format!("COPY: the option {} takes {takes}, not {value:?}", name.text),
+        Some(name.place),
+    )
 }
 
 fn flag(name: &Name, value: &str) -> Result<bool, Failure> {

@@ -102,7 +102,8 @@ pub enum Content {
     StandardInput,
 }
 
-/// The tables that arguments name, by name. `csv`: files whose kind their names do not tell are CSV.
+/// The tables that arguments name, by name. `csv`: files whose kind their names do not tell are
+/// CSV.
 ///
 /// # Errors
 /// Files that are missing, are of no known kind, or would be tables of one name.
@@ -110,13 +111,22 @@ pub fn tables(arguments: &[PathBuf], csv: bool) -> Result<Vec<Table>, Failure> {
     let mut tables: BTreeMap<String, Table> = BTreeMap::new();
     for argument in arguments {
         let named = match argument == Path::new("-") {
-            true => vec![Table { name: "stdin".into(), path: argument.clone(), content: Content::StandardInput }],
-            false => expand(argument)?.into_iter().map(|path| table(path, csv)).collect::<Result<_, _>>()?,
+            true => vec![Table {
+                name: "stdin".into(),
+                path: argument.clone(),
+                content: Content::StandardInput,
+            }],
+            false => expand(argument)?
+                .into_iter()
+                .map(|path| table(path, csv))
+                .collect::<Result<_, _>>()?,
         };
         for table in named {
             if let Some(other) = tables.get(&table.name) {
                 let (one, two, name) = (other.path.display(), table.path.display(), &table.name);
-                return Err(Failure::usage(format!("{one} and {two} would both be the table {name:?}")));
+                return Err(Failure::usage(format!(
+                    "{one} and {two} would both be the table {name:?}"
+                )));
             }
             tables.insert(table.name.clone(), table);
         }
@@ -134,7 +144,10 @@ fn table(path: PathBuf, csv: bool) -> Result<Table, Failure> {
         }
         None => {
             let message = "not a kind of file that is known by its extension, such as .parquet, .csv and .json";
-            return Err(Failure::usage(format!("{}: {message}; with --delimiter any file is CSV", path.display())));
+            return Err(Failure::usage(format!(
+                "{}: {message}; with --delimiter any file is CSV",
+                path.display()
+            )));
         }
     };
     let name = FileKind::table_name(&path);
@@ -148,9 +161,10 @@ fn expand(argument: &Path) -> Result<Vec<PathBuf>, Failure> {
     if argument.exists() {
         return Ok(vec![argument.to_path_buf()]);
     }
-    let pattern = argument.to_str().filter(|text| text.contains(['*', '?', '['])).ok_or_else(missing)?;
-    let matches =
-        glob::glob(pattern).map_err(|error| Failure::usage(format!("{pattern}: not a pattern of files: {error}")))?;
+    let pattern =
+        argument.to_str().filter(|text| text.contains(['*', '?', '['])).ok_or_else(missing)?;
+    let matches = glob::glob(pattern)
+        .map_err(|error| Failure::usage(format!("{pattern}: not a pattern of files: {error}")))?;
     let mut paths: Vec<PathBuf> = matches.filter_map(Result::ok).collect();
     paths.sort();
     if paths.is_empty() { Err(missing()) } else { Ok(paths) }

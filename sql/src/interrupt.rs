@@ -66,8 +66,9 @@ impl Drop for Lent {
     }
 }
 
-/// Watches for Ctrl-C from now on. The editor of the shell puts a handler of its own in the place of all
-/// others when it begins, and must have begun before. Where that is not possible it ends the process, as without this.
+/// Watches for Ctrl-C from now on. The editor of the shell puts a handler of its own in the place
+/// of all others when it begins, and must have begun before. Where that is not possible it ends the
+/// process, as without this.
 pub fn watch(session: &Session) {
     let Ok(mut signals) = Signals::new([SIGINT]) else { return };
     let session = session.clone();

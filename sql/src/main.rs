@@ -1,9 +1,10 @@
 //! The `warpframe` command: SQL over Parquet and CSV files, in a shell or from the command line.
 //!
-//! [`arguments`] says what was asked for, [`files`] which tables files become, [`statement`] splits SQL, and
-//! [`run`] runs it through the engine's public API. [`output`] writes results, which [`pager`] shows where they
-//! are long, [`plot`] draws them, [`copy`] writes files. [`bench`] times a statement. [`completions`] and [`man`]
-//! tell others of the options, [`report`] what went wrong, and [`shell`] does all that with a person.
+//! [`arguments`] says what was asked for, [`files`] which tables files become, [`statement`] splits
+//! SQL, and [`run`] runs it through the engine's public API. [`output`] writes results, which
+//! [`pager`] shows where they are long, [`plot`] draws them, [`copy`] writes files. [`bench`] times
+//! a statement. [`completions`] and [`man`] tell others of the options, [`report`] what went wrong,
+//! and [`shell`] does all that with a person.
 
 mod analyze;
 mod arguments;
@@ -83,7 +84,12 @@ fn main() {
 }
 
 /// Does what the command line asks for. Failures have been reported.
-fn run(asked: &Asked, jobs: Vec<Job>, out: &mut dyn io::Write, messages: &mut dyn io::Write) -> Result<(), Failure> {
+fn run(
+    asked: &Asked,
+    jobs: Vec<Job>,
+    out: &mut dyn io::Write,
+    messages: &mut dyn io::Write,
+) -> Result<(), Failure> {
     let arguments = asked.arguments();
     if arguments.man {
         return man::run(out).inspect_err(|failure| complain(messages, failure));
@@ -103,7 +109,8 @@ fn run(asked: &Asked, jobs: Vec<Job>, out: &mut dyn io::Write, messages: &mut dy
     }
     let bench = match asked {
         Asked::Bench(bench) => {
-            let setup = bench::setup(bench, &jobs).inspect_err(|failure| complain(messages, failure))?;
+            let setup =
+                bench::setup(bench, &jobs).inspect_err(|failure| complain(messages, failure))?;
             Some((bench, setup))
         }
         Asked::Statements(_) => None,
@@ -128,7 +135,11 @@ fn run(asked: &Asked, jobs: Vec<Job>, out: &mut dyn io::Write, messages: &mut dy
         bail: shell || !arguments.keep_going,
         programs: !arguments.no_user_code,
         variables: arguments.variables.iter().cloned().collect(),
-        style: Style { headers: !arguments.no_names, null: arguments.null.clone(), ..arguments.format().into() },
+        style: Style {
+            headers: !arguments.no_names,
+            null: arguments.null.clone(),
+            ..arguments.format().into()
+        },
         ..Settings::of(arguments.format())
     };
     if let Some((bench, setup)) = bench {
@@ -145,7 +156,9 @@ fn run(asked: &Asked, jobs: Vec<Job>, out: &mut dyn io::Write, messages: &mut dy
         match shell::script::run(&mut runner, &source) {
             Ok(Next::Entry) => {}
             Ok(Next::Quit) => break,
-            Err(failure) if arguments.keep_going && !failure.is_broken_pipe() => failed = Some(failure),
+            Err(failure) if arguments.keep_going && !failure.is_broken_pipe() => {
+                failed = Some(failure)
+            }
             Err(failure) => return Err(failure),
         }
     }

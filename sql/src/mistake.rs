@@ -1,8 +1,8 @@
 //! Where in a statement a message is about that names no place, and what of its words was mistyped.
 //!
-//! Whoever runs a plan knows nothing of the text that it came of. But its messages name values, functions and
-//! columns, and what of these stands once in the statement is what they are about. What stands twice is not pointed
-//! at.
+//! Whoever runs a plan knows nothing of the text that it came of. But its messages name values,
+//! functions and columns, and what of these stands once in the statement is what they are about.
+//! What stands twice is not pointed at.
 
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::{ALL_KEYWORDS, Keyword};
@@ -104,7 +104,8 @@ const WORDS: [&str; 62] = [
 /// Whether a message names what stands at a place among tokens.
 type Rule = fn(&str, &[TokenWithSpan], usize) -> bool;
 
-/// The place in a text's statement that a message is about, if one thing stands there that it names.
+/// The place in a text's statement that a message is about, if one thing stands there that it
+/// names.
 pub fn place(text: &str, statement: Place, message: &str) -> Option<Place> {
     let tokens = tokens_of(text, statement);
     let rules: [Rule; 6] = [is_value, is_function, is_name, is_operator, is_number, is_mentioned];
@@ -115,8 +116,10 @@ pub fn place(text: &str, statement: Place, message: &str) -> Option<Place> {
         return Some(Place::from(tokens[at].span.start));
     }
     for rule in rules {
-        let found: Vec<usize> = (0..tokens.len()).filter(|at| rule(message, &tokens, *at)).collect();
-        let mut texts: Vec<String> = found.iter().map(|at| tokens[*at].token.to_string().to_lowercase()).collect();
+        let found: Vec<usize> =
+            (0..tokens.len()).filter(|at| rule(message, &tokens, *at)).collect();
+        let mut texts: Vec<String> =
+            found.iter().map(|at| tokens[*at].token.to_string().to_lowercase()).collect();
         texts.sort();
         texts.dedup();
         // Of several things the first, but nothing that stands twice.
@@ -164,7 +167,9 @@ fn is_value(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
             quotes(message, text) || text.chars().count() > 3 && message.contains(text.as_str())
         }
         Token::Placeholder(name) => quotes(message, name),
-        Token::Number(number, _) => quotes(message, number) || number.len() > 2 && has_word(message, number),
+        Token::Number(number, _) => {
+            quotes(message, number) || number.len() > 2 && has_word(message, number)
+        }
         _ => false,
     }
 }
@@ -184,7 +189,8 @@ fn is_function(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
 /// A name in quotes, or behind that of its table.
 fn is_name(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
     let Token::Word(word) = &tokens[at].token else { return false };
-    let name = if word.quote_style.is_some() { word.value.clone() } else { word.value.to_lowercase() };
+    let name =
+        if word.quote_style.is_some() { word.value.clone() } else { word.value.to_lowercase() };
     quotes(message, &name) || quotes(message, &word.value) || has_word(message, &format!(".{name}"))
 }
 
@@ -198,11 +204,21 @@ fn is_operator(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
     let is_operator = match token {
         Token::Word(word) => matches!(
             word.keyword,
-            Keyword::AND | Keyword::OR | Keyword::NOT | Keyword::IN | Keyword::LIKE | Keyword::ILIKE | Keyword::BETWEEN
+            Keyword::AND
+                | Keyword::OR
+                | Keyword::NOT
+                | Keyword::IN
+                | Keyword::LIKE
+                | Keyword::ILIKE
+                | Keyword::BETWEEN
         ),
-        _ => text.chars().all(|c| c.is_ascii_punctuation() && !matches!(c, '(' | ')' | ',' | '.' | ';')),
+        _ => text
+            .chars()
+            .all(|c| c.is_ascii_punctuation() && !matches!(c, '(' | ')' | ',' | '.' | ';')),
     };
-    is_operator && (quotes(message, &text.to_uppercase()) || message.contains(&format!(" {} ", text.to_uppercase())))
+    is_operator
+        && (quotes(message, &text.to_uppercase())
+            || message.contains(&format!(" {} ", text.to_uppercase())))
 }
 
 /// A number that stands for a column's.
@@ -224,7 +240,9 @@ fn is_mentioned(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
 /// The name of a function that is called at a place.
 fn called(tokens: &[TokenWithSpan], at: usize) -> Option<&str> {
     match (&tokens[at].token, tokens.get(at + 1).map(|next| &next.token)) {
-        (Token::Word(word), Some(Token::LParen)) if !CLAUSE_WORDS.contains(&word.keyword) => Some(&word.value),
+        (Token::Word(word), Some(Token::LParen)) if !CLAUSE_WORDS.contains(&word.keyword) => {
+            Some(&word.value)
+        }
         _ => None,
     }
 }
@@ -253,27 +271,33 @@ const CLAUSE_WORDS: [Keyword; 18] = [
 
 /// Whether a message has a text in quotes, or as what they begin or end with.
 fn quotes(message: &str, text: &str) -> bool {
-    !text.is_empty() && ['\'', '"', '`'].iter().any(|quote| message.contains(&format!("{quote}{text}{quote}")))
+    !text.is_empty()
+        && ['\'', '"', '`'].iter().any(|quote| message.contains(&format!("{quote}{text}{quote}")))
 }
 
 /// Whether a message has a text with no further letters around it.
 fn has_word(message: &str, text: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     message.match_indices(text).any(|(at, _)| {
-        let (before, behind) = (message[..at].chars().next_back(), message[at + text.len()..].chars().next());
+        let (before, behind) =
+            (message[..at].chars().next_back(), message[at + text.len()..].chars().next());
         let opens = text.starts_with('.') || !before.is_some_and(is_part);
         opens && (text.ends_with('(') || !behind.is_some_and(is_part))
     })
 }
 
-/// What is to be said of a text that does not parse: a word that is nearly another, or what is left open.
+/// What is to be said of a text that does not parse: a word that is nearly another, or what is left
+/// open.
 pub fn of_syntax(text: &str, statement: Place, place: Place) -> Option<String> {
     let tokens = tokens_of(text, statement);
     let here = tokens.iter().position(|token| Place::from(token.span.start) == place);
     let at = here.unwrap_or(tokens.len());
     let known: Vec<String> = WORDS.map(String::from).to_vec();
     // The parser stops behind a word that it takes for another name.
-    for token in [tokens.get(at), at.checked_sub(1).and_then(|before| tokens.get(before))].into_iter().flatten() {
+    for token in [tokens.get(at), at.checked_sub(1).and_then(|before| tokens.get(before))]
+        .into_iter()
+        .flatten()
+    {
         if let Token::Word(word) = &token.token
             && word.quote_style.is_none()
             && word.value.len() > 3
@@ -289,8 +313,9 @@ pub fn of_syntax(text: &str, statement: Place, place: Place) -> Option<String> {
     {
         return Some(format!("{word} is followed by BY"));
     }
-    let word_at =
-        |at: Option<usize>, wanted: &str| at.and_then(|at| tokens.get(at)).is_some_and(|t| is_word(t, wanted));
+    let word_at = |at: Option<usize>, wanted: &str| {
+        at.and_then(|at| tokens.get(at)).is_some_and(|t| is_word(t, wanted))
+    };
     if word_at(at.checked_sub(1), "FROM") && word_at(at.checked_sub(2), "AS") {
         return Some("AS is followed by a name".into());
     }
@@ -310,7 +335,8 @@ pub fn of_syntax(text: &str, statement: Place, place: Place) -> Option<String> {
         }
     }
     let open = open.last()?;
-    let line = if open.line == place.line { String::new() } else { format!("line {}, ", open.line) };
+    let line =
+        if open.line == place.line { String::new() } else { format!("line {}, ", open.line) };
     Some(format!("the parenthesis at {line}column {} is not closed", open.column))
 }
 
@@ -323,8 +349,9 @@ fn tokens_of(text: &str, statement: Place) -> Vec<TokenWithSpan> {
     let mut tokens = vec![];
     // What is behind a text that is not closed is of no statement.
     let _ = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens);
-    let begins =
-        |token: &TokenWithSpan| (token.span.start.line, token.span.start.column) >= (statement.line, statement.column);
+    let begins = |token: &TokenWithSpan| {
+        (token.span.start.line, token.span.start.column) >= (statement.line, statement.column)
+    };
     let own = tokens.into_iter().skip_while(|token| !begins(token));
     let own = own.take_while(|token| !matches!(token.token, Token::SemiColon | Token::EOF));
     own.filter(|token| !matches!(token.token, Token::Whitespace(_))).collect()
@@ -352,8 +379,14 @@ mod tests {
         assert_eq!(column("SELECT NTILE(0)", "NTILE requires a positive integer"), Some(8));
         assert_eq!(column("SELECT 1", "nothing of it"), None);
         assert_eq!(column("SELECT a, b", "Too many columns: t.a, t.b"), Some(8));
-        assert_eq!(column("FROM t JOIN t ON true", "two tables of the query are called \"t\": …"), Some(13));
-        assert_eq!(column("SELECT t.a.b", "a value of type Int64 has no fields, which …"), Some(10));
+        assert_eq!(
+            column("FROM t JOIN t ON true", "two tables of the query are called \"t\": …"),
+            Some(13)
+        );
+        assert_eq!(
+            column("SELECT t.a.b", "a value of type Int64 has no fields, which …"),
+            Some(10)
+        );
         assert_eq!(column("  BEGIN", "not supported: the statement BEGIN"), Some(1));
     }
 
@@ -363,7 +396,10 @@ mod tests {
         assert_eq!(told("SELECT 1 FROM t WERE a > 1", 22).as_deref(), Some("did you mean WHERE?"));
         assert_eq!(told("SELECT 1 FORM t", 10).as_deref(), Some("did you mean FROM?"));
         assert_eq!(told("SELECT 1 FROM t GROUP a", 17).as_deref(), Some("GROUP is followed by BY"));
-        assert_eq!(told("SELECT CASE WHEN a THEN 1 FROM t", 18).as_deref(), Some("a CASE ends with END"));
+        assert_eq!(
+            told("SELECT CASE WHEN a THEN 1 FROM t", 18).as_deref(),
+            Some("a CASE ends with END")
+        );
         let open = told("SELECT * FROM (SELECT 1", 24);
         assert_eq!(open.as_deref(), Some("the parenthesis at column 15 is not closed"));
         assert_eq!(told("SELECT 1 2", 10), None);

@@ -1,6 +1,6 @@
-//! Results as text: tables, CSV, JSON, Markdown. What a person reads has no control characters of the data's;
-//! formats that programs read keep values as they are. Batches are written one after the other; no format
-//! keeps a result as text.
+//! Results as text: tables, CSV, JSON, Markdown. What a person reads has no control characters of
+//! the data's; formats that programs read keep values as they are. Batches are written one after
+//! the other; no format keeps a result as text.
 
 mod rowwise;
 
@@ -68,8 +68,8 @@ pub struct Style {
     pub headers: bool,
     /// What stands for NULL, in formats that have no way of their own; theirs if nothing is said.
     pub null: Option<String>,
-    /// Most characters of a line in tables, 0 for any number; as many as the terminal has if nothing is
-    /// said.
+    /// Most characters of a line in tables, 0 for any number; as many as the terminal has if
+    /// nothing is said.
     pub max_width: Option<usize>,
     /// Whether a terminal shows them.
     pub terminal: bool,
@@ -77,8 +77,8 @@ pub struct Style {
     pub colour: bool,
 }
 
-/// Texts in tables that are too wide for a terminal keep at least so many characters: below that columns
-/// are left out.
+/// Texts in tables that are too wide for a terminal keep at least so many characters: below that
+/// columns are left out.
 const LEAST_CHARACTERS: usize = 12;
 
 impl From<Format> for Style {
@@ -146,7 +146,10 @@ impl Rows {
     }
 
     /// Calls `visit` with one batch after the other of those shown.
-    fn each_batch(&self, mut visit: impl FnMut(&RecordBatch) -> Result<(), Failure>) -> Result<(), Failure> {
+    fn each_batch(
+        &self,
+        mut visit: impl FnMut(&RecordBatch) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         match &self.frame {
             Kept::Batch(batch) => visit(&batch.slice(0, self.shown)),
             Kept::Frame(frame) => {
@@ -219,7 +222,12 @@ impl Write for Remembering<'_> {
     }
 }
 
-fn write_csv(out: &mut dyn Write, rows: &Rows, style: &Style, delimiter: u8) -> Result<(), Failure> {
+fn write_csv(
+    out: &mut dyn Write,
+    rows: &Rows,
+    style: &Style,
+    delimiter: u8,
+) -> Result<(), Failure> {
     let builder = csv::WriterBuilder::new().with_header(style.headers).with_delimiter(delimiter);
     let mut writer = builder.with_null(style.null("").to_string()).build(out);
     // The header comes with the first batch, which may have no rows.
@@ -245,9 +253,15 @@ fn flat(batch: &RecordBatch, style: &Style) -> Result<RecordBatch, Failure> {
         columns.push((field.name().clone(), Arc::new(texts) as ArrayRef));
     }
     let schema = Schema::new(
-        columns.iter().map(|(name, column)| Field::new(name, column.data_type().clone(), true)).collect::<Vec<_>>(),
+        columns
+            .iter()
+            .map(|(name, column)| Field::new(name, column.data_type().clone(), true))
+            .collect::<Vec<_>>(),
     );
-    Ok(RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, column)| column).collect())?)
+    Ok(RecordBatch::try_new(
+        Arc::new(schema),
+        columns.into_iter().map(|(_, column)| column).collect(),
+    )?)
 }
 
 fn write_json(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
@@ -267,9 +281,17 @@ fn write_ndjson(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
 }
 
 /// Two walks over the rows, the first for the columns' widths: no row is kept as text.
-fn write_table(out: &mut dyn Write, rows: &Rows, style: &Style, borders: Borders) -> Result<(), Failure> {
+fn write_table(
+    out: &mut dyn Write,
+    rows: &Rows,
+    style: &Style,
+    borders: Borders,
+) -> Result<(), Failure> {
     let mut format = FrameFormat::whole().borders(borders).types(false).null(style.null("NULL"));
-    format = format.max_width(style.width()).min_chars(LEAST_CHARACTERS).dim_nulls(style.terminal && style.colour);
+    format = format
+        .max_width(style.width())
+        .min_chars(LEAST_CHARACTERS)
+        .dim_nulls(style.terminal && style.colour);
     let mut table = TextTable::new(&rows.schema(), &format);
     rows.each_batch(|batch| Ok(table.measure(batch)?))?;
     table.fit();
@@ -289,7 +311,10 @@ fn write_table(out: &mut dyn Write, rows: &Rows, style: &Style, borders: Borders
     out.write_all(text.as_bytes())?;
     match (rows.total(), rows.shown) {
         (total, shown) if shown < total => {
-            writeln!(out, "{total} rows, of which the first {shown} are shown (SET max_rows = 0 shows all)")?;
+            writeln!(
+                out,
+                "{total} rows, of which the first {shown} are shown (SET max_rows = 0 shows all)"
+            )?;
         }
         (1, _) => writeln!(out, "1 row")?,
         (total, _) => writeln!(out, "{total} rows")?,
@@ -320,11 +345,18 @@ mod tests {
 
     fn sample() -> Rows {
         let n = Arc::new(Int64Array::from(vec![Some(1), None, Some(-300)])) as ArrayRef;
-        let text = Arc::new(StringArray::from(vec![Some("a|b"), Some("é, \"q\""), None])) as ArrayRef;
+        let text =
+            Arc::new(StringArray::from(vec![Some("a|b"), Some("é, \"q\""), None])) as ArrayRef;
         let x = Arc::new(Float64Array::from(vec![0.5, f64::NAN, 1e300])) as ArrayRef;
-        let price = Decimal128Array::from(vec![Some(1234), Some(-5), None]).with_precision_and_scale(10, 2).unwrap();
-        let batch =
-            RecordBatch::try_from_iter([("n", n), ("text", text), ("x", x), ("price", Arc::new(price) as ArrayRef)]);
+        let price = Decimal128Array::from(vec![Some(1234), Some(-5), None])
+            .with_precision_and_scale(10, 2)
+            .unwrap();
+        let batch = RecordBatch::try_from_iter([
+            ("n", n),
+            ("text", text),
+            ("x", x),
+            ("price", Arc::new(price) as ArrayRef),
+        ]);
         Rows::whole(batch.unwrap())
     }
 
@@ -351,7 +383,8 @@ mod tests {
 
     #[test]
     fn csv_quotes_and_leaves_nulls_empty() {
-        let expected = "n,text,x,price\n1,a|b,0.5,12.34\n,\"é, \"\"q\"\"\",NaN,-0.05\n-300,,1e300,\n";
+        let expected =
+            "n,text,x,price\n1,a|b,0.5,12.34\n,\"é, \"\"q\"\"\",NaN,-0.05\n-300,,1e300,\n";
         assert_eq!(text(Format::Csv, &sample()), expected);
     }
 
@@ -392,10 +425,15 @@ mod tests {
     #[test]
     fn a_table_says_what_it_leaves_out() {
         let rows = Rows { shown: 1, ..sample() };
-        assert!(text(Format::Table, &rows).contains("| 1 | a|b  | 0.5 | 12.34 |"), "{}", text(Format::Table, &rows));
         assert!(
+            text(Format::Table, &rows).contains("| 1 | a|b  | 0.5 | 12.34 |"),
+            "{}",
             text(Format::Table, &rows)
-                .ends_with("\n3 rows, of which the first 1 are shown (SET max_rows = 0 shows all)\n")
+        );
+        assert!(
+            text(Format::Table, &rows).ends_with(
+                "\n3 rows, of which the first 1 are shown (SET max_rows = 0 shows all)\n"
+            )
         );
     }
 
@@ -411,6 +449,10 @@ mod tests {
     fn control_characters_are_shown_as_such() {
         let column = Arc::new(StringArray::from(vec!["a\nb\u{1b}[2J"])) as ArrayRef;
         let rows = Rows::whole(RecordBatch::try_from_iter([("t", column)]).unwrap());
-        assert!(text(Format::Table, &rows).contains("| a\\nb\\u{1b}[2J |"), "{}", text(Format::Table, &rows));
+        assert!(
+            text(Format::Table, &rows).contains("| a\\nb\\u{1b}[2J |"),
+            "{}",
+            text(Format::Table, &rows)
+        );
     }
 }

@@ -32,14 +32,16 @@ impl Paging {
 
     /// The one of a name.
     pub fn named(name: &str) -> Option<Paging> {
-        [Paging::Off, Paging::Auto, Paging::On].into_iter().find(|paging| paging.name().eq_ignore_ascii_case(name))
+        [Paging::Off, Paging::Auto, Paging::On]
+            .into_iter()
+            .find(|paging| paging.name().eq_ignore_ascii_case(name))
     }
 }
 
 /// What runs where `PAGER` says nothing.
 const USUAL: &str = "if command -v less >/dev/null; then exec less; else exec more; fi";
-/// How `less` runs where `LESS` says nothing: it leaves the screen as it is, shows colours, and lines that
-/// are too long run beyond the edge.
+/// How `less` runs where `LESS` says nothing: it leaves the screen as it is, shows colours, and
+/// lines that are too long run beyond the edge.
 const LESS: &str = "FRSX";
 /// What a shell of the system exits with where there is no such program, or it cannot be run.
 const NO_PROGRAM: [i32; 2] = [126, 127];
@@ -62,16 +64,16 @@ pub struct Pager<'a> {
 }
 
 impl<'a> Pager<'a> {
-    /// One that writes short results to `out`, the terminal. Whether its program may run others is part of
-    /// the settings.
+    /// One that writes short results to `out`, the terminal. Whether its program may run others is
+    /// part of the settings.
     pub fn new(out: &'a mut dyn Write, (paging, programs): (Paging, bool)) -> Pager<'a> {
         let (columns, lines) = terminal_size().unwrap_or((80, 24));
         let always = paging == Paging::On;
         Pager { out, columns, lines, always, programs, held: vec![], taken: (0, 0), program: None }
     }
 
-    /// Writes what was held back, or waits for the person to leave the pager, which is no failure of what
-    /// was still to be written.
+    /// Writes what was held back, or waits for the person to leave the pager, which is no failure
+    /// of what was still to be written.
     ///
     /// # Errors
     /// What writing came to; a pager that cannot be run.
@@ -88,8 +90,9 @@ impl<'a> Pager<'a> {
         let status = child.wait()?;
         if status.code().is_some_and(|code| NO_PROGRAM.contains(&code)) {
             let program = env::var("PAGER").unwrap_or_default();
-            let message =
-                format!("the pager {program:?} cannot be run ({status}): PAGER names another, .pager off none");
+            let message = format!(
+                "the pager {program:?} cannot be run ({status}): PAGER names another, .pager off none"
+            );
             return Err(Failure::sql(message, None));
         }
         match written {

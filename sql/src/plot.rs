@@ -53,7 +53,8 @@ const MARKS: [char; 6] = ['•', '+', 'x', 'o', '#', '@'];
 pub const LEAST: (usize, usize) = (20, 4);
 
 impl Chart {
-    /// The chart in so many columns and lines, without those of its legend; `None` where there is no point.
+    /// The chart in so many columns and lines, without those of its legend; `None` where there is
+    /// no point.
     pub fn draw(&self, (width, height): (usize, usize)) -> Option<String> {
         let scale = |value: f64| if self.logarithmic { value.log10() } else { value };
         let points = || self.series.iter().flat_map(|series| &series.points);
@@ -67,9 +68,14 @@ impl Chart {
             labels[height / 2] = label(y.low / 2.0 + y.high / 2.0);
         }
         let margin = labels.iter().map(String::len).max().unwrap_or(0);
-        let mut canvas = Canvas::new(width.saturating_sub(margin + 3).max(LEAST.0), height, self.series.len() > 1);
+        let mut canvas = Canvas::new(
+            width.saturating_sub(margin + 3).max(LEAST.0),
+            height,
+            self.series.len() > 1,
+        );
         for (series, mark) in self.series.iter().zip(MARKS.iter().cycle()) {
-            let place = |point: &(f64, f64)| canvas.place(x.part(scale(point.0)), y.part(scale(point.1)));
+            let place =
+                |point: &(f64, f64)| canvas.place(x.part(scale(point.0)), y.part(scale(point.1)));
             let places: Vec<(usize, usize)> = series.points.iter().map(place).collect();
             match self.kind {
                 Kind::Line if places.len() > 1 => {
@@ -92,23 +98,28 @@ impl Chart {
         text.push_str(&format!("{indent}{left}{}{right}\n", " ".repeat(between)));
         let names: Vec<String> = match &self.series[..] {
             [one] => vec![shown(&one.name)],
-            all => {
-                all.iter().zip(MARKS.iter().cycle()).map(|(of, mark)| format!("{mark} {}", shown(&of.name))).collect()
-            }
+            all => all
+                .iter()
+                .zip(MARKS.iter().cycle())
+                .map(|(of, mark)| format!("{mark} {}", shown(&of.name)))
+                .collect(),
         };
         text.push_str(&format!("{indent}{} over {}\n", names.join("  "), shown(&self.x_name)));
         Some(text)
     }
 }
 
-/// Bars to the right of their labels, a line each; those below zero go to the left from where zero is.
+/// Bars to the right of their labels, a line each; those below zero go to the left from where zero
+/// is.
 pub fn bars(labels: &[String], values: &[f64], width: usize) -> String {
-    let labels: Vec<String> = labels.iter().map(|label| shorten(&shown(label), width / 3)).collect();
+    let labels: Vec<String> =
+        labels.iter().map(|label| shorten(&shown(label), width / 3)).collect();
     let numbers: Vec<String> = values.iter().map(|value| number(*value)).collect();
     let widest = |texts: &[String]| texts.iter().map(|text| text.width()).max().unwrap_or(0);
     let (margin, behind) = (widest(&labels), widest(&numbers));
     let room = width.saturating_sub(margin + behind + 4).max(LEAST.0);
-    let (low, high) = values.iter().fold((0f64, 0f64), |(low, high), value| (low.min(*value), high.max(*value)));
+    let (low, high) =
+        values.iter().fold((0f64, 0f64), |(low, high), value| (low.min(*value), high.max(*value)));
     let span = if high > low { high - low } else { 1.0 };
     let eighths = |value: f64| (value / span * (8 * room) as f64).round() as usize;
     let zero = (eighths(-low) / 8).min(room);
@@ -154,7 +165,11 @@ pub fn number(value: f64) -> String {
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         return format!("{}e{exponent}", digits.trim_end_matches('0').trim_end_matches('.'));
     }
-    let digits = if size >= 1e3 || size == 0.0 { 0 } else { 3 - size.log10().floor().clamp(-3.0, 3.0) as i32 };
+    let digits = if size >= 1e3 || size == 0.0 {
+        0
+    } else {
+        3 - size.log10().floor().clamp(-3.0, 3.0) as i32
+    };
     let text = format!("{value:.0$}", digits.max(0) as usize);
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').into(),
@@ -225,7 +240,9 @@ impl Canvas {
         let between = |from: usize, to: usize, step: usize| {
             (from as f64 + (to as f64 - from as f64) * step as f64 / steps as f64).round() as usize
         };
-        (0..=steps).for_each(|step| self.dot((between(from.0, to.0, step), between(from.1, to.1, step)), mark));
+        (0..=steps).for_each(|step| {
+            self.dot((between(from.0, to.0, step), between(from.1, to.1, step)), mark)
+        });
     }
 }
 
@@ -237,7 +254,9 @@ mod tests {
         let series = series.iter().enumerate();
         Chart {
             kind,
-            series: series.map(|(at, points)| Series { name: format!("y{at}"), points: points.to_vec() }).collect(),
+            series: series
+                .map(|(at, points)| Series { name: format!("y{at}"), points: points.to_vec() })
+                .collect(),
             x_name: "x".into(),
             x_ends: ("0".into(), "9".into()),
             logarithmic: false,
@@ -264,7 +283,9 @@ mod tests {
         let text = chart(Kind::Point, &[&[(0.0, 1.0)], &[(9.0, 3.0)]]).draw((24, 4)).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert!(
-            lines[0].ends_with('+') && lines[3].ends_with("┤•") && lines[6].ends_with("• y0  + y1 over x"),
+            lines[0].ends_with('+')
+                && lines[3].ends_with("┤•")
+                && lines[6].ends_with("• y0  + y1 over x"),
             "{text}"
         );
     }
@@ -291,7 +312,13 @@ mod tests {
     #[test]
     fn numbers_have_four_digits() {
         let texts: Vec<String> =
-            [0.0, 1.0, 0.5, 1234.5, -0.012345, 999_999.0, 1e6, 1.5e-9, 12.3456].into_iter().map(number).collect();
-        assert_eq!(texts, ["0", "1", "0.5", "1234", "-0.01235", "999999", "1e6", "1.5e-9", "12.35"]);
+            [0.0, 1.0, 0.5, 1234.5, -0.012345, 999_999.0, 1e6, 1.5e-9, 12.3456]
+                .into_iter()
+                .map(number)
+                .collect();
+        assert_eq!(
+            texts,
+            ["0", "1", "0.5", "1234", "-0.01235", "999999", "1e6", "1.5e-9", "12.35"]
+        );
     }
 }

@@ -31,9 +31,15 @@ impl Progress {
         }
     }
 
-    fn to(session: &Session, patience: Duration, mut terminal: impl Write + Send + 'static) -> Progress {
+    fn to(
+        session: &Session,
+        patience: Duration,
+        mut terminal: impl Write + Send + 'static,
+    ) -> Progress {
         let (session, (stop, stopped)) = (session.clone(), channel());
-        let counters = |session: &Session| session.device().map(|device| device.counters()).unwrap_or_default();
+        let counters = |session: &Session| {
+            session.device().map(|device| device.counters()).unwrap_or_default()
+        };
         let (before, start) = (counters(&session), Instant::now());
         let tell = move || {
             let mut wait = patience;
@@ -71,7 +77,12 @@ impl Drop for Progress {
     }
 }
 
-fn line(time: Duration, before: &Counters, now: &Counters, of_parts: Option<PartsProgress>) -> String {
+fn line(
+    time: Duration,
+    before: &Counters,
+    now: &Counters,
+    of_parts: Option<PartsProgress>,
+) -> String {
     let mut parts = vec![format!("{:.1} s", time.as_secs_f64())];
     let since = |count: fn(&Counters) -> u64| count(now) - count(before);
     if let Some(PartsProgress { step, parts_done, parts: all, rows_done, rows, .. }) = of_parts {
@@ -149,13 +160,17 @@ mod tests {
         assert!(now.file_bytes_wanted > before.file_bytes_wanted);
         assert_eq!(now.file_bytes_wanted, now.file_bytes_read);
         let told = line(Duration::from_secs(2), &before, &now, None);
-        assert!(told.starts_with("2.0 s · Parquet 0.00 of 0.00 GB · to the device 0.00 GB"), "{told}");
+        assert!(
+            told.starts_with("2.0 s · Parquet 0.00 of 0.00 GB · to the device 0.00 GB"),
+            "{told}"
+        );
     }
 
     #[test]
     fn a_line_tells_how_many_parts_and_rows_are_done() {
         let limit = warpframe::device::MemoryLimit::Bytes(2 << 20);
-        let session = Session::builder().device(DeviceChoice::Sim).memory_limit(limit).build().unwrap();
+        let session =
+            Session::builder().device(DeviceChoice::Sim).memory_limit(limit).build().unwrap();
         session.register_csv("jets", "../data/jets.csv").unwrap();
         let before = session.device().unwrap().counters();
         session.sql("SELECT jetid, max(px) FROM jets GROUP BY jetid").unwrap().collect().unwrap();
@@ -164,7 +179,10 @@ mod tests {
         assert!(start.starts_with("3.0 s · step ") && start.contains(": part "), "{told}");
         let (done, all) = rows.split_once(" of ").expect("all");
         assert_eq!(done, all, "{told}");
-        assert_eq!([0, 9_999, 10_000, 123_456, 60_000_000].map(count), ["0", "9999", "10k", "123k", "60M"]);
+        assert_eq!(
+            [0, 9_999, 10_000, 123_456, 60_000_000].map(count),
+            ["0", "9999", "10k", "123k", "60M"]
+        );
     }
 
     #[test]

@@ -142,7 +142,9 @@ impl Failure {
         match &self.problem {
             Problem::Usage(_) => 2,
             _ if self.is_broken_pipe() => 0,
-            Problem::Engine(error) if matches!(error.kind(), ErrorKind::Interrupted { timeout: None }) => {
+            Problem::Engine(error)
+                if matches!(error.kind(), ErrorKind::Interrupted { timeout: None }) =>
+            {
                 interrupt::EXIT_CODE
             }
             _ => 1,
@@ -158,8 +160,13 @@ impl Failure {
         let place = self.place().or_else(|| self.guessed(source?, statement?));
         match (source, place, statement) {
             (Some(source), Some(place), _) => point(&mut report, source, place),
-            (Some(Source { name: Some(name), text }), None, Some(statement)) if text.trim().contains('\n') => {
-                report.push_str(&format!("  --> {name}, in the statement at line {}\n", statement.line));
+            (Some(Source { name: Some(name), text }), None, Some(statement))
+                if text.trim().contains('\n') =>
+            {
+                report.push_str(&format!(
+                    "  --> {name}, in the statement at line {}\n",
+                    statement.line
+                ));
             }
             _ => {}
         }
@@ -169,7 +176,9 @@ impl Failure {
             {
                 mistake::of_syntax(&source.text, statement, place)
             }
-            (Problem::Sql(message), Some(source), Some(place), Some(statement)) if message.starts_with("expected ") => {
+            (Problem::Sql(message), Some(source), Some(place), Some(statement))
+                if message.starts_with("expected ") =>
+            {
                 mistake::of_syntax(&source.text, statement, place)
             }
             _ => None,
@@ -202,9 +211,9 @@ impl Failure {
 
     fn hint(&self) -> Option<String> {
         match &self.problem {
-            Problem::Engine(error) => {
-                of_memory(error.kind()).or_else(|| of_case(error.kind())).or_else(|| of_likeness(error.kind()))
-            }
+            Problem::Engine(error) => of_memory(error.kind())
+                .or_else(|| of_case(error.kind()))
+                .or_else(|| of_likeness(error.kind())),
             Problem::Usage(_) => Some("--help shows how the command is used".into()),
             _ => None,
         }
@@ -279,7 +288,9 @@ fn of_likeness(kind: &ErrorKind) -> Option<String> {
         return None;
     };
     // A table of this name, in a schema that is not in use.
-    let elsewhere = known.iter().find(|known| known.strip_suffix(name.as_str()).is_some_and(|of| of.ends_with('.')));
+    let elsewhere = known
+        .iter()
+        .find(|known| known.strip_suffix(name.as_str()).is_some_and(|of| of.ends_with('.')));
     if let (ErrorKind::TableNotFound { .. }, Some(elsewhere)) = (kind, elsewhere) {
         return Some(format!("did you mean {elsewhere}?"));
     }
@@ -306,11 +317,15 @@ impl fmt::Display for Failure {
                 ErrorKind::UserCode { function, message, .. } if error.location().is_some() => {
                     write!(f, "function {function}: {message}")
                 }
-                ErrorKind::Unsupported { what, why } if why.contains("SessionBuilder::user_code(true)") => {
+                ErrorKind::Unsupported { what, why }
+                    if why.contains("SessionBuilder::user_code(true)") =>
+                {
                     write!(f, "not supported: {what}: --no-user-code forbids it")
                 }
                 // The command takes every statement that the engine does.
-                ErrorKind::Unsupported { what, why } if why.contains("Session::sql takes one query") => {
+                ErrorKind::Unsupported { what, why }
+                    if why.contains("Session::sql takes one query") =>
+                {
                     write!(f, "not supported: {what}")
                 }
                 _ => write!(f, "{error}"),
@@ -325,8 +340,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Adds the place's name, the line of SQL, and a caret under each character of the word, the name of
-/// several parts, or the text in quotes that stands there.
+/// Adds the place's name, the line of SQL, and a caret under each character of the word, the name
+/// of several parts, or the text in quotes that stands there.
 ///
 /// ```text
 ///   --> q.sql, line 2, column 8
@@ -346,8 +361,10 @@ fn point(report: &mut String, source: &Source, place: Place) {
     let before: String = line.chars().take(place.column.saturating_sub(1) as usize).collect();
     let word = pointed(&line[before.len()..]);
     // A tab before the caret is a tab in the line above it.
-    let indent: String =
-        before.chars().map(|c| if c == '\t' { "\t".into() } else { " ".repeat(c.width().unwrap_or(0)) }).collect();
+    let indent: String = before
+        .chars()
+        .map(|c| if c == '\t' { "\t".into() } else { " ".repeat(c.width().unwrap_or(0)) })
+        .collect();
     let number = place.line.to_string();
     let margin = " ".repeat(number.len());
     report.push_str(&format!(
@@ -400,7 +417,10 @@ mod tests {
     #[test]
     fn a_place_beyond_the_text_is_named_and_not_shown() {
         let failure = Failure::sql("no".into(), Some(Place { line: 9, column: 5 }));
-        assert_eq!(failure.report(Some(&source("x")), None), "error: no\n  --> q.sql, line 9, column 5\n");
+        assert_eq!(
+            failure.report(Some(&source("x")), None),
+            "error: no\n  --> q.sql, line 9, column 5\n"
+        );
         let behind = Failure::sql("no".into(), Some(Place { line: 1, column: 90 }));
         assert!(behind.report(Some(&source("x")), None).ends_with("| x\n    |  ^\n"));
     }
@@ -412,24 +432,36 @@ mod tests {
             operation: None,
             account: None,
         }));
-        let report = failure.report(Some(&source("SELECT 1;\nSELECT f(0)")), Some(Place { line: 2, column: 1 }));
-        assert_eq!(report, "error: Divide by zero error\n  --> q.sql, in the statement at line 2\n");
+        let report = failure
+            .report(Some(&source("SELECT 1;\nSELECT f(0)")), Some(Place { line: 2, column: 1 }));
+        assert_eq!(
+            report,
+            "error: Divide by zero error\n  --> q.sql, in the statement at line 2\n"
+        );
     }
 
     #[test]
     fn a_name_that_differs_in_case_only_gets_a_hint() {
-        let kind = ErrorKind::ColumnNotFound { name: "e".into(), known: vec!["px".into(), "E".into()] };
+        let kind =
+            ErrorKind::ColumnNotFound { name: "e".into(), known: vec!["px".into(), "E".into()] };
         let report = Failure::from(Error::from(kind)).report(None, None);
         assert!(report.contains("hint: write \"E\" with its quotes"), "{report}");
     }
 
     #[test]
     fn a_message_that_names_what_stands_once_has_a_caret_there() {
-        let kind =
-            ErrorKind::Plan { message: "Cannot cast string 'abc' to value of Int32 type".into(), location: None };
+        let kind = ErrorKind::Plan {
+            message: "Cannot cast string 'abc' to value of Int32 type".into(),
+            location: None,
+        };
         let text = source("SELECT 1; SELECT 'abc'::INT, 2");
-        let report = Failure::from(Error::from(kind)).report(Some(&text), Some(Place { line: 1, column: 11 }));
-        assert!(report.ends_with("  1 | SELECT 1; SELECT 'abc'::INT, 2\n    |                  ^^^^^\n"), "{report}");
+        let report = Failure::from(Error::from(kind))
+            .report(Some(&text), Some(Place { line: 1, column: 11 }));
+        assert!(
+            report
+                .ends_with("  1 | SELECT 1; SELECT 'abc'::INT, 2\n    |                  ^^^^^\n"),
+            "{report}"
+        );
     }
 
     #[test]

@@ -58,8 +58,21 @@ const PAGER_ROWS: usize = 10_000;
 
 impl<'a> Runner<'a> {
     /// Results go to `out`, all else to `messages`.
-    pub fn new(session: Session, settings: Settings, out: &'a mut dyn Write, messages: &'a mut dyn Write) -> Self {
-        Runner { session, settings, out, messages, elsewhere: None, last: String::new(), edited: None }
+    pub fn new(
+        session: Session,
+        settings: Settings,
+        out: &'a mut dyn Write,
+        messages: &'a mut dyn Write,
+    ) -> Self {
+        Runner {
+            session,
+            settings,
+            out,
+            messages,
+            elsewhere: None,
+            last: String::new(),
+            edited: None,
+        }
     }
 
     /// Runs a text's statements up to the first that fails, and reports that.
@@ -168,14 +181,18 @@ impl<'a> Runner<'a> {
                 self.show(&frame)
             }
             Request::Explain { analyze, format, query } => self.explain(&query, analyze, format),
-            Request::CreateTable { table, existing, query } => self.create_table(&table, existing, &query),
+            Request::CreateTable { table, existing, query } => {
+                self.create_table(&table, existing, &query)
+            }
             Request::CreateEmptyTable(text) => {
-                let table = self.session.create_table(&text.0).map_err(|error| unfinished(error, &text))?;
+                let table =
+                    self.session.create_table(&text.0).map_err(|error| unfinished(error, &text))?;
                 self.done(format!("table {table}"))
             }
             Request::Insert(text) => {
                 let told = Progress::begin(&self.session, self.settings.progress);
-                let rows = self.session.insert(&text.0).map_err(|error| unfinished(error, &text))?;
+                let rows =
+                    self.session.insert(&text.0).map_err(|error| unfinished(error, &text))?;
                 drop(told);
                 self.done(count(rows))
             }
@@ -184,7 +201,10 @@ impl<'a> Runner<'a> {
                 self.done(format!("table {table}: files"))
             }
             Request::CreateFunction(text) => {
-                let function = self.session.create_function(&text.0).map_err(|error| unfinished(error, &text))?;
+                let function = self
+                    .session
+                    .create_function(&text.0)
+                    .map_err(|error| unfinished(error, &text))?;
                 self.done(format!("function {function}"))
             }
             Request::DropFunction { function, if_exists } => {
@@ -195,21 +215,32 @@ impl<'a> Runner<'a> {
                 dropped.map_err(|error| Failure::from(error).at(function.place))?;
                 self.done(format!("function {} is dropped", function.text))
             }
-            Request::DropTable { table, text, .. } if self.session.table_names().contains(&table.text) => {
+            Request::DropTable { table, text, .. }
+                if self.session.table_names().contains(&table.text) =>
+            {
                 self.execute(&text)
             }
-            Request::DropTable { table, if_exists, .. } => match self.session.deregister(&table.text) {
-                Ok(()) => self.done(format!("table {} is dropped", table.text)),
-                Err(error) if if_exists && matches!(error.kind(), ErrorKind::TableNotFound { .. }) => Ok(()),
-                Err(error) => Err(Failure::from(error).at(table.place)),
-            },
+            Request::DropTable { table, if_exists, .. } => {
+                match self.session.deregister(&table.text) {
+                    Ok(()) => self.done(format!("table {} is dropped", table.text)),
+                    Err(error)
+                        if if_exists && matches!(error.kind(), ErrorKind::TableNotFound { .. }) =>
+                    {
+                        Ok(())
+                    }
+                    Err(error) => Err(Failure::from(error).at(table.place)),
+                }
+            }
             Request::ShowTables => self.show_tables(),
             Request::Describe(RowSource::Query(query)) => {
                 let schema = self.plan(&query)?.schema();
                 self.describe(&schema)
             }
             Request::Describe(RowSource::Table(table)) => {
-                let schema = self.session.schema(&table.text).map_err(|error| Failure::from(error).at(table.place))?;
+                let schema = self
+                    .session
+                    .schema(&table.text)
+                    .map_err(|error| Failure::from(error).at(table.place))?;
                 self.describe(&schema)
             }
             Request::Copy { rows, file, format, options, partition_by } => {
@@ -248,10 +279,14 @@ impl<'a> Runner<'a> {
     }
 
     /// Writes a result: where it is longer than the terminal, through the pager.
-    fn write(&mut self, write: impl FnOnce(&mut dyn Write, &Style) -> Result<(), Failure>) -> Result<(), Failure> {
+    fn write(
+        &mut self,
+        write: impl FnOnce(&mut dyn Write, &Style) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let terminal = self.on_terminal();
         let colour = self.settings.colour;
-        let style = Style { format: self.format(), terminal, colour, ..self.settings.style.clone() };
+        let style =
+            Style { format: self.format(), terminal, colour, ..self.settings.style.clone() };
         if !self.pages() {
             write(self.out(), &style)?;
             return Ok(self.out().flush()?);
@@ -264,7 +299,10 @@ impl<'a> Runner<'a> {
 
     /// How results are written where they go.
     fn format(&self) -> Format {
-        self.elsewhere.as_ref().and_then(|elsewhere| elsewhere.format).unwrap_or(self.settings.style.format)
+        self.elsewhere
+            .as_ref()
+            .and_then(|elsewhere| elsewhere.format)
+            .unwrap_or(self.settings.style.format)
     }
 
     /// Whether results go to a terminal.
@@ -288,10 +326,12 @@ impl<'a> Runner<'a> {
         let _running = Running::begin();
         let mut statements = statement::split(&source.text);
         let frame = match (statements.pop(), statements.is_empty()) {
-            (Some(statement), true) => statement.and_then(|statement| match statement.request()? {
-                Request::Query(query) => self.collect(&query),
-                _ => Err(Failure::sql("this is no query".into(), Some(statement.place))),
-            }),
+            (Some(statement), true) => {
+                statement.and_then(|statement| match statement.request()? {
+                    Request::Query(query) => self.collect(&query),
+                    _ => Err(Failure::sql("this is no query".into(), Some(statement.place))),
+                })
+            }
             _ => Err(Failure::sql("one query is expected".into(), None)),
         };
         frame.map_err(|failure| {
@@ -308,12 +348,20 @@ impl<'a> Runner<'a> {
         if self.settings.talkative { self.print(&(message + "\n")) } else { Ok(()) }
     }
 
-    fn create_table(&mut self, table: &Name, existing: Existing, query: &Sql) -> Result<(), Failure> {
+    fn create_table(
+        &mut self,
+        table: &Name,
+        existing: Existing,
+        query: &Sql,
+    ) -> Result<(), Failure> {
         if existing != Existing::Replace && self.session.table_names().contains(&table.text) {
             return match existing {
                 Existing::Keep => Ok(()),
                 _ => {
-                    let message = format!("there is a table named {:?}; CREATE OR REPLACE replaces it", table.text);
+                    let message = format!(
+                        "there is a table named {:?}; CREATE OR REPLACE replaces it",
+                        table.text
+                    );
                     Err(Failure::sql(message, Some(table.place)))
                 }
             };
@@ -332,7 +380,11 @@ impl<'a> Runner<'a> {
         (format, options): (Option<&Name>, &[(Name, String)]),
         partition_by: &[Name],
     ) -> Result<(), Failure> {
-        let extension = Path::new(&file.text).extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
+        let extension = Path::new(&file.text)
+            .extension()
+            .and_then(|e| e.to_str())
+            .unwrap_or_default()
+            .to_lowercase();
         let (format, place) = match format {
             Some(name) => (name.text.as_str(), name.place),
             None => (extension.as_str(), file.place),
@@ -340,8 +392,10 @@ impl<'a> Runner<'a> {
         let Some(format) = write_format(format, options)? else {
             let message = "COPY writes CSV, Parquet, JSON and Arrow: end the file's name in .csv, .tsv, .parquet, \
                            .json, .ndjson, .arrow or .arrows, or name a FORMAT";
-            let known = ["csv", "tsv", "parquet", "json", "ndjson", "arrow", "arrows"].map(String::from);
-            let help = nearest(format, &known).map_or(String::new(), |meant| format!("; did you mean {meant}?"));
+            let known =
+                ["csv", "tsv", "parquet", "json", "ndjson", "arrow", "arrows"].map(String::from);
+            let help = nearest(format, &known)
+                .map_or(String::new(), |meant| format!("; did you mean {meant}?"));
             return Err(Failure::sql(format!("{message}{help}"), Some(place)));
         };
         let frame = match rows {
@@ -352,12 +406,16 @@ impl<'a> Runner<'a> {
         let rows = match partition_by.is_empty() {
             true => frame.write(&file.text, &format)?,
             false => {
-                let by: Vec<&str> = partition_by.iter().map(|column| column.text.as_str()).collect();
+                let by: Vec<&str> =
+                    partition_by.iter().map(|column| column.text.as_str()).collect();
                 let frame = frame.collect()?;
                 let written = frame.write_partitioned(&file.text, &by, &format);
                 written.map_err(|error| match error.kind() {
                     ErrorKind::ColumnNotFound { name, .. } => {
-                        let place = partition_by.iter().find(|column| column.text == *name).map(|column| column.place);
+                        let place = partition_by
+                            .iter()
+                            .find(|column| column.text == *name)
+                            .map(|column| column.place);
                         Failure::from(error).at(place.unwrap_or(file.place))
                     }
                     _ => error.into(),
@@ -395,11 +453,16 @@ impl<'a> Runner<'a> {
                 let message = format!("COPY: such files have no option named {:?}", option.text);
                 return Err(Failure::sql(message, Some(option.place)));
             }
-            (Some(kind), None) => self.session.append_files(&table.text, &file.text, kind).map_err(of_file)?,
+            (Some(kind), None) => {
+                self.session.append_files(&table.text, &file.text, kind).map_err(of_file)?
+            }
             (None, _) => {
                 let message = "COPY reads CSV, Parquet, JSON and Arrow: end the file's name as theirs end, or name a \
                                FORMAT";
-                return Err(Failure::sql(message.into(), Some(format.map_or(file.place, |name| name.place))));
+                return Err(Failure::sql(
+                    message.into(),
+                    Some(format.map_or(file.place, |name| name.place)),
+                ));
             }
         };
         self.done(format!("{} into {}", count(rows), table.text))
@@ -415,7 +478,8 @@ impl<'a> Runner<'a> {
             // Of SHOW, which may be meant for an option of the command's.
             ErrorKind::Plan { message, .. } if message.starts_with("no option named \"") => {
                 let name = message.split('"').nth(1).unwrap_or_default().to_string();
-                let place = error.location().map_or(text.end(), |(line, column)| Place { line, column });
+                let place =
+                    error.location().map_or(text.end(), |(line, column)| Place { line, column });
                 self.of_option(error, &Name { text: name, place })
             }
             _ => unfinished(error, text),
@@ -453,7 +517,8 @@ impl<'a> Runner<'a> {
     pub fn describe(&mut self, schema: &SchemaRef) -> Result<(), Failure> {
         let fields = || schema.fields().iter();
         let names: StringArray = fields().map(|field| Some(field.name().as_str())).collect();
-        let types: StringArray = fields().map(|field| Some(field.data_type().to_string())).collect();
+        let types: StringArray =
+            fields().map(|field| Some(field.data_type().to_string())).collect();
         let nullable: BooleanArray = fields().map(|field| Some(field.is_nullable())).collect();
         self.batch([
             ("column", Arc::new(names) as ArrayRef),
@@ -493,5 +558,6 @@ pub fn in_words(time: Duration) -> String {
 /// # Errors
 /// Input that cannot be read or is not text.
 pub fn read_standard_input() -> Result<String, Failure> {
-    io::read_to_string(io::stdin()).map_err(|error| Failure::file(Path::new("standard input"), error))
+    io::read_to_string(io::stdin())
+        .map_err(|error| Failure::file(Path::new("standard input"), error))
 }

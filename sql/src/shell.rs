@@ -81,7 +81,8 @@ pub fn run(runner: &mut Runner<'_>) -> Result<(), Failure> {
 
 /// What runs when a shell begins: `WARPFRAMERC`, or `~/.warpframerc`.
 fn rc_file() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let variable =
+        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable("WARPFRAMERC").or_else(|| variable("HOME").map(|home| home.join(".warpframerc")))
 }
 
@@ -128,7 +129,9 @@ fn obey_foreign(runner: &mut Runner<'_>, entry: &str) -> Result<Next, Failure> {
 fn device_line(device: &Device) -> String {
     let properties = device.properties();
     match device.kind() {
-        DeviceKind::Cuda(ordinal) => format!("cuda:{ordinal} ({}, {})", properties.name, bytes(properties.memory)),
+        DeviceKind::Cuda(ordinal) => {
+            format!("cuda:{ordinal} ({}, {})", properties.name, bytes(properties.memory))
+        }
         DeviceKind::Sim => properties.name.clone(),
     }
 }
@@ -180,7 +183,9 @@ impl Terminal {
     }
 
     fn remember(&mut self, entry: &str) {
-        if !entry.trim().is_empty() && self.editor.add_history_entry(entry.trim_end()).unwrap_or(false) {
+        if !entry.trim().is_empty()
+            && self.editor.add_history_entry(entry.trim_end()).unwrap_or(false)
+        {
             // At once, so that a crash or a killed terminal loses nothing.
             if let Some(path) = &self.history {
                 let _ = self.editor.append_history(path);
@@ -219,7 +224,8 @@ fn failed(error: ReadlineError) -> Failure {
 /// `WARPFRAME_HISTORY`, or a file where the system keeps such state; none where that cannot be
 /// made.
 fn history_file() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let variable =
+        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let path = match (variable("WARPFRAME_HISTORY"), variable("XDG_STATE_HOME"), variable("HOME")) {
         (Some(path), ..) => path,
         (None, Some(state), _) => state.join("warpframe").join("history"),
@@ -253,7 +259,8 @@ mod tests {
         let settings = Settings { talkative: true, ..Settings::of(Format::Csv) };
         let (mut out, mut messages) = (vec![], vec![]);
         let mut runner = Runner::new(session, settings, &mut out, &mut messages);
-        let mut typed: VecDeque<Entry> = entries.iter().map(|text| Entry::Text(text.to_string())).collect();
+        let mut typed: VecDeque<Entry> =
+            entries.iter().map(|text| Entry::Text(text.to_string())).collect();
         typed.push_front(Entry::Interrupt);
         typed.push_back(Entry::End);
         converse(&mut runner, &mut Typed(typed)).unwrap();
@@ -265,7 +272,9 @@ mod tests {
         let (out, messages) = converse_about(&["SELECT nobody;", "SELECT 1 AS one;"]);
         assert_eq!(out, "one\n1\n");
         assert!(
-            messages.contains("  --> line 1, column 8\n    |\n  1 | SELECT nobody;\n    |        ^^^^^^\n"),
+            messages.contains(
+                "  --> line 1, column 8\n    |\n  1 | SELECT nobody;\n    |        ^^^^^^\n"
+            ),
             "{messages}"
         );
     }
@@ -279,23 +288,28 @@ mod tests {
             "DROP TABLE t;",
             ".schema t",
         ]);
-        let expected =
-            "table t: 1 row\nt\nt (\n    x Int64 NOT NULL,\n    \"Y\" Utf8 NOT NULL\n)\ntable t is dropped\n";
+        let expected = "table t: 1 row\nt\nt (\n    x Int64 NOT NULL,\n    \"Y\" Utf8 NOT NULL\n)\ntable t is dropped\n";
         assert_eq!(out, expected);
         assert_eq!(messages, "error: no table named \"t\"; there are no tables\n");
     }
 
     #[test]
     fn dot_commands_change_settings() {
-        let (out, messages) =
-            converse_about(&[".format ndjson", ".format", "SELECT 1 AS x;", ".timer on", "SELECT 2 AS x;"]);
+        let (out, messages) = converse_about(&[
+            ".format ndjson",
+            ".format",
+            "SELECT 1 AS x;",
+            ".timer on",
+            "SELECT 2 AS x;",
+        ]);
         assert_eq!(out, "ndjson\n{\"x\":1}\n{\"x\":2}\n");
         assert!(messages.starts_with("time: ") && messages.lines().count() == 1, "{messages}");
     }
 
     #[test]
     fn wrong_dot_commands_say_so() {
-        let (out, messages) = converse_about(&[".nothing", ".timer maybe", ".format xml", ".quit now"]);
+        let (out, messages) =
+            converse_about(&[".nothing", ".timer maybe", ".format xml", ".quit now"]);
         assert_eq!(out, "");
         let said: Vec<&str> = messages.lines().collect();
         assert_eq!(

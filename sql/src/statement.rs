@@ -41,7 +41,8 @@ const ENGINE: [&str; 12] = [
 ];
 
 /// The command's own options.
-pub const SETTINGS: [&str; 7] = ["format", "headers", "max_rows", "max_width", "null", "progress", "timer"];
+pub const SETTINGS: [&str; 7] =
+    ["format", "headers", "max_rows", "max_width", "null", "progress", "timer"];
 
 /// What a statement asks for.
 #[derive(Debug, PartialEq)]
@@ -66,7 +67,8 @@ pub enum Request {
         /// What its rows are.
         query: Sql,
     },
-    /// `CREATE [OR REPLACE] TABLE [IF NOT EXISTS] table (column type, …)`, which is the engine's to read.
+    /// `CREATE [OR REPLACE] TABLE [IF NOT EXISTS] table (column type, …)`, which is the engine's to
+    /// read.
     CreateEmptyTable(Sql),
     /// `CREATE EXTERNAL TABLE …`, which is the engine's to read.
     CreateExternalTable(Sql),
@@ -94,7 +96,8 @@ pub enum Request {
     ShowTables,
     /// `DESCRIBE table`, or a query.
     Describe(RowSource),
-    /// `COPY table|(query) TO 'file' [FORMAT format] [PARTITIONED BY (column, …)] [(option value, …)]`.
+    /// `COPY table|(query) TO 'file' [FORMAT format] [PARTITIONED BY (column, …)] [(option value,
+    /// …)]`.
     Copy {
         /// What to write.
         rows: RowSource,
@@ -162,7 +165,10 @@ impl Sql {
     /// The place behind the last character.
     pub fn end(&self) -> Place {
         let last = self.0.rsplit('\n').next().unwrap_or_default();
-        Place { line: self.0.matches('\n').count() as u64 + 1, column: last.chars().count() as u64 + 1 }
+        Place {
+            line: self.0.matches('\n').count() as u64 + 1,
+            column: last.chars().count() as u64 + 1,
+        }
     }
 }
 
@@ -179,7 +185,8 @@ pub struct Name {
 /// place on (such as an unterminated string) ends with that error, after the statements before it.
 pub fn split(text: &str) -> Vec<Result<Statement<'_>, Failure>> {
     let mut tokens = vec![];
-    let broken = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens).err();
+    let broken =
+        Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens).err();
     let mut offsets = Offsets::new(text);
     let mut statements = vec![];
     let mut current: Vec<TokenWithSpan> = vec![];
@@ -187,7 +194,11 @@ pub fn split(text: &str) -> Vec<Result<Statement<'_>, Failure>> {
         if let (Some(first), Some(last)) = (tokens.first(), tokens.last()) {
             let (start, end) = (offsets.at(first.span.start), offsets.at(last.span.end));
             let place = Place::from(first.span.start);
-            statements.push(Ok(Statement { text: &text[start..end], place, tokens: std::mem::take(tokens) }));
+            statements.push(Ok(Statement {
+                text: &text[start..end],
+                place,
+                tokens: std::mem::take(tokens),
+            }));
         }
     };
     for token in tokens {
@@ -200,7 +211,8 @@ pub fn split(text: &str) -> Vec<Result<Statement<'_>, Failure>> {
     match broken {
         // What stands before the break is no whole statement.
         Some(error) => {
-            statements.push(Err(Failure::sql(error.message.clone(), Some(Place::from(error.location)))));
+            statements
+                .push(Err(Failure::sql(error.message.clone(), Some(Place::from(error.location)))));
         }
         None => finish(&mut current),
     }
@@ -222,7 +234,8 @@ pub fn missing(text: &str) -> Option<&'static str> {
             is_open.then_some("a quote or a comment is open")
         }
         Ok(()) => {
-            let last = tokens.iter().rev().find(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF));
+            let last =
+                tokens.iter().rev().find(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF));
             let is_whole = last.is_none_or(|last| last.token == Token::SemiColon);
             (!is_whole).then_some("';' ends the statement")
         }
@@ -274,8 +287,8 @@ impl<'a> Offsets<'a> {
     }
 }
 
-/// A text with values in the places of those of its `$name` that are known: numbers as they are, all else
-/// in quotes. `None` where there are none such.
+/// A text with values in the places of those of its `$name` that are known: numbers as they are,
+/// all else in quotes. `None` where there are none such.
 pub fn with_values(text: &str, values: &BTreeMap<String, String>) -> Option<String> {
     if values.is_empty() {
         return None;
@@ -285,7 +298,9 @@ pub fn with_values(text: &str, values: &BTreeMap<String, String>) -> Option<Stri
     let (mut made, mut copied) = (String::new(), 0);
     for token in tokens {
         let Token::Placeholder(name) = &token.token else { continue };
-        let Some(value) = name.strip_prefix('$').and_then(|name| values.get(name)) else { continue };
+        let Some(value) = name.strip_prefix('$').and_then(|name| values.get(name)) else {
+            continue;
+        };
         let (start, end) = (offsets.at(token.span.start), offsets.at(token.span.end));
         made.push_str(&text[copied..start]);
         match value.parse::<f64>() {
@@ -322,7 +337,9 @@ impl Statement<'_> {
                 return Ok(Request::Execute(self.sql(0, self.tokens.len())));
             }
             Request::DropTable { table, if_exists, text: self.sql(0, self.tokens.len()) }
-        } else if reader.accept_all(&["DROP", "FUNCTION"]) || reader.accept_all(&["DROP", "AGGREGATE"]) {
+        } else if reader.accept_all(&["DROP", "FUNCTION"])
+            || reader.accept_all(&["DROP", "AGGREGATE"])
+        {
             let if_exists = reader.accept_all(&["IF", "EXISTS"]);
             Request::DropFunction { function: reader.name("the function's name")?, if_exists }
         } else if reader.accept_all(&["SHOW", "TABLES"]) {
@@ -341,7 +358,8 @@ impl Statement<'_> {
         } else if reader.accept("RESET") {
             Request::Reset(reader.option("an option's name")?)
         } else if ENGINE.iter().any(|word| reader.is_word(0, word))
-            || reader.is_word(0, "DROP") && (reader.is_word(1, "VIEW") || reader.is_word(1, "SCHEMA"))
+            || reader.is_word(0, "DROP")
+                && (reader.is_word(1, "VIEW") || reader.is_word(1, "SCHEMA"))
         {
             return Ok(Request::Execute(self.sql(0, self.tokens.len())));
         } else if reader.accept("DESCRIBE") || reader.accept("DESC") {
@@ -362,7 +380,9 @@ impl Statement<'_> {
             Request::Query(reader.rest("a statement")?)
         };
         match request {
-            Request::Query(_) | Request::Explain { .. } | Request::Describe(RowSource::Query(_)) => Ok(request),
+            Request::Query(_)
+            | Request::Explain { .. }
+            | Request::Describe(RowSource::Query(_)) => Ok(request),
             Request::Execute(_) => Ok(request),
             other => reader.end().map(|()| other),
         }
@@ -409,7 +429,8 @@ impl Reader<'_> {
 
     /// Passes these words if all of them follow.
     fn accept_all(&mut self, keywords: &[&str]) -> bool {
-        let follow = keywords.iter().enumerate().all(|(ahead, keyword)| self.is_word(ahead, keyword));
+        let follow =
+            keywords.iter().enumerate().all(|(ahead, keyword)| self.is_word(ahead, keyword));
         if follow {
             self.at += keywords.len();
         }
@@ -423,7 +444,9 @@ impl Reader<'_> {
     }
 
     fn at_query(&self) -> bool {
-        ["SELECT", "WITH", "VALUES", "FROM", "PIVOT", "UNPIVOT"].iter().any(|word| self.is_word(0, word))
+        ["SELECT", "WITH", "VALUES", "FROM", "PIVOT", "UNPIVOT"]
+            .iter()
+            .any(|word| self.is_word(0, word))
             || self.token() == Some(&Token::LParen)
     }
 
@@ -447,7 +470,8 @@ impl Reader<'_> {
     fn explain_options(&mut self) -> Result<(bool, ExplainFormat), Failure> {
         let (mut analyze, mut format) = (false, ExplainFormat::default());
         let options = ["ANALYZE", "FORMAT", "VERBOSE"];
-        let grouped = self.token() == Some(&Token::LParen) && options.iter().any(|option| self.is_word(1, option));
+        let grouped = self.token() == Some(&Token::LParen)
+            && options.iter().any(|option| self.is_word(1, option));
         self.at += usize::from(grouped);
         loop {
             if self.accept("ANALYZE") {
@@ -456,7 +480,10 @@ impl Reader<'_> {
             } else if self.accept("FORMAT") {
                 self.accept_token(&Token::Eq);
                 let name = self.name_or_text("a format's name")?;
-                format = name.text.parse().map_err(|error: Error| Failure::from(error).at(name.place))?;
+                format = name
+                    .text
+                    .parse()
+                    .map_err(|error: Error| Failure::from(error).at(name.place))?;
             } else if self.is_word(0, "VERBOSE") {
                 return Err(self.expected("a query (EXPLAIN has no VERBOSE)"));
             } else if grouped && self.accept_token(&Token::RParen) {
@@ -525,7 +552,8 @@ impl Reader<'_> {
         self.at += 1;
         self.end()?;
         // Where the text before it leaves no room for FROM, its place is not kept.
-        let (lines, columns) = (place.line as usize - 1, (place.column as usize - 1).saturating_sub("FROM ".len()));
+        let (lines, columns) =
+            (place.line as usize - 1, (place.column as usize - 1).saturating_sub("FROM ".len()));
         let file = text.replace('\'', "''");
         Ok(Sql(format!("{}{}FROM '{file}'", "\n".repeat(lines), " ".repeat(columns))))
     }
@@ -534,7 +562,9 @@ impl Reader<'_> {
     fn create(mut self) -> Result<Request, Failure> {
         let external = |at: usize| self.is_word(at, "EXTERNAL") || self.is_word(at, "UNBOUNDED");
         if external(0) || (self.is_word(0, "OR") && external(2)) {
-            return Ok(Request::CreateExternalTable(self.statement.sql(0, self.statement.tokens.len())));
+            return Ok(Request::CreateExternalTable(
+                self.statement.sql(0, self.statement.tokens.len()),
+            ));
         }
         let replace = self.accept_all(&["OR", "REPLACE"]);
         if self.is_word(0, "FUNCTION") || self.is_word(0, "AGGREGATE") {
@@ -563,16 +593,24 @@ impl Reader<'_> {
         };
         let table = self.name("the table's name")?;
         if self.token() == Some(&Token::LParen) {
-            return Ok(Request::CreateEmptyTable(self.statement.sql(0, self.statement.tokens.len())));
+            return Ok(Request::CreateEmptyTable(
+                self.statement.sql(0, self.statement.tokens.len()),
+            ));
         }
         if self.token() == Some(&Token::Period) {
             let columns = (self.at..self.statement.tokens.len()).find(|at| {
                 let token = &self.statement.tokens[*at].token;
-                *token == Token::LParen || matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case("AS"))
+                *token == Token::LParen
+                    || matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case("AS"))
             });
             let text = self.statement.sql(0, self.statement.tokens.len());
-            let is_empty = columns.is_some_and(|at| self.statement.tokens[at].token == Token::LParen);
-            return Ok(if is_empty { Request::CreateEmptyTable(text) } else { Request::Execute(text) });
+            let is_empty =
+                columns.is_some_and(|at| self.statement.tokens[at].token == Token::LParen);
+            return Ok(if is_empty {
+                Request::CreateEmptyTable(text)
+            } else {
+                Request::Execute(text)
+            });
         }
         if !self.accept("AS") {
             return Err(self.expected("AS and a query, or columns with their types in parentheses"));
@@ -584,7 +622,8 @@ impl Reader<'_> {
     fn option(&mut self, what: &str) -> Result<Name, Failure> {
         let mut option = self.name(what)?;
         while self.accept_token(&Token::Period) {
-            option.text = format!("{}.{}", option.text, self.name("the rest of an option's name")?.text);
+            option.text =
+                format!("{}.{}", option.text, self.name("the rest of an option's name")?.text);
         }
         Ok(option)
     }

@@ -159,12 +159,16 @@ pub(crate) fn aggregate(
     let mut expected = Expected::nothing(flow);
     loop {
         match attempt(device, flow, groups, calls, manner, &expected)? {
-            Tried::WantsSample => expected = expected::learn(device, flow, groups, manner.collisions)?,
+            Tried::WantsSample => {
+                expected = expected::learn(device, flow, groups, manner.collisions)?
+            }
             Tried::GuessIsNoUse => expected.wrong(),
             Tried::NoRoom => expected.frugal = true,
             Tried::ArenaFull(asked) => expected.arena = Arena::larger(expected.arena, asked),
             Tried::Attempt(_, Some(retry)) if retry.has(Retry::TABLE_FULL) => expected.too_few(),
-            Tried::Attempt(_, Some(retry)) if retry.has(Retry::INEXACT) => return Ok(Attempt::Inexact),
+            Tried::Attempt(_, Some(retry)) if retry.has(Retry::INEXACT) => {
+                return Ok(Attempt::Inexact);
+            }
             Tried::Attempt(attempt, _) => return Ok(attempt),
         }
     }
@@ -194,7 +198,9 @@ fn attempt(
     let picks = shape.inputs.iter().any(|f| f.accumulator == Accumulator::Row);
     let sums = picks || !groups.is_empty();
     let ordered: Vec<_> = (shape.inputs.iter().enumerate())
-        .filter(|(_, f)| f.accumulator == Accumulator::Row || sums && f.accumulator == Accumulator::Float)
+        .filter(|(_, f)| {
+            f.accumulator == Accumulator::Row || sums && f.accumulator == Accumulator::Float
+        })
         .map(|(at, f)| OrderedInput { accumulator: at, call: f.call, greatest: f.greatest })
         .collect();
     let by_rows = wanted || !ordered.is_empty();
@@ -204,7 +210,8 @@ fn attempt(
     let plain_feeds = in_place
         && ordered.iter().all(|o| {
             let call = &calls[o.call];
-            call.filter.is_none() && call.arg.as_ref().is_some_and(|arg| plain_column(flow, arg).is_some())
+            call.filter.is_none()
+                && call.arg.as_ref().is_some_and(|arg| plain_column(flow, arg).is_some())
         });
     if (!exact && !plain_keys) || (!ordered.is_empty() && !plain_feeds) {
         return Ok(Tried::Attempt(Attempt::NeedsColumns, None));
@@ -217,14 +224,21 @@ fn attempt(
     let head = Control::head(&pointer, &row_count);
 
     let direct = shape.layout.dense_domain(SMALL_DOMAIN.max(rows.saturating_mul(4)).min(1 << 28));
-    if direct.is_none() && exact && !by_rows && expected::samplable(device, flow) && !expected.sampled {
+    if direct.is_none()
+        && exact
+        && !by_rows
+        && expected::samplable(device, flow)
+        && !expected.sampled
+    {
         return Ok(Tried::WantsSample);
     }
     let sink = match (groups.is_empty(), by_rows || !exact) {
         // An ordered accumulator needs slots of rows, so the general way serves it.
         (true, false) => Sink::Registers,
         (_, true) => Sink::Atomics,
-        (false, false) => Sink::of(device, flow, &shape.inputs, direct, expected, generator.makes_text()),
+        (false, false) => {
+            Sink::of(device, flow, &shape.inputs, direct, expected, generator.makes_text())
+        }
     };
     if expected.guessed && !matches!(sink, Sink::HashCells { .. }) {
         return Ok(Tried::GuessIsNoUse);
@@ -269,14 +283,19 @@ fn attempt(
     let (secret, probes) = match occupancy {
         Occupancy::Hashed(_) => {
             let probes = if expected.patient() { slots } else { PROBES };
-            (generator.params.word("u64", shape.layout.secret), generator.params.word("u64", probes))
+            (
+                generator.params.word("u64", shape.layout.secret),
+                generator.params.word("u64", probes),
+            )
         }
         _ => ("0ull".to_string(), String::new()),
     };
     let slot_count = generator.params.word("u64", slots);
     let exponents: Vec<_> = (shape.inputs.iter())
         .map(|f| match f.accumulator {
-            Accumulator::Fixed { exponent, .. } => generator.params.word("i64", i64::from(exponent)),
+            Accumulator::Fixed { exponent, .. } => {
+                generator.params.word("i64", i64::from(exponent))
+            }
             _ => String::new(),
         })
         .collect();
@@ -299,7 +318,10 @@ fn attempt(
     let words: usize = shape.inputs.iter().map(|input| input.accumulator.words()).sum();
     let partials = match sink {
         Sink::Registers => {
-            let buffer = Arc::new(device.alloc(OPERATOR, words.max(1) * registers::most_blocks(device) as usize * 8)?);
+            let buffer = Arc::new(
+                device
+                    .alloc(OPERATOR, words.max(1) * registers::most_blocks(device) as usize * 8)?,
+            );
             Some((generator.params.pointer("u64", &buffer, 0), buffer))
         }
         _ => None,
@@ -334,29 +356,45 @@ fn attempt(
         if let (Sink::Partitioned(plan), Some(names)) = (&sink, &partitions) {
             let target = GroupTarget { found: &found, fresh: &fresh };
             match plan.run(device, &mut prepared, names, &kernel, &control, &target) {
-                Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => return Ok(Tried::NoRoom),
+                Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => {
+                    return Ok(Tried::NoRoom);
+                }
                 done => retry = Some(done?),
             }
         } else {
-            let lossy = (shape.inputs.iter()).any(|f| matches!(f.accumulator, Accumulator::Fixed { exact: false, .. }));
+            let lossy = (shape.inputs.iter())
+                .any(|f| matches!(f.accumulator, Accumulator::Fixed { exact: false, .. }));
             let ordered = shape.inputs.iter().any(|input| input.accumulator == Accumulator::Float);
             let launch = |stem: &str, text: String, threads: u32, shared: u64| -> Result<()> {
                 let tiles = rows.div_ceil(u64::from(items * threads));
-                Generated::with_threads(device, stem, &prepared, &text, threads)?.fill(device, tiles, shared as u32)
+                Generated::with_threads(device, stem, &prepared, &text, threads)?.fill(
+                    device,
+                    tiles,
+                    shared as u32,
+                )
             };
             match &sink {
                 Sink::Registers => {
                     let (name, partials) = partials.as_ref().expect("made for this sink");
-                    let text = registers::body(&kernel, name, registers::rows_per_thread(rows, device));
+                    let text =
+                        registers::body(&kernel, name, registers::rows_per_thread(rows, device));
                     let tiles = rows.div_ceil(u64::from(items * THREADS));
-                    let bounds = LaunchBounds { threads: THREADS, blocks: if late { sink::LATE_BLOCKS } else { 1 } };
+                    let bounds = LaunchBounds {
+                        threads: THREADS,
+                        blocks: if late { sink::LATE_BLOCKS } else { 1 },
+                    };
                     let made = Made {
                         kernel: Generated::with_bounds(device, "reduce", &prepared, &text, bounds)?,
                         tiles,
-                        blocks: ordered.then(|| tiles.clamp(1, registers::most_blocks(device)) as u32),
+                        blocks: ordered
+                            .then(|| tiles.clamp(1, registers::most_blocks(device)) as u32),
                         partial_bytes: partials.len(),
                         slots,
-                        accumulators: shape.inputs.iter().map(|input| input.accumulator.clone()).collect(),
+                        accumulators: shape
+                            .inputs
+                            .iter()
+                            .map(|input| input.accumulator.clone())
+                            .collect(),
                         layout: shape.layout.clone(),
                         outputs: shape.outputs.clone(),
                     };
@@ -375,14 +413,26 @@ fn attempt(
                     }
                 }
                 Sink::Cells { cells, copies } => {
-                    let text = cells::direct_body(&kernel, cells, &slot_count, *copies, &key, &found);
-                    launch("group_cells", text, cell_threads(shape.inputs.len()), cells.bytes(slots, *copies))?
+                    let text =
+                        cells::direct_body(&kernel, cells, &slot_count, *copies, &key, &found);
+                    launch(
+                        "group_cells",
+                        text,
+                        cell_threads(shape.inputs.len()),
+                        cells.bytes(slots, *copies),
+                    )?
                 }
                 Sink::HashCells { cells, slots, copies } => {
                     let table = cells::KeyTable { keys: &found, first: "0", mask: &mask };
                     let probes = if expected.guessed { Probes::Few } else { Probes::Many };
-                    let text = cells::hash_body(&kernel, cells, *slots, *copies, &key, &table, probes);
-                    launch("group_hash_cells", text, cell_threads(shape.inputs.len()), cells.bytes(*slots, *copies))?
+                    let text =
+                        cells::hash_body(&kernel, cells, *slots, *copies, &key, &table, probes);
+                    launch(
+                        "group_hash_cells",
+                        text,
+                        cell_threads(shape.inputs.len()),
+                        cells.bytes(*slots, *copies),
+                    )?
                 }
                 _ => {
                     let slot = match &occupancy {
@@ -416,15 +466,21 @@ fn attempt(
     let mixed = matches!(sink, Sink::HashCells { .. } | Sink::Partitioned(_));
     let keys = match (first_rows, &occupancy, &flow.source) {
         (Some(first), _, FlowSource::Relation(relation)) => {
-            let columns = groups.iter().map(|g| plain_column(flow, g).unwrap_or_default()).collect();
+            let columns =
+                groups.iter().map(|g| plain_column(flow, g).unwrap_or_default()).collect();
             GroupKeyStorage::Row(relation.clone(), columns, first)
         }
-        (_, Occupancy::Hashed(table), _) if mixed => GroupKeyStorage::Mixed(shape.layout, table.clone()),
+        (_, Occupancy::Hashed(table), _) if mixed => {
+            GroupKeyStorage::Mixed(shape.layout, table.clone())
+        }
         (_, Occupancy::Hashed(table), _) => GroupKeyStorage::Table(shape.layout, table.clone()),
         _ => GroupKeyStorage::Slot(shape.layout),
     };
     let slots = GroupSlots { slots, occupancy, keys, accumulators, outputs: shape.outputs, rows };
-    Ok(Tried::Attempt(Attempt::Done(Box::new(Partial { slots, ordered, row_slots, hashed, replay })), retry))
+    Ok(Tried::Attempt(
+        Attempt::Done(Box::new(Partial { slots, ordered, row_slots, hashed, replay })),
+        retry,
+    ))
 }
 
 /// The column of the flow's source that an expression is, in a flow without stages.
@@ -438,5 +494,6 @@ pub(crate) fn plain_column(flow: &Flow, expr: &Expr) -> Option<usize> {
 
 /// Whether the flow is nothing but a relation in place.
 fn is_in_place(flow: &Flow) -> bool {
-    flow.steps.is_empty() && matches!(&flow.source, FlowSource::Relation(relation) if Relation::is_dense(relation))
+    flow.steps.is_empty()
+        && matches!(&flow.source, FlowSource::Relation(relation) if Relation::is_dense(relation))
 }

@@ -22,7 +22,8 @@ impl Arena {
     /// Declares an arena, and the statements that make it known to expressions, with a secret for
     /// the hash tables that those put there. `control` names the kernel's control words.
     pub(super) fn declare(params: &mut Params, control: &str, secret: u64) -> (Self, String) {
-        let ((bytes, bytes_later), (capacity, capacity_later)) = (params.later("u8*"), params.later("u64"));
+        let ((bytes, bytes_later), (capacity, capacity_later)) =
+            (params.later("u8*"), params.later("u64"));
         let secret = params.word("u64", secret);
         let statement = format!(
             "const text_arena arena{{{bytes}, {capacity}, {control} + 4, status}};\nconst u64 secret = {secret};\n"

@@ -56,7 +56,8 @@ impl Constants {
         let mut buffers = vec![];
         for (later, constant) in lists {
             let Constant::List(list) = constant else { continue };
-            let column = Column::from_arrays(device, list.data_type(), std::slice::from_ref(&list))?;
+            let column =
+                Column::from_arrays(device, list.data_type(), std::slice::from_ref(&list))?;
             params.set(later, &*column.data);
             params.keep(&column.data);
             buffers.extend(column.characters.iter().cloned());
@@ -81,7 +82,9 @@ impl Constants {
                 Constant::Strings(texts) => {
                     let views = bytes.len();
                     texts.iter().for_each(|text| bytes.extend(view_of(text)));
-                    for (at, text) in texts.iter().enumerate().filter(|(_, text)| text.len() > INLINE_BYTES) {
+                    for (at, text) in
+                        texts.iter().enumerate().filter(|(_, text)| text.len() > INLINE_BYTES)
+                    {
                         long.push((views + 16 * at, bytes.len()));
                         bytes.extend(text);
                     }

@@ -117,8 +117,9 @@ mod tests {
     #[test]
     fn inlined_functions_are_ones_of_the_kernels() {
         let texts: String = crate::device::HEADERS.iter().map(|(_, text)| *text).collect();
-        for (name, _) in
-            INLINED.iter().filter(|(name, _)| name.contains(|c: char| c.is_alphabetic()) && *name != "pow(")
+        for (name, _) in INLINED
+            .iter()
+            .filter(|(name, _)| name.contains(|c: char| c.is_alphabetic()) && *name != "pow(")
         {
             let name = name.split(['<', '(']).next().unwrap_or(name);
             assert!(texts.contains(name), "{name}");

@@ -9,7 +9,9 @@ use crate::error::Result;
 
 /// The element of a list at `place`, a C++ `u32`. Null if the list has no such place, or is null.
 pub(crate) fn element_at(list: &Value, place: &str, out: &mut Emitter) -> Result<Value> {
-    let Some(item) = item_of(&list.dtype) else { return Err(not_yet(format!("{} as a list", list.dtype))) };
+    let Some(item) = item_of(&list.dtype) else {
+        return Err(not_yet(format!("{} as a list", list.dtype)));
+    };
     let view = out.let_("view", list.stored());
     let inside = out.let_("bool", format_args!("{place} < {view}.length"));
     slot(&view, list.longest, item.data_type(), &mut 0, (place, Some(&inside)), out)
@@ -17,7 +19,12 @@ pub(crate) fn element_at(list: &Value, place: &str, out: &mut Emitter) -> Result
 
 /// The element at `place`, which must be inside of the list. `view` is the C++ name of the list's
 /// view. `None` if the value is no list.
-pub(crate) fn element_of(list: &Value, view: &str, place: &str, out: &mut Emitter) -> Option<Value> {
+pub(crate) fn element_of(
+    list: &Value,
+    view: &str,
+    place: &str,
+    out: &mut Emitter,
+) -> Option<Value> {
     let item = item_of(&list.dtype)?;
     slot(view, list.longest, item.data_type(), &mut 0, (place, None), out).ok()
 }
@@ -38,14 +45,18 @@ pub(super) fn slot(
     let guard = inside.map_or(String::new(), |inside| format!("{inside} && "));
     let valid = out.let_("bool", format_args!("{guard}list_valid({view}, {number}, {place})"));
     if let DataType::Struct(fields) = dtype {
-        let field = |field: &FieldRef| slot(view, longest, field.data_type(), next, (place, inside), out);
+        let field =
+            |field: &FieldRef| slot(view, longest, field.data_type(), next, (place, inside), out);
         let fields = fields.iter().map(field).collect::<Result<_>>()?;
         return Ok(Value::of_fields(dtype.clone(), fields, Some(valid)));
     }
     let repr = repr_of(dtype)?;
     let ctype = repr.device_type();
     let read = format!("list_value<{ctype}>({view}, {number}, {place})");
-    let code = out.let_(ctype, inside.map_or(read.clone(), |inside| format!("{inside} ? {read} : {ctype}{{}}")));
+    let code = out.let_(
+        ctype,
+        inside.map_or(read.clone(), |inside| format!("{inside} ? {read} : {ctype}{{}}")),
+    );
     let mut value = Value::new(dtype.clone(), repr, code, Some(valid));
     value.longest = longest;
     Ok(value)

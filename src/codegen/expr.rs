@@ -69,7 +69,12 @@ use crate::user_code::Definition;
 ///
 /// # Errors
 /// `Unsupported`, exactly where [`unsupported`] gives a reason; those of `inputs`.
-pub(crate) fn compile(expr: &Expr, schema: &DFSchema, inputs: &mut dyn Inputs, out: &mut Emitter) -> Result<Value> {
+pub(crate) fn compile(
+    expr: &Expr,
+    schema: &DFSchema,
+    inputs: &mut dyn Inputs,
+    out: &mut Emitter,
+) -> Result<Value> {
     Compiler {
         schema,
         inputs,
@@ -129,7 +134,8 @@ impl Inputs for TypedInputs<'_> {
 
 /// A value of which only the type is known.
 fn unknown(dtype: &DataType, nullable: bool) -> Result<Value> {
-    let mut value = Value::new(dtype.clone(), repr_of(dtype)?, "x", nullable.then(|| "x_valid".to_string()));
+    let mut value =
+        Value::new(dtype.clone(), repr_of(dtype)?, "x", nullable.then(|| "x_valid".to_string()));
     if let DataType::Struct(fields) = dtype {
         let field = |field: &FieldRef| unknown(field.data_type(), field.is_nullable());
         value.fields = fields.iter().map(field).collect::<Result<_>>()?;
@@ -231,7 +237,8 @@ impl Compiler<'_> {
 
     /// The value, but not by a table of what it is for each entry of a dictionary.
     fn value_of_row(&mut self, expr: &Expr) -> Result<Value> {
-        let context = ErrorContext { first: self.operands.len(), keeps: is_fallible(expr), target: None };
+        let context =
+            ErrorContext { first: self.operands.len(), keeps: is_fallible(expr), target: None };
         let (outer, first_site) = (std::mem::replace(&mut self.context, context), self.out.sites());
         let value = self.value_of_kind(expr);
         self.operands.truncate(self.context.first);
@@ -274,9 +281,10 @@ impl Compiler<'_> {
             Expr::AggregateFunction(_) | Expr::GroupingSet(_) | Expr::WindowFunction(_) => {
                 Err(Error::unsupported(expr.to_string(), "is not an expression of one row"))
             }
-            Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => {
-                Err(not_yet("a subquery inside an expression"))
-            }
+            Expr::ScalarSubquery(_)
+            | Expr::Exists(_)
+            | Expr::InSubquery(_)
+            | Expr::SetComparison(_) => Err(not_yet("a subquery inside an expression")),
             Expr::SimilarTo(like) => {
                 let flags = if like.case_insensitive { "i" } else { "" };
                 self.regex_match(&like.expr, &like.pattern, flags, like.negated)
@@ -285,7 +293,11 @@ impl Compiler<'_> {
         }
     }
 
-    fn binary(&mut self, expr: &Expr, binary: &datafusion::logical_expr::BinaryExpr) -> Result<Value> {
+    fn binary(
+        &mut self,
+        expr: &Expr,
+        binary: &datafusion::logical_expr::BinaryExpr,
+    ) -> Result<Value> {
         use Operator::*;
         let (left, right) = (&*binary.left, &*binary.right);
         match binary.op {
@@ -295,7 +307,9 @@ impl Compiler<'_> {
                 let (left, right) = (self.value(left)?, self.value(right)?);
                 self.compare(binary.op, &left, &right)
             }
-            Plus | Minus | Multiply | Divide | Modulo => self.arithmetic(expr, binary.op, left, right),
+            Plus | Minus | Multiply | Divide | Modulo => {
+                self.arithmetic(expr, binary.op, left, right)
+            }
             BitwiseAnd | BitwiseOr | BitwiseXor | BitwiseShiftLeft | BitwiseShiftRight => {
                 let (left, right) = (self.value(left)?, self.value(right)?);
                 self.bitwise(binary.op, &left, &right)
@@ -310,7 +324,13 @@ impl Compiler<'_> {
     }
 
     /// Declares a constant and returns a value of it; for integers, bounds included.
-    fn result(&mut self, dtype: DataType, repr: Repr, rvalue: String, valid: Option<String>) -> Value {
+    fn result(
+        &mut self,
+        dtype: DataType,
+        repr: Repr,
+        rvalue: String,
+        valid: Option<String>,
+    ) -> Value {
         let ctype = if repr == Repr::Bool { "bool" } else { repr.device_type() };
         let code = self.out.let_(ctype, rvalue);
         Value::new(dtype, repr, code, valid)
@@ -318,10 +338,13 @@ impl Compiler<'_> {
 
     /// Reports a failure of a row in which all operands are valid.
     fn fail_if(&mut self, valid: &Option<String>, condition: &str, failure: Failure) {
-        let (operands, target) = (&self.operands[self.context.first..], self.context.target.as_ref());
+        let (operands, target) =
+            (&self.operands[self.context.first..], self.context.target.as_ref());
         let target = target.filter(|_| failure == Failure::Cast);
         match valid {
-            Some(valid) => self.out.fail_if(format_args!("{valid} && {condition}"), failure, operands, target),
+            Some(valid) => {
+                self.out.fail_if(format_args!("{valid} && {condition}"), failure, operands, target)
+            }
             None => self.out.fail_if(condition, failure, operands, target),
         }
     }

@@ -115,8 +115,8 @@ impl FilterMask {
              for (u32 i = few ? lane() : threadIdx.x; i < kept; i += step) do {{\n\
              const u64 row = first + own[i];\nconst u64 at = start + i;\n{write}}} while (0);\n"
         );
-        let blocks =
-            u32::try_from(kept_rows.tiles()).map_err(|_| Error::unsupported("filter", "more than 2^32 tiles"))?;
+        let blocks = u32::try_from(kept_rows.tiles())
+            .map_err(|_| Error::unsupported("filter", "more than 2^32 tiles"))?;
         Generated::new(device, "filter_compact", prepared, &body)?.launch(device, blocks, 0)
     }
 }

@@ -40,8 +40,12 @@ impl FlowSource {
     /// The first of its rows; `None` of slots, which have no order.
     pub(crate) fn first(&self, rows: u64) -> Option<FlowSource> {
         match self {
-            FlowSource::Relation(relation) => Some(FlowSource::Relation(relation.slice(0, Some(rows)))),
-            FlowSource::EqualSteps(steps) => Some(FlowSource::EqualSteps(steps.slice(0..rows.min(steps.rows)))),
+            FlowSource::Relation(relation) => {
+                Some(FlowSource::Relation(relation.slice(0, Some(rows))))
+            }
+            FlowSource::EqualSteps(steps) => {
+                Some(FlowSource::EqualSteps(steps.slice(0..rows.min(steps.rows))))
+            }
             FlowSource::Groups(_) => None,
         }
     }
@@ -153,9 +157,9 @@ impl Probe {
             (Keep::All | Keep::Mark, _) => 1.0,
             // A range is that of the whole column, so that rows which were filtered out of the
             // build side lower the share.
-            (Keep::Matched, Candidates::Keyed { layout, .. }) => {
-                layout.domain.map_or(1.0, |domain| (SPARSE * self.build.rows as f64 / domain as f64).min(1.0))
-            }
+            (Keep::Matched, Candidates::Keyed { layout, .. }) => layout
+                .domain
+                .map_or(1.0, |domain| (SPARSE * self.build.rows as f64 / domain as f64).min(1.0)),
             (Keep::Matched, _) => 1.0,
             (Keep::Semi | Keep::Anti | Keep::NotIn { .. }, _) => 0.5,
         }
@@ -173,7 +177,9 @@ impl Probe {
     /// The probe's key that equals the build side's column, if the column is one of the keys.
     pub(crate) fn key_of(&self, column: usize) -> Option<&Expr> {
         match &self.candidates {
-            Candidates::Keyed { keys, .. } => self.keys_of.get(column).copied().flatten().map(|key| &keys[key]),
+            Candidates::Keyed { keys, .. } => {
+                self.keys_of.get(column).copied().flatten().map(|key| &keys[key])
+            }
             _ => None,
         }
     }
@@ -237,7 +243,9 @@ impl Flow {
         matches!(self.source, FlowSource::Relation(_))
             && self.steps.iter().all(|(step, _)| match step {
                 FlowStage::Filter(_) | FlowStage::Project(_) => true,
-                FlowStage::Probe(probe) => matches!(probe.keep, Keep::Semi | Keep::Anti | Keep::NotIn { .. }),
+                FlowStage::Probe(probe) => {
+                    matches!(probe.keep, Keep::Semi | Keep::Anti | Keep::NotIn { .. })
+                }
             })
     }
 
@@ -249,7 +257,9 @@ impl Flow {
             && self.steps.iter().all(|(step, _)| match step {
                 FlowStage::Filter(_) => false,
                 FlowStage::Project(_) => true,
-                FlowStage::Probe(probe) => matches!(probe.keep, Keep::Matched | Keep::All | Keep::Mark),
+                FlowStage::Probe(probe) => {
+                    matches!(probe.keep, Keep::Matched | Keep::All | Keep::Mark)
+                }
             })
     }
 

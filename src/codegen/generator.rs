@@ -144,8 +144,11 @@ impl<'a> Generator<'a> {
     /// Emits all stages. Afterwards [`Generator::column`] and [`Generator::expr`] refer to the
     /// flow's final schema.
     pub(crate) fn stages(&mut self, pass: Pass, out: &mut Emitter) -> Result<()> {
-        self.levels =
-            vec![Level { schema: self.flow.source_schema.clone(), kind: LevelKind::Source, known: HashMap::new() }];
+        self.levels = vec![Level {
+            schema: self.flow.source_schema.clone(),
+            kind: LevelKind::Source,
+            known: HashMap::new(),
+        }];
         self.probes = 0;
         self.eager_open = pass != Pass::Carried;
         if let (FlowSource::Groups(groups), true) = (&self.flow.source, pass != Pass::Carried) {
@@ -268,7 +271,8 @@ impl<'a> Generator<'a> {
 
     /// Emits the integer of a row.
     fn step(&mut self, steps: EqualSteps, out: &mut Emitter) -> Value {
-        let [start, step] = [steps.start, steps.step].map(|word| self.params.word("u64", word as u64));
+        let [start, step] =
+            [steps.start, steps.step].map(|word| self.params.word("u64", word as u64));
         let code = out.let_("i64", format_args!("(i64)({start} + (u64)row * {step})"));
         Value { range: steps.range(), ..Value::new(DataType::Int64, Repr::I64, code, None) }
     }
@@ -303,7 +307,8 @@ impl<'a> Generator<'a> {
         let row = match &relation.indices[*index] {
             None => row.to_string(),
             Some(index) => {
-                let pointer = self.params.pointer("const u32", &index.rows, index.offset as usize * 4);
+                let pointer =
+                    self.params.pointer("const u32", &index.rows, index.offset as usize * 4);
                 let mut number = guarded(&present, &pointer, row, NO_ROW);
                 if index.gaps {
                     if !eager {
@@ -339,9 +344,16 @@ impl<'a> Generator<'a> {
         match &column.encoding {
             Encoding::Dictionary(dictionary) => {
                 let pointer = self.params.pointer("const u32", &column.data, column.offset * 4);
-                let code = self.fetch("u32", 4, guarded(present, &pointer, row, "u32{}"), eager, out);
+                let code =
+                    self.fetch("u32", 4, guarded(present, &pointer, row, "u32{}"), eager, out);
                 self.characters.extend(dictionary.characters.iter().cloned());
-                let mut value = dictionary_value(column.dtype.clone(), dictionary, code, valid, &mut self.params);
+                let mut value = dictionary_value(
+                    column.dtype.clone(),
+                    dictionary,
+                    code,
+                    valid,
+                    &mut self.params,
+                );
                 value.longest = column.stats.longest;
                 value
             }
@@ -350,12 +362,21 @@ impl<'a> Generator<'a> {
                 // takes no registers until it is read.
                 let eager = eager && column.children.len() <= EAGER_FIELDS;
                 let field = |child| self.load_column(child, row, present, eager, out);
-                Value::of_fields(column.dtype.clone(), column.children.iter().map(field).collect(), valid)
+                Value::of_fields(
+                    column.dtype.clone(),
+                    column.children.iter().map(field).collect(),
+                    valid,
+                )
             }
             Encoding::Plain => {
-                let repr = Repr::of(&column.dtype).expect("a column on the device has a representation");
+                let repr =
+                    Repr::of(&column.dtype).expect("a column on the device has a representation");
                 let ctype = repr.device_type();
-                let pointer = self.params.pointer(repr.const_device_type(), &column.data, column.offset * repr.width());
+                let pointer = self.params.pointer(
+                    repr.const_device_type(),
+                    &column.data,
+                    column.offset * repr.width(),
+                );
                 let address = guarded(present, &pointer, row, &[ctype, "{}"].concat());
                 let name = self.fetch(ctype, repr.width(), address, eager, out);
                 let mut value = Value::new(column.dtype.clone(), repr, name, valid);
@@ -368,7 +389,14 @@ impl<'a> Generator<'a> {
         }
     }
 
-    fn fetch(&mut self, ctype: &'static str, width: usize, address: String, eager: bool, out: &mut Emitter) -> String {
+    fn fetch(
+        &mut self,
+        ctype: &'static str,
+        width: usize,
+        address: String,
+        eager: bool,
+        out: &mut Emitter,
+    ) -> String {
         let ahead = self.eager.iter().find(|e| e.address == address && !self.another_kernel);
         if let (false, Some(load)) = (eager, ahead) {
             return [&load.name, "[k]"].concat();
@@ -426,7 +454,12 @@ impl<'a> Generator<'a> {
 
     /// Uploads the constants and completes the kernel of the emitters' statements. `control` is the
     /// C++ name of its control words. `status` must be in scope of the prologue.
-    pub(crate) fn finish(mut self, device: &Device, control: &str, emitters: &[&Emitter]) -> Result<PreparedKernel> {
+    pub(crate) fn finish(
+        mut self,
+        device: &Device,
+        control: &str,
+        emitters: &[&Emitter],
+    ) -> Result<PreparedKernel> {
         // A string or a list that is made may be too long.
         let may_fail = self.makes_text || emitters.iter().any(|out| out.may_fail());
         let mut prologue = String::with_capacity(512);
@@ -440,14 +473,18 @@ impl<'a> Generator<'a> {
             prologue.push_str(&format!("u32 {carried}[ITEMS];\n"));
         }
         for load in &self.eager {
-            [load.ctype, " ", &load.name, "[ITEMS];\n"].iter().for_each(|piece| prologue.push_str(piece));
+            [load.ctype, " ", &load.name, "[ITEMS];\n"]
+                .iter()
+                .for_each(|piece| prologue.push_str(piece));
         }
         if !self.eager.is_empty() {
             prologue.push_str(
                 "#pragma unroll\nfor (int k = 0; k < ITEMS; ++k) {\nconst u64 row = ROW(k);\nif (row < rows) {\n",
             );
             for load in &self.eager {
-                [&load.name, "[k] = ", &load.address, ";\n"].iter().for_each(|piece| prologue.push_str(piece));
+                [&load.name, "[k] = ", &load.address, ";\n"]
+                    .iter()
+                    .for_each(|piece| prologue.push_str(piece));
             }
             prologue.push_str("}\n}\n");
         }

@@ -35,7 +35,8 @@ pub(crate) fn group_keys_collide(device: &Device, flow: &Flow, partial: &Partial
     let mut generator = Generator::new(flow);
     let mut out = Emitter::new("v");
     generator.stages(Pass::Decide, &mut out)?;
-    let mine: Vec<_> = columns.iter().map(|at| generator.load(relation, *at, "row", true, &mut out)).collect();
+    let mine: Vec<_> =
+        columns.iter().map(|at| generator.load(relation, *at, "row", true, &mut out)).collect();
     let (key, _) = layout.emit(&mine, &mut generator.params, &mut out);
     let table = generator.params.pointer("const u64", table, 0);
     let mask = generator.params.word("u64", partial.slots.slots - 2);
@@ -50,7 +51,11 @@ pub(crate) fn group_keys_collide(device: &Device, flow: &Flow, partial: &Partial
     }
     let control = Control::new(device)?;
     let pointer = generator.params.pointer("u64", &control.0, 0);
-    out.line(format_args!("if (!({})) atomicOr((u32*)({pointer} + 1), {}u);", same.join(" && "), Retry::COLLISION));
+    out.line(format_args!(
+        "if (!({})) atomicOr((u32*)({pointer} + 1), {}u);",
+        same.join(" && "),
+        Retry::COLLISION
+    ));
     let row_count = generator.params.word("u64", rows);
     let prepared = generator.finish(device, &pointer, &[&out])?;
     let statements = out.take();

@@ -131,7 +131,8 @@ impl GroupSlots {
 
     /// The outputs as columns, if each is an accumulator as it lies in memory.
     pub(crate) fn in_place(&self) -> Option<Vec<Column>> {
-        let keyless = matches!(&self.keys, GroupKeyStorage::Slot(layout) if layout.fields.is_empty());
+        let keyless =
+            matches!(&self.keys, GroupKeyStorage::Slot(layout) if layout.fields.is_empty());
         if self.is_sparse() || !keyless {
             return None;
         }
@@ -145,8 +146,10 @@ impl GroupSlots {
                 }
                 _ => false,
             };
-            let range = matches!(accumulator, Accumulator::Count).then_some((0, i128::from(self.rows)));
-            let column = Column::plain(output.dtype.clone(), self.slots as usize, buffer.clone(), None);
+            let range =
+                matches!(accumulator, Accumulator::Count).then_some((0, i128::from(self.rows)));
+            let column =
+                Column::plain(output.dtype.clone(), self.slots as usize, buffer.clone(), None);
             let stats = Stats { range, ..column.stats };
             (same && output.count.is_none()).then_some(Column { stats, ..column })
         };
@@ -194,7 +197,8 @@ impl DecimalSum {
             DecimalSum::Words { high, low } => {
                 let sum = out.fresh();
                 out.line(format_args!("i128 {sum};"));
-                let overflows = out.let_("bool", format_args!("decimal_sum_overflows({high}, {low}, &{sum})"));
+                let overflows =
+                    out.let_("bool", format_args!("decimal_sum_overflows({high}, {low}, &{sum})"));
                 out.fail_if(overflows, Failure::Overflow, &[], None);
                 Value::new(dtype, Repr::I128, sum, valid)
             }
@@ -203,14 +207,24 @@ impl DecimalSum {
 
     /// The average: the sum, scaled up by 10^power, over the count of its values, which is at most
     /// `rows`. 0 if there are none. An average of more than 38 digits fails.
-    pub(crate) fn emit_average(&self, count: &str, rows: u64, power: u32, out: &mut Emitter) -> String {
+    pub(crate) fn emit_average(
+        &self,
+        count: &str,
+        rows: u64,
+        power: u32,
+        out: &mut Emitter,
+    ) -> String {
         let factor = 10i128.pow(power);
         let some = out.let_("bool", format_args!("{count} != 0"));
         let (high, low) = match self {
             // No intermediate value exceeds 64 bits.
-            DecimalSum::I64(sum) if factor.saturating_mul(i128::from(rows)) < i128::from(i64::MAX) => {
-                return out
-                    .let_("i128", format_args!("{some} ? average_of({sum}, (i64){count}, {factor}ll) : (i128)0"));
+            DecimalSum::I64(sum)
+                if factor.saturating_mul(i128::from(rows)) < i128::from(i64::MAX) =>
+            {
+                return out.let_(
+                    "i128",
+                    format_args!("{some} ? average_of({sum}, (i64){count}, {factor}ll) : (i128)0"),
+                );
             }
             DecimalSum::I64(sum) | DecimalSum::I128(sum) => {
                 let sum = out.let_("i128", format_args!("(i128)({sum})"));
@@ -218,8 +232,12 @@ impl DecimalSum {
             }
             DecimalSum::Words { high, low } => (high.clone(), low.clone()),
         };
-        let average = out
-            .let_("i128", format_args!("{some} ? decimal_average({high}, {low}, (i64){count}, {factor}ll) : (i128)0"));
+        let average = out.let_(
+            "i128",
+            format_args!(
+                "{some} ? decimal_average({high}, {low}, (i64){count}, {factor}ll) : (i128)0"
+            ),
+        );
         out.fail_if(format!("{average} == I128_MIN"), Failure::Overflow, &[], None);
         average
     }

@@ -78,31 +78,56 @@ pub(crate) fn join_partitioned(
     }
 }
 
-fn attempts(device: &Device, join: &PartitionedJoin<'_>) -> Result<Option<(u64, Vec<Option<Column>>)>> {
+fn attempts(
+    device: &Device,
+    join: &PartitionedJoin<'_>,
+) -> Result<Option<(u64, Vec<Option<Column>>)>> {
     let mut domain = join.domain;
     let mut sampled = true;
     loop {
         let control = Control::new(device)?;
-        let Some(cut) = PartitionLayout::of(device, join.build.0.expected_rows(), domain) else { return Ok(None) };
+        let Some(cut) = PartitionLayout::of(device, join.build.0.expected_rows(), domain) else {
+            return Ok(None);
+        };
         let wanted = |of: fn(ColumnOrigin) -> Option<usize>| -> Vec<(usize, usize)> {
             let columns = join.columns.iter().enumerate();
             columns.filter_map(|(at, (from, _))| of(*from).map(|column| (column, at))).collect()
         };
-        let of_build = wanted(|from| if let ColumnOrigin::Build(column) = from { Some(column) } else { None });
-        let of_probe = wanted(|from| if let ColumnOrigin::Probe(column) = from { Some(column) } else { None });
+        let of_build =
+            wanted(|from| if let ColumnOrigin::Build(column) = from { Some(column) } else { None });
+        let of_probe =
+            wanted(|from| if let ColumnOrigin::Probe(column) = from { Some(column) } else { None });
         let layout = join.layout;
-        let build =
-            SidePipeline::of(device, "join_partitioned_build", join.build, layout, cut, &of_build, &control, 0)?;
+        let build = SidePipeline::of(
+            device,
+            "join_partitioned_build",
+            join.build,
+            layout,
+            cut,
+            &of_build,
+            &control,
+            0,
+        )?;
         let Some(mut build) = build else { return Ok(None) };
         // SideRecords sides report to the same words, which are read once.
         let sites = build.prepared.sites.len();
-        let probe =
-            SidePipeline::of(device, "join_partitioned_probe", join.probe, layout, cut, &of_probe, &control, sites)?;
+        let probe = SidePipeline::of(
+            device,
+            "join_partitioned_probe",
+            join.probe,
+            layout,
+            cut,
+            &of_probe,
+            &control,
+            sites,
+        )?;
         let Some(mut probe) = probe else { return Ok(None) };
         let mut sites = std::mem::take(&mut build.prepared.sites);
         sites.append(std::mem::take(&mut probe.prepared.sites));
-        let records =
-            SideRecords { build: build.partition(device, sampled)?, probe: probe.partition(device, sampled)? };
+        let records = SideRecords {
+            build: build.partition(device, sampled)?,
+            probe: probe.partition(device, sampled)?,
+        };
         let sides = PartitionedSides {
             device,
             join,
@@ -115,9 +140,13 @@ fn attempts(device: &Device, join: &PartitionedJoin<'_>) -> Result<Option<(u64, 
         };
         match sides.run()? {
             JoinOutcome::Done(rows, columns) => return Ok(Some((rows, columns))),
-            JoinOutcome::Again(retry) if retry.has(Retry::PARTITION_FULL) && sampled => sampled = false,
+            JoinOutcome::Again(retry) if retry.has(Retry::PARTITION_FULL) && sampled => {
+                sampled = false
+            }
             JoinOutcome::Again(retry) if retry.has(Retry::PARTITION_FULL) => {
-                return Err(Error::internal(format!("{OPERATOR}: a histogram does not agree with its rows")));
+                return Err(Error::internal(format!(
+                    "{OPERATOR}: a histogram does not agree with its rows"
+                )));
             }
             // A table that keys number has one slot a key.
             JoinOutcome::Again(retry) if retry.has(Retry::REPEATED) && cut.dense => domain = None,
@@ -188,16 +217,24 @@ impl PartitionedSides<'_> {
         let mut places: Vec<Option<OutputPlace>> = vec![];
         for (at, (from, _)) in self.join.columns.iter().enumerate() {
             let of_side = |side: &SidePipeline, prefix: &str| {
-                let (_, value) =
-                    side.values.iter().find(|(column, _)| *column == at).expect("every wanted column travels");
+                let (_, value) = side
+                    .values
+                    .iter()
+                    .find(|(column, _)| *column == at)
+                    .expect("every wanted column travels");
                 let mut loaded = side.partition.record.loaded(value, prefix);
-                loaded.valid = value.valid.as_ref().map(|valid| side.partition.record.loaded_flag(valid, prefix));
+                loaded.valid = value
+                    .valid
+                    .as_ref()
+                    .map(|valid| side.partition.record.loaded_flag(valid, prefix));
                 loaded
             };
             let value = match from {
                 ColumnOrigin::Build(_) => of_side(self.build, "b"),
                 ColumnOrigin::Probe(_) => of_side(self.probe, "c"),
-                ColumnOrigin::Key(field) => self.join.layout.emit_decode("key", *field, &mut params, &mut out),
+                ColumnOrigin::Key(field) => {
+                    self.join.layout.emit_decode("key", *field, &mut params, &mut out)
+                }
                 ColumnOrigin::Nowhere => {
                     places.push(None);
                     continue;
@@ -211,10 +248,13 @@ impl PartitionedSides<'_> {
             true => "const u64 key = record[k][0];\n".to_string(),
             false => {
                 let secret = params.word("u64", self.join.layout.secret);
-                format!("const u64 key = hash_unmix((u64)record[k][1] << 32 | record[k][0], {secret});\n")
+                format!(
+                    "const u64 key = hash_unmix((u64)record[k][1] << 32 | record[k][0], {secret});\n"
+                )
             }
         };
-        let write = format!("{loads}{}{decoded}{stores}", if decoded.is_empty() { "" } else { &key });
+        let write =
+            format!("{loads}{}{decoded}{stores}", if decoded.is_empty() { "" } else { &key });
         let mut prepared = PreparedKernel {
             params,
             prologue: String::new(),
@@ -236,10 +276,15 @@ impl PartitionedSides<'_> {
         let text = self.text(&names, &write, repeated);
         let stem = if repeated { "join_partitioned_all" } else { "join_partitioned" };
         let kernel = Generated::with_threads(device, stem, &prepared, &text, threads)?;
-        kernel.fill(device, self.records.probe.partitions.most_items(most), self.cut.slots as u32 * 4)?;
+        kernel.fill(
+            device,
+            self.records.probe.partitions.most_items(most),
+            self.cut.slots as u32 * 4,
+        )?;
         let (retry, rows) = self.control.read(self.sites)?;
         let rows = if device.rehearses() { self.probe.expected } else { rows };
-        let (_, columns) = finish(device, OPERATOR, outputs, rows.min(capacity), capacity, &prepared)?;
+        let (_, columns) =
+            finish(device, OPERATOR, outputs, rows.min(capacity), capacity, &prepared)?;
         let mut made = columns.into_iter();
         let columns = places.iter().map(|place| place.as_ref().and_then(|_| made.next())).collect();
         Ok((retry, rows, columns))
@@ -247,7 +292,9 @@ impl PartitionedSides<'_> {
 
     fn text(&self, names: &JoinNames, write: &str, repeated: bool) -> String {
         let control = &names.control;
-        let flag = |condition: &str, bit: u32| format!("if ({condition}) atomicOr((u32*)({control} + 1), {bit}u);\n");
+        let flag = |condition: &str, bit: u32| {
+            format!("if ({condition}) atomicOr((u32*)({control} + 1), {bit}u);\n")
+        };
         let (declare, find, emit) = match repeated {
             false => (
                 "u32 turn = 0;\n",

@@ -99,11 +99,15 @@ pub(crate) fn source_of(
         .chain_update(body)
         .finalize();
     let name = format!("{stem}_{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
-    let head = format!("{includes}\n{defined}using namespace wf;\n\nstruct {name}_params {{\n{declarations}}};\n\n");
+    let head = format!(
+        "{includes}\n{defined}using namespace wf;\n\nstruct {name}_params {{\n{declarations}}};\n\n"
+    );
     let threads_of = format!("constexpr u32 THREADS = {threads};\n");
     let text = match through_memory {
         false => {
-            format!("{head}WF_KERNEL_BOUNDS({threads}, {blocks}, {name}, {name}_params) {{\n{threads_of}{body}\n}}\n")
+            format!(
+                "{head}WF_KERNEL_BOUNDS({threads}, {blocks}, {name}, {name}_params) {{\n{threads_of}{body}\n}}\n"
+            )
         }
         true => format!(
             "{head}struct {name}_place {{\n    const {name}_params* at;\n}};\n\n\
@@ -115,7 +119,12 @@ pub(crate) fn source_of(
 }
 
 impl Generated {
-    pub(crate) fn new(device: &Device, stem: &str, prepared: &PreparedKernel, body: &str) -> Result<Self> {
+    pub(crate) fn new(
+        device: &Device,
+        stem: &str,
+        prepared: &PreparedKernel,
+        body: &str,
+    ) -> Result<Self> {
         Self::with_threads(device, stem, prepared, body, THREADS)
     }
 
@@ -147,12 +156,21 @@ impl Generated {
         let known = known.map_err(|error| in_users_words(error, &definitions))?;
         let arguments = prepared.params.arguments(&known.named, prepared.rows);
         let through_memory = through_memory(prepared, body);
-        Ok(Generated { kernel: known.kernel, arguments, threads: bounds.threads, through_memory, definitions })
+        Ok(Generated {
+            kernel: known.kernel,
+            arguments,
+            threads: bounds.threads,
+            through_memory,
+            definitions,
+        })
     }
 
     /// A copy of this launch with other buffers bound to these parameters. Each must be as long as
     /// the buffer it replaces.
-    pub(crate) fn with<'b>(&self, buffers: impl IntoIterator<Item = (ParameterPlace, &'b Buffer)>) -> Generated {
+    pub(crate) fn with<'b>(
+        &self,
+        buffers: impl IntoIterator<Item = (ParameterPlace, &'b Buffer)>,
+    ) -> Generated {
         let mut arguments = self.arguments.clone();
         for (ParameterPlace(at), buffer) in buffers {
             arguments[at] = arguments[at].moved_to(buffer);
@@ -170,18 +188,22 @@ impl Generated {
 
     /// Submits the kernel.
     pub(crate) fn launch(&self, device: &Device, blocks: u32, shared: u32) -> Result<()> {
-        self.launched(device, blocks, shared).map_err(|error| in_users_words(error, &self.definitions))
+        self.launched(device, blocks, shared)
+            .map_err(|error| in_users_words(error, &self.definitions))
     }
 
     fn launched(&self, device: &Device, blocks: u32, shared: u32) -> Result<()> {
         let grid = Grid { blocks, threads: self.threads, shared };
         if self.through_memory {
-            let words: Vec<u8> = self.arguments.iter().flat_map(|argument| argument.to_bytes()).collect();
+            let words: Vec<u8> =
+                self.arguments.iter().flat_map(|argument| argument.to_bytes()).collect();
             let place = device.upload("kernel parameters", &words)?;
             // What is freed after the launch is given out again only to what runs behind it.
             // SAFETY: as below; the structure's one field is the address of the words, as many as
             // `Params` declared.
-            return unsafe { device.launch(&self.kernel, grid, &[Argument::of_all(&place, &self.arguments)]) };
+            return unsafe {
+                device.launch(&self.kernel, grid, &[Argument::of_all(&place, &self.arguments)])
+            };
         }
         // SAFETY: `Params` declared the structure and collected the arguments in one list, so they
         // match; every pointer came from a live buffer that the caller's `PreparedKernel` keeps,

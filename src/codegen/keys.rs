@@ -78,7 +78,8 @@ impl KeyLayout {
     /// Lays out keys that look like these values. `dictionaries` tells whether codes may be used
     /// (not where keys are compared with those of another column).
     pub(crate) fn of(values: &[Value], nulls: NullKeys, dictionaries: bool, secret: u64) -> Self {
-        let fields: Vec<_> = values.iter().map(|value| KeyField::of(value, nulls, dictionaries)).collect();
+        let fields: Vec<_> =
+            values.iter().map(|value| KeyField::of(value, nulls, dictionaries)).collect();
         let packed = fields.iter().try_fold(1u128, |domain, field| match field.code {
             KeyCode::Hashed => None,
             _ => domain.checked_mul(field.radix).filter(|d| *d <= WHOLE),
@@ -95,7 +96,9 @@ impl KeyLayout {
     /// for 2⁶⁴, where all columns are integers that cannot be null.
     pub(crate) fn digits(&self) -> Option<Vec<(u64, u64)>> {
         let digit = |field: &KeyField| {
-            let plain = matches!(field.code, KeyCode::Integer) && field.repr != Repr::Bool && !field.nullable;
+            let plain = matches!(field.code, KeyCode::Integer)
+                && field.repr != Repr::Bool
+                && !field.nullable;
             plain.then_some((field.least as u64, field.radix as u64))
         };
         self.fields.iter().map(digit).collect::<Option<_>>().filter(|_| self.is_exact())
@@ -108,7 +111,12 @@ impl KeyLayout {
 
     /// Emits the key of `values`. Also returns a C++ condition under which the key is not that of
     /// any laid-out value (out of the layout's range), if that can be.
-    pub(crate) fn emit(&self, values: &[Value], params: &mut Params, out: &mut Emitter) -> (String, Option<String>) {
+    pub(crate) fn emit(
+        &self,
+        values: &[Value],
+        params: &mut Params,
+        out: &mut Emitter,
+    ) -> (String, Option<String>) {
         let mut key: Option<String> = None;
         let mut outside = vec![];
         if !self.is_exact() {
@@ -133,7 +141,13 @@ impl KeyLayout {
     }
 
     /// Emits the values that a packed key stands for.
-    pub(crate) fn emit_decode(&self, key: &str, field: usize, params: &mut Params, out: &mut Emitter) -> Value {
+    pub(crate) fn emit_decode(
+        &self,
+        key: &str,
+        field: usize,
+        params: &mut Params,
+        out: &mut Emitter,
+    ) -> Value {
         let mut code = key.to_string();
         let behind: u128 = self.fields[field + 1..].iter().map(|f| f.radix).product();
         if behind >= WHOLE {
@@ -168,7 +182,9 @@ impl KeyField {
             (_, _) => {
                 let (low, high) = value.bounds();
                 match high.checked_sub(low) {
-                    Some(span) if (span as u128) < WHOLE => (KeyCode::Integer, low, span as u128 + 1 + extra),
+                    Some(span) if (span as u128) < WHOLE => {
+                        (KeyCode::Integer, low, span as u128 + 1 + extra)
+                    }
                     _ => (KeyCode::Hashed, 0, 0),
                 }
             }
@@ -181,18 +197,29 @@ impl KeyField {
         self.radix - u128::from(self.nullable)
     }
 
-    fn emit_code(&self, value: &Value, params: &mut Params, out: &mut Emitter, outside: &mut Vec<String>) -> String {
+    fn emit_code(
+        &self,
+        value: &Value,
+        params: &mut Params,
+        out: &mut Emitter,
+        outside: &mut Vec<String>,
+    ) -> String {
         // What lies under a null may be out of range and says nothing.
         let valid = value.valid.as_ref().map_or(String::new(), |valid| format!("{valid} && "));
         let plain = match &self.code {
-            KeyCode::Integer if value.repr == Repr::Bool => format!("(u64)({} ? 1 : 0)", value.code),
+            KeyCode::Integer if value.repr == Repr::Bool => {
+                format!("(u64)({} ? 1 : 0)", value.code)
+            }
             KeyCode::Integer => {
                 let least = params.word("u64", self.least as u64);
                 let code = out.let_("u64", format_args!("(u64)({}) - {least}", value.code));
                 let (low, high) = value.bounds();
                 let greatest = self.greatest();
                 if low < self.least || high > greatest {
-                    outside.extend(self.emit_outside(value, &code, params).map(|test| format!("({valid}{test})")));
+                    outside.extend(
+                        self.emit_outside(value, &code, params)
+                            .map(|test| format!("({valid}{test})")),
+                    );
                     code
                 } else if out.may_fail() && self.values() < WHOLE {
                     // Codes are places in memory, also of a row that failed.
@@ -205,7 +232,8 @@ impl KeyField {
             KeyCode::Float if value.repr == Repr::F32 => format!("(u64)order_f32({})", value.code),
             KeyCode::Float => format!("order_f64({})", value.code),
             KeyCode::Dictionary(_) => {
-                let input = value.dictionary.as_ref().expect("a key laid out by codes is read by codes");
+                let input =
+                    value.dictionary.as_ref().expect("a key laid out by codes is read by codes");
                 format!("(u64)({})", input.code)
             }
             KeyCode::Hashed => unreachable!("a hashed field is never packed"),
@@ -346,7 +374,9 @@ pub(super) fn emit_hash(value: &Value, hash: &str, out: &mut Emitter) -> String 
         _ => format!("hash_i128({hash}, (i128)({}))", value.code),
     };
     match &value.valid {
-        Some(valid) => out.let_("u64", format_args!("{valid} ? {mixed} : hash_combine({hash}, 0x6e756c6cull)")),
+        Some(valid) => {
+            out.let_("u64", format_args!("{valid} ? {mixed} : hash_combine({hash}, 0x6e756c6cull)"))
+        }
         None => out.let_("u64", mixed),
     }
 }
@@ -375,15 +405,22 @@ pub(super) fn emit_equal(left: &Value, right: &Value, out: &mut Emitter) -> Stri
         Repr::F64 => format!("(order_f64({}) == order_f64({}))", left.code, right.code),
         Repr::F32 => format!("(order_f32({}) == order_f32({}))", left.code, right.code),
         Repr::Struct => {
-            let fields = left.fields.iter().zip(&right.fields).map(|(left, right)| emit_same(left, right, out));
+            let fields = left
+                .fields
+                .iter()
+                .zip(&right.fields)
+                .map(|(left, right)| emit_same(left, right, out));
             format!("({})", fields.collect::<Vec<_>>().join(" && "))
         }
         Repr::List => {
             let (one, two) = (out.let_("view", left.stored()), out.let_("view", right.stored()));
             let (equal, place) = (out.fresh(), out.fresh());
             out.line(format_args!("bool {equal} = {one}.length == {two}.length;"));
-            out.line(format_args!("for (u32 {place} = 0; {equal} && {place} < {one}.length; {place}++) {{"));
-            let elements = [(left, &one), (right, &two)].map(|(of, list)| element_of(of, list, &place, out));
+            out.line(format_args!(
+                "for (u32 {place} = 0; {equal} && {place} < {one}.length; {place}++) {{"
+            ));
+            let elements =
+                [(left, &one), (right, &two)].map(|(of, list)| element_of(of, list, &place, out));
             if let [Some(a), Some(b)] = elements {
                 let same = emit_same(&a, &b, out);
                 out.line(format_args!("{equal} = {same};"));

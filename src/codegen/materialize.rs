@@ -61,7 +61,8 @@ pub(crate) fn materialize(
         generator.stages(Pass::Decide, &mut write)?;
     }
     let values = outputs(&mut generator, &mut write)?;
-    let places: Vec<_> = values.into_iter().map(|value| place(value, codes, &mut generator.params)).collect();
+    let places: Vec<_> =
+        values.into_iter().map(|value| place(value, codes, &mut generator.params)).collect();
     let mut stores = String::new();
     for place in &places {
         stores.push_str(&store(place));
@@ -70,8 +71,8 @@ pub(crate) fn materialize(
     let pointer = generator.params.pointer("u64", &control.0, 0);
     let row_count = generator.params.word("u64", rows);
     let (state, state_later) = generator.params.later("u64*");
-    let mask =
-        (compacting && flow.only_filters() && !generator.makes_text()).then(|| FilterMask::declare(&mut generator));
+    let mask = (compacting && flow.only_filters() && !generator.makes_text())
+        .then(|| FilterMask::declare(&mut generator));
     let (deciding_fails, writing_fails) = (decide.may_fail(), write.may_fail());
     let mut prepared = generator.finish(device, &pointer, &[&decide, &write])?;
     if let (Some(mask), true) = (mask, rows > 0) {
@@ -110,14 +111,18 @@ pub(crate) fn materialize(
         loop {
             prepared.set_arena(device, operator, arena)?;
             let (tiles, body) = if compacting {
-                let items = compact_items(Effort::of(&decide) + Effort::of(&write) + Effort::characters(stores.len()));
+                let items = compact_items(
+                    Effort::of(&decide) + Effort::of(&write) + Effort::characters(stores.len()),
+                );
                 let tiles = rows.div_ceil(u64::from(items * THREADS));
                 let states = Arc::new(device.alloc_zeroed(operator, tiles as usize * 8)?);
                 prepared.params.set(state_later, &*states);
                 prepared.params.keep(&states);
                 let (head, control, state) = (&*head, &*pointer, &*state);
-                let (prologue, decide, write, stores) = (&*prepared.prologue, &*decide, &*write, &*stores);
-                let kernel = CompactingKernel { head, control, state, prologue, decide, write, stores };
+                let (prologue, decide, write, stores) =
+                    (&*prepared.prologue, &*decide, &*write, &*stores);
+                let kernel =
+                    CompactingKernel { head, control, state, prologue, decide, write, stores };
                 (tiles, kernel.body(items))
             } else {
                 prepared.params.set(state_later, 0u64);
@@ -129,7 +134,8 @@ pub(crate) fn materialize(
             let stem = if compacting { "compact" } else { "project" };
             let kernel = Generated::new(device, stem, &prepared, &body)?;
             if compacting {
-                let blocks = u32::try_from(tiles).map_err(|_| Error::unsupported(operator, "more than 2^32 tiles"))?;
+                let blocks = u32::try_from(tiles)
+                    .map_err(|_| Error::unsupported(operator, "more than 2^32 tiles"))?;
                 kernel.launch(device, blocks, 0)?;
             } else {
                 kernel.fill(device, tiles, 0)?;

@@ -43,7 +43,8 @@ mod uncompacted;
 mod value;
 
 pub(crate) use aggregate::{
-    AggregateCall, AggregateKind, Attempt, FloatSums, Manner, OrderedInput, Partial, Replay, aggregate, plain_column,
+    AggregateCall, AggregateKind, Attempt, FloatSums, Manner, OrderedInput, Partial, Replay,
+    aggregate, plain_column,
 };
 pub(crate) use element::element_at;
 pub(crate) use emit::Emitter;
@@ -55,7 +56,9 @@ pub(crate) use groups::{Accumulator, DecimalSum, GroupOutput, GroupSlots, Output
 pub(crate) use join_partitioned::{ColumnOrigin, PartitionedJoin, join_partitioned};
 pub(crate) use keys::{KeyLayout, NullKeys, dictionary_value, emit_part};
 pub(crate) use materialize::{for_each, materialize};
-pub(crate) use order::{Direction, LONGEST_BYTES, LONGEST_SORTED, NullsPlace, emit_words, emit_words_of};
+pub(crate) use order::{
+    Direction, LONGEST_BYTES, LONGEST_SORTED, NullsPlace, emit_words, emit_words_of,
+};
 pub(crate) use order_bytes::{Preparation, emit_order_bytes, preparation};
 pub(crate) use outputs::Codes;
 pub(crate) use radix_partition::pays_from;

@@ -76,7 +76,8 @@ pub(crate) fn emit_words_of(
     for piece in pieces.into_iter().filter(|p| p.bits > 0) {
         match words.last_mut() {
             Some(word) if word.bits + piece.bits <= 64 => {
-                word.name = out.let_("u64", format_args!("{} << {} | {}", word.name, piece.bits, piece.code));
+                word.name = out
+                    .let_("u64", format_args!("{} << {} | {}", word.name, piece.bits, piece.code));
                 word.bits += piece.bits;
             }
             // The first word is filled: a sort looks at its high bits first, and often needs no
@@ -84,9 +85,13 @@ pub(crate) fn emit_words_of(
             Some(word) if word.bits < 64 => {
                 let room = 64 - word.bits;
                 let rest = piece.bits - room;
-                word.name = out.let_("u64", format_args!("{} << {room} | {} >> {rest}", word.name, piece.code));
+                word.name = out.let_(
+                    "u64",
+                    format_args!("{} << {room} | {} >> {rest}", word.name, piece.code),
+                );
                 word.bits = 64;
-                let low = out.let_("u64", format_args!("{} & {:#x}ull", piece.code, (1u64 << rest) - 1));
+                let low =
+                    out.let_("u64", format_args!("{} & {:#x}ull", piece.code, (1u64 << rest) - 1));
                 words.push(Word { name: low, bits: rest });
             }
             _ => words.push(Word { name: piece.code, bits: piece.bits }),
@@ -106,7 +111,10 @@ fn emit_pieces(
     if value.repr == Repr::Struct {
         if let Some(valid) = &value.valid {
             let code = if nulls == NullsPlace::First { "1ull : 0ull" } else { "0ull : 1ull" };
-            pieces.push(KeyPiece { code: out.let_("u64", format_args!("{valid} ? {code}")), bits: 1 });
+            pieces.push(KeyPiece {
+                code: out.let_("u64", format_args!("{valid} ? {code}")),
+                bits: 1,
+            });
         }
         for field in &value.fields {
             // Structs that are null are equal, whatever lies beneath.
@@ -121,10 +129,16 @@ fn emit_pieces(
         if let Some(span) = span.filter(|s| *s < u128::from(u64::MAX)) {
             let span = span as u64;
             let base = params.word("u64", if descending { high as u64 } else { low as u64 });
-            let plain = if descending { format!("{base} - (u64){code}") } else { format!("(u64){code} - {base}") };
+            let plain = if descending {
+                format!("{base} - (u64){code}")
+            } else {
+                format!("(u64){code} - {base}")
+            };
             let code = match (&value.valid, nulls) {
                 (None, _) => out.let_("u64", plain),
-                (Some(valid), NullsPlace::First) => out.let_("u64", format_args!("{valid} ? {plain} + 1 : 0ull")),
+                (Some(valid), NullsPlace::First) => {
+                    out.let_("u64", format_args!("{valid} ? {plain} + 1 : 0ull"))
+                }
                 (Some(valid), NullsPlace::Last) => {
                     let null = params.word("u64", span + 1);
                     out.let_("u64", format_args!("{valid} ? {plain} : {null}"))
@@ -157,15 +171,18 @@ fn emit_pieces(
         Repr::F32 => piece(format!("sort_f32({code})"), 32, out),
         Repr::View => {
             let most = if value.dtype == DataType::Binary { LONGEST_BYTES } else { LONGEST_SORTED };
-            let longest = value
-                .longest
-                .filter(|longest| *longest <= most)
-                .ok_or_else(|| Error::unsupported("ORDER BY of strings", format!("longer than {most} bytes")))?;
+            let longest = value.longest.filter(|longest| *longest <= most).ok_or_else(|| {
+                Error::unsupported("ORDER BY of strings", format!("longer than {most} bytes"))
+            })?;
             let whole = out.let_("view", code);
             for at in (0..longest).step_by(8) {
                 let bits = 8 * (longest - at).min(8);
                 let word = format!("view_word({whole}, {at})");
-                piece(if bits == 64 { word } else { format!("({word} >> {})", 64 - bits) }, bits, out);
+                piece(
+                    if bits == 64 { word } else { format!("({word} >> {})", 64 - bits) },
+                    bits,
+                    out,
+                );
             }
             // Zeros at the end of a string do not show in its words.
             piece(format!("(u64){whole}.length"), 32 - longest.leading_zeros(), out);
@@ -175,7 +192,9 @@ fn emit_pieces(
             piece(format!("(u64)(u128){code}"), 64, out);
         }
         Repr::U64 => piece(format!("(u64){code}"), 64, out),
-        Repr::List | Repr::Struct => return Err(Error::unsupported("ORDER BY", format!("{} in place", value.dtype))),
+        Repr::List | Repr::Struct => {
+            return Err(Error::unsupported("ORDER BY", format!("{} in place", value.dtype)));
+        }
         _ => piece(format!("((u64)(i64){code} ^ (1ull << 63))"), 64, out),
     }
     Ok(())

@@ -45,7 +45,10 @@ fn is_unmeasured(value: &Value) -> bool {
     match value.repr {
         Repr::List => true,
         Repr::Struct => value.fields.iter().any(is_unmeasured),
-        Repr::View => value.dictionary.is_none() && value.longest.is_none_or(|longest| longest > LONGEST_SORTED),
+        Repr::View => {
+            value.dictionary.is_none()
+                && value.longest.is_none_or(|longest| longest > LONGEST_SORTED)
+        }
         _ => false,
     }
 }
@@ -62,7 +65,9 @@ pub(crate) fn emit_order_bytes(
     generator.make_text();
     let (writer, pass) = (out.fresh(), out.fresh());
     let first = (nulls == NullsPlace::First) != (direction == Direction::Descending);
-    out.line(format_args!("order_writer {writer}(arena);\nfor (u32 {pass} = 0; {pass} < 2; {pass}++) {{"));
+    out.line(format_args!(
+        "order_writer {writer}(arena);\nfor (u32 {pass} = 0; {pass} < 2; {pass}++) {{"
+    ));
     out.line(format_args!("if ({}) {{", value.validity()));
     let bytes = Bytes { writer: &writer, null: if first { 1 } else { 3 } };
     bytes.of(value, out);
@@ -85,7 +90,9 @@ impl Bytes<'_> {
             Repr::Struct => value.fields.iter().for_each(|field| self.of_part(field, out)),
             Repr::List => {
                 let (list, place) = (out.let_("view", value.stored()), out.fresh());
-                out.line(format_args!("for (u32 {place} = 0; {place} < {list}.length; {place}++) {{"));
+                out.line(format_args!(
+                    "for (u32 {place} = 0; {place} < {list}.length; {place}++) {{"
+                ));
                 if let Some(element) = element_of(value, &list, &place, out) {
                     self.of_part(&element, out);
                 }
@@ -96,7 +103,9 @@ impl Bytes<'_> {
             Repr::F32 => out.line(format_args!("{writer}.word(sort_f32({code}), 4);")),
             Repr::Bool => out.line(format_args!("{writer}.put({code} ? 1 : 0);")),
             Repr::I128 => {
-                out.line(format_args!("{writer}.word((u64)((u128){code} >> 64) ^ (1ull << 63), 8);"));
+                out.line(format_args!(
+                    "{writer}.word((u64)((u128){code} >> 64) ^ (1ull << 63), 8);"
+                ));
                 out.line(format_args!("{writer}.word((u64)(u128){code}, 8);"));
             }
             Repr::U8 | Repr::U16 | Repr::U32 | Repr::U64 => {
@@ -104,7 +113,9 @@ impl Bytes<'_> {
             }
             Repr::I8 | Repr::I16 | Repr::I32 | Repr::I64 => {
                 let sign = 8 * width - 1;
-                out.line(format_args!("{writer}.word((u64)(i64){code} ^ (1ull << {sign}), {width});"));
+                out.line(format_args!(
+                    "{writer}.word((u64)(i64){code} ^ (1ull << {sign}), {width});"
+                ));
             }
         }
     }

@@ -18,7 +18,12 @@ pub(crate) struct Comparing {
 
 /// C++ name of an `i32`, negative where `left` comes first, and 0 where neither does. Of values of
 /// one type.
-pub(crate) fn emit_compare(left: &Value, right: &Value, by: Comparing, out: &mut Emitter) -> String {
+pub(crate) fn emit_compare(
+    left: &Value,
+    right: &Value,
+    by: Comparing,
+    out: &mut Emitter,
+) -> String {
     let order = out.fresh();
     out.line(format_args!("i32 {order} = 0;"));
     compare(left, right, by, &order, out);
@@ -57,9 +62,14 @@ fn compare_valid(left: &Value, right: &Value, by: Comparing, order: &str, out: &
         Repr::List => {
             let (one, two) = (out.let_("view", left.stored()), out.let_("view", right.stored()));
             let (place, shorter) = (out.fresh(), out.fresh());
-            out.line(format_args!("const u32 {shorter} = {one}.length < {two}.length ? {one}.length : {two}.length;"));
-            out.line(format_args!("for (u32 {place} = 0; {order} == 0 && {place} < {shorter}; {place}++) {{"));
-            let elements = [(left, &one), (right, &two)].map(|(of, list)| element_of(of, list, &place, out));
+            out.line(format_args!(
+                "const u32 {shorter} = {one}.length < {two}.length ? {one}.length : {two}.length;"
+            ));
+            out.line(format_args!(
+                "for (u32 {place} = 0; {order} == 0 && {place} < {shorter}; {place}++) {{"
+            ));
+            let elements =
+                [(left, &one), (right, &two)].map(|(of, list)| element_of(of, list, &place, out));
             if let [Some(left), Some(right)] = elements {
                 compare(&left, &right, by, order, out);
             }

@@ -114,9 +114,15 @@ pub(super) fn allocate(
         None if repr.is_integer() => (Encoding::Plain, Some(value.bounds())),
         None => (Encoding::Plain, None),
     };
-    let stats =
-        Stats { range, magnitude: value.magnitude, unit: value.unit, longest: value.longest, ..Stats::default() };
-    let fields = place.fields.iter().map(|field| allocate(device, operator, field, codes, rows, prepared));
+    let stats = Stats {
+        range,
+        magnitude: value.magnitude,
+        unit: value.unit,
+        longest: value.longest,
+        ..Stats::default()
+    };
+    let fields =
+        place.fields.iter().map(|field| allocate(device, operator, field, codes, rows, prepared));
     let fields = fields.collect::<Result<_>>()?;
     Ok(OutputColumn { dtype: value.dtype.clone(), repr, encoding, stats, data, validity, fields })
 }
@@ -129,8 +135,11 @@ pub(super) fn finish(
     rows: u64,
     prepared: &PreparedKernel,
 ) -> Result<(u64, Vec<Column>)> {
-    let characters: Arc<[Arc<Buffer>]> = prepared.characters.iter().chain(&prepared.made).cloned().collect();
-    let columns = outputs.into_iter().map(|output| finished(device, operator, output, kept, rows, &characters));
+    let characters: Arc<[Arc<Buffer>]> =
+        prepared.characters.iter().chain(&prepared.made).cloned().collect();
+    let columns = outputs
+        .into_iter()
+        .map(|output| finished(device, operator, output, kept, rows, &characters));
     Ok((kept, columns.collect::<Result<Vec<_>>>()?))
 }
 
@@ -144,7 +153,10 @@ fn finished(
 ) -> Result<Column> {
     let points = output.repr.points() && matches!(output.encoding, Encoding::Plain);
     let shrink = |buffer: Buffer| shrunk(device, operator, buffer, kept, rows);
-    let fields = output.fields.into_iter().map(|field| finished(device, operator, field, kept, rows, characters));
+    let fields = output
+        .fields
+        .into_iter()
+        .map(|field| finished(device, operator, field, kept, rows, characters));
     Ok(Column {
         dtype: output.dtype,
         len: kept as usize,
@@ -159,7 +171,13 @@ fn finished(
 }
 
 /// Copies a buffer that has room for far more rows than it holds into one that fits.
-fn shrunk(device: &Device, operator: &'static str, buffer: Buffer, kept: u64, rows: u64) -> Result<Buffer> {
+fn shrunk(
+    device: &Device,
+    operator: &'static str,
+    buffer: Buffer,
+    kept: u64,
+    rows: u64,
+) -> Result<Buffer> {
     const WORTHWHILE: usize = 1 << 20;
     if buffer.len() < WORTHWHILE || kept > rows / 2 {
         return Ok(buffer);

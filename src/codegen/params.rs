@@ -51,7 +51,12 @@ impl Default for Params {
 
 impl Params {
     /// A pointer to byte `offset` of `buffer`; asking again gives the same parameter.
-    pub(crate) fn pointer(&mut self, ctype: &'static str, buffer: &Arc<Buffer>, offset: usize) -> String {
+    pub(crate) fn pointer(
+        &mut self,
+        ctype: &'static str,
+        buffer: &Arc<Buffer>,
+        offset: usize,
+    ) -> String {
         let key = (buffer.slice(offset).address(), ctype);
         if let Some((_, known)) = self.pointers.iter().find(|(of, _)| *of == key) {
             return known.clone();
@@ -106,8 +111,8 @@ impl Params {
         &self.keep
     }
 
-    /// Has the kernels define what a user wrote. Its symbol, which the statements name, is a hash of
-    /// its text, so that kernels are told apart by their statements alone.
+    /// Has the kernels define what a user wrote. Its symbol, which the statements name, is a hash
+    /// of its text, so that kernels are told apart by their statements alone.
     pub(crate) fn define(&mut self, definition: &Arc<Definition>) {
         if !self.definitions.iter().any(|known| known.symbol() == definition.symbol()) {
             self.definitions.push(definition.clone());
@@ -116,7 +121,11 @@ impl Params {
 
     /// What users wrote of what a text names.
     pub(crate) fn defined_in(&self, text: &str) -> Vec<Arc<Definition>> {
-        self.definitions.iter().filter(|definition| text.contains(definition.symbol())).cloned().collect()
+        self.definitions
+            .iter()
+            .filter(|definition| text.contains(definition.symbol()))
+            .cloned()
+            .collect()
     }
 
     /// How many there are.
@@ -134,7 +143,8 @@ impl Params {
         let mut named = vec![false; self.words.len()];
         for part in text.split("p.k").skip(1) {
             let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
-            if let Some(named) = part[..digits].parse().ok().and_then(|at: usize| named.get_mut(at)) {
+            if let Some(named) = part[..digits].parse().ok().and_then(|at: usize| named.get_mut(at))
+            {
                 *named = true;
             }
         }
@@ -192,6 +202,10 @@ mod tests {
         }
         params.declare("const u32", "*", None);
         assert_eq!(params.strides, [1, 2, 4, 8, 16, 16, 0, 4]);
-        assert!(params.declarations().ends_with("    u64 k6;\n    const u32* k7;\n"), "{}", params.declarations());
+        assert!(
+            params.declarations().ends_with("    u64 k6;\n    const u32* k7;\n"),
+            "{}",
+            params.declarations()
+        );
     }
 }

@@ -29,8 +29,10 @@ const LONG: usize = 48 << 10;
 const PART: usize = 16 << 10;
 
 /// Types of what parts hand on. Others (lists under construction, arrays) stay within one part.
-const HANDED_ON: [&str; 14] =
-    ["bool", "i8", "i16", "i32", "i64", "i128", "u8", "u16", "u32", "u64", "u128", "f32", "f64", "view"];
+const HANDED_ON: [&str; 14] = [
+    "bool", "i8", "i16", "i32", "i64", "i128", "u8", "u16", "u32", "u64", "u128", "f32", "f64",
+    "view",
+];
 
 /// Whether a kernel's body is one to be cut.
 pub(super) fn is_long(body: &str) -> bool {
@@ -154,7 +156,12 @@ fn unit<'a>(lines: &'a [&'a str]) -> Unit<'a> {
     let loops = ["for ", "while ", "do "].iter().any(|keyword| lines[0].starts_with(keyword));
     let leaves = |line: &&str| line.contains("break;") || line.contains("continue;");
     let movable = loops || lines.len() == 1 && is_leaving(lines[0]) || !lines.iter().any(leaves);
-    Unit { lines, bytes, declares: if lines.len() == 1 { declared(lines[0]) } else { None }, movable }
+    Unit {
+        lines,
+        bytes,
+        declares: if lines.len() == 1 { declared(lines[0]) } else { None },
+        movable,
+    }
 }
 
 /// Whether the line, which is a statement, leaves the scope, perhaps under a condition.
@@ -164,7 +171,8 @@ fn is_leaving(line: &str) -> bool {
 
 /// What a line declares: `[const] type name …`.
 fn declared(line: &str) -> Option<Declared<'_>> {
-    const STATEMENTS: [&str; 8] = ["if", "for", "while", "do", "else", "return", "break", "continue"];
+    const STATEMENTS: [&str; 8] =
+        ["if", "for", "while", "do", "else", "return", "break", "continue"];
     let (constant, rest) = match line.strip_prefix("const ") {
         Some(rest) => (true, rest),
         None => (false, line),
@@ -241,8 +249,7 @@ fn stores_moved_up(mut units: Vec<Unit<'_>>) -> Vec<Unit<'_>> {
         let place = units.remove(at);
         units.insert(0, place);
     }
-    let is_store =
-        |unit: &Unit<'_>| matches!(unit.lines, [line] if line.starts_with("p.k") && line.contains("[at] = "));
+    let is_store = |unit: &Unit<'_>| matches!(unit.lines, [line] if line.starts_with("p.k") && line.contains("[at] = "));
     // Behind which unit a name has its value, and whether it has that as soon as it is declared.
     let mut known: HashMap<&str, (usize, bool)> = HashMap::new();
     let mut left = 0;
@@ -295,12 +302,18 @@ fn end_of_part(units: &[Unit<'_>], names: &HashMap<&str, KnownName<'_>>, first: 
 }
 
 /// Writes the statements `range` as a part, behind what it hands on.
-fn part(units: &[Unit<'_>], range: Range<usize>, names: &HashMap<&str, KnownName<'_>>, text: &mut String) {
+fn part(
+    units: &[Unit<'_>],
+    range: Range<usize>,
+    names: &HashMap<&str, KnownName<'_>>,
+    text: &mut String,
+) {
     let (mut captured, mut handed) = (vec![], vec![]);
     let mut body = String::new();
     let mut row = false;
     let mut mentioned: HashMap<&str, ()> = HashMap::new();
-    for word in units[range.clone()].iter().flat_map(|unit| unit.lines).flat_map(|line| words(line)) {
+    for word in units[range.clone()].iter().flat_map(|unit| unit.lines).flat_map(|line| words(line))
+    {
         row |= word == "row" && !names.contains_key(word);
         if mentioned.insert(word, ()).is_some() {
             continue;
@@ -325,14 +338,19 @@ fn part(units: &[Unit<'_>], range: Range<usize>, names: &HashMap<&str, KnownName
     }
     let mut leaves = false;
     for unit in &units[range] {
-        let moved = handed.iter().any(|of| unit.declares.is_some_and(|own| own.name == of.name && !own.initialized));
+        let moved = handed
+            .iter()
+            .any(|of| unit.declares.is_some_and(|own| own.name == of.name && !own.initialized));
         if moved {
             continue;
         }
         match unit.lines {
             [line] if is_leaving(line) => {
                 leaves = true;
-                push_line(&mut body, &(line[..line.len() - "break;".len()].to_string() + "return false;"));
+                push_line(
+                    &mut body,
+                    &(line[..line.len() - "break;".len()].to_string() + "return false;"),
+                );
             }
             lines => lines.iter().for_each(|line| push_line(&mut body, line)),
         }
@@ -343,7 +361,8 @@ fn part(units: &[Unit<'_>], range: Range<usize>, names: &HashMap<&str, KnownName
     let list = |names: Vec<String>| names.join(", ");
     let row = if row { ", row" } else { "" };
     let by_value: String = captured.iter().map(|of| format!(", {}", of.name)).collect();
-    let parameters = handed.iter().filter_map(|of| Some(format!("{}& {}_", of.ctype?, of.name))).collect();
+    let parameters =
+        handed.iter().filter_map(|of| Some(format!("{}& {}_", of.ctype?, of.name))).collect();
     let arguments = handed.iter().map(|of| of.name.to_string()).collect();
     let (before, behind) = if leaves { ("if (!", ") break;") } else { ("", ";") };
     let _ = writeln!(
@@ -360,7 +379,8 @@ mod tests {
 
     /// Statements of which each asks for the one before.
     fn chain(length: usize) -> String {
-        let mut body = String::from("for (;;) {\nif (row < rows) do {\nconst i64 v0 = p.k0[row];\ni32 c;\n");
+        let mut body =
+            String::from("for (;;) {\nif (row < rows) do {\nconst i64 v0 = p.k0[row];\ni32 c;\n");
         for at in 1..=length {
             let _ = writeln!(body, "const i64 v{at} = wrap_add<i64>(v{}, p.k{at});", at - 1);
             if at % 100 == 0 {
@@ -386,7 +406,9 @@ mod tests {
         assert_eq!(cut.matches(" return false;").count(), 40);
         // Between two parts one constant goes on, and `c` goes through all.
         assert_eq!(cut.lines().filter(|line| line.ends_with("{};")).count(), parts);
-        assert!(cut.contains("i32 c{};\n") && !cut.contains("\ni32 c;\n") && cut.contains("c_ = c;\n"));
+        assert!(
+            cut.contains("i32 c{};\n") && !cut.contains("\ni32 c;\n") && cut.contains("c_ = c;\n")
+        );
         assert_eq!(cut.matches("wrap_add").count(), 4000, "nothing is lost");
         assert!(cut.len() < body.len() + parts * 300);
     }
@@ -394,7 +416,9 @@ mod tests {
     #[test]
     fn stores_follow_what_they_store() {
         let mut body = String::from("do {\nif (p.k0[row] > 3) break;\n");
-        (0..1000).for_each(|at| body.push_str(&format!("const i64 v{at} = plenty_of_text(p.k{at}[row]);\n")));
+        (0..1000).for_each(|at| {
+            body.push_str(&format!("const i64 v{at} = plenty_of_text(p.k{at}[row]);\n"))
+        });
         body.push_str("i32 c;\nif (v3 > 1) c = 3;\nif (v4 > 1) c = 4;\nif (v5 > 1) c = 5;\nconst u64 at = row;\n");
         (0..1000).for_each(|at| body.push_str(&format!("p.k{}[at] = v{at};\n", 1000 + at)));
         let cut = in_parts(&(body + "p.k9[at] = c;\n} while (0);\n"));
@@ -402,17 +426,25 @@ mod tests {
         let handed_on: Vec<_> = cut.lines().filter(|line| line.ends_with("{};")).collect();
         assert!(handed_on.len() <= cut.matches("WF_PART").count() + 2, "{handed_on:?}");
         let at = |text: &str| cut.find(text).unwrap_or_else(|| panic!("{text}"));
-        assert!(at("const u64 at = row;") < at("return false;") && at("return false;") < at("p.k1000[at]"));
-        assert!(at("p.k1000[at] = v0;") < at("const i64 v900 ") && at("c = 5;") < at("p.k9[at] = c;"));
+        assert!(
+            at("const u64 at = row;") < at("return false;")
+                && at("return false;") < at("p.k1000[at]")
+        );
+        assert!(
+            at("p.k1000[at] = v0;") < at("const i64 v900 ") && at("c = 5;") < at("p.k9[at] = c;")
+        );
     }
 
     #[test]
     fn what_cannot_be_handed_on_stays_in_one_part() {
-        let mut body = String::from("do {\nlist_builder<view> v0(arena, 9);\nu32 v1 = 0, v2 = 0;\n");
-        (3..2000).for_each(|at| body.push_str(&format!("const u32 v{at} = plenty_of_text(p.k{at});\n")));
+        let mut body =
+            String::from("do {\nlist_builder<view> v0(arena, 9);\nu32 v1 = 0, v2 = 0;\n");
+        (3..2000)
+            .for_each(|at| body.push_str(&format!("const u32 v{at} = plenty_of_text(p.k{at});\n")));
         let rest = "v0.shorten(v2);\n";
         body.push_str(rest);
-        (2000..4000).for_each(|at| body.push_str(&format!("const u32 v{at} = plenty_of_text(p.k{at});\n")));
+        (2000..4000)
+            .for_each(|at| body.push_str(&format!("const u32 v{at} = plenty_of_text(p.k{at});\n")));
         let cut = in_parts(&(body + "} while (0);\n"));
         let first = &cut[..cut.find("return true;").unwrap()];
         assert!(first.contains("list_builder") && first.contains(rest), "{}", &cut[..200]);
@@ -428,8 +460,14 @@ mod tests {
         assert_eq!(of("u32 v3[4];"), Some(("v3", None, false)));
         assert_eq!(of("list_builder<u32, view> v5(arena, 3);"), Some(("v5", None, false)));
         assert_eq!(of("const u8* v6 = p.k1;"), Some(("v6", None, true)));
-        for other in ["v1 = 3;", "acc0 += (i64)v2;", "if (a) v1 = 3;", "fail(status, X);", "v0.shorten(v2);", "break;"]
-        {
+        for other in [
+            "v1 = 3;",
+            "acc0 += (i64)v2;",
+            "if (a) v1 = 3;",
+            "fail(status, X);",
+            "v0.shorten(v2);",
+            "break;",
+        ] {
             assert_eq!(of(other), None, "{other}");
         }
     }

@@ -42,7 +42,12 @@ pub(crate) struct PreparedKernel {
 impl PreparedKernel {
     /// Gives the kernel an arena of `capacity` bytes in place of any former one, if it makes
     /// strings.
-    pub(super) fn set_arena(&mut self, device: &Device, operator: &'static str, capacity: u64) -> Result<()> {
+    pub(super) fn set_arena(
+        &mut self,
+        device: &Device,
+        operator: &'static str,
+        capacity: u64,
+    ) -> Result<()> {
         let Some(arena) = self.arena else { return Ok(()) };
         let size = usize::try_from(capacity).unwrap_or(usize::MAX);
         let buffer = Arc::new(device.alloc(operator, size)?);

@@ -142,7 +142,13 @@ impl RadixPartition {
         let turn = turn_of(prepared.eager_bytes + 4 * self.record.key + conditional).min(items);
         let text = self.scatter_text(rows, names, items, turn);
         let tiles = self.rows.div_ceil(u64::from(items * threads));
-        let scatter = Generated::with_threads(device, &format!("{}_scatter", self.stem), prepared, &text, threads)?;
+        let scatter = Generated::with_threads(
+            device,
+            &format!("{}_scatter", self.stem),
+            prepared,
+            &text,
+            threads,
+        )?;
         let shared = items * threads * bytes as u32 + parts * 12;
         scatter.fill(device, tiles, shared)?;
         Ok(PartitionedRecords { partitions, buffer: records })
@@ -197,7 +203,13 @@ impl RadixPartition {
         )
     }
 
-    fn scatter_text(&self, rows: &RowCode<'_>, names: &RadixPartitionNames, items: u32, turn: u32) -> String {
+    fn scatter_text(
+        &self,
+        rows: &RowCode<'_>,
+        names: &RadixPartitionNames,
+        items: u32,
+        turn: u32,
+    ) -> String {
         let (word, shift) = self.part;
         format!(
             "constexpr int ROWS = {items};\nconst u32 PARTS = (u32){parts};\nconstexpr u32 WORDS = {words};\n\

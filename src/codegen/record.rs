@@ -30,7 +30,9 @@ impl Carry {
             Repr::F64 => Carry::F64,
             _ if low >= i128::from(i32::MIN) && high <= i128::from(i32::MAX) => Carry::Signed32,
             _ if low >= 0 && high <= i128::from(u32::MAX) => Carry::Unsigned32,
-            Repr::I128 if i64::try_from(low).is_err() || i64::try_from(high).is_err() => Carry::Word128,
+            Repr::I128 if i64::try_from(low).is_err() || i64::try_from(high).is_err() => {
+                Carry::Word128
+            }
             _ => Carry::Word64,
         }
     }
@@ -70,7 +72,9 @@ impl Record {
     /// Takes a value along, without its validity. Not where it has no fixed width.
     #[must_use]
     pub(super) fn takes(&mut self, value: &Value) -> bool {
-        if matches!(value.repr, Repr::View | Repr::List | Repr::Struct) && value.dictionary.is_none() {
+        if matches!(value.repr, Repr::View | Repr::List | Repr::Struct)
+            && value.dictionary.is_none()
+        {
             return false;
         }
         let code = code_of(value).to_string();
@@ -111,7 +115,9 @@ impl Record {
     pub(super) fn emit_values(&self, to: &str) -> String {
         let mut text = String::new();
         for (code, carry, at) in &self.values {
-            let mut word = |offset: usize, value: String| text.push_str(&format!("{to}[{}] = {value};\n", at + offset));
+            let mut word = |offset: usize, value: String| {
+                text.push_str(&format!("{to}[{}] = {value};\n", at + offset))
+            };
             match carry {
                 Carry::Signed32 | Carry::Unsigned32 => word(0, format!("(u32)({code})")),
                 Carry::F32 => word(0, format!("bits({code})")),
@@ -127,8 +133,16 @@ impl Record {
             }
         }
         if !self.flags.is_empty() {
-            let bits = self.flags.iter().enumerate().map(|(bit, f)| format!("({f} ? {}u : 0u)", 1u32 << bit));
-            text.push_str(&format!("{to}[{}] = {};\n", self.words - 1, bits.collect::<Vec<_>>().join(" | ")));
+            let bits = self
+                .flags
+                .iter()
+                .enumerate()
+                .map(|(bit, f)| format!("({f} ? {}u : 0u)", 1u32 << bit));
+            text.push_str(&format!(
+                "{to}[{}] = {};\n",
+                self.words - 1,
+                bits.collect::<Vec<_>>().join(" | ")
+            ));
         }
         text
     }
@@ -144,7 +158,9 @@ impl Record {
                 Carry::F32 => ("f32", format!("float_of_bits({from}[{at}])")),
                 Carry::F64 => ("f64", format!("double_of_bits({})", wide(*at))),
                 Carry::Word64 => ("u64", wide(*at)),
-                Carry::Word128 => ("i128", format!("i128(make_u128({}, {}))", wide(at + 2), wide(*at))),
+                Carry::Word128 => {
+                    ("i128", format!("i128(make_u128({}, {}))", wide(at + 2), wide(*at)))
+                }
             };
             text.push_str(&format!("const {ctype} {prefix}{i} = {value};\n"));
         }

@@ -56,7 +56,10 @@ impl Selectivity {
 
     /// Share of the rows for which all hold, more than 0 and at most 1.
     pub(crate) fn rows(&self) -> f64 {
-        let bounded = self.bounds.values().map(|(below, above)| (below + above - 1.0).max(below * above / 100.0));
+        let bounded = self
+            .bounds
+            .values()
+            .map(|(below, above)| (below + above - 1.0).max(below * above / 100.0));
         self.others.iter().copied().chain(bounded).product::<f64>().clamp(1e-9, 1.0)
     }
 }
@@ -101,11 +104,15 @@ fn one(expr: &Expr, facts: FactsOf<'_>) -> f64 {
         Expr::IsNotNull(_) => 1.0 - NULL,
         Expr::Like(Like { negated, .. }) => negated_if(*negated, PATTERN),
         Expr::InList(list) => {
-            let each = list.list.iter().map(|value| equality(&list.expr, value, facts)).sum::<f64>();
+            let each =
+                list.list.iter().map(|value| equality(&list.expr, value, facts)).sum::<f64>();
             negated_if(list.negated, each.min(1.0))
         }
         Expr::Between(Between { expr, negated, low, high }) => {
-            let both = (**expr).clone().gt_eq((**low).clone()).and((**expr).clone().lt_eq((**high).clone()));
+            let both = (**expr)
+                .clone()
+                .gt_eq((**low).clone())
+                .and((**expr).clone().lt_eq((**high).clone()));
             negated_if(*negated, selectivity(&both, facts))
         }
         Expr::Literal(ScalarValue::Boolean(value), _) => f64::from(u8::from(*value == Some(true))),

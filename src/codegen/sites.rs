@@ -52,7 +52,12 @@ struct ReportedValue {
 impl Operand {
     /// The value of `expr`, if one is known, that the C++ expression `code` yields. `None` of
     /// lists, structs and null, which reports cannot hold.
-    pub(super) fn new(expr: Option<&Expr>, dtype: &DataType, repr: Repr, code: &str) -> Option<Operand> {
+    pub(super) fn new(
+        expr: Option<&Expr>,
+        dtype: &DataType,
+        repr: Repr,
+        code: &str,
+    ) -> Option<Operand> {
         if matches!(repr, Repr::List | Repr::Struct) || dtype.is_null() {
             return None;
         }
@@ -83,7 +88,12 @@ impl Sites {
         self.0.len()
     }
 
-    pub(super) fn add(&mut self, failure: Failure, operands: &[Operand], target: Option<&DataType>) {
+    pub(super) fn add(
+        &mut self,
+        failure: Failure,
+        operands: &[Operand],
+        target: Option<&DataType>,
+    ) {
         let operands = operands.iter().map(|operand| (operand.of, operand.kept.clone())).collect();
         self.0.push(Site { failure, operands, target: target.cloned(), described: None });
     }

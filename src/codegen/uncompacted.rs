@@ -43,14 +43,17 @@ pub(crate) fn materialize_uncompacted(
     let mut out = Emitter::new("v");
     generator.stages(Pass::Decide, &mut out)?;
     let values = outputs(&mut generator, &mut out)?;
-    let places: Vec<_> = values.into_iter().map(|value| place(value, Codes::Keep, &mut generator.params)).collect();
+    let places: Vec<_> =
+        values.into_iter().map(|value| place(value, Codes::Keep, &mut generator.params)).collect();
     let control = Control::new(device)?;
     let pointer = generator.params.pointer("u64", &control.0, 0);
     let row_count = generator.params.word("u64", rows);
     let head = Control::head(&pointer, &row_count);
     let mask = FilterMask::declare(&mut generator);
     let mut prepared = generator.finish(device, &pointer, &[&out])?;
-    let columns = places.iter().map(|place| allocate(device, operator, place, Codes::Keep, rows, &mut prepared));
+    let columns = places
+        .iter()
+        .map(|place| allocate(device, operator, place, Codes::Keep, rows, &mut prepared));
     let columns = columns.collect::<Result<_>>()?;
     let mut decide = out.take();
     if !places.is_empty() {

@@ -87,7 +87,9 @@ pub(crate) fn repr_bounds(repr: Repr) -> (i128, i128) {
         Repr::U32 => (0, u32::MAX.into()),
         Repr::U64 => (0, u64::MAX.into()),
         Repr::Bool => (0, 1),
-        Repr::I128 | Repr::F32 | Repr::F64 | Repr::View | Repr::List | Repr::Struct => (i128::MIN, i128::MAX),
+        Repr::I128 | Repr::F32 | Repr::F64 | Repr::View | Repr::List | Repr::Struct => {
+            (i128::MIN, i128::MAX)
+        }
     }
 }
 
@@ -96,7 +98,9 @@ pub(crate) fn repr_bounds(repr: Repr) -> (i128, i128) {
 /// watches for overflow of 128 bits.
 pub(super) fn type_bounds(dtype: &DataType) -> (i128, i128) {
     match dtype {
-        DataType::Decimal128(_, _) => decimal_bound(dtype).map_or((i128::MIN, i128::MAX), |bound| (-bound, bound)),
+        DataType::Decimal128(_, _) => {
+            decimal_bound(dtype).map_or((i128::MIN, i128::MAX), |bound| (-bound, bound))
+        }
         _ => Repr::of(dtype).map_or((i128::MIN, i128::MAX), repr_bounds),
     }
 }
@@ -119,7 +123,12 @@ pub(super) fn within(inner: (i128, i128), outer: (i128, i128)) -> bool {
 
 impl Value {
     /// A value of which nothing but type, representation and validity is known.
-    pub(crate) fn new(dtype: DataType, repr: Repr, code: impl Into<String>, valid: Option<String>) -> Self {
+    pub(crate) fn new(
+        dtype: DataType,
+        repr: Repr,
+        code: impl Into<String>,
+        valid: Option<String>,
+    ) -> Self {
         Value {
             dtype: value_type(&dtype).clone(),
             repr,
@@ -156,7 +165,8 @@ impl Value {
             _ => {}
         }
         if let DataType::Struct(fields) = dtype {
-            value.fields = fields.iter().map(|field| Value::null(field.data_type())).collect::<Option<_>>()?;
+            value.fields =
+                fields.iter().map(|field| Value::null(field.data_type())).collect::<Option<_>>()?;
         }
         Some(value)
     }
@@ -214,7 +224,11 @@ impl Value {
 /// value whose bounds fit `repr` (checked by construction for `Repr::of(value.dtype)`); views pass
 /// unchanged.
 pub(crate) fn widen(value: &Value, repr: Repr) -> String {
-    if value.repr == repr { value.code.clone() } else { format!("(({}){})", repr.device_type(), value.code) }
+    if value.repr == repr {
+        value.code.clone()
+    } else {
+        format!("(({}){})", repr.device_type(), value.code)
+    }
 }
 
 /// The representation of a type; `Unsupported` if it has none.
@@ -228,7 +242,11 @@ pub(super) fn not_yet(what: impl Into<String>) -> Error {
 }
 
 /// The C++ `bool` that holds where both are valid.
-pub(super) fn both(left: &Option<String>, right: &Option<String>, out: &mut Emitter) -> Option<String> {
+pub(super) fn both(
+    left: &Option<String>,
+    right: &Option<String>,
+    out: &mut Emitter,
+) -> Option<String> {
     match (left, right) {
         (None, None) => None,
         (Some(one), None) | (None, Some(one)) => Some(one.clone()),

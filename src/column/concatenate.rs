@@ -16,8 +16,14 @@ impl Column {
     ///
     /// # Errors
     /// Of the device.
-    pub(crate) fn concatenated(device: &Device, dtype: &DataType, pieces: &[&Column], rows: usize) -> Result<Column> {
-        let repr = Repr::of(dtype).ok_or_else(|| Error::internal(format!("{dtype} has no device representation")))?;
+    pub(crate) fn concatenated(
+        device: &Device,
+        dtype: &DataType,
+        pieces: &[&Column],
+        rows: usize,
+    ) -> Result<Column> {
+        let repr = Repr::of(dtype)
+            .ok_or_else(|| Error::internal(format!("{dtype} has no device representation")))?;
         let width = repr.width();
         let data = device.alloc(CONCATENATE, rows * width)?;
         let validity = match pieces.iter().any(|p| p.validity.is_some()) {

@@ -18,15 +18,17 @@ const VIEW_WIDTH: usize = 16;
 
 impl Column {
     /// A column of views as it is kept: as codes where distinct strings are few
-    /// ([`distinct_limit`]), or with its characters apart from what else is in the memory that views
-    /// point into, where that is more than half of it. The column begins at row 0 of its buffers,
-    /// which nobody else has. Waits for the device.
+    /// ([`distinct_limit`]), or with its characters apart from what else is in the memory that
+    /// views point into, where that is more than half of it. The column begins at row 0 of its
+    /// buffers, which nobody else has. Waits for the device.
     ///
     /// # Errors
     /// Of the device.
     pub(crate) fn settled(self, device: &Device) -> Result<Column> {
         let limit = distinct_limit(self.len);
-        if let Some(slotted) = slots(device, &self.data, self.validity.as_deref(), self.len as u64, limit)? {
+        if let Some(slotted) =
+            slots(device, &self.data, self.validity.as_deref(), self.len as u64, limit)?
+        {
             return self.coded(device, slotted);
         }
         let held: usize = self.characters.iter().map(|characters| characters.len()).sum();
@@ -58,8 +60,10 @@ impl Column {
             .zip(slotted.strings.iter().map(|(slot, _)| *slot))
             .collect();
         sorted.sort_unstable();
-        let dictionary =
-            Dictionary::from_sorted(device, &sorted.iter().map(|(string, _)| *string).collect::<Vec<_>>())?;
+        let dictionary = Dictionary::from_sorted(
+            device,
+            &sorted.iter().map(|(string, _)| *string).collect::<Vec<_>>(),
+        )?;
         // The place of each slot's string; of a null's slot any.
         let mut places = vec![0u8; slotted.slots * CODE_WIDTH];
         for (place, (_, slot)) in sorted.iter().enumerate() {
@@ -86,7 +90,8 @@ mod tests {
     use crate::device::{MemoryLimit, SimOptions};
 
     fn device() -> Device {
-        Device::sim(SimOptions::default(), MemoryLimit::Bytes(1 << 30)).expect("the simulator opens")
+        Device::sim(SimOptions::default(), MemoryLimit::Bytes(1 << 30))
+            .expect("the simulator opens")
     }
 
     /// Views, whether strings repeat or not.
@@ -107,9 +112,14 @@ mod tests {
     #[test]
     fn few_strings_become_codes_in_byte_order() {
         let device = device();
-        let of = |row: usize| (row % 11 != 4).then(|| format!("{} of seven long strings", row * 5 % 7));
-        for array in [strings(1000, of), strings(1, |_| None), strings(300, |_| None), strings(3, |_| Some("".into()))]
-        {
+        let of =
+            |row: usize| (row % 11 != 4).then(|| format!("{} of seven long strings", row * 5 % 7));
+        for array in [
+            strings(1000, of),
+            strings(1, |_| None),
+            strings(300, |_| None),
+            strings(3, |_| Some("".into())),
+        ] {
             let column = views(&device, &array).settled(&device).unwrap();
             let Encoding::Dictionary(dictionary) = &column.encoding else { panic!("not encoded") };
             assert!(dictionary.strings().iter().is_sorted());

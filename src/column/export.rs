@@ -45,12 +45,20 @@ impl Column {
             }
             (Repr::I64, DataType::Decimal128(_, _)) => {
                 let narrow = ArrowBuffer::from(self.read_values::<i64>(&validity)?);
-                narrow.typed_data::<i64>().iter().map(|&value| value as i128).collect::<Vec<_>>().into()
+                narrow
+                    .typed_data::<i64>()
+                    .iter()
+                    .map(|&value| value as i128)
+                    .collect::<Vec<_>>()
+                    .into()
             }
             (_, DataType::Interval(IntervalUnit::DayTime)) => {
                 let packed = ArrowBuffer::from(self.read_values::<i64>(&validity)?);
-                let values: Vec<_> =
-                    packed.typed_data::<i64>().iter().map(|&packed| interval::day_time(packed)).collect();
+                let values: Vec<_> = packed
+                    .typed_data::<i64>()
+                    .iter()
+                    .map(|&packed| interval::day_time(packed))
+                    .collect();
                 values.into()
             }
             (_, DataType::Interval(IntervalUnit::MonthDayNano)) => {
@@ -74,14 +82,22 @@ impl Column {
             }
             (Repr::I32 | Repr::U32, _) => self.read_values::<u32>(&validity)?,
             (Repr::I64 | Repr::U64, _) => self.read_values::<u64>(&validity)?,
-            (Repr::I128 | Repr::View | Repr::List | Repr::Struct, _) => self.read_values::<i128>(&validity)?,
+            (Repr::I128 | Repr::View | Repr::List | Repr::Struct, _) => {
+                self.read_values::<i128>(&validity)?
+            }
         };
-        let array = ArrayData::builder(dtype.clone()).len(self.len).nulls(validity.nulls).add_buffer(values.into());
+        let array = ArrayData::builder(dtype.clone())
+            .len(self.len)
+            .nulls(validity.nulls)
+            .add_buffer(values.into());
         Ok(make_array(array.build()?))
     }
 
     /// Downloads what lies in `data` for the column's rows, zero under nulls.
-    pub(super) fn read_values<T: ArrowNativeType>(&self, validity: &Validity) -> Result<MutableBuffer> {
+    pub(super) fn read_values<T: ArrowNativeType>(
+        &self,
+        validity: &Validity,
+    ) -> Result<MutableBuffer> {
         debug_assert_eq!(self.width(), size_of::<T>());
         let mut values = MutableBuffer::from_len_zeroed(self.len * size_of::<T>());
         self.data.read(self.offset * size_of::<T>(), values.as_slice_mut())?;

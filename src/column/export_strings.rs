@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewArray, DictionaryArray, FixedSizeBinaryArray, GenericByteViewArray,
-    GenericStringBuilder, OffsetSizeTrait, PrimitiveArray, StringViewArray, UInt32Array,
+    Array, ArrayRef, AsArray, BinaryViewArray, DictionaryArray, FixedSizeBinaryArray,
+    GenericByteViewArray, GenericStringBuilder, OffsetSizeTrait, PrimitiveArray, StringViewArray,
+    UInt32Array,
 };
 use datafusion::arrow::buffer::{Buffer as ArrowBuffer, MutableBuffer, ScalarBuffer};
 use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::{
-    ArrowDictionaryKeyType, BinaryViewType, ByteViewType, DataType, Int8Type, Int16Type, Int32Type, Int64Type,
-    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowDictionaryKeyType, BinaryViewType, ByteViewType, DataType, Int8Type, Int16Type, Int32Type,
+    Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 
 use super::export::{Validity, cut};
@@ -44,24 +45,40 @@ impl Column {
             // Values computed on the device: Arrow encodes them.
             (DataType::Dictionary(_, _), None) => {
                 let whole = self.export_views()?;
-                pieces().map(|(start, len)| Ok(cast(&whole.slice(start, len), &self.dtype)?)).collect()
+                pieces()
+                    .map(|(start, len)| Ok(cast(&whole.slice(start, len), &self.dtype)?))
+                    .collect()
             }
             // Piece by piece, for the offsets may be too narrow for the whole.
             (DataType::Utf8, _) => {
                 let whole = self.export_views()?;
-                pieces().map(|(start, len)| offsets_from_views::<i32>(&whole.slice(start, len))).collect()
+                pieces()
+                    .map(|(start, len)| offsets_from_views::<i32>(&whole.slice(start, len)))
+                    .collect()
             }
             (DataType::LargeUtf8, _) => {
                 let whole = self.export_views()?;
-                pieces().map(|(start, len)| offsets_from_views::<i64>(&whole.slice(start, len))).collect()
+                pieces()
+                    .map(|(start, len)| offsets_from_views::<i64>(&whole.slice(start, len)))
+                    .collect()
             }
-            (DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_), _) => {
+            (
+                DataType::Binary
+                | DataType::LargeBinary
+                | DataType::BinaryView
+                | DataType::FixedSizeBinary(_),
+                _,
+            ) => {
                 let whole = self.export_plain_views::<BinaryViewType>(self.read_validity()?)?;
-                pieces().map(|(start, len)| binary_from_views(&whole.slice(start, len), &self.dtype)).collect()
+                pieces()
+                    .map(|(start, len)| binary_from_views(&whole.slice(start, len), &self.dtype))
+                    .collect()
             }
             _ => {
                 let whole = self.export_views()?;
-                Ok(pieces().map(|(start, len)| Arc::new(whole.slice(start, len)) as ArrayRef).collect())
+                Ok(pieces()
+                    .map(|(start, len)| Arc::new(whole.slice(start, len)) as ArrayRef)
+                    .collect())
             }
         }
     }
@@ -75,13 +92,18 @@ impl Column {
         let (views, buffers, _) = dictionary.strings().clone().into_parts();
         let views: Vec<u128> = views.iter().copied().chain([0]).collect();
         let entries = StringViewArray::try_new(views.into(), buffers, None)?;
-        let code = |(row, &code): (usize, &u32)| if validity.is_valid(row) { code } else { dictionary.len() as u32 };
+        let code = |(row, &code): (usize, &u32)| {
+            if validity.is_valid(row) { code } else { dictionary.len() as u32 }
+        };
         let codes: Vec<u32> = codes.typed_data::<u32>().iter().enumerate().map(code).collect();
         let rows = take(&entries, &UInt32Array::new(codes.into(), validity.nulls), None)?;
         Ok(rows.as_string_view().clone())
     }
 
-    fn export_plain_views<T: ByteViewType>(&self, validity: Validity) -> Result<GenericByteViewArray<T>> {
+    fn export_plain_views<T: ByteViewType>(
+        &self,
+        validity: Validity,
+    ) -> Result<GenericByteViewArray<T>> {
         let mut views = self.read_values::<u128>(&validity)?;
         let host = HostCharacters::fetch(self, views.typed_data::<u128>())?;
         host.point(views.typed_data_mut::<u128>());
@@ -90,7 +112,12 @@ impl Column {
     }
 
     /// Downloads codes as the keys of an Arrow dictionary.
-    fn export_dictionary(&self, key: &DataType, values: &DataType, dictionary: &Dictionary) -> Result<ArrayRef> {
+    fn export_dictionary(
+        &self,
+        key: &DataType,
+        values: &DataType,
+        dictionary: &Dictionary,
+    ) -> Result<ArrayRef> {
         let validity = self.read_validity()?;
         let codes = self.read_values::<u32>(&validity)?;
         let values = cast(&dictionary.values, values)?;
@@ -103,7 +130,10 @@ impl Column {
             DataType::UInt16 => dictionary_array::<UInt16Type>(codes, validity, values),
             DataType::UInt32 => dictionary_array::<UInt32Type>(codes, validity, values),
             DataType::UInt64 => dictionary_array::<UInt64Type>(codes, validity, values),
-            other => Err(Error::unsupported(format!("dictionary keys of type {other}"), "keys are integers")),
+            other => Err(Error::unsupported(
+                format!("dictionary keys of type {other}"),
+                "keys are integers",
+            )),
         }
     }
 }
@@ -120,7 +150,10 @@ where
         let what = format!("code {code} of a dictionary of {} strings", values.len());
         Error::unsupported(what, format!("it does not fit a key of type {}", K::DATA_TYPE))
     };
-    let keys = codes.typed_data::<u32>().iter().map(|&code| K::Native::try_from(code).map_err(|_| too_wide(code)));
+    let keys = codes
+        .typed_data::<u32>()
+        .iter()
+        .map(|&code| K::Native::try_from(code).map_err(|_| too_wide(code)));
     let keys = PrimitiveArray::<K>::new(keys.collect::<Result<Vec<_>>>()?.into(), validity.nulls);
     Ok(Arc::new(DictionaryArray::try_new(keys, values)?))
 }
@@ -131,7 +164,10 @@ fn offsets_from_views<O: OffsetSizeTrait>(views: &StringViewArray) -> Result<Arr
     let bytes: usize = views.lengths().map(|len| len as usize).sum();
     if O::from_usize(bytes).is_none() {
         let what = format!("{bytes} bytes of strings in one Utf8 array");
-        return Err(Error::unsupported(what, "its offsets have 31 bits; use Utf8View, LargeUtf8 or smaller batches"));
+        return Err(Error::unsupported(
+            what,
+            "its offsets have 31 bits; use Utf8View, LargeUtf8 or smaller batches",
+        ));
     }
     let mut builder = GenericStringBuilder::<O>::with_capacity(views.len(), bytes);
     builder.extend(views.iter());
@@ -187,11 +223,14 @@ impl HostCharacters {
     fn fetch(column: &Column, views: &[u128]) -> Result<Self> {
         let buffers: BTreeMap<u64, &Buffer> =
             column.characters.iter().map(|buffer| (buffer.address(), &**buffer)).collect();
-        let mut wanted: Vec<WantedCharacters> = buffers.into_values().map(WantedCharacters::none_of).collect();
+        let mut wanted: Vec<WantedCharacters> =
+            buffers.into_values().map(WantedCharacters::none_of).collect();
         let (mut last, mut total) = (0, 0);
         for long in views.iter().filter_map(|&view| LongString::of(view)) {
             if !wanted.get(last).is_some_and(|wanted| wanted.has(long)) {
-                last = wanted.partition_point(|wanted| wanted.buffer.address() <= long.address).wrapping_sub(1);
+                last = wanted
+                    .partition_point(|wanted| wanted.buffer.address() <= long.address)
+                    .wrapping_sub(1);
             }
             match wanted.get_mut(last).filter(|wanted| wanted.has(long)) {
                 Some(wanted) => wanted.add(long),
@@ -224,8 +263,14 @@ impl HostCharacters {
             Some(*end)
         });
         let offsets: Vec<u64> = std::iter::once(0).chain(ends).collect();
-        let packed = match pack(column.data.device(), column.data.slice(column.offset * size_of::<u128>()), &offsets) {
-            Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => return Ok(None),
+        let packed = match pack(
+            column.data.device(),
+            column.data.slice(column.offset * size_of::<u128>()),
+            &offsets,
+        ) {
+            Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => {
+                return Ok(None);
+            }
             packed => packed?,
         };
         let mut bytes = MutableBuffer::from_len_zeroed(total as usize);
@@ -309,7 +354,14 @@ struct WantedCharacters<'a> {
 
 impl<'a> WantedCharacters<'a> {
     fn none_of(buffer: &'a Buffer) -> Self {
-        WantedCharacters { buffer, strings: Vec::new(), bytes: 0, whole: false, begin: u64::MAX, end: 0 }
+        WantedCharacters {
+            buffer,
+            strings: Vec::new(),
+            bytes: 0,
+            whole: false,
+            begin: u64::MAX,
+            end: 0,
+        }
     }
 
     fn has(&self, long: LongString) -> bool {
@@ -328,7 +380,8 @@ impl<'a> WantedCharacters<'a> {
         let len = self.buffer.len() as u64;
         // A buffer beyond the reach of a view's offset is downloaded in spans, however many strings
         // are wanted.
-        self.whole = len <= i32::MAX as u64 && self.strings.len() as u64 * DOWNLOAD_COST + self.bytes >= len;
+        self.whole =
+            len <= i32::MAX as u64 && self.strings.len() as u64 * DOWNLOAD_COST + self.bytes >= len;
     }
 
     /// What to download, from start to end.
@@ -357,7 +410,11 @@ fn gather(strings: &[LongString], gap: u64, limit: u64) -> Vec<(u64, u64)> {
     for string in strings {
         match spans.last_mut() {
             Some((_, end)) if string.end() <= *end => {}
-            Some((start, end)) if string.address <= *end + gap && string.end() <= *start + limit => *end = string.end(),
+            Some((start, end))
+                if string.address <= *end + gap && string.end() <= *start + limit =>
+            {
+                *end = string.end()
+            }
             _ => spans.push((string.address, string.end())),
         }
     }
@@ -366,8 +423,10 @@ fn gather(strings: &[LongString], gap: u64, limit: u64) -> Vec<(u64, u64)> {
 
 /// A view that points nowhere: a bug of a kernel, reported instead of followed.
 fn astray(long: LongString) -> Error {
-    let report =
-        format!("a string of {} bytes at {:#x} lies in no character buffer of its column", long.len, long.address);
+    let report = format!(
+        "a string of {} bytes at {:#x} lies in no character buffer of its column",
+        long.len, long.address
+    );
     ErrorKind::Simulation { kernel: "string view".to_string(), report }.into()
 }
 
@@ -378,7 +437,8 @@ mod tests {
     use super::*;
 
     fn strings(of: &[(u64, u64)]) -> Vec<LongString> {
-        let mut strings: Vec<_> = of.iter().map(|&(address, len)| LongString { address, len }).collect();
+        let mut strings: Vec<_> =
+            of.iter().map(|&(address, len)| LongString { address, len }).collect();
         strings.sort_unstable();
         strings
     }

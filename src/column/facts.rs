@@ -29,7 +29,8 @@ impl Facts {
         let rows = column.len as f64;
         let stats = &column.stats;
         let codes = column.dictionary().map(|dictionary| dictionary.values.len() as f64);
-        let range = stats.range.filter(|_| codes.is_none()).map(|(low, high)| (low as f64, high as f64));
+        let range =
+            stats.range.filter(|_| codes.is_none()).map(|(low, high)| (low as f64, high as f64));
         let distinct = match (codes, range, column.repr()) {
             (Some(codes), ..) => codes,
             (None, Some((low, high)), _) => high - low + 1.0,

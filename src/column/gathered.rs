@@ -24,8 +24,8 @@ pub(crate) enum Rows<'a> {
 pub(crate) enum WantedColumn<'a> {
     /// The column at this position.
     Column(usize),
-    /// The column at this position, row numbers without nulls; where its own index names no row, the
-    /// number that stands for none.
+    /// The column at this position, row numbers without nulls; where its own index names no row,
+    /// the number that stands for none.
     RowNumbers(usize),
     /// Words that are a key of columns.
     Key(&'a [Digit]),
@@ -91,7 +91,9 @@ impl Relation {
             GatherColumn {
                 how: Gathered::Strided { width, stride: bytes / width },
                 values: column.data.slice(column.offset * width),
-                index: self.indices[*number].as_ref().map(|index| index.rows.slice(index.offset as usize * 4)),
+                index: self.indices[*number]
+                    .as_ref()
+                    .map(|index| index.rows.slice(index.offset as usize * 4)),
                 out: (records.clone(), *begin),
             }
         });
@@ -120,7 +122,8 @@ impl<'a> Gather<'a> {
         index: Option<&'a Index>,
         out: usize,
     ) -> Result<Arc<Buffer>> {
-        let out = Arc::new(self.device.alloc(self.operator, (self.kept as usize).saturating_mul(out))?);
+        let out =
+            Arc::new(self.device.alloc(self.operator, (self.kept as usize).saturating_mul(out))?);
         let values = values.slice(offset * width);
         let index = index.map(|index| index.rows.slice(index.offset as usize * 4));
         self.moved.push(GatherColumn { how, values, index, out: (out.clone(), 0) });
@@ -140,7 +143,11 @@ impl<'a> Gather<'a> {
             }
         };
         let children = match is_struct {
-            true => column.children.iter().map(|child| self.column(child, index)).collect::<Result<_>>()?,
+            true => column
+                .children
+                .iter()
+                .map(|child| self.column(child, index))
+                .collect::<Result<_>>()?,
             false => Arc::new([]) as Arc<[Column]>,
         };
         Ok(Column {
@@ -156,7 +163,11 @@ impl<'a> Gather<'a> {
         })
     }
 
-    fn validity(&mut self, column: &'a Column, index: Option<&'a Index>) -> Result<Option<Arc<Buffer>>> {
+    fn validity(
+        &mut self,
+        column: &'a Column,
+        index: Option<&'a Index>,
+    ) -> Result<Option<Arc<Buffer>>> {
         if let Some(validity) = &column.validity {
             let how = Gathered::Values { width: 1, otherwise: 0 };
             return self.values(how, (validity, column.offset, 1), index, 1).map(Some);
@@ -177,8 +188,13 @@ impl<'a> Gather<'a> {
         Ok(Column::plain(column.dtype.clone(), self.kept as usize, data, None))
     }
 
-    fn key(&mut self, digits: &[Digit], of: impl Fn(usize) -> (&'a Column, Option<&'a Index>)) -> Result<Column> {
-        let keys = Arc::new(self.device.alloc(self.operator, (self.kept as usize).saturating_mul(8))?);
+    fn key(
+        &mut self,
+        digits: &[Digit],
+        of: impl Fn(usize) -> (&'a Column, Option<&'a Index>),
+    ) -> Result<Column> {
+        let keys =
+            Arc::new(self.device.alloc(self.operator, (self.kept as usize).saturating_mul(8))?);
         for (number, digit) in digits.iter().enumerate() {
             let (column, index) = of(digit.at);
             let (width, repr) = (column.width(), column.repr());

@@ -18,7 +18,12 @@ impl Column {
     fn hold(&self, outer: usize, leads: bool, held: &mut Vec<HeldBuffer>) {
         let mut push = |buffer: &Arc<Buffer>, outer: usize, leads| {
             let users = Arc::strong_count(buffer).max(outer);
-            held.push(HeldBuffer { address: buffer.address(), bytes: buffer.len() as u64, users, leads });
+            held.push(HeldBuffer {
+                address: buffer.address(),
+                bytes: buffer.len() as u64,
+                users,
+                leads,
+            });
         };
         push(&self.data, outer, leads);
         self.validity.iter().for_each(|validity| push(validity, outer, false));

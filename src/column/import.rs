@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{ArrowNativeType, DataType, Decimal128Type, IntervalUnit, ToByteSlice};
+use datafusion::arrow::datatypes::{
+    ArrowNativeType, DataType, Decimal128Type, IntervalUnit, ToByteSlice,
+};
 
 use super::pieces::{self, Piece};
 use super::stats::{Integer, PieceStats};
@@ -26,7 +28,11 @@ impl Column {
     /// [`ErrorKind::Unsupported`] where the device has no representation of the type,
     /// [`ErrorKind::TypeMismatch`] where an array is of another type, [`ErrorKind::Arithmetic`]
     /// where a decimal does not fit its representation, [`ErrorKind::OutOfDeviceMemory`].
-    pub(crate) fn from_arrays(device: &Device, dtype: &DataType, arrays: &[ArrayRef]) -> Result<Column> {
+    pub(crate) fn from_arrays(
+        device: &Device,
+        dtype: &DataType,
+        arrays: &[ArrayRef],
+    ) -> Result<Column> {
         Column::import(device, dtype, arrays, StringImport::Encoded)
     }
 
@@ -46,14 +52,18 @@ impl Column {
             .into());
         }
         if let Some(values) = coded_numbers(dtype) {
-            let arrays = arrays.iter().map(|array| cast(array, values)).collect::<std::result::Result<Vec<_>, _>>()?;
+            let arrays = arrays
+                .iter()
+                .map(|array| cast(array, values))
+                .collect::<std::result::Result<Vec<_>, _>>()?;
             return Column::import(device, values, &arrays, strings);
         }
         let len = arrays.iter().map(|array| array.len()).sum();
         if let (StringImport::Plain, DataType::Dictionary(_, _)) = (strings, dtype) {
             let values = arrays.iter().map(|array| cast(array, &DataType::Utf8View));
             let values = values.collect::<std::result::Result<Vec<_>, _>>()?;
-            return ImportedRows { device, dtype, len, pieces: pieces::cut(&values) }.import_plain_strings();
+            return ImportedRows { device, dtype, len, pieces: pieces::cut(&values) }
+                .import_plain_strings();
         }
         let rows = ImportedRows { device, dtype, len, pieces: pieces::cut(arrays) };
         match (repr, dtype) {
@@ -62,12 +72,19 @@ impl Column {
             (Repr::View, DataType::Dictionary(_, _)) => rows.import_dictionary(),
             (
                 Repr::View,
-                DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_),
+                DataType::Binary
+                | DataType::LargeBinary
+                | DataType::BinaryView
+                | DataType::FixedSizeBinary(_),
             ) => rows.import_plain_strings(),
             (Repr::View, _) if strings == StringImport::Plain => rows.import_plain_strings(),
             (Repr::View, _) => rows.import_strings(),
-            (_, DataType::Interval(IntervalUnit::DayTime)) => rows.import_packed(interval::packed_day_time),
-            (_, DataType::Interval(IntervalUnit::MonthDayNano)) => rows.import_packed(interval::packed_month_day_nano),
+            (_, DataType::Interval(IntervalUnit::DayTime)) => {
+                rows.import_packed(interval::packed_day_time)
+            }
+            (_, DataType::Interval(IntervalUnit::MonthDayNano)) => {
+                rows.import_packed(interval::packed_month_day_nano)
+            }
             (Repr::Bool, _) => rows.import_booleans(),
             (Repr::I64, DataType::Decimal128(_, _)) => rows.import_narrow_decimals(),
             (Repr::I8, _) => rows.import_integers::<i8>(),
@@ -128,7 +145,11 @@ impl Scratch {
     }
 
     /// Uploads the validity of `piece` to its rows of the column's, where the column has one.
-    pub(super) fn write_validity(&mut self, piece: &Piece, validity: Option<&Inflow>) -> Result<()> {
+    pub(super) fn write_validity(
+        &mut self,
+        piece: &Piece,
+        validity: Option<&Inflow>,
+    ) -> Result<()> {
         let Some(validity) = validity else { return Ok(()) };
         if self.valid.is_empty() {
             self.valid.resize(piece.array.len(), 1);
@@ -167,7 +188,8 @@ impl<'a> Inflow<'a> {
                 to.copy_from_slice(part);
                 Ok(())
             };
-            let fed = self.buffer.device().feed(self.buffer, at, part.len(), self.after, &mut copy)?;
+            let fed =
+                self.buffer.device().feed(self.buffer, at, part.len(), self.after, &mut copy)?;
             self.fed.lock().unwrap_or_else(|e| e.into_inner()).push(fed);
         }
         Ok(())
@@ -213,7 +235,12 @@ impl ImportedRows<'_> {
 
     /// The column with what is known of its values: what was seen of few, what a kernel finds of
     /// many.
-    fn known(&self, mut column: Column, seen: &[PieceStats], of: fn(&[PieceStats]) -> Stats) -> Result<Column> {
+    fn known(
+        &self,
+        mut column: Column,
+        seen: &[PieceStats],
+        of: fn(&[PieceStats]) -> Stats,
+    ) -> Result<Column> {
         match self.is_seen() {
             true => column.stats = of(seen),
             false => Column::survey(self.device, std::iter::once(&mut column))?,
@@ -228,7 +255,12 @@ impl ImportedRows<'_> {
     }
 
     /// What is seen of a piece, where the host looks at it.
-    fn see<T>(&self, look: fn(&[T], Option<&[u8]>) -> PieceStats, values: &[T], valid: Option<&[u8]>) -> PieceStats {
+    fn see<T>(
+        &self,
+        look: fn(&[T], Option<&[u8]>) -> PieceStats,
+        values: &[T],
+        valid: Option<&[u8]>,
+    ) -> PieceStats {
         if self.is_seen() { look(values, valid) } else { PieceStats::default() }
     }
 
@@ -259,7 +291,9 @@ impl ImportedRows<'_> {
     /// Arrow does not check the digits of decimals, but expressions reckon with those that the type
     /// has.
     fn of_type(&self, stats: &Stats) -> Result<()> {
-        let (Some(bound), Some((low, high))) = (decimal_bound(self.dtype), stats.range) else { return Ok(()) };
+        let (Some(bound), Some((low, high))) = (decimal_bound(self.dtype), stats.range) else {
+            return Ok(());
+        };
         match [low, high].into_iter().find(|value| value.unsigned_abs() > bound.unsigned_abs()) {
             Some(value) => Err(self.outside(value)),
             None => Ok(()),
@@ -267,17 +301,24 @@ impl ImportedRows<'_> {
     }
 
     fn outside(&self, value: i128) -> Error {
-        Error::arithmetic(Fault::Overflow, format!("unscaled value {value} is outside {}", self.dtype))
+        Error::arithmetic(
+            Fault::Overflow,
+            format!("unscaled value {value} is outside {}", self.dtype),
+        )
     }
 
     /// Imports values that lie on the device as integers made of them.
-    fn import_packed<T: ArrowNativeType, P: Integer + ArrowNativeType>(&self, pack: fn(T) -> P) -> Result<Column>
+    fn import_packed<T: ArrowNativeType, P: Integer + ArrowNativeType>(
+        &self,
+        pack: fn(T) -> P,
+    ) -> Result<Column>
     where
         [P]: ToByteSlice,
     {
         let (column, seen) = self.import(size_of::<P>(), |scratch, piece, data| {
             let array = piece.array.to_data();
-            let values: Vec<P> = array.buffer::<T>(0)[..array.len()].iter().map(|value| pack(*value)).collect();
+            let values: Vec<P> =
+                array.buffer::<T>(0)[..array.len()].iter().map(|value| pack(*value)).collect();
             data.write(piece.start * size_of::<P>(), values.to_byte_slice())?;
             Ok(self.see(PieceStats::integers, &values, scratch.valid()))
         })?;
@@ -311,7 +352,9 @@ impl ImportedRows<'_> {
             for (row, &value) in values.iter().enumerate() {
                 match i64::try_from(value) {
                     Ok(value) => narrow.push(value),
-                    Err(_) if scratch.valid().is_some_and(|valid| valid[row] == 0) => narrow.push(0),
+                    Err(_) if scratch.valid().is_some_and(|valid| valid[row] == 0) => {
+                        narrow.push(0)
+                    }
                     Err(_) => return Err(self.outside(value)),
                 }
             }

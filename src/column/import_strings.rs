@@ -99,13 +99,15 @@ impl ImportedRows<'_> {
             return Ok(None);
         }
         // Each worker numbered the strings it met by itself: sort them all together and translate.
-        let mut sorted: Vec<&str> = coded.workers.iter().flat_map(|codes| codes.strings.iter().copied()).collect();
+        let mut sorted: Vec<&str> =
+            coded.workers.iter().flat_map(|codes| codes.strings.iter().copied()).collect();
         sorted.sort_unstable();
         sorted.dedup();
         if sorted.len() > limit || sorted.is_empty() {
             return Ok(None);
         }
-        let place = |string: &&str| sorted.binary_search(string).expect("every string was merged") as u32;
+        let place =
+            |string: &&str| sorted.binary_search(string).expect("every string was merged") as u32;
         let places: Vec<Vec<u32>> =
             coded.workers.iter().map(|codes| codes.strings.iter().map(place).collect()).collect();
         let dictionary = Dictionary::from_sorted(self.device, &sorted)?;
@@ -132,7 +134,12 @@ impl ImportedRows<'_> {
         Ok(Some(self.encoded(dictionary, data, validity)))
     }
 
-    fn encoded(&self, dictionary: Dictionary, data: Arc<Buffer>, validity: Option<Arc<Buffer>>) -> Column {
+    fn encoded(
+        &self,
+        dictionary: Dictionary,
+        data: Arc<Buffer>,
+        validity: Option<Arc<Buffer>>,
+    ) -> Column {
         Column {
             stats: dictionary.stats(),
             encoding: Encoding::Dictionary(Arc::new(dictionary)),
@@ -152,10 +159,12 @@ impl ImportedRows<'_> {
             |(), piece| Ok(with_bytes!(piece.array, strings => long_bytes(strings))),
         )?;
         let mut total = 0;
-        let starts: Vec<usize> = counted.results.iter().map(|(_, bytes)| (total, total += bytes).0).collect();
+        let starts: Vec<usize> =
+            counted.results.iter().map(|(_, bytes)| (total, total += bytes).0).collect();
         let data = Arc::new(self.device.alloc(IMPORT, self.len * VIEW_WIDTH)?);
         let validity = self.alloc_validity()?.map(Arc::new);
-        let characters = (total > 0).then(|| self.device.alloc(IMPORT, total).map(Arc::new)).transpose()?;
+        let characters =
+            (total > 0).then(|| self.device.alloc(IMPORT, total).map(Arc::new)).transpose()?;
         let base = characters.as_ref().map_or(0, |characters| characters.address());
         let after = self.device.record()?;
         let views = Inflow::new(&data, &after);
@@ -186,19 +195,27 @@ impl ImportedRows<'_> {
     /// null.
     pub(super) fn import_dictionary(&self) -> Result<Column> {
         let sources = Sources::of(&self.pieces);
-        let distinct: HashSet<&str> =
-            sources.values.iter().flat_map(|values| with_strings!(values, strings => present(strings))).collect();
+        let distinct: HashSet<&str> = sources
+            .values
+            .iter()
+            .flat_map(|values| with_strings!(values, strings => present(strings)))
+            .collect();
         let mut sorted: Vec<&str> = distinct.into_iter().collect();
         sorted.sort_unstable();
-        let translations: Vec<Vec<Option<u32>>> =
-            sources.values.iter().map(|values| with_strings!(values, strings => translate(strings, &sorted))).collect();
+        let translations: Vec<Vec<Option<u32>>> = sources
+            .values
+            .iter()
+            .map(|values| with_strings!(values, strings => translate(strings, &sorted)))
+            .collect();
         let dictionary = Dictionary::from_sorted(self.device, &sorted)?;
         // A null value is a null row, if a key points to it: known only when the keys were seen.
         let may_be_null = |piece: &pieces::Piece| {
-            piece.array.null_count() > 0 || piece.array.as_any_dictionary().values().null_count() > 0
+            piece.array.null_count() > 0
+                || piece.array.as_any_dictionary().values().null_count() > 0
         };
         let nulls = self.pieces.iter().any(may_be_null);
-        let validity = nulls.then(|| self.device.alloc(IMPORT, self.len).map(Arc::new)).transpose()?;
+        let validity =
+            nulls.then(|| self.device.alloc(IMPORT, self.len).map(Arc::new)).transpose()?;
         let data = Arc::new(self.device.alloc(IMPORT, self.len * CODE_WIDTH)?);
         let after = self.device.record()?;
         let rows = Inflow::new(&data, &after);
@@ -219,9 +236,10 @@ impl ImportedRows<'_> {
                 let keys = any.normalized_keys();
                 match piece.array.nulls() {
                     None => keys.into_iter().for_each(|key| push(codes[key])),
-                    Some(nulls) => {
-                        keys.into_iter().zip(nulls).for_each(|(key, valid)| push(codes[key].filter(|_| valid)))
-                    }
+                    Some(nulls) => keys
+                        .into_iter()
+                        .zip(nulls)
+                        .for_each(|(key, valid)| push(codes[key].filter(|_| valid))),
                 }
             }
             rows.write(piece.start * CODE_WIDTH, &scratch.data)?;
@@ -309,13 +327,17 @@ fn present<'a>(strings: impl ArrayAccessor<Item = &'a str>) -> Vec<&'a str> {
 
 /// For each string its place in `sorted`, which has them all; `None` for nulls.
 fn translate<'a>(strings: impl ArrayAccessor<Item = &'a str>, sorted: &[&str]) -> Vec<Option<u32>> {
-    let place = |string: &str| sorted.binary_search(&string).expect("every string was merged") as u32;
+    let place =
+        |string: &str| sorted.binary_search(&string).expect("every string was merged") as u32;
     (0..strings.len()).map(|row| strings.is_valid(row).then(|| place(strings.value(row)))).collect()
 }
 
 /// Bytes of the valid strings that do not fit into their views.
-fn long_bytes<'a, T: AsRef<[u8]> + ?Sized + 'a>(strings: impl ArrayAccessor<Item = &'a T>) -> usize {
-    let len = |row: usize| if strings.is_valid(row) { strings.value(row).as_ref().len() } else { 0 };
+fn long_bytes<'a, T: AsRef<[u8]> + ?Sized + 'a>(
+    strings: impl ArrayAccessor<Item = &'a T>,
+) -> usize {
+    let len =
+        |row: usize| if strings.is_valid(row) { strings.value(row).as_ref().len() } else { 0 };
     (0..strings.len()).map(len).filter(|&len| len > INLINE).sum()
 }
 
@@ -334,8 +356,9 @@ fn write_views<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         let mut view = [0; VIEW_WIDTH];
         if strings.is_valid(row) {
             let bytes = strings.value(row).as_ref();
-            let len = u32::try_from(bytes.len())
-                .map_err(|_| Error::unsupported(format!("string of {} bytes", bytes.len()), "the limit is 4 GiB"))?;
+            let len = u32::try_from(bytes.len()).map_err(|_| {
+                Error::unsupported(format!("string of {} bytes", bytes.len()), "the limit is 4 GiB")
+            })?;
             seen.string(len);
             view[..4].copy_from_slice(&len.to_le_bytes());
             if bytes.len() <= INLINE {

@@ -37,15 +37,19 @@ mod tests {
     #[test]
     fn packed_intervals_order_and_unpack() {
         let ends = [i32::MIN, -1, 0, 1, i32::MAX];
-        let day_times: Vec<_> =
-            ends.iter().flat_map(|days| ends.iter().map(|ms| IntervalDayTime::new(*days, *ms))).collect();
+        let day_times: Vec<_> = ends
+            .iter()
+            .flat_map(|days| ends.iter().map(|ms| IntervalDayTime::new(*days, *ms)))
+            .collect();
         assert!(day_times.iter().map(|value| packed_day_time(*value)).is_sorted());
         assert!(day_times.iter().all(|value| day_time(packed_day_time(*value)) == *value));
         let nanos = [i64::MIN, -1, 0, 1, i64::MAX];
         let mut all = vec![];
         for months in ends {
             for days in ends {
-                all.extend(nanos.iter().map(|nanos| IntervalMonthDayNano::new(months, days, *nanos)));
+                all.extend(
+                    nanos.iter().map(|nanos| IntervalMonthDayNano::new(months, days, *nanos)),
+                );
             }
         }
         assert!(all.iter().map(|value| packed_month_day_nano(*value)).is_sorted());

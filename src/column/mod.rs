@@ -135,10 +135,25 @@ impl Column {
     }
 
     /// A column whose values lie plainly in the type's representation, with nothing known of them.
-    pub(crate) fn plain(dtype: DataType, len: usize, data: Arc<Buffer>, validity: Option<Arc<Buffer>>) -> Self {
+    pub(crate) fn plain(
+        dtype: DataType,
+        len: usize,
+        data: Arc<Buffer>,
+        validity: Option<Arc<Buffer>>,
+    ) -> Self {
         let encoding = Encoding::Plain;
         let (characters, children) = (Arc::new([]), Arc::new([]));
-        Column { dtype, len, offset: 0, data, validity, encoding, characters, children, stats: Stats::default() }
+        Column {
+            dtype,
+            len,
+            offset: 0,
+            data,
+            validity,
+            encoding,
+            characters,
+            children,
+            stats: Stats::default(),
+        }
     }
 
     /// The representation of the logical type; where `encoding` is `Dictionary`, that of the
@@ -180,5 +195,7 @@ const CODE_WIDTH: usize = 4;
 
 /// The representation of a type, or the error that says that there is none.
 fn repr_of(dtype: &DataType) -> Result<Repr> {
-    Repr::of(dtype).ok_or_else(|| Error::unsupported(format!("type {dtype}"), "it has no form in device memory"))
+    Repr::of(dtype).ok_or_else(|| {
+        Error::unsupported(format!("type {dtype}"), "it has no form in device memory")
+    })
 }

@@ -12,7 +12,8 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, OffsetSizeTrait, StructArray, new_empty_array,
+    Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, OffsetSizeTrait, StructArray,
+    new_empty_array,
 };
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, ToByteSlice};
@@ -36,7 +37,10 @@ struct HostLists {
 impl HostLists {
     fn of(array: &ArrayRef) -> HostLists {
         fn of_offsets<O: OffsetSizeTrait>(lists: &GenericListArray<O>) -> (ArrayRef, Vec<usize>) {
-            (lists.values().clone(), lists.value_offsets().iter().map(|offset| offset.as_usize()).collect())
+            (
+                lists.values().clone(),
+                lists.value_offsets().iter().map(|offset| offset.as_usize()).collect(),
+            )
         }
         let (values, offsets) = match array.data_type() {
             DataType::List(_) => of_offsets(array.as_list::<i32>()),
@@ -50,19 +54,27 @@ impl HostLists {
         // A slice need not begin with the first value, nor end with the last.
         let (begin, end) = (offsets[0], offsets[offsets.len() - 1]);
         let offsets = offsets.into_iter().map(|offset| offset - begin).collect();
-        HostLists { values: values.slice(begin, end - begin), offsets, nulls: array.nulls().cloned() }
+        HostLists {
+            values: values.slice(begin, end - begin),
+            offsets,
+            nulls: array.nulls().cloned(),
+        }
     }
 }
 
 impl ImportedRows<'_> {
     /// Imports lists: a child column of all their elements, and views of its rows.
     pub(super) fn import_lists(&self, arrays: &[ArrayRef]) -> Result<Column> {
-        let item = item_of(self.dtype).ok_or_else(|| Error::internal(format!("{} is no list", self.dtype)))?;
+        let item = item_of(self.dtype)
+            .ok_or_else(|| Error::internal(format!("{} is no list", self.dtype)))?;
         let lists: Vec<HostLists> = arrays.iter().map(HostLists::of).collect();
         let values: Vec<ArrayRef> = lists.iter().map(|lists| lists.values.clone()).collect();
         let child = Column::import(self.device, item.data_type(), &values, StringImport::Plain)?;
         if u32::try_from(child.len).is_err() {
-            return Err(Error::unsupported(format!("lists of {} elements", child.len), "elements have 32-bit numbers"));
+            return Err(Error::unsupported(
+                format!("lists of {} elements", child.len),
+                "elements have 32-bit numbers",
+            ));
         }
         let slots = child.slots(self.device)?;
         let address = u128::from(slots.address());
@@ -87,13 +99,22 @@ impl ImportedRows<'_> {
     }
 
     /// Imports structs: their fields as columns.
-    pub(super) fn import_structs(&self, arrays: &[ArrayRef], strings: StringImport) -> Result<Column> {
+    pub(super) fn import_structs(
+        &self,
+        arrays: &[ArrayRef],
+        strings: StringImport,
+    ) -> Result<Column> {
         let DataType::Struct(fields) = self.dtype else {
             return Err(Error::internal(format!("{} is no struct", self.dtype)));
         };
         let child = |(at, field): (usize, &FieldRef)| {
             let of = |array: &ArrayRef| array.as_struct().column(at).clone();
-            Column::import(self.device, field.data_type(), &arrays.iter().map(of).collect::<Vec<_>>(), strings)
+            Column::import(
+                self.device,
+                field.data_type(),
+                &arrays.iter().map(of).collect::<Vec<_>>(),
+                strings,
+            )
         };
         let children = fields.iter().enumerate().map(child).collect::<Result<Vec<_>>>()?;
         let (column, _) = self.import(0, |_, _, _| Ok(PieceStats::default()))?;
@@ -113,9 +134,14 @@ impl Column {
     }
 
     fn push_slots(&self, words: &mut Vec<u64>) {
-        debug_assert!(matches!(self.encoding, Encoding::Plain), "elements of lists are values, not codes");
+        debug_assert!(
+            matches!(self.encoding, Encoding::Plain),
+            "elements of lists are values, not codes"
+        );
         words.push(self.data.slice(self.offset * self.width()).address());
-        words.push(self.validity.as_ref().map_or(0, |validity| validity.slice(self.offset).address()));
+        words.push(
+            self.validity.as_ref().map_or(0, |validity| validity.slice(self.offset).address()),
+        );
         self.children.iter().for_each(|child| child.push_slots(words));
     }
 
@@ -135,7 +161,10 @@ impl Column {
     /// Most bytes of a string anywhere in the column; `None` where unknown.
     pub(crate) fn longest_inside(&self) -> Option<u32> {
         match self.repr() {
-            Repr::Struct => self.children.iter().try_fold(0, |most, child| Some(child.longest_inside()?.max(most))),
+            Repr::Struct => self
+                .children
+                .iter()
+                .try_fold(0, |most, child| Some(child.longest_inside()?.max(most))),
             repr if repr.points() => self.stats.longest,
             _ => Some(0),
         }
@@ -147,7 +176,8 @@ impl Column {
             return Err(Error::internal(format!("{} is no struct", self.dtype)));
         };
         let nulls = self.read_validity()?.nulls;
-        let children = self.children.iter().map(|child| child.to_arrays(rows)).collect::<Result<Vec<_>>>()?;
+        let children =
+            self.children.iter().map(|child| child.to_arrays(rows)).collect::<Result<Vec<_>>>()?;
         let piece = |(at, (start, len)): (usize, (usize, usize))| {
             let arrays: Vec<ArrayRef> = children.iter().map(|pieces| pieces[at].clone()).collect();
             let nulls = nulls.as_ref().map(|nulls| nulls.slice(start, len));
@@ -159,7 +189,8 @@ impl Column {
 
     /// Downloads lists as arrays of `rows` rows.
     pub(super) fn export_lists(&self, rows: usize) -> Result<Vec<ArrayRef>> {
-        let item = item_of(&self.dtype).ok_or_else(|| Error::internal(format!("{} is no list", self.dtype)))?;
+        let item = item_of(&self.dtype)
+            .ok_or_else(|| Error::internal(format!("{} is no list", self.dtype)))?;
         let validity = self.read_validity()?;
         let views = self.read_values::<u128>(&validity)?;
         let mut offsets = vec![0u64];
@@ -213,7 +244,8 @@ fn rebuilt(
     slots: &mut impl Iterator<Item = Flat>,
     characters: &Arc<[Arc<Buffer>]>,
 ) -> Result<Column> {
-    let Flat { values, valid } = slots.next().ok_or_else(|| Error::internal("a list of too few slots"))?;
+    let Flat { values, valid } =
+        slots.next().ok_or_else(|| Error::internal("a list of too few slots"))?;
     let column = Column::plain(dtype.clone(), len, Arc::new(values), Some(Arc::new(valid)));
     let children = match dtype {
         DataType::Struct(fields) => {
@@ -239,15 +271,27 @@ fn list_array(
         values: ArrayRef,
         nulls: Option<NullBuffer>,
     ) -> Result<ArrayRef> {
-        let too_many = || Error::unsupported(format!("lists of {} elements in one array", values.len()), "too many");
-        let offsets = ends.iter().map(|end| O::from_usize((end - ends[0]) as usize).ok_or_else(too_many));
+        let too_many = || {
+            Error::unsupported(
+                format!("lists of {} elements in one array", values.len()),
+                "too many",
+            )
+        };
+        let offsets =
+            ends.iter().map(|end| O::from_usize((end - ends[0]) as usize).ok_or_else(too_many));
         let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets.collect::<Result<Vec<O>>>()?));
         Ok(Arc::new(GenericListArray::<O>::try_new(item.clone(), offsets, values, nulls)?))
     }
     match dtype {
         DataType::FixedSizeList(_, size) => {
             let len = ends.len() - 1;
-            Ok(Arc::new(FixedSizeListArray::try_new_with_length(item.clone(), *size, values, nulls, len)?))
+            Ok(Arc::new(FixedSizeListArray::try_new_with_length(
+                item.clone(),
+                *size,
+                values,
+                nulls,
+                len,
+            )?))
         }
         DataType::LargeList(_) => of_offsets::<i64>(item, ends, values, nulls),
         _ => of_offsets::<i32>(item, ends, values, nulls),

@@ -56,7 +56,8 @@ pub(super) fn for_each<'p, S: Send, T: Send>(
         let mut state = state();
         let mut done = Vec::new();
         while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let result = work(&mut state, piece).inspect_err(|_| next.store(pieces.len(), Ordering::Relaxed))?;
+            let result = work(&mut state, piece)
+                .inspect_err(|_| next.store(pieces.len(), Ordering::Relaxed))?;
             done.push((piece.index, result));
         }
         Ok((state, done))

@@ -55,7 +55,11 @@ impl Relation {
                 found: format!("{} rows", other.len),
             }
             .into()),
-            None => Ok(Relation { rows, indices: vec![None], columns: columns.into_iter().map(|c| (0, c)).collect() }),
+            None => Ok(Relation {
+                rows,
+                indices: vec![None],
+                columns: columns.into_iter().map(|c| (0, c)).collect(),
+            }),
         }
     }
 

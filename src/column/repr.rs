@@ -54,7 +54,9 @@ pub(crate) fn is_nested(dtype: &DataType) -> bool {
 /// has the values themselves. Only columns can be so, no elements or fields.
 pub(crate) fn coded_numbers(dtype: &DataType) -> Option<&DataType> {
     match dtype {
-        DataType::Dictionary(_, values) if values.is_numeric() || values.is_temporal() => Some(values),
+        DataType::Dictionary(_, values) if values.is_numeric() || values.is_temporal() => {
+            Some(values)
+        }
         _ => None,
     }
 }
@@ -62,7 +64,9 @@ pub(crate) fn coded_numbers(dtype: &DataType) -> Option<&DataType> {
 /// The field of a list type's elements.
 pub(crate) fn item_of(dtype: &DataType) -> Option<&FieldRef> {
     match dtype {
-        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => Some(item),
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            Some(item)
+        }
         _ => None,
     }
 }
@@ -95,9 +99,10 @@ impl Repr {
             DataType::Decimal128(precision, _) if *precision <= 18 => Repr::I64,
             DataType::Decimal128(_, _) => Repr::I128,
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Repr::View,
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
-                Repr::View
-            }
+            DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(_) => Repr::View,
             DataType::Dictionary(_, values) => match values.as_ref() {
                 DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Repr::View,
                 _ => Repr::of(coded_numbers(dtype)?)?,
@@ -186,7 +191,9 @@ impl Repr {
 /// types, and where arithmetic knows no bound but that of 128 bits.
 pub(crate) fn decimal_bound(dtype: &DataType) -> Option<i128> {
     match dtype {
-        DataType::Decimal128(precision, _) if *precision < 38 => Some(10i128.pow(u32::from(*precision)) - 1),
+        DataType::Decimal128(precision, _) if *precision < 38 => {
+            Some(10i128.pow(u32::from(*precision)) - 1)
+        }
         _ => None,
     }
 }

@@ -1,29 +1,48 @@
-//! Statistics in round numbers. Generated kernels depend on statistics: parts of a table whose values
-//! differ little are to have the same.
+//! Statistics in round numbers. Generated kernels depend on statistics: parts of a table whose
+//! values differ little are to have the same.
 
 use super::Stats;
 
 impl Stats {
-    /// Looser statistics in round numbers, which hold for what `before` held for, too: columns of like
-    /// values have the same.
+    /// Looser statistics in round numbers, which hold for what `before` held for, too: columns of
+    /// like values have the same.
     pub(crate) fn rounded(&self, before: Option<&Stats>) -> Stats {
-        let both = |own: Option<i128>, other: Option<i128>, of: fn(i128, i128) -> i128| match before {
+        let both = |own: Option<i128>, other: Option<i128>, of: fn(i128, i128) -> i128| match before
+        {
             Some(_) => Some(of(own?, other?)),
             None => own,
         };
-        let least = both(self.range.map(|range| range.0), before.and_then(|b| b.range).map(|range| range.0), i128::min);
-        let most = both(self.range.map(|range| range.1), before.and_then(|b| b.range).map(|range| range.1), i128::max);
-        let longest = both(self.longest.map(i128::from), before.and_then(|b| b.longest).map(i128::from), i128::max);
-        let unit = both(self.unit.map(i128::from), before.and_then(|b| b.unit).map(i128::from), i128::min);
+        let least = both(
+            self.range.map(|range| range.0),
+            before.and_then(|b| b.range).map(|range| range.0),
+            i128::min,
+        );
+        let most = both(
+            self.range.map(|range| range.1),
+            before.and_then(|b| b.range).map(|range| range.1),
+            i128::max,
+        );
+        let longest = both(
+            self.longest.map(i128::from),
+            before.and_then(|b| b.longest).map(i128::from),
+            i128::max,
+        );
+        let unit =
+            both(self.unit.map(i128::from), before.and_then(|b| b.unit).map(i128::from), i128::min);
         let magnitude = match before {
             Some(before) => self.magnitude.zip(before.magnitude).map(|(own, other)| own.max(other)),
             None => self.magnitude,
         };
         Stats {
             range: least.zip(most).map(|(least, most)| (below(least), above(most))),
-            magnitude: magnitude.map(|most| if most == 0.0 { 0.0 } else { most.log2().ceil().exp2().max(most) }),
-            unit: unit.map(|unit| unit.div_euclid(UNIT_STEP) * UNIT_STEP).and_then(|unit| i32::try_from(unit).ok()),
-            longest: longest.and_then(|longest| u32::try_from(longest).ok()?.checked_next_multiple_of(LENGTH_STEP)),
+            magnitude: magnitude
+                .map(|most| if most == 0.0 { 0.0 } else { most.log2().ceil().exp2().max(most) }),
+            unit: unit
+                .map(|unit| unit.div_euclid(UNIT_STEP) * UNIT_STEP)
+                .and_then(|unit| i32::try_from(unit).ok()),
+            longest: longest.and_then(|longest| {
+                u32::try_from(longest).ok()?.checked_next_multiple_of(LENGTH_STEP)
+            }),
             unique: false,
             ascending: false,
         }
@@ -39,8 +58,10 @@ const UNIT_STEP: i128 = 8;
 fn above(number: i128) -> i128 {
     match number {
         ..0 => 0,
-        _ => ((number as u128 + 1).checked_next_power_of_two().map_or(i128::MAX, |power| (power - 1) as i128))
-            .max(number),
+        _ => ((number as u128 + 1)
+            .checked_next_power_of_two()
+            .map_or(i128::MAX, |power| (power - 1) as i128))
+        .max(number),
     }
 }
 
@@ -62,12 +83,22 @@ mod tests {
 
     #[test]
     fn rounded_statistics_hold_for_all_values_and_are_soon_the_same() {
-        let of =
-            |range, longest, magnitude, unit| Stats { range, longest, magnitude, unit, unique: true, ascending: true };
+        let of = |range, longest, magnitude, unit| Stats {
+            range,
+            longest,
+            magnitude,
+            unit,
+            unique: true,
+            ascending: true,
+        };
         let first = of(Some((5, 90)), Some(11), Some(3.0), Some(-3)).rounded(None);
         assert_eq!(
             first,
-            Stats { unique: false, ascending: false, ..of(Some((0, 127)), Some(16), Some(4.0), Some(-8)) }
+            Stats {
+                unique: false,
+                ascending: false,
+                ..of(Some((0, 127)), Some(16), Some(4.0), Some(-8))
+            }
         );
         let second = of(Some((-3, 100)), Some(16), Some(4.0), Some(0)).rounded(Some(&first));
         assert_eq!(
@@ -83,7 +114,9 @@ mod tests {
 
     #[test]
     fn bounds_are_rounded_outwards() {
-        for number in [i128::MIN, -(1 << 63), -129, -128, -1, 0, 1, 127, 128, (1 << 63) - 1, i128::MAX] {
+        for number in
+            [i128::MIN, -(1 << 63), -129, -128, -1, 0, 1, 127, 128, (1 << 63) - 1, i128::MAX]
+        {
             assert!(below(number) <= number && number <= above(number), "{number}");
         }
         assert_eq!((below(-128), above(127), above(-5), below(7)), (-128, 127, 0, 0));

@@ -60,21 +60,30 @@ impl Table {
     /// # Errors
     /// Of the device; `OutOfHostMemory`.
     pub(crate) fn spilled(&self) -> Result<SpilledTable> {
-        let columns = self.columns.iter().map(|column| column.spilled(&self.device)).collect::<Result<_>>()?;
+        let columns = self
+            .columns
+            .iter()
+            .map(|column| column.spilled(&self.device))
+            .collect::<Result<_>>()?;
         Ok(SpilledTable { columns })
     }
 
-    /// Uploads rows of spilled tables of one schema, one after the other: as one table, or as several
-    /// where strings are codes in some of them only.
+    /// Uploads rows of spilled tables of one schema, one after the other: as one table, or as
+    /// several where strings are codes in some of them only.
     ///
     /// # Errors
     /// Of the device.
-    pub(crate) fn restored(device: &Device, schema: &SchemaRef, pieces: &[SpilledRows]) -> Result<Vec<Table>> {
+    pub(crate) fn restored(
+        device: &Device,
+        schema: &SchemaRef,
+        pieces: &[SpilledRows],
+    ) -> Result<Vec<Table>> {
         let runs = pieces.chunk_by(|(first, _), (other, _)| of_one_encoding(first, other));
         let of_run = |pieces: &[SpilledRows]| {
             let rows = pieces.iter().map(|(_, rows)| rows.len()).sum();
             let column = |at: usize| {
-                let own: Vec<_> = pieces.iter().map(|(table, rows)| (&table.columns[at], rows.clone())).collect();
+                let own: Vec<_> =
+                    pieces.iter().map(|(table, rows)| (&table.columns[at], rows.clone())).collect();
                 restored(device, value_type(schema.field(at).data_type()), &own)
             };
             let columns = (0..schema.fields().len()).map(column).collect::<Result<_>>()?;
@@ -90,13 +99,18 @@ impl Column {
             let arrays = self.to_arrays(self.len.max(1))?;
             let arrays: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
             return match arrays.as_slice() {
-                [] => Ok(SpilledColumn::Nested(datafusion::arrow::array::new_empty_array(&self.dtype))),
+                [] => Ok(SpilledColumn::Nested(datafusion::arrow::array::new_empty_array(
+                    &self.dtype,
+                ))),
                 arrays => Ok(SpilledColumn::Nested(concat(arrays)?)),
             };
         }
         let stats = Stats { unique: false, ascending: false, ..self.stats };
-        let validity =
-            self.validity.as_ref().map(|validity| downloaded(validity, self.offset, self.len)).transpose()?;
+        let validity = self
+            .validity
+            .as_ref()
+            .map(|validity| downloaded(validity, self.offset, self.len))
+            .transpose()?;
         let width = self.width();
         if self.repr() == Repr::View && self.dictionary().is_none() {
             let views = device.alloc(SPILL, self.len * width)?;
@@ -112,7 +126,10 @@ impl Column {
         if let (Some(_), Some(validity)) = (&values, &validity) {
             // Under nulls there may be anything; who takes codes for places relies on them.
             let codes = bytes.bytes_mut().chunks_exact_mut(CODE_WIDTH);
-            codes.zip(validity.bytes()).filter(|(_, valid)| **valid == 0).for_each(|(code, _)| code.fill(0));
+            codes
+                .zip(validity.bytes())
+                .filter(|(_, valid)| **valid == 0)
+                .for_each(|(code, _)| code.fill(0));
         }
         Ok(SpilledColumn::Flat { bytes, validity, values, stats })
     }
@@ -137,7 +154,9 @@ impl SpilledColumn {
 
     fn validity(&self) -> Option<&HostBlock> {
         match self {
-            SpilledColumn::Flat { validity, .. } | SpilledColumn::Views { validity, .. } => validity.as_ref(),
+            SpilledColumn::Flat { validity, .. } | SpilledColumn::Views { validity, .. } => {
+                validity.as_ref()
+            }
             SpilledColumn::Nested(_) => None,
         }
     }
@@ -152,7 +171,9 @@ impl SpilledColumn {
 
     fn bytes(&self) -> Result<&[u8]> {
         match self {
-            SpilledColumn::Flat { bytes, .. } | SpilledColumn::Views { views: bytes, .. } => bytes.to_read(),
+            SpilledColumn::Flat { bytes, .. } | SpilledColumn::Views { views: bytes, .. } => {
+                bytes.to_read()
+            }
             SpilledColumn::Nested(_) => Ok(&[]),
         }
     }
@@ -181,7 +202,10 @@ fn restored(device: &Device, dtype: &DataType, pieces: &[SpilledPiece<'_>]) -> R
     }
     let data = restored_bytes(device, pieces, repr.width(), len)?;
     let stats: Vec<Stats> = pieces.iter().map(|(column, _)| column.stats()).collect();
-    let column = Column { stats: of_all(&stats), ..Column::plain(dtype.clone(), len, Arc::new(data), validity) };
+    let column = Column {
+        stats: of_all(&stats),
+        ..Column::plain(dtype.clone(), len, Arc::new(data), validity)
+    };
     if repr != Repr::View {
         return Ok(column);
     }
@@ -197,7 +221,12 @@ fn restored(device: &Device, dtype: &DataType, pieces: &[SpilledPiece<'_>]) -> R
 }
 
 /// Bytes of pieces, one after the other.
-fn restored_bytes(device: &Device, pieces: &[SpilledPiece<'_>], width: usize, len: usize) -> Result<Buffer> {
+fn restored_bytes(
+    device: &Device,
+    pieces: &[SpilledPiece<'_>],
+    width: usize,
+    len: usize,
+) -> Result<Buffer> {
     let data = device.alloc(SPILL, len * width)?;
     let mut at = 0;
     for (column, rows) in pieces {
@@ -207,7 +236,11 @@ fn restored_bytes(device: &Device, pieces: &[SpilledPiece<'_>], width: usize, le
     Ok(data)
 }
 
-fn restored_validity(device: &Device, pieces: &[SpilledPiece<'_>], len: usize) -> Result<Option<Arc<Buffer>>> {
+fn restored_validity(
+    device: &Device,
+    pieces: &[SpilledPiece<'_>],
+    len: usize,
+) -> Result<Option<Arc<Buffer>>> {
     if pieces.iter().all(|(column, _)| column.validity().is_none()) {
         return Ok(None);
     }
@@ -222,15 +255,18 @@ fn restored_validity(device: &Device, pieces: &[SpilledPiece<'_>], len: usize) -
     Ok(Some(Arc::new(validity)))
 }
 
-/// The characters of a piece's long strings: they lie one after the other, in the order of the rows.
+/// The characters of a piece's long strings: they lie one after the other, in the order of the
+/// rows.
 fn characters_of<'a>((column, rows): &SpilledPiece<'a>) -> Result<&'a [u8]> {
     let SpilledColumn::Views { views, characters, address, .. } = column else { return Ok(&[]) };
     let place = |view: &[u8]| {
         let view = u128::from_le_bytes(view.try_into().expect("16 bytes"));
         let (length, at) = (view as u32, (view >> 64) as u64);
-        (length > INLINE).then(|| (at - address) as usize..(at - address) as usize + length as usize)
+        (length > INLINE)
+            .then(|| (at - address) as usize..(at - address) as usize + length as usize)
     };
-    let views = views.bytes()[rows.start * VIEW_WIDTH..rows.end * VIEW_WIDTH].chunks_exact(VIEW_WIDTH);
+    let views =
+        views.bytes()[rows.start * VIEW_WIDTH..rows.end * VIEW_WIDTH].chunks_exact(VIEW_WIDTH);
     match (views.clone().find_map(place), views.rev().find_map(place)) {
         (Some(first), Some(last)) => Ok(&characters.to_read()?[first.start..last.end]),
         _ => Ok(&[]),
@@ -253,7 +289,8 @@ fn restored_codes(
             different.push(own);
         }
     }
-    let mut strings: Vec<&str> = different.iter().flat_map(|values| values.as_string_view().iter().flatten()).collect();
+    let mut strings: Vec<&str> =
+        different.iter().flat_map(|values| values.as_string_view().iter().flatten()).collect();
     if different.len() > 1 {
         strings.sort_unstable();
         strings.dedup();
@@ -265,7 +302,9 @@ fn restored_codes(
             let data = device.alloc(SPILL, len * CODE_WIDTH)?;
             let places: HashMap<&str, u32> = strings.iter().copied().zip(0..).collect();
             let mut at = 0;
-            for ((piece, values), rows) in pieces.iter().zip(&values).zip(pieces.iter().map(|(_, rows)| rows.len())) {
+            for ((piece, values), rows) in
+                pieces.iter().zip(&values).zip(pieces.iter().map(|(_, rows)| rows.len()))
+            {
                 let own = values.as_string_view().iter().flatten();
                 let place: Vec<u8> = own.flat_map(|string| places[string].to_le_bytes()).collect();
                 let place = device.upload(SPILL, &place)?;
@@ -286,7 +325,9 @@ fn restored_codes(
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::{Decimal128Array, Float64Array, Int32Array, ListBuilder, RecordBatch, StringArray};
+    use datafusion::arrow::array::{
+        Decimal128Array, Float64Array, Int32Array, ListBuilder, RecordBatch, StringArray,
+    };
     use datafusion::arrow::compute::concat_batches;
     use datafusion::arrow::datatypes::{Field, Schema};
 
@@ -296,13 +337,18 @@ mod tests {
     /// Rows of all ways to lie on the device; strings are many or few.
     fn batch(rows: i64, seed: i64) -> RecordBatch {
         let null = |row: i64| (row + seed) % 7 != 3;
-        let ints: Int32Array = (0..rows).map(|row| null(row).then_some((row * seed) as i32)).collect();
-        let floats = Float64Array::from_iter_values((0..rows).map(|row| row as f64 / 8.0 - seed as f64));
-        let decimals: Decimal128Array = (0..rows).map(|row| null(row).then_some(i128::from(row) << 70)).collect();
-        let few: StringArray =
-            (0..rows).map(|row| null(row).then(|| format!("one of a few strings, {}", (row * seed) % 5))).collect();
-        let many: StringArray =
-            (0..rows).map(|row| null(row).then(|| "x".repeat((row * seed % 40) as usize) + &row.to_string())).collect();
+        let ints: Int32Array =
+            (0..rows).map(|row| null(row).then_some((row * seed) as i32)).collect();
+        let floats =
+            Float64Array::from_iter_values((0..rows).map(|row| row as f64 / 8.0 - seed as f64));
+        let decimals: Decimal128Array =
+            (0..rows).map(|row| null(row).then_some(i128::from(row) << 70)).collect();
+        let few: StringArray = (0..rows)
+            .map(|row| null(row).then(|| format!("one of a few strings, {}", (row * seed) % 5)))
+            .collect();
+        let many: StringArray = (0..rows)
+            .map(|row| null(row).then(|| "x".repeat((row * seed % 40) as usize) + &row.to_string()))
+            .collect();
         let mut lists = ListBuilder::new(datafusion::arrow::array::Int64Builder::new());
         for row in 0..rows {
             (0..row % 3).for_each(|at| lists.values().append_value(at * seed));
@@ -316,9 +362,14 @@ mod tests {
             ("many", Arc::new(many)),
             ("lists", Arc::new(lists.finish())),
         ];
-        let fields = columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true));
+        let fields =
+            columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true));
         let schema = Schema::new(fields.collect::<Vec<_>>());
-        RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, array)| array).collect()).unwrap()
+        RecordBatch::try_new(
+            Arc::new(schema),
+            columns.into_iter().map(|(_, array)| array).collect(),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -339,13 +390,24 @@ mod tests {
             })
             .collect();
         assert_eq!(device.memory().used, before, "nothing of them is left on the device");
-        for ranges in [[0..900, 0..1, 0..0, 0..700], [13..500, 0..0, 0..0, 699..700], [0..0, 1..1, 0..0, 0..0]] {
+        for ranges in [
+            [0..900, 0..1, 0..0, 0..700],
+            [13..500, 0..0, 0..0, 699..700],
+            [0..0, 1..1, 0..0, 0..0],
+        ] {
             let pieces: Vec<SpilledRows> = spilled.iter().cloned().zip(ranges.clone()).collect();
             let tables = Table::restored(&device, &schema, &pieces).unwrap();
-            let found: Vec<RecordBatch> = tables.iter().flat_map(|table| table.to_batches(1 << 20).unwrap()).collect();
-            let expected: Vec<RecordBatch> =
-                batches.iter().zip(ranges).map(|(batch, rows)| batch.slice(rows.start, rows.len())).collect();
-            assert_eq!(concat_batches(&schema, &found).unwrap(), concat_batches(&schema, &expected).unwrap());
+            let found: Vec<RecordBatch> =
+                tables.iter().flat_map(|table| table.to_batches(1 << 20).unwrap()).collect();
+            let expected: Vec<RecordBatch> = batches
+                .iter()
+                .zip(ranges)
+                .map(|(batch, rows)| batch.slice(rows.start, rows.len()))
+                .collect();
+            assert_eq!(
+                concat_batches(&schema, &found).unwrap(),
+                concat_batches(&schema, &expected).unwrap()
+            );
         }
     }
 
@@ -353,7 +415,8 @@ mod tests {
     fn slices_go_without_the_rows_around_them() {
         let device = Device::sim(SimOptions::default(), MemoryLimit::Bytes(1 << 30)).unwrap();
         let whole = batch(1000, 7);
-        let table = Table::from_batches(&device, whole.schema(), std::slice::from_ref(&whole)).unwrap();
+        let table =
+            Table::from_batches(&device, whole.schema(), std::slice::from_ref(&whole)).unwrap();
         let spilled = Arc::new(table.slice(300, 77).spilled().unwrap());
         let back = Table::restored(&device, &whole.schema(), &[(spilled, 0..77)]).unwrap();
         assert_eq!(back[0].to_batches(100).unwrap(), [whole.slice(300, 77)]);

@@ -84,11 +84,16 @@ impl PieceStats {
         };
         match valid {
             None => values.iter().for_each(|&value| look(value.into())),
-            Some(valid) => {
-                values.iter().zip(valid).for_each(|(&value, &valid)| look(if valid != 0 { value.into() } else { 0.0 }))
-            }
+            Some(valid) => values
+                .iter()
+                .zip(valid)
+                .for_each(|(&value, &valid)| look(if valid != 0 { value.into() } else { 0.0 })),
         }
-        PieceStats { magnitude: finite.then_some(greatest), unit: finite.then_some(unit), ..PieceStats::default() }
+        PieceStats {
+            magnitude: finite.then_some(greatest),
+            unit: finite.then_some(unit),
+            ..PieceStats::default()
+        }
     }
 
     /// Notes the length of a string.
@@ -100,11 +105,13 @@ impl PieceStats {
 impl Stats {
     /// Of integers, from what was seen of the pieces in order.
     pub(super) fn of_integers(pieces: &[PieceStats]) -> Stats {
-        let range = pieces.iter().filter_map(|seen| seen.range).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        let range =
+            pieces.iter().filter_map(|seen| seen.range).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let ends: Option<Vec<_>> = pieces.iter().map(|seen| seen.ascending).collect();
         let ends = ends.filter(|ends| !ends.is_empty()).unwrap_or_default();
         let ascending = !ends.is_empty() && ends.windows(2).all(|pair| pair[0].1 <= pair[1].0);
-        let strictly = pieces.iter().all(|seen| seen.strictly) && ends.windows(2).all(|pair| pair[0].1 < pair[1].0);
+        let strictly = pieces.iter().all(|seen| seen.strictly)
+            && ends.windows(2).all(|pair| pair[0].1 < pair[1].0);
         Stats { range, unique: ascending && strictly, ascending, ..Stats::default() }
     }
 
@@ -142,36 +149,51 @@ mod tests {
 
     #[test]
     fn unique_needs_ascending_pieces_in_ascending_order() {
-        let (low, high) = (PieceStats::integers(&[1i32, 2, 5], None), PieceStats::integers(&[6i32], None));
+        let (low, high) =
+            (PieceStats::integers(&[1i32, 2, 5], None), PieceStats::integers(&[6i32], None));
         assert!(Stats::of_integers(&[low, high]).unique);
         assert!(!Stats::of_integers(&[high, low]).unique);
         assert!(!Stats::of_integers(&[low, PieceStats::integers(&[5i32, 6], None)]).unique);
         assert!(!Stats::of_integers(&[PieceStats::integers(&[1i32, 1], None)]).unique);
-        assert!(!Stats::of_integers(&[low, PieceStats::integers(&[6i32, 7], Some(&[1, 1]))]).unique);
+        assert!(
+            !Stats::of_integers(&[low, PieceStats::integers(&[6i32, 7], Some(&[1, 1]))]).unique
+        );
         assert!(!Stats::of_integers(&[]).unique);
     }
 
     #[test]
     fn ascending_values_may_repeat_and_are_not_null() {
-        let (low, high) = (PieceStats::integers(&[1i32, 2, 2, 5], None), PieceStats::integers(&[5i32], None));
+        let (low, high) =
+            (PieceStats::integers(&[1i32, 2, 2, 5], None), PieceStats::integers(&[5i32], None));
         let stats = Stats::of_integers(&[low, high]);
         assert!(stats.ascending && !stats.unique);
         assert!(!Stats::of_integers(&[high, low]).ascending);
         assert!(!Stats::of_integers(&[PieceStats::integers(&[2i32, 1], None)]).ascending);
-        assert!(!Stats::of_integers(&[low, PieceStats::integers(&[6i32, 7], Some(&[1, 1]))]).ascending);
+        assert!(
+            !Stats::of_integers(&[low, PieceStats::integers(&[6i32, 7], Some(&[1, 1]))]).ascending
+        );
         assert!(!Stats::of_integers(&[]).ascending);
     }
 
     #[test]
     fn magnitude_is_unknown_with_nan_or_infinity() {
-        assert_eq!(Stats::of_floats(&[PieceStats::floats(&[1.0f64, -7.5], None)]).magnitude, Some(7.5));
+        assert_eq!(
+            Stats::of_floats(&[PieceStats::floats(&[1.0f64, -7.5], None)]).magnitude,
+            Some(7.5)
+        );
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(
-                Stats::of_floats(&[PieceStats::floats(&[1.0, bad], None), PieceStats::floats(&[2.0f64], None)])
-                    .magnitude,
+                Stats::of_floats(&[
+                    PieceStats::floats(&[1.0, bad], None),
+                    PieceStats::floats(&[2.0f64], None)
+                ])
+                .magnitude,
                 None
             );
-            assert_eq!(Stats::of_floats(&[PieceStats::floats(&[1.0, bad], Some(&[1, 0]))]).magnitude, Some(1.0));
+            assert_eq!(
+                Stats::of_floats(&[PieceStats::floats(&[1.0, bad], Some(&[1, 0]))]).magnitude,
+                Some(1.0)
+            );
         }
         assert_eq!(Stats::of_floats(&[PieceStats::floats(&[-0.5f32], None)]).magnitude, Some(0.5));
     }
@@ -187,6 +209,9 @@ mod tests {
         assert_eq!(unit(&[f64::MIN_POSITIVE]), Some(-1022));
         assert_eq!(unit(&[0.1]), Some(-55));
         assert_eq!(unit(&[1.0, f64::NAN]), None);
-        assert_eq!(Stats::of_floats(&[PieceStats::floats(&[0.1f32, 5.0], Some(&[0, 1]))]).unit, Some(0));
+        assert_eq!(
+            Stats::of_floats(&[PieceStats::floats(&[0.1f32, 5.0], Some(&[0, 1]))]).unit,
+            Some(0)
+        );
     }
 }

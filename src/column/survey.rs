@@ -8,7 +8,10 @@ use crate::ops::survey::{Measured, Scalar, Surveyed, survey};
 impl Column {
     /// Fills in the statistics of columns that lie plainly: waits for the device, once for all of
     /// them.
-    pub(crate) fn survey<'a>(device: &Device, columns: impl Iterator<Item = &'a mut Column>) -> Result<()> {
+    pub(crate) fn survey<'a>(
+        device: &Device,
+        columns: impl Iterator<Item = &'a mut Column>,
+    ) -> Result<()> {
         let mut columns: Vec<(Scalar, &mut Column)> =
             columns.filter_map(|column| Some((scalar(column)?, column))).collect();
         let surveyed: Vec<Surveyed> = columns
@@ -26,7 +29,9 @@ impl Column {
             column.stats = match found.values {
                 // No valid string at all is known to be no longer than the empty one.
                 None if *scalar == Scalar::View => Stats { longest: Some(0), ..Stats::default() },
-                Some(Measured::Longest(longest)) => Stats { longest: Some(longest), ..Stats::default() },
+                Some(Measured::Longest(longest)) => {
+                    Stats { longest: Some(longest), ..Stats::default() }
+                }
                 None => Stats::default(),
                 Some(Measured::Integers { least, greatest, ascending, strictly }) => Stats {
                     range: Some((least, greatest)),

@@ -17,7 +17,12 @@ impl Table {
     /// # Errors
     /// [`ErrorKind::TypeMismatch`] where the columns' number, types or lengths are not the schema's
     /// and the table's.
-    pub(crate) fn with_rows(device: &Device, schema: SchemaRef, columns: Vec<Column>, rows: usize) -> Result<Self> {
+    pub(crate) fn with_rows(
+        device: &Device,
+        schema: SchemaRef,
+        columns: Vec<Column>,
+        rows: usize,
+    ) -> Result<Self> {
         if columns.len() != schema.fields().len() {
             return Err(mismatch("table", schema.fields().len(), columns.len(), "columns"));
         }
@@ -31,7 +36,12 @@ impl Table {
                 .into());
             }
             if column.len != rows {
-                return Err(mismatch(&format!("column {:?}", field.name()), rows, column.len, "rows"));
+                return Err(mismatch(
+                    &format!("column {:?}", field.name()),
+                    rows,
+                    column.len,
+                    "rows",
+                ));
             }
         }
         Ok(Table { device: device.clone(), schema, columns, rows })
@@ -55,20 +65,32 @@ impl Table {
     /// # Errors
     /// [`ErrorKind::TypeMismatch`] where a batch's columns are not the schema's (names and
     /// nullability may differ), and those of [`Column::from_arrays`].
-    pub(crate) fn from_batches(device: &Device, schema: SchemaRef, batches: &[RecordBatch]) -> Result<Self> {
+    pub(crate) fn from_batches(
+        device: &Device,
+        schema: SchemaRef,
+        batches: &[RecordBatch],
+    ) -> Result<Self> {
         for batch in batches {
             if batch.num_columns() != schema.fields().len() {
-                return Err(mismatch("record batch", schema.fields().len(), batch.num_columns(), "columns"));
+                return Err(mismatch(
+                    "record batch",
+                    schema.fields().len(),
+                    batch.num_columns(),
+                    "columns",
+                ));
             }
         }
         let column = |index: usize| {
-            let chunks: Vec<ArrayRef> = batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
+            let chunks: Vec<ArrayRef> =
+                batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
             let field = schema.field(index);
-            Column::from_arrays(device, field.data_type(), &chunks).map_err(|error| match error.kind() {
-                ErrorKind::Arithmetic { fault, account: Some(account), .. } => {
-                    Error::arithmetic(*fault, format!("column {:?}: {account}", field.name()))
+            Column::from_arrays(device, field.data_type(), &chunks).map_err(|error| {
+                match error.kind() {
+                    ErrorKind::Arithmetic { fault, account: Some(account), .. } => {
+                        Error::arithmetic(*fault, format!("column {:?}: {account}", field.name()))
+                    }
+                    _ => error,
                 }
-                _ => error,
             })
         };
         let columns = (0..schema.fields().len()).map(column).collect::<Result<Vec<_>>>()?;
@@ -85,17 +107,26 @@ impl Table {
         for (column, field) in self.columns.iter().zip(self.schema.fields()) {
             let mut arrays = column.to_arrays(batch_rows)?;
             if coded_numbers(field.data_type()).is_some() {
-                arrays =
-                    arrays.iter().map(|array| cast(array, field.data_type())).collect::<std::result::Result<_, _>>()?;
+                arrays = arrays
+                    .iter()
+                    .map(|array| cast(array, field.data_type()))
+                    .collect::<std::result::Result<_, _>>()?;
             }
             columns.push(arrays.into_iter());
         }
         let mut batches = Vec::with_capacity(self.rows.div_ceil(batch_rows));
         for start in (0..self.rows).step_by(batch_rows) {
-            let arrays =
-                columns.iter_mut().map(|chunks| chunks.next().expect("columns have the table's rows")).collect();
-            let options = RecordBatchOptions::new().with_row_count(Some(batch_rows.min(self.rows - start)));
-            batches.push(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?);
+            let arrays = columns
+                .iter_mut()
+                .map(|chunks| chunks.next().expect("columns have the table's rows"))
+                .collect();
+            let options =
+                RecordBatchOptions::new().with_row_count(Some(batch_rows.min(self.rows - start)));
+            batches.push(RecordBatch::try_new_with_options(
+                Arc::clone(&self.schema),
+                arrays,
+                &options,
+            )?);
         }
         Ok(batches)
     }

@@ -73,7 +73,8 @@ impl Ahead {
     /// interest.
     pub(crate) fn rehearse(&mut self, query: impl FnOnce(Device) -> Result<()> + Send + 'static) {
         let stand_in = self.device.stand_in(self.queue.clone());
-        let thread = std::thread::Builder::new().name("warpframe-rehearsal".into()).stack_size(STACK);
+        let thread =
+            std::thread::Builder::new().name("warpframe-rehearsal".into()).stack_size(STACK);
         // Without a thread the query compiles for itself.
         let rehearsal = thread.spawn(move || {
             let _span = span(Part::Rehearse, String::new);

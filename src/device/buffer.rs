@@ -78,12 +78,23 @@ impl Buffer {
     /// Memory that another program allocated on the device and lends until the buffer goes.
     ///
     /// # Safety
-    /// `len` bytes from `address` on, which is aligned to 256, may be read by the device until `release`
-    /// is called, and nobody writes them.
-    pub(crate) unsafe fn borrowed(device: &Device, address: u64, len: usize, foreign: ForeignMemory) -> Self {
+    /// `len` bytes from `address` on, which is aligned to 256, may be read by the device until
+    /// `release` is called, and nobody writes them.
+    pub(crate) unsafe fn borrowed(
+        device: &Device,
+        address: u64,
+        len: usize,
+        foreign: ForeignMemory,
+    ) -> Self {
         // SAFETY: the caller's promise.
         unsafe { device.0.driver.borrow(address, len) };
-        Buffer { device: device.clone(), address, len, operator: "a column of another program", foreign: Some(foreign) }
+        Buffer {
+            device: device.clone(),
+            address,
+            len,
+            operator: "a column of another program",
+            foreign: Some(foreign),
+        }
     }
 
     /// The device address of the first byte.
@@ -149,7 +160,10 @@ impl Buffer {
     pub(crate) fn read_words(&self, offset: usize, count: usize) -> Result<Vec<u64>> {
         let mut bytes = vec![0u8; count * 8];
         self.read(offset, &mut bytes)?;
-        Ok(bytes.chunks_exact(8).map(|c| u64::from_le_bytes(c.try_into().expect("8 bytes"))).collect())
+        Ok(bytes
+            .chunks_exact(8)
+            .map(|c| u64::from_le_bytes(c.try_into().expect("8 bytes")))
+            .collect())
     }
 
     /// Reads the word at `offset`, a host synchronisation; where nothing was computed, because this
@@ -162,14 +176,26 @@ impl Buffer {
     }
 
     /// Copies a range of another buffer of the same device to `offset`.
-    pub(crate) fn copy_from(&self, offset: usize, from: &Buffer, from_offset: usize, bytes: usize) -> Result<()> {
+    pub(crate) fn copy_from(
+        &self,
+        offset: usize,
+        from: &Buffer,
+        from_offset: usize,
+        bytes: usize,
+    ) -> Result<()> {
         self.check(offset, bytes);
         from.check(from_offset, bytes);
         if bytes == 0 {
             return Ok(());
         }
         // SAFETY: both ranges were checked; they are distinct buffers, so they do not overlap.
-        unsafe { self.device.0.driver.copy(self.address + offset as u64, from.address + from_offset as u64, bytes) }
+        unsafe {
+            self.device.0.driver.copy(
+                self.address + offset as u64,
+                from.address + from_offset as u64,
+                bytes,
+            )
+        }
     }
 
     /// Copies the first bytes of a slice of another buffer of the same device.

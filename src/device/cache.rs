@@ -63,11 +63,13 @@ pub(super) struct KernelCache {
     most_modules: usize,
     /// How often modules were asked for.
     asked: AtomicU64,
-    /// What was noted last of queries: nothing, 1 that they found their kernels, 2 that they compiled.
+    /// What was noted last of queries: nothing, 1 that they found their kernels, 2 that they
+    /// compiled.
     noted: AtomicU8,
 }
 
-/// One source's module. Its lock is held while compiling: who asks meanwhile waits and finds it loaded.
+/// One source's module. Its lock is held while compiling: who asks meanwhile waits and finds it
+/// loaded.
 #[derive(Debug, Default)]
 struct Slot(Mutex<Option<LoadedModule>>);
 
@@ -155,7 +157,8 @@ impl KernelCache {
             return Ok(EntryPoint { function, uses, hold });
         }
         let function = driver.function(loaded.module, name)?;
-        // After the load: what tests break on purpose is no part of the corpus, nor is what nobody asks for.
+        // After the load: what tests break on purpose is no part of the corpus, nor is what nobody
+        // asks for.
         if let (Some(directory), true) = (&self.record, loaded.functions.is_empty()) {
             record(directory, source)?;
         }
@@ -163,13 +166,20 @@ impl KernelCache {
         Ok(EntryPoint { function, uses, hold })
     }
 
-    /// Whether somebody asked for the source before: it is loaded, is being compiled, or did not compile.
+    /// Whether somebody asked for the source before: it is loaded, is being compiled, or did not
+    /// compile.
     pub(super) fn knows(&self, source: &KernelSource) -> bool {
         lock(&self.modules).contains_key(&source.text)
     }
 
-    /// Compiles or finds what somebody will ask for, and loads it; nothing where somebody else is at it.
-    pub(super) fn prepare(&self, driver: &dyn Driver, counters: &Counting, source: &KernelSource) -> Result<()> {
+    /// Compiles or finds what somebody will ask for, and loads it; nothing where somebody else is
+    /// at it.
+    pub(super) fn prepare(
+        &self,
+        driver: &dyn Driver,
+        counters: &Counting,
+        source: &KernelSource,
+    ) -> Result<()> {
         let slot = self.slot(source);
         let Ok(mut slot) = slot.0.try_lock() else { return Ok(()) };
         if slot.is_none() {
@@ -180,7 +190,12 @@ impl KernelCache {
     }
 
     /// Compiles a module fully that was compiled quickly, and lets it take its place.
-    pub(super) fn improve(&self, driver: &dyn Driver, counters: &Counting, source: &KernelSource) -> Result<()> {
+    pub(super) fn improve(
+        &self,
+        driver: &dyn Driver,
+        counters: &Counting,
+        source: &KernelSource,
+    ) -> Result<()> {
         // It may have been unloaded by now.
         let Some(slot) = lock(&self.modules).get(&source.text).cloned() else { return Ok(()) };
         if lock(&slot.0).as_ref().is_none_or(|loaded| loaded.uses.is_none()) {
@@ -229,7 +244,14 @@ impl KernelCache {
         self.unload_unused(driver);
         let asked = self.asked.fetch_add(1, Relaxed);
         let (before, functions, uses) = (None, HashMap::new(), uses.map(Arc::new));
-        Ok(slot.insert(LoadedModule { module, before, hold: ModuleHold::default(), asked, functions, uses }))
+        Ok(slot.insert(LoadedModule {
+            module,
+            before,
+            hold: ModuleHold::default(),
+            asked,
+            functions,
+            uses,
+        }))
     }
 
     /// Of too many modules unloads a quarter, those unused longest, as far as nobody holds them:
@@ -247,7 +269,9 @@ impl KernelCache {
                 // out under the lock of the map, so that it stays so.
                 let slot = Arc::get_mut(slot)?.0.get_mut().unwrap_or_else(|e| e.into_inner());
                 match slot {
-                    Some(loaded) => Arc::get_mut(&mut loaded.hold.0).map(|_| (loaded.asked, text.clone())),
+                    Some(loaded) => {
+                        Arc::get_mut(&mut loaded.hold.0).map(|_| (loaded.asked, text.clone()))
+                    }
                     None => Some((0, text.clone())),
                 }
             })
@@ -257,7 +281,8 @@ impl KernelCache {
         let slots: Vec<_> = unused.iter().filter_map(|(_, text)| modules.remove(text)).collect();
         drop(modules);
         let loaded = slots.iter().filter_map(|slot| lock(&slot.0).take());
-        let gone: Vec<_> = loaded.flat_map(|loaded| [Some(loaded.module), loaded.before]).flatten().collect();
+        let gone: Vec<_> =
+            loaded.flat_map(|loaded| [Some(loaded.module), loaded.before]).flatten().collect();
         if gone.is_empty() {
             return;
         }
@@ -297,7 +322,8 @@ impl KernelCache {
     /// What is on disk, loaded.
     fn find(&self, driver: &dyn Driver, file: &str) -> Result<Option<ModuleHandle>> {
         let compiler = if self.matching { Some(driver.compiler()?) } else { None };
-        // An image may be whole and still be refused, by another driver than the one it was made with.
+        // An image may be whole and still be refused, by another driver than the one it was made
+        // with.
         let Some(image) = self.store().find(file, compiler.as_deref()) else { return Ok(None) };
         Ok(driver.load(&image).inspect_err(|_| self.store().refused(&image)).ok())
     }
@@ -315,8 +341,8 @@ impl KernelCache {
         self.store().insert(file, make)
     }
 
-    /// Keeps what `make` compiles of a source, with all optimizations, unless it is kept; loads nothing.
-    /// Returns whether it was made.
+    /// Keeps what `make` compiles of a source, with all optimizations, unless it is kept; loads
+    /// nothing. Returns whether it was made.
     ///
     /// # Errors
     /// Those of `make`, or it cannot be kept for later processes.
@@ -338,7 +364,12 @@ impl KernelCache {
     }
 
     /// The file that says that all of these sources were kept for a device.
-    pub(super) fn mark(&self, id: &str, architecture: &str, sources: &[KernelSource]) -> Result<PathBuf> {
+    pub(super) fn mark(
+        &self,
+        id: &str,
+        architecture: &str,
+        sources: &[KernelSource],
+    ) -> Result<PathBuf> {
         let mut hash = Sha256::new();
         for source in sources {
             hash.update(ImageNames::key(id, source));
@@ -402,7 +433,8 @@ impl ImageNames {
     }
 }
 
-/// Whether `WARPFRAME_MATCH_COMPILER` asks that images of another version of the compiler count as absent.
+/// Whether `WARPFRAME_MATCH_COMPILER` asks that images of another version of the compiler count as
+/// absent.
 pub(super) fn matches_compiler() -> bool {
     std::env::var("WARPFRAME_MATCH_COMPILER").is_ok_and(|text| text == "1")
 }
@@ -440,7 +472,9 @@ fn lock_or_stop<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>> {
         match mutex.try_lock() {
             Ok(guard) => return Ok(guard),
             Err(TryLockError::Poisoned(guard)) => return Ok(guard.into_inner()),
-            Err(TryLockError::WouldBlock) if interrupt::current().is_none() => return Ok(lock(mutex)),
+            Err(TryLockError::WouldBlock) if interrupt::current().is_none() => {
+                return Ok(lock(mutex));
+            }
             Err(TryLockError::WouldBlock) => {}
         }
         interrupt::check()?;

@@ -169,7 +169,13 @@ impl Driver for Clocked {
         self.driver.replace(function, by);
     }
 
-    unsafe fn launch(&self, function: FunctionHandle, kernel: &str, grid: Grid, arguments: &[u64]) -> Result<()> {
+    unsafe fn launch(
+        &self,
+        function: FunctionHandle,
+        kernel: &str,
+        grid: Grid,
+        arguments: &[u64],
+    ) -> Result<()> {
         interrupt::check()?;
         // SAFETY: as in `free`.
         self.timed(|driver| unsafe { driver.launch(function, kernel, grid, arguments) })

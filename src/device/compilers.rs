@@ -50,7 +50,10 @@ struct CompilerState {
 }
 
 impl Compilers {
-    pub(super) fn new(most: usize, work: impl Fn(&KernelSource) + Send + Sync + 'static) -> Arc<Self> {
+    pub(super) fn new(
+        most: usize,
+        work: impl Fn(&KernelSource) + Send + Sync + 'static,
+    ) -> Arc<Self> {
         Arc::new(Compilers {
             work: Box::new(work),
             most,
@@ -64,7 +67,9 @@ impl Compilers {
     /// or is under way, or after the end.
     pub(super) fn ask(self: &Arc<Self>, source: &KernelSource) {
         let mut state = self.lock();
-        if state.closed || state.waiting.iter().chain(&state.under_way).any(|known| known.text == source.text) {
+        if state.closed
+            || state.waiting.iter().chain(&state.under_way).any(|known| known.text == source.text)
+        {
             return;
         }
         state.waiting.push_back(source.clone());
@@ -83,7 +88,8 @@ impl Compilers {
 
     /// Waits until nothing is queued or under way.
     pub(super) fn settle(&self) {
-        let at_work = |state: &CompilerState| !state.waiting.is_empty() || !state.under_way.is_empty();
+        let at_work =
+            |state: &CompilerState| !state.waiting.is_empty() || !state.under_way.is_empty();
         let mut state = self.lock();
         while !state.threads.is_empty() && at_work(&state) {
             state = self.changed.wait(state).unwrap_or_else(|e| e.into_inner());
@@ -149,7 +155,10 @@ impl Compilers {
 
 impl fmt::Debug for Compilers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Compilers").field("most", &self.most).field("state", &*self.lock()).finish_non_exhaustive()
+        f.debug_struct("Compilers")
+            .field("most", &self.most)
+            .field("state", &*self.lock())
+            .finish_non_exhaustive()
     }
 }
 
@@ -159,13 +168,17 @@ impl fmt::Debug for Compilers {
 ///
 /// # Errors
 /// `Interrupted`.
-pub(super) fn beside<T: Send + 'static>(stop: &AtomicBool, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+pub(super) fn beside<T: Send + 'static>(
+    stop: &AtomicBool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
     if interrupt::current().is_none() {
         return Ok(work());
     }
     let (sender, result) = mpsc::channel();
     let thread = std::thread::Builder::new().name("warpframe-compiler".into());
-    let thread = thread.spawn(move || drop(sender.send(work()))).map_err(|error| Error::io("", error))?;
+    let thread =
+        thread.spawn(move || drop(sender.send(work()))).map_err(|error| Error::io("", error))?;
     loop {
         match result.recv_timeout(interrupt::PACE) {
             Ok(done) => {

@@ -1,7 +1,8 @@
 //! The CUDA driver, through cudarc's plain bindings, and NVRTC.
 //!
-//! One primary context, one stream of its own in it (and others beside it, a driver each), one memory pool. Nothing waits but `synchronize`, `download` and
-//! `elapsed_ms` — and, where memory is short, `alloc`, which lets freed memory arrive before it gives up.
+//! One primary context, one stream of its own in it (and others beside it, a driver each), one
+//! memory pool. Nothing waits but `synchronize`, `download` and `elapsed_ms` — and, where memory is
+//! short, `alloc`, which lets freed memory arrive before it gives up.
 
 mod calls;
 mod lanes;
@@ -51,15 +52,17 @@ struct LoadedCode {
     modules: Mutex<Vec<Option<Module>>>,
     /// `None` of those whose modules were unloaded.
     functions: Mutex<Vec<Option<CudaFunction>>>,
-    /// Blocks that run at once on a multiprocessor, by function (a driver's handle), threads and bytes of shared memory.
+    /// Blocks that run at once on a multiprocessor, by function (a driver's handle), threads and
+    /// bytes of shared memory.
     resident: Mutex<HashMap<(usize, u32, u32), u32>>,
     context: PrimaryContext,
 }
 
 impl Drop for LoadedCode {
     fn drop(&mut self) {
-        // SAFETY: the primary context outlives drivers. No work is under way: each stream's driver waited for it and
-        // then gave this up; handles to modules live no longer than their driver. Errors cannot be reported here.
+        // SAFETY: the primary context outlives drivers. No work is under way: each stream's driver
+        // waited for it and then gave this up; handles to modules live no longer than their driver.
+        // Errors cannot be reported here.
         unsafe {
             let _ = call!(cuCtxSetCurrent(self.context.0));
             for module in lock(&self.modules).drain(..).flatten() {
@@ -78,7 +81,8 @@ impl CudaDriver {
     pub(super) fn open(ordinal: usize) -> Result<Self> {
         // The compiler is loaded beside the driver and its context, which take as long, where this
         // process is expected to compile; otherwise when a kernel is not found.
-        let compiles = calls::is_present() && cache::expects_to_compile(&cache::Folders::of_environment());
+        let compiles =
+            calls::is_present() && cache::expects_to_compile(&cache::Folders::of_environment());
         std::thread::scope(|scope| {
             compiles.then(|| scope.spawn(wake_all));
             Self::open_here(ordinal)
@@ -91,13 +95,17 @@ impl CudaDriver {
         let capability = capability(device)?;
         if capability < OLDEST_CAPABILITY {
             let ((major, minor), (least, _)) = (capability, OLDEST_CAPABILITY);
-            let why = format!("compute capability {major}.{minor}; {least}.0 (Ampere) or newer is needed");
+            let why = format!(
+                "compute capability {major}.{minor}; {least}.0 (Ampere) or newer is needed"
+            );
             return Err(unavailable(ordinal, why));
         }
         let properties = properties(device, capability)?;
         let architecture = &properties.architecture;
         // A machine that cannot compile is told so now where its first query will have to.
-        if cache::matches_compiler() || !cache::holds_images(&cache::Folders::of_environment(), architecture) {
+        if cache::matches_compiler()
+            || !cache::holds_images(&cache::Folders::of_environment(), architecture)
+        {
             compiler_for(ordinal, architecture)?;
         }
         let context = primary(device)?;
@@ -105,18 +113,30 @@ impl CudaDriver {
         let queue = unsafe { CallQueue::new(context) }?;
         let memory = StreamMemory::new(device, properties.memory)?;
         let (modules, functions, resident) = Default::default();
-        let loaded = Arc::new(LoadedCode { modules, functions, resident, context: PrimaryContext(context) });
-        Ok(CudaDriver { ordinal, properties, lanes: Lanes::default(), staging: Staging::new(), memory, loaded, queue })
+        let loaded =
+            Arc::new(LoadedCode { modules, functions, resident, context: PrimaryContext(context) });
+        Ok(CudaDriver {
+            ordinal,
+            properties,
+            lanes: Lanes::default(),
+            staging: Staging::new(),
+            memory,
+            loaded,
+            queue,
+        })
     }
 
-    fn alloc_by(&self, ask: impl Fn(sys::CUstream) -> Result<Option<u64>, Failed>) -> Result<Option<u64>> {
+    fn alloc_by(
+        &self,
+        ask: impl Fn(sys::CUstream) -> Result<Option<u64>, Failed>,
+    ) -> Result<Option<u64>> {
         self.queue.bind()?;
         let stream = self.queue.stream();
         if let Some(address) = self.queue.check(ask(stream))? {
             return Ok(Some(address));
         }
-        // What was freed comes back to the pool as the stream passes it, in pieces of the sizes it was taken in:
-        // wait for it, return it to the device, and ask once more.
+        // What was freed comes back to the pool as the stream passes it, in pieces of the sizes it
+        // was taken in: wait for it, return it to the device, and ask once more.
         self.trim()?;
         self.queue.check(ask(stream))
     }
@@ -151,7 +171,10 @@ fn find(ordinal: usize) -> Result<sys::CUdevice> {
     // SAFETY: writes the count only; the driver is initialised, here and in the functions below.
     unsafe { call!(cuDeviceGetCount(&mut count))? };
     if ordinal >= count.max(0) as usize {
-        return Err(unavailable(ordinal, format!("the NVIDIA driver finds {count} GPUs, numbered from 0")));
+        return Err(unavailable(
+            ordinal,
+            format!("the NVIDIA driver finds {count} GPUs, numbered from 0"),
+        ));
     }
     let mut device = 0;
     // SAFETY: writes the handle only.
@@ -186,7 +209,8 @@ fn properties(device: sys::CUdevice, (major, minor): (i32, i32)) -> Result<Devic
         name: String::from_utf8_lossy(name).into_owned(),
         architecture: format!("sm_{major}{minor}"),
         multiprocessors: attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32,
-        shared_per_block: attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as u32,
+        shared_per_block: attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
+            as u32,
         memory: memory as u64,
     })
 }
@@ -220,8 +244,9 @@ fn check_versions(ordinal: usize, nvrtc: &Nvrtc) -> Result<()> {
 
 /// The device's primary context, bound to the calling thread.
 ///
-/// Retained once for the life of the process, as by the CUDA runtime: making another takes a fifth of a second, and a
-/// release that ends the context while other threads still have it bound is a path that few programs take.
+/// Retained once for the life of the process, as by the CUDA runtime: making another takes a fifth
+/// of a second, and a release that ends the context while other threads still have it bound is a
+/// path that few programs take.
 fn primary(device: sys::CUdevice) -> Result<sys::CUcontext> {
     static RETAINED: Mutex<BTreeMap<sys::CUdevice, PrimaryContext>> = Mutex::new(BTreeMap::new());
     let mut retained = lock(&RETAINED);
@@ -342,7 +367,8 @@ impl Driver for CudaDriver {
     unsafe fn free(&self, address: u64, bytes: usize) {
         // An error here is of earlier work: the next call that can report it does.
         if self.queue.bind().is_ok() {
-            // SAFETY: the caller's promise: an allocation of this memory, not used by later work of its one stream.
+            // SAFETY: the caller's promise: an allocation of this memory, not used by later work of
+            // its one stream.
             let _ = unsafe { self.memory.free(self.queue.stream(), address, bytes) };
         }
     }
@@ -371,14 +397,18 @@ impl Driver for CudaDriver {
         self.queue.bind()?;
         let copied = CudaEvent::new(&self.queue)?;
         // SAFETY: the caller's promise; both events are live.
-        unsafe { self.lanes.feed(&self.queue, (to, len), after.0 as sys::CUevent, copied.0, fill) }?;
+        unsafe {
+            self.lanes.feed(&self.queue, (to, len), after.0 as sys::CUevent, copied.0, fill)
+        }?;
         Ok(copied.handed_over())
     }
 
     fn wait_for(&self, event: EventHandle) -> Result<()> {
         self.queue.bind()?;
         // SAFETY: handles exist only while their event is live.
-        self.queue.check(unsafe { call!(cuStreamWaitEvent(self.queue.stream(), event.0 as sys::CUevent, 0)) })
+        self.queue.check(unsafe {
+            call!(cuStreamWaitEvent(self.queue.stream(), event.0 as sys::CUevent, 0))
+        })
     }
 
     fn settle(&self, event: EventHandle) -> Result<()> {
@@ -396,7 +426,8 @@ impl Driver for CudaDriver {
     unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
         self.queue.bind()?;
         // SAFETY: the caller's promise.
-        self.queue.check(unsafe { call!(cuMemcpyDtoDAsync_v2(to, from, bytes, self.queue.stream())) })
+        self.queue
+            .check(unsafe { call!(cuMemcpyDtoDAsync_v2(to, from, bytes, self.queue.stream())) })
     }
 
     unsafe fn fill(&self, to: u64, byte: u8, bytes: usize) -> Result<()> {
@@ -440,7 +471,8 @@ impl Driver for CudaDriver {
         let urgency = if tier == nvrtc.first_tier() { Urgency::Query } else { Urgency::Later };
         let cancelled = cancelled().unwrap_or_default();
         let stop = cancelled.clone();
-        let image = beside(&stop, move || nvrtc.compile(&of, &architecture, tier, urgency, &cancelled))??;
+        let image =
+            beside(&stop, move || nvrtc.compile(&of, &architecture, tier, urgency, &cancelled))??;
         std::fs::write(out, image.bytes).map_err(|e| Error::io(out, e))
     }
 
@@ -448,7 +480,8 @@ impl Driver for CudaDriver {
         self.queue.bind()?;
         let mut module = std::ptr::null_mut();
         // SAFETY: a whole image, which says its own length; the driver copies it.
-        self.queue.check(unsafe { call!(cuModuleLoadData(&mut module, image.bytes.as_ptr().cast())) })?;
+        self.queue
+            .check(unsafe { call!(cuModuleLoadData(&mut module, image.bytes.as_ptr().cast())) })?;
         let mut modules = lock(&self.loaded.modules);
         modules.push(Some(Module(module)));
         Ok(ModuleHandle(modules.len() as u64 - 1))
@@ -468,7 +501,9 @@ impl Driver for CudaDriver {
         }
         lock(&self.loaded.resident).retain(|(function, ..), _| !addresses.contains(function));
         for handle in modules {
-            let Some(module) = lock(&self.loaded.modules)[handle.0 as usize].take() else { continue };
+            let Some(module) = lock(&self.loaded.modules)[handle.0 as usize].take() else {
+                continue;
+            };
             // SAFETY: a live module, taken by this call alone. By the caller's word nobody launches
             // its functions; what was launched has ended.
             self.queue.check(unsafe { call!(cuModuleUnload(module.0)) })?;
@@ -478,8 +513,10 @@ impl Driver for CudaDriver {
 
     fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {
         use sys::CUfunction_attribute::*;
-        let missing = |log: String| Error::from(ErrorKind::Compile { kernel: name.to_string(), log });
-        let symbol = CString::new(name).map_err(|_| missing("its name holds a zero byte".into()))?;
+        let missing =
+            |log: String| Error::from(ErrorKind::Compile { kernel: name.to_string(), log });
+        let symbol =
+            CString::new(name).map_err(|_| missing("its name holds a zero byte".into()))?;
         self.queue.bind()?;
         let handle = module;
         let module = lock(&self.loaded.modules)[handle.0 as usize].as_ref().ok_or_else(unloaded)?.0;
@@ -494,17 +531,24 @@ impl Driver for CudaDriver {
         let (mut fixed, size) = (0, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
         // SAFETY: a live function; writes the number only.
         self.queue.check(unsafe { call!(cuFuncGetAttribute(&mut fixed, size, function)) })?;
-        // More than 48 KiB of dynamic shared memory must be asked for; the attribute is a permission, not a use.
+        // More than 48 KiB of dynamic shared memory must be asked for; the attribute is a
+        // permission, not a use.
         let most = self.properties.shared_per_block as c_int - fixed;
         let dynamic = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: a live function.
         self.queue.check(unsafe { call!(cuFuncSetAttribute(function, dynamic, most)) })?;
         let (mut offset, mut size) = (0, 0);
-        // SAFETY: a live function; writes both numbers. A function without parameters refuses the index.
+        // SAFETY: a live function; writes both numbers. A function without parameters refuses the
+        // index.
         let told = unsafe { call!(cuFuncGetParamInfo(function, 0, &mut offset, &mut size)) };
         let parameters = told.is_ok().then_some(size);
         let mut functions = lock(&self.loaded.functions);
-        functions.push(Some(CudaFunction { function, module: handle, name: name.into(), parameters }));
+        functions.push(Some(CudaFunction {
+            function,
+            module: handle,
+            name: name.into(),
+            parameters,
+        }));
         Ok(FunctionHandle(functions.len() as u64 - 1))
     }
 
@@ -513,7 +557,13 @@ impl Driver for CudaDriver {
         functions[function.0 as usize] = functions[by.0 as usize].clone();
     }
 
-    unsafe fn launch(&self, function: FunctionHandle, kernel: &str, grid: Grid, arguments: &[u64]) -> Result<()> {
+    unsafe fn launch(
+        &self,
+        function: FunctionHandle,
+        kernel: &str,
+        grid: Grid,
+        arguments: &[u64],
+    ) -> Result<()> {
         let CudaFunction { function, name, parameters, .. } = self.find_function(function)?;
         let given = size_of_val(arguments);
         if let Some(size) = parameters.filter(|&size| size != given) {
@@ -525,15 +575,29 @@ impl Driver for CudaDriver {
         // The one parameter is a structure of words: the argument list itself.
         let mut parameter = arguments.as_ptr().cast_mut().cast();
         let Grid { blocks, threads, shared } = grid;
-        // SAFETY: the driver reads the structure, whose size was compared above, before it returns; what its
-        // addresses lead to is the caller's promise.
+        // SAFETY: the driver reads the structure, whose size was compared above, before it returns;
+        // what its addresses lead to is the caller's promise.
         let launched = unsafe {
             let (stream, none) = (self.queue.stream(), std::ptr::null_mut());
-            call!(cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared, stream, &mut parameter, none))
+            call!(cuLaunchKernel(
+                function,
+                blocks,
+                1,
+                1,
+                threads,
+                1,
+                1,
+                shared,
+                stream,
+                &mut parameter,
+                none
+            ))
         };
         self.queue.check(launched).map_err(|error| match error.kind() {
             ErrorKind::Cuda { call, code } => {
-                let code = format!("{code} ({kernel}, {blocks} blocks of {threads} threads, {shared} bytes shared)");
+                let code = format!(
+                    "{code} ({kernel}, {blocks} blocks of {threads} threads, {shared} bytes shared)"
+                );
                 ErrorKind::Cuda { call, code }.into()
             }
             _ => error,
@@ -548,7 +612,9 @@ impl Driver for CudaDriver {
         arguments: &[UserArgument],
     ) -> Result<()> {
         // SAFETY: the caller's promise.
-        unsafe { user::launch(&self.queue, &self.find_function(function)?, kernel, grid, arguments) }
+        unsafe {
+            user::launch(&self.queue, &self.find_function(function)?, kernel, grid, arguments)
+        }
     }
 
     fn stream(&self) -> u64 {
@@ -586,7 +652,12 @@ impl Driver for CudaDriver {
         let (threads, shared) = (threads as c_int, shared as usize);
         // SAFETY: a live function; writes the number only.
         self.queue.check(unsafe {
-            call!(cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, function, threads, shared))
+            call!(cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &mut blocks,
+                function,
+                threads,
+                shared
+            ))
         })?;
         let blocks = blocks.max(0) as u32;
         lock(&self.loaded.resident).insert(key, blocks);
@@ -602,10 +673,13 @@ impl Driver for CudaDriver {
         self.queue.bind()?;
         let mut event = std::ptr::null_mut();
         // SAFETY: writes the handle only.
-        self.queue.check(unsafe { call!(cuEventCreate(&mut event, sys::CUevent_flags::CU_EVENT_DEFAULT as u32)) })?;
+        self.queue.check(unsafe {
+            call!(cuEventCreate(&mut event, sys::CUevent_flags::CU_EVENT_DEFAULT as u32))
+        })?;
         let handle = EventHandle(event as u64);
         // SAFETY: the event was just made; the stream is live.
-        let recorded = self.queue.check(unsafe { call!(cuEventRecord(event, self.queue.stream())) });
+        let recorded =
+            self.queue.check(unsafe { call!(cuEventRecord(event, self.queue.stream())) });
         if recorded.is_err() {
             self.release(handle);
         }
@@ -616,8 +690,9 @@ impl Driver for CudaDriver {
         self.queue.bind()?;
         let (from, to) = (from.0 as sys::CUevent, to.0 as sys::CUevent);
         let mut milliseconds = 0.0;
-        // SAFETY: handles exist only while their event is live; writes the number only. The stream is in order, but
-        // the caller may have named the points in either order, so both are waited for.
+        // SAFETY: handles exist only while their event is live; writes the number only. The stream
+        // is in order, but the caller may have named the points in either order, so both are waited
+        // for.
         self.queue.check(unsafe {
             call!(cuEventSynchronize(from))
                 .and_then(|()| call!(cuEventSynchronize(to)))
@@ -628,7 +703,8 @@ impl Driver for CudaDriver {
 
     fn release(&self, event: EventHandle) {
         if self.queue.bind().is_ok() {
-            // SAFETY: the handle's owner gives it up. An error is of earlier work and comes back at the next call.
+            // SAFETY: the handle's owner gives it up. An error is of earlier work and comes back at
+            // the next call.
             let _ = unsafe { call!(cuEventDestroy_v2(event.0 as sys::CUevent)) };
         }
     }

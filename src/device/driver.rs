@@ -216,9 +216,9 @@ pub(crate) trait Driver: Send + Sync + Debug {
         true
     }
 
-    /// Loads the compiler where it is a library, and uses it for the first time. Only then does such
-    /// a library register what takes it apart at the process's end, which must not happen while a
-    /// thread is inside: only a thread for which a query waits may be the first.
+    /// Loads the compiler where it is a library, and uses it for the first time. Only then does
+    /// such a library register what takes it apart at the process's end, which must not happen
+    /// while a thread is inside: only a thread for which a query waits may be the first.
     fn load_compiler(&self) -> Result<()> {
         Ok(())
     }
@@ -252,13 +252,19 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// # Safety
     /// The arguments match the kernel's parameter structure, and every address among them lies in a
     /// live allocation as large as the kernel demands.
-    unsafe fn launch(&self, function: FunctionHandle, kernel: &str, grid: Grid, arguments: &[u64]) -> Result<()>;
+    unsafe fn launch(
+        &self,
+        function: FunctionHandle,
+        kernel: &str,
+        grid: Grid,
+        arguments: &[u64],
+    ) -> Result<()>;
 
     /// Submits a kernel that a user wrote, whose parameters are these, in order.
     ///
     /// # Safety
-    /// The types of the parameters are those of the arguments, every address leads to a live allocation
-    /// of the bytes that are told, and the kernel touches no other memory.
+    /// The types of the parameters are those of the arguments, every address leads to a live
+    /// allocation of the bytes that are told, and the kernel touches no other memory.
     unsafe fn launch_user(
         &self,
         _function: FunctionHandle,
@@ -274,7 +280,8 @@ pub(crate) trait Driver: Send + Sync + Debug {
         0
     }
 
-    /// Lets work that is submitted later wait for what another stream of the device was given so far.
+    /// Lets work that is submitted later wait for what another stream of the device was given so
+    /// far.
     ///
     /// # Safety
     /// The stream is live, and of this device.
@@ -290,7 +297,8 @@ pub(crate) trait Driver: Send + Sync + Debug {
         Ok(())
     }
 
-    /// Waits for an event that another program recorded on this device, as `wait_for` does; 0 is none.
+    /// Waits for an event that another program recorded on this device, as `wait_for` does; 0 is
+    /// none.
     ///
     /// # Safety
     /// The event is live, and of this device.
@@ -310,7 +318,8 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// The range is readable by the device until then.
     unsafe fn borrow(&self, _address: u64, _bytes: usize) {}
 
-    /// Notes that borrowed memory is used no more, once all submitted work is done, for which it waits.
+    /// Notes that borrowed memory is used no more, once all submitted work is done, for which it
+    /// waits.
     fn give_back(&self, _address: u64) {
         // An error is of earlier work: the next call that can report it does.
         let _ = self.synchronize();

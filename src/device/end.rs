@@ -18,14 +18,15 @@ pub(super) fn at_end(work: Work) {
         registered.push(work);
     }
     drop(registered);
-    // SAFETY: takes a function that may be called at the end: ours wait for threads, send signals or
-    // remove files. Where there is no room for one more, the process ends as it would have.
+    // SAFETY: takes a function that may be called at the end: ours wait for threads, send signals
+    // or remove files. Where there is no room for one more, the process ends as it would have.
     unsafe { libc::atexit(work) };
 }
 
-/// Does what the process's end would do: gives up compilations that are under way, and removes files
-/// of this process alone. For a program that then ends by `_exit`, which skips what libraries do at
-/// the end: NVRTC takes longer for that than many a query. Nothing may use a device afterwards.
+/// Does what the process's end would do: gives up compilations that are under way, and removes
+/// files of this process alone. For a program that then ends by `_exit`, which skips what libraries
+/// do at the end: NVRTC takes longer for that than many a query. Nothing may use a device
+/// afterwards.
 ///
 /// ```
 /// warpframe::device::close_all();

@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use super::KernelSource;
-use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, StoredImage, Tier};
+use super::driver::{
+    DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, StoredImage, Tier,
+};
 use crate::error::{Error, ErrorKind, Result};
 
 #[derive(Debug)]
@@ -53,7 +55,8 @@ impl Fake {
             shared_per_block: 0,
             memory: MEMORY,
         };
-        let (asked_compiler, compiled, replaced, unloaded, full, refuse, loaded, used) = Default::default();
+        let (asked_compiler, compiled, replaced, unloaded, full, refuse, loaded, used) =
+            Default::default();
         let (id, compiler, first) = ("fake".into(), Some("fake 1.0"), Tier::Full);
         Fake {
             asleep: Default::default(),
@@ -87,7 +90,9 @@ impl Fake {
 
     fn ask_compiler(&self) -> Result<&'static str> {
         self.asked_compiler.fetch_add(1, SeqCst);
-        let missing = || ErrorKind::DeviceUnavailable { device: "fake".into(), why: "no compiler".into() }.into();
+        let missing = || {
+            ErrorKind::DeviceUnavailable { device: "fake".into(), why: "no compiler".into() }.into()
+        };
         self.compiler.ok_or_else(missing)
     }
 }
@@ -145,7 +150,9 @@ impl Driver for Fake {
         // Long enough for the threads of a test to meet.
         std::thread::sleep(std::time::Duration::from_millis(20));
         if source.text.contains("#error") {
-            return Err(ErrorKind::Compile { kernel: source.name.clone(), log: "#error".into() }.into());
+            return Err(
+                ErrorKind::Compile { kernel: source.name.clone(), log: "#error".into() }.into()
+            );
         }
         if self.full.as_ref().is_some_and(|folder| out.starts_with(folder)) {
             return Err(Error::io(out, std::io::Error::from_raw_os_error(libc::ENOSPC)));

@@ -87,7 +87,9 @@ pub(super) mod tests {
     pub(in crate::device) fn devices() -> Vec<Device> {
         let gpu = Device::cuda(0, Default::default());
         assert!(gpu.is_ok() || std::env::var_os("WARPFRAME_REQUIRE_GPU").is_none(), "{gpu:?}");
-        gpu.into_iter().chain([Device::sim(Default::default(), Default::default()).unwrap()]).collect()
+        gpu.into_iter()
+            .chain([Device::sim(Default::default(), Default::default()).unwrap()])
+            .collect()
     }
 
     fn filled(byte: u8) -> impl FnMut(&mut [u8]) -> Result<()> {
@@ -106,7 +108,15 @@ pub(super) mod tests {
             let fed: Vec<Fed> = std::thread::scope(|scope| {
                 let feed = |part: usize| {
                     let (device, buffer, after) = (&device, &buffer, &after);
-                    scope.spawn(move || device.feed(buffer, part * MOST_FED, MOST_FED, after, &mut filled(part as u8)))
+                    scope.spawn(move || {
+                        device.feed(
+                            buffer,
+                            part * MOST_FED,
+                            MOST_FED,
+                            after,
+                            &mut filled(part as u8),
+                        )
+                    })
                 };
                 let parts: Vec<_> = (0..3).map(feed).collect();
                 parts.into_iter().map(|part| part.join().unwrap().unwrap()).collect()
@@ -138,7 +148,13 @@ pub(super) mod tests {
             let buffer = Arc::new(device.alloc("test", 10).unwrap());
             let after = device.record().unwrap();
             let mut fails = |_: &mut [u8]| Err(crate::error::Error::internal("filling"));
-            assert!(device.feed(&buffer, 0, 10, &after, &mut fails).unwrap_err().to_string().contains("filling"));
+            assert!(
+                device
+                    .feed(&buffer, 0, 10, &after, &mut fails)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("filling")
+            );
             // Its lane still works.
             device.feed(&buffer, 0, 10, &after, &mut filled(3)).unwrap().arrive(&device).unwrap();
             let mut bytes = [0; 10];
@@ -169,7 +185,8 @@ pub(super) mod tests {
                         let work = || {
                             let mut fed = vec![];
                             loop {
-                                let at = next.fetch_add(piece, std::sync::atomic::Ordering::Relaxed);
+                                let at =
+                                    next.fetch_add(piece, std::sync::atomic::Ordering::Relaxed);
                                 if at >= BYTES {
                                     break;
                                 }
@@ -179,7 +196,9 @@ pub(super) mod tests {
                                     }
                                     Ok(())
                                 };
-                                fed.push(device.feed(&buffer, at, piece, &after, &mut fill).unwrap());
+                                fed.push(
+                                    device.feed(&buffer, at, piece, &after, &mut fill).unwrap(),
+                                );
                             }
                             fed.into_iter().try_for_each(|fed| fed.arrive(&device)).unwrap();
                         };

@@ -94,7 +94,8 @@ impl SpillSpace {
     /// A block of zeros.
     ///
     /// # Errors
-    /// `OutOfHostMemory` where neither memory nor files may hold it; [`ErrorKind::Io`] of the folder.
+    /// `OutOfHostMemory` where neither memory nor files may hold it; [`ErrorKind::Io`] of the
+    /// folder.
     pub(super) fn block(self: &Arc<Self>, len: usize) -> Result<HostBlock> {
         self.step()?;
         let bytes = len as u64;
@@ -113,7 +114,9 @@ impl SpillSpace {
             ErrorKind::OutOfHostMemory { account, limit, spill_limit }.into()
         };
         let block = match self.in_files.fetch_add(bytes, Relaxed) + bytes <= bounds.files {
-            true => BlockMemory::of_file(&bounds.folder, self.files_made.fetch_add(1, Relaxed), len),
+            true => {
+                BlockMemory::of_file(&bounds.folder, self.files_made.fetch_add(1, Relaxed), len)
+            }
             false => Err(full()),
         };
         if block.is_err() {
@@ -161,7 +164,8 @@ impl BlockMemory {
             return Ok(BlockMemory::Small(bytes));
         }
         let mapped = len.saturating_add(LARGE_PAGE);
-        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let (access, kind) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping of anonymous memory at a place that the system chooses.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), mapped, access, kind, -1, 0) };
         if start == libc::MAP_FAILED {
@@ -179,7 +183,12 @@ impl BlockMemory {
         }
         let path = folder.join(format!(".warpframe-spill-{}-{number}", std::process::id()));
         let failed = |error| Error::io(&path, error);
-        let file: File = OpenOptions::new().read(true).write(true).create_new(true).open(&path).map_err(failed)?;
+        let file: File = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(failed)?;
         std::fs::remove_file(&path).map_err(failed)?;
         let length = libc::off_t::try_from(len).unwrap_or(libc::off_t::MAX);
         // SAFETY: an open file.
@@ -189,7 +198,9 @@ impl BlockMemory {
         }
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping of an open file of this length, which nobody else can open.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        let start = unsafe {
+            libc::mmap(std::ptr::null_mut(), len, access, libc::MAP_SHARED, file.as_raw_fd(), 0)
+        };
         match start == libc::MAP_FAILED {
             true => Err(failed(std::io::Error::last_os_error())),
             false => Ok(BlockMemory::Mapped { start: start.cast(), mapped: len, from: 0, len }),
@@ -208,8 +219,8 @@ impl HostBlock {
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.memory {
             BlockMemory::Small(bytes) => bytes,
-            // SAFETY: the range lies in the mapping, which lives as long as the block; mapped memory is
-            // initialised.
+            // SAFETY: the range lies in the mapping, which lives as long as the block; mapped
+            // memory is initialised.
             BlockMemory::Mapped { start, from, len, .. } => unsafe {
                 std::slice::from_raw_parts(start.add(*from), *len)
             },
@@ -280,7 +291,11 @@ mod tests {
                 assert!(block.bytes().len() == len && block.bytes().iter().all(|byte| *byte == 0));
                 block.bytes_mut().iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
                 assert!(block.bytes().iter().enumerate().all(|(at, byte)| *byte == at as u8));
-                assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "files have no name");
+                assert_eq!(
+                    std::fs::read_dir(folder.path()).unwrap().count(),
+                    0,
+                    "files have no name"
+                );
             }
         }
     }
@@ -311,7 +326,10 @@ mod tests {
         assert!(matches!(error.kind(), ErrorKind::OutOfHostMemory { .. }), "{error}");
         let nowhere = space(0, u64::MAX, &folder.path().join("nowhere"));
         assert!(matches!(nowhere.block(10).expect_err("no folder").kind(), ErrorKind::Io { .. }));
-        assert!(matches!(nowhere.block(10).expect_err("no folder").kind(), ErrorKind::Io { .. }), "it stays usable");
+        assert!(
+            matches!(nowhere.block(10).expect_err("no folder").kind(), ErrorKind::Io { .. }),
+            "it stays usable"
+        );
         assert_eq!(nowhere.in_files(), 0);
         // More than any disk has.
         let error = space(0, u64::MAX, folder.path()).block(1 << 55).expect_err("a full disk");

@@ -65,7 +65,11 @@ pub(super) struct Improver {
 }
 
 impl Improver {
-    pub(super) fn new(driver: Arc<dyn Driver>, cache: Arc<KernelCache>, counters: Arc<Counting>) -> Self {
+    pub(super) fn new(
+        driver: Arc<dyn Driver>,
+        cache: Arc<KernelCache>,
+        counters: Arc<Counting>,
+    ) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (known, used) = (cache.clone(), driver.clone());
         let compilers = Compilers::new((cores / 4).clamp(1, MOST), move |source| {
@@ -162,7 +166,9 @@ mod tests {
         }
         improver.compilers.settle();
         assert_eq!(counters.snapshot().improved, 1);
-        let [(function, _)] = driver.replaced.lock().unwrap()[..] else { panic!("one took the place of another") };
+        let [(function, _)] = driver.replaced.lock().unwrap()[..] else {
+            panic!("one took the place of another")
+        };
         assert_eq!(function, found.function);
     }
 
@@ -191,7 +197,12 @@ mod tests {
         let (driver, counters, improver) = improver(dir.path());
         for number in 0..40 {
             let source = KernelSource::new("many", format!("alpha{number}"));
-            let uses = improver.cache.function(&*driver, &counters, &source, "alpha").unwrap().uses.expect("quick");
+            let uses = improver
+                .cache
+                .function(&*driver, &counters, &source, "alpha")
+                .unwrap()
+                .uses
+                .expect("quick");
             improver.launched(&uses);
             improver.launched(&uses);
             if number == 0 {

@@ -168,7 +168,11 @@ impl Device {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn cuda(ordinal: usize, limit: MemoryLimit) -> Result<Self> {
-        Self::with_driver(Arc::new(cuda::CudaDriver::open(ordinal)?), DeviceKind::Cuda(ordinal), limit)
+        Self::with_driver(
+            Arc::new(cuda::CudaDriver::open(ordinal)?),
+            DeviceKind::Cuda(ordinal),
+            limit,
+        )
     }
 
     /// Opens the simulator.
@@ -191,10 +195,11 @@ impl Device {
         let cache = Arc::new(cache::KernelCache::new());
         let (counters, profile): (Arc<counters::Counting>, _) = Default::default();
         let by_parts = Default::default();
-        let improver = driver
-            .takes_quick()
-            .then(|| Arc::new(improve::Improver::new(driver.clone(), cache.clone(), counters.clone())));
-        let driver: Arc<dyn Driver> = Arc::new(clock::Clocked { driver, counters: counters.clone() });
+        let improver = driver.takes_quick().then(|| {
+            Arc::new(improve::Improver::new(driver.clone(), cache.clone(), counters.clone()))
+        });
+        let driver: Arc<dyn Driver> =
+            Arc::new(clock::Clocked { driver, counters: counters.clone() });
         pool.holders.add_driver(&driver);
         Ok(Device(Arc::new(Shared {
             driver,
@@ -442,8 +447,8 @@ impl Device {
         self.0.pool.fail_after(successes);
     }
 
-    /// Makes a step of spilling after `successes` further ones fail, once, as a full disk would: each
-    /// block of host memory or of a file is made, filled and read. For tests of error paths.
+    /// Makes a step of spilling after `successes` further ones fail, once, as a full disk would:
+    /// each block of host memory or of a file is made, filled and read. For tests of error paths.
     #[doc(hidden)]
     pub fn fail_spill_after(&self, successes: u64) {
         self.0.spill.fail_after(successes);
@@ -466,7 +471,12 @@ impl Device {
     }
 
     /// Allocates and sets every byte.
-    pub(crate) fn alloc_filled(&self, operator: &'static str, bytes: usize, byte: u8) -> Result<Buffer> {
+    pub(crate) fn alloc_filled(
+        &self,
+        operator: &'static str,
+        bytes: usize,
+        byte: u8,
+    ) -> Result<Buffer> {
         if byte == 0 {
             return self.alloc_zeroed(operator, bytes);
         }
@@ -496,7 +506,12 @@ impl Device {
             return Ok(());
         }
         let (to, from) = (to.slice(offset), from.slice(from_offset));
-        assert!(to.len() >= bytes && from.len() >= bytes, "{bytes} bytes to {} from {}", to.len(), from.len());
+        assert!(
+            to.len() >= bytes && from.len() >= bytes,
+            "{bytes} bytes to {} from {}",
+            to.len(),
+            from.len()
+        );
         // SAFETY: both ranges were checked; they are distinct buffers, so they do not overlap.
         unsafe { self.0.driver.copy(to.address(), from.address(), bytes) }
     }
@@ -515,11 +530,21 @@ impl Device {
         let cache::EntryPoint { function, uses, hold } = match &shared.rehearsal {
             Some(queue) => {
                 queue.rehearsed(source)?;
-                cache::EntryPoint { function: driver::FunctionHandle(0), uses: None, hold: Default::default() }
+                cache::EntryPoint {
+                    function: driver::FunctionHandle(0),
+                    uses: None,
+                    hold: Default::default(),
+                }
             }
             None => shared.cache.function(&*shared.driver, &shared.counters, source, name)?,
         };
-        Ok(Kernel { function, name: name.into(), launches: self.0.counters.of_kernel(name), uses, _hold: hold })
+        Ok(Kernel {
+            function,
+            name: name.into(),
+            launches: self.0.counters.of_kernel(name),
+            uses,
+            _hold: hold,
+        })
     }
 
     /// Blocks that fill the device once at this shape: multiprocessors × resident blocks.
@@ -533,7 +558,12 @@ impl Device {
     /// # Safety
     /// `arguments` match the kernel's parameter structure field by field, and every address among
     /// them belongs to a live buffer as large as the kernel's documentation demands.
-    pub(crate) unsafe fn launch(&self, kernel: &Kernel, grid: Grid, arguments: &[Argument]) -> Result<()> {
+    pub(crate) unsafe fn launch(
+        &self,
+        kernel: &Kernel,
+        grid: Grid,
+        arguments: &[Argument],
+    ) -> Result<()> {
         if grid.blocks == 0 {
             return Ok(());
         }

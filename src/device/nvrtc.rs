@@ -1,8 +1,9 @@
-//! CUDA's run-time compiler: a source to an image for one architecture. Needs neither GPU nor driver.
+//! CUDA's run-time compiler: a source to an image for one architecture. Needs neither GPU nor
+//! driver.
 //!
-//! The bindings are our own, nine functions: NVRTC's result codes grow with its versions, and a library that is
-//! newer than a binding's Rust enum must not be undefined behaviour. The library may also lie where the loader
-//! does not look (`WARPFRAME_NVRTC`).
+//! The bindings are our own, nine functions: NVRTC's result codes grow with its versions, and a
+//! library that is newer than a binding's Rust enum must not be undefined behaviour. The library
+//! may also lie where the loader does not look (`WARPFRAME_NVRTC`).
 
 mod libraries;
 
@@ -85,7 +86,8 @@ impl Nvrtc {
             match unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) } {
                 Ok(library) => {
                     // SAFETY: a file of this name, or the one the user named, is NVRTC.
-                    return unsafe { Nvrtc::bind(library) }.map_err(|e| format!("{}: {e}", path.display()));
+                    return unsafe { Nvrtc::bind(library) }
+                        .map_err(|e| format!("{}: {e}", path.display()));
                 }
                 Err(error) => tried.push(format!("{} ({error})", path.display())),
             }
@@ -96,7 +98,8 @@ impl Nvrtc {
     /// # Safety
     /// The library is NVRTC: its functions have the types declared here.
     unsafe fn bind(library: Library) -> Result<Nvrtc, libloading::Error> {
-        // SAFETY: the caller's promise; the pointers stay valid because the library is leaked below.
+        // SAFETY: the caller's promise; the pointers stay valid because the library is leaked
+        // below.
         let mut nvrtc = unsafe {
             Nvrtc {
                 version: (0, 0),
@@ -112,12 +115,16 @@ impl Nvrtc {
                 error_string: *library.get(b"nvrtcGetErrorString\0")?,
             }
         };
-        // SAFETY: as above; both write only to the places given, the list having as many as were announced.
+        // SAFETY: as above; both write only to the places given, the list having as many as were
+        // announced.
         unsafe {
-            let version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Code = *library.get(b"nvrtcVersion\0")?;
+            let version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Code =
+                *library.get(b"nvrtcVersion\0")?;
             version(&mut nvrtc.version.0, &mut nvrtc.version.1);
-            let count: unsafe extern "C" fn(*mut c_int) -> Code = *library.get(b"nvrtcGetNumSupportedArchs\0")?;
-            let list: unsafe extern "C" fn(*mut c_int) -> Code = *library.get(b"nvrtcGetSupportedArchs\0")?;
+            let count: unsafe extern "C" fn(*mut c_int) -> Code =
+                *library.get(b"nvrtcGetNumSupportedArchs\0")?;
+            let list: unsafe extern "C" fn(*mut c_int) -> Code =
+                *library.get(b"nvrtcGetSupportedArchs\0")?;
             let mut n = 0;
             if count(&mut n) == 0 {
                 nvrtc.architectures.resize(n.max(0) as usize, 0);
@@ -141,13 +148,18 @@ impl Nvrtc {
 
     /// Checks that this library can compile for `sm_90` and its like.
     pub(super) fn supports(&self, architecture: &str) -> Result<()> {
-        let number = architecture.strip_prefix("sm_").map(|rest| rest.trim_end_matches(|c: char| c.is_alphabetic()));
+        let number = architecture
+            .strip_prefix("sm_")
+            .map(|rest| rest.trim_end_matches(|c: char| c.is_alphabetic()));
         match number.and_then(|n| n.parse().ok()) {
             Some(number) if self.architectures.contains(&number) => Ok(()),
             _ => {
                 let (major, minor) = self.version;
                 let known: Vec<_> = self.architectures.iter().map(|n| format!("sm_{n}")).collect();
-                let why = format!("NVRTC {major}.{minor} compiles for {}, not for {architecture}", known.join(", "));
+                let why = format!(
+                    "NVRTC {major}.{minor} compiles for {}, not for {architecture}",
+                    known.join(", ")
+                );
                 Err(unavailable(why))
             }
         }
@@ -171,9 +183,15 @@ impl Nvrtc {
     /// what takes it apart at the process's end, and what is registered later is called sooner:
     /// compilers that are inside of it are closed before.
     fn first_use(&self) {
-        let architecture = self.architectures.first().map_or("sm_80".into(), |number| format!("sm_{number}"));
+        let architecture =
+            self.architectures.first().map_or("sm_80".into(), |number| format!("sm_{number}"));
         // Where it fails, the first kernel says why.
-        let _ = self.compile_here(&KernelSource::new("nothing", ""), &architecture, self.first_tier(), None);
+        let _ = self.compile_here(
+            &KernelSource::new("nothing", ""),
+            &architecture,
+            self.first_tier(),
+            None,
+        );
         close_before_libraries();
     }
 
@@ -185,7 +203,8 @@ impl Nvrtc {
 
     /// Whether kernels may be compiled quickly at first: nobody asked for something else.
     pub(super) fn takes_quick() -> bool {
-        std::env::var("WARPFRAME_QUICK_KERNELS").map_or(true, |text| text != "0") && FURTHER.is_empty()
+        std::env::var("WARPFRAME_QUICK_KERNELS").map_or(true, |text| text != "0")
+            && FURTHER.is_empty()
     }
 
     /// How kernels are compiled at first: quickly where they may be and this version can.
@@ -193,8 +212,8 @@ impl Nvrtc {
         if Self::takes_quick() && self.version >= QUICK_SINCE { Tier::Quick } else { Tier::Full }
     }
 
-    /// Compiles a source, by this library or a copy of it: several threads may do so at once. Ends soon
-    /// after `cancelled` is set, where this version can.
+    /// Compiles a source, by this library or a copy of it: several threads may do so at once. Ends
+    /// soon after `cancelled` is set, where this version can.
     ///
     /// # Errors
     /// [`ErrorKind::Compile`] with what the compiler says.
@@ -222,8 +241,11 @@ impl Nvrtc {
         tier: Tier,
         cancelled: Option<&Arc<AtomicBool>>,
     ) -> Result<Image> {
-        let failed = |log: String| Error::from(ErrorKind::Compile { kernel: source.name.clone(), log });
-        let text = |text: &str| CString::new(text).map_err(|_| failed("a source holds a zero byte".into()));
+        let failed =
+            |log: String| Error::from(ErrorKind::Compile { kernel: source.name.clone(), log });
+        let text = |text: &str| {
+            CString::new(text).map_err(|_| failed("a source holds a zero byte".into()))
+        };
         let code = text(&source.text)?;
         let name = text(&format!("{}.cu", source.name))?;
         let headers = source.headers();
@@ -237,27 +259,38 @@ impl Nvrtc {
         let (names, texts, options) = (pointers(&names), pointers(&texts), pointers(&options));
 
         let mut program = std::ptr::null_mut();
-        // SAFETY: every pointer leads to a terminated string that outlives the program, the lists are as long as
-        // the count says.
+        // SAFETY: every pointer leads to a terminated string that outlives the program, the lists
+        // are as long as the count says.
         let status = unsafe {
             let (code, name) = (code.as_ptr(), name.as_ptr());
-            (self.create)(&mut program, code, name, names.len() as c_int, texts.as_ptr(), names.as_ptr())
+            (self.create)(
+                &mut program,
+                code,
+                name,
+                names.len() as c_int,
+                texts.as_ptr(),
+                names.as_ptr(),
+            )
         };
         if status != 0 {
             return Err(failed(self.describe(status)));
         }
         let program = Owned { nvrtc: self, program };
         if let (Some(on_flow), Some(cancelled)) = (self.on_flow, cancelled) {
-            // SAFETY: a live program; the flag outlives its compilation. Where it is refused, compiling
-            // cannot be cancelled.
-            let _ = unsafe { on_flow(program.program, is_cancelled, Arc::as_ptr(cancelled).cast_mut().cast()) };
+            // SAFETY: a live program; the flag outlives its compilation. Where it is refused,
+            // compiling cannot be cancelled.
+            let _ = unsafe {
+                on_flow(program.program, is_cancelled, Arc::as_ptr(cancelled).cast_mut().cast())
+            };
         }
         // SAFETY: a live program, and a list as long as the count says.
-        let status = unsafe { (self.compile)(program.program, options.len() as c_int, options.as_ptr()) };
-        let log = String::from_utf8_lossy(&program.bytes(self.log_size, self.log).map_err(&failed)?)
-            .trim_end_matches('\0')
-            .trim_end()
-            .to_string();
+        let status =
+            unsafe { (self.compile)(program.program, options.len() as c_int, options.as_ptr()) };
+        let log =
+            String::from_utf8_lossy(&program.bytes(self.log_size, self.log).map_err(&failed)?)
+                .trim_end_matches('\0')
+                .trim_end()
+                .to_string();
         if status != 0 {
             return Err(failed(if log.is_empty() { self.describe(status) } else { log }));
         }
@@ -295,7 +328,11 @@ impl Owned<'_> {
         let status = unsafe { size(self.program, &mut len) };
         let mut bytes = vec![0u8; len];
         // SAFETY: the program is live and the space has the size it asked for.
-        let status = if status == 0 { unsafe { get(self.program, bytes.as_mut_ptr().cast()) } } else { status };
+        let status = if status == 0 {
+            unsafe { get(self.program, bytes.as_mut_ptr().cast()) }
+        } else {
+            status
+        };
         if status == 0 { Ok(bytes) } else { Err(self.nvrtc.describe(status)) }
     }
 }
@@ -317,7 +354,8 @@ static FURTHER: LazyLock<Vec<String>> = LazyLock::new(|| {
     text.split_whitespace().map(String::from).collect()
 });
 
-/// What [`Tier::Quick`] adds: no loops unrolled, few passes, two fifths to three quarters of the time.
+/// What [`Tier::Quick`] adds: no loops unrolled, few passes, two fifths to three quarters of the
+/// time.
 const QUICK: &str = "--Ofast-compile=mid";
 /// The version that has it.
 const QUICK_SINCE: (i32, i32) = (12, 9);
@@ -335,7 +373,8 @@ fn options(version: (i32, i32), architecture: &str) -> Vec<String> {
         format!("--gpu-architecture={architecture}"),
     ];
     if version >= (12, 4) {
-        // Leaves out declarations of textures and the runtime's types, a third of what an empty file takes to compile.
+        // Leaves out declarations of textures and the runtime's types, a third of what an empty
+        // file takes to compile.
         options.push("--minimal".into());
     }
     options.extend(FURTHER.iter().cloned());
@@ -349,19 +388,22 @@ fn candidates(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
         return vec![named];
     }
     let names = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
-    let toolkit = path("CUDA_HOME").or_else(|| path("CUDA_PATH")).unwrap_or_else(|| "/usr/local/cuda".into());
+    let toolkit =
+        path("CUDA_HOME").or_else(|| path("CUDA_PATH")).unwrap_or_else(|| "/usr/local/cuda".into());
     let folder = toolkit.join("lib64");
     names.iter().map(PathBuf::from).chain(names.iter().map(|name| folder.join(name))).collect()
 }
 
-/// Loads the library of built-in functions that lies beside a library named by its path. NVRTC opens it by name only,
-/// which finds one that is loaded, and in some versions nothing outside the loader's path.
+/// Loads the library of built-in functions that lies beside a library named by its path. NVRTC
+/// opens it by name only, which finds one that is loaded, and in some versions nothing outside the
+/// loader's path.
 fn preload_builtins(nvrtc: &Path) {
     let folder = nvrtc.parent().filter(|folder| !folder.as_os_str().is_empty());
     let Some(entries) = folder.and_then(|folder| std::fs::read_dir(folder).ok()) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with("libnvrtc-builtins.so") {
-            // SAFETY: a library of data and functions for NVRTC, whose initialisers have no preconditions.
+            // SAFETY: a library of data and functions for NVRTC, whose initialisers have no
+            // preconditions.
             let loaded = unsafe { Library::open(Some(entry.path()), RTLD_NOW | RTLD_GLOBAL) };
             std::mem::forget(loaded);
         }
@@ -406,16 +448,19 @@ pub struct KernelReport {
     pub shared: u32,
 }
 
-/// Compiles the source in a file for an architecture such as `sm_90`, with the engine's headers: the check that CI
-/// runs over recorded sources. Needs NVRTC, no GPU.
+/// Compiles the source in a file for an architecture such as `sm_90`, with the engine's headers:
+/// the check that CI runs over recorded sources. Needs NVRTC, no GPU.
 #[doc(hidden)]
 pub fn compile_for(path: &Path, architecture: &str) -> Result<CompileReport> {
     let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
-    let name = path.file_stem().map_or_else(|| "source".into(), |stem| stem.to_string_lossy().into_owned());
+    let name = path
+        .file_stem()
+        .map_or_else(|| "source".into(), |stem| stem.to_string_lossy().into_owned());
     let nvrtc = Nvrtc::get()?;
     nvrtc.supports(architecture)?;
     let source = KernelSource::new(name, text);
-    let image = nvrtc.compile(&source, architecture, Tier::Full, Urgency::Query, &Arc::default())?;
+    let image =
+        nvrtc.compile(&source, architecture, Tier::Full, Urgency::Query, &Arc::default())?;
     let (kernels, image) = (read_log(&image.log), image.bytes.len());
     Ok(CompileReport { source: source.name, architecture: architecture.into(), kernels, image })
 }
@@ -429,7 +474,8 @@ pub fn compile_for(path: &Path, architecture: &str) -> Result<CompileReport> {
 /// ptxas info    : Used 30 registers, used 1 barriers, 1024 bytes smem, 400 bytes cmem[0]
 /// ```
 ///
-/// Properties of functions that were not inlined follow the same pattern; their spills count for the entry.
+/// Properties of functions that were not inlined follow the same pattern; their spills count for
+/// the entry.
 fn read_log(log: &str) -> Vec<KernelReport> {
     let mut kernels: Vec<KernelReport> = Vec::new();
     for line in log.lines() {

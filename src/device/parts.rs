@@ -34,7 +34,9 @@ impl Parts<'_> {
     fn hash(self) -> u64 {
         let texts = [self.stem, self.declarations, self.body];
         let LaunchBounds { threads, blocks } = self.bounds;
-        texts.iter().fold(u64::from(threads) | u64::from(blocks) << 32, |hash, text| mixed(hash, text.as_bytes()))
+        texts.iter().fold(u64::from(threads) | u64::from(blocks) << 32, |hash, text| {
+            mixed(hash, text.as_bytes())
+        })
     }
 }
 
@@ -46,7 +48,9 @@ fn mixed(seed: u64, text: &[u8]) -> u64 {
         product as u64 ^ (product >> 64) as u64
     };
     let (words, rest) = text.as_chunks::<8>();
-    let hash = words.iter().fold(seed ^ text.len() as u64, |hash, word| step(hash, u64::from_le_bytes(*word)));
+    let hash = words
+        .iter()
+        .fold(seed ^ text.len() as u64, |hash, word| step(hash, u64::from_le_bytes(*word)));
     step(hash, rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)) ^ FACTOR)
 }
 
@@ -68,7 +72,12 @@ struct PartsEntry {
 
 impl PartsEntry {
     fn parts(&self) -> Parts<'_> {
-        Parts { stem: &self.stem, declarations: &self.declarations, body: &self.body, bounds: self.bounds }
+        Parts {
+            stem: &self.stem,
+            declarations: &self.declarations,
+            body: &self.body,
+            bounds: self.bounds,
+        }
     }
 }
 
@@ -92,7 +101,9 @@ impl Device {
         make: impl FnOnce() -> (KernelSource, String, Arc<[bool]>),
     ) -> Result<KnownKernel> {
         let hash = parts.hash();
-        if let Some(entry) = self.0.by_parts.entries().get(&hash).filter(|entry| entry.parts() == parts) {
+        if let Some(entry) =
+            self.0.by_parts.entries().get(&hash).filter(|entry| entry.parts() == parts)
+        {
             self.0.counters.found_in_memory();
             return Ok(entry.known.clone());
         }

@@ -33,7 +33,10 @@ pub enum MemoryLimit {
 impl Default for MemoryLimit {
     /// `WARPFRAME_MEMORY_LIMIT` where set and valid, else 90%.
     fn default() -> Self {
-        std::env::var("WARPFRAME_MEMORY_LIMIT").ok().and_then(|s| s.parse().ok()).unwrap_or(MemoryLimit::Percent(90.0))
+        std::env::var("WARPFRAME_MEMORY_LIMIT")
+            .ok()
+            .and_then(|s| s.parse().ok())
+            .unwrap_or(MemoryLimit::Percent(90.0))
     }
 }
 
@@ -52,7 +55,8 @@ impl std::str::FromStr for MemoryLimit {
             })
         };
         let trimmed = text.trim();
-        let digits = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
+        let digits =
+            trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
         let number: f64 = trimmed[..digits].parse().map_err(|_| bad())?;
         let factor = match trimmed[digits..].trim().to_ascii_lowercase().as_str() {
             "%" if number > 0.0 && number <= 100.0 => return Ok(MemoryLimit::Percent(number)),
@@ -65,7 +69,11 @@ impl std::str::FromStr for MemoryLimit {
             "gib" | "g" => 1024.0 * 1024.0 * 1024.0,
             _ => return Err(bad()),
         };
-        if number * factor < 1.0 { Err(bad()) } else { Ok(MemoryLimit::Bytes((number * factor) as u64)) }
+        if number * factor < 1.0 {
+            Err(bad())
+        } else {
+            Ok(MemoryLimit::Bytes((number * factor) as u64))
+        }
     }
 }
 
@@ -135,7 +143,9 @@ impl Pool {
     pub(super) fn set_limit(&self, limit: MemoryLimit) {
         let bytes = match limit {
             MemoryLimit::Bytes(bytes) => bytes,
-            MemoryLimit::Percent(share) => (self.memory as f64 * share.clamp(0.0, 100.0) / 100.0) as u64,
+            MemoryLimit::Percent(share) => {
+                (self.memory as f64 * share.clamp(0.0, 100.0) / 100.0) as u64
+            }
         };
         self.lock().usage.limit = bytes;
     }
@@ -268,7 +278,9 @@ mod tests {
     /// What an error of an allocation says: bytes asked, free, and the limit.
     fn refused(result: Result<u64>) -> (u64, u64, u64) {
         match result.expect_err("refused").kind() {
-            ErrorKind::OutOfDeviceMemory { operator: "sort", asked, free, limit, .. } => (*asked, *free, *limit),
+            ErrorKind::OutOfDeviceMemory { operator: "sort", asked, free, limit, .. } => {
+                (*asked, *free, *limit)
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -289,8 +301,14 @@ mod tests {
         let b = alloc(&pool, &driver, 200).unwrap();
         free(&pool, &driver, a, 100);
         let usage = pool.usage(&driver);
-        let expected =
-            MemoryUse { used: 200, reserved: 200, peak: 300, limit: MEMORY / 2, allocations: 1, evictable: 0 };
+        let expected = MemoryUse {
+            used: 200,
+            reserved: 200,
+            peak: 300,
+            limit: MEMORY / 2,
+            allocations: 1,
+            evictable: 0,
+        };
         assert_eq!(usage, expected);
         pool.reset_peak();
         assert_eq!(pool.usage(&driver).peak, 200);
@@ -331,11 +349,16 @@ mod tests {
     #[test]
     fn limits_parse_in_every_unit_and_nothing_else_does() {
         let parse = |text: &str| text.parse::<MemoryLimit>();
-        for (text, bytes) in [("7", 7), (" 7 b ", 7), ("2k", 2048), ("3 MB", 3_000_000), ("1.5gib", 3 << 29)] {
+        for (text, bytes) in
+            [("7", 7), (" 7 b ", 7), ("2k", 2048), ("3 MB", 3_000_000), ("1.5gib", 3 << 29)]
+        {
             assert_eq!(parse(text).unwrap(), MemoryLimit::Bytes(bytes), "{text}");
         }
         assert_eq!(parse("0.5 %").unwrap(), MemoryLimit::Percent(0.5));
-        for text in ["", "GiB", "0", "0.5", "0%", "101%", "-1", "-5%", "1.2.3", "5 apples", "1e9", "NaN", "inf", "é"] {
+        for text in [
+            "", "GiB", "0", "0.5", "0%", "101%", "-1", "-5%", "1.2.3", "5 apples", "1e9", "NaN",
+            "inf", "é",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
     }

@@ -41,20 +41,21 @@ pub struct PreparedKernels {
     pub directory: PathBuf,
 }
 
-/// Compiles what the kernel cache lacks of these sources, fully and on all cores, for an architecture
-/// such as `sm_90`. Needs NVRTC, but no GPU.
+/// Compiles what the kernel cache lacks of these sources, fully and on all cores, for an
+/// architecture such as `sm_90`. Needs NVRTC, but no GPU.
 ///
 /// # Errors
 /// [`DeviceUnavailable`](crate::ErrorKind::DeviceUnavailable) without an NVRTC that knows the
-/// architecture, [`Compile`](crate::ErrorKind::Compile), and [`Io`](crate::ErrorKind::Io) where nothing
-/// can be kept.
+/// architecture, [`Compile`](crate::ErrorKind::Compile), and [`Io`](crate::ErrorKind::Io) where
+/// nothing can be kept.
 pub(crate) fn prepare(architecture: &str, sources: &[KernelSource]) -> Result<PreparedKernels> {
     let nvrtc = Nvrtc::get()?;
     nvrtc.supports(architecture)?;
     nvrtc.wake();
     let cache = KernelCache::new();
     let compile = |source: &KernelSource, out: &Path| {
-        let image = nvrtc.compile(source, architecture, Tier::Full, Urgency::Query, &Arc::default())?;
+        let image =
+            nvrtc.compile(source, architecture, Tier::Full, Urgency::Query, &Arc::default())?;
         std::fs::write(out, image.bytes).map_err(|error| Error::io(out, error))?;
         Ok(nvrtc.name())
     };
@@ -72,9 +73,9 @@ pub(crate) fn prepare(architecture: &str, sources: &[KernelSource]) -> Result<Pr
     let threads = std::thread::available_parallelism().map_or(1, usize::from) + 2;
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads
-            .into_iter()
-            .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        threads.into_iter().try_for_each(|thread| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     })?;
     // The first query on this machine will generate kernels.
     cache.note_query(true);
@@ -123,7 +124,9 @@ impl Preparer {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
             Compilers::new((cores / 4).clamp(1, MOST), move |source| {
                 let (id, architecture) = (driver.image_id(), &driver.properties().architecture);
-                let make = |out: &Path| driver.compile(source, Tier::Full, out).and_then(|()| driver.compiler());
+                let make = |out: &Path| {
+                    driver.compile(source, Tier::Full, out).and_then(|()| driver.compiler())
+                };
                 // A query that needs the kernel will fail as this did, and say so.
                 if cache.keep(&id, architecture, source, make).is_err() {
                     failed.fetch_add(1, Relaxed);
@@ -174,7 +177,8 @@ impl Device {
     /// Has a GPU's kernels prepared behind the queries. `WARPFRAME_PREPARE=0` forbids it.
     pub(crate) fn prepare_behind(&self, sources: fn() -> Vec<KernelSource>) {
         static ALLOWED: OnceLock<bool> = OnceLock::new();
-        let allowed = *ALLOWED.get_or_init(|| std::env::var("WARPFRAME_PREPARE").map_or(true, |text| text != "0"));
+        let allowed = *ALLOWED
+            .get_or_init(|| std::env::var("WARPFRAME_PREPARE").map_or(true, |text| text != "0"));
         if allowed && matches!(self.kind(), DeviceKind::Cuda(_)) {
             let (driver, cache) = (self.0.driver.clone(), self.0.cache.clone());
             self.0.preparer.get_or_init(|| Preparer::new(driver, cache, sources, LATER));
@@ -236,7 +240,8 @@ mod tests {
 
     #[test]
     fn kernels_are_prepared_for_an_architecture_without_a_device() {
-        let source = KernelSource::new("one", "extern \"C\" __global__ void prepared(int* to) { *to = 1; }");
+        let source =
+            KernelSource::new("one", "extern \"C\" __global__ void prepared(int* to) { *to = 1; }");
         match prepare("sm_80", std::slice::from_ref(&source)) {
             Ok(first) => {
                 assert_eq!(first.compiled + first.found, 1);
@@ -245,7 +250,10 @@ mod tests {
             }
             Err(error) => {
                 assert!(std::env::var_os("WARPFRAME_REQUIRE_NVRTC").is_none(), "{error}");
-                assert!(matches!(error.kind(), crate::ErrorKind::DeviceUnavailable { .. }), "{error}");
+                assert!(
+                    matches!(error.kind(), crate::ErrorKind::DeviceUnavailable { .. }),
+                    "{error}"
+                );
             }
         }
     }

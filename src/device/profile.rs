@@ -94,8 +94,11 @@ impl Device {
     pub fn take_profile(&self) -> Result<Vec<KernelTime>> {
         let spans = self.profile().launches.take().unwrap_or_default();
         let event = |handle| Event { device: self.clone(), handle };
-        let spans: Vec<_> = spans.into_iter().map(|s| (s.kernel, s.bytes, event(s.start), event(s.end))).collect();
-        let time = |(name, bytes, start, end): (_, _, _, Event)| Ok(KernelTime { name, bytes, ms: end.since(&start)? });
+        let spans: Vec<_> =
+            spans.into_iter().map(|s| (s.kernel, s.bytes, event(s.start), event(s.end))).collect();
+        let time = |(name, bytes, start, end): (_, _, _, Event)| {
+            Ok(KernelTime { name, bytes, ms: end.since(&start)? })
+        };
         spans.into_iter().map(time).collect()
     }
 
@@ -123,7 +126,8 @@ impl Device {
     /// while somebody records.
     pub(crate) fn operator(&self, name: impl FnOnce() -> String) -> OperatorScope {
         let mut profile = self.profile();
-        let outer = profile.launches.is_some().then(|| std::mem::replace(&mut profile.operator, name()));
+        let outer =
+            profile.launches.is_some().then(|| std::mem::replace(&mut profile.operator, name()));
         OperatorScope(outer.map(|outer| (self.clone(), outer)))
     }
 
@@ -137,7 +141,12 @@ impl Device {
     }
 
     /// Runs a launch, between two recorded points where a profile is wanted.
-    pub(super) fn profiled(&self, kernel: &str, bytes: u64, launch: impl FnOnce() -> Result<()>) -> Result<()> {
+    pub(super) fn profiled(
+        &self,
+        kernel: &str,
+        bytes: u64,
+        launch: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
         if self.profile().launches.is_none() {
             return launch();
         }

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::ahead::CompileQueue;
-use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, StoredImage, Tier};
+use super::driver::{
+    DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, StoredImage, Tier,
+};
 use super::{Device, KernelSource, MemoryLimit, Shared, pool};
 use crate::error::{Error, Result};
 
@@ -22,7 +24,8 @@ const FIRST_ADDRESS: u64 = 1 << 56;
 impl Device {
     /// A stand-in for this device, which hands kernels asked for to `queue`.
     pub(super) fn stand_in(&self, queue: Arc<CompileQueue>) -> Device {
-        let driver = StandIn { properties: self.properties().clone(), next: AtomicU64::new(FIRST_ADDRESS) };
+        let driver =
+            StandIn { properties: self.properties().clone(), next: AtomicU64::new(FIRST_ADDRESS) };
         Device(Arc::new(Shared {
             driver: Arc::new(driver),
             kind: self.kind(),

@@ -95,7 +95,8 @@ impl Sharers {
     /// Bytes of different buffers that would be free without these pieces.
     fn freed_by<'a>(&self, pieces: impl Iterator<Item = &'a HeldPiece>) -> u64 {
         let mut seen = HashSet::new();
-        let idle = pieces.filter(|piece| self.are_idle(&piece.buffers)).flat_map(|piece| &piece.buffers);
+        let idle =
+            pieces.filter(|piece| self.are_idle(&piece.buffers)).flat_map(|piece| &piece.buffers);
         let alone = idle.filter(|buffer| self.have_alone(buffer) && seen.insert(buffer.address));
         alone.map(|buffer| buffer.bytes).sum()
     }
@@ -143,7 +144,9 @@ impl Holders {
     fn pieces(&self) -> Vec<PieceOfHolder> {
         // What is dropped here for the last time frees memory: behind the lock.
         let holders: Vec<_> = lock(&self.known).iter().filter_map(Weak::upgrade).collect();
-        let of = |holder: Arc<dyn Holder>| holder.pieces().into_iter().map(move |piece| (holder.clone(), piece));
+        let of = |holder: Arc<dyn Holder>| {
+            holder.pieces().into_iter().map(move |piece| (holder.clone(), piece))
+        };
         holders.into_iter().flat_map(of).collect()
     }
 
@@ -235,11 +238,13 @@ impl Holders {
             }
             moved += 1;
             self.tables_moved_out.fetch_add(1, Relaxed);
-            self.bytes_moved_out.fetch_add(piece.buffers.iter().map(|buffer| buffer.bytes).sum(), Relaxed);
+            self.bytes_moved_out
+                .fetch_add(piece.buffers.iter().map(|buffer| buffer.bytes).sum(), Relaxed);
             let leads = piece.buffers.iter().filter(|buffer| buffer.leads);
             let leads: HashSet<u64> = leads.map(|buffer| buffer.address).collect();
             let shares = |(_, other): &&PieceOfHolder| {
-                other.kind == PieceKind::Cached && other.buffers.iter().any(|buffer| leads.contains(&buffer.address))
+                other.kind == PieceKind::Cached
+                    && other.buffers.iter().any(|buffer| leads.contains(&buffer.address))
             };
             for (holder, other) in pieces.iter().filter(shares) {
                 if holder.let_go(other.number, &sharers)? {
@@ -345,13 +350,17 @@ impl RoomRetry {
     /// # Errors
     /// Of the device.
     pub(crate) fn makes_room(&mut self, error: &Error) -> Result<bool> {
-        let ErrorKind::OutOfDeviceMemory { asked, free, limit, .. } = error.kind() else { return Ok(false) };
+        let ErrorKind::OutOfDeviceMemory { asked, free, limit, .. } = error.kind() else {
+            return Ok(false);
+        };
         // One that a test injected, or more than there can ever be.
         if asked <= free || asked > limit {
             return Ok(false);
         }
         let lacking = asked - free;
-        let Some(more) = [lacking, lacking.max(limit / 4), *limit].get(self.round).copied() else { return Ok(false) };
+        let Some(more) = [lacking, lacking.max(limit / 4), *limit].get(self.round).copied() else {
+            return Ok(false);
+        };
         self.round += 1;
         // What failed had what is free now.
         let free = self.device.0.pool.free_bytes(&*self.device.0.driver)?;

@@ -48,7 +48,8 @@ mod tests {
 
     #[test]
     fn secrets_differ_by_number_and_have_odd_halves() {
-        let device = Device::sim(SimOptions::default(), MemoryLimit::default()).expect("the simulator");
+        let device =
+            Device::sim(SimOptions::default(), MemoryLimit::default()).expect("the simulator");
         let secrets: Vec<u64> = (0..100).map(|number| device.secret(number)).collect();
         let mut different = secrets.clone();
         different.sort();
@@ -57,6 +58,9 @@ mod tests {
         assert!(secrets.iter().all(|secret| secret & ODD_HALVES == ODD_HALVES));
         assert_eq!(device.secret(3), secrets[3]);
         device.fix_secret(0x1234_5677_0000_0001);
-        assert_eq!((device.secret(0), device.secret(9)), (0x1234_5677_0000_0001, 0x1234_5677_0000_0001));
+        assert_eq!(
+            (device.secret(0), device.secret(9)),
+            (0x1234_5677_0000_0001, 0x1234_5677_0000_0001)
+        );
     }
 }

@@ -60,7 +60,12 @@ impl SimOptions {
 impl Default for SimOptions {
     /// The seed is `WARPFRAME_SIM_SEED` where that is a number, else 0.
     fn default() -> Self {
-        SimOptions { seed: std::env::var("WARPFRAME_SIM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0) }
+        SimOptions {
+            seed: std::env::var("WARPFRAME_SIM_SEED")
+                .ok()
+                .and_then(|s| s.parse().ok())
+                .unwrap_or(0),
+        }
     }
 }
 
@@ -141,14 +146,21 @@ impl SimDriver {
             next_event: 0,
             under_way: HashMap::new(),
         };
-        Ok(SimDriver { properties, seed: options.seed, compiler, runtime, state: Mutex::new(state) })
+        Ok(SimDriver {
+            properties,
+            seed: options.seed,
+            compiler,
+            runtime,
+            state: Mutex::new(state),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, SimState> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Runs a launch to its end. `state` is locked: nobody else touches the device's memory meanwhile.
+    /// Runs a launch to its end. `state` is locked: nobody else touches the device's memory
+    /// meanwhile.
     ///
     /// # Safety
     /// The launch has the words that its entry takes, and these lead to memory of the device.
@@ -296,33 +308,53 @@ impl Driver for SimDriver {
         let unloaded = || crate::Error::internal("a module is asked that was unloaded");
         let library = state.modules[module.0 as usize].as_ref().ok_or_else(unloaded)?;
         let missing = || -> crate::Error {
-            ErrorKind::Compile { kernel: name.into(), log: "the module has no such entry point".into() }.into()
+            ErrorKind::Compile {
+                kernel: name.into(),
+                log: "the module has no such entry point".into(),
+            }
+            .into()
         };
         // SAFETY: WF_KERNEL gives the entry this type and its facts this one; the library lives
         // until it is unloaded.
         let (entry, facts) = unsafe {
             let entry = library.get::<HostEntry>(name.as_bytes()).map_err(|_| missing())?;
-            let facts =
-                library.get::<*const KernelFacts>(format!("wf_sim_facts_{name}").as_bytes()).map_err(|_| missing())?;
+            let facts = library
+                .get::<*const KernelFacts>(format!("wf_sim_facts_{name}").as_bytes())
+                .map_err(|_| missing())?;
             (*entry, **facts)
         };
         state.functions.push(SimFunction { entry, facts });
         Ok(FunctionHandle(state.functions.len() as u64 - 1))
     }
 
-    unsafe fn launch(&self, function: FunctionHandle, kernel: &str, grid: Grid, arguments: &[u64]) -> Result<()> {
+    unsafe fn launch(
+        &self,
+        function: FunctionHandle,
+        kernel: &str,
+        grid: Grid,
+        arguments: &[u64],
+    ) -> Result<()> {
         let mut state = self.lock();
         state.memory.take_fault()?;
         let SimFunction { entry, facts } = state.functions[function.0 as usize];
         if arguments.len() != facts.words as usize {
-            return Err(fault(kernel, format!("takes {} parameters, got {} arguments", facts.words, arguments.len())));
+            return Err(fault(
+                kernel,
+                format!("takes {} parameters, got {} arguments", facts.words, arguments.len()),
+            ));
         }
         if facts.words as usize > MOST_PARAMETERS {
-            let report = format!("takes {} parameters; CUDA passes {MOST_PARAMETERS} words at most", facts.words);
+            let report = format!(
+                "takes {} parameters; CUDA passes {MOST_PARAMETERS} words at most",
+                facts.words
+            );
             return Err(fault(kernel, report));
         }
         if grid.threads == 0 || !grid.threads.is_multiple_of(32) || grid.threads > facts.threads {
-            let report = format!("{} threads a block; a multiple of 32 up to {}", grid.threads, facts.threads);
+            let report = format!(
+                "{} threads a block; a multiple of 32 up to {}",
+                grid.threads, facts.threads
+            );
             return Err(fault(kernel, report));
         }
         let launch = Launch {
@@ -369,7 +401,10 @@ impl Driver for SimDriver {
         let product = |sides: [u32; 3]| sides.iter().map(|side| u64::from(*side)).product::<u64>();
         let (blocks, threads) = (product(grid.blocks), product(grid.threads));
         let Ok(blocks) = u32::try_from(blocks) else {
-            return Err(fault(kernel, format!("{blocks} blocks; the simulator runs {} at most", u32::MAX)));
+            return Err(fault(
+                kernel,
+                format!("{blocks} blocks; the simulator runs {} at most", u32::MAX),
+            ));
         };
         let launch = Launch {
             entry,
@@ -410,7 +445,8 @@ impl Driver for SimDriver {
         let state = self.lock();
         let at = |event: EventHandle| state.events[&event.0];
         let (from, to) = (at(from), at(to));
-        let ms = |later: Instant, earlier: Instant| later.duration_since(earlier).as_secs_f32() * 1e3;
+        let ms =
+            |later: Instant, earlier: Instant| later.duration_since(earlier).as_secs_f32() * 1e3;
         Ok(if to >= from { ms(to, from) } else { -ms(from, to) })
     }
 

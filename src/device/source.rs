@@ -71,11 +71,14 @@ pub(crate) struct KernelSource {
     pub(crate) text: String,
 }
 
-/// The sha256 of a header, in hex; empty for a name that is none. Computed once in a process: a header
-/// is a part of most sources.
+/// The sha256 of a header, in hex; empty for a name that is none. Computed once in a process: a
+/// header is a part of most sources.
 pub(crate) fn header_digest(name: &str) -> &'static str {
     static DIGESTS: LazyLock<HashMap<&str, String>> = LazyLock::new(|| {
-        HEADERS.iter().map(|&(name, text)| (name, super::cache::hex(&Sha256::digest(text)))).collect()
+        HEADERS
+            .iter()
+            .map(|&(name, text)| (name, super::cache::hex(&Sha256::digest(text))))
+            .collect()
     });
     DIGESTS.get(name).map_or("", String::as_str)
 }

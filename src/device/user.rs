@@ -22,12 +22,12 @@ impl Device {
         matches!(self.kind(), DeviceKind::Cuda(_)).then(|| self.0.driver.stream() as *mut c_void)
     }
 
-    /// Lets queries that are run later wait for what another stream was given so far, without a wait
-    /// of the host. Nothing on the simulator.
+    /// Lets queries that are run later wait for what another stream was given so far, without a
+    /// wait of the host. Nothing on the simulator.
     ///
     /// # Safety
-    /// `stream` is a live `CUstream` of the same GPU and its primary context, or one of CUDA's handles
-    /// of default streams (null, 1, 2).
+    /// `stream` is a live `CUstream` of the same GPU and its primary context, or one of CUDA's
+    /// handles of default streams (null, 1, 2).
     ///
     /// # Errors
     /// [`crate::ErrorKind::Cuda`].
@@ -96,8 +96,8 @@ impl Device {
     /// [`Device::MOST_THREADS`].
     ///
     /// # Safety
-    /// The types of the parameters are those of the arguments, every address among these leads to a live
-    /// buffer of the bytes that are told, and the kernel touches no other memory.
+    /// The types of the parameters are those of the arguments, every address among these leads to a
+    /// live buffer of the bytes that are told, and the kernel touches no other memory.
     pub(crate) unsafe fn launch_user(
         &self,
         kernel: &Kernel,

@@ -87,7 +87,9 @@ impl Operation {
     pub(crate) fn applied(&self) -> String {
         match (self.arguments.as_slice(), &self.target) {
             ([value], Some(target)) => format!("CAST({value} AS {target})"),
-            ([left, right], None) if is_infix(&self.name) => format!("{left} {} {right}", self.name),
+            ([left, right], None) if is_infix(&self.name) => {
+                format!("{left} {} {right}", self.name)
+            }
             ([value], None) if is_infix(&self.name) => format!("{}{value}", self.name),
             (arguments, _) => format!("{}({})", self.name, arguments.join(", ")),
         }
@@ -99,8 +101,12 @@ impl Operation {
         if self.columns.is_empty() && !self.arguments.is_empty() {
             return String::new();
         }
-        let hidden: Vec<&str> =
-            self.columns.iter().map(String::as_str).filter(|name| !self.expression.contains(name)).collect();
+        let hidden: Vec<&str> = self
+            .columns
+            .iter()
+            .map(String::as_str)
+            .filter(|name| !self.expression.contains(name))
+            .collect();
         let more = match hidden.as_slice() {
             [] => String::new(),
             names => format!(" (reads {})", names.join(", ")),
@@ -175,8 +181,16 @@ mod tests {
                 operation("sqrt", &["-2"], None, "sqrt(…)", &["t.z"]),
                 "a function was called with a value outside of its domain: sqrt(-2) in sqrt(…) (reads t.z)",
             ),
-            (Fault::Overflow, operation("-", &["-128"], None, "-128", &[]), "Arithmetic overflow: --128"),
-            (Fault::Overflow, operation("sum", &[], None, "sum(t.d)", &[]), "Arithmetic overflow in sum(t.d)"),
+            (
+                Fault::Overflow,
+                operation("-", &["-128"], None, "-128", &[]),
+                "Arithmetic overflow: --128",
+            ),
+            (
+                Fault::Overflow,
+                operation("sum", &[], None, "sum(t.d)", &[]),
+                "Arithmetic overflow in sum(t.d)",
+            ),
         ] {
             assert_eq!(Shown(fault, &operation).to_string(), text);
         }

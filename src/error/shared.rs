@@ -20,14 +20,21 @@ pub(super) fn of_shared(error: &D) -> Error {
         D::ArrowError(inner, _) => of_arrow(inner),
         D::ParquetError(inner) => file(inner),
         D::ObjectStore(inner) => match inner.as_ref() {
-            object_store::Error::NotFound { path, .. } => Error::io(format!("/{path}"), io::ErrorKind::NotFound.into()),
+            object_store::Error::NotFound { path, .. } => {
+                Error::io(format!("/{path}"), io::ErrorKind::NotFound.into())
+            }
             other => file(other),
         },
         D::IoError(source) => Error::io("", again(source)),
         D::ResourcesExhausted(account) => {
-            ErrorKind::OutOfHostMemory { account: account.clone(), limit: None, spill_limit: None }.into()
+            ErrorKind::OutOfHostMemory { account: account.clone(), limit: None, spill_limit: None }
+                .into()
         }
-        other => ErrorKind::Plan { message: super::wording::plain(&other.strip_backtrace()), location: None }.into(),
+        other => ErrorKind::Plan {
+            message: super::wording::plain(&other.strip_backtrace()),
+            location: None,
+        }
+        .into(),
     }
 }
 
@@ -57,7 +64,8 @@ fn of_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Error {
     } else if let Some(inner) = error.downcast_ref::<ParquetError>() {
         file(inner)
     } else {
-        ErrorKind::Plan { message: super::wording::plain(&error.to_string()), location: None }.into()
+        ErrorKind::Plan { message: super::wording::plain(&error.to_string()), location: None }
+            .into()
     }
 }
 
@@ -76,20 +84,26 @@ fn again(error: &io::Error) -> io::Error {
 fn copy(error: &Error) -> Error {
     use ErrorKind as K;
     let kind = match error.kind() {
-        K::OutOfDeviceMemory { operator, asked, free, limit, used, cached, kept } => K::OutOfDeviceMemory {
-            operator,
-            asked: *asked,
-            free: *free,
-            limit: *limit,
-            used: *used,
-            cached: *cached,
-            kept: *kept,
-        },
-        K::OutOfHostMemory { account, limit, spill_limit } => {
-            K::OutOfHostMemory { account: account.clone(), limit: *limit, spill_limit: *spill_limit }
+        K::OutOfDeviceMemory { operator, asked, free, limit, used, cached, kept } => {
+            K::OutOfDeviceMemory {
+                operator,
+                asked: *asked,
+                free: *free,
+                limit: *limit,
+                used: *used,
+                cached: *cached,
+                kept: *kept,
+            }
         }
+        K::OutOfHostMemory { account, limit, spill_limit } => K::OutOfHostMemory {
+            account: account.clone(),
+            limit: *limit,
+            spill_limit: *spill_limit,
+        },
         K::Cuda { call, code } => K::Cuda { call, code: code.clone() },
-        K::DeviceUnavailable { device, why } => K::DeviceUnavailable { device: device.clone(), why: why.clone() },
+        K::DeviceUnavailable { device, why } => {
+            K::DeviceUnavailable { device: device.clone(), why: why.clone() }
+        }
         K::Compile { kernel, log } => K::Compile { kernel: kernel.clone(), log: log.clone() },
         K::UserCode { function, line, column, message, text } => K::UserCode {
             function: function.clone(),
@@ -98,14 +112,22 @@ fn copy(error: &Error) -> Error {
             message: message.clone(),
             text: text.clone(),
         },
-        K::Simulation { kernel, report } => K::Simulation { kernel: kernel.clone(), report: report.clone() },
+        K::Simulation { kernel, report } => {
+            K::Simulation { kernel: kernel.clone(), report: report.clone() }
+        }
         K::TypeMismatch { what, expected, found } => {
             K::TypeMismatch { what: what.clone(), expected: expected.clone(), found: found.clone() }
         }
         K::RowNotFound { row, rows } => K::RowNotFound { row: *row, rows: *rows },
-        K::ColumnNotFound { name, known } => K::ColumnNotFound { name: name.clone(), known: known.clone() },
-        K::TableNotFound { name, known } => K::TableNotFound { name: name.clone(), known: known.clone() },
-        K::SchemaNotFound { name, known } => K::SchemaNotFound { name: name.clone(), known: known.clone() },
+        K::ColumnNotFound { name, known } => {
+            K::ColumnNotFound { name: name.clone(), known: known.clone() }
+        }
+        K::TableNotFound { name, known } => {
+            K::TableNotFound { name: name.clone(), known: known.clone() }
+        }
+        K::SchemaNotFound { name, known } => {
+            K::SchemaNotFound { name: name.clone(), known: known.clone() }
+        }
         K::Arithmetic { fault, operation, account } => {
             K::Arithmetic { fault: *fault, operation: operation.clone(), account: account.clone() }
         }
@@ -119,7 +141,12 @@ fn copy(error: &Error) -> Error {
         K::Plan { message, location } => K::Plan { message: message.clone(), location: *location },
         K::Io { path, source } => K::Io { path: path.clone(), source: again(source) },
     };
-    Error(Box::new(Inner { kind, location: error.0.location, misfit: error.0.misfit, verb: error.0.verb }))
+    Error(Box::new(Inner {
+        kind,
+        location: error.0.location,
+        misfit: error.0.misfit,
+        verb: error.0.verb,
+    }))
 }
 
 #[cfg(test)]
@@ -139,14 +166,25 @@ mod tests {
     fn a_bad_csv_value_keeps_its_place() {
         let text = "Error while parsing value 'x' as type 'Int64' for column 1 at line 6. Row data: '[1,x]'";
         let error = shared(ArrowError::ParseError(text.into()).into());
-        assert!(matches!(error.kind(), ErrorKind::Parse { path: Some(_), line: 7, column: 2, .. }), "{error:?}");
+        assert!(
+            matches!(error.kind(), ErrorKind::Parse { path: Some(_), line: 7, column: 2, .. }),
+            "{error:?}"
+        );
     }
 
     #[test]
     fn our_own_errors_keep_their_kind_and_place() {
-        let kind =
-            ErrorKind::OutOfDeviceMemory { operator: "sort", asked: 3, free: 2, limit: 1, used: 9, cached: 5, kept: 4 };
-        let error = shared(D::Context("while".into(), Box::new(Error::from(kind).at(Some((4, 5))).into())));
+        let kind = ErrorKind::OutOfDeviceMemory {
+            operator: "sort",
+            asked: 3,
+            free: 2,
+            limit: 1,
+            used: 9,
+            cached: 5,
+            kept: 4,
+        };
+        let error =
+            shared(D::Context("while".into(), Box::new(Error::from(kind).at(Some((4, 5))).into())));
         assert!(
             matches!(
                 error.kind(),
@@ -167,7 +205,12 @@ mod tests {
 
     #[test]
     fn a_misfit_keeps_its_column() {
-        let kind = ErrorKind::Parse { path: Some("t.csv".into()), line: 3, column: 2, message: "x".into() };
+        let kind = ErrorKind::Parse {
+            path: Some("t.csv".into()),
+            line: 3,
+            column: 2,
+            message: "x".into(),
+        };
         assert_eq!(shared(Error::from(kind).with_misfit(1).into()).misfit(), Some(1));
     }
 

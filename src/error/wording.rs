@@ -3,8 +3,12 @@
 use super::nearest;
 
 /// What DataFusion puts before its messages.
-const PREFIXES: [&str; 4] =
-    ["Error during planning: ", "Execution error: ", "This feature is not implemented: ", "Schema error: "];
+const PREFIXES: [&str; 4] = [
+    "Error during planning: ",
+    "Execution error: ",
+    "This feature is not implemented: ",
+    "Schema error: ",
+];
 /// Most signatures of a function that are listed.
 const MOST: usize = 6;
 
@@ -21,7 +25,10 @@ pub(super) fn plain(message: &str) -> String {
         return "a window function stands in a select list, in QUALIFY or in ORDER BY, not in WHERE, GROUP BY or HAVING"
             .into();
     }
-    of_group(text).or_else(|| of_part(text)).or_else(|| of_field(text)).unwrap_or_else(|| text.into())
+    of_group(text)
+        .or_else(|| of_part(text))
+        .or_else(|| of_field(text))
+        .unwrap_or_else(|| text.into())
 }
 
 /// What stands between two texts of a message.
@@ -29,8 +36,9 @@ fn between<'a>(text: &'a str, before: &str, behind: &str) -> Option<&'a str> {
     Some(text.split_once(before)?.1.split_once(behind)?.0)
 }
 
-/// "Column in SELECT must be in GROUP BY or an aggregate function: While expanding wildcard, column \"t.a\" must
-/// appear in the GROUP BY clause or must be part of an aggregate function, currently only …".
+/// "Column in SELECT must be in GROUP BY or an aggregate function: While expanding wildcard, column
+/// \"t.a\" must appear in the GROUP BY clause or must be part of an aggregate function, currently
+/// only …".
 fn of_group(text: &str) -> Option<String> {
     let column = between(text, "column \"", "\" must appear in the GROUP BY clause")?;
     Some(format!("column {column:?} is neither in GROUP BY nor in an aggregate function"))
@@ -57,16 +65,19 @@ const PARTS: [&str; 17] = [
     "decade",
 ];
 
-/// "Date part 'yeer' not supported", "Unsupported date_trunc granularity: 'mont'. Supported values are: …".
+/// "Date part 'yeer' not supported", "Unsupported date_trunc granularity: 'mont'. Supported values
+/// are: …".
 fn of_part(text: &str) -> Option<String> {
     let part = between(text, "Date part '", "' not supported")
         .or_else(|| between(text, "Unsupported date_trunc granularity: '", "'"))?;
-    let meant = nearest(part, &PARTS.map(String::from)).map(|meant| format!("; did you mean {meant}?"));
+    let meant =
+        nearest(part, &PARTS.map(String::from)).map(|meant| format!("; did you mean {meant}?"));
     let known = || format!("; known: {}", PARTS.join(", "));
     Some(format!("no part of a date or time named '{part}'{}", meant.unwrap_or_else(known)))
 }
 
-/// "Field b not found in struct", "Cannot access field at argument 1: type Int64 is not Struct, Map, or Null".
+/// "Field b not found in struct", "Cannot access field at argument 1: type Int64 is not Struct,
+/// Map, or Null".
 fn of_field(text: &str) -> Option<String> {
     if let Some(field) = between(text, "Field ", " not found in struct") {
         return Some(format!("no field named '{field}' in the struct"));
@@ -75,10 +86,12 @@ fn of_field(text: &str) -> Option<String> {
     Some(format!("a value of type {of} has no fields, which structs and maps have"))
 }
 
-/// "… No function matches the given name and argument types 'sum(Float64, Float64)'. You might need to add
-/// explicit type casts.\n\tCandidate functions:\n\tsum(Decimal)\n\t…", behind an account of each candidate.
+/// "… No function matches the given name and argument types 'sum(Float64, Float64)'. You might need
+/// to add explicit type casts.\n\tCandidate functions:\n\tsum(Decimal)\n\t…", behind an account of
+/// each candidate.
 fn of_signature(text: &str) -> Option<String> {
-    let (account, rest) = text.split_once("No function matches the given name and argument types '")?;
+    let (account, rest) =
+        text.split_once("No function matches the given name and argument types '")?;
     // The function itself says what it does not take.
     if let Some((_, own)) = account.split_once(" user-defined coercion failed with: ") {
         return Some(plain(own.trim_end_matches(['.', ' '])));
@@ -90,7 +103,9 @@ fn of_signature(text: &str) -> Option<String> {
     };
     let known = match candidates.len() {
         0 => String::new(),
-        number if number > MOST => format!("; there are {} and {} more", candidates[..MOST].join(", "), number - MOST),
+        number if number > MOST => {
+            format!("; there are {} and {} more", candidates[..MOST].join(", "), number - MOST)
+        }
         1 => format!("; there is {}", candidates[0]),
         _ => format!("; there are {}", candidates.join(", ")),
     };
@@ -119,7 +134,10 @@ mod tests {
         let signature = "Error during planning: Internal error: Function 'sum' failed. This issue was likely caused by \
                          a bug. No function matches the given name and argument types 'sum(Float64, Float64)'. You \
                          might need to add explicit type casts.\n\tCandidate functions:\n\tsum(Int64)\n\tsum(Float64)";
-        assert_eq!(plain(signature), "no function sum takes (Float64, Float64); there are sum(Int64), sum(Float64)");
+        assert_eq!(
+            plain(signature),
+            "no function sum takes (Float64, Float64); there are sum(Int64), sum(Float64)"
+        );
         assert_eq!(plain("Divide by zero error"), "Divide by zero error");
         let own = "Error during planning: Execution error: Function 'f' user-defined coercion failed with: Error during \
                    planning: f takes (n), not (). No function matches the given name and argument types 'f()'. You …";

@@ -11,8 +11,9 @@ use datafusion::prelude::col;
 use super::regroup::filtered;
 use super::run::Runner;
 use crate::codegen::{
-    Accumulator, AggregateCall, Attempt, Codes, Direction, FloatSums, Flow, FlowSource, GroupSlots, Manner, NullsPlace,
-    OrderedInput, Partial, Value, aggregate, emit_words, group_keys_collide, materialize, plain_column,
+    Accumulator, AggregateCall, Attempt, Codes, Direction, FloatSums, Flow, FlowSource, GroupSlots,
+    Manner, NullsPlace, OrderedInput, Partial, Value, aggregate, emit_words, group_keys_collide,
+    materialize, plain_column,
 };
 use crate::column::Relation;
 use crate::device::Buffer;
@@ -89,7 +90,9 @@ impl Runner {
         let mut manner = Manner { floats: FloatSums::Fixed, collisions: 0, row_slots };
         loop {
             match aggregate(&self.device, &flow, &groups, &calls, manner)? {
-                Attempt::NeedsColumns => (flow, groups, calls) = self.in_columns(&flow, &groups, &calls)?,
+                Attempt::NeedsColumns => {
+                    (flow, groups, calls) = self.in_columns(&flow, &groups, &calls)?
+                }
                 Attempt::Inexact => manner.floats = FloatSums::Ordered,
                 Attempt::Done(partial) => {
                     if group_keys_collide(&self.device, &flow, &partial)? {
@@ -144,15 +147,23 @@ impl Runner {
     }
 
     /// Fills the accumulators that want the rows of each group in an order.
-    fn finish_ordered(&self, flow: &Flow, calls: &[AggregateCall], partial: &Partial) -> Result<()> {
-        let (Some(row_slots), rows) = (&partial.row_slots, flow.source.rows()) else { return Ok(()) };
+    fn finish_ordered(
+        &self,
+        flow: &Flow,
+        calls: &[AggregateCall],
+        partial: &Partial,
+    ) -> Result<()> {
+        let (Some(row_slots), rows) = (&partial.row_slots, flow.source.rows()) else {
+            return Ok(());
+        };
         if rows == 0 {
             return Ok(());
         }
         let mut by_slot = None;
         for ordered in &partial.ordered {
             let arg = calls[ordered.call].arg.as_ref().and_then(|arg| plain_column(flow, arg));
-            let column = arg.ok_or_else(|| Error::internal("aggregate: an argument that is no column"))?;
+            let column =
+                arg.ok_or_else(|| Error::internal("aggregate: an argument that is no column"))?;
             match partial.slots.accumulators[ordered.accumulator].0 {
                 Accumulator::Row => self.pick(flow, column, partial, row_slots, ordered)?,
                 _ => {
@@ -168,11 +179,17 @@ impl Runner {
     }
 
     /// Each row's slot as a sort word, and the rows in the order of their slots.
-    fn by_slot(&self, flow: &Flow, partial: &Partial, row_slots: &Arc<Buffer>) -> Result<(Arc<Buffer>, Buffer)> {
-        let (_, words) = materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
-            let slots = generator.params.pointer("const u32", row_slots, 0);
-            Ok(vec![Value::word(out.let_("u64", format_args!("(u64){slots}[row]")))])
-        })?;
+    fn by_slot(
+        &self,
+        flow: &Flow,
+        partial: &Partial,
+        row_slots: &Arc<Buffer>,
+    ) -> Result<(Arc<Buffer>, Buffer)> {
+        let (_, words) =
+            materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
+                let slots = generator.params.pointer("const u32", row_slots, 0);
+                Ok(vec![Value::word(out.let_("u64", format_args!("(u64){slots}[row]")))])
+            })?;
         let word = SortWord { keys: &words[0].data, bits: slot_bits(partial.slots.slots) };
         let order = argsort(&self.device, &[word], flow.source.rows())?;
         Ok((words[0].data.clone(), order))
@@ -188,11 +205,12 @@ impl Runner {
         input: &OrderedInput,
     ) -> Result<()> {
         let rows = flow.source.rows();
-        let (_, values) = materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
-            let value = generator.column(column, out)?;
-            let code = out.let_("f64", format_args!("(f64){}", value.code));
-            Ok(vec![Value::new(DataType::Float64, crate::column::Repr::F64, code, value.valid)])
-        })?;
+        let (_, values) =
+            materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
+                let value = generator.column(column, out)?;
+                let code = out.let_("f64", format_args!("(f64){}", value.code));
+                Ok(vec![Value::new(DataType::Float64, crate::column::Repr::F64, code, value.valid)])
+            })?;
         let word = SortWord { keys: words, bits: slot_bits(partial.slots.slots) };
         let segments = segments(&self.device, &[word], order, rows)?;
         let validity = values[0].validity.as_deref();
@@ -209,7 +227,11 @@ impl Runner {
             let order = generator.params.borrowed("const u32", order);
             let words = generator.params.pointer("const u64", words, 0);
             let sums = generator.params.borrowed("const u64", &sums);
-            let target = generator.params.pointer("u64", &partial.slots.accumulators[input.accumulator].1, 0);
+            let target = generator.params.pointer(
+                "u64",
+                &partial.slots.accumulators[input.accumulator].1,
+                0,
+            );
             out.line(format_args!("{target}[{words}[{order}[{offsets}[row]]]] = {sums}[row];"));
         })
     }
@@ -227,18 +249,23 @@ impl Runner {
         let rows = flow.source.rows();
         let direction = if input.greatest { Direction::Descending } else { Direction::Ascending };
         let mut bits = vec![slot_bits(partial.slots.slots)];
-        let (_, words) = materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
-            let slots = generator.params.pointer("const u32", row_slots, 0);
-            let mut values = vec![Value::word(out.let_("u64", format_args!("(u64){slots}[row]")))];
-            let key = (generator.column(column, out)?, direction, NullsPlace::Last);
-            for word in emit_words(&[key], &mut generator.params, out)? {
-                bits.push(word.bits);
-                values.push(Value::word(word.name));
-            }
-            Ok(values)
-        })?;
-        let words: Vec<_> =
-            words.iter().zip(&bits).map(|(column, bits)| SortWord { keys: &column.data, bits: *bits }).collect();
+        let (_, words) =
+            materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
+                let slots = generator.params.pointer("const u32", row_slots, 0);
+                let mut values =
+                    vec![Value::word(out.let_("u64", format_args!("(u64){slots}[row]")))];
+                let key = (generator.column(column, out)?, direction, NullsPlace::Last);
+                for word in emit_words(&[key], &mut generator.params, out)? {
+                    bits.push(word.bits);
+                    values.push(Value::word(word.name));
+                }
+                Ok(values)
+            })?;
+        let words: Vec<_> = words
+            .iter()
+            .zip(&bits)
+            .map(|(column, bits)| SortWord { keys: &column.data, bits: *bits })
+            .collect();
         let order = argsort(&self.device, &words, rows)?;
         let segments = segments(&self.device, &words[..1], &order, rows)?;
         let FlowSource::Relation(relation) = &flow.source else { return Ok(()) };
@@ -246,12 +273,19 @@ impl Runner {
             let offsets = generator.params.borrowed("const u32", &segments.offsets);
             let order = generator.params.borrowed("const u32", &order);
             let slots = generator.params.borrowed("const u64", words[0].keys);
-            let target = generator.params.pointer("u64", &partial.slots.accumulators[input.accumulator].1, 0);
+            let target = generator.params.pointer(
+                "u64",
+                &partial.slots.accumulators[input.accumulator].1,
+                0,
+            );
             let first = out.let_("u32", format_args!("{order}[{offsets}[row]]"));
             let column = &relation.columns[column].1;
             let valid = match &column.validity {
                 Some(validity) => {
-                    format!("{}[{first}] != 0", generator.params.pointer("const u8", validity, column.offset))
+                    format!(
+                        "{}[{first}] != 0",
+                        generator.params.pointer("const u8", validity, column.offset)
+                    )
                 }
                 None => "true".into(),
             };
@@ -265,7 +299,10 @@ impl Runner {
         count: u64,
         body: impl FnOnce(&mut crate::codegen::Generator<'_>, &mut crate::codegen::Emitter),
     ) -> Result<()> {
-        let flow = Flow::new(FlowSource::Relation(Relation::dense(count, vec![])?), super::run::anonymous(&[])?);
+        let flow = Flow::new(
+            FlowSource::Relation(Relation::dense(count, vec![])?),
+            super::run::anonymous(&[])?,
+        );
         materialize(&self.device, "aggregate", &flow, Codes::Keep, |generator, out| {
             body(generator, out);
             Ok(vec![])

@@ -75,12 +75,14 @@ pub(super) async fn run_divided(
         true => order_joins(plan.logical().clone(), tables)?.plan,
         false => plan.logical().clone(),
     };
-    // Cached columns and kept tables that nobody uses leave three quarters of the device to the parts.
+    // Cached columns and kept tables that nobody uses leave three quarters of the device to the
+    // parts.
     engine.device.make_room(engine.device.memory().limit / 4 * 3)?;
     for _ in 0..PATIENCE {
         let mut divider = Divider::new(state, engine, plan, tables);
         let ran = divider.run(&logical).await;
-        // What was read of files that changed meanwhile is of no one version, and neither is an error.
+        // What was read of files that changed meanwhile is of no one version, and neither is an
+        // error.
         if divider.is_of_one_version()? {
             return ran;
         }
@@ -88,8 +90,8 @@ pub(super) async fn run_divided(
     Err(super::scan::restless(plan.scans().first().copied()))
 }
 
-/// Whether a plan's columns alone take more than the device may hold. Scans of which the first rows are
-/// enough do not count.
+/// Whether a plan's columns alone take more than the device may hold. Scans of which the first rows
+/// are enough do not count.
 pub(super) fn columns_exceed_device(
     state: &SessionState,
     engine: &Engine,
@@ -99,7 +101,9 @@ pub(super) fn columns_exceed_device(
     let (mut bytes, scans, filters) = (0f64, plan.scans(), plan.scan_filters());
     let computed = Computed::of(plan, &scans);
     for (at, scan) in scans.iter().enumerate() {
-        let reads_same = |other: &&TableScan| identity(other) == identity(scan) && other.projection == scan.projection;
+        let reads_same = |other: &&TableScan| {
+            identity(other) == identity(scan) && other.projection == scan.projection
+        };
         if scans[..at].iter().any(reads_same) || scan.fetch.is_some() && scan.filters.is_empty() {
             continue;
         }
@@ -108,7 +112,8 @@ pub(super) fn columns_exceed_device(
         if computed.rows(scan, table)?.is_some() {
             continue;
         }
-        let same_table = scans.iter().zip(&filters).filter(|(other, _)| identity(other) == identity(scan));
+        let same_table =
+            scans.iter().zip(&filters).filter(|(other, _)| identity(other) == identity(scan));
         let of_table: Vec<_> = same_table.map(|(_, filters)| filters.clone()).collect();
         let rows = table.known_rows(state, &of_table)?.unwrap_or(0) as f64;
         bytes += rows * least_row_bytes(&arrow(&scan.projected_schema)) as f64;
@@ -142,12 +147,28 @@ struct Divider<'a> {
 }
 
 impl<'a> Divider<'a> {
-    fn new(state: &'a SessionState, engine: &'a Engine, plan: &DevicePlan, tables: &'a [PlanTable]) -> Self {
+    fn new(
+        state: &'a SessionState,
+        engine: &'a Engine,
+        plan: &DevicePlan,
+        tables: &'a [PlanTable],
+    ) -> Self {
         let budget = Budget::of(&engine.device);
         let filters = plan.scans().into_iter().map(identity).zip(plan.scan_filters()).collect();
         let (progress, prepared) = (engine.progress.begin(), HashMap::new());
         let (opened, given, in_order) = (vec![], vec![], false);
-        Divider { state, engine, tables, filters, budget, progress, opened, prepared, given, in_order }
+        Divider {
+            state,
+            engine,
+            tables,
+            filters,
+            budget,
+            progress,
+            opened,
+            prepared,
+            given,
+            in_order,
+        }
     }
 
     async fn run(&mut self, plan: &LogicalPlan) -> Result<Outcome> {
@@ -158,7 +179,8 @@ impl<'a> Divider<'a> {
         let stored = kept.finish();
         self.engine.device.note(|| {
             let now = self.engine.device.counters();
-            let (parts, spilled) = (now.parts_run - before.parts_run, now.bytes_spilled - before.bytes_spilled);
+            let (parts, spilled) =
+                (now.parts_run - before.parts_run, now.bytes_spilled - before.bytes_spilled);
             let restored = now.bytes_restored - before.bytes_restored;
             format!(
                 "divided: {parts} parts ran; {} went to the host, {} came back",
@@ -179,11 +201,10 @@ impl<'a> Divider<'a> {
         }
         let prepared = Prepared::new(plan.clone())?;
         let Root::Device(device_plan) = &prepared.cut().root else {
-            let (operator, why) = prepared
-                .cut()
-                .left
-                .last()
-                .map_or_else(Default::default, |left| (left.operator.clone(), left.why.clone()));
+            let (operator, why) =
+                prepared.cut().left.last().map_or_else(Default::default, |left| {
+                    (left.operator.clone(), left.why.clone())
+                });
             return Err(Error::unsupported(format!("in parts: {operator}"), why));
         };
         self.prepared.insert(plan.clone(), device_plan.clone());

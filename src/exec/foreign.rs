@@ -21,7 +21,9 @@ use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{Chunk, ColumnRequest, Read, Source, To, of_panic, of_their_types, partitions_in_order, upload};
+use crate::io::{
+    Chunk, ColumnRequest, Read, Source, To, of_panic, of_their_types, partitions_in_order, upload,
+};
 use crate::plan::for_cpu;
 
 /// What one scan asks of somebody else's provider, as a source of the scan's columns.
@@ -39,10 +41,15 @@ impl Foreign {
     ///
     /// # Errors
     /// As [`Source::read`], but those of the device.
-    pub(super) async fn batches(&self, state: &SessionState) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+    pub(super) async fn batches(
+        &self,
+        state: &SessionState,
+    ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let plan = self.plan(state).await?;
         let (table, schema) = (self.scan.table_name.to_string(), Source::schema(self));
-        let checked = move |batch: RecordBatch| futures::future::ready(check(&table, &batch, &schema).map(|()| batch));
+        let checked = move |batch: RecordBatch| {
+            futures::future::ready(check(&table, &batch, &schema).map(|()| batch))
+        };
         Ok(partitions_in_order(plan, state.task_ctx())?.and_then(checked).boxed())
     }
 
@@ -50,7 +57,10 @@ impl Foreign {
         let plan = for_cpu(LogicalPlan::TableScan(self.scan.clone()))?;
         let physical = DefaultPhysicalPlanner::default().create_physical_plan(&plan, state).await?;
         if physical.boundedness().is_unbounded() {
-            return Err(Error::unsupported(format!("table {}", self.scan.table_name), "its rows do not end"));
+            return Err(Error::unsupported(
+                format!("table {}", self.scan.table_name),
+                "its rows do not end",
+            ));
         }
         Ok(physical)
     }
@@ -75,11 +85,14 @@ impl Source for Foreign {
         let reading = async {
             let plan = self.plan(to.state).await?;
             let (name, said) = (table.clone(), schema.clone());
-            upload(to.device, schema, plan, to.state.task_ctx(), move |batch| check(&name, batch, &said)).await
+            upload(to.device, schema, plan, to.state.task_ctx(), move |batch| {
+                check(&name, batch, &said)
+            })
+            .await
         };
         let reading = AssertUnwindSafe(reading).catch_unwind().await;
-        let (rows, columns) =
-            reading.unwrap_or_else(|panic| Err(of_panic(&format!("table {table}"), panic.as_ref())))?;
+        let (rows, columns) = reading
+            .unwrap_or_else(|panic| Err(of_panic(&format!("table {table}"), panic.as_ref())))?;
         Ok(Read::new(rows, columns))
     }
 
@@ -112,7 +125,11 @@ fn named(table: &str, message: &str) -> Error {
 /// How a batch differs from its schema.
 fn unlike(batch: &RecordBatch, schema: &SchemaRef) -> Option<String> {
     if batch.num_columns() != schema.fields().len() {
-        return Some(format!("{} columns where {} are wanted", batch.num_columns(), schema.fields().len()));
+        return Some(format!(
+            "{} columns where {} are wanted",
+            batch.num_columns(),
+            schema.fields().len()
+        ));
     }
     schema.fields().iter().zip(batch.columns()).find_map(|(field, column)| {
         let (name, said, found) = (field.name(), field.data_type(), column.data_type());
@@ -120,6 +137,8 @@ fn unlike(batch: &RecordBatch, schema: &SchemaRef) -> Option<String> {
             return Some(format!("column {name:?} is said to be {said} and is {found}"));
         }
         let nulls = !field.is_nullable() && column.null_count() > 0;
-        nulls.then(|| format!("column {name:?} is said to have no nulls and has {}", column.null_count()))
+        nulls.then(|| {
+            format!("column {name:?} is said to have no nulls and has {}", column.null_count())
+        })
     })
 }

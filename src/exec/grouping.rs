@@ -26,13 +26,17 @@ impl Runner {
         if keys.len() > 32 {
             return Err(Error::unsupported("grouping sets", "more than 32 keys"));
         }
-        let id_type = schema.field_with_unqualified_name(Aggregate::INTERNAL_GROUPING_ID)?.data_type().clone();
+        let id_type = schema
+            .field_with_unqualified_name(Aggregate::INTERNAL_GROUPING_ID)?
+            .data_type()
+            .clone();
         let mut ordinals: HashMap<u64, u64> = HashMap::new();
         let mut parts = vec![];
         for set in sets_of(sets) {
             let at = |key: &Expr| set.iter().position(|own| own == key);
             // A bit for each key that is missing, the first key's the highest.
-            let missing = keys.iter().fold(0u64, |bits, key| bits << 1 | u64::from(at(key).is_none()));
+            let missing =
+                keys.iter().fold(0u64, |bits, key| bits << 1 | u64::from(at(key).is_none()));
             // Sets that occur more than once are told apart by the bits above.
             let ordinal = ordinals.entry(missing).or_insert(0);
             let id = *ordinal << keys.len() | missing;
@@ -61,9 +65,15 @@ impl Runner {
             exprs.push(Expr::Literal(ScalarValue::UInt64(Some(id)).cast_to(&id_type)?, None));
             exprs.extend(names[own.len()..].iter().cloned().map(Expr::Column));
             let groups = groups.project(exprs, schema.clone());
-            parts.push(materialize(&self.device, "grouping sets", &groups, Codes::Decode, |generator, out| {
-                (0..schema.fields().len()).map(|at| generator.column(at, out)).collect()
-            })?);
+            parts.push(materialize(
+                &self.device,
+                "grouping sets",
+                &groups,
+                Codes::Decode,
+                |generator, out| {
+                    (0..schema.fields().len()).map(|at| generator.column(at, out)).collect()
+                },
+            )?);
         }
         let rows = parts.iter().map(|(rows, _)| rows).sum();
         let columns = (schema.fields().iter().enumerate())
@@ -86,7 +96,11 @@ fn sets_of(sets: &GroupingSet) -> Vec<Vec<Expr>> {
         GroupingSet::Rollup(keys) => (0..=keys.len()).map(|len| keys[..len].to_vec()).collect(),
         GroupingSet::Cube(keys) => (0u64..1 << keys.len())
             .map(|set| {
-                keys.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1).map(|(_, key)| key.clone()).collect()
+                keys.iter()
+                    .enumerate()
+                    .filter(|(at, _)| set >> at & 1 == 1)
+                    .map(|(_, key)| key.clone())
+                    .collect()
             })
             .collect(),
     }

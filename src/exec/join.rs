@@ -21,13 +21,15 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Column as Name, DFSchema, NullEquality};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Expr, Join, JoinType, Operator, binary_expr, build_join_schema, not};
+use datafusion::logical_expr::{
+    Expr, Join, JoinType, Operator, binary_expr, build_join_schema, not,
+};
 
 use super::join_pairs::Preserved;
 use super::run::{Runner, digits_of};
 use crate::codegen::{
-    BuildSide, Candidates, Codes, Emitter, Flow, FlowSource, Generator, Keep, KeyLayout, NullKeys, Probe, Residual,
-    Value, for_each, join_layout, keys_inside, materialize,
+    BuildSide, Candidates, Codes, Emitter, Flow, FlowSource, Generator, Keep, KeyLayout, NullKeys,
+    Probe, Residual, Value, for_each, join_layout, keys_inside, materialize,
 };
 use crate::column::{Column, Relation, Table};
 use crate::device::Buffer;
@@ -76,7 +78,8 @@ impl Sides {
                     // Of several keys it is a guess.
                     keys.len() == 1 && assumed(flow, &keys).is_ok_and(|assumed| assumed.unique)
                 };
-                let (of_left, of_right) = (unique(&left, |pair| &pair.0), unique(&right, |pair| &pair.1));
+                let (of_left, of_right) =
+                    (unique(&left, |pair| &pair.0), unique(&right, |pair| &pair.1));
                 let guess = !of_left && !of_right;
                 join_cost(left.estimate, of_left || guess, right.estimate)
                     < join_cost(right.estimate, of_right || guess, left.estimate)
@@ -111,7 +114,13 @@ impl Sides {
             BuildSide::Left => BuildSide::Right,
             BuildSide::Right => BuildSide::Left,
         };
-        Sides { build: self.probe, build_keys: self.probe_keys, probe: self.build, probe_keys: self.build_keys, place }
+        Sides {
+            build: self.probe,
+            build_keys: self.probe_keys,
+            probe: self.build,
+            probe_keys: self.build_keys,
+            place,
+        }
     }
 }
 
@@ -148,8 +157,10 @@ impl Runner {
     pub(super) fn join(&self, left: Result<Flow>, step: &PipelineJoin) -> Result<Flow> {
         use JoinType::*;
         let PipelineJoin { join, right, readers, .. } = step;
-        let of_left = matches!(join.join_type, Inner | Left | LeftSemi | LeftAnti | LeftMark | RightSemi);
-        let of_right = matches!(join.join_type, Inner | Right | RightSemi | RightAnti | RightMark | LeftSemi);
+        let of_left =
+            matches!(join.join_type, Inner | Left | LeftSemi | LeftAnti | LeftMark | RightSemi);
+        let of_right =
+            matches!(join.join_type, Inner | Right | RightSemi | RightAnti | RightMark | LeftSemi);
         // DataFusion does not look at one side where the other has no rows, and so the join none.
         // Of a side, all that has run is looked at here: to run it again would run it twice as
         // often with every join above.
@@ -161,12 +172,17 @@ impl Runner {
         let left = match left {
             Err(error) if of_row(&error) => {
                 let right = of_right.then(|| self.rows_of(*right));
-                return nothing_unless(error, right.is_some_and(|right| right.is_ok_and(|right| is_empty(&right))));
+                return nothing_unless(
+                    error,
+                    right.is_some_and(|right| right.is_ok_and(|right| is_empty(&right))),
+                );
             }
             left => left?,
         };
         let right = match self.rows_of(*right) {
-            Err(error) if of_row(&error) => return nothing_unless(error, of_left && is_empty(&left)),
+            Err(error) if of_row(&error) => {
+                return nothing_unless(error, of_left && is_empty(&left));
+            }
             right => right?,
         };
         match self.join_sides(join, left.clone(), right.clone(), readers.as_deref()) {
@@ -182,7 +198,13 @@ impl Runner {
         Ok(Flow::new(FlowSource::Relation(Relation::dense(0, columns)?), join.schema.clone()))
     }
 
-    fn join_sides(&self, join: &Join, left: Flow, right: Flow, readers: Option<&[Expr]>) -> Result<Flow> {
+    fn join_sides(
+        &self,
+        join: &Join,
+        left: Flow,
+        right: Flow,
+        readers: Option<&[Expr]>,
+    ) -> Result<Flow> {
         use JoinType::*;
         let conditional;
         let join = match &join.filter {
@@ -227,7 +249,8 @@ impl Runner {
         let lookup = match self.seen(join, &sides, &keep)? {
             Some(lookup) => lookup,
             None => {
-                let numbers = if preserved.build { BuildRowNumbers::Wanted } else { BuildRowNumbers::Free };
+                let numbers =
+                    if preserved.build { BuildRowNumbers::Wanted } else { BuildRowNumbers::Free };
                 self.lookup(join, &sides, keep, numbers)?
             }
         };
@@ -235,12 +258,19 @@ impl Runner {
     }
 
     /// Extends the probe's pipeline, or ends it.
-    fn probed(&self, join: &Join, probe: Flow, lookup: Probe, preserved: Preserved) -> Result<Flow> {
+    fn probed(
+        &self,
+        join: &Join,
+        probe: Flow,
+        lookup: Probe,
+        preserved: Preserved,
+    ) -> Result<Flow> {
         let mut lookup = lookup;
         let schema = join.schema.clone();
         // How many rows there are a rehearsal does not know, nor where only the keys were looked
         // at.
-        let counted = !matches!(lookup.candidates, Candidates::Seen { .. }) && !self.device.rehearses();
+        let counted =
+            !matches!(lookup.candidates, Candidates::Seen { .. }) && !self.device.rehearses();
         let no_rows = lookup.build.rows == 0 && counted;
         match lookup.keep {
             Keep::Matched | Keep::Semi if no_rows => self.no_rows(join),
@@ -255,7 +285,9 @@ impl Runner {
                 }
                 Ok(flow)
             }
-            Keep::All if preserved.build || !lookup.at_most_one() => self.expanded(&probe, lookup, preserved, &schema),
+            Keep::All if preserved.build || !lookup.at_most_one() => {
+                self.expanded(&probe, lookup, preserved, &schema)
+            }
             _ => Ok(probe.probe(lookup, schema)),
         }
     }
@@ -263,7 +295,10 @@ impl Runner {
     /// Where only the existence of a key counts, and there are few possible keys: a byte for each,
     /// set by the build side's pipeline. `None` where that is not so.
     fn seen(&self, join: &Join, sides: &Sides, keep: &Keep) -> Result<Option<Probe>> {
-        if !matches!(keep, Keep::Semi | Keep::Anti | Keep::Mark) || join.filter.is_some() || join.on.is_empty() {
+        if !matches!(keep, Keep::Semi | Keep::Anti | Keep::Mark)
+            || join.filter.is_some()
+            || join.on.is_empty()
+        {
             return Ok(None);
         }
         let flow = &sides.build;
@@ -284,7 +319,15 @@ impl Runner {
         let candidates = Candidates::Seen { seen, domain, layout, keys: sides.probe_keys.clone() };
         let build = Relation::dense(0, vec![])?;
         let (place, keep) = (sides.place, keep.clone());
-        Ok(Some(Probe { candidates, build, place, keep, residual: None, total: false, keys_of: vec![] }))
+        Ok(Some(Probe {
+            candidates,
+            build,
+            place,
+            keep,
+            residual: None,
+            total: false,
+            keys_of: vec![],
+        }))
     }
 
     /// A semi, anti or mark join that keeps rows of the build side: the probe's pipeline marks
@@ -303,7 +346,8 @@ impl Runner {
             return Ok(Flow::new(FlowSource::Relation(kept), join.schema.clone()));
         }
         let schema = &join.schema;
-        let mut fields: Vec<_> = schema.iter().map(|(table, field)| (table.cloned(), field.clone())).collect();
+        let mut fields: Vec<_> =
+            schema.iter().map(|(table, field)| (table.cloned(), field.clone())).collect();
         fields.push((None, Arc::new(Field::new(MATCHED, DataType::Boolean, false))));
         let flow = Flow::new(
             FlowSource::Relation(kept),
@@ -315,29 +359,45 @@ impl Runner {
     }
 
     /// Runs the build side.
-    fn lookup(&self, join: &Join, sides: &Sides, keep: Keep, numbers: BuildRowNumbers) -> Result<Probe> {
+    fn lookup(
+        &self,
+        join: &Join,
+        sides: &Sides,
+        keep: Keep,
+        numbers: BuildRowNumbers,
+    ) -> Result<Probe> {
         let nulls = null_keys(join);
         let (flow, keys, place) = (&sides.build, &sides.build_keys, sides.place);
         if keys.is_empty() {
             let residual = residual(join, nulls, true)?;
             let build = self.relation("join build", flow)?;
             let candidates = Candidates::Every;
-            return Ok(Probe { candidates, build, place, keep, residual, total: false, keys_of: vec![] });
+            return Ok(Probe {
+                candidates,
+                build,
+                place,
+                keep,
+                residual,
+                total: false,
+                keys_of: vec![],
+            });
         }
         let layout = join_layout(flow, keys, nulls, self.device.secret(0))?;
         let residual = residual(join, nulls, layout.is_exact())?;
         let existence = residual.is_none() && !matches!(keep, Keep::Matched | Keep::All);
         let mut keep = keep;
-        let mut key_value = |generator: &mut Generator<'_>, out: &mut Emitter| -> Result<Vec<Value>> {
-            let (key, valid) = emit_key(&layout, keys, generator, out)?;
-            if let (Keep::NotIn { null_seen }, Some(valid)) = (&mut keep, &valid) {
-                let seen: &Arc<Buffer> = null_seen.insert(Arc::new(self.device.alloc_zeroed("join build", 4)?));
-                generator.touch(seen);
-                let seen = generator.params.pointer("u32", seen, 0);
-                out.line(format_args!("if (!{valid}) *{seen} = 1;"));
-            }
-            Ok(vec![Value { valid, ..Value::word(key) }])
-        };
+        let mut key_value =
+            |generator: &mut Generator<'_>, out: &mut Emitter| -> Result<Vec<Value>> {
+                let (key, valid) = emit_key(&layout, keys, generator, out)?;
+                if let (Keep::NotIn { null_seen }, Some(valid)) = (&mut keep, &valid) {
+                    let seen: &Arc<Buffer> =
+                        null_seen.insert(Arc::new(self.device.alloc_zeroed("join build", 4)?));
+                    generator.touch(seen);
+                    let seen = generator.params.pointer("u32", seen, 0);
+                    out.line(format_args!("if (!{valid}) *{seen} = 1;"));
+                }
+                Ok(vec![Value { valid, ..Value::word(key) }])
+            };
         // Nobody asks for the columns of a row that only exists.
         let columns = 0..if existence { 0 } else { flow.schema().fields().len() };
         let passed_on = match digits_of(flow, keys, &layout)? {
@@ -347,7 +407,8 @@ impl Runner {
         let (build, key) = match passed_on {
             Some(passed_on) => passed_on,
             None if existence => {
-                let (rows, key) = materialize(&self.device, "join build", flow, Codes::Keep, key_value)?;
+                let (rows, key) =
+                    materialize(&self.device, "join build", flow, Codes::Keep, key_value)?;
                 (Relation::dense(rows, vec![])?, key)
             }
             None => self.relation_with("join build", flow, &mut key_value)?,
@@ -355,24 +416,40 @@ impl Runner {
         let domain = layout.dense_domain(u64::MAX);
         let wanted = if existence { LookupKind::Existence } else { LookupKind::Rows };
         let (data, valid, rows) = (&key[0].data, key[0].validity.as_deref(), build.rows);
-        let numbers = if matches!(keep, Keep::Matched | Keep::All) { numbers } else { BuildRowNumbers::Wanted };
+        let numbers = if matches!(keep, Keep::Matched | Keep::All) {
+            numbers
+        } else {
+            BuildRowNumbers::Wanted
+        };
         let keys_of = match numbers {
             BuildRowNumbers::Free => keys_of(sides, &layout)?,
             BuildRowNumbers::Wanted => vec![],
         };
-        let only = (numbers == BuildRowNumbers::Free).then(|| only_payload(&build, &keys_of)).flatten();
+        let only =
+            (numbers == BuildRowNumbers::Free).then(|| only_payload(&build, &keys_of)).flatten();
         let payload = only.map(|at| {
             let column = &build.columns[at].1;
-            Payload { values: column.data.slice(column.offset * column.width()), width: column.width() }
+            Payload {
+                values: column.data.slice(column.offset * column.width()),
+                width: column.width(),
+            }
         });
-        let build_keys = BuildKeys { keys: data, valid, rows, domain, assumed: assumed(flow, keys)? };
+        let build_keys =
+            BuildKeys { keys: data, valid, rows, domain, assumed: assumed(flow, keys)? };
         let mut table = JoinTable::build(&self.device, build_keys, wanted, payload)?;
         let full = valid.is_none() && table.is_full(rows);
-        let inside = full && matches!(keep, Keep::Matched) && keys_inside(&sides.probe, &sides.probe_keys, &layout)?;
+        let inside = full
+            && matches!(keep, Keep::Matched)
+            && keys_inside(&sides.probe, &sides.probe_keys, &layout)?;
         let mut build = build;
         if let (Some(width), Some(at), Slots::Hash(slots)) = (table.payload, only, &table.slots) {
             let column = &build.columns[at].1;
-            let column = Column { data: slots.clone(), offset: 0, len: slots.len() / width, ..column.clone() };
+            let column = Column {
+                data: slots.clone(),
+                offset: 0,
+                len: slots.len() / width,
+                ..column.clone()
+            };
             build.indices.push(None);
             build.columns[at] = (build.indices.len() - 1, column);
         }
@@ -398,8 +475,14 @@ impl Runner {
 
     /// The build side's columns by key, so that probes need no row numbers. Columns that are keys
     /// stay as they were: nobody reads them.
-    fn in_key_order(&self, build: Relation, keys_of: &[Option<usize>], order: &Arc<Buffer>) -> Result<Relation> {
-        let kept: Vec<usize> = (0..build.columns.len()).filter(|at| keys_of[*at].is_none()).collect();
+    fn in_key_order(
+        &self,
+        build: Relation,
+        keys_of: &[Option<usize>],
+        order: &Arc<Buffer>,
+    ) -> Result<Relation> {
+        let kept: Vec<usize> =
+            (0..build.columns.len()).filter(|at| keys_of[*at].is_none()).collect();
         let columns = kept.iter().map(|at| build.columns[*at].clone()).collect();
         let read = Relation { rows: build.rows, indices: build.indices.clone(), columns };
         let rows = build.rows;
@@ -423,9 +506,10 @@ fn assumed(flow: &Flow, keys: &[Expr]) -> Result<Assumed> {
     let Expr::Column(name) = key else { return Ok(Assumed::default()) };
     let origin = flow.origin(flow.schema().index_of_column(name)?);
     Ok(match origin.filter(|(index, _)| relation.indices[*index].is_none()) {
-        Some((_, column)) => {
-            Assumed { unique: column.stats.unique, ordered: column.stats.ascending && !flow.drops_rows() }
-        }
+        Some((_, column)) => Assumed {
+            unique: column.stats.unique,
+            ordered: column.stats.ascending && !flow.drops_rows(),
+        },
         None => Assumed::default(),
     })
 }
@@ -442,8 +526,10 @@ pub(super) fn keys_of(sides: &Sides, layout: &KeyLayout) -> Result<Vec<Option<us
     for (at, pair) in sides.build_keys.iter().zip(&sides.probe_keys).enumerate() {
         let (Expr::Column(build_key), Expr::Column(probe_key)) = pair else { continue };
         let column = build.index_of_column(build_key)?;
-        let (of_build, of_probe) =
-            (build.field(column).data_type(), probe.field(probe.index_of_column(probe_key)?).data_type());
+        let (of_build, of_probe) = (
+            build.field(column).data_type(),
+            probe.field(probe.index_of_column(probe_key)?).data_type(),
+        );
         if of_build == of_probe && !of_build.is_floating() {
             keys_of[column] = Some(at);
         }
@@ -457,7 +543,10 @@ fn only_payload(build: &Relation, keys_of: &[Option<usize>]) -> Option<usize> {
     let mut others = (0..build.columns.len()).filter(|at| keys_of[*at].is_none());
     let (Some(at), None) = (others.next(), others.next()) else { return None };
     let (index, column) = &build.columns[at];
-    (build.indices[*index].is_none() && column.validity.is_none() && matches!(column.width(), 4 | 8)).then_some(at)
+    (build.indices[*index].is_none()
+        && column.validity.is_none()
+        && matches!(column.width(), 4 | 8))
+    .then_some(at)
 }
 
 pub(super) fn null_keys(join: &Join) -> NullKeys {

@@ -18,7 +18,8 @@ use datafusion::prelude::{col, not};
 
 use super::run::{Runner, anonymous, u32_column};
 use crate::codegen::{
-    BuildSide, Codes, Flow, FlowSource, Probe, Residual, Value, for_each, materialize, materialize_uncompacted,
+    BuildSide, Codes, Flow, FlowSource, Probe, Residual, Value, for_each, materialize,
+    materialize_uncompacted,
 };
 use crate::column::{Column, Index, NO_ROW, Relation, Repr, Rows, WantedColumn};
 use crate::device::Buffer;
@@ -63,7 +64,9 @@ impl Runner {
         let (probe, begins, counts) = self.candidates(probe, &lookup, padded)?;
         let mut pairs = self.pairs(probe.rows, &begins, &counts, &lookup)?;
         let bytes = |wanted: bool, rows: u64| -> Result<Option<Arc<Buffer>>> {
-            wanted.then(|| self.device.alloc_zeroed("join", rows as usize).map(Arc::new)).transpose()
+            wanted
+                .then(|| self.device.alloc_zeroed("join", rows as usize).map(Arc::new))
+                .transpose()
         };
         let matched = Matched {
             probe: bytes(preserved.probe && residual.is_some(), probe.rows)?,
@@ -71,7 +74,8 @@ impl Runner {
         };
         match residual {
             Some(residual) => {
-                let joined = self.joined(&probe, &lookup, &pairs, Preserved { probe: false, build: false })?;
+                let joined =
+                    self.joined(&probe, &lookup, &pairs, Preserved { probe: false, build: false })?;
                 pairs = self.confirmed(joined, &pairs, residual)?;
                 // Not while the condition is looked at, which is done again where its strings and
                 // lists need more room.
@@ -81,12 +85,19 @@ impl Runner {
         }
         let lone_probe = self.unmatched(matched.probe, probe.rows)?;
         let lone_build = self.unmatched(matched.build, lookup.build.rows)?;
-        let rows = pairs.rows + lone_probe.as_ref().map_or(0, rows_of) + lone_build.as_ref().map_or(0, rows_of);
+        let rows = pairs.rows
+            + lone_probe.as_ref().map_or(0, rows_of)
+            + lone_build.as_ref().map_or(0, rows_of);
         if rows > pairs.rows {
             let (first, second) = (lone_probe.as_ref(), lone_build.as_ref());
             let skipped = pairs.rows + first.map_or(0, rows_of);
-            let probe = self.numbers(rows, (&pairs.probe, pairs.rows), first.map(|lone| (lone, pairs.rows)))?;
-            let build = self.numbers(rows, (&pairs.build, pairs.rows), second.map(|lone| (lone, skipped)))?;
+            let probe = self.numbers(
+                rows,
+                (&pairs.probe, pairs.rows),
+                first.map(|lone| (lone, pairs.rows)),
+            )?;
+            let build =
+                self.numbers(rows, (&pairs.build, pairs.rows), second.map(|lone| (lone, skipped)))?;
             pairs = Pairs { rows, probe, build };
         }
         let joined = self.joined(&probe, &lookup, &pairs, preserved)?;
@@ -95,11 +106,19 @@ impl Runner {
 
     /// Runs the probe's pipeline and finds for each of its rows where its candidates begin, and how
     /// many they are. `padded`: a row without any has one that is no row.
-    fn candidates(&self, probe: &Flow, lookup: &Probe, padded: bool) -> Result<(Relation, Column, Column)> {
+    fn candidates(
+        &self,
+        probe: &Flow,
+        lookup: &Probe,
+        padded: bool,
+    ) -> Result<(Relation, Column, Column)> {
         let (relation, mut found) = self.relation_with("join probe", probe, |generator, out| {
             let range = generator.candidates(lookup, out)?;
             if padded {
-                out.line(format_args!("if ({0} == 0) {{\n{0} = 1;\n{1} = {NO_ROW};\n}}", range.count, range.begin));
+                out.line(format_args!(
+                    "if ({0} == 0) {{\n{0} = 1;\n{1} = {NO_ROW};\n}}",
+                    range.count, range.begin
+                ));
             }
             Ok(vec![number(range.begin), number(range.count)])
         })?;
@@ -109,7 +128,13 @@ impl Runner {
         }
     }
 
-    fn pairs(&self, probe_rows: u64, begins: &Column, counts: &Column, lookup: &Probe) -> Result<Pairs> {
+    fn pairs(
+        &self,
+        probe_rows: u64,
+        begins: &Column,
+        counts: &Column,
+        lookup: &Probe,
+    ) -> Result<Pairs> {
         let offsets = exclusive_scan_u32(&self.device, &counts.data, probe_rows)?;
         let total = offsets.read_word_or(probe_rows as usize * 8, probe_rows)?;
         self.numbered_pairs(total)?;
@@ -125,10 +150,13 @@ impl Runner {
         for conjunct in &residual.conjuncts {
             flow = flow.filter(conjunct.clone());
         }
-        let found = materialize_uncompacted(&self.device, "join condition", &flow, |_, _| Ok(vec![]))?;
-        let sides = [&pairs.probe, &pairs.build].map(|numbers| u32_column(numbers.clone(), 0, pairs.rows));
+        let found =
+            materialize_uncompacted(&self.device, "join condition", &flow, |_, _| Ok(vec![]))?;
+        let sides =
+            [&pairs.probe, &pairs.build].map(|numbers| u32_column(numbers.clone(), 0, pairs.rows));
         let sides = Relation::dense(pairs.rows, sides.into())?;
-        let (rows, both) = (Rows::Kept(&found.kept_rows, found.kept), [0, 1].map(WantedColumn::Column));
+        let (rows, both) =
+            (Rows::Kept(&found.kept_rows, found.kept), [0, 1].map(WantedColumn::Column));
         let kept = sides.gathered(&self.device, "join condition", rows, both)?;
         Ok(Pairs { rows: found.kept, probe: kept[0].data.clone(), build: kept[1].data.clone() })
     }
@@ -136,11 +164,13 @@ impl Runner {
     /// Notes which rows of the sides occur in the pairs.
     fn mark(&self, pairs: &Pairs, matched: &Matched) -> Result<()> {
         let sides = [(&pairs.probe, &matched.probe), (&pairs.build, &matched.build)];
-        let sides: Vec<_> = sides.into_iter().filter_map(|(rows, marks)| Some((rows, marks.as_ref()?))).collect();
+        let sides: Vec<_> =
+            sides.into_iter().filter_map(|(rows, marks)| Some((rows, marks.as_ref()?))).collect();
         if sides.is_empty() {
             return Ok(());
         }
-        let flow = Flow::new(FlowSource::Relation(Relation::dense(pairs.rows, vec![])?), anonymous(&[])?);
+        let flow =
+            Flow::new(FlowSource::Relation(Relation::dense(pairs.rows, vec![])?), anonymous(&[])?);
         let marks: Vec<_> = sides.iter().map(|(_, marks)| *marks).collect();
         for_each(&self.device, &flow, &marks, |generator, out| {
             for (rows, marks) in &sides {
@@ -157,16 +187,22 @@ impl Runner {
     fn unmatched(&self, matched: Option<Arc<Buffer>>, rows: u64) -> Result<Option<Column>> {
         let Some(matched) = matched else { return Ok(None) };
         let column = Column::plain(DataType::Boolean, rows as usize, matched, None);
-        let flow =
-            Flow::new(FlowSource::Relation(Relation::dense(rows, vec![column])?), anonymous(&[DataType::Boolean])?);
-        let (_, mut lone) = materialize(&self.device, "join", &flow.filter(not(col("c0"))), Codes::Keep, |_, out| {
-            Ok(vec![number(out.let_("u32", "(u32)row"))])
-        })?;
+        let flow = Flow::new(
+            FlowSource::Relation(Relation::dense(rows, vec![column])?),
+            anonymous(&[DataType::Boolean])?,
+        );
+        let (_, mut lone) = materialize(
+            &self.device,
+            "join",
+            &flow.filter(not(col("c0"))),
+            Codes::Keep,
+            |_, out| Ok(vec![number(out.let_("u32", "(u32)row"))]),
+        )?;
         Ok(lone.pop())
     }
 
-    /// Fails with `OutOfDeviceMemory` where 32 bits do not number the pairs: the plan is then divided, and
-    /// each part has fewer.
+    /// Fails with `OutOfDeviceMemory` where 32 bits do not number the pairs: the plan is then
+    /// divided, and each part has fewer.
     fn numbered_pairs(&self, pairs: u64) -> Result<()> {
         if pairs < u64::from(u32::MAX) {
             return Ok(());
@@ -175,11 +211,25 @@ impl Runner {
         let free = memory.limit.saturating_sub(memory.used);
         let asked = pairs.saturating_mul(BYTES_OF_A_PAIR);
         let (limit, used, cached) = (memory.limit, memory.used, memory.evictable);
-        Err(ErrorKind::OutOfDeviceMemory { operator: "join", asked, free, limit, used, cached, kept: 0 }.into())
+        Err(ErrorKind::OutOfDeviceMemory {
+            operator: "join",
+            asked,
+            free,
+            limit,
+            used,
+            cached,
+            kept: 0,
+        }
+        .into())
     }
 
     /// The first numbers, and behind them, from some row on, others; no row elsewhere.
-    fn numbers(&self, rows: u64, first: (&Buffer, u64), then: Option<(&Column, u64)>) -> Result<Arc<Buffer>> {
+    fn numbers(
+        &self,
+        rows: u64,
+        first: (&Buffer, u64),
+        then: Option<(&Column, u64)>,
+    ) -> Result<Arc<Buffer>> {
         self.numbered_pairs(rows)?;
         let numbers = self.device.alloc_filled("join", rows as usize * 4, 0xFF)?;
         numbers.copy_from(0, first.0, 0, first.1 as usize * 4)?;
@@ -190,10 +240,18 @@ impl Runner {
     }
 
     /// Both sides' columns through the pairs.
-    fn joined(&self, probe: &Relation, lookup: &Probe, pairs: &Pairs, preserved: Preserved) -> Result<Relation> {
+    fn joined(
+        &self,
+        probe: &Relation,
+        lookup: &Probe,
+        pairs: &Pairs,
+        preserved: Preserved,
+    ) -> Result<Relation> {
         let index = |rows: &Arc<Buffer>, gaps: bool| Index { rows: rows.clone(), offset: 0, gaps };
-        let probe = self.through(probe.clone(), pairs.rows, index(&pairs.probe, preserved.build))?;
-        let build = self.through(lookup.build.clone(), pairs.rows, index(&pairs.build, preserved.probe))?;
+        let probe =
+            self.through(probe.clone(), pairs.rows, index(&pairs.probe, preserved.build))?;
+        let build =
+            self.through(lookup.build.clone(), pairs.rows, index(&pairs.build, preserved.probe))?;
         Ok(match lookup.place {
             BuildSide::Left => zipped(build, probe),
             BuildSide::Right => zipped(probe, build),
@@ -215,6 +273,8 @@ fn zipped(left: Relation, right: Relation) -> Relation {
     let behind = left.indices.len();
     let mut joined = left;
     joined.indices.extend(right.indices);
-    joined.columns.extend(right.columns.into_iter().map(|(index, column)| (index + behind, column)));
+    joined
+        .columns
+        .extend(right.columns.into_iter().map(|(index, column)| (index + behind, column)));
     joined
 }

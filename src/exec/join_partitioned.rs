@@ -6,7 +6,8 @@ use datafusion::logical_expr::{Expr, Join, JoinType};
 use super::join::{Sides, keys_of, null_keys, residual};
 use super::run::Runner;
 use crate::codegen::{
-    BuildSide, ColumnOrigin, Flow, FlowSource, KeyLayout, PartitionedJoin, join_layout, join_partitioned, pays_from,
+    BuildSide, ColumnOrigin, Flow, FlowSource, KeyLayout, PartitionedJoin, join_layout,
+    join_partitioned, pays_from,
 };
 use crate::column::{Column, Relation};
 use crate::device::DeviceKind;
@@ -25,7 +26,12 @@ const LARGE: (f64, f64) = (0.75, 1.0);
 impl Runner {
     /// The join as a partitioned hash join, where that pays. `readers` are all expressions that
     /// read the result.
-    pub(super) fn partitioned(&self, join: &Join, sides: &Sides, readers: Option<&[Expr]>) -> Result<Option<Flow>> {
+    pub(super) fn partitioned(
+        &self,
+        join: &Join,
+        sides: &Sides,
+        readers: Option<&[Expr]>,
+    ) -> Result<Option<Flow>> {
         let inner = join.join_type == JoinType::Inner && !join.on.is_empty() && !join.null_aware;
         if !inner || !self.are_large(sides, LARGE) {
             return Ok(None);
@@ -44,12 +50,17 @@ impl Runner {
             domain,
             columns: &columns,
         };
-        let Some((rows, found)) = join_partitioned(&self.device, &partitioned)? else { return Ok(None) };
+        let Some((rows, found)) = join_partitioned(&self.device, &partitioned)? else {
+            return Ok(None);
+        };
         let nothing = std::sync::Arc::new(self.device.alloc("join", 0)?);
         let absent = |dtype: &DataType| Column::plain(dtype.clone(), 0, nothing.clone(), None);
         let dense = Relation::dense(rows, found.iter().flatten().cloned().collect())?;
         // Those that nobody reads are not there.
-        let found = found.into_iter().zip(&columns).map(|(column, (_, dtype))| column.unwrap_or_else(|| absent(dtype)));
+        let found = found
+            .into_iter()
+            .zip(&columns)
+            .map(|(column, (_, dtype))| column.unwrap_or_else(|| absent(dtype)));
         let relation = Relation { columns: found.map(|column| (0, column)).collect(), ..dense };
         let mut flow = Flow::new(FlowSource::Relation(relation), join.schema.clone());
         for predicate in conjuncts {
@@ -73,11 +84,16 @@ impl Runner {
             return Ok(None);
         }
         let build = &sides.build;
-        match layout.dense_domain(u64::MAX).filter(|domain| is_direct(*domain, build.expected_rows())) {
+        match layout
+            .dense_domain(u64::MAX)
+            .filter(|domain| is_direct(*domain, build.expected_rows()))
+        {
             None => Ok(Some(None)),
             Some(domain) => {
-                let pays = domain >= pays_from(self.device.kind() == DeviceKind::Sim) * DIRECT_DOMAIN;
-                let pays = pays && self.are_large(sides, DIRECT) && !ascends(build, &sides.build_keys)?;
+                let pays =
+                    domain >= pays_from(self.device.kind() == DeviceKind::Sim) * DIRECT_DOMAIN;
+                let pays =
+                    pays && self.are_large(sides, DIRECT) && !ascends(build, &sides.build_keys)?;
                 Ok(pays.then_some(Some(domain)))
             }
         }
@@ -86,9 +102,12 @@ impl Runner {
 
 /// Whether the flow's rows are known to come in the order of their one key.
 fn ascends(flow: &Flow, keys: &[Expr]) -> Result<bool> {
-    let (FlowSource::Relation(relation), [Expr::Column(name)]) = (&flow.source, keys) else { return Ok(false) };
+    let (FlowSource::Relation(relation), [Expr::Column(name)]) = (&flow.source, keys) else {
+        return Ok(false);
+    };
     let origin = flow.origin(flow.schema().index_of_column(name)?);
-    Ok(origin.is_some_and(|(index, column)| relation.indices[index].is_none() && column.stats.ascending))
+    Ok(origin
+        .is_some_and(|(index, column)| relation.indices[index].is_none() && column.stats.ascending))
 }
 
 /// Which of the join's columns are read.
@@ -102,7 +121,12 @@ fn wanted(join: &Join, readers: Option<&[Expr]>, conjuncts: &[Expr]) -> Result<V
 }
 
 /// Where the join's columns come from.
-fn columns(join: &Join, sides: &Sides, layout: &KeyLayout, wanted: &[bool]) -> Result<Vec<(ColumnOrigin, DataType)>> {
+fn columns(
+    join: &Join,
+    sides: &Sides,
+    layout: &KeyLayout,
+    wanted: &[bool],
+) -> Result<Vec<(ColumnOrigin, DataType)>> {
     let keys = keys_of(sides, layout)?;
     let of_build = sides.build.schema().fields().len();
     let of_probe = sides.probe.schema().fields().len();

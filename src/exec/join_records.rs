@@ -28,7 +28,11 @@ const WORD: usize = 8;
 impl Runner {
     /// Puts columns of the build side, keys aside, into records. `None`: all had better stay as
     /// they are.
-    pub(super) fn in_records(&self, build: &mut Relation, keys_of: &[Option<usize>]) -> Result<Option<Records>> {
+    pub(super) fn in_records(
+        &self,
+        build: &mut Relation,
+        keys_of: &[Option<usize>],
+    ) -> Result<Option<Records>> {
         let of_width = |width: usize| -> Vec<usize> {
             let suits = |at: &usize| {
                 let (index, column) = &build.columns[*at];
@@ -48,19 +52,24 @@ impl Runner {
         }
         let memory = match self.device.alloc("join build", all) {
             // Without them no room is needed.
-            Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => return Ok(None),
+            Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => {
+                return Ok(None);
+            }
             memory => Arc::new(memory?),
         };
 
         // Where each column begins in a record.
         let held: Vec<(usize, usize)> = (words.iter().enumerate().map(|(i, at)| (*at, i * WORD)))
-            .chain(halves.iter().enumerate().map(|(i, at)| (*at, words.len() * WORD + i * WORD / 2)))
+            .chain(
+                halves.iter().enumerate().map(|(i, at)| (*at, words.len() * WORD + i * WORD / 2)),
+            )
             .collect();
         let columns = held.iter().map(|(at, _)| build.columns[*at].clone()).collect();
         let begins: Vec<usize> = held.iter().map(|(_, begin)| *begin).collect();
         let read = Relation { rows: build.rows, indices: build.indices.clone(), columns };
         read.interleave(&self.device, &memory, bytes, &begins)?;
-        self.device.note(|| format!("records: {} columns side by side, {bytes} bytes a row", held.len()));
+        self.device
+            .note(|| format!("records: {} columns side by side, {bytes} bytes a row", held.len()));
 
         build.indices.push(None);
         let in_place = build.indices.len() - 1;
@@ -69,7 +78,13 @@ impl Runner {
             let column = &build.columns[at].1;
             let (offset, elements) = (begin / column.width(), all / column.width());
             let stats = Stats { ascending: false, ..column.stats };
-            let column = Column { data: memory.clone(), offset, len: elements - offset, stats, ..column.clone() };
+            let column = Column {
+                data: memory.clone(),
+                offset,
+                len: elements - offset,
+                stats,
+                ..column.clone()
+            };
             build.columns[at] = (in_place, column);
             records.held[at] = true;
         }

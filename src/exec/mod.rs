@@ -108,7 +108,11 @@ impl Engine {
     pub(crate) fn gives_way(&self, error: &Error) -> bool {
         use ErrorKind::{DeviceUnavailable, OutOfDeviceMemory, Unsupported};
         let kind = error.kind();
-        !self.strict && matches!(kind, Unsupported { .. } | OutOfDeviceMemory { .. } | DeviceUnavailable { .. })
+        !self.strict
+            && matches!(
+                kind,
+                Unsupported { .. } | OutOfDeviceMemory { .. } | DeviceUnavailable { .. }
+            )
     }
 
     /// Notes that the CPU does what failed here so.
@@ -170,7 +174,8 @@ pub(crate) async fn execute(
     }
     let planner = Planner { engine: engine.clone(), state: Arc::new(state.clone()) };
     let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(planner)]);
-    let physical = planner.create_physical_plan(&host::plan(&prepared.bind(tables)?)?, state).await?;
+    let physical =
+        planner.create_physical_plan(&host::plan(&prepared.bind(tables)?)?, state).await?;
     Ok(Outcome::Host(collect(physical, state).await?))
 }
 
@@ -197,7 +202,9 @@ pub(crate) async fn order(
     }
     let Root::Device(plan) = &prepared.cut().root else { return Ok(None) };
     let ordered = match scan::load(state, engine, plan, tables).await {
-        Ok(scans) => Runner::of(engine, plan, tables, scans).and_then(|runner| rows::order(&runner)),
+        Ok(scans) => {
+            Runner::of(engine, plan, tables, scans).and_then(|runner| rows::order(&runner))
+        }
         Err(error) => Err(error),
     };
     match ordered {
@@ -210,7 +217,11 @@ pub(crate) async fn order(
 }
 
 /// The same, here and now: `None` where some of what it reads is not on the device yet.
-pub(crate) fn order_here(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable]) -> Result<Option<Table>> {
+pub(crate) fn order_here(
+    engine: &Engine,
+    plan: &DevicePlan,
+    tables: &[PlanTable],
+) -> Result<Option<Table>> {
     let Some(scans) = scan::resident(plan, tables)? else { return Ok(None) };
     rows::order(&Runner::of(engine, plan, tables, scans)?).map(Some)
 }
@@ -275,9 +286,15 @@ async fn run_on_device(
 }
 
 /// Runs a supported plan here and now: `None` where some of what it reads is not on the device yet.
-pub(crate) fn run_here(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable]) -> Result<Option<Table>> {
+pub(crate) fn run_here(
+    engine: &Engine,
+    plan: &DevicePlan,
+    tables: &[PlanTable],
+) -> Result<Option<Table>> {
     let limit = engine.device.memory().limit;
-    let Some(scans) = scan::resident(plan, tables)?.filter(|_| !plan.is_too_large(limit)) else { return Ok(None) };
+    let Some(scans) = scan::resident(plan, tables)?.filter(|_| !plan.is_too_large(limit)) else {
+        return Ok(None);
+    };
     match run(engine, plan, tables, scans, None) {
         Err(error) if engine.divides && divide::is_out_of_memory(&error) => {
             plan.found_too_large(limit);
@@ -287,9 +304,15 @@ pub(crate) fn run_here(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable])
     }
 }
 
-/// Runs a plan over what its scans read. Kernels of pipelines that are new here are compiled on other
-/// threads, as a rehearsal asks for them.
-fn run(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable], scans: Scans, ahead: Option<Ahead>) -> Result<Table> {
+/// Runs a plan over what its scans read. Kernels of pipelines that are new here are compiled on
+/// other threads, as a rehearsal asks for them.
+fn run(
+    engine: &Engine,
+    plan: &DevicePlan,
+    tables: &[PlanTable],
+    scans: Scans,
+    ahead: Option<Ahead>,
+) -> Result<Table> {
     let runner = {
         let _span = span(Part::Physical, String::new);
         Runner::of(engine, plan, tables, scans)?
@@ -340,7 +363,8 @@ mod tests {
     fn a_kernel_that_nobody_can_compile_gives_way_to_the_cpu_unless_the_engine_is_strict() {
         let device = Device::sim(SimOptions::default(), MemoryLimit::default()).unwrap();
         let missing: Error =
-            ErrorKind::DeviceUnavailable { device: "cuda".into(), why: "NVRTC not found".into() }.into();
+            ErrorKind::DeviceUnavailable { device: "cuda".into(), why: "NVRTC not found".into() }
+                .into();
         let engine = Engine::new(device.clone(), false, true, true);
         assert!(engine.gives_way(&missing) && !engine.gives_way(&Error::internal("a bug")));
         assert!(!Engine::new(device, true, true, true).gives_way(&missing));

@@ -13,7 +13,9 @@ use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+};
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::{StreamExt, TryStreamExt};
 
@@ -102,7 +104,11 @@ impl ExecutionPlan for DeviceExec {
         Ok(self)
     }
 
-    fn execute(&self, _partition: usize, _context: Arc<TaskContext>) -> PlanResult<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        _partition: usize,
+        _context: Arc<TaskContext>,
+    ) -> PlanResult<SendableRecordBatchStream> {
         let (plan, tables) = (self.plan.clone(), self.tables.clone());
         let (engine, state) = (self.engine.clone(), self.state.clone());
         let statement = self.statement.clone();
@@ -112,11 +118,14 @@ impl ExecutionPlan for DeviceExec {
                 Outcome::Device(table) => table.to_batches(DOWNLOAD_ROWS)?,
                 Outcome::Host(batches) => batches,
                 Outcome::Divided(rows) => {
-                    let batches = rows.batches(DOWNLOAD_ROWS).map(|batch| batch.map_err(Into::into));
+                    let batches =
+                        rows.batches(DOWNLOAD_ROWS).map(|batch| batch.map_err(Into::into));
                     return Ok(futures::stream::iter(batches).boxed());
                 }
             };
-            Ok::<_, datafusion::error::DataFusionError>(futures::stream::iter(batches.into_iter().map(Ok)).boxed())
+            Ok::<_, datafusion::error::DataFusionError>(
+                futures::stream::iter(batches.into_iter().map(Ok)).boxed(),
+            )
         };
         let batches = async move {
             match statement {

@@ -39,7 +39,12 @@ impl ProgressBoard {
         let mut posted = self.lock();
         posted.plan += 1;
         posted.progress = None;
-        PlanProgress { board: self.clone(), plan: posted.plan, now: PartsProgress::default(), within: 0 }
+        PlanProgress {
+            board: self.clone(),
+            plan: posted.plan,
+            now: PartsProgress::default(),
+            within: 0,
+        }
     }
 
     pub(super) fn read(&self) -> Option<PartsProgress> {
@@ -68,7 +73,8 @@ impl PlanProgress {
     pub(super) fn begin_step(&mut self, parts: u64, rows: Option<u64>) {
         self.within += 1;
         if self.within == 1 {
-            self.now = PartsProgress { step: self.now.step + 1, parts_done: 0, parts, rows_done: 0, rows };
+            self.now =
+                PartsProgress { step: self.now.step + 1, parts_done: 0, parts, rows_done: 0, rows };
             self.post();
         }
     }
@@ -129,13 +135,17 @@ mod tests {
         plan.begin_step(8, Some(40));
         plan.read_rows(40);
         plan.end_step();
-        let half = PartsProgress { step: 1, parts_done: 1, parts: 2, rows_done: 60, rows: Some(100) };
+        let half =
+            PartsProgress { step: 1, parts_done: 1, parts: 2, rows_done: 60, rows: Some(100) };
         assert_eq!(board.read(), Some(half));
         plan.end_step();
         assert_eq!(board.read(), Some(PartsProgress { parts_done: 2, rows_done: 100, ..half }));
         plan.begin_step(1, None);
         plan.read_rows(7);
-        assert_eq!(board.read(), Some(PartsProgress { step: 2, parts_done: 0, parts: 1, rows_done: 7, rows: None }));
+        assert_eq!(
+            board.read(),
+            Some(PartsProgress { step: 2, parts_done: 0, parts: 1, rows_done: 7, rows: None })
+        );
         plan.end_step();
         assert_eq!(board.read().map(|of| (of.step, of.rows)), Some((2, Some(7))));
     }

@@ -39,8 +39,8 @@ pub(super) use self::strings::Strings;
 use super::aggregate::slot_bits;
 use super::run::{Runner, u32_column};
 use crate::codegen::{
-    Accumulator, AggregateCall, AggregateKind, Codes, Direction, Emitter, Flow, FlowSource, Generator, GroupOutput,
-    NullsPlace, OutputKind, Value, emit_words, materialize, plain_column,
+    Accumulator, AggregateCall, AggregateKind, Codes, Direction, Emitter, Flow, FlowSource,
+    Generator, GroupOutput, NullsPlace, OutputKind, Value, emit_words, materialize, plain_column,
 };
 use crate::column::{Column, Relation, Repr};
 use crate::device::Buffer;
@@ -115,7 +115,10 @@ impl Runner {
         let mut partial = self.slots(flow.clone(), &groups, &fused, keyed)?;
         // Rows and slots are numbered in 32 bits.
         if flow.source.rows().max(partial.slots.slots) > u64::from(u32::MAX) {
-            return Err(Error::unsupported(OPERATOR, "of more than 2^32 rows or groups, by rows of a group"));
+            return Err(Error::unsupported(
+                OPERATOR,
+                "of more than 2^32 rows or groups, by rows of a group",
+            ));
         }
         let rows = match &partial.row_slots {
             Some(slots) if keyed => with_slots(&flow, slots, partial.slots.slots)?,
@@ -148,12 +151,13 @@ impl Runner {
         let mut plain = std::mem::take(&mut partial.slots.outputs).into_iter();
         let mut slow_outputs = slow_outputs.into_iter().flatten();
         for call in &calls {
-            let output = match call {
-                DeviceAggregate::Fused(_) => plain.next(),
-                DeviceAggregate::Regrouped(call) => {
-                    slow_outputs.next().map(|value| GroupOutput { dtype: call.dtype.clone(), value, count: None })
-                }
-            };
+            let output =
+                match call {
+                    DeviceAggregate::Fused(_) => plain.next(),
+                    DeviceAggregate::Regrouped(call) => slow_outputs
+                        .next()
+                        .map(|value| GroupOutput { dtype: call.dtype.clone(), value, count: None }),
+                };
             partial.slots.outputs.push(output.expect("an output for each aggregate"));
         }
         Ok(Flow::new(FlowSource::Groups(Arc::new(partial.slots)), schema))
@@ -186,10 +190,17 @@ impl Runner {
                     ..call.clone()
                 }),
                 DeviceAggregate::Regrouped(call) => DeviceAggregate::Regrouped(RegroupedCall {
-                    args: call.args.iter().map(|arg| column(&where_counted(arg, &call.filter))).collect(),
+                    args: call
+                        .args
+                        .iter()
+                        .map(|arg| column(&where_counted(arg, &call.filter)))
+                        .collect(),
                     filter: call.filter.as_ref().map(&mut column),
                     order: (call.order.iter())
-                        .map(|key| SortExpr { expr: column(&where_counted(&key.expr, &call.filter)), ..key.clone() })
+                        .map(|key| SortExpr {
+                            expr: column(&where_counted(&key.expr, &call.filter)),
+                            ..key.clone()
+                        })
                         .collect(),
                     ..call.clone()
                 }),
@@ -213,7 +224,9 @@ impl Runner {
         }
         match call.kind {
             RegroupedKind::Distinct(kind) => self.of_distinct(rows, kind, call),
-            RegroupedKind::Variance { .. } | RegroupedKind::Points(_) => self.deviations(rows, &[call]),
+            RegroupedKind::Variance { .. } | RegroupedKind::Points(_) => {
+                self.deviations(rows, &[call])
+            }
             RegroupedKind::Bits(bits) => self.bits(rows, call, bits),
             RegroupedKind::User => self.users_aggregate(rows, call),
             RegroupedKind::Histogram(bins) => self.histogram(rows, call, bins),
@@ -224,7 +237,10 @@ impl Runner {
             | RegroupedKind::Nth { .. }
             | RegroupedKind::Place { .. } => match SortedBy::of(rows, call) {
                 Some(by) => self.picked(rows, &[call], &by),
-                None => Err(Error::internal(format!("{OPERATOR}: {:?} without an order of rows", call.kind))),
+                None => Err(Error::internal(format!(
+                    "{OPERATOR}: {:?} without an order of rows",
+                    call.kind
+                ))),
             },
         }
     }
@@ -244,23 +260,44 @@ impl Runner {
         let pairs = self.grouped(flow, &keys, &[], rows.schema_of(&[("x", item)])?)?;
         let relation = self.relation(OPERATOR, &pairs)?;
         let schema = pairs.schema().clone();
-        let once =
-            Grouped { flow: Flow::new(FlowSource::Relation(relation), schema), slots: rows.slots, keyed: rows.keyed };
-        let order = call.order.iter().map(|key| SortExpr { expr: col("x"), ..key.clone() }).collect();
-        let call = RegroupedCall { args: vec![col("x")], distinct: false, filter: None, order, ..call.clone() };
+        let once = Grouped {
+            flow: Flow::new(FlowSource::Relation(relation), schema),
+            slots: rows.slots,
+            keyed: rows.keyed,
+        };
+        let order =
+            call.order.iter().map(|key| SortExpr { expr: col("x"), ..key.clone() }).collect();
+        let call = RegroupedCall {
+            args: vec![col("x")],
+            distinct: false,
+            filter: None,
+            order,
+            ..call.clone()
+        };
         Ok((once, call))
     }
 
     /// Groups by slot and value, then aggregates those groups by slot.
-    fn of_distinct(&self, rows: &Grouped, kind: AggregateKind, call: &RegroupedCall) -> Result<BySlot> {
+    fn of_distinct(
+        &self,
+        rows: &Grouped,
+        kind: AggregateKind,
+        call: &RegroupedCall,
+    ) -> Result<BySlot> {
         let arg = filtered(&call.args[0], &call.filter);
         let of = arg.get_type(&**rows.flow.schema())?;
         let mut keys = rows.keys();
         keys.push(arg);
         let pairs = rows.schema_of(&[("x", of)])?;
         let pairs = self.grouped(rows.flow.clone(), &keys, &[], pairs)?;
-        let outer = AggregateCall { kind, arg: Some(col("x")), filter: None, dtype: call.dtype.clone() };
-        self.grouped(pairs, &rows.keys(), &[outer], rows.schema_of(&[("value", call.dtype.clone())])?)
+        let outer =
+            AggregateCall { kind, arg: Some(col("x")), filter: None, dtype: call.dtype.clone() };
+        self.grouped(
+            pairs,
+            &rows.keys(),
+            &[outer],
+            rows.schema_of(&[("value", call.dtype.clone())])?,
+        )
     }
 
     /// The rows that all conditions let pass, as columns `slot` (where there are keys), `x0`, `x1`,
@@ -272,8 +309,10 @@ impl Runner {
         columns: &[Expr],
     ) -> Result<(Relation, DFSchemaRef)> {
         let flow = conditions.into_iter().fold(rows.flow.clone(), Flow::filter);
-        let types = columns.iter().map(|c| c.get_type(&**flow.schema())).collect::<Result<Vec<_>, _>>()?;
-        let mut fields: Vec<_> = rows.keyed.then(|| ("slot".to_string(), DataType::UInt32)).into_iter().collect();
+        let types =
+            columns.iter().map(|c| c.get_type(&**flow.schema())).collect::<Result<Vec<_>, _>>()?;
+        let mut fields: Vec<_> =
+            rows.keyed.then(|| ("slot".to_string(), DataType::UInt32)).into_iter().collect();
         fields.extend(types.into_iter().enumerate().map(|(at, dtype)| (format!("x{at}"), dtype)));
         let schema = named(fields)?;
         let mut exprs = rows.keys();
@@ -295,32 +334,44 @@ impl Runner {
         let flow = Flow::new(FlowSource::Relation(relation.clone()), schema.clone());
         let (flow, keys) = self.sortable(OPERATOR, &flow, keys.to_vec())?;
         let mut bits = vec![];
-        let (_, mut columns) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
-            let mut words = vec![];
-            if rows.keyed || keys.is_empty() {
-                let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
-                bits.push(slot_bits(rows.slots));
-                words.push(Value::word(out.let_("u64", format_args!("(u64){slot}"))));
-            }
-            let keys = (keys.iter())
-                .map(|(key, direction, nulls)| Ok((generator.expr(key, out)?, *direction, *nulls)))
-                .collect::<Result<Vec<_>>>()?;
-            for word in emit_words(&keys, &mut generator.params, out)? {
-                bits.push(word.bits);
-                words.push(Value::word(word.name));
-            }
-            Ok(words)
-        })?;
-        let words: Vec<_> =
-            columns.iter().zip(&bits).map(|(column, bits)| SortWord { keys: &column.data, bits: *bits }).collect();
+        let (_, mut columns) =
+            materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
+                let mut words = vec![];
+                if rows.keyed || keys.is_empty() {
+                    let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
+                    bits.push(slot_bits(rows.slots));
+                    words.push(Value::word(out.let_("u64", format_args!("(u64){slot}"))));
+                }
+                let keys = (keys.iter())
+                    .map(|(key, direction, nulls)| {
+                        Ok((generator.expr(key, out)?, *direction, *nulls))
+                    })
+                    .collect::<Result<Vec<_>>>()?;
+                for word in emit_words(&keys, &mut generator.params, out)? {
+                    bits.push(word.bits);
+                    words.push(Value::word(word.name));
+                }
+                Ok(words)
+            })?;
+        let words: Vec<_> = columns
+            .iter()
+            .zip(&bits)
+            .map(|(column, bits)| SortWord { keys: &column.data, bits: *bits })
+            .collect();
         let order = argsort(&self.device, &words, relation.rows)?;
         if !rows.keyed {
             let ends = [0, relation.rows as u32].map(u32::to_ne_bytes).concat();
             let (offsets, count) = (self.device.upload(OPERATOR, &ends)?, relation.rows.min(1));
             return Ok(Runs { order: Arc::new(order), slots: None, offsets, count });
         }
-        let Segments { offsets, count, .. } = segments(&self.device, &words[..1], &order, relation.rows)?;
-        Ok(Runs { order: Arc::new(order), slots: Some(columns.swap_remove(0).data), offsets, count })
+        let Segments { offsets, count, .. } =
+            segments(&self.device, &words[..1], &order, relation.rows)?;
+        Ok(Runs {
+            order: Arc::new(order),
+            slots: Some(columns.swap_remove(0).data),
+            offsets,
+            count,
+        })
     }
 
     /// Computes values for each run. `of` gets the names of the order of rows, and of begin and end
@@ -334,22 +385,23 @@ impl Runner {
         let each = Relation::dense(runs.count, vec![])?;
         let each = Flow::new(FlowSource::Relation(each), super::run::anonymous(&[])?);
         let mut types = vec![];
-        let (count, columns) = materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
-            let offsets = generator.params.borrowed("const u32", &runs.offsets);
-            let order = generator.params.borrowed("const u32", &runs.order);
-            let begin = out.let_("u32", format_args!("{offsets}[row]"));
-            let end = out.let_("u32", format_args!("{offsets}[row + 1]"));
-            let mut values = vec![];
-            if let Some(slots) = &runs.slots {
-                let slots = generator.params.borrowed("const u64", slots);
-                let slot = out.let_("u32", format_args!("(u32){slots}[{order}[{begin}]]"));
-                values.push(Value::new(DataType::UInt32, Repr::U32, slot, None));
-            }
-            let computed = of(generator, out, &order, [&begin, &end])?;
-            types = computed.iter().map(|value| value.dtype.clone()).collect();
-            values.extend(computed);
-            Ok(values)
-        })?;
+        let (count, columns) =
+            materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
+                let offsets = generator.params.borrowed("const u32", &runs.offsets);
+                let order = generator.params.borrowed("const u32", &runs.order);
+                let begin = out.let_("u32", format_args!("{offsets}[row]"));
+                let end = out.let_("u32", format_args!("{offsets}[row + 1]"));
+                let mut values = vec![];
+                if let Some(slots) = &runs.slots {
+                    let slots = generator.params.borrowed("const u64", slots);
+                    let slot = out.let_("u32", format_args!("(u32){slots}[{order}[{begin}]]"));
+                    values.push(Value::new(DataType::UInt32, Repr::U32, slot, None));
+                }
+                let computed = of(generator, out, &order, [&begin, &end])?;
+                types = computed.iter().map(|value| value.dtype.clone()).collect();
+                values.extend(computed);
+                Ok(values)
+            })?;
         let schema = rows.schema_of_values(types)?;
         Ok(Flow::new(FlowSource::Relation(Relation::dense(count, columns)?), schema))
     }
@@ -358,7 +410,8 @@ impl Runner {
     /// no row.
     fn numbered(&self, rows: &Grouped, by_slot: &BySlot) -> Result<(Relation, Arc<Buffer>)> {
         let relation = self.relation(OPERATOR, by_slot)?;
-        let numbers = Arc::new(self.device.alloc_filled(OPERATOR, rows.slots as usize * 8, 0xFF)?);
+        let numbers =
+            Arc::new(self.device.alloc_filled(OPERATOR, rows.slots as usize * 8, 0xFF)?);
         let flow = Flow::new(FlowSource::Relation(relation.clone()), by_slot.schema().clone());
         materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
             let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
@@ -375,7 +428,9 @@ impl Grouped {
     fn has_no_nulls(&self, arg: &Expr) -> bool {
         let FlowSource::Relation(relation) = &self.flow.source else { return false };
         let at = plain_column(&self.flow, arg);
-        let Some((through, column)) = at.and_then(|at| relation.columns.get(at)) else { return false };
+        let Some((through, column)) = at.and_then(|at| relation.columns.get(at)) else {
+            return false;
+        };
         let gaps = relation.indices[*through].as_ref().is_some_and(|index| index.gaps);
         column.validity.is_none() && !gaps
     }
@@ -408,7 +463,8 @@ fn families(rows: &Grouped, calls: &[&RegroupedCall]) -> Vec<(Family, Vec<usize>
             RegroupedKind::Variance { .. } | RegroupedKind::Points(_) => Family::Deviations,
             _ => SortedBy::of(rows, call).map_or(Family::Alone(place), Family::Picked),
         };
-        let room = |known: &(Family, Vec<usize>)| known.0 == family && known.1.len() < MOST_TOGETHER;
+        let room =
+            |known: &(Family, Vec<usize>)| known.0 == family && known.1.len() < MOST_TOGETHER;
         match families.iter_mut().find(|known| room(known)) {
             Some((_, places)) => places.push(place),
             None => families.push((family, vec![place])),
@@ -424,16 +480,22 @@ fn with_slots(flow: &Flow, slots: &Arc<Buffer>, count: u64) -> Result<Flow> {
     };
     let mut column = u32_column(slots.clone(), 0, relation.rows);
     column.stats.range = Some((0, i128::from(count.max(1)) - 1));
-    let mut columns: Vec<Column> = relation.columns.iter().map(|(_, column)| column.clone()).collect();
+    let mut columns: Vec<Column> =
+        relation.columns.iter().map(|(_, column)| column.clone()).collect();
     columns.push(column);
-    let own = flow.schema().fields().iter().map(|field| (field.name().clone(), field.data_type().clone()));
+    let own = flow
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| (field.name().clone(), field.data_type().clone()));
     let schema = named(own.chain([("slot".to_string(), DataType::UInt32)]).collect())?;
     Ok(Flow::new(FlowSource::Relation(Relation::dense(relation.rows, columns)?), schema))
 }
 
 /// A schema of nullable columns.
 pub(super) fn named(columns: Vec<(String, DataType)>) -> Result<DFSchemaRef> {
-    let fields: Vec<_> = columns.into_iter().map(|(name, dtype)| Field::new(name, dtype, true)).collect();
+    let fields: Vec<_> =
+        columns.into_iter().map(|(name, dtype)| Field::new(name, dtype, true)).collect();
     Ok(Arc::new(DFSchema::from_unqualified_fields(fields.into(), HashMap::new())?))
 }
 

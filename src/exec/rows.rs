@@ -55,7 +55,8 @@ pub(super) fn concatenated(tables: &[Table]) -> Result<Table> {
 
 /// A table's columns, with strings instead of codes.
 fn without_codes(table: &Table) -> Result<Vec<Column>> {
-    let coded: Vec<usize> = (0..table.columns.len()).filter(|at| has_codes(&table.columns[*at])).collect();
+    let coded: Vec<usize> =
+        (0..table.columns.len()).filter(|at| has_codes(&table.columns[*at])).collect();
     if coded.is_empty() {
         return Ok(table.columns.clone());
     }
@@ -63,9 +64,10 @@ fn without_codes(table: &Table) -> Result<Vec<Column>> {
     let types: Vec<DataType> = some.iter().map(|column| column.dtype.clone()).collect();
     let relation = Relation::dense(table.rows as u64, some)?;
     let flow = Flow::new(FlowSource::Relation(relation), anonymous(&types)?);
-    let (_, decoded) = materialize(&table.device, "concatenate", &flow, Codes::Decode, |generator, out| {
-        (0..types.len()).map(|at| generator.column(at, out)).collect()
-    })?;
+    let (_, decoded) =
+        materialize(&table.device, "concatenate", &flow, Codes::Decode, |generator, out| {
+            (0..types.len()).map(|at| generator.column(at, out)).collect()
+        })?;
     let mut columns = table.columns.clone();
     for (at, decoded) in coded.into_iter().zip(decoded) {
         let longest = columns[at].dictionary().and_then(|dictionary| dictionary.stats().longest);
@@ -176,7 +178,8 @@ fn index_of(device: &Device, numbers: &Column) -> Result<Index> {
         return Ok(Index { rows: numbers.data.clone(), offset: numbers.offset as u64, gaps });
     }
     let relation = Relation::dense(numbers.len as u64, vec![numbers.clone()])?;
-    let flow = Flow::new(FlowSource::Relation(relation), anonymous(std::slice::from_ref(&numbers.dtype))?);
+    let flow =
+        Flow::new(FlowSource::Relation(relation), anonymous(std::slice::from_ref(&numbers.dtype))?);
     let (_, columns) = materialize(device, "take", &flow, Codes::Keep, |generator, out| {
         let number = generator.column(0, out)?;
         let code = match &number.valid {

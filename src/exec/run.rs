@@ -13,15 +13,16 @@ use datafusion::logical_expr::Expr;
 use super::Engine;
 use super::scan::Scans;
 use crate::codegen::{
-    Codes, Emitter, Flow, FlowSource, Generator, KeyLayout, Value, materialize, materialize_uncompacted,
+    Codes, Emitter, Flow, FlowSource, Generator, KeyLayout, Value, materialize,
+    materialize_uncompacted,
 };
 use crate::column::{Column, Digit, Encoding, Index, Relation, Rows, Stats, Table, WantedColumn};
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::gather::{gather_pairs, interleave, is_scattered};
 use crate::plan::{
-    DevicePlan, PhysicalPlan, Pipeline, PipelineInput, PipelineSink, PipelineStage, PlanTable, is_volatile, join_name,
-    sink_name,
+    DevicePlan, PhysicalPlan, Pipeline, PipelineInput, PipelineSink, PipelineStage, PlanTable,
+    is_volatile, join_name, sink_name,
 };
 
 /// Rows from which on columns are brought two by two, and bytes of a column that the second-level
@@ -41,7 +42,12 @@ pub(crate) struct Runner {
 
 impl Runner {
     /// Of a plan over tables, of which `scans` is what it reads.
-    pub(super) fn of(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable], scans: Scans) -> Result<Runner> {
+    pub(super) fn of(
+        engine: &Engine,
+        plan: &DevicePlan,
+        tables: &[PlanTable],
+        scans: Scans,
+    ) -> Result<Runner> {
         let plan = plan.physical(tables, engine.orders_joins())?;
         Ok(Runner { device: engine.device.clone(), plan, scans, shared: RefCell::default() })
     }
@@ -133,7 +139,9 @@ impl Runner {
         for stage in stages {
             flow = match stage {
                 PipelineStage::Filter(predicate) => flow.map(|flow| flow.filter(predicate.clone())),
-                PipelineStage::Project(exprs, schema) => flow.map(|flow| flow.project(exprs.clone(), schema.clone())),
+                PipelineStage::Project(exprs, schema) => {
+                    flow.map(|flow| flow.project(exprs.clone(), schema.clone()))
+                }
                 PipelineStage::Rename(schema) => flow.map(|flow| flow.renamed(schema.clone())),
                 PipelineStage::Join(join) => {
                     let _operator = self.device.operator(|| join_name(number, join));
@@ -159,7 +167,10 @@ impl Runner {
         match input {
             PipelineInput::Scan(scan) => {
                 let rows = self.scans.get(scan).ok_or_else(|| {
-                    Error::internal(format!("table {} was not loaded on the device", scan.table_name))
+                    Error::internal(format!(
+                        "table {} was not loaded on the device",
+                        scan.table_name
+                    ))
                 })?;
                 Ok(Flow::new(rows.clone(), scan.projected_schema.clone()))
             }
@@ -167,8 +178,12 @@ impl Runner {
             PipelineInput::Union(parts, schema) => self.union(parts, schema),
             PipelineInput::Values(values) => self.values(values),
             PipelineInput::Empty { one_row, schema } => {
-                let columns = Table::empty(&self.device, Arc::new(schema.as_arrow().clone()))?.columns;
-                Ok(Flow::new(FlowSource::Relation(Relation::dense(u64::from(*one_row), columns)?), schema.clone()))
+                let columns =
+                    Table::empty(&self.device, Arc::new(schema.as_arrow().clone()))?.columns;
+                Ok(Flow::new(
+                    FlowSource::Relation(Relation::dense(u64::from(*one_row), columns)?),
+                    schema.clone(),
+                ))
             }
         }
     }
@@ -192,20 +207,27 @@ impl Runner {
         columns: Range<usize>,
         key: &[Digit],
     ) -> Result<Option<(Relation, Vec<Column>)>> {
-        let (FlowSource::Relation(source), true) = (&flow.source, flow.only_filters() || !flow.drops_rows()) else {
+        let (FlowSource::Relation(source), true) =
+            (&flow.source, flow.only_filters() || !flow.drops_rows())
+        else {
             return Ok(None);
         };
         let width = columns.len();
         let origins = columns.chain(key.iter().map(|digit| digit.at)).map(|at| flow.origin(at));
         let Some(columns) = origins.collect::<Option<Vec<_>>>() else { return Ok(None) };
         let mut relation = Relation { rows: source.rows, indices: source.indices.clone(), columns };
-        let digits: Vec<_> = key.iter().zip(width..).map(|(digit, at)| Digit { at, ..*digit }).collect();
+        let digits: Vec<_> =
+            key.iter().zip(width..).map(|(digit, at)| Digit { at, ..*digit }).collect();
         let key = (!digits.is_empty()).then_some(WantedColumn::Key(&digits));
         if flow.drops_rows() && source.rows > 0 {
             let found = materialize_uncompacted(&self.device, operator, flow, |_, _| Ok(vec![]))?;
             if found.kept < source.rows {
-                let (rows, wanted) = (Rows::Kept(&found.kept_rows, found.kept), (0..width).map(WantedColumn::Column));
-                let mut columns = relation.gathered(&self.device, operator, rows, wanted.chain(key))?;
+                let (rows, wanted) = (
+                    Rows::Kept(&found.kept_rows, found.kept),
+                    (0..width).map(WantedColumn::Column),
+                );
+                let mut columns =
+                    relation.gathered(&self.device, operator, rows, wanted.chain(key))?;
                 let key = columns.split_off(width);
                 return Ok(Some((Relation::dense(found.kept, columns)?, key)));
             }
@@ -232,7 +254,8 @@ impl Runner {
         };
         let computed: Vec<usize> = (0..width).filter(|at| origins[*at].is_none()).collect();
         let outputs = |generator: &mut Generator<'_>, out: &mut Emitter| {
-            let mut values = computed.iter().map(|at| generator.column(*at, out)).collect::<Result<Vec<_>>>()?;
+            let mut values =
+                computed.iter().map(|at| generator.column(*at, out)).collect::<Result<Vec<_>>>()?;
             values.extend(extra(generator, out)?);
             Ok(values)
         };
@@ -246,7 +269,8 @@ impl Runner {
                 )
             }
             false => {
-                let (rows, columns) = materialize(&self.device, operator, flow, Codes::Keep, outputs)?;
+                let (rows, columns) =
+                    materialize(&self.device, operator, flow, Codes::Keep, outputs)?;
                 (rows, columns, None)
             }
         };
@@ -255,7 +279,11 @@ impl Runner {
         let fresh = indices.len() - 1;
         let mut made = columns.into_iter();
         let mut columns: Vec<_> = (origins.into_iter())
-            .map(|origin| origin.unwrap_or_else(|| (fresh, made.next().expect("one column for each computed output"))))
+            .map(|origin| {
+                origin.unwrap_or_else(|| {
+                    (fresh, made.next().expect("one column for each computed output"))
+                })
+            })
             .collect();
         let Some((kept_rows, kept)) = kept_rows else {
             return Ok((Relation { rows, indices, columns }, extras));
@@ -264,18 +292,28 @@ impl Runner {
         let places = 0..columns.len();
         let all = Relation { rows, indices, columns };
         let rows = Rows::Kept(&kept_rows, kept);
-        let mut columns = all.gathered(&self.device, operator, rows, places.map(WantedColumn::Column))?;
+        let mut columns =
+            all.gathered(&self.device, operator, rows, places.map(WantedColumn::Column))?;
         let extras = columns.split_off(width);
         Ok((Relation::dense(kept, columns)?, extras))
     }
 
     /// The columns of a relation, in place, and how many rows they have.
-    pub(super) fn dense(&self, operator: &'static str, relation: Relation) -> Result<(u64, Vec<Column>)> {
+    pub(super) fn dense(
+        &self,
+        operator: &'static str,
+        relation: Relation,
+    ) -> Result<(u64, Vec<Column>)> {
         let mut paired = self.gathered_in_pairs(&relation)?;
-        let rest = (0..relation.columns.len()).filter(|at| !paired.contains_key(at)).map(WantedColumn::Column);
+        let rest = (0..relation.columns.len())
+            .filter(|at| !paired.contains_key(at))
+            .map(WantedColumn::Column);
         let mut others = relation.gathered(&self.device, operator, Rows::All, rest)?.into_iter();
-        let columns = (0..relation.columns.len())
-            .map(|at| paired.remove(&at).unwrap_or_else(|| others.next().expect("a column for each of the rest")));
+        let columns = (0..relation.columns.len()).map(|at| {
+            paired
+                .remove(&at)
+                .unwrap_or_else(|| others.next().expect("a column for each of the rest"))
+        });
         Ok((relation.rows, columns.collect()))
     }
 
@@ -288,15 +326,19 @@ impl Runner {
         };
         let mut found = HashMap::new();
         for (number, index) in relation.indices.iter().enumerate() {
-            let Some(index) = index.as_ref().filter(|index| !index.gaps && relation.rows >= least_rows) else {
+            let Some(index) =
+                index.as_ref().filter(|index| !index.gaps && relation.rows >= least_rows)
+            else {
                 continue;
             };
             let suits = |(of, column): &(usize, Column)| {
                 let plain = matches!(column.encoding, Encoding::Plain) && column.validity.is_none();
-                let large = (column.len * 8 >= least_bytes) && column.len as u64 <= relation.rows * 2;
+                let large =
+                    (column.len * 8 >= least_bytes) && column.len as u64 <= relation.rows * 2;
                 *of == number && plain && column.width() == 8 && large
             };
-            let places: Vec<usize> = (0..relation.columns.len()).filter(|at| suits(&relation.columns[*at])).collect();
+            let places: Vec<usize> =
+                (0..relation.columns.len()).filter(|at| suits(&relation.columns[*at])).collect();
             let numbers = index.rows.slice(index.offset as usize * 4);
             if places.len() < 2 || !is_scattered(&self.device, numbers, relation.rows)? {
                 continue;
@@ -309,13 +351,20 @@ impl Runner {
                 let data = |at: usize| of(at).data.slice(of(at).offset * 8);
                 let pairs = match interleave(&self.device, data(0), data(1), of(0).len as u64) {
                     // One by one they need no room besides.
-                    Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => continue,
+                    Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => {
+                        continue;
+                    }
                     pairs => pairs?,
                 };
                 let gathered = gather_pairs(&self.device, &pairs, numbers, relation.rows)?;
                 for (at, data) in gathered.into_iter().enumerate() {
                     let stats = Stats { unique: false, ascending: false, ..of(at).stats };
-                    let column = Column::plain(of(at).dtype.clone(), relation.rows as usize, Arc::new(data), None);
+                    let column = Column::plain(
+                        of(at).dtype.clone(),
+                        relation.rows as usize,
+                        Arc::new(data),
+                        None,
+                    );
                     found.insert(pair[at], Column { stats, ..column });
                 }
             }
@@ -324,7 +373,12 @@ impl Runner {
     }
 
     /// The relation's rows in the order, or multiplicity, of row numbers.
-    pub(super) fn reindexed(&self, relation: Relation, rows: u64, numbers: Arc<Buffer>) -> Result<Relation> {
+    pub(super) fn reindexed(
+        &self,
+        relation: Relation,
+        rows: u64,
+        numbers: Arc<Buffer>,
+    ) -> Result<Relation> {
         self.through(relation, rows, Index { rows: numbers, offset: 0, gaps: false })
     }
 
@@ -337,9 +391,19 @@ impl Runner {
                 continue;
             };
             let through = u32_column(old.rows.clone(), old.offset, relation.rows);
-            let nested = Relation { rows, indices: vec![Some(direct.clone())], columns: vec![(0, through)] };
-            let columns = nested.gathered(&self.device, "row numbers", Rows::All, [WantedColumn::RowNumbers(0)])?;
-            indices.push(Some(Index { rows: columns[0].data.clone(), offset: 0, gaps: direct.gaps || old.gaps }));
+            let nested =
+                Relation { rows, indices: vec![Some(direct.clone())], columns: vec![(0, through)] };
+            let columns = nested.gathered(
+                &self.device,
+                "row numbers",
+                Rows::All,
+                [WantedColumn::RowNumbers(0)],
+            )?;
+            indices.push(Some(Index {
+                rows: columns[0].data.clone(),
+                offset: 0,
+                gaps: direct.gaps || old.gaps,
+            }));
         }
         Ok(Relation { rows, indices, columns: relation.columns })
     }
@@ -349,9 +413,13 @@ impl Runner {
         for number in pipelines {
             let flow = self.rows_of(*number)?;
             let width = schema.fields().len();
-            parts.push(materialize(&self.device, "union", &flow, Codes::Decode, |generator, out| {
-                (0..width).map(|at| generator.column(at, out)).collect()
-            })?);
+            parts.push(materialize(
+                &self.device,
+                "union",
+                &flow,
+                Codes::Decode,
+                |generator, out| (0..width).map(|at| generator.column(at, out)).collect(),
+            )?);
         }
         let rows: u64 = parts.iter().map(|(rows, _)| rows).sum();
         let columns = (schema.fields().iter().enumerate())
@@ -370,10 +438,16 @@ impl Runner {
     }
 }
 
-/// The digits of the key, where its columns are columns of the flow's source that have an integer in
-/// every row.
-pub(super) fn digits_of(flow: &Flow, keys: &[Expr], layout: &KeyLayout) -> Result<Option<Vec<Digit>>> {
-    let (FlowSource::Relation(source), Some(digits)) = (&flow.source, layout.digits()) else { return Ok(None) };
+/// The digits of the key, where its columns are columns of the flow's source that have an integer
+/// in every row.
+pub(super) fn digits_of(
+    flow: &Flow,
+    keys: &[Expr],
+    layout: &KeyLayout,
+) -> Result<Option<Vec<Digit>>> {
+    let (FlowSource::Relation(source), Some(digits)) = (&flow.source, layout.digits()) else {
+        return Ok(None);
+    };
     let mut found = vec![];
     for (key, (less, radix)) in keys.iter().zip(digits) {
         let Expr::Column(name) = key else { return Ok(None) };
@@ -407,9 +481,8 @@ pub(super) fn u32_column(rows: Arc<Buffer>, offset: u64, len: u64) -> Column {
 
 /// A schema of nullable columns `c0`, `c1`, … of these types.
 pub(super) fn anonymous(types: &[DataType]) -> Result<DFSchemaRef> {
-    let fields = types
-        .iter()
-        .enumerate()
-        .map(|(at, dtype)| datafusion::arrow::datatypes::Field::new(format!("c{at}"), dtype.clone(), true));
+    let fields = types.iter().enumerate().map(|(at, dtype)| {
+        datafusion::arrow::datatypes::Field::new(format!("c{at}"), dtype.clone(), true)
+    });
     Ok(Arc::new(DFSchema::from_unqualified_fields(fields.collect(), HashMap::new())?))
 }

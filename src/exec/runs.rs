@@ -38,9 +38,14 @@ impl Runner {
     ) -> Result<Option<Relation>> {
         let rows = flow.source.rows();
         let [group] = groups else { return Ok(None) };
-        let Some(key) = column_in_place(flow, group).filter(|key| rows > 0 && has_runs(key)) else { return Ok(None) };
+        let Some(key) = column_in_place(flow, group).filter(|key| rows > 0 && has_runs(key)) else {
+            return Ok(None);
+        };
         let mut reduced = vec![];
-        let aggregates = calls.iter().map(|call| aggregate(flow, call, &mut reduced)).collect::<Option<Vec<_>>>();
+        let aggregates = calls
+            .iter()
+            .map(|call| aggregate(flow, call, &mut reduced))
+            .collect::<Option<Vec<_>>>();
         let Some(aggregates) = aggregates else { return Ok(None) };
 
         let width = key.width();
@@ -53,11 +58,15 @@ impl Runner {
             .collect::<Result<Vec<_>>>()?;
 
         let count = segments.count as usize;
-        let stats = Stats { range: key.stats.range, ascending: true, unique: true, ..Stats::default() };
-        let mut columns = vec![Column { stats, ..Column::plain(key.dtype.clone(), count, Arc::new(keys), None) }];
+        let stats =
+            Stats { range: key.stats.range, ascending: true, unique: true, ..Stats::default() };
+        let mut columns =
+            vec![Column { stats, ..Column::plain(key.dtype.clone(), count, Arc::new(keys), None) }];
         let mut of_lengths = self.of_lengths(&aggregates, &results, &segments)?.into_iter();
         columns.extend(aggregates.iter().filter_map(|aggregate| match aggregate {
-            RunAggregate::Reduced(at) => Some(Column::plain(DataType::Float64, count, results[*at].clone(), None)),
+            RunAggregate::Reduced(at) => {
+                Some(Column::plain(DataType::Float64, count, results[*at].clone(), None))
+            }
             RunAggregate::Rows | RunAggregate::Mean(_) => of_lengths.next(),
         }));
         Ok(Some(Relation::dense(segments.count, columns)?))
@@ -73,25 +82,29 @@ impl Runner {
         if aggregates.iter().all(|aggregate| matches!(aggregate, RunAggregate::Reduced(_))) {
             return Ok(vec![]);
         }
-        let of_runs = Flow::new(FlowSource::Relation(Relation::dense(segments.count, vec![])?), anonymous(&[])?);
-        let (_, columns) = materialize(&self.device, "aggregate", &of_runs, Codes::Keep, |generator, out| {
-            let offsets = generator.params.borrowed("const u32", &segments.offsets);
-            let length = format!("({offsets}[row + 1] - {offsets}[row])");
-            let value = |aggregate: &RunAggregate| match *aggregate {
-                RunAggregate::Reduced(_) => None,
-                RunAggregate::Rows => {
-                    let code = out.let_("i64", format_args!("(i64){length}"));
-                    let range = Some((1, i128::from(segments.rows)));
-                    Some(Value::new(DataType::Int64, Repr::I64, code, None).with_range(range))
-                }
-                RunAggregate::Mean(at) => {
-                    let sums = generator.params.borrowed("const f64", &results[at]);
-                    let code = out.let_("f64", format_args!("{sums}[row] / (f64){length}"));
-                    Some(Value::new(DataType::Float64, Repr::F64, code, None))
-                }
-            };
-            Ok(aggregates.iter().filter_map(value).collect())
-        })?;
+        let of_runs = Flow::new(
+            FlowSource::Relation(Relation::dense(segments.count, vec![])?),
+            anonymous(&[])?,
+        );
+        let (_, columns) =
+            materialize(&self.device, "aggregate", &of_runs, Codes::Keep, |generator, out| {
+                let offsets = generator.params.borrowed("const u32", &segments.offsets);
+                let length = format!("({offsets}[row + 1] - {offsets}[row])");
+                let value = |aggregate: &RunAggregate| match *aggregate {
+                    RunAggregate::Reduced(_) => None,
+                    RunAggregate::Rows => {
+                        let code = out.let_("i64", format_args!("(i64){length}"));
+                        let range = Some((1, i128::from(segments.rows)));
+                        Some(Value::new(DataType::Int64, Repr::I64, code, None).with_range(range))
+                    }
+                    RunAggregate::Mean(at) => {
+                        let sums = generator.params.borrowed("const f64", &results[at]);
+                        let code = out.let_("f64", format_args!("{sums}[row] / (f64){length}"));
+                        Some(Value::new(DataType::Float64, Repr::F64, code, None))
+                    }
+                };
+                Ok(aggregates.iter().filter_map(value).collect())
+            })?;
         Ok(columns)
     }
 }
@@ -111,13 +124,22 @@ fn column_in_place(flow: &Flow, expr: &Expr) -> Option<Column> {
 }
 
 fn has_runs(key: &Column) -> bool {
-    let wide = key.stats.range.is_some_and(|(least, greatest)| greatest.saturating_sub(least) >= SMALL_DOMAIN);
-    key.stats.ascending && wide && matches!(key.repr(), Repr::I32 | Repr::U32 | Repr::I64 | Repr::U64)
+    let wide = key
+        .stats
+        .range
+        .is_some_and(|(least, greatest)| greatest.saturating_sub(least) >= SMALL_DOMAIN);
+    key.stats.ascending
+        && wide
+        && matches!(key.repr(), Repr::I32 | Repr::U32 | Repr::I64 | Repr::U64)
 }
 
 /// The aggregate, and in `reduced` the reduction that it needs; `None` for one that runs do not
 /// have.
-fn aggregate(flow: &Flow, call: &AggregateCall, reduced: &mut Vec<(Reduction, Column)>) -> Option<RunAggregate> {
+fn aggregate(
+    flow: &Flow,
+    call: &AggregateCall,
+    reduced: &mut Vec<(Reduction, Column)>,
+) -> Option<RunAggregate> {
     if call.filter.is_some() {
         return None;
     }
@@ -142,5 +164,9 @@ fn aggregate(flow: &Flow, call: &AggregateCall, reduced: &mut Vec<(Reduction, Co
         reduced.push((kind, column));
         reduced.len() - 1
     });
-    Some(if call.kind == AggregateKind::Average { RunAggregate::Mean(at) } else { RunAggregate::Reduced(at) })
+    Some(if call.kind == AggregateKind::Average {
+        RunAggregate::Mean(at)
+    } else {
+        RunAggregate::Reduced(at)
+    })
 }

@@ -14,7 +14,9 @@ use crate::codegen::FlowSource;
 use crate::column::Relation;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
-use crate::io::{self, ColumnRequest, Extent, OfSession, Source, SourceTable, To, has_present_types};
+use crate::io::{
+    self, ColumnRequest, Extent, OfSession, Source, SourceTable, To, has_present_types,
+};
 use crate::plan::{DevicePlan, PlanTable, identity, is_foreign, projection, table_source};
 use crate::timeline::{Part, span};
 
@@ -122,7 +124,9 @@ async fn load_into_room(
             }
         }
         let of_tables = distinct(&missing, &scans, &filters);
-        for (scan, ((version, relation), extent)) in read_together(state, engine, tables, &of_tables).await? {
+        for (scan, ((version, relation), extent)) in
+            read_together(state, engine, tables, &of_tables).await?
+        {
             if !loaded.insert(scan, version, FlowSource::Relation(relation), extent) {
                 continue 'anew;
             }
@@ -139,16 +143,27 @@ struct TableScans<'a> {
     filters: Vec<Vec<Expr>>,
 }
 
-/// One table's columns are read once where several scans want them: its scans come one after the other.
-fn distinct<'a>(missing: &[&'a TableScan], scans: &[&'a TableScan], filters: &[Vec<Expr>]) -> Vec<TableScans<'a>> {
+/// One table's columns are read once where several scans want them: its scans come one after the
+/// other.
+fn distinct<'a>(
+    missing: &[&'a TableScan],
+    scans: &[&'a TableScan],
+    filters: &[Vec<Expr>],
+) -> Vec<TableScans<'a>> {
     let mut tables: Vec<TableScans<'a>> = vec![];
     for &scan in missing {
         match tables.iter_mut().find(|of| identity(of.scans[0]) == identity(scan)) {
             Some(of) if of.scans.iter().any(|known| reads_same(known, scan)) => {}
             Some(of) => of.scans.push(scan),
             None => {
-                let same = scans.iter().zip(filters).filter(|(other, _)| identity(other) == identity(scan));
-                tables.push(TableScans { scans: vec![scan], filters: same.map(|(_, of)| of.clone()).collect() });
+                let same = scans
+                    .iter()
+                    .zip(filters)
+                    .filter(|(other, _)| identity(other) == identity(scan));
+                tables.push(TableScans {
+                    scans: vec![scan],
+                    filters: same.map(|(_, of)| of.clone()).collect(),
+                });
             }
         }
     }
@@ -186,7 +201,8 @@ async fn read_together<'a>(
     if let [scans] = distinct {
         return read_table(scans).await;
     }
-    let (next, runtime, statement) = (AtomicUsize::new(0), tokio::runtime::Handle::current(), interrupt::current());
+    let (next, runtime, statement) =
+        (AtomicUsize::new(0), tokio::runtime::Handle::current(), interrupt::current());
     let work = || {
         let _entered = statement.as_ref().map(|statement| statement.enter());
         let mut read = vec![];
@@ -200,13 +216,21 @@ async fn read_together<'a>(
         Ok::<_, Error>(read)
     };
     let parts = std::thread::scope(|scope| {
-        let thread =
-            |_| std::thread::Builder::new().name("warpframe-table".into()).stack_size(STACK).spawn_scoped(scope, work);
-        let threads: Vec<_> = (0..distinct.len().min(MOST_TABLES)).map(thread).collect();
-        let join = |thread: std::io::Result<ScopedJoinHandle<'_, Result<Vec<ReadScan<'a>>>>>| match thread {
-            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(error) => Err(Error::internal(format!("the system gives no thread: {error}"))),
+        let thread = |_| {
+            std::thread::Builder::new()
+                .name("warpframe-table".into())
+                .stack_size(STACK)
+                .spawn_scoped(scope, work)
         };
+        let threads: Vec<_> = (0..distinct.len().min(MOST_TABLES)).map(thread).collect();
+        let join =
+            |thread: std::io::Result<ScopedJoinHandle<'_, Result<Vec<ReadScan<'a>>>>>| match thread
+            {
+                Ok(thread) => {
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                }
+                Err(error) => Err(Error::internal(format!("the system gives no thread: {error}"))),
+            };
         threads.into_iter().map(join).collect::<Result<Vec<_>>>()
     })?;
     Ok(parts.into_iter().flatten().collect())
@@ -214,8 +238,11 @@ async fn read_together<'a>(
 
 pub(super) fn restless(scan: Option<&TableScan>) -> Error {
     let table = scan.map_or(String::new(), |scan| scan.table_name.to_string());
-    ErrorKind::File { path: table.into(), message: "its files changed while they were read, again and again".into() }
-        .into()
+    ErrorKind::File {
+        path: table.into(),
+        message: "its files changed while they were read, again and again".into(),
+    }
+    .into()
 }
 
 /// What a plan reads, if all of it is on the device.
@@ -243,36 +270,54 @@ impl Computed {
     pub(super) fn of(plan: &DevicePlan, scans: &[&TableScan]) -> Computed {
         let (mut of_others, mut of_aggregations) = (vec![], vec![]);
         for (scan, aggregated) in scans.iter().zip(plan.aggregated_scans()) {
-            if aggregated { of_aggregations.push(identity(scan)) } else { of_others.push(identity(scan)) }
+            if aggregated {
+                of_aggregations.push(identity(scan))
+            } else {
+                of_others.push(identity(scan))
+            }
         }
         of_aggregations.retain(|table| !of_others.contains(table));
         Computed(of_aggregations)
     }
 
     /// The rows, where the table's are such integers, as many as have numbers of 32 bits.
-    pub(super) fn rows(&self, scan: &TableScan, source: &SourceTable) -> Result<Option<(u64, FlowSource)>> {
+    pub(super) fn rows(
+        &self,
+        scan: &TableScan,
+        source: &SourceTable,
+    ) -> Result<Option<(u64, FlowSource)>> {
         if !self.0.contains(&identity(scan)) {
             return Ok(None);
         }
         let Some(snapshot) = source.known()? else { return Ok(None) };
-        let steps = snapshot.source().equal_steps().filter(|steps| steps.rows <= u64::from(u32::MAX));
+        let steps =
+            snapshot.source().equal_steps().filter(|steps| steps.rows <= u64::from(u32::MAX));
         Ok(steps.map(|steps| (snapshot.number(), FlowSource::EqualSteps(steps))))
     }
 }
 
 /// What a scan reads, and its version, where nothing has to be read for it.
-fn here(scan: &TableScan, computed: &Computed, tables: &[PlanTable]) -> Result<Option<(u64, FlowSource)>> {
+fn here(
+    scan: &TableScan,
+    computed: &Computed,
+    tables: &[PlanTable],
+) -> Result<Option<(u64, FlowSource)>> {
     let (provider, columns) = (source_as_provider(table_source(scan, tables))?, projection(scan));
     if let Some(OfSession::Source(source)) = OfSession::of(provider.as_ref())
         && let Some(rows) = computed.rows(scan, source)?
     {
         return Ok(Some(rows));
     }
-    Ok(stored(scan, provider.as_ref(), &columns)?.map(|(version, relation)| (version, FlowSource::Relation(relation))))
+    Ok(stored(scan, provider.as_ref(), &columns)?
+        .map(|(version, relation)| (version, FlowSource::Relation(relation))))
 }
 
 /// What a scan reads, where all of it is on the device.
-fn stored(scan: &TableScan, provider: &dyn TableProvider, columns: &[usize]) -> Result<Option<Versioned>> {
+fn stored(
+    scan: &TableScan,
+    provider: &dyn TableProvider,
+    columns: &[usize],
+) -> Result<Option<Versioned>> {
     match OfSession::of(provider) {
         // What was moved to the host is read like a file: that may fail for want of memory.
         Some(OfSession::Device(kept)) if !kept.table.is_on_device() => Ok(None),
@@ -307,7 +352,9 @@ async fn load_table(
     let (provider, columns) = (source_as_provider(table_source(scan, tables))?, projection(scan));
     let to = To { state, device: &engine.device };
     let source = match OfSession::of(provider.as_ref()) {
-        Some(OfSession::Device(kept)) => return Ok(((0, relation(kept.read(&columns)?)?), Extent::All)),
+        Some(OfSession::Device(kept)) => {
+            return Ok(((0, relation(kept.read(&columns)?)?), Extent::All));
+        }
         Some(OfSession::Source(source)) => source,
         None => {
             // Its columns, filters and limit are the scan's.
@@ -330,10 +377,17 @@ async fn load_table(
         let fetch = scan.fetch.filter(|_| scan.filters.is_empty()).map(|fetch| fetch as u64);
         let missing = match fetch {
             Some(_) => columns.clone(),
-            None => columns.iter().zip(&held).filter(|(_, held)| held.is_none()).map(|(at, _)| *at).collect(),
+            None => columns
+                .iter()
+                .zip(&held)
+                .filter(|(_, held)| held.is_none())
+                .map(|(at, _)| *at)
+                .collect(),
         };
         if let Some(part) = part {
-            engine.device.note(|| format!("files: {part} of {} may have rows of the condition", scan.table_name));
+            engine.device.note(|| {
+                format!("files: {part} of {} may have rows of the condition", scan.table_name)
+            });
         }
         let read = source.read(&to, &snapshot, part, &missing, fetch).await;
         // What was read of files that changed meanwhile is no one version, and neither is an error.
@@ -349,8 +403,11 @@ async fn load_table(
         source.keep(&snapshot, part, read.rows, kept)?;
         // As they were read: who else wants room may take what is kept at once.
         let mut fresh = read.columns.into_iter();
-        let columns: Option<Vec<_>> = held.into_iter().map(|held| held.or_else(|| fresh.next())).collect();
-        let columns = columns.ok_or_else(|| Error::internal("a source yields fewer columns than it was asked for"))?;
+        let columns: Option<Vec<_>> =
+            held.into_iter().map(|held| held.or_else(|| fresh.next())).collect();
+        let columns = columns.ok_or_else(|| {
+            Error::internal("a source yields fewer columns than it was asked for")
+        })?;
         return Ok(((snapshot.number(), Relation::dense(read.rows, columns)?), Extent::All));
     }
     Err(restless(Some(scan)))

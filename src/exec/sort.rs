@@ -27,7 +27,11 @@ struct Words {
 
 impl Words {
     fn words(&self) -> Vec<SortWord<'_>> {
-        self.columns.iter().zip(&self.bits).map(|(column, bits)| SortWord { keys: &column.data, bits: *bits }).collect()
+        self.columns
+            .iter()
+            .zip(&self.bits)
+            .map(|(column, bits)| SortWord { keys: &column.data, bits: *bits })
+            .collect()
     }
 }
 
@@ -122,13 +126,15 @@ impl Runner {
             return Relation::dense(rows, vec![in_order(column, sorted, !descending)]);
         }
         if let [_, _] = &relation.columns[..]
-            && let (None, other) = (&relation.indices[relation.columns[1 - at].0], &relation.columns[1 - at].1)
+            && let (None, other) =
+                (&relation.indices[relation.columns[1 - at].0], &relation.columns[1 - at].1)
             && other.validity.is_none()
             && matches!(other.width(), 4 | 8)
         {
             let payload = other.data.slice(other.offset * other.width());
             let (keys, values) = sort_pairs(&self.device, &key, payload, other.width(), rows)?;
-            let mut columns = vec![in_order(column, keys, !descending), in_order(other, values, false)];
+            let mut columns =
+                vec![in_order(column, keys, !descending), in_order(other, values, false)];
             if at == 1 {
                 columns.swap(0, 1);
             }

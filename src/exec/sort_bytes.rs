@@ -10,8 +10,8 @@ use datafusion::logical_expr::Expr;
 
 use super::run::Runner;
 use crate::codegen::{
-    Direction, Flow, FlowSource, LONGEST_BYTES, LONGEST_SORTED, NullsPlace, Preparation, Value, emit_order_bytes,
-    preparation,
+    Direction, Flow, FlowSource, LONGEST_BYTES, LONGEST_SORTED, NullsPlace, Preparation, Value,
+    emit_order_bytes, preparation,
 };
 use crate::column::Repr;
 use crate::error::{Error, Result};
@@ -49,7 +49,9 @@ impl Runner {
                 let (key, direction, nulls) = &keys[*at];
                 let value = generator.expr(key, out)?;
                 let bytes = match how {
-                    Preparation::Bytes => emit_order_bytes(&value, *direction, *nulls, generator, out),
+                    Preparation::Bytes => {
+                        emit_order_bytes(&value, *direction, *nulls, generator, out)
+                    }
                     Preparation::Measure => value,
                 };
                 let length = format!("{} ? (u64){}.length : 0ull", bytes.validity(), bytes.code);
@@ -61,10 +63,15 @@ impl Runner {
         })?;
         relation.indices.push(None);
         let fresh = relation.indices.len() - 1;
-        let mut fields: Vec<_> =
-            flow.schema().iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone())).collect();
+        let mut fields: Vec<_> = flow
+            .schema()
+            .iter()
+            .map(|(qualifier, field)| (qualifier.cloned(), field.clone()))
+            .collect();
         let mut made = made.into_iter();
-        for ((at, how), (bytes, lengths)) in prepared.iter().zip(std::iter::from_fn(|| made.next().zip(made.next()))) {
+        for ((at, how), (bytes, lengths)) in
+            prepared.iter().zip(std::iter::from_fn(|| made.next().zip(made.next())))
+        {
             let longest = match relation.rows {
                 0 => 0,
                 rows => reduce(&self.device, Reduction::MaxU64, &lengths.data, None, rows)?
@@ -82,8 +89,9 @@ impl Runner {
             bytes.stats.longest = Some((longest as u32).next_multiple_of(8));
             let dtype = bytes.dtype.clone();
             relation.columns.push((fresh, bytes));
-            let name =
-                (0..).map(|n| format!("order {at}.{n}")).find(|name| !fields.iter().any(|(_, f)| f.name() == name));
+            let name = (0..)
+                .map(|n| format!("order {at}.{n}"))
+                .find(|name| !fields.iter().any(|(_, f)| f.name() == name));
             let name = name.unwrap_or_default();
             fields.push((None, Arc::new(Field::new(&name, dtype, true))));
             keys[*at].0 = Expr::Column(Name::new_unqualified(name));

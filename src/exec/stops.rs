@@ -15,7 +15,9 @@ use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{self, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{
+    self, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
+};
 use futures::{Stream, StreamExt};
 
 use crate::error::{Error, Result};
@@ -25,7 +27,10 @@ use crate::interrupt::{self, Statement};
 ///
 /// # Errors
 /// Those of the plan; `Interrupted`.
-pub(crate) async fn collect(plan: Arc<dyn ExecutionPlan>, state: &SessionState) -> Result<Vec<RecordBatch>> {
+pub(crate) async fn collect(
+    plan: Arc<dyn ExecutionPlan>,
+    state: &SessionState,
+) -> Result<Vec<RecordBatch>> {
     let collected = physical_plan::collect_partitioned(of_statement(plan)?, state.task_ctx()).await;
     let limits = HostLimits::of(state);
     let partitions = collected.map_err(|error| limits.named(error.into()))?;
@@ -127,7 +132,11 @@ impl ExecutionPlan for Stop {
         Ok(Arc::new(Stop { input, statement: self.statement.clone() }))
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> PlanResult<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> PlanResult<SendableRecordBatchStream> {
         let statement = self.statement.clone();
         let batches = self.input.execute(partition, context)?;
         let batches = batches.map(move |batch| {

@@ -29,13 +29,18 @@ impl Runner {
         let mut relation = self.relation(OPERATOR, &flow)?;
         let lists = &unnest.list_type_columns;
         let options = &unnest.options;
-        let preserved = PreservedLists { null: options.preserve_nulls(), empty: options.expand_empty_as_null() };
+        let preserved = PreservedLists {
+            null: options.preserve_nulls(),
+            empty: options.expand_empty_as_null(),
+        };
         let deepest = lists.iter().map(|(_, list)| list.depth).max().unwrap_or(0);
         // The columns that the lists have become, behind those of the input.
         let mut made: Vec<Option<usize>> = vec![None; lists.len()];
         for level in (1..=deepest).rev() {
-            let asked: Vec<usize> = (0..lists.len()).filter(|at| lists[*at].1.depth >= level).collect();
-            let columns: Vec<usize> = asked.iter().map(|at| made[*at].unwrap_or(lists[*at].0)).collect();
+            let asked: Vec<usize> =
+                (0..lists.len()).filter(|at| lists[*at].1.depth >= level).collect();
+            let columns: Vec<usize> =
+                asked.iter().map(|at| made[*at].unwrap_or(lists[*at].0)).collect();
             let (expanded, elements) = self.elements(relation, &columns, preserved)?;
             relation = expanded;
             relation.indices.push(None);
@@ -61,7 +66,9 @@ impl Runner {
                 .collect();
             match field.data_type() {
                 DataType::Struct(fields) if unnest.struct_type_columns.contains(&at) => {
-                    exprs.extend(fields.iter().map(|field| get_field(column(at), field.name().as_str())));
+                    exprs.extend(
+                        fields.iter().map(|field| get_field(column(at), field.name().as_str())),
+                    );
                 }
                 _ if variants.is_empty() => exprs.push(column(at)),
                 _ => exprs.extend(variants),
@@ -80,34 +87,43 @@ impl Runner {
     ) -> Result<(Relation, Vec<Column>)> {
         let rows = relation.rows;
         let flow = Flow::new(FlowSource::Relation(relation.clone()), anonymous(&types(&relation))?);
-        let (_, counts) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
-            let mut most = "0u".to_string();
-            for at in columns {
-                let list = generator.column(*at, out)?;
-                let null = u32::from(preserved.null);
-                let mut length = format!("({} ? {}.length : {null}u)", list.validity(), list.code);
-                if preserved.empty {
-                    length = format!("maximum<u32>({length}, 1u)");
+        let (_, counts) =
+            materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
+                let mut most = "0u".to_string();
+                for at in columns {
+                    let list = generator.column(*at, out)?;
+                    let null = u32::from(preserved.null);
+                    let mut length =
+                        format!("({} ? {}.length : {null}u)", list.validity(), list.code);
+                    if preserved.empty {
+                        length = format!("maximum<u32>({length}, 1u)");
+                    }
+                    most = out.let_("u32", format_args!("maximum<u32>({most}, {length})"));
                 }
-                most = out.let_("u32", format_args!("maximum<u32>({most}, {length})"));
-            }
-            Ok(vec![Value::new(DataType::UInt32, Repr::U32, most, None)])
-        })?;
+                Ok(vec![Value::new(DataType::UInt32, Repr::U32, most, None)])
+            })?;
         let offsets = Arc::new(exclusive_scan_u32(&self.device, &counts[0].data, rows)?);
         let total = offsets.read_word_or(rows as usize * 8, rows)?;
         if total >= u64::from(u32::MAX) {
-            return Err(Error::unsupported(format!("unnest to {total} rows"), "row numbers have 32 bits"));
+            return Err(Error::unsupported(
+                format!("unnest to {total} rows"),
+                "row numbers have 32 bits",
+            ));
         }
         let row_of = Arc::new(expand(&self.device, &offsets, rows, total)?);
         let index = Index { rows: row_of.clone(), offset: 0, gaps: false };
         let expanded = self.through(relation, total, index)?;
         let flow = Flow::new(FlowSource::Relation(expanded.clone()), anonymous(&types(&expanded))?);
-        let (_, elements) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
-            let row_of = generator.params.pointer("const u32", &row_of, 0);
-            let offsets = generator.params.pointer("const u64", &offsets, 0);
-            let place = out.let_("u32", format_args!("(u32)(row - {offsets}[{row_of}[row]])"));
-            columns.iter().map(|at| element_at(&generator.column(*at, out)?, &place, out)).collect()
-        })?;
+        let (_, elements) =
+            materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
+                let row_of = generator.params.pointer("const u32", &row_of, 0);
+                let offsets = generator.params.pointer("const u64", &offsets, 0);
+                let place = out.let_("u32", format_args!("(u32)(row - {offsets}[{row_of}[row]])"));
+                columns
+                    .iter()
+                    .map(|at| element_at(&generator.column(*at, out)?, &place, out))
+                    .collect()
+            })?;
         Ok((expanded, elements))
     }
 }

@@ -1,5 +1,5 @@
-//! Users' functions for the CPU engine, which the simulator runs, a batch at a time; and the folds of
-//! users' aggregates for both.
+//! Users' functions for the CPU engine, which the simulator runs, a batch at a time; and the folds
+//! of users' aggregates for both.
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,7 +18,8 @@ use crate::user_code::{UserAggregate, UserFunction};
 
 const OPERATOR: &str = "a user's function";
 
-/// The simulator that computes users' functions where the CPU engine asks for them; one in a process.
+/// The simulator that computes users' functions where the CPU engine asks for them; one in a
+/// process.
 ///
 /// # Errors
 /// [`ErrorKind::DeviceUnavailable`] where there is no C++ compiler.
@@ -36,21 +37,28 @@ pub(crate) fn host_device(function: &str) -> Result<&'static Device> {
 }
 
 /// What a function makes of arrays of so many rows, whose types are those of its arguments.
-pub(crate) fn compiled_on_host(function: &UserFunction, arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+pub(crate) fn compiled_on_host(
+    function: &UserFunction,
+    arrays: &[ArrayRef],
+    rows: usize,
+) -> Result<ArrayRef> {
     if rows == 0 {
         return Ok(new_empty_array(function.output()));
     }
     let device = host_device(function.definition().name())?;
     let types: Vec<DataType> = function.inputs().iter().map(|(_, dtype)| dtype.clone()).collect();
-    let column =
-        |(array, dtype): (&ArrayRef, &DataType)| Column::from_arrays(device, dtype, std::slice::from_ref(array));
+    let column = |(array, dtype): (&ArrayRef, &DataType)| {
+        Column::from_arrays(device, dtype, std::slice::from_ref(array))
+    };
     let columns = arrays.iter().zip(&types).map(column);
     let columns = columns.collect::<Result<Vec<_>>>()?;
     let arguments = (0..columns.len()).map(|at| col(format!("c{at}"))).collect();
-    let flow = Flow::new(FlowSource::Relation(Relation::dense(rows as u64, columns)?), anonymous(&types)?);
+    let flow =
+        Flow::new(FlowSource::Relation(Relation::dense(rows as u64, columns)?), anonymous(&types)?);
     let call: Expr = Arc::new(ScalarUDF::from(function.clone())).call(arguments);
-    let (_, columns) =
-        materialize(device, OPERATOR, &flow, Codes::Keep, |generator, out| Ok(vec![generator.expr(&call, out)?]))?;
+    let (_, columns) = materialize(device, OPERATOR, &flow, Codes::Keep, |generator, out| {
+        Ok(vec![generator.expr(&call, out)?])
+    })?;
     let made = columns.iter().map(|column| column.to_arrays(rows)).collect::<Result<Vec<_>>>()?;
     let made = made.into_iter().flatten().next().filter(|made| made.len() == rows);
     made.ok_or_else(|| Error::internal(format!("{OPERATOR} made no values")))
@@ -104,13 +112,19 @@ pub(super) fn folded(
         })?;
         let Some(counts) = counts.first().filter(|_| runs > 0) else {
             // Columns of no states.
-            return user.fields().iter().map(|(_, dtype)| Column::from_arrays(device, dtype, &[])).collect();
+            return user
+                .fields()
+                .iter()
+                .map(|(_, dtype)| Column::from_arrays(device, dtype, &[]))
+                .collect();
         };
         let next = exclusive_scan_u32(device, &counts.data, runs)?;
         let chunks = next.read_word_or(runs as usize * 8, runs)?;
-        let flow = Flow::new(FlowSource::Relation(Relation::dense(chunks, vec![])?), anonymous(&[])?);
+        let flow =
+            Flow::new(FlowSource::Relation(Relation::dense(chunks, vec![])?), anonymous(&[])?);
         let (_, columns) = materialize(device, operator, &flow, Codes::Keep, |generator, out| {
-            let (bounds, begins) = (bounds(generator), generator.params.borrowed("const u64", &next));
+            let (bounds, begins) =
+                (bounds(generator), generator.params.borrowed("const u64", &next));
             let runs = generator.params.word("u64", runs);
             let (run, beyond) = (out.fresh(), out.fresh());
             // The last run that begins at this chunk or before it.
@@ -120,8 +134,10 @@ pub(super) fn folded(
                 "while ({beyond} - {run} > 1) {{ const u64 middle = ({run} + {beyond}) / 2; \
                  if ({begins}[middle] <= row) {run} = middle; else {beyond} = middle; }}"
             ));
-            let from = out.let_("u64", format_args!("{bounds}[{run}] + (row - {begins}[{run}]) * {EACH}"));
-            let to = out.let_("u64", format_args!("minimum({from} + {EACH}, (u64){bounds}[{run} + 1])"));
+            let from =
+                out.let_("u64", format_args!("{bounds}[{run}] + (row - {begins}[{run}]) * {EACH}"));
+            let to =
+                out.let_("u64", format_args!("minimum({from} + {EACH}, (u64){bounds}[{run} + 1])"));
             fold(user, (rows, states.as_ref()), [&from, &to], generator, out)
         })?;
         if chunks == runs {
@@ -165,7 +181,12 @@ fn fold(
                     Some(Repr::View) => format!("text{{{}}}", value.code),
                     Some(Repr::Bool) => format!("(bool){}", value.code),
                     Some(repr) => widen(&value, repr),
-                    None => return Err(Error::unsupported(format!("{} as {dtype}", value.dtype), "is another type")),
+                    None => {
+                        return Err(Error::unsupported(
+                            format!("{} as {dtype}", value.dtype),
+                            "is another type",
+                        ));
+                    }
                 };
                 arguments.push_str(", ");
                 arguments.push_str(&argument);
@@ -214,7 +235,8 @@ pub(super) fn value_of_state(
     out.line(format_args!("{symbol}_state {state};"));
     state_at(user, states, "row", &state, generator, out)?;
     let output = user.output();
-    let repr = Repr::of(output).ok_or_else(|| Error::internal(format!("{output} of an aggregate")))?;
+    let repr =
+        Repr::of(output).ok_or_else(|| Error::internal(format!("{output} of an aggregate")))?;
     let ctype = if repr == Repr::Bool { "bool" } else { repr.device_type() };
     if !user.yields_null() {
         let code = out.let_(ctype, format_args!("{symbol}_3({state})"));
@@ -227,15 +249,16 @@ pub(super) fn value_of_state(
     Ok(Value::new(output.clone(), repr, code, Some(valid)))
 }
 
-/// The value of all rows of a relation as they lie, of which there is at least one. The first columns
-/// are the arguments; none is null in any row.
+/// The value of all rows of a relation as they lie, of which there is at least one. The first
+/// columns are the arguments; none is null in any row.
 pub(super) fn folded_to_one(
     device: &Device,
     operator: &'static str,
     user: &UserAggregate,
     relation: &Relation,
 ) -> Result<Column> {
-    let end = u32::try_from(relation.rows).map_err(|_| Error::unsupported(operator, "of more than 2^32 rows"))?;
+    let end = u32::try_from(relation.rows)
+        .map_err(|_| Error::unsupported(operator, "of more than 2^32 rows"))?;
     let offsets: Vec<u8> = [0, end].iter().flat_map(|offset| offset.to_le_bytes()).collect();
     let offsets = device.upload(operator, &offsets)?;
     let input = FoldedRows { relation, first: 0, order: None };
@@ -248,7 +271,11 @@ pub(super) fn folded_to_one(
 }
 
 /// An aggregate of arrays without nulls, of at least one row: an array of one value.
-pub(crate) fn aggregated_on_host(user: &UserAggregate, arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+pub(crate) fn aggregated_on_host(
+    user: &UserAggregate,
+    arrays: &[ArrayRef],
+    rows: usize,
+) -> Result<ArrayRef> {
     let device = host_device(user.definition().name())?;
     let column = |(array, (_, dtype)): (&ArrayRef, &(String, DataType))| {
         Column::from_arrays(device, dtype, std::slice::from_ref(array))

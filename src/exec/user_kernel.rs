@@ -61,18 +61,27 @@ impl UserKernel {
         self.text.parameters().iter().map(|parameter| parameter.name.as_str())
     }
 
-    /// Runs it behind the queries so far. Returns the columns that were written, each with the number of
-    /// its argument.
+    /// Runs it behind the queries so far. Returns the columns that were written, each with the
+    /// number of its argument.
     ///
     /// # Safety
-    /// The kernel touches no memory but its arguments, within their lengths, and its own shared memory.
+    /// The kernel touches no memory but its arguments, within their lengths, and its own shared
+    /// memory.
     ///
     /// # Errors
-    /// Arguments that are not what the parameters take; a shape that no device runs; those of the device.
-    pub(crate) unsafe fn launch(&self, shape: &LaunchShape, inputs: Vec<KernelInput>) -> Result<Vec<(usize, Column)>> {
+    /// Arguments that are not what the parameters take; a shape that no device runs; those of the
+    /// device.
+    pub(crate) unsafe fn launch(
+        &self,
+        shape: &LaunchShape,
+        inputs: Vec<KernelInput>,
+    ) -> Result<Vec<(usize, Column)>> {
         let (name, parameters) = (self.text.name(), self.text.parameters().len());
         if inputs.len() != parameters {
-            return Err(wrong(name, format!("takes {parameters} arguments, was given {}", inputs.len())));
+            return Err(wrong(
+                name,
+                format!("takes {parameters} arguments, was given {}", inputs.len()),
+            ));
         }
         let grid = self.checked(shape)?;
         self.make_room(&inputs)?;
@@ -94,7 +103,10 @@ impl UserKernel {
                     self.text.check_column(at, &dtype, ColumnUse::Written)?;
                     let width = Repr::of(&dtype).map_or(0, Repr::width);
                     let bytes = len.checked_mul(width).ok_or_else(|| {
-                        self.text.wrong_argument(at, format!("{len} values of {dtype} are more than memory can hold"))
+                        self.text.wrong_argument(
+                            at,
+                            format!("{len} values of {dtype} are more than memory can hold"),
+                        )
                     })?;
                     let data = self.device.alloc_zeroed(OPERATOR, bytes)?;
                     let column = Column::plain(dtype, len, Arc::new(data), None);
@@ -105,9 +117,10 @@ impl UserKernel {
             }
         }
         if let Some(grid) = grid {
-            // SAFETY: types were compared with the parameters, as far as these tell theirs; addresses lead to the
-            // columns in `read` and `written`, which live until the kernel was submitted, and whose memory goes back
-            // only behind it. What else it touches is the caller's promise.
+            // SAFETY: types were compared with the parameters, as far as these tell theirs;
+            // addresses lead to the columns in `read` and `written`, which live until the kernel
+            // was submitted, and whose memory goes back only behind it. What else it touches is the
+            // caller's promise.
             unsafe { self.device.launch_user(&self.kernel, &grid, &arguments) }
                 .map_err(|error| self.text.in_users_words(error))?;
         }
@@ -119,7 +132,9 @@ impl UserKernel {
     fn make_room(&self, inputs: &[KernelInput]) -> Result<()> {
         let bytes = |input: &KernelInput| match input {
             KernelInput::Written(column) => column.len.saturating_mul(column.width()),
-            KernelInput::Fresh(dtype, len) => len.saturating_mul(Repr::of(dtype).map_or(0, Repr::width)),
+            KernelInput::Fresh(dtype, len) => {
+                len.saturating_mul(Repr::of(dtype).map_or(0, Repr::width))
+            }
             _ => 0,
         };
         let wanted = inputs.iter().map(bytes).fold(0, usize::saturating_add) as u64;
@@ -138,10 +153,13 @@ impl UserKernel {
         let most = i64::from(Device::MOST_THREADS);
         let threads = x.saturating_mul(y).saturating_mul(z);
         if block.iter().any(|side| *side < 1) || threads > most || z > 64 {
-            return Err(refused(format!("a block of {x} x {y} x {z} threads; 1 to {most} are possible, 64 along z")));
+            return Err(refused(format!(
+                "a block of {x} x {y} x {z} threads; 1 to {most} are possible, 64 along z"
+            )));
         }
         let [x, y, z] = grid;
-        if grid.iter().any(|side| *side < 0) || x > i64::from(i32::MAX) || y > 65_535 || z > 65_535 {
+        if grid.iter().any(|side| *side < 0) || x > i64::from(i32::MAX) || y > 65_535 || z > 65_535
+        {
             let most = i32::MAX;
             return Err(refused(format!(
                 "a grid of {x} x {y} x {z} blocks; up to {most} x 65535 x 65535 are possible"
@@ -149,7 +167,9 @@ impl UserKernel {
         }
         let most = self.device.properties().shared_per_block;
         let Some(shared) = u32::try_from(shared).ok().filter(|shared| *shared <= most) else {
-            return Err(refused(format!("{shared} bytes of shared memory; a block of this device has {most} at most")));
+            return Err(refused(format!(
+                "{shared} bytes of shared memory; a block of this device has {most} at most"
+            )));
         };
         let sides = |sides: [i64; 3]| sides.map(|side| side as u32);
         let is_empty = grid.contains(&0);
@@ -159,11 +179,14 @@ impl UserKernel {
     /// Refuses a column that does not lie as a kernel expects it.
     fn check(&self, at: usize, column: &Column, used: ColumnUse) -> Result<()> {
         if let Encoding::Dictionary(_) = column.encoding {
-            return Err(self.text.wrong_argument(at, "a column of strings: kernels take numbers".into()));
+            return Err(self
+                .text
+                .wrong_argument(at, "a column of strings: kernels take numbers".into()));
         }
         self.text.check_column(at, &column.dtype, used)?;
         if column.has_nulls()? {
-            let why = "its column has nulls: fill_null or drop_nulls says what is to become of them";
+            let why =
+                "its column has nulls: fill_null or drop_nulls says what is to become of them";
             return Err(self.text.wrong_argument(at, why.into()));
         }
         Ok(())
@@ -192,13 +215,18 @@ impl UserKernel {
         }
         let Some(ctype) = parameter.ctype.filter(|ctype| ctype.bytes <= 8) else {
             let known = "integers of up to 64 bits, float, double and bool";
-            return Err(of(format!("numbers are given to {known}, not to a parameter of type {}", parameter.written)));
+            return Err(of(format!(
+                "numbers are given to {known}, not to a parameter of type {}",
+                parameter.written
+            )));
         };
         let size = ctype.bytes;
         let does_not_fit = |value: String| of(format!("{value} is no `{}`", parameter.written));
         let word = match (ctype.class, input) {
             (CClass::Bool, KernelInput::Bool(value)) => u64::from(*value),
-            (CClass::Float, KernelInput::Float(value)) if size == 4 => u64::from((*value as f32).to_bits()),
+            (CClass::Float, KernelInput::Float(value)) if size == 4 => {
+                u64::from((*value as f32).to_bits())
+            }
             (CClass::Float, KernelInput::Float(value)) => value.to_bits(),
             (CClass::Float, KernelInput::Integer(value)) => {
                 let float = if size == 4 { f64::from(*value as f32) } else { *value as f64 };

@@ -39,7 +39,8 @@ use self::places::RowPositions;
 use super::run::{Runner, anonymous};
 use super::sort::order_key;
 use crate::codegen::{
-    AggregateKind, Codes, Direction, Flow, FlowSource, NullsPlace, Value, emit_words_of, materialize,
+    AggregateKind, Codes, Direction, Flow, FlowSource, NullsPlace, Value, emit_words_of,
+    materialize,
 };
 use crate::column::{Column, Relation, Table};
 use crate::device::Buffer;
@@ -78,14 +79,21 @@ impl Runner {
     }
 
     /// The flow with the window's results; `sorted` says what its rows are sorted by.
-    fn window_over(&self, mut flow: Flow, window: &WindowCalls, sorted: &mut Option<WindowKeys>) -> Result<Flow> {
+    fn window_over(
+        &self,
+        mut flow: Flow,
+        window: &WindowCalls,
+        sorted: &mut Option<WindowKeys>,
+    ) -> Result<Flow> {
         let width = flow.schema().fields().len();
         let WindowCalls { calls, schema } = window;
         // Those that share their keys share a sort.
-        let (mut pending, mut made): (Vec<usize>, Vec<usize>) = ((0..calls.len()).collect(), vec![]);
+        let (mut pending, mut made): (Vec<usize>, Vec<usize>) =
+            ((0..calls.len()).collect(), vec![]);
         while let Some(first) = pending.first() {
             let keys = &calls[*first].keys;
-            let (now, later): (Vec<_>, Vec<_>) = pending.iter().partition(|at| calls[**at].keys == *keys);
+            let (now, later): (Vec<_>, Vec<_>) =
+                pending.iter().partition(|at| calls[**at].keys == *keys);
             let of_sort: Vec<&WindowCall> = now.iter().map(|at| &calls[*at]).collect();
             let is_sorted = sorted.as_ref().is_some_and(|by| by.imply(keys));
             let relation = self.windows(&flow, keys, is_sorted, &of_sort)?;
@@ -105,16 +113,24 @@ impl Runner {
     }
 
     /// The flow's rows sorted by the keys, and a further column for each call.
-    fn windows(&self, flow: &Flow, keys: &WindowKeys, is_sorted: bool, calls: &[&WindowCall]) -> Result<Relation> {
+    fn windows(
+        &self,
+        flow: &Flow,
+        keys: &WindowKeys,
+        is_sorted: bool,
+        calls: &[&WindowCall],
+    ) -> Result<Relation> {
         let (mut relation, columns) = match self.sorted_by(flow, keys, is_sorted)? {
             Sorting::Empty(relation) => {
-                let fields = anonymous(&calls.iter().map(|call| call.dtype.clone()).collect::<Vec<_>>())?;
+                let fields =
+                    anonymous(&calls.iter().map(|call| call.dtype.clone()).collect::<Vec<_>>())?;
                 let empty = Table::empty(&self.device, Arc::new(fields.as_arrow().clone()))?;
                 (relation, empty.columns)
             }
             Sorting::Rows(mut sorted) => {
                 sorted.ranges = self.value_bounds(&sorted, keys, calls)?;
-                let of_rows = |call: &&&WindowCall| !matches!(call.function, WindowKind::Regrouped(_));
+                let of_rows =
+                    |call: &&&WindowCall| !matches!(call.function, WindowKind::Regrouped(_));
                 let framed: Vec<&WindowCall> = calls.iter().filter(of_rows).copied().collect();
                 let mut framed = match framed.is_empty() {
                     true => vec![],
@@ -122,7 +138,9 @@ impl Runner {
                 }
                 .into_iter();
                 let column = |call: &&WindowCall| match &call.function {
-                    WindowKind::Regrouped(aggregate) => self.of_frames(&sorted, &call.frame, aggregate),
+                    WindowKind::Regrouped(aggregate) => {
+                        self.of_frames(&sorted, &call.frame, aggregate)
+                    }
                     _ => Ok(framed.next().expect("a column for each call over frames")),
                 };
                 let columns = calls.iter().map(column).collect::<Result<Vec<_>>>()?;
@@ -137,15 +155,21 @@ impl Runner {
 
     fn sorted_by(&self, flow: &Flow, keys: &WindowKeys, is_sorted: bool) -> Result<Sorting> {
         let schema = flow.schema().clone();
-        let partition = keys.partition.iter().map(|expr| (expr.clone(), Direction::Ascending, NullsPlace::First));
+        let partition = keys
+            .partition
+            .iter()
+            .map(|expr| (expr.clone(), Direction::Ascending, NullsPlace::First));
         let by = partition.chain(keys.order.iter().map(order_key)).collect();
         let (flow, by) = self.sortable(OPERATOR, flow, by)?;
         let (mut bits, mut partition_bits) = (vec![], 0);
         let (mut relation, words) = self.relation_with(OPERATOR, &flow, |generator, out| {
             let values = (by.iter())
-                .map(|(expr, direction, nulls)| Ok((generator.expr(expr, out)?, *direction, *nulls)))
+                .map(|(expr, direction, nulls)| {
+                    Ok((generator.expr(expr, out)?, *direction, *nulls))
+                })
                 .collect::<Result<Vec<_>>>()?;
-            let (words, leading) = emit_words_of(&values, keys.partition.len(), &mut generator.params, out)?;
+            let (words, leading) =
+                emit_words_of(&values, keys.partition.len(), &mut generator.params, out)?;
             partition_bits = leading;
             bits = words.iter().map(|word| word.bits).collect();
             Ok(words.into_iter().map(|word| Value::word(word.name)).collect())
@@ -158,8 +182,11 @@ impl Runner {
         if rows >= u64::from(u32::MAX) {
             return Err(Error::unsupported(OPERATOR, "of more than 2^32 rows"));
         }
-        let sort_words: Vec<_> =
-            words.iter().zip(&bits).map(|(column, bits)| SortWord { keys: &column.data, bits: *bits }).collect();
+        let sort_words: Vec<_> = words
+            .iter()
+            .zip(&bits)
+            .map(|(column, bits)| SortWord { keys: &column.data, bits: *bits })
+            .collect();
         let order = match is_sorted || sort_words.is_empty() {
             true => None,
             false => Some(Arc::new(argsort(&self.device, &sort_words, rows)?)),
@@ -186,12 +213,18 @@ impl Runner {
         let arguments = self.arguments_in_place(sorted, calls)?;
         let feeds = self.feeds(sorted, calls)?;
         let parts = self.parts(sorted, calls, &feeds)?;
-        let (_, columns) =
-            materialize(&self.device, OPERATOR, &positions(sorted.rows())?, Codes::Keep, |generator, out| {
+        let (_, columns) = materialize(
+            &self.device,
+            OPERATOR,
+            &positions(sorted.rows())?,
+            Codes::Keep,
+            |generator, out| {
                 let places = RowPositions::new(sorted, generator, out);
-                let mut results = Results { sorted, arguments: &arguments, feeds: &feeds, parts: &parts, places };
+                let mut results =
+                    Results { sorted, arguments: &arguments, feeds: &feeds, parts: &parts, places };
                 calls.iter().map(|call| results.value(call, generator, out)).collect()
-            })?;
+            },
+        )?;
         Ok(columns)
     }
 
@@ -209,7 +242,10 @@ impl Runner {
         if exprs.is_empty() {
             return Ok(Arguments { exprs, relation: Relation::dense(sorted.rows(), vec![])? });
         }
-        let types = exprs.iter().map(|expr| expr.get_type(&*sorted.schema)).collect::<Result<Vec<_>, _>>()?;
+        let types = exprs
+            .iter()
+            .map(|expr| expr.get_type(&*sorted.schema))
+            .collect::<Result<Vec<_>, _>>()?;
         let flow = sorted.flow().project(exprs.clone(), anonymous(&types)?);
         Ok(Arguments { exprs, relation: self.relation(OPERATOR, &flow)? })
     }
@@ -231,7 +267,9 @@ struct Arguments {
 fn looked_up(call: &WindowCall) -> Option<&Expr> {
     match &call.function {
         WindowKind::Shift { arg, .. } | WindowKind::Place { arg, .. } => Some(arg),
-        WindowKind::Aggregate(call) if matches!(call.kind, AggregateKind::Min | AggregateKind::Max) => {
+        WindowKind::Aggregate(call)
+            if matches!(call.kind, AggregateKind::Min | AggregateKind::Max) =>
+        {
             call.arg.as_ref()
         }
         _ => None,

@@ -53,7 +53,11 @@ impl<S: StateOfFrame> FrameState for S {}
 /// What a verb needs to know of a frame's state.
 pub trait StateOfFrame: Clone + Sized {
     /// What a verb makes of this frame, or of it and another.
-    fn grow(frame: &AnyFrame<Self>, verb: Verb, right: Option<&AnyFrame<Self>>) -> Result<AnyFrame<Self>>;
+    fn grow(
+        frame: &AnyFrame<Self>,
+        verb: Verb,
+        right: Option<&AnyFrame<Self>>,
+    ) -> Result<AnyFrame<Self>>;
 
     /// The frame as a plan.
     fn lazy(frame: &AnyFrame<Self>) -> Result<LazyFrame>;
@@ -101,7 +105,11 @@ impl<S: FrameState> AnyFrame<S> {
     }
 
     /// A verb that is made of others, which an eager frame runs as one query.
-    pub(super) fn made(&self, verb: &'static str, make: impl FnOnce(LazyFrame) -> Result<LazyFrame>) -> Result<Self> {
+    pub(super) fn made(
+        &self,
+        verb: &'static str,
+        make: impl FnOnce(LazyFrame) -> Result<LazyFrame>,
+    ) -> Result<Self> {
         S::lazy(self).and_then(make).and_then(S::done).map_err(|error| error.in_verb(verb))
     }
 
@@ -116,7 +124,10 @@ impl<S: FrameState> AnyFrame<S> {
     }
 
     /// Rows that a verb must know to be planned, such as those that become columns: the query runs.
-    pub(super) fn looked_at(&self, make: impl FnOnce(LazyFrame) -> Result<LazyFrame>) -> Result<DataFrame> {
+    pub(super) fn looked_at(
+        &self,
+        make: impl FnOnce(LazyFrame) -> Result<LazyFrame>,
+    ) -> Result<DataFrame> {
         make(S::lazy(self)?)?.collect()
     }
 
@@ -140,13 +151,20 @@ impl<S: FrameState> AnyFrame<S> {
                 Err(unknown(&column.name, &schema))
             }
             df::Expr::Column(column) => Ok(column.name),
-            other => Err(Error::unsupported(format!("{other}"), "names of columns are wanted here, or selectors")),
+            other => Err(Error::unsupported(
+                format!("{other}"),
+                "names of columns are wanted here, or selectors",
+            )),
         };
         self.exprs(columns)?.into_iter().map(named).collect()
     }
 
     /// Keys to sort by.
-    pub(super) fn keys(&self, verb: &'static str, keys: impl SortKeys) -> Result<Vec<df::SortExpr>> {
+    pub(super) fn keys(
+        &self,
+        verb: &'static str,
+        keys: impl SortKeys,
+    ) -> Result<Vec<df::SortExpr>> {
         // Moved: to clone what is deep takes more stack than there may be.
         let key = |df::SortExpr { expr, asc, nulls_first }: df::SortExpr| {
             let exprs = self.exprs([expr])?;

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, ListArray, PrimitiveArray, StringViewArray, StringViewBuilder,
+    Array, ArrayRef, AsArray, BooleanArray, ListArray, PrimitiveArray, StringViewArray,
+    StringViewBuilder,
 };
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Date32Type, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, Time64NanosecondType, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, DataType, Date32Type, Field, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, Time64NanosecondType, TimeUnit, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
 
 use crate::error::{ErrorKind, Result};
@@ -116,11 +118,27 @@ macro_rules! numbered {
     };
 }
 
-numbered!(NaiveDate, Date32Type, DataType::Date32, Date32Type::from_naive_date, Date32Type::to_naive_date_opt);
-numbered!(NaiveTime, Time64NanosecondType, DataType::Time64(TimeUnit::Nanosecond), nanoseconds_of, |nanoseconds| {
-    let (seconds, rest) = (nanoseconds.div_euclid(1_000_000_000), nanoseconds.rem_euclid(1_000_000_000));
-    NaiveTime::from_num_seconds_from_midnight_opt(u32::try_from(seconds).ok()?, u32::try_from(rest).ok()?)
-});
+numbered!(
+    NaiveDate,
+    Date32Type,
+    DataType::Date32,
+    Date32Type::from_naive_date,
+    Date32Type::to_naive_date_opt
+);
+numbered!(
+    NaiveTime,
+    Time64NanosecondType,
+    DataType::Time64(TimeUnit::Nanosecond),
+    nanoseconds_of,
+    |nanoseconds| {
+        let (seconds, rest) =
+            (nanoseconds.div_euclid(1_000_000_000), nanoseconds.rem_euclid(1_000_000_000));
+        NaiveTime::from_num_seconds_from_midnight_opt(
+            u32::try_from(seconds).ok()?,
+            u32::try_from(rest).ok()?,
+        )
+    }
+);
 /// Instants: columns of microseconds are made of them, columns of all units are read as them.
 macro_rules! instants {
     ($rust:ty, $zone:expr, $to:expr, $from:expr) => {
@@ -130,7 +148,9 @@ macro_rules! instants {
             }
 
             fn array_of(values: Vec<Option<Self>>) -> ArrayRef {
-                let numbers = values.into_iter().map(|value| value.map($to).map(|time| time.timestamp_micros()));
+                let numbers = values
+                    .into_iter()
+                    .map(|value| value.map($to).map(|time| time.timestamp_micros()));
                 let array = PrimitiveArray::<TimestampMicrosecondType>::from_iter(numbers);
                 Arc::new(array.with_data_type(<Self as ColumnValue>::column_type()))
             }
@@ -157,16 +177,18 @@ fn instant(array: &dyn Array, row: usize) -> Option<DateTime<Utc>> {
     }
     let DataType::Timestamp(unit, _) = array.data_type() else { return None };
     match unit {
-        TimeUnit::Second => DateTime::from_timestamp(array.as_primitive::<TimestampSecondType>().value(row), 0),
-        TimeUnit::Millisecond => {
-            DateTime::from_timestamp_millis(array.as_primitive::<TimestampMillisecondType>().value(row))
+        TimeUnit::Second => {
+            DateTime::from_timestamp(array.as_primitive::<TimestampSecondType>().value(row), 0)
         }
-        TimeUnit::Microsecond => {
-            DateTime::from_timestamp_micros(array.as_primitive::<TimestampMicrosecondType>().value(row))
-        }
-        TimeUnit::Nanosecond => {
-            Some(DateTime::from_timestamp_nanos(array.as_primitive::<TimestampNanosecondType>().value(row)))
-        }
+        TimeUnit::Millisecond => DateTime::from_timestamp_millis(
+            array.as_primitive::<TimestampMillisecondType>().value(row),
+        ),
+        TimeUnit::Microsecond => DateTime::from_timestamp_micros(
+            array.as_primitive::<TimestampMicrosecondType>().value(row),
+        ),
+        TimeUnit::Nanosecond => Some(DateTime::from_timestamp_nanos(
+            array.as_primitive::<TimestampNanosecondType>().value(row),
+        )),
     }
 }
 

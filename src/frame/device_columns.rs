@@ -74,7 +74,12 @@ impl Series {
     }
 
     /// A column of the session's device.
-    pub(crate) fn of_column(core: &Arc<Core>, device: &Device, name: &str, column: Column) -> Result<Series> {
+    pub(crate) fn of_column(
+        core: &Arc<Core>,
+        device: &Device,
+        name: &str,
+        column: Column,
+    ) -> Result<Series> {
         let field = Field::new(name, column.dtype.clone(), true);
         let schema = Arc::new(Schema::new(vec![field]));
         let rows = column.len;

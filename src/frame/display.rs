@@ -102,7 +102,12 @@ impl FrameFormat {
     /// Everything, exactly as it is.
     pub fn whole() -> FrameFormat {
         let none = None;
-        FrameFormat::new().max_rows(none).max_columns(none).max_width(none).max_chars(none).decimals(none)
+        FrameFormat::new()
+            .max_rows(none)
+            .max_columns(none)
+            .max_width(none)
+            .max_chars(none)
+            .decimals(none)
     }
 
     /// Rows that are shown, the first and the last ones; `None` shows all.
@@ -143,8 +148,8 @@ impl FrameFormat {
         FrameFormat { null: text.into(), ..self }
     }
 
-    /// Whether nulls are written dim, by the escape sequences of terminals: a text of the same letters
-    /// is not.
+    /// Whether nulls are written dim, by the escape sequences of terminals: a text of the same
+    /// letters is not.
     pub fn dim_nulls(self, dim: bool) -> Self {
         FrameFormat { dim_nulls: dim, ..self }
     }
@@ -170,7 +175,11 @@ impl FrameFormat {
     }
 
     fn of_process() -> FrameFormat {
-        OF_PROCESS.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone().unwrap_or_default()
+        OF_PROCESS
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .clone()
+            .unwrap_or_default()
     }
 
     /// A frame as text, without a line end behind the last line. Only the rows that are shown are
@@ -182,7 +191,11 @@ impl FrameFormat {
         let (rows, columns) = (frame.num_rows(), frame.state.schema.fields().len());
         let most = self.max_rows.unwrap_or(rows);
         let (above, below, between) = match rows > most {
-            true => (frame.rows_from(0, most.div_ceil(2))?, frame.rows_from(rows - most / 2, most / 2)?, true),
+            true => (
+                frame.rows_from(0, most.div_ceil(2))?,
+                frame.rows_from(rows - most / 2, most / 2)?,
+                true,
+            ),
             false => (frame.to_arrow()?, vec![], false),
         };
         let mut table = TextTable::new(&frame.state.schema, self);
@@ -210,7 +223,9 @@ impl Display for DataFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match FrameFormat::of_process().text(self) {
             Ok(text) => f.write_str(&text),
-            Err(error) => write!(f, "a frame of {} rows that cannot be shown: {error}", self.num_rows()),
+            Err(error) => {
+                write!(f, "a frame of {} rows that cannot be shown: {error}", self.num_rows())
+            }
         }
     }
 }
@@ -253,16 +268,24 @@ impl DataFrame {
         let format = FrameFormat::of_process();
         let batches = self.rows_from(0, ROWS)?;
         let width = format.max_width.unwrap_or(100);
-        let heads =
-            self.state.schema.fields().iter().map(|field| (visible(field.name()), type_name(field.data_type())));
-        let heads: Vec<_> = heads.map(|(name, kind)| (cut_to(name, format.max_chars), kind)).collect();
-        let widest = |texts: &mut dyn Iterator<Item = &str>| texts.map(text_table::width).max().unwrap_or(0);
+        let heads = self
+            .state
+            .schema
+            .fields()
+            .iter()
+            .map(|field| (visible(field.name()), type_name(field.data_type())));
+        let heads: Vec<_> =
+            heads.map(|(name, kind)| (cut_to(name, format.max_chars), kind)).collect();
+        let widest =
+            |texts: &mut dyn Iterator<Item = &str>| texts.map(text_table::width).max().unwrap_or(0);
         let names = widest(&mut heads.iter().map(|(name, _)| name.as_str()));
         let kinds = widest(&mut heads.iter().map(|(_, kind)| kind.as_str()));
         let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-        let mut text = format!("{}, {}", plural(self.num_rows(), "row"), plural(heads.len(), "column"));
+        let mut text =
+            format!("{}, {}", plural(self.num_rows(), "row"), plural(heads.len(), "column"));
         for (at, (name, kind)) in heads.iter().enumerate() {
-            let (after_name, after_kind) = (names - text_table::width(name), kinds - text_table::width(kind));
+            let (after_name, after_kind) =
+                (names - text_table::width(name), kinds - text_table::width(kind));
             let line = format!("{name}{:after_name$}  {kind}{:after_kind$}  ", "", "");
             let room = width.saturating_sub(text_table::width(&line)).max(8);
             let values = cut_to(first_values(&batches, at, &format.null)?.join(", "), Some(room));

@@ -13,7 +13,8 @@ use super::any::{AnyFrame, StateOfFrame};
 use super::lazy::LazyFrame;
 use crate::error::{Error, Result};
 use crate::io::{
-    CsvWriteOptions, DOWNLOAD_ROWS, IpcWriteOptions, JsonWriteOptions, ParquetWriteOptions, RowsHere, WriteFormat,
+    CsvWriteOptions, DOWNLOAD_ROWS, IpcWriteOptions, JsonWriteOptions, ParquetWriteOptions,
+    RowsHere, WriteFormat,
 };
 use crate::plan::PlanTable;
 use crate::query::{Answer, Core, Data, Recipe, Verb, scan};
@@ -58,7 +59,8 @@ impl StateOfFrame for Eager {
         let core = &frame.core;
         let answer = match verb.is_small() {
             true => {
-                let table = |of: &DataFrame| Ok::<_, Error>(Arc::new(Recipe::Table(frame.source_of(of)?)));
+                let table =
+                    |of: &DataFrame| Ok::<_, Error>(Arc::new(Recipe::Table(frame.source_of(of)?)));
                 let (left, right) = (table(frame)?, right.map(table).transpose()?);
                 core.run_recipe(&Recipe::grown(verb, left, right))
             }
@@ -164,16 +166,19 @@ impl DataFrame {
         }
         let starts = move |len: usize| (0..len).step_by(rows);
         let of_table = table.into_iter().flat_map(move |table| {
-            starts(table.rows).flat_map(move |start| match table.slice(start, rows).to_batches(rows) {
-                Ok(batches) => batches.into_iter().map(Ok).collect(),
-                Err(error) => vec![Err(error)],
+            starts(table.rows).flat_map(move |start| {
+                match table.slice(start, rows).to_batches(rows) {
+                    Ok(batches) => batches.into_iter().map(Ok).collect(),
+                    Err(error) => vec![Err(error)],
+                }
             })
         });
         let numbers = 0..host.as_ref().map_or(0, |batches| batches.len());
-        let of_host = numbers.filter_map(move |at| host.as_ref()?.get(at).cloned()).flat_map(move |batch| {
-            let len = batch.num_rows();
-            starts(len).map(move |start| Ok(batch.slice(start, rows.min(len - start))))
-        });
+        let of_host =
+            numbers.filter_map(move |at| host.as_ref()?.get(at).cloned()).flat_map(move |batch| {
+                let len = batch.num_rows();
+                starts(len).map(move |start| Ok(batch.slice(start, rows.min(len - start))))
+            });
         of_table.chain(of_host).chain(divided.into_iter().flatten())
     }
 
@@ -228,13 +233,16 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn equals(&self, other: &DataFrame) -> Result<bool> {
-        let same_type =
-            |(one, other): (&FieldRef, &FieldRef)| one.name() == other.name() && one.data_type() == other.data_type();
+        let same_type = |(one, other): (&FieldRef, &FieldRef)| {
+            one.name() == other.name() && one.data_type() == other.data_type()
+        };
         let (fields, others) = (self.state.schema.fields(), other.state.schema.fields());
         if self.shape() != other.shape() || !fields.iter().zip(others).all(same_type) {
             return Ok(false);
         }
-        let whole = |frame: &DataFrame| Ok::<_, Error>(concat_batches(&frame.state.schema, &frame.to_arrow()?)?);
+        let whole = |frame: &DataFrame| {
+            Ok::<_, Error>(concat_batches(&frame.state.schema, &frame.to_arrow()?)?)
+        };
         Ok(whole(self)?.columns() == whole(other)?.columns())
     }
 
@@ -317,12 +325,16 @@ impl DataFrame {
     /// assert_eq!(session.read_parquet(&path)?.num_rows(), 1);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn write_parquet_with(&self, path: impl AsRef<Path>, options: ParquetWriteOptions) -> Result<()> {
+    pub fn write_parquet_with(
+        &self,
+        path: impl AsRef<Path>,
+        options: ParquetWriteOptions,
+    ) -> Result<()> {
         self.write(path, &WriteFormat::Parquet(options))
     }
 
-    /// Writes a JSON file, a row in each line; a file that is there is replaced. Times are texts, and
-    /// bytes are texts of hexadecimal digits; NaN and infinities become null.
+    /// Writes a JSON file, a row in each line; a file that is there is replaced. Times are texts,
+    /// and bytes are texts of hexadecimal digits; NaN and infinities become null.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Io`]; types that have no form in JSON.
@@ -348,9 +360,9 @@ impl DataFrame {
         self.write(path, &WriteFormat::Json(options))
     }
 
-    /// Writes an Arrow IPC file (Feather, version 2), or a stream where the options say so; a file that
-    /// is there is replaced. StringMethods and bytes have offsets of 64 bits in it, and dictionaries are
-    /// their values.
+    /// Writes an Arrow IPC file (Feather, version 2), or a stream where the options say so; a file
+    /// that is there is replaced. StringMethods and bytes have offsets of 64 bits in it, and
+    /// dictionaries are their values.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Io`].
@@ -376,14 +388,15 @@ impl DataFrame {
         self.write(path, &WriteFormat::Ipc(options))
     }
 
-    /// Writes a file in a format. It is written whole or not at all: a failure leaves what was there
-    /// before.
+    /// Writes a file in a format. It is written whole or not at all: a failure leaves what was
+    /// there before.
     ///
     /// # Errors
     /// As the methods of each format.
     pub fn write(&self, path: impl AsRef<Path>, format: &WriteFormat) -> Result<()> {
-        self.core
-            .as_statement(|| crate::io::write(path.as_ref(), &self.state.schema, self.batches(WRITTEN_ROWS), format))
+        self.core.as_statement(|| {
+            crate::io::write(path.as_ref(), &self.state.schema, self.batches(WRITTEN_ROWS), format)
+        })
     }
 
     /// Writes a file for each value of some columns, in folders named `column=value` below a new
@@ -392,9 +405,14 @@ impl DataFrame {
     /// `__HIVE_DEFAULT_PARTITION__`.
     ///
     /// # Errors
-    /// As [`DataFrame::write`]; a directory that is there and is not empty; columns of floats, of bytes
-    /// or of nested values.
-    pub fn write_partitioned(&self, directory: impl AsRef<Path>, by: &[&str], format: &WriteFormat) -> Result<()> {
+    /// As [`DataFrame::write`]; a directory that is there and is not empty; columns of floats, of
+    /// bytes or of nested values.
+    pub fn write_partitioned(
+        &self,
+        directory: impl AsRef<Path>,
+        by: &[&str],
+        format: &WriteFormat,
+    ) -> Result<()> {
         let by: Vec<String> = by.iter().map(|name| (*name).to_string()).collect();
         // Which columns there are not is told where the others are looked at.
         let known = by.iter().filter(|name| self.state.schema.column_with_name(name).is_some());
@@ -402,7 +420,13 @@ impl DataFrame {
         let sorted = if keys.is_empty() { self.clone() } else { self.sort(keys)? };
         self.core.as_statement(|| {
             let batches = sorted.batches(WRITTEN_ROWS);
-            crate::io::write_partitioned(directory.as_ref(), &self.state.schema, batches, &by, format)
+            crate::io::write_partitioned(
+                directory.as_ref(),
+                &self.state.schema,
+                batches,
+                &by,
+                format,
+            )
         })
     }
 }

@@ -192,7 +192,8 @@ impl<S: FrameState> GroupBy<AnyFrame<S>> {
     pub fn tail(self, n: usize) -> Result<AnyFrame<S>> {
         let keys = || self.keys.clone();
         let behind = count_rows().over(keys()) - row_number().over(keys()).cast(DataType::Int64);
-        self.frame.made("tail", |frame| frame.filter(behind.lt(i64::try_from(n).unwrap_or(i64::MAX))))
+        self.frame
+            .made("tail", |frame| frame.filter(behind.lt(i64::try_from(n).unwrap_or(i64::MAX))))
     }
 
     /// An aggregate of each column that is no key.
@@ -205,8 +206,12 @@ impl<S: FrameState> GroupBy<AnyFrame<S>> {
         let keys = self.frame.results(self.keys.clone()).map_err(|error| error.in_verb(verb))?;
         let keys: Vec<String> = keys.iter().map(|key| key.qualified_name().1).collect();
         let schema = self.frame.schema();
-        let columns = schema.fields().iter().filter(|field| !keys.contains(field.name()) && takes(field.data_type()));
-        let aggregates = columns.map(|field| aggregate(col(field.name())).alias(field.name())).collect();
+        let columns = schema
+            .fields()
+            .iter()
+            .filter(|field| !keys.contains(field.name()) && takes(field.data_type()));
+        let aggregates =
+            columns.map(|field| aggregate(col(field.name())).alias(field.name())).collect();
         self.aggregated(verb, aggregates)
     }
 
@@ -215,9 +220,12 @@ impl<S: FrameState> GroupBy<AnyFrame<S>> {
         let (keys, mut aggregates) = frame
             .results(keys)
             .and_then(|keys| Ok((keys, frame.results(aggregates)?)))
-            .and_then(|(keys, aggregates)| with_own_names(keys.iter().chain(&aggregates)).map(|()| (keys, aggregates)))
+            .and_then(|(keys, aggregates)| {
+                with_own_names(keys.iter().chain(&aggregates)).map(|()| (keys, aggregates))
+            })
             .map_err(|error| error.in_verb(verb))?;
-        let names = |of: &[df::Expr]| of.iter().map(|expr| expr.qualified_name().1).collect::<Vec<_>>();
+        let names =
+            |of: &[df::Expr]| of.iter().map(|expr| expr.qualified_name().1).collect::<Vec<_>>();
         match order {
             GroupOrder::Any => {
                 let grouped = S::grow(&frame, Verb::Aggregate { keys, aggregates }, None);

@@ -109,7 +109,10 @@ impl LazyFrame {
     }
 
     /// The frame of batches of one schema.
-    pub(crate) fn of_batches(core: &Arc<Core>, batches: impl IntoIterator<Item = RecordBatch>) -> Result<LazyFrame> {
+    pub(crate) fn of_batches(
+        core: &Arc<Core>,
+        batches: impl IntoIterator<Item = RecordBatch>,
+    ) -> Result<LazyFrame> {
         let source = provider_as_source(core.memory_table(batches.into_iter().collect(), None)?);
         LazyFrame::of_plan(core, scan(&source)?)
     }
@@ -161,7 +164,8 @@ impl LazyFrame {
         // On a thread whose stack suffices for what DataFusion's builder does with it.
         self.core.block_on(async {
             let verb = verb.balanced()?;
-            let deep = !verb.is_small() || self.state.deep || right.is_some_and(|right| right.state.deep);
+            let deep =
+                !verb.is_small() || self.state.deep || right.is_some_and(|right| right.state.deep);
             let mut grown = self.grown(verb, right)?;
             grown.state.deep = deep;
             Ok(grown)

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, Int64Array, PrimitiveArray, RecordBatch,
-    UInt32Array,
+    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, Int64Array, PrimitiveArray,
+    RecordBatch, UInt32Array,
 };
 use datafusion::arrow::compute::{cast, concat_batches, take_record_batch};
 use datafusion::arrow::datatypes::{
@@ -53,10 +53,15 @@ impl DataFrame {
         }
         if let Data::Device(table) = &self.state.data {
             let here = matches!(&rows.state.data, Data::Device(numbers) if numbers.device().same(table.device()));
-            let moved = if here { rows.clone() } else { LazyFrame::of_frame(&self.core, rows)?.collect()? };
+            let moved = if here {
+                rows.clone()
+            } else {
+                LazyFrame::of_frame(&self.core, rows)?.collect()?
+            };
             if let Data::Device(numbers) = &moved.state.data
-                && let Some(taken) =
-                    self.core.or_on_cpu(with_room(table, |table| exec::take(table, &numbers.table()?.columns[0])))?
+                && let Some(taken) = self.core.or_on_cpu(with_room(table, |table| {
+                    exec::take(table, &numbers.table()?.columns[0])
+                }))?
             {
                 return Ok(self.of_table(taken));
             }
@@ -121,7 +126,8 @@ impl DataFrame {
     /// ```
     pub fn cumulative_sum(&self, column: &str) -> Result<DataFrame> {
         let Some((at, field)) = self.state.schema.column_with_name(column) else {
-            let known = self.state.schema.fields().iter().map(|field| field.name().clone()).collect();
+            let known =
+                self.state.schema.fields().iter().map(|field| field.name().clone()).collect();
             return Err(ErrorKind::ColumnNotFound { name: column.into(), known }.into());
         };
         let dtype = sum_type(field)?;
@@ -156,7 +162,8 @@ impl DataFrame {
     /// host.
     fn summands(&self, table: &KeptTable, at: usize, dtype: &DataType) -> Result<Option<Column>> {
         if self.state.schema.field(at).data_type() == dtype {
-            let Some(table) = self.core.or_on_cpu(with_room(table, |table| Ok(table.clone())))? else {
+            let Some(table) = self.core.or_on_cpu(with_room(table, |table| Ok(table.clone())))?
+            else {
                 return Ok(None);
             };
             if table.columns[at].validity.is_none() {
@@ -183,10 +190,15 @@ impl DataFrame {
     /// All rows in one batch, with their numbers in one more column.
     fn numbered(&self, name: &str) -> Result<RecordBatch> {
         let whole = self.to_batch()?;
-        let rows = u32::try_from(whole.num_rows())
-            .map_err(|_| crate::Error::unsupported(format!("{} rows", whole.num_rows()), "row numbers have 32 bits"))?;
+        let rows = u32::try_from(whole.num_rows()).map_err(|_| {
+            crate::Error::unsupported(
+                format!("{} rows", whole.num_rows()),
+                "row numbers have 32 bits",
+            )
+        })?;
         let fields = self.state.schema.fields().iter().cloned();
-        let fields: Vec<_> = fields.chain([Arc::new(Field::new(name, DataType::UInt32, false))]).collect();
+        let fields: Vec<_> =
+            fields.chain([Arc::new(Field::new(name, DataType::UInt32, false))]).collect();
         let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(0..rows));
         let columns = whole.columns().iter().cloned().chain([numbers]).collect();
         Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
@@ -213,7 +225,10 @@ impl LazyFrame {
             let name = frame.unused_name(exec::ROW);
             // The CPU's sort is not stable.
             keys.push(asc(col(&name)));
-            frame.numbered(&name)?.sort(keys)?.select([col(&name).cast(DataType::UInt32).alias(exec::ROW)])
+            frame
+                .numbered(&name)?
+                .sort(keys)?
+                .select([col(&name).cast(DataType::UInt32).alias(exec::ROW)])
         })
     }
 }

@@ -68,7 +68,9 @@ impl Series {
     /// there is a null and `T` is no `Option`.
     pub fn to_vec<T: FromColumn>(&self) -> Result<Vec<T>> {
         let array = read_as::<T>(self.name(), &self.to_array()?)?;
-        (0..array.len()).map(|row| T::value_of(&array, row).ok_or_else(|| null::<T>(self.name(), row))).collect()
+        (0..array.len())
+            .map(|row| T::value_of(&array, row).ok_or_else(|| null::<T>(self.name(), row)))
+            .collect()
     }
 
     /// The value of a row, from 0 on. Each call copies one value from the device: to read many,
@@ -147,7 +149,11 @@ impl Row {
     /// # Errors
     /// [`ErrorKind::Unsupported`] for a type that DataFusion has no single values of.
     pub fn values(&self) -> Result<Vec<ScalarValue>> {
-        self.batch.columns().iter().map(|column| Ok(ScalarValue::try_from_array(column, self.at)?)).collect()
+        self.batch
+            .columns()
+            .iter()
+            .map(|column| Ok(ScalarValue::try_from_array(column, self.at)?))
+            .collect()
     }
 }
 
@@ -280,7 +286,9 @@ impl DataFrame {
                 Err(error) => (0, None, Some(error)),
             };
             let rows = 0..batch.as_ref().map_or(0, RecordBatch::num_rows);
-            let rows = rows.filter_map(move |at| batch.clone().map(|batch| Ok(Row { batch, at, number: start + at })));
+            let rows = rows.filter_map(move |at| {
+                batch.clone().map(|batch| Ok(Row { batch, at, number: start + at }))
+            });
             rows.chain(error.map(Err))
         })
     }
@@ -316,7 +324,11 @@ impl DataFrame {
 
 /// Where a column stands.
 fn position(schema: &Schema, name: &str) -> Result<usize> {
-    schema.fields().iter().position(|field| field.name() == name).ok_or_else(|| unknown(name, schema))
+    schema
+        .fields()
+        .iter()
+        .position(|field| field.name() == name)
+        .ok_or_else(|| unknown(name, schema))
 }
 
 fn null<T: FromColumn>(column: &str, row: usize) -> crate::Error {

@@ -81,12 +81,16 @@ impl LazyFrame {
     /// assert_eq!(session.read_parquet(&path)?.num_rows(), 1);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn write_parquet_with(&self, path: impl AsRef<Path>, options: ParquetWriteOptions) -> Result<u64> {
+    pub fn write_parquet_with(
+        &self,
+        path: impl AsRef<Path>,
+        options: ParquetWriteOptions,
+    ) -> Result<u64> {
         self.write(path, &WriteFormat::Parquet(options))
     }
 
-    /// Runs the query and writes its rows as [`DataFrame::write`](super::DataFrame::write) does, and as
-    /// they come, as [`LazyFrame::write_csv`] says. Yields their number.
+    /// Runs the query and writes its rows as [`DataFrame::write`](super::DataFrame::write) does,
+    /// and as they come, as [`LazyFrame::write_csv`] says. Yields their number.
     ///
     /// # Errors
     /// Those of [`LazyFrame::collect`], and of the methods of each format.
@@ -103,14 +107,16 @@ impl LazyFrame {
     /// ```
     pub fn write(&self, path: impl AsRef<Path>, format: &WriteFormat) -> Result<u64> {
         let path = path.as_ref();
-        let counted = |schema: &SchemaRef, batches: &mut dyn Iterator<Item = Result<RecordBatch>>| {
-            let mut rows = 0;
-            let mut batches =
-                batches.inspect(|batch| rows += batch.as_ref().map_or(0, |batch| batch.num_rows() as u64));
-            crate::io::write(path, schema, &mut batches, format)?;
-            drop(batches);
-            Ok(rows)
-        };
+        let counted =
+            |schema: &SchemaRef, batches: &mut dyn Iterator<Item = Result<RecordBatch>>| {
+                let mut rows = 0;
+                let mut batches = batches.inspect(|batch| {
+                    rows += batch.as_ref().map_or(0, |batch| batch.num_rows() as u64)
+                });
+                crate::io::write(path, schema, &mut batches, format)?;
+                drop(batches);
+                Ok(rows)
+            };
         if self.core.device().is_none() {
             match self.core.stream(self.plan()?, counted) {
                 // A value that its column's inferred type does not hold: again with wider types.

@@ -1,18 +1,23 @@
-//! `arrays_zip(list, …[, truncate])`, or `list_zip`: structs of the elements that stand in one place,
-//! with nulls where a list is shorter than the longest; or, with a last argument that is true, as
-//! many as the shortest has. A null list has no elements; where all are null, so is the result.
+//! `arrays_zip(list, …[, truncate])`, or `list_zip`: structs of the elements that stand in one
+//! place, with nulls where a list is shorter than the longest; or, with a last argument that is
+//! true, as many as the shortest has. A null list has no elements; where all are null, so is the
+//! result.
 //!
-//! DataFusion's (55.2), in whose place it is, knows no last argument. The fields are named as there:
-//! `1`, `2`, ….
+//! DataFusion's (55.2), in whose place it is, knows no last argument. The fields are named as
+//! there: `1`, `2`, ….
 
 use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StructArray, UInt64Array, new_null_array};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, ListArray, StructArray, UInt64Array, new_null_array,
+};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::{Result, exec_err, internal_err, plan_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 
 use super::lists::{Lists, plain_list};
 
@@ -85,23 +90,31 @@ impl ScalarUDFImpl for ArraysZip {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let DataType::List(item) = args.return_field.data_type() else { return internal_err!("{NAME} returns a list") };
-        let DataType::Struct(fields) = item.data_type() else { return internal_err!("{NAME} returns structs") };
+        let DataType::List(item) = args.return_field.data_type() else {
+            return internal_err!("{NAME} returns a list");
+        };
+        let DataType::Struct(fields) = item.data_type() else {
+            return internal_err!("{NAME} returns structs");
+        };
         let rows = args.number_rows;
         let truncate = match args.args.get(fields.len()) {
             Some(truncate) => Some(truncate.to_array(rows)?),
             None => None,
         };
         let truncates = |row: usize| {
-            truncate
-                .as_ref()
-                .is_some_and(|truncate: &ArrayRef| truncate.is_valid(row) && truncate.as_boolean().value(row))
+            truncate.as_ref().is_some_and(|truncate: &ArrayRef| {
+                truncate.is_valid(row) && truncate.as_boolean().value(row)
+            })
         };
         // Of no type: all of them are null.
         let mut lists = vec![];
         for argument in &args.args[..fields.len()] {
             let array = argument.to_array(rows)?;
-            lists.push(if array.data_type().is_null() { None } else { Some(Lists::of(NAME, &array)?) });
+            lists.push(if array.data_type().is_null() {
+                None
+            } else {
+                Some(Lists::of(NAME, &array)?)
+            });
         }
         let length = |list: &Option<Lists>, row| list.as_ref().map_or(0, |list| list.length(row));
         let mut places: Vec<Vec<Option<u64>>> = vec![vec![]; lists.len()];
@@ -121,13 +134,19 @@ impl ScalarUDFImpl for ArraysZip {
             }
             valid.push(lists.iter().flatten().any(|list| !list.is_null(row)));
         }
-        let columns = lists.iter().zip(places).zip(fields).map(|((list, places), field)| match list {
-            Some(list) => Ok(take(list.values(), &UInt64Array::from(places), None)?),
-            None => Ok(new_null_array(field.data_type(), places.len())),
-        });
+        let columns =
+            lists.iter().zip(places).zip(fields).map(|((list, places), field)| match list {
+                Some(list) => Ok(take(list.values(), &UInt64Array::from(places), None)?),
+                None => Ok(new_null_array(field.data_type(), places.len())),
+            });
         let structs = StructArray::try_new(fields.clone(), columns.collect::<Result<_>>()?, None)?;
         let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
         let nulls = NullBuffer::from(valid);
-        Ok(ColumnarValue::Array(Arc::new(ListArray::try_new(item.clone(), offsets, Arc::new(structs), Some(nulls))?)))
+        Ok(ColumnarValue::Array(Arc::new(ListArray::try_new(
+            item.clone(),
+            offsets,
+            Arc::new(structs),
+            Some(nulls),
+        )?)))
     }
 }

@@ -13,13 +13,13 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, FixedSizeListArray, GenericListArray, OffsetSizeTrait,
-    PrimitiveArray, StructArray,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, FixedSizeListArray, GenericListArray,
+    OffsetSizeTrait, PrimitiveArray, StructArray,
 };
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
 use datafusion::arrow::datatypes::{
-    DataType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType,
-    FieldRef, Float16Type, Float32Type, Float64Type, i256,
+    DataType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
+    DecimalType, FieldRef, Float16Type, Float32Type, Float64Type, i256,
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::format::DEFAULT_CAST_OPTIONS;
@@ -30,14 +30,16 @@ use half::f16;
 pub(super) fn rounds(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
     match (from, to) {
-        (List(a), List(b)) | (LargeList(a), LargeList(b)) | (FixedSizeList(a, _), FixedSizeList(b, _)) => {
-            rounds(a.data_type(), b.data_type())
-        }
+        (List(a), List(b))
+        | (LargeList(a), LargeList(b))
+        | (FixedSizeList(a, _), FixedSizeList(b, _)) => rounds(a.data_type(), b.data_type()),
         (Struct(a), Struct(b)) if same_names(a, b) => {
             a.iter().zip(b).any(|(a, b)| rounds(a.data_type(), b.data_type()))
         }
         (Date64, Date32) => true,
-        (from, to) => from.is_decimal() && to.is_floating() || from.is_floating() && to.is_decimal(),
+        (from, to) => {
+            from.is_decimal() && to.is_floating() || from.is_floating() && to.is_decimal()
+        }
     }
 }
 
@@ -58,17 +60,29 @@ pub(super) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Re
         (FixedSizeList(_, size), FixedSizeList(item, _)) => {
             let lists = array.as_fixed_size_list();
             let values = cast_exactly(lists.values(), item.data_type(), or_null)?;
-            Arc::new(FixedSizeListArray::try_new(item.clone(), *size, values, lists.nulls().cloned())?)
+            Arc::new(FixedSizeListArray::try_new(
+                item.clone(),
+                *size,
+                values,
+                lists.nulls().cloned(),
+            )?)
         }
         (Struct(_), Struct(fields)) => {
             let structs = array.as_struct();
             let columns = structs.columns().iter().zip(fields);
-            let columns = columns.map(|(column, field)| cast_exactly(column, field.data_type(), or_null));
-            Arc::new(StructArray::try_new(fields.clone(), columns.collect::<Result<_>>()?, structs.nulls().cloned())?)
+            let columns =
+                columns.map(|(column, field)| cast_exactly(column, field.data_type(), or_null));
+            Arc::new(StructArray::try_new(
+                fields.clone(),
+                columns.collect::<Result<_>>()?,
+                structs.nulls().cloned(),
+            )?)
         }
         (Decimal32(_, scale), _) => to_floats::<Decimal32Type>(array, *scale, to, |v| v.into()),
         (Decimal64(_, scale), _) => to_floats::<Decimal64Type>(array, *scale, to, |v| v.into()),
-        (Decimal128(_, scale), _) => to_floats::<Decimal128Type>(array, *scale, to, DecimalDigits::Few),
+        (Decimal128(_, scale), _) => {
+            to_floats::<Decimal128Type>(array, *scale, to, DecimalDigits::Few)
+        }
         (Decimal256(_, scale), _) => to_floats::<Decimal256Type>(array, *scale, to, |v| {
             v.to_i128().map_or(DecimalDigits::Many(v), DecimalDigits::Few)
         }),
@@ -92,7 +106,11 @@ fn to_days(array: &ArrayRef, or_null: bool) -> Result<ArrayRef> {
     Ok(Arc::new(days?))
 }
 
-fn cast_lists<O: OffsetSizeTrait>(array: &ArrayRef, item: &FieldRef, or_null: bool) -> Result<ArrayRef> {
+fn cast_lists<O: OffsetSizeTrait>(
+    array: &ArrayRef,
+    item: &FieldRef,
+    or_null: bool,
+) -> Result<ArrayRef> {
     let lists: &GenericListArray<O> = array.as_list();
     let values = cast_exactly(lists.values(), item.data_type(), or_null)?;
     let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
@@ -132,7 +150,9 @@ fn to_floats<D: ArrowPrimitiveType>(
             let half = |value| f16::from_f32(odd_f32_of(digits(value), scale));
             Arc::new(decimals.unary::<_, Float16Type>(half))
         }
-        DataType::Float32 => Arc::new(decimals.unary::<_, Float32Type>(|value| f32_of(digits(value), scale))),
+        DataType::Float32 => {
+            Arc::new(decimals.unary::<_, Float32Type>(|value| f32_of(digits(value), scale)))
+        }
         _ => Arc::new(decimals.unary::<_, Float64Type>(|value| f64_of(digits(value), scale))),
     }
 }
@@ -182,8 +202,8 @@ fn text_of(digits: DecimalDigits, scale: i8) -> String {
 
 /// Powers of ten that are exact doubles.
 const POWERS: [f64; 23] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
-    1e21, 1e22,
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
 
 fn to_decimals(floats: &ArrayRef, to: &DataType, or_null: bool) -> Result<ArrayRef> {
@@ -197,13 +217,20 @@ fn to_decimals(floats: &ArrayRef, to: &DataType, or_null: bool) -> Result<ArrayR
             let native = |value: i256| value.to_i128().and_then(|value| i64::try_from(value).ok());
             decimals::<Decimal64Type>(&doubles, native, (*precision, *scale), or_null)
         }
-        DataType::Decimal128(precision, scale) => {
-            decimals::<Decimal128Type>(&doubles, |value| value.to_i128(), (*precision, *scale), or_null)
-        }
+        DataType::Decimal128(precision, scale) => decimals::<Decimal128Type>(
+            &doubles,
+            |value| value.to_i128(),
+            (*precision, *scale),
+            or_null,
+        ),
         DataType::Decimal256(precision, scale) => {
             decimals::<Decimal256Type>(&doubles, Some, (*precision, *scale), or_null)
         }
-        other => Ok(cast_with_options(floats, other, &CastOptions { safe: or_null, ..DEFAULT_CAST_OPTIONS })?),
+        other => Ok(cast_with_options(
+            floats,
+            other,
+            &CastOptions { safe: or_null, ..DEFAULT_CAST_OPTIONS },
+        )?),
     }
 }
 
@@ -228,13 +255,20 @@ fn decimals<D: DecimalType>(
                 if texts.is_none() {
                     texts = Some(cast(array, &DataType::Utf8)?);
                 }
-                texts.as_ref().and_then(|texts| digits_of(texts.as_string::<i32>().value(row), scale))
+                texts
+                    .as_ref()
+                    .and_then(|texts| digits_of(texts.as_string::<i32>().value(row), scale))
             }
         };
-        let decimal = digits.and_then(&native).filter(|value| D::is_valid_decimal_precision(*value, precision));
+        let decimal = digits
+            .and_then(&native)
+            .filter(|value| D::is_valid_decimal_precision(*value, precision));
         if decimal.is_none() && !or_null {
             let to = format!("{}({precision}, {scale})", D::PREFIX);
-            return Err(ArrowError::CastError(format!("Cannot cast to {to}. Overflowing on {value:?}")).into());
+            return Err(ArrowError::CastError(format!(
+                "Cannot cast to {to}. Overflowing on {value:?}"
+            ))
+            .into());
         }
         values.push(decimal);
     }
@@ -245,7 +279,8 @@ fn decimals<D: DecimalType>(
 /// so that it rounds as the value's digits do if it is not that near to a half.
 fn near(value: f64, scale: i8) -> Option<i64> {
     let product = value * POWERS.get(usize::try_from(scale).ok()?)?;
-    let plain = product.abs() < (1u64 << 40) as f64 && (product.fract().abs() - 0.5).abs() > 1.0 / 2048.0;
+    let plain =
+        product.abs() < (1u64 << 40) as f64 && (product.fract().abs() - 0.5).abs() > 1.0 / 2048.0;
     plain.then(|| product.round() as i64)
 }
 
@@ -259,7 +294,8 @@ fn digits_of(text: &str, scale: i8) -> Option<i256> {
         return None;
     }
     let kept = whole.len() as i64 + exponent.parse::<i64>().ok()? + i64::from(scale);
-    let number = rounded(whole.bytes().chain(fraction.bytes()).chain(std::iter::repeat(b'0')), kept)?;
+    let number =
+        rounded(whole.bytes().chain(fraction.bytes()).chain(std::iter::repeat(b'0')), kept)?;
     Some(if negative { -number } else { number })
 }
 
@@ -270,7 +306,9 @@ fn rounded(mut digits: impl Iterator<Item = u8>, kept: i64) -> Option<i256> {
         return Some(number);
     }
     for digit in digits.by_ref().take(kept as usize) {
-        number = number.checked_mul(i256::from_i128(10))?.checked_add(i256::from_i128((digit - b'0').into()))?;
+        number = number
+            .checked_mul(i256::from_i128(10))?
+            .checked_add(i256::from_i128((digit - b'0').into()))?;
     }
     let up = digits.next().is_some_and(|digit| digit >= b'5');
     if up { number.checked_add(i256::ONE) } else { Some(number) }
@@ -303,8 +341,16 @@ mod tests {
             let digits = (number % 10u128.pow(38)) as i128 * if at % 2 == 0 { 1 } else { -1 };
             let scale = (at % 45) as i8 - 5;
             let text = format!("{digits}e{}", -i32::from(scale));
-            assert_eq!(f64_of(DecimalDigits::Few(digits), scale), text.parse::<f64>().expect("a number"), "{text}");
-            assert_eq!(f32_of(DecimalDigits::Few(digits), scale), text.parse::<f32>().expect("a number"), "{text}");
+            assert_eq!(
+                f64_of(DecimalDigits::Few(digits), scale),
+                text.parse::<f64>().expect("a number"),
+                "{text}"
+            );
+            assert_eq!(
+                f32_of(DecimalDigits::Few(digits), scale),
+                text.parse::<f32>().expect("a number"),
+                "{text}"
+            );
         }
         // A unit in the last place off where digits are rounded first.
         assert_eq!(f64_of(DecimalDigits::Few(9_007_199_254_740_993), 1), 900719925474099.3);
@@ -330,13 +376,23 @@ mod tests {
         ];
         for (value, scale, digits) in cases {
             let doubles: ArrayRef = Arc::new(Float64Array::from(vec![value]));
-            let decimals = cast_exactly(&doubles, &DataType::Decimal128(38, scale), false).expect("it fits");
-            assert_eq!(decimals.as_primitive::<Decimal128Type>().value(0), digits, "{value} to {scale} places");
+            let decimals =
+                cast_exactly(&doubles, &DataType::Decimal128(38, scale), false).expect("it fits");
+            assert_eq!(
+                decimals.as_primitive::<Decimal128Type>().value(0),
+                digits,
+                "{value} to {scale} places"
+            );
         }
         for value in [f64::NAN, f64::NEG_INFINITY, 1e300] {
             let doubles: ArrayRef = Arc::new(Float64Array::from(vec![value]));
             assert!(cast_exactly(&doubles, &DataType::Decimal128(38, 2), false).is_err());
-            assert_eq!(cast_exactly(&doubles, &DataType::Decimal128(38, 2), true).expect("null").null_count(), 1);
+            assert_eq!(
+                cast_exactly(&doubles, &DataType::Decimal128(38, 2), true)
+                    .expect("null")
+                    .null_count(),
+                1
+            );
         }
     }
 }

@@ -111,7 +111,8 @@ const PASSING: [&str; 38] = [
 ];
 
 /// Functions that ask whether elements are equal to values, and yield no floats.
-const FINDING: [&str; 5] = ["array_has", "array_has_any", "array_has_all", "array_position", "array_positions"];
+const FINDING: [&str; 5] =
+    ["array_has", "array_has_any", "array_has_all", "array_position", "array_positions"];
 
 /// Aggregates that compute, so that one NaN is as good as another.
 const ADDING: [&str; 22] = [
@@ -161,7 +162,9 @@ const CHOOSING: [&str; 13] = [
 /// least finite number (55.2, <https://github.com/apache/datafusion/issues/24432>).
 pub(super) fn is_extreme_of_floats(name: &str, args: &[Expr], schema: &DFSchema) -> bool {
     ["min", "max"].contains(&name)
-        && args.first().is_some_and(|arg| arg.get_type(schema).is_ok_and(|dtype| dtype.is_floating()))
+        && args
+            .first()
+            .is_some_and(|arg| arg.get_type(schema).is_ok_and(|dtype| dtype.is_floating()))
 }
 
 /// What has to be done with the result of an aggregate or window function, to which `expr` is an
@@ -214,7 +217,9 @@ pub(super) fn makes_floats(expr: &Expr) -> bool {
     expr.exists(|expr| {
         Ok(match expr {
             Expr::Literal(value, _) => is_of_concern(&value.data_type()),
-            Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => is_of_concern(field.data_type()),
+            Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
+                is_of_concern(field.data_type())
+            }
             Expr::OuterReferenceColumn(field, _) => is_of_concern(field.data_type()),
             Expr::ScalarFunction(_) | Expr::HigherOrderFunction(_) => true,
             _ => false,
@@ -261,7 +266,12 @@ impl Host<'_> {
     /// one within another, so that it gets long chains as trees.
     fn visit(&self, mut expr: Expr, takes: Takes) -> Result<Expr> {
         let mut others = vec![];
-        while let Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) = expr {
+        while let Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: op @ (Operator::And | Operator::Or),
+            right,
+        }) = expr
+        {
             others.push((op, self.visit(*right, Takes::OneNan)?));
             expr = *left;
         }
@@ -294,9 +304,12 @@ impl Host<'_> {
             Expr::BinaryExpr(BinaryExpr { op, .. }) => is_arithmetic(*op),
             Expr::Negative(_) | Expr::IsNull(_) | Expr::IsNotNull(_) => true,
             Expr::ScalarFunction(call) => COMPUTING.contains(&call.name()),
-            Expr::AggregateFunction(call) => ADDING.contains(&call.func.name()) && !call.params.distinct,
+            Expr::AggregateFunction(call) => {
+                ADDING.contains(&call.func.name()) && !call.params.distinct
+            }
             Expr::WindowFunction(call) => {
-                matches!(call.fun, WindowFunctionDefinition::AggregateUDF(_)) && ADDING.contains(&call.fun.name())
+                matches!(call.fun, WindowFunctionDefinition::AggregateUDF(_))
+                    && ADDING.contains(&call.fun.name())
             }
             Expr::Alias(_) => return takes,
             _ => false,
@@ -320,10 +333,16 @@ impl Host<'_> {
             }
             Expr::InList(mut list) if self.holds_floats(&list.expr) => {
                 list.expr = self.equal_bits(*list.expr)?.into();
-                list.list = list.list.into_iter().map(|item| self.equal_bits(item)).collect::<Result<_>>()?;
+                list.list = list
+                    .list
+                    .into_iter()
+                    .map(|item| self.equal_bits(item))
+                    .collect::<Result<_>>()?;
                 Expr::InList(list)
             }
-            Expr::Case(mut case) if case.expr.as_ref().is_some_and(|base| self.holds_floats(base)) => {
+            Expr::Case(mut case)
+                if case.expr.as_ref().is_some_and(|base| self.holds_floats(base)) =>
+            {
                 if let Some(base) = case.expr {
                     case.expr = Some(self.equal_bits(*base)?.into());
                 }
@@ -346,7 +365,11 @@ impl Host<'_> {
 
     fn function(&self, mut call: ScalarFunction) -> Result<Expr> {
         let asked = !self.folding || !call.args.iter().any(Expr::any_column_refs);
-        if call.name() == "nullif" && call.args.len() == 2 && asked && self.holds_floats(&call.args[0]) {
+        if call.name() == "nullif"
+            && call.args.len() == 2
+            && asked
+            && self.holds_floats(&call.args[0])
+        {
             // Its own comparison is of bits.
             let right = self.equal_bits(call.args.swap_remove(1))?;
             let left = call.args.swap_remove(0);
@@ -381,7 +404,12 @@ impl Host<'_> {
 
     fn aggregate(&self, mut call: AggregateFunction) -> Result<AggregateFunction> {
         if call.params.distinct || call.func.name() == "approx_distinct" {
-            call.params.args = call.params.args.into_iter().map(|arg| self.equal_bits(arg)).collect::<Result<_>>()?;
+            call.params.args = call
+                .params
+                .args
+                .into_iter()
+                .map(|arg| self.equal_bits(arg))
+                .collect::<Result<_>>()?;
             // An order of distinct values is one of the arguments.
             for key in &mut call.params.order_by {
                 key.expr = self.equal_bits(std::mem::take(&mut key.expr))?;
@@ -398,7 +426,8 @@ impl Host<'_> {
             }
             // Already made to have one NaN.
             Expr::ScalarFunction(mut call)
-                if HostOperation::from(&call.func) == Some(&HostOperation::Formed(FloatForm::OneNan)) =>
+                if HostOperation::from(&call.func)
+                    == Some(&HostOperation::Formed(FloatForm::OneNan)) =>
             {
                 HostOperation::Formed(FloatForm::Equal).of(call.args.swap_remove(0))
             }
@@ -410,12 +439,16 @@ impl Host<'_> {
     /// Whether what an expression yields, if not its parts, may be NaN of any form.
     fn makes_nan(&self, expr: &Expr) -> bool {
         match expr {
-            Expr::BinaryExpr(BinaryExpr { op, .. }) => is_arithmetic(*op) && self.holds_floats(expr),
+            Expr::BinaryExpr(BinaryExpr { op, .. }) => {
+                is_arithmetic(*op) && self.holds_floats(expr)
+            }
             Expr::Negative(_) | Expr::HigherOrderFunction(_) => self.holds_floats(expr),
             Expr::Cast(cast) => self.reads_nan(&cast.expr, cast.field.data_type()),
             Expr::TryCast(cast) => self.reads_nan(&cast.expr, cast.field.data_type()),
             Expr::ScalarFunction(call) => {
-                HostOperation::from(&call.func).is_none() && !PASSING.contains(&call.name()) && self.holds_floats(expr)
+                HostOperation::from(&call.func).is_none()
+                    && !PASSING.contains(&call.name())
+                    && self.holds_floats(expr)
             }
             _ => false,
         }
@@ -423,7 +456,9 @@ impl Host<'_> {
 
     /// Whether a cast may read a NaN, as of texts. Between floats, NaN keeps its form.
     fn reads_nan(&self, from: &Expr, to: &DataType) -> bool {
-        let plain = |dtype: DataType| dtype.is_numeric() || dtype.is_temporal() || dtype == DataType::Boolean;
+        let plain = |dtype: DataType| {
+            dtype.is_numeric() || dtype.is_temporal() || dtype == DataType::Boolean
+        };
         holds_floats(to) && !from.get_type(self.schema).is_ok_and(plain)
     }
 
@@ -447,5 +482,8 @@ fn is_comparison(op: Operator) -> bool {
 }
 
 fn is_arithmetic(op: Operator) -> bool {
-    matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo)
+    matches!(
+        op,
+        Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo
+    )
 }

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayData, ArrayRef, ArrowPrimitiveType, AsArray, Float16Array, Float32Array, Float64Array, Int16Array,
-    Int32Array, Int64Array, PrimitiveArray, make_array,
+    Array, ArrayData, ArrayRef, ArrowPrimitiveType, AsArray, Float16Array, Float32Array,
+    Float64Array, Int16Array, Int32Array, Int64Array, PrimitiveArray, make_array,
 };
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type};
+use datafusion::arrow::datatypes::{
+    DataType, Float16Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use half::f16;
@@ -83,7 +85,9 @@ where
     if !floats.values().iter().any(|value| value.formed(form).is_some()) {
         return None;
     }
-    Some(Arc::new(floats.unary::<_, T>(|value| value.formed(form).unwrap_or(value)) as PrimitiveArray<T>))
+    Some(Arc::new(
+        floats.unary::<_, T>(|value| value.formed(form).unwrap_or(value)) as PrimitiveArray<T>
+    ))
 }
 
 /// Lists, structs and the like: what lies in their children.
@@ -96,7 +100,9 @@ fn formed_children(data: &ArrayData, form: FloatForm) -> Option<ArrayData> {
     });
     let children = children.collect();
     // Types, lengths and offsets are those of `data`, which was valid.
-    changed.then(|| data.clone().into_builder().child_data(children).build().unwrap_or_else(|_| data.clone()))
+    changed.then(|| {
+        data.clone().into_builder().child_data(children).build().unwrap_or_else(|_| data.clone())
+    })
 }
 
 /// A constant with its floats in a form; `None` where they are in it.
@@ -105,7 +111,9 @@ pub(super) fn formed_scalar(value: &ScalarValue, form: FloatForm) -> Option<Scal
         ScalarValue::Float16(Some(float)) => Some(ScalarValue::Float16(Some(float.formed(form)?))),
         ScalarValue::Float32(Some(float)) => Some(ScalarValue::Float32(Some(float.formed(form)?))),
         ScalarValue::Float64(Some(float)) => Some(ScalarValue::Float64(Some(float.formed(form)?))),
-        ScalarValue::Float16(None) | ScalarValue::Float32(None) | ScalarValue::Float64(None) => None,
+        ScalarValue::Float16(None) | ScalarValue::Float32(None) | ScalarValue::Float64(None) => {
+            None
+        }
         other if holds_floats(&other.data_type()) => {
             let formed = formed(&other.to_array().ok()?, form)?;
             ScalarValue::try_from_array(&formed, 0).ok()
@@ -149,16 +157,19 @@ pub(super) fn ordered(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(match array.data_type() {
         DataType::Float16 => {
             let floats = array.as_primitive::<Float16Type>();
-            Arc::new(floats.unary::<_, Int16Type>(|float| turned!(float.to_bits(), u16, i16)) as Int16Array)
+            Arc::new(floats.unary::<_, Int16Type>(|float| turned!(float.to_bits(), u16, i16))
+                as Int16Array)
         }
         DataType::Float32 => {
             let floats = array.as_primitive::<Float32Type>();
-            Arc::new(floats.unary::<_, Int32Type>(|float| turned!(float.to_bits(), u32, i32)) as Int32Array)
+            Arc::new(floats.unary::<_, Int32Type>(|float| turned!(float.to_bits(), u32, i32))
+                as Int32Array)
         }
         _ => {
             let array = cast(&array, &DataType::Float64)?;
             let floats = array.as_primitive::<Float64Type>();
-            Arc::new(floats.unary::<_, Int64Type>(|float| turned!(float.to_bits(), u64, i64)) as Int64Array)
+            Arc::new(floats.unary::<_, Int64Type>(|float| turned!(float.to_bits(), u64, i64))
+                as Int64Array)
         }
     })
 }
@@ -169,20 +180,26 @@ pub(super) fn unordered(array: &ArrayRef) -> Result<ArrayRef> {
         DataType::Int16 => {
             let orders = array.as_primitive::<Int16Type>();
             Arc::new(
-                orders.unary::<_, Float16Type>(|order| f16::from_bits(turned!(order, u16, i16) as u16)) as Float16Array
+                orders.unary::<_, Float16Type>(|order| {
+                    f16::from_bits(turned!(order, u16, i16) as u16)
+                }) as Float16Array,
             )
         }
         DataType::Int32 => {
             let orders = array.as_primitive::<Int32Type>();
             Arc::new(
-                orders.unary::<_, Float32Type>(|order| f32::from_bits(turned!(order, u32, i32) as u32)) as Float32Array
+                orders.unary::<_, Float32Type>(|order| {
+                    f32::from_bits(turned!(order, u32, i32) as u32)
+                }) as Float32Array,
             )
         }
         _ => {
             let array = cast(array, &DataType::Int64)?;
             let orders = array.as_primitive::<Int64Type>();
             Arc::new(
-                orders.unary::<_, Float64Type>(|order| f64::from_bits(turned!(order, u64, i64) as u64)) as Float64Array
+                orders.unary::<_, Float64Type>(|order| {
+                    f64::from_bits(turned!(order, u64, i64) as u64)
+                }) as Float64Array,
             )
         }
     })
@@ -207,20 +224,32 @@ mod tests {
     fn every_nan_has_one_form_within_lists_and_structs_too() {
         let floats: ArrayRef = Arc::new(Float64Array::from(odd()));
         let field = Arc::new(Field::new_list_field(DataType::Float64, true));
-        let lists: ArrayRef =
-            Arc::new(ListArray::new(field, OffsetBuffer::from_lengths([2, 0, 4]), floats.clone(), None));
-        let fields = vec![(Arc::new(Field::new("l", lists.data_type().clone(), true)), lists.slice(1, 2))];
+        let lists: ArrayRef = Arc::new(ListArray::new(
+            field,
+            OffsetBuffer::from_lengths([2, 0, 4]),
+            floats.clone(),
+            None,
+        ));
+        let fields =
+            vec![(Arc::new(Field::new("l", lists.data_type().clone(), true)), lists.slice(1, 2))];
         let nested: ArrayRef = Arc::new(StructArray::from(fields));
         let inner = |array: &ArrayRef| {
             let lists = array.as_struct().column(0).clone();
             let list = lists.as_list::<i32>().value(1);
-            list.as_primitive::<Float64Type>().values().iter().map(|float| float.to_bits()).collect::<Vec<_>>()
+            list.as_primitive::<Float64Type>()
+                .values()
+                .iter()
+                .map(|float| float.to_bits())
+                .collect::<Vec<_>>()
         };
         let once = formed(&nested, FloatForm::OneNan).expect("NaN of other forms");
         assert_eq!(inner(&once), [NAN, NAN, 1 << 63, 0]);
         let equal = formed(&once, FloatForm::Equal).expect("a negative zero");
         assert_eq!(inner(&equal), [NAN, NAN, 0, 0]);
-        assert!(formed(&once, FloatForm::OneNan).is_none() && formed(&equal, FloatForm::Equal).is_none());
+        assert!(
+            formed(&once, FloatForm::OneNan).is_none()
+                && formed(&equal, FloatForm::Equal).is_none()
+        );
         let scalar = ScalarValue::try_from_array(&lists, 0).expect("a list");
         let scalar = formed_scalar(&scalar, FloatForm::OneNan).expect("NaN of another form");
         assert!(formed_scalar(&scalar, FloatForm::OneNan).is_none());
@@ -228,15 +257,20 @@ mod tests {
 
     #[test]
     fn integers_order_as_floats_do() {
-        let mut floats = vec![f64::NEG_INFINITY, -1.5, -5e-324, 0.0, 5e-324, 2.5, f64::INFINITY, f64::NAN];
-        let orders = ordered(&(Arc::new(Float64Array::from(floats.clone())) as ArrayRef)).expect("floats");
+        let mut floats =
+            vec![f64::NEG_INFINITY, -1.5, -5e-324, 0.0, 5e-324, 2.5, f64::INFINITY, f64::NAN];
+        let orders =
+            ordered(&(Arc::new(Float64Array::from(floats.clone())) as ArrayRef)).expect("floats");
         assert!(orders.as_primitive::<Int64Type>().values().is_sorted());
         let back = unordered(&orders).expect("integers");
-        let back: Vec<u64> = back.as_primitive::<Float64Type>().values().iter().map(|x| x.to_bits()).collect();
+        let back: Vec<u64> =
+            back.as_primitive::<Float64Type>().values().iter().map(|x| x.to_bits()).collect();
         floats[7] = f64::from_bits(NAN);
         assert_eq!(back, floats.iter().map(|x| x.to_bits()).collect::<Vec<_>>());
         let same = ordered(&(Arc::new(Float64Array::from(odd())) as ArrayRef)).expect("floats");
         let same = same.as_primitive::<Int64Type>();
-        assert!((0..4).all(|row| same.value(row) == same.value(0)) && same.value(4) == same.value(5));
+        assert!(
+            (0..4).all(|row| same.value(row) == same.value(0)) && same.value(4) == same.value(5)
+        );
     }
 }

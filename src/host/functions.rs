@@ -2,14 +2,17 @@
 
 use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, GenericListArray, OffsetSizeTrait, UInt64Array};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, GenericListArray, OffsetSizeTrait, UInt64Array,
+};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::{exec_err, internal_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 
 use super::casts::cast_exactly;
@@ -83,7 +86,10 @@ struct HostFunction {
 
 impl HostFunction {
     fn shared(work: HostOperation) -> Arc<ScalarUDF> {
-        Arc::new(ScalarUDF::from(HostFunction { work, signature: Signature::any(1, Volatility::Immutable) }))
+        Arc::new(ScalarUDF::from(HostFunction {
+            work,
+            signature: Signature::any(1, Volatility::Immutable),
+        }))
     }
 }
 
@@ -101,7 +107,9 @@ impl ScalarUDFImpl for HostFunction {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let [argument] = types else { return internal_err!("{} of {} arguments", self.name(), types.len()) };
+        let [argument] = types else {
+            return internal_err!("{} of {} arguments", self.name(), types.len());
+        };
         let (result, wanted) = match &self.work {
             HostOperation::Formed(_) | HostOperation::Length | HostOperation::EmptyNulls => {
                 (Some(argument.clone()), "a value")
@@ -131,9 +139,14 @@ impl ScalarUDFImpl for HostFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [argument] = args.args.as_slice() else { return exec_err!("{} needs one argument", self.name()) };
-        if let (HostOperation::Formed(form), ColumnarValue::Scalar(value)) = (&self.work, argument) {
-            return Ok(ColumnarValue::Scalar(formed_scalar(value, *form).unwrap_or_else(|| value.clone())));
+        let [argument] = args.args.as_slice() else {
+            return exec_err!("{} needs one argument", self.name());
+        };
+        if let (HostOperation::Formed(form), ColumnarValue::Scalar(value)) = (&self.work, argument)
+        {
+            return Ok(ColumnarValue::Scalar(
+                formed_scalar(value, *form).unwrap_or_else(|| value.clone()),
+            ));
         }
         let array = match argument {
             ColumnarValue::Array(array) => array.clone(),
@@ -152,7 +165,9 @@ impl ScalarUDFImpl for HostFunction {
 impl HostFunction {
     fn of(&self, array: &ArrayRef) -> Result<ArrayRef> {
         match &self.work {
-            HostOperation::Formed(form) => Ok(formed(array, *form).unwrap_or_else(|| array.clone())),
+            HostOperation::Formed(form) => {
+                Ok(formed(array, *form).unwrap_or_else(|| array.clone()))
+            }
             HostOperation::Order => ordered(array),
             HostOperation::OfOrder => unordered(array),
             HostOperation::Length => lengths(array),
@@ -172,7 +187,10 @@ fn without_hidden(array: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-fn without_hidden_elements<O: OffsetSizeTrait>(array: &ArrayRef, item: &FieldRef) -> Result<ArrayRef> {
+fn without_hidden_elements<O: OffsetSizeTrait>(
+    array: &ArrayRef,
+    item: &FieldRef,
+) -> Result<ArrayRef> {
     let lists: &GenericListArray<O> = array.as_list();
     let length = |at: usize| if lists.is_null(at) { 0 } else { lists.value_length(at).as_usize() };
     let inner = without_hidden(lists.values())?;
@@ -184,11 +202,17 @@ fn without_hidden_elements<O: OffsetSizeTrait>(array: &ArrayRef, item: &FieldRef
         return Ok(Arc::new(GenericListArray::<O>::try_new(item.clone(), offsets, inner, nulls)?));
     }
     let begins = lists.value_offsets();
-    let shown = (0..lists.len()).flat_map(|at| (0..length(at)).map(move |k| begins[at].as_usize() + k));
+    let shown =
+        (0..lists.len()).flat_map(|at| (0..length(at)).map(move |k| begins[at].as_usize() + k));
     let shown = UInt64Array::from_iter_values(shown.map(|at| at as u64));
     let values = take(&inner, &shown, None)?;
     let offsets = OffsetBuffer::from_lengths((0..lists.len()).map(length));
-    Ok(Arc::new(GenericListArray::<O>::try_new(item.clone(), offsets, values, lists.nulls().cloned())?))
+    Ok(Arc::new(GenericListArray::<O>::try_new(
+        item.clone(),
+        offsets,
+        values,
+        lists.nulls().cloned(),
+    )?))
 }
 
 /// Most characters that are asked for: strings have no more than 2 GiB.
@@ -197,7 +221,9 @@ const LONGEST: i64 = i32::MAX as i64;
 fn lengths(array: &ArrayRef) -> Result<ArrayRef> {
     let Some(lengths) = array.as_primitive_opt::<Int64Type>() else { return Ok(array.clone()) };
     if let Some(length) = lengths.iter().flatten().find(|length| *length > LONGEST) {
-        return exec_err!("requested length {length} too large, maximum allowed length is {LONGEST}");
+        return exec_err!(
+            "requested length {length} too large, maximum allowed length is {LONGEST}"
+        );
     }
     Ok(Arc::new(lengths.unary::<_, Int64Type>(|length| length.clamp(0, LONGEST))))
 }

@@ -1,6 +1,6 @@
-//! `histogram(x, low, high, count[, weight])`: an aggregate that yields a list of how many values lie
-//! in each of `count` bins of one width (`plan/bins.rs`), or of what they weigh. A value without a
-//! weight is in no bin. A group without values has bins of zeros.
+//! `histogram(x, low, high, count[, weight])`: an aggregate that yields a list of how many values
+//! lie in each of `count` bins of one width (`plan/bins.rs`), or of what they weigh. A value
+//! without a weight is in no bin. A group without values has bins of zeros.
 
 use std::sync::Arc;
 
@@ -9,7 +9,9 @@ use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, TypeSignature, Volatility};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Signature, TypeSignature, Volatility,
+};
 use datafusion::physical_expr::expressions::Literal;
 
 use crate::plan::HistogramBins;
@@ -43,7 +45,9 @@ impl AggregateUDFImpl for Histogram {
             4 => Ok(DataType::new_list(DataType::Int64, true)),
             5 => Ok(DataType::new_list(DataType::Float64, true)),
             given => {
-                plan_err!("{NAME} takes a value, two bounds, a number of bins, and a weight, not {given} arguments")
+                plan_err!(
+                    "{NAME} takes a value, two bounds, a number of bins, and a weight, not {given} arguments"
+                )
             }
         }
     }
@@ -53,7 +57,9 @@ impl AggregateUDFImpl for Histogram {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        let constant = |at: usize| args.exprs.get(at)?.downcast_ref::<Literal>().map(|literal| literal.value());
+        let constant = |at: usize| {
+            args.exprs.get(at)?.downcast_ref::<Literal>().map(|literal| literal.value())
+        };
         match HistogramBins::of_constants([constant(1), constant(2), constant(3)]) {
             Ok(bins) => {
                 let count = bins.count() as usize;
@@ -89,7 +95,12 @@ impl Counts {
             None => (Arc::new(Int64Array::from(self.counts.clone())), DataType::Int64),
         };
         let offsets = OffsetBuffer::from_lengths([values.len()]);
-        let list = ListArray::try_new(Arc::new(Field::new_list_field(dtype, true)), offsets, values, None)?;
+        let list = ListArray::try_new(
+            Arc::new(Field::new_list_field(dtype, true)),
+            offsets,
+            values,
+            None,
+        )?;
         Ok(ScalarValue::List(Arc::new(list)))
     }
 }
@@ -99,9 +110,13 @@ impl Accumulator for Counts {
         let x = values[0].as_primitive::<Float64Type>();
         let weight = values.get(4).map(|weight| weight.as_primitive::<Float64Type>());
         for row in 0..x.len() {
-            let Some(bin) = x.is_valid(row).then(|| self.bins.place(x.value(row))).flatten() else { continue };
+            let Some(bin) = x.is_valid(row).then(|| self.bins.place(x.value(row))).flatten() else {
+                continue;
+            };
             match (&mut self.weights, weight) {
-                (Some(weights), Some(weight)) if weight.is_valid(row) => weights[bin] += weight.value(row),
+                (Some(weights), Some(weight)) if weight.is_valid(row) => {
+                    weights[bin] += weight.value(row)
+                }
                 (Some(_), _) => {}
                 (None, _) => self.counts[bin] += 1,
             }

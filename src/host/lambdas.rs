@@ -28,8 +28,9 @@ use datafusion::functions_nested::array_filter::array_filter_higher_order_functi
 use datafusion::functions_nested::array_transform::array_transform_higher_order_function;
 use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 use datafusion::logical_expr::{
-    ColumnarValue, HigherOrderFunctionArgs, HigherOrderReturnFieldArgs, HigherOrderSignature, HigherOrderUDF,
-    HigherOrderUDFImpl, LambdaArgument, LambdaParametersProgress, ValueOrLambda, Volatility,
+    ColumnarValue, HigherOrderFunctionArgs, HigherOrderReturnFieldArgs, HigherOrderSignature,
+    HigherOrderUDF, HigherOrderUDFImpl, LambdaArgument, LambdaParametersProgress, ValueOrLambda,
+    Volatility,
 };
 
 use super::casts::cast_exactly;
@@ -41,7 +42,10 @@ pub(crate) fn functions() -> Vec<Arc<HigherOrderUDF>> {
         Arc::new(function.as_ref().clone().with_aliases(names.iter().copied()))
     };
     vec![
-        named(array_transform_higher_order_function(), &["list_apply", "array_apply", "apply", "transform"]),
+        named(
+            array_transform_higher_order_function(),
+            &["list_apply", "array_apply", "apply", "transform"],
+        ),
         named(array_filter_higher_order_function(), &["filter"]),
         named(array_any_match_higher_order_function(), &["exists"]),
         array_reduce(),
@@ -77,11 +81,14 @@ impl<'a, V, L> ReduceArguments<'a, V, L> {
         use ValueOrLambda::{Lambda, Value};
         match arguments {
             [Value(list), Lambda(lambda)] => Ok(ReduceArguments { list, lambda, initial: None }),
-            [Value(list), Lambda(lambda), Value(initial)] | [Value(list), Value(initial), Lambda(lambda)] => {
+            [Value(list), Lambda(lambda), Value(initial)]
+            | [Value(list), Value(initial), Lambda(lambda)] => {
                 Ok(ReduceArguments { list, lambda, initial: Some(initial) })
             }
             _ => {
-                plan_err!("array_reduce takes a list, a lambda of an accumulator and an element, and an initial value")
+                plan_err!(
+                    "array_reduce takes a list, a lambda of an accumulator and an element, and an initial value"
+                )
             }
         }
     }
@@ -123,9 +130,13 @@ impl HigherOrderUDFImpl for ArrayReduce {
             [list, initial] => (list, Some(initial)),
             _ => return plan_err!("array_reduce takes a list, a lambda and an initial value"),
         };
-        let Some(list) = plain_list(list) else { return plan_err!("array_reduce takes a list, not {list}") };
+        let Some(list) = plain_list(list) else {
+            return plan_err!("array_reduce takes a list, not {list}");
+        };
         let Some(initial) = initial else { return Ok(vec![list]) };
-        let Some(dtype) = joint(item(&list)?.data_type(), initial) else { return Ok(vec![list, initial.clone()]) };
+        let Some(dtype) = joint(item(&list)?.data_type(), initial) else {
+            return Ok(vec![list, initial.clone()]);
+        };
         let wide = Arc::new(item(&list)?.as_ref().clone().with_data_type(dtype.clone()));
         Ok(match list {
             DataType::LargeList(_) => vec![DataType::LargeList(wide), dtype],
@@ -153,7 +164,9 @@ impl HigherOrderUDFImpl for ArrayReduce {
         };
         if !can_cast_types(lambda.data_type(), dtype) {
             let made = lambda.data_type();
-            return plan_err!("array_reduce has an accumulator of type {dtype}, and its lambda makes {made}");
+            return plan_err!(
+                "array_reduce has an accumulator of type {dtype}, and its lambda makes {made}"
+            );
         }
         Ok(Arc::new(Field::new("", dtype.clone(), true)))
     }
@@ -162,11 +175,21 @@ impl HigherOrderUDFImpl for ArrayReduce {
         let ReduceArguments { list, lambda, initial } = ReduceArguments::of(&args.args)?;
         let list = list.to_array(args.number_rows)?;
         let initial = initial.map(|initial| initial.to_array(args.number_rows)).transpose()?;
-        Ok(ColumnarValue::Array(reduced(&Lists::of(self.name(), &list)?, lambda, initial, args.return_type())?))
+        Ok(ColumnarValue::Array(reduced(
+            &Lists::of(self.name(), &list)?,
+            lambda,
+            initial,
+            args.return_type(),
+        )?))
     }
 }
 
-fn reduced(lists: &Lists, lambda: &LambdaArgument, initial: Option<ArrayRef>, to: &DataType) -> Result<ArrayRef> {
+fn reduced(
+    lists: &Lists,
+    lambda: &LambdaArgument,
+    initial: Option<ArrayRef>,
+    to: &DataType,
+) -> Result<ArrayRef> {
     let mut order: Vec<usize> = (0..lists.rows()).filter(|row| !lists.is_null(*row)).collect();
     order.sort_by_key(|row| Reverse(lists.length(*row)));
     let Some(shortest) = order.last() else { return Ok(new_null_array(to, lists.rows())) };
@@ -193,8 +216,10 @@ fn reduced(lists: &Lists, lambda: &LambdaArgument, initial: Option<ArrayRef>, to
             break;
         }
         let (rows, element) = (places(&order[..active]), elements(&order[..active], at)?);
-        let parameters: [&dyn Fn() -> Result<ArrayRef>; 2] = [&|| Ok(accumulator.clone()), &|| Ok(element.clone())];
-        let made = lambda.evaluate(&parameters, |captured| Ok(take_arrays(captured, &rows, None)?))?;
+        let parameters: [&dyn Fn() -> Result<ArrayRef>; 2] =
+            [&|| Ok(accumulator.clone()), &|| Ok(element.clone())];
+        let made =
+            lambda.evaluate(&parameters, |captured| Ok(take_arrays(captured, &rows, None)?))?;
         accumulator = cast_exactly(&made.into_array(active)?, to, false)?;
     }
     done.reverse();

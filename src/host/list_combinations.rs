@@ -9,7 +9,8 @@ use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue, exec_err, internal_err, plan_err};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 
 use super::lists::{Lists, plain_list};
@@ -38,7 +39,9 @@ struct ListCombinations {
 /// How many elements a combination has.
 fn size(value: Option<&ScalarValue>) -> Result<usize> {
     let Some(ScalarValue::Int64(Some(size))) = value else {
-        return plan_err!("{NAME} takes a list, and a constant number of elements from 1 to {MOST_OF}");
+        return plan_err!(
+            "{NAME} takes a list, and a constant number of elements from 1 to {MOST_OF}"
+        );
     };
     match usize::try_from(*size) {
         Ok(size) if (1..=MOST_OF).contains(&size) => Ok(size),
@@ -65,7 +68,9 @@ impl ScalarUDFImpl for ListCombinations {
                 Some(list) => Ok(vec![list, DataType::Int64]),
                 None => plan_err!("{NAME} takes a list, not {list}"),
             },
-            _ => plan_err!("{NAME} takes a list, and a constant number of elements from 1 to {MOST_OF}"),
+            _ => plan_err!(
+                "{NAME} takes a list, and a constant number of elements from 1 to {MOST_OF}"
+            ),
         }
     }
 
@@ -92,7 +97,9 @@ impl ScalarUDFImpl for ListCombinations {
         let DataType::List(inner) = args.return_field.data_type() else {
             return internal_err!("{NAME} returns a list");
         };
-        let DataType::List(item) = inner.data_type() else { return internal_err!("{NAME} returns lists") };
+        let DataType::List(item) = inner.data_type() else {
+            return internal_err!("{NAME} returns lists");
+        };
         let lists = Lists::of(NAME, &list.to_array(args.number_rows)?)?;
         let (mut places, mut ends) = (vec![], vec![0i32]);
         for row in 0..lists.rows() {
@@ -103,7 +110,8 @@ impl ScalarUDFImpl for ListCombinations {
             }
         }
         let elements = take(lists.values(), &UInt64Array::from(places), None)?;
-        let inner_offsets = OffsetBuffer::from_lengths(std::iter::repeat_n(size, elements.len() / size));
+        let inner_offsets =
+            OffsetBuffer::from_lengths(std::iter::repeat_n(size, elements.len() / size));
         let inner_lists = ListArray::try_new(item.clone(), inner_offsets, elements, None)?;
         let nulls: NullBuffer = (0..lists.rows()).map(|row| !lists.is_null(row)).collect();
         let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));

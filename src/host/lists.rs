@@ -9,7 +9,9 @@ use datafusion::common::{Result, exec_err};
 pub(super) fn plain_list(dtype: &DataType) -> Option<DataType> {
     match dtype {
         DataType::List(_) | DataType::LargeList(_) => Some(dtype.clone()),
-        DataType::ListView(item) | DataType::FixedSizeList(item, _) => Some(DataType::List(item.clone())),
+        DataType::ListView(item) | DataType::FixedSizeList(item, _) => {
+            Some(DataType::List(item.clone()))
+        }
         DataType::LargeListView(item) => Some(DataType::LargeList(item.clone())),
         _ => None,
     }

@@ -9,7 +9,8 @@ use datafusion::common::{Column, DFSchema, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::{
-    Aggregate, Expr, ExprSchemable, Join, LogicalPlan, Projection, Window, expr_rewriter::NamePreserver,
+    Aggregate, Expr, ExprSchemable, Join, LogicalPlan, Projection, Window,
+    expr_rewriter::NamePreserver,
 };
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
@@ -46,7 +47,8 @@ fn changed(node: LogicalPlan) -> Result<LogicalPlan> {
         LogicalPlan::TableScan(_) => {
             let schema = node.schema().clone();
             let formed = |at: usize| {
-                holds_floats(schema.field(at).data_type()).then_some(HostOperation::Formed(FloatForm::OneNan))
+                holds_floats(schema.field(at).data_type())
+                    .then_some(HostOperation::Formed(FloatForm::OneNan))
             };
             above(node, &schema, formed)
         }
@@ -77,7 +79,11 @@ fn above(
         }
     });
     let columns = columns.collect();
-    Ok(LogicalPlan::Projection(Projection::try_new_with_schema(columns, Arc::new(plan), schema.clone())?))
+    Ok(LogicalPlan::Projection(Projection::try_new_with_schema(
+        columns,
+        Arc::new(plan),
+        schema.clone(),
+    )?))
 }
 
 fn changed_expressions(node: LogicalPlan) -> Result<LogicalPlan> {
@@ -98,7 +104,8 @@ fn changed_expressions(node: LogicalPlan) -> Result<LogicalPlan> {
 /// What a node's expressions look at.
 pub(super) fn schema_beneath(node: &LogicalPlan) -> Result<DFSchemaRef> {
     if let LogicalPlan::TableScan(scan) = node {
-        return DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema()).map(Arc::new);
+        return DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())
+            .map(Arc::new);
     }
     let inputs = node.inputs();
     if let [input] = inputs.as_slice() {
@@ -129,11 +136,14 @@ fn changed_keys(mut join: Join) -> Result<Join> {
 fn changed_aggregate(aggregate: Aggregate) -> Result<LogicalPlan> {
     let schema = aggregate.input.schema().clone();
     let groups = aggregate.group_expr.into_iter().map(|key| match key {
-        Expr::GroupingSet(_) => Ok(key.map_children(|key| Ok(Transformed::yes(group_key(key, &schema)?)))?.data),
+        Expr::GroupingSet(_) => {
+            Ok(key.map_children(|key| Ok(Transformed::yes(group_key(key, &schema)?)))?.data)
+        }
         key => group_key(key, &schema),
     });
     let groups = groups.collect::<Result<Vec<_>>>()?;
-    let works = aggregate.aggr_expr.iter().map(|call| after(call, &schema)).collect::<Result<Vec<_>>>()?;
+    let works =
+        aggregate.aggr_expr.iter().map(|call| after(call, &schema)).collect::<Result<Vec<_>>>()?;
     let calls = changed_calls(aggregate.aggr_expr, &schema)?;
     let before = aggregate.schema.fields().len() - calls.len();
     let made = LogicalPlan::Aggregate(Aggregate::try_new(aggregate.input, groups, calls)?);
@@ -151,7 +161,8 @@ fn group_key(key: Expr, schema: &DFSchema) -> Result<Expr> {
 
 fn changed_window(window: Window) -> Result<LogicalPlan> {
     let schema = window.input.schema().clone();
-    let works = window.window_expr.iter().map(|call| after(call, &schema)).collect::<Result<Vec<_>>>()?;
+    let works =
+        window.window_expr.iter().map(|call| after(call, &schema)).collect::<Result<Vec<_>>>()?;
     let calls = changed_calls(window.window_expr, &schema)?;
     let before = schema.fields().len();
     let made = LogicalPlan::Window(Window::try_new(calls, window.input)?);
@@ -161,7 +172,9 @@ fn changed_window(window: Window) -> Result<LogicalPlan> {
 /// An argument of a function that sees to the form of floats itself.
 fn without_form(arg: Expr) -> Expr {
     match arg {
-        Expr::ScalarFunction(mut call) if matches!(HostOperation::from(&call.func), Some(HostOperation::Formed(_))) => {
+        Expr::ScalarFunction(mut call)
+            if matches!(HostOperation::from(&call.func), Some(HostOperation::Formed(_))) =>
+        {
             call.args.swap_remove(0)
         }
         arg => arg,

@@ -1,7 +1,7 @@
 //! Random numbers of a seed and a number: `random(seed, n)`, `random_normal`, `random_integer` and
 //! `random_poisson`. They have no state: the same arguments give the same number, in any order of
-//! rows, on any device and on the CPU (`kernels/random.cuh` says by what method). Logarithms and cosines
-//! of devices differ in the last places, and so do normal numbers.
+//! rows, on any device and on the CPU (`kernels/random.cuh` says by what method). Logarithms and
+//! cosines of devices differ in the last places, and so do normal numbers.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,7 +10,8 @@ use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
 use datafusion::common::{Result, exec_err, internal_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
+    Volatility,
 };
 
 /// The greatest mean of `random_poisson`: it takes time by its mean.
@@ -29,8 +30,8 @@ pub(crate) fn functions() -> Vec<Arc<ScalarUDF>> {
 static UNIFORM: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::from(RandomFunction::new(RandomKind::Uniform))));
 
-/// `random`. Without arguments it is DataFusion's, another number each time. `random(seed, n)` becomes
-/// `random_uniform`, which may be folded.
+/// `random`. Without arguments it is DataFusion's, another number each time. `random(seed, n)`
+/// becomes `random_uniform`, which may be folded.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Random {
     signature: Signature,
@@ -38,7 +39,10 @@ struct Random {
 
 impl Default for Random {
     fn default() -> Self {
-        let kinds = vec![TypeSignature::Nullary, TypeSignature::Exact(vec![DataType::Int64, DataType::Int64])];
+        let kinds = vec![
+            TypeSignature::Nullary,
+            TypeSignature::Exact(vec![DataType::Int64, DataType::Int64]),
+        ];
         Random { signature: Signature::one_of(kinds, Volatility::Volatile) }
     }
 }
@@ -129,24 +133,31 @@ impl ScalarUDFImpl for RandomFunction {
         let [seeds, numbers, others @ ..] = arrays.as_slice() else {
             return internal_err!("{} of {} arguments", self.name(), arrays.len());
         };
-        let (seeds, numbers) = (seeds.as_primitive::<Int64Type>(), numbers.as_primitive::<Int64Type>());
+        let (seeds, numbers) =
+            (seeds.as_primitive::<Int64Type>(), numbers.as_primitive::<Int64Type>());
         let valid = |row: usize| arrays.iter().all(|array| array.is_valid(row));
         let of = |row: usize| (seeds.value(row), numbers.value(row));
-        let all = (0..rows).map(|row| valid(row).then(|| of(row)).map(|(seed, number)| (row, seed, number)));
+        let all = (0..rows)
+            .map(|row| valid(row).then(|| of(row)).map(|(seed, number)| (row, seed, number)));
         let found: ArrayRef = match (self.kind, others) {
-            (RandomKind::Uniform, []) => {
-                Arc::new(all.map(|of| of.map(|(_, seed, number)| uniform(seed, number))).collect::<Float64Array>())
-            }
-            (RandomKind::Normal, []) => {
-                Arc::new(all.map(|of| of.map(|(_, seed, number)| normal(seed, number))).collect::<Float64Array>())
-            }
+            (RandomKind::Uniform, []) => Arc::new(
+                all.map(|of| of.map(|(_, seed, number)| uniform(seed, number)))
+                    .collect::<Float64Array>(),
+            ),
+            (RandomKind::Normal, []) => Arc::new(
+                all.map(|of| of.map(|(_, seed, number)| normal(seed, number)))
+                    .collect::<Float64Array>(),
+            ),
             (RandomKind::Integer, [low, high]) => {
-                let (low, high) = (low.as_primitive::<Int64Type>(), high.as_primitive::<Int64Type>());
+                let (low, high) =
+                    (low.as_primitive::<Int64Type>(), high.as_primitive::<Int64Type>());
                 let value = |(row, seed, number): (usize, i64, i64)| {
                     let (low, high) = (low.value(row), high.value(row));
                     match low <= high {
                         true => Ok(integer(seed, number, low, high)),
-                        false => exec_err!("random_integer: no integer is between {low} and {high}"),
+                        false => {
+                            exec_err!("random_integer: no integer is between {low} and {high}")
+                        }
                     }
                 };
                 Arc::new(all.map(|of| of.map(value).transpose()).collect::<Result<Int64Array>>()?)
@@ -154,15 +165,21 @@ impl ScalarUDFImpl for RandomFunction {
             (RandomKind::Poisson, [mean]) => {
                 let mean = mean.as_primitive::<Float64Type>();
                 let value = |(row, seed, number): (usize, i64, i64)| match mean.value(row) {
-                    mean if (0.0..=MOST_POISSON_MEAN).contains(&mean) => Ok(poisson(seed, number, mean)),
-                    mean => exec_err!("random_poisson: the mean {mean} is not between 0 and {MOST_POISSON_MEAN}"),
+                    mean if (0.0..=MOST_POISSON_MEAN).contains(&mean) => {
+                        Ok(poisson(seed, number, mean))
+                    }
+                    mean => exec_err!(
+                        "random_poisson: the mean {mean} is not between 0 and {MOST_POISSON_MEAN}"
+                    ),
                 };
                 Arc::new(all.map(|of| of.map(value).transpose()).collect::<Result<Int64Array>>()?)
             }
             _ => return internal_err!("{} of {} arguments", self.name(), arrays.len()),
         };
         match scalar {
-            true => Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&found, 0)?)),
+            true => Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(
+                &found, 0,
+            )?)),
             false => Ok(ColumnarValue::Array(found)),
         }
     }
@@ -184,7 +201,12 @@ fn words(seed: i64, number: i64, draw: u32) -> [u64; 2] {
 fn philox_round(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let a = 0xD251_1F53 * u64::from(counter[0]);
     let b = 0xCD9E_8D57 * u64::from(counter[2]);
-    [(b >> 32) as u32 ^ counter[1] ^ key[0], b as u32, (a >> 32) as u32 ^ counter[3] ^ key[1], a as u32]
+    [
+        (b >> 32) as u32 ^ counter[1] ^ key[0],
+        b as u32,
+        (a >> 32) as u32 ^ counter[3] ^ key[1],
+        a as u32,
+    ]
 }
 
 fn unit(word: u64) -> f64 {
@@ -205,7 +227,9 @@ fn integer(seed: i64, number: i64, low: i64, high: i64) -> i64 {
     let count = (high as u64).wrapping_sub(low as u64).wrapping_add(1);
     match count {
         0 => word as i64,
-        _ => (low as u64).wrapping_add(((u128::from(word) * u128::from(count)) >> 64) as u64) as i64,
+        _ => {
+            (low as u64).wrapping_add(((u128::from(word) * u128::from(count)) >> 64) as u64) as i64
+        }
     }
 }
 
@@ -244,7 +268,10 @@ mod tests {
             counter
         };
         assert_eq!(answer([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
-        assert_eq!(answer([u32::MAX; 4], [u32::MAX; 2]), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
+        assert_eq!(
+            answer([u32::MAX; 4], [u32::MAX; 2]),
+            [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]
+        );
         assert_eq!(words(0, 0, 0), [0xe169_c58d_6627_e8d5, 0x9b00_dbd8_bc57_ac4c]);
     }
 
@@ -254,11 +281,16 @@ mod tests {
         let check = |of: &dyn Fn(i64) -> f64, mean: f64, deviation: f64| {
             let values: Vec<f64> = (0..ROWS).map(of).collect();
             let found = values.iter().sum::<f64>() / ROWS as f64;
-            let squares = values.iter().map(|value| (value - found).powi(2)).sum::<f64>() / ROWS as f64;
+            let squares =
+                values.iter().map(|value| (value - found).powi(2)).sum::<f64>() / ROWS as f64;
             // Five deviations of the mean of so many.
             let near = 5.0 * deviation / (ROWS as f64).sqrt();
             assert!((found - mean).abs() < near, "mean {found}, not {mean}");
-            assert!((squares.sqrt() / deviation - 1.0).abs() < 0.02, "deviation {}, not {deviation}", squares.sqrt());
+            assert!(
+                (squares.sqrt() / deviation - 1.0).abs() < 0.02,
+                "deviation {}, not {deviation}",
+                squares.sqrt()
+            );
         };
         check(&|row| uniform(7, row), 0.5, (1.0f64 / 12.0).sqrt());
         check(&|row| normal(7, row), 0.0, 1.0);

@@ -19,8 +19,9 @@ pub(crate) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 /// DataFusion's rules in their order, of which the one that folds constants computes as plans for
 /// the CPU engine do.
 pub(crate) fn folding() -> Vec<LogicalRule> {
-    let guarded =
-        |rule: LogicalRule| if rule.name() == FOLDING { Arc::new(Folding(rule)) as LogicalRule } else { rule };
+    let guarded = |rule: LogicalRule| {
+        if rule.name() == FOLDING { Arc::new(Folding(rule)) as LogicalRule } else { rule }
+    };
     Optimizer::new().rules.into_iter().map(guarded).collect()
 }
 
@@ -43,7 +44,11 @@ impl OptimizerRule for Folding {
         self.0.apply_order()
     }
 
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         let (mut folds, mut any, mut floats) = (false, false, false);
         plan.apply_expressions(|expr| {
             folds |= !is_plain(expr);
@@ -73,7 +78,9 @@ impl OptimizerRule for Folding {
         // The rule may put a projection above an aggregate.
         let plain = |plan: LogicalPlan| {
             plan.map_expressions(|expr| match expr {
-                Expr::GroupingSet(_) => expr.map_children(|expr| plain_expr(expr)?.map_data(|expr| Ok(named(expr)))),
+                Expr::GroupingSet(_) => {
+                    expr.map_children(|expr| plain_expr(expr)?.map_data(|expr| Ok(named(expr))))
+                }
                 other => plain_expr(other)?.map_data(|expr| Ok(named(expr))),
             })
         };
@@ -100,7 +107,9 @@ fn is_plain(expr: &Expr) -> bool {
 fn is_long_chain(mut expr: &Expr) -> bool {
     for _ in 0..SHORT {
         match expr {
-            Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, .. }) => expr = left,
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, .. }) => {
+                expr = left
+            }
             _ => return false,
         }
     }
@@ -136,7 +145,8 @@ mod tests {
     /// DataFusion may rename its rule; then this has to follow.
     #[test]
     fn the_rule_that_folds_is_guarded() {
-        let guarded = folding().iter().filter(|rule| format!("{rule:?}").starts_with("Folding")).count();
+        let guarded =
+            folding().iter().filter(|rule| format!("{rule:?}").starts_with("Folding")).count();
         assert_eq!(guarded, 1);
     }
 }

@@ -1,13 +1,15 @@
 //! `width_bucket(x, low, high, count)` of standard SQL: the number of the bucket that a value falls
-//! into, of so many of equal width between two bounds. 0 is before the first, `count + 1` behind the
-//! last. Bounds may descend. `kernels/math.cuh` has the same.
+//! into, of so many of equal width between two bounds. 0 is before the first, `count + 1` behind
+//! the last. Bounds may descend. `kernels/math.cuh` has the same.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, Int64Array};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
 use datafusion::common::{Result, ScalarValue, exec_err, internal_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 
 pub(crate) fn width_bucket_udf() -> ScalarUDF {
     let mut types = vec![DataType::Float64; 3];
@@ -47,7 +49,12 @@ impl ScalarUDFImpl for WidthBucket {
             }
             let (low, high) = (float(lows, row), float(highs, row));
             let count = counts.as_primitive::<Int64Type>().value(row);
-            if count < 1 || count == i64::MAX || low == high || !low.is_finite() || !high.is_finite() {
+            if count < 1
+                || count == i64::MAX
+                || low == high
+                || !low.is_finite()
+                || !high.is_finite()
+            {
                 return exec_err!(
                     "width_bucket: {count} buckets between {low} and {high}, where there is to be one at least, \
                      between two finite bounds that differ"
@@ -67,7 +74,8 @@ impl ScalarUDFImpl for WidthBucket {
 }
 
 fn number(value: f64, low: f64, high: f64, count: i64) -> i64 {
-    let (before, behind) = if low < high { (value < low, value >= high) } else { (value > low, value <= high) };
+    let (before, behind) =
+        if low < high { (value < low, value >= high) } else { (value > low, value <= high) };
     if before {
         0
     } else if behind {

@@ -5,9 +5,9 @@
 //!                    ─ the device, and the event behind which the values are there
 //! ```
 //!
-//! Columns are such as lie in memory as Arrow has them: of fixed width, without nulls. What an array
-//! holds stays until its release callback is called, which waits for the device: nobody knows which
-//! streams of its consumer still read it.
+//! Columns are such as lie in memory as Arrow has them: of fixed width, without nulls. What an
+//! array holds stays until its release callback is called, which waits for the device: nobody knows
+//! which streams of its consumer still read it.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::Arc;
@@ -23,8 +23,8 @@ pub const DEVICE_CPU: i32 = 1;
 /// Memory of an NVIDIA GPU, in both.
 pub const DEVICE_CUDA: i32 = 2;
 
-/// Rows in the memory of a device: `struct ArrowDeviceArray` of Arrow's C device data interface. It is
-/// released when it is dropped.
+/// Rows in the memory of a device: `struct ArrowDeviceArray` of Arrow's C device data interface. It
+/// is released when it is dropped.
 ///
 /// ```
 /// use warpframe::interop::{ArrowDeviceArray, DEVICE_CPU};
@@ -42,7 +42,8 @@ pub const DEVICE_CUDA: i32 = 2;
 #[derive(Debug)]
 #[repr(C)]
 pub struct ArrowDeviceArray {
-    /// The rows, as in the C data interface, but for the memory that the buffers' addresses lead to.
+    /// The rows, as in the C data interface, but for the memory that the buffers' addresses lead
+    /// to.
     pub array: FFI_ArrowArray,
     /// The number of the device, -1 where it has none.
     pub device_id: i64,
@@ -81,8 +82,8 @@ impl ArrowDeviceArray {
     }
 }
 
-/// Batches of rows in the memory of a device: `struct ArrowDeviceArrayStream`. It is released when it
-/// is dropped.
+/// Batches of rows in the memory of a device: `struct ArrowDeviceArrayStream`. It is released when
+/// it is dropped.
 #[derive(Debug)]
 #[repr(C)]
 pub struct ArrowDeviceArrayStream {
@@ -131,13 +132,16 @@ pub(super) fn check_place(device: &Device, what: &str, found: (i32, i64)) -> Res
     if expected.0 == found.0 && (expected.0 == DEVICE_CPU || expected.1 == found.1) {
         return Ok(());
     }
-    Err(ErrorKind::TypeMismatch { what: what.into(), expected: told(expected), found: told(found) }.into())
+    Err(ErrorKind::TypeMismatch { what: what.into(), expected: told(expected), found: told(found) }
+        .into())
 }
 
 /// The width of a type's values, where they lie as Arrow has them.
 fn arrow_width(name: &str, dtype: &DataType) -> Result<usize> {
     let why = match dtype {
-        DataType::Boolean => "Arrow has a bit for each value, the device a byte: cast it to TINYINT",
+        DataType::Boolean => {
+            "Arrow has a bit for each value, the device a byte: cast it to TINYINT"
+        }
         DataType::Decimal128(precision, _) if *precision <= 18 => {
             "decimals of up to 18 digits are 64 bits wide here: cast it to a decimal of more digits, or to DOUBLE"
         }
@@ -146,7 +150,9 @@ fn arrow_width(name: &str, dtype: &DataType) -> Result<usize> {
             Some(Repr::View | Repr::List | Repr::Struct) | None => {
                 "only columns of fixed width go without a copy: to_arrow() copies any"
             }
-            Some(_) if matches!(dtype, DataType::Dictionary(..)) => "cast it to the type of its values",
+            Some(_) if matches!(dtype, DataType::Dictionary(..)) => {
+                "cast it to the type of its values"
+            }
             Some(repr) => return Ok(repr.width()),
         },
     };
@@ -201,8 +207,8 @@ unsafe extern "C" fn release_column(array: *mut FFI_ArrowArray) {
 }
 
 unsafe extern "C" fn release_table(array: *mut FFI_ArrowArray) {
-    // SAFETY: as above. The children are boxes of `export`; whoever moved one out left it released, so that
-    // dropping it does nothing.
+    // SAFETY: as above. The children are boxes of `export`; whoever moved one out left it released,
+    // so that dropping it does nothing.
     unsafe {
         let exported = Box::from_raw((*array).private_data.cast::<ExportedTable>());
         (*array).release = None;
@@ -229,7 +235,9 @@ pub(crate) fn export(table: &Table) -> Result<(ArrowDeviceArray, FFI_ArrowSchema
         }
         _ => None,
     };
-    let sync_event = event.as_ref().map_or(std::ptr::null_mut(), |(_, at)| std::ptr::from_ref(&**at).cast_mut().cast());
+    let sync_event = event
+        .as_ref()
+        .map_or(std::ptr::null_mut(), |(_, at)| std::ptr::from_ref(&**at).cast_mut().cast());
     let child = |column: &Column| {
         let buffers = [std::ptr::null(), address_of(column) as *const c_void];
         let mut exported = Box::new(ExportedColumn { column: column.clone(), buffers });
@@ -243,7 +251,8 @@ pub(crate) fn export(table: &Table) -> Result<(ArrowDeviceArray, FFI_ArrowSchema
         }))
     };
     let children = table.columns.iter().map(child).collect();
-    let mut exported = Box::new(ExportedTable { children, buffers: [std::ptr::null()], _event: event });
+    let mut exported =
+        Box::new(ExportedTable { children, buffers: [std::ptr::null()], _event: event });
     let array = FFI_ArrowArray {
         length: table.rows as i64,
         n_buffers: 1,
@@ -260,26 +269,33 @@ pub(crate) fn export(table: &Table) -> Result<(ArrowDeviceArray, FFI_ArrowSchema
 /// The table of a struct array's columns, which stays with its producer until the table is gone.
 ///
 /// # Safety
-/// The array is one of the interface, which the schema describes, and its memory stays as it is until it
-/// is released.
+/// The array is one of the interface, which the schema describes, and its memory stays as it is
+/// until it is released.
 ///
 /// # Errors
-/// Memory of another device, columns with nulls or of types that do not lie as here; those of the device.
-/// The array is released then.
-pub(crate) unsafe fn import(device: &Device, array: ArrowDeviceArray, schema: &FFI_ArrowSchema) -> Result<Table> {
+/// Memory of another device, columns with nulls or of types that do not lie as here; those of the
+/// device. The array is released then.
+pub(crate) unsafe fn import(
+    device: &Device,
+    array: ArrowDeviceArray,
+    schema: &FFI_ArrowSchema,
+) -> Result<Table> {
     let refused = |why: &str| Error::unsupported("an array of a device", why);
     if array.is_released() {
         return Err(refused("it was released already"));
     }
     check_place(device, "memory of an array", (array.device_type, array.device_id))?;
-    let schema: SchemaRef = Arc::new(
-        Schema::try_from(schema)
-            .map_err(|_| refused("it is one column: rows are a struct array, whose children are the columns"))?,
-    );
+    let schema: SchemaRef = Arc::new(Schema::try_from(schema).map_err(|_| {
+        refused("it is one column: rows are a struct array, whose children are the columns")
+    })?);
     let parent = &array.array;
     let rows = usize::try_from(parent.length).map_err(|_| refused("it has a negative length"))?;
     if parent.n_children != schema.fields().len() as i64 {
-        return Err(refused(&format!("{} columns, {} in its schema", parent.n_children, schema.fields().len())));
+        return Err(refused(&format!(
+            "{} columns, {} in its schema",
+            parent.n_children,
+            schema.fields().len()
+        )));
     }
     let first = parent.offset;
     if parent.null_count != 0 && has_validity(parent) {
@@ -302,7 +318,9 @@ pub(crate) unsafe fn import(device: &Device, array: ArrowDeviceArray, schema: &F
             return Err(Error::unsupported(what(), why));
         }
         let sizes = (usize::try_from(child.offset + first), usize::try_from(child.length - first));
-        let (Ok(offset), Ok(length)) = sizes else { return Err(Error::unsupported(what(), "its length is none")) };
+        let (Ok(offset), Ok(length)) = sizes else {
+            return Err(Error::unsupported(what(), "its length is none"));
+        };
         if child.n_buffers != 2 || length < rows {
             return Err(Error::unsupported(what(), "it is not an array of its type"));
         }
@@ -310,7 +328,8 @@ pub(crate) unsafe fn import(device: &Device, array: ArrowDeviceArray, schema: &F
         let base = unsafe { *child.buffers.add(1) } as u64;
         let keep = held.clone();
         // SAFETY: the caller's promise: so many values lie there until the array is released.
-        let (data, offset) = unsafe { lent(device, base, (offset, rows), width, move || drop(keep)) }?;
+        let (data, offset) =
+            unsafe { lent(device, base, (offset, rows), width, move || drop(keep)) }?;
         columns.push(Column { offset, ..Column::plain(dtype.clone(), rows, data, None) });
     }
     Table::with_rows(device, schema, columns, rows)
@@ -324,12 +343,13 @@ fn has_validity(array: &FFI_ArrowArray) -> bool {
 /// What kernels expect of the address of a buffer.
 const ALIGNMENT: u64 = 256;
 
-/// A buffer of values that another program has, and the number of the first: where they lie, if they
-/// begin as kernels expect it, else copied on the device. `release` is called when the memory is used no
-/// more, once.
+/// A buffer of values that another program has, and the number of the first: where they lie, if
+/// they begin as kernels expect it, else copied on the device. `release` is called when the memory
+/// is used no more, once.
 ///
 /// # Safety
-/// `offset + rows` values of `width` bytes lie at `base`, in memory of the device, until `release` is called.
+/// `offset + rows` values of `width` bytes lie at `base`, in memory of the device, until `release`
+/// is called.
 pub(super) unsafe fn lent(
     device: &Device,
     base: u64,
@@ -347,10 +367,15 @@ pub(super) unsafe fn lent(
         };
     }
     // From the base, or from the first value.
-    for (address, offset, len) in [(base, offset, skipped + bytes), (base + skipped as u64, 0, bytes)] {
+    for (address, offset, len) in
+        [(base, offset, skipped + bytes), (base + skipped as u64, 0, bytes)]
+    {
         if address.is_multiple_of(ALIGNMENT) {
             // SAFETY: the caller's promise.
-            return Ok((Arc::new(unsafe { Buffer::borrowed(device, address, len, foreign) }), offset));
+            return Ok((
+                Arc::new(unsafe { Buffer::borrowed(device, address, len, foreign) }),
+                offset,
+            ));
         }
     }
     // SAFETY: the caller's promise; a copy within the device does not mind where values begin.
@@ -393,7 +418,10 @@ fn answered(stream: &mut ExportedStream, done: Result<()>) -> c_int {
     }
 }
 
-unsafe extern "C" fn get_schema(stream: *mut ArrowDeviceArrayStream, out: *mut FFI_ArrowSchema) -> c_int {
+unsafe extern "C" fn get_schema(
+    stream: *mut ArrowDeviceArrayStream,
+    out: *mut FFI_ArrowSchema,
+) -> c_int {
     // SAFETY: a live stream of `stream_of`, and memory for a schema, in which there is none.
     unsafe {
         let exported = &mut *(*stream).private_data.cast::<ExportedStream>();
@@ -403,7 +431,10 @@ unsafe extern "C" fn get_schema(stream: *mut ArrowDeviceArrayStream, out: *mut F
     }
 }
 
-unsafe extern "C" fn get_next(stream: *mut ArrowDeviceArrayStream, out: *mut ArrowDeviceArray) -> c_int {
+unsafe extern "C" fn get_next(
+    stream: *mut ArrowDeviceArrayStream,
+    out: *mut ArrowDeviceArray,
+) -> c_int {
     // SAFETY: a live stream of `stream_of`, and memory for an array, in which there is none.
     unsafe {
         let exported = &mut *(*stream).private_data.cast::<ExportedStream>();
@@ -438,17 +469,26 @@ unsafe extern "C" fn release_stream(stream: *mut ArrowDeviceArrayStream) {
 ///
 /// # Errors
 /// What the stream says; those of [`import`].
-pub(crate) unsafe fn tables_of(device: &Device, mut stream: ArrowDeviceArrayStream) -> Result<(SchemaRef, Vec<Table>)> {
+pub(crate) unsafe fn tables_of(
+    device: &Device,
+    mut stream: ArrowDeviceArrayStream,
+) -> Result<(SchemaRef, Vec<Table>)> {
     let failed = |stream: &mut ArrowDeviceArrayStream, code: c_int| {
         // SAFETY: a live stream; its text lives until the next call.
-        let said = stream.get_last_error.map(|get| unsafe { get(stream) }).filter(|text| !text.is_null());
+        let said =
+            stream.get_last_error.map(|get| unsafe { get(stream) }).filter(|text| !text.is_null());
         // SAFETY: as above.
         let said = said.map(|text| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
         let why = format!("its producer says: {} (code {code})", said.unwrap_or_default());
         Error::unsupported("a stream of arrays of a device", why)
     };
-    let (Some(get_schema), Some(get_next), Some(_)) = (stream.get_schema, stream.get_next, stream.release) else {
-        return Err(Error::unsupported("a stream of arrays of a device", "it was released already"));
+    let (Some(get_schema), Some(get_next), Some(_)) =
+        (stream.get_schema, stream.get_next, stream.release)
+    else {
+        return Err(Error::unsupported(
+            "a stream of arrays of a device",
+            "it was released already",
+        ));
     };
     let mut schema = FFI_ArrowSchema::empty();
     // SAFETY: a live stream, and an empty schema.

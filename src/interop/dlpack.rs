@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct DLDevice {
-    /// [`DEVICE_CPU`](super::DEVICE_CPU), [`DEVICE_CUDA`](super::DEVICE_CUDA), or another of DLPack's.
+    /// [`DEVICE_CPU`](super::DEVICE_CPU), [`DEVICE_CUDA`](super::DEVICE_CUDA), or another of
+    /// DLPack's.
     pub device_type: i32,
     /// Its number.
     pub device_id: i32,
@@ -131,7 +132,11 @@ pub(crate) fn export(name: &str, column: &Column, device: &Device) -> Result<*mu
 }
 
 /// The same since DLPack 1.0, which says that nobody may write it.
-pub(crate) fn export_versioned(name: &str, column: &Column, device: &Device) -> Result<*mut DLManagedTensorVersioned> {
+pub(crate) fn export_versioned(
+    name: &str,
+    column: &Column,
+    device: &Device,
+) -> Result<*mut DLManagedTensorVersioned> {
     managed(name, column, device, |dl_tensor, manager_ctx| DLManagedTensorVersioned {
         version: VERSION,
         manager_ctx,
@@ -149,13 +154,21 @@ fn managed<T>(
 ) -> Result<*mut T> {
     let Some((_, code, bits)) = TYPES.iter().find(|(dtype, ..)| *dtype == column.dtype) else {
         let what = format!("column {name:?} of {} as a tensor", column.dtype);
-        return Err(Error::unsupported(what, "tensors hold integers, floats and booleans: cast it"));
+        return Err(Error::unsupported(
+            what,
+            "tensors hold integers, floats and booleans: cast it",
+        ));
     };
     check_plain(name, column)?;
     // There is no event in a tensor: whoever gets it may read it at once.
     device.synchronize()?;
     let (device_type, number) = place(device);
-    let exported = ExportedTensor { column: column.clone(), shape: [column.len as i64], strides: [1], tensor: None };
+    let exported = ExportedTensor {
+        column: column.clone(),
+        shape: [column.len as i64],
+        strides: [1],
+        tensor: None,
+    };
     let context = Box::into_raw(Box::new(exported));
     // SAFETY: the box was just made, and is taken back by the deleter alone.
     let exported = unsafe { &mut *context };
@@ -173,13 +186,16 @@ fn managed<T>(
 
 unsafe extern "C" fn delete(tensor: *mut DLManagedTensor) {
     // SAFETY: called once, with a tensor of `export`, whose context is this box.
-    let exported = unsafe { Box::from_raw((*tensor).manager_ctx.cast::<ExportedTensor<DLManagedTensor>>()) };
+    let exported =
+        unsafe { Box::from_raw((*tensor).manager_ctx.cast::<ExportedTensor<DLManagedTensor>>()) };
     let_go(exported.column);
 }
 
 unsafe extern "C" fn delete_versioned(tensor: *mut DLManagedTensorVersioned) {
     // SAFETY: as above.
-    let exported = unsafe { Box::from_raw((*tensor).manager_ctx.cast::<ExportedTensor<DLManagedTensorVersioned>>()) };
+    let exported = unsafe {
+        Box::from_raw((*tensor).manager_ctx.cast::<ExportedTensor<DLManagedTensorVersioned>>())
+    };
     let_go(exported.column);
 }
 
@@ -207,8 +223,8 @@ impl<T> Drop for TakenTensor<T> {
 /// A live tensor that nobody else deletes; its elements are there, and stay as they are until then.
 ///
 /// # Errors
-/// A tensor of another device, of several dimensions, with gaps, or of other elements than columns have.
-/// It is deleted then.
+/// A tensor of another device, of several dimensions, with gaps, or of other elements than columns
+/// have. It is deleted then.
 pub(crate) unsafe fn import(device: &Device, tensor: *mut DLManagedTensor) -> Result<Column> {
     let delete = |tensor: *mut DLManagedTensor| {
         // SAFETY: as of `TakenTensor`.
@@ -229,7 +245,10 @@ pub(crate) unsafe fn import(device: &Device, tensor: *mut DLManagedTensor) -> Re
 ///
 /// # Errors
 /// As of [`import`]; a version whose layout is unknown.
-pub(crate) unsafe fn import_versioned(device: &Device, tensor: *mut DLManagedTensorVersioned) -> Result<Column> {
+pub(crate) unsafe fn import_versioned(
+    device: &Device,
+    tensor: *mut DLManagedTensorVersioned,
+) -> Result<Column> {
     let delete = |tensor: *mut DLManagedTensorVersioned| {
         // SAFETY: as of `TakenTensor`.
         unsafe { (*tensor).deleter.iter().for_each(|delete| delete(tensor)) }
@@ -253,7 +272,11 @@ fn refused(why: &str) -> Error {
 
 /// # Safety
 /// As of [`import`]; `tensor` is a part of `taken`.
-unsafe fn column_of<T: 'static>(device: &Device, tensor: *const DLTensor, taken: TakenTensor<T>) -> Result<Column> {
+unsafe fn column_of<T: 'static>(
+    device: &Device,
+    tensor: *const DLTensor,
+    taken: TakenTensor<T>,
+) -> Result<Column> {
     // SAFETY: a live tensor.
     let tensor = unsafe { &*tensor };
     let DLTensor { data, device: found, ndim, dtype, shape, strides, byte_offset } = tensor;
@@ -265,13 +288,19 @@ unsafe fn column_of<T: 'static>(device: &Device, tensor: *const DLTensor, taken:
     let (rows, stride) = unsafe { (**shape, strides.as_ref().map_or(1, |stride| *stride)) };
     let rows = usize::try_from(rows).map_err(|_| refused("its length is negative"))?;
     if stride != 1 && rows > 1 {
-        let why = format!("its elements are {stride} apart: make it contiguous (`ascontiguousarray`, `contiguous()`)");
+        let why = format!(
+            "its elements are {stride} apart: make it contiguous (`ascontiguousarray`, `contiguous()`)"
+        );
         return Err(refused(&why));
     }
-    let known = |(_, code, bits): &&(DataType, u8, u8)| (*code, *bits, 1) == (dtype.code, dtype.bits, dtype.lanes);
+    let known = |(_, code, bits): &&(DataType, u8, u8)| {
+        (*code, *bits, 1) == (dtype.code, dtype.bits, dtype.lanes)
+    };
     let Some((of, ..)) = TYPES.iter().find(known) else {
         let DLDataType { code, bits, lanes } = dtype;
-        return Err(refused(&format!("no column has elements of code {code}, {bits} bits and {lanes} lanes")));
+        return Err(refused(&format!(
+            "no column has elements of code {code}, {bits} bits and {lanes} lanes"
+        )));
     };
     let width = Repr::of(of).map_or(0, Repr::width);
     let base = (*data as u64).wrapping_add(*byte_offset);

@@ -12,4 +12,6 @@ pub(crate) mod structs;
 #[cfg(feature = "ffi")]
 pub use device_arrow::{ArrowDeviceArray, ArrowDeviceArrayStream, DEVICE_CPU, DEVICE_CUDA};
 #[cfg(feature = "ffi")]
-pub use dlpack::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor};
+pub use dlpack::{
+    DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor,
+};

@@ -10,10 +10,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::arrow::array::{Array as ArrowArray, RecordBatch, RecordBatchOptions, make_array, new_empty_array};
+use crate::arrow::array::{
+    Array as ArrowArray, RecordBatch, RecordBatchOptions, make_array, new_empty_array,
+};
 use crate::arrow::datatypes::{Field as ArrowField, Schema};
 use crate::arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
-use polars_arrow::array::{Array, DictionaryArray, FixedSizeListArray, ListArray, StructArray, Utf8Array};
+use polars_arrow::array::{
+    Array, DictionaryArray, FixedSizeListArray, ListArray, StructArray, Utf8Array,
+};
 use polars_arrow::datatypes::{ArrowDataType, Field, Metadata};
 use polars_arrow::offset::{Offset, OffsetsBuffer};
 use polars_arrow::{ffi, match_integer_type};
@@ -100,14 +104,19 @@ fn to_polars_column(field: &ArrowField, array: &dyn ArrowArray) -> Result<(Field
     // SAFETY: arrow-rs made the array, so it is valid, and of the type that it exported along with
     // it; it keeps the buffers alive until polars-arrow releases them. arrow-rs counts the nulls,
     // so that the count is never -1, which polars-arrow would take for a very large number.
-    let array = unsafe { ffi::import_array_from_c(array, imported.dtype.clone()) }.map_err(|error| refused(&error))?;
+    let array = unsafe { ffi::import_array_from_c(array, imported.dtype.clone()) }
+        .map_err(|error| refused(&error))?;
     // Names are not passed through the interface, where they could not have zero bytes.
-    let metadata = field.metadata().iter().map(|(key, value)| (key.as_str().into(), value.as_str().into()));
+    let metadata =
+        field.metadata().iter().map(|(key, value)| (key.as_str().into(), value.as_str().into()));
     let to = Field::new(field.name().as_str().into(), imported.dtype, field.is_nullable());
     Ok((to.with_metadata(metadata.collect::<Metadata>()), array))
 }
 
-fn from_polars_column(field: Field, array: Box<dyn Array>) -> Result<(ArrowField, Arc<dyn ArrowArray>)> {
+fn from_polars_column(
+    field: Field,
+    array: Box<dyn Array>,
+) -> Result<(ArrowField, Arc<dyn ArrowArray>)> {
     if !is_supported(array.dtype()) {
         return Err(unsupported(field.name.as_str(), &format!("{:?}", array.dtype())));
     }
@@ -154,9 +163,11 @@ fn with_own_offsets(array: Box<dyn Array>) -> Result<Box<dyn Array>> {
         if strings.offsets().buffer().offset() == 0 {
             return Ok(None);
         }
-        let offsets = OffsetsBuffer::try_from(strings.offsets().as_slice().to_vec()).map_err(refused)?;
+        let offsets =
+            OffsetsBuffer::try_from(strings.offsets().as_slice().to_vec()).map_err(refused)?;
         let (values, validity) = (strings.values().clone(), strings.validity().cloned());
-        let strings = Utf8Array::try_new(strings.dtype().clone(), offsets, values, validity).map_err(refused)?;
+        let strings = Utf8Array::try_new(strings.dtype().clone(), offsets, values, validity)
+            .map_err(refused)?;
         Ok(Some(strings.boxed()))
     }
     fn listed<O: Offset>(array: &dyn Array) -> Result<Option<Box<dyn Array>>> {
@@ -171,14 +182,18 @@ fn with_own_offsets(array: Box<dyn Array>) -> Result<Box<dyn Array>> {
             ArrowDataType::List(_) => listed::<i32>(array),
             ArrowDataType::LargeList(_) => listed::<i64>(array),
             ArrowDataType::FixedSizeList(_, _) => {
-                let Some(lists) = array.as_any().downcast_ref::<FixedSizeListArray>() else { return Ok(None) };
+                let Some(lists) = array.as_any().downcast_ref::<FixedSizeListArray>() else {
+                    return Ok(None);
+                };
                 let Some(values) = own(&**lists.values())? else { return Ok(None) };
                 let (dtype, validity) = (lists.dtype().clone(), lists.validity().cloned());
                 let lists = FixedSizeListArray::try_new(dtype, lists.len(), values, validity);
                 Ok(Some(lists.map_err(refused)?.boxed()))
             }
             ArrowDataType::Struct(_) => {
-                let Some(structs) = array.as_any().downcast_ref::<StructArray>() else { return Ok(None) };
+                let Some(structs) = array.as_any().downcast_ref::<StructArray>() else {
+                    return Ok(None);
+                };
                 let mut fields = vec![];
                 for field in structs.values() {
                     fields.push(own(&**field)?.unwrap_or_else(|| field.clone()));
@@ -210,7 +225,9 @@ fn is_supported(dtype: &ArrowDataType) -> bool {
         Boolean | Date32 | Timestamp(_, _) | Decimal(_, _) | Utf8 | LargeUtf8 | Utf8View => true,
         Dictionary(_, values, _) => matches!(**values, Utf8 | LargeUtf8 | Utf8View),
         List(item) | LargeList(item) | FixedSizeList(item, _) => is_supported(&item.dtype),
-        Struct(fields) => !fields.is_empty() && fields.iter().all(|field| is_supported(&field.dtype)),
+        Struct(fields) => {
+            !fields.is_empty() && fields.iter().all(|field| is_supported(&field.dtype))
+        }
         _ => false,
     }
 }

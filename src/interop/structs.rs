@@ -13,8 +13,10 @@ use crate::error::{Error, Result};
 
 /// The rows, a column a field.
 pub(crate) fn to_batch<T: Serialize + DeserializeOwned>(rows: &[T]) -> Result<RecordBatch> {
-    let refused = |error: serde_arrow::Error| Error::unsupported("structs as rows", error.to_string());
-    let options = TracingOptions::default().map_as_struct(false).enums_without_data_as_strings(true);
+    let refused =
+        |error: serde_arrow::Error| Error::unsupported("structs as rows", error.to_string());
+    let options =
+        TracingOptions::default().map_as_struct(false).enums_without_data_as_strings(true);
     let fields = Vec::<FieldRef>::from_type::<T>(options).map_err(refused)?;
     serde_arrow::to_record_batch(&fields, &rows).map_err(refused)
 }
@@ -41,7 +43,11 @@ fn readable(batch: &RecordBatch) -> Result<RecordBatch> {
             DataType::BinaryView => DataType::LargeBinary,
             other => other.clone(),
         };
-        columns.push(if dtype == *field.data_type() { column.clone() } else { cast(column, &dtype)? });
+        columns.push(if dtype == *field.data_type() {
+            column.clone()
+        } else {
+            cast(column, &dtype)?
+        });
         fields.push(Field::new(field.name(), dtype, field.is_nullable()));
     }
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)

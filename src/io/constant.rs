@@ -40,13 +40,17 @@ pub(super) fn of_runs(device: &Device, values: &ArrayRef, runs: &[u64]) -> Resul
     };
     let data = gather(device, width, own.data.slice(own.offset * width), &index, rows)?;
     let validity = match &own.validity {
-        Some(validity) => Some(Arc::new(gather(device, 1, validity.slice(own.offset), &index, rows)?)),
+        Some(validity) => {
+            Some(Arc::new(gather(device, 1, validity.slice(own.offset), &index, rows)?))
+        }
         None => None,
     };
     let plain = Column::plain(own.dtype.clone(), rows as usize, Arc::new(data), validity);
     let mut column = match own.encoding {
         Encoding::Plain => Column { characters: own.characters, ..plain },
-        encoding => return Ok(Column { encoding, stats: own.stats, characters: own.characters, ..plain }),
+        encoding => {
+            return Ok(Column { encoding, stats: own.stats, characters: own.characters, ..plain });
+        }
     };
     Column::survey(device, std::iter::once(&mut column))?;
     Ok(column)

@@ -79,7 +79,11 @@ impl CsvFiles {
     ///
     /// # Errors
     /// As [`CsvTable::open`].
-    pub(crate) fn open(paths: &[PathBuf], options: &CsvOptions, of_paths: PathColumns) -> Result<CsvFiles> {
+    pub(crate) fn open(
+        paths: &[PathBuf],
+        options: &CsvOptions,
+        of_paths: PathColumns,
+    ) -> Result<CsvFiles> {
         Ok(CsvFiles::of(Arc::new(CsvTable::open(paths, options, of_paths)?)))
     }
 
@@ -89,15 +93,19 @@ impl CsvFiles {
 
     async fn read_on_host(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
         let provider: Arc<dyn TableProvider> = self.provider.clone();
-        let rows = ProviderRows { provider: &provider, columns: wanted.columns, limit: wanted.fetch };
+        let rows =
+            ProviderRows { provider: &provider, columns: wanted.columns, limit: wanted.fetch };
         let (rows, columns) = stream::read(to, &rows).await?;
         let mut read = Read::new(rows, columns);
         let skipped = self.provider.take_skipped();
         if skipped > 0 {
-            let values: BTreeSet<usize> = self.table().files.iter().map(|file| file.layout.values).collect();
+            let values: BTreeSet<usize> =
+                self.table().files.iter().map(|file| file.layout.values).collect();
             let values = values.iter().map(usize::to_string).collect::<Vec<_>>().join(" or ");
             let named = self.named();
-            read.by_host.push(format!("{skipped} rows of {named} are left out: they do not have {values} values"));
+            read.by_host.push(format!(
+                "{skipped} rows of {named} are left out: they do not have {values} values"
+            ));
         }
         Ok(read)
     }

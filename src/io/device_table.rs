@@ -32,7 +32,10 @@ impl DeviceTable {
     /// Those of [`KeptTable::table`].
     pub(crate) fn read(&self, columns: &[usize]) -> Result<Read> {
         let table = self.table.table()?;
-        Ok(Read::new(table.rows as u64, columns.iter().map(|at| table.columns[*at].clone()).collect()))
+        Ok(Read::new(
+            table.rows as u64,
+            columns.iter().map(|at| table.columns[*at].clone()).collect(),
+        ))
     }
 }
 
@@ -63,7 +66,9 @@ impl Source for DeviceTable {
         limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
         let batches = self.table.to_batches()?;
-        MemTable::try_new(self.table.schema().clone(), vec![batches])?.scan(state, projection, filters, limit).await
+        MemTable::try_new(self.table.schema().clone(), vec![batches])?
+            .scan(state, projection, filters, limit)
+            .await
     }
 }
 

@@ -5,8 +5,8 @@
 //!   caller    memory for 0, 1, 2 …    │ use of 0   │ use of 1   │ …
 //! ```
 //!
-//! Workers are at most [`OPEN`] stretches ahead of the caller: what they feed takes device memory until
-//! it is used.
+//! Workers are at most [`OPEN`] stretches ahead of the caller: what they feed takes device memory
+//! until it is used.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -87,9 +87,9 @@ struct StretchPart {
     after: Arc<Event>,
 }
 
-/// Brings stretches to the device: `read` fills memory with a file's bytes from a place on, `used` gets
-/// each stretch in order, with its bytes at `room.before` of the buffer, which work that is submitted
-/// to the device finds there.
+/// Brings stretches to the device: `read` fills memory with a file's bytes from a place on, `used`
+/// gets each stretch in order, with its bytes at `room.before` of the buffer, which work that is
+/// submitted to the device finds there.
 ///
 /// # Errors
 /// Of `read` and `used`; of the device; an interrupt.
@@ -144,7 +144,14 @@ impl FeedWork<'_> {
         let bytes = self.room.before + self.stretches[number].bytes() + self.room.behind;
         let bytes = Arc::new(self.device.alloc("files", bytes)?);
         let after = Arc::new(self.device.record()?);
-        self.lock().open.push_back(OpenStretch { number, bytes, after, taken: 0, done: 0, fed: vec![] });
+        self.lock().open.push_back(OpenStretch {
+            number,
+            bytes,
+            after,
+            taken: 0,
+            done: 0,
+            fed: vec![],
+        });
         self.opened.notify_all();
         Ok(())
     }
@@ -157,10 +164,13 @@ impl FeedWork<'_> {
                 return Err(error);
             }
             let whole = self.stretches[number].bytes();
-            if let Some(opened) = state.open.pop_front_if(|opened| opened.number == number && opened.done == whole) {
+            if let Some(opened) =
+                state.open.pop_front_if(|opened| opened.number == number && opened.done == whole)
+            {
                 return Ok(opened);
             }
-            let (next, _) = self.done.wait_timeout(state, interrupt::PACE).unwrap_or_else(|e| e.into_inner());
+            let (next, _) =
+                self.done.wait_timeout(state, interrupt::PACE).unwrap_or_else(|e| e.into_inner());
             state = next;
             interrupt::check()?;
         }
@@ -170,7 +180,9 @@ impl FeedWork<'_> {
     fn work(&self, read: &(impl Fn(usize, u64, &mut [u8]) -> Result<()> + Sync)) {
         while let Some(piece) = self.take() {
             let stretch = &self.stretches[piece.number];
-            let mut fill = |bytes: &mut [u8]| read(stretch.file, stretch.range.start + piece.begin as u64, bytes);
+            let mut fill = |bytes: &mut [u8]| {
+                read(stretch.file, stretch.range.start + piece.begin as u64, bytes)
+            };
             let fed = interrupt::check().and_then(|()| {
                 let offset = self.room.before + piece.begin;
                 self.device.feed(&piece.bytes, offset, piece.length, &piece.after, &mut fill)
@@ -178,7 +190,9 @@ impl FeedWork<'_> {
             let mut state = self.lock();
             match fed {
                 Ok(fed) => {
-                    if let Some(opened) = state.open.iter_mut().find(|opened| opened.number == piece.number) {
+                    if let Some(opened) =
+                        state.open.iter_mut().find(|opened| opened.number == piece.number)
+                    {
                         opened.done += piece.length;
                         opened.fed.push(fed);
                     }
@@ -201,7 +215,8 @@ impl FeedWork<'_> {
                 return None;
             }
             let whole = |opened: &OpenStretch| self.stretches[opened.number].bytes();
-            if let Some(opened) = state.open.iter_mut().find(|opened| opened.taken < whole(opened)) {
+            if let Some(opened) = state.open.iter_mut().find(|opened| opened.taken < whole(opened))
+            {
                 let (begin, number) = (opened.taken, opened.number);
                 let length = MOST_FED.min(self.stretches[number].bytes() - begin);
                 opened.taken += length;
@@ -229,7 +244,8 @@ mod tests {
 
     fn stretches() -> Vec<Stretch> {
         let of = |file: usize| {
-            let parts = [0..5_000_000u64, 5_000_000..5_000_001, 5_000_001..5_000_001, 5_000_001..9_999_999];
+            let parts =
+                [0..5_000_000u64, 5_000_000..5_000_001, 5_000_001..5_000_001, 5_000_001..9_999_999];
             parts.into_iter().map(move |range| Stretch { file, range })
         };
         (0..3).flat_map(of).collect()
@@ -250,7 +266,11 @@ mod tests {
             let mut found = vec![0; bytes.len()];
             bytes.read(0, &mut found)?;
             let own = &found[64..64 + stretch.bytes()];
-            assert!(own.iter().zip(stretch.range.clone()).all(|(found, at)| *found == byte(stretch.file, at)));
+            assert!(
+                own.iter()
+                    .zip(stretch.range.clone())
+                    .all(|(found, at)| *found == byte(stretch.file, at))
+            );
             seen.push(number);
             Ok(Further::More)
         })
@@ -275,7 +295,9 @@ mod tests {
             1 => Err(Error::internal("the second file")),
             _ => Ok(()),
         };
-        let error = feed(&device, &stretches, Room { before: 0, behind: 0 }, fails, |_, _| Ok(Further::More));
+        let error = feed(&device, &stretches, Room { before: 0, behind: 0 }, fails, |_, _| {
+            Ok(Further::More)
+        });
         assert!(error.unwrap_err().to_string().contains("the second file"));
         assert_eq!(device.memory().used, 0);
     }

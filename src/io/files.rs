@@ -92,25 +92,38 @@ impl Files {
     /// Reads the schema (for CSV, infers it) and makes a source of these of the files.
     ///
     /// # Errors
-    /// Files that cannot be opened or whose content does not fit their format, by name; columns that
-    /// do not fit together.
-    pub(super) async fn source(&self, state: &SessionState, paths: &[PathBuf]) -> Result<Arc<dyn Source>> {
+    /// Files that cannot be opened or whose content does not fit their format, by name; columns
+    /// that do not fit together.
+    pub(super) async fn source(
+        &self,
+        state: &SessionState,
+        paths: &[PathBuf],
+    ) -> Result<Arc<dyn Source>> {
         let of_paths = PathColumns::of(&self.selection, paths, self.format.paths())?;
         match &self.format {
             Format::Csv(csv) => Ok(Arc::new(CsvFiles::open(paths, csv, of_paths)?)),
             Format::Parquet(options) => {
                 let format = Parquet::new(state, *options);
-                let files = self.describe(state, &format, paths).await.into_iter().collect::<Result<Vec<_>>>()?;
+                let files = self
+                    .describe(state, &format, paths)
+                    .await
+                    .into_iter()
+                    .collect::<Result<Vec<_>>>()?;
                 self.within_nanoseconds(state, *options, paths, &files).await?;
-                let named = paths.iter().zip(&files).map(|(path, file)| (path.clone(), file.schema.clone()));
+                let named = paths
+                    .iter()
+                    .zip(&files)
+                    .map(|(path, file)| (path.clone(), file.schema.clone()));
                 let named: Vec<(PathBuf, SchemaRef)> = named.collect();
                 let united = unite(&named, options.union_by_name)?;
                 for (file, column, doubles) in united.to_doubles {
                     let doubles = &named[doubles].0;
-                    self.are_doubles(state, &format, (&paths[file], &files[file]), column, doubles).await?;
+                    self.are_doubles(state, &format, (&paths[file], &files[file]), column, doubles)
+                        .await?;
                 }
                 let schema = of_paths.behind(&united.schema, self.selection.named())?;
-                let described = paths.iter().zip(&files).map(|(path, file)| format.described(path, file));
+                let described =
+                    paths.iter().zip(&files).map(|(path, file)| format.described(path, file));
                 let described = described.collect::<Result<_>>()?;
                 // With the format that has the footers already.
                 let table = Arc::new(ParquetTable::new(format, files, &schema, of_paths));
@@ -125,7 +138,12 @@ impl Files {
     }
 
     /// Each file's columns: of many files by as many threads as there are cores.
-    async fn describe(&self, state: &SessionState, format: &Parquet, paths: &[PathBuf]) -> Vec<Result<TableFile>> {
+    async fn describe(
+        &self,
+        state: &SessionState,
+        format: &Parquet,
+        paths: &[PathBuf],
+    ) -> Vec<Result<TableFile>> {
         /// Least files for a thread: starting it takes as long as reading the schemas of some.
         const LEAST: usize = 8;
         /// Bytes of a thread's stack: readers of schemas recurse as deep as these are nested.
@@ -144,23 +162,37 @@ impl Files {
         let part = |paths: &'_ [PathBuf]| paths.iter().map(describe).collect::<Vec<_>>();
         std::thread::scope(|scope| {
             let part = &part;
-            let thread = |paths| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, move || part(paths));
+            let thread = |paths| {
+                std::thread::Builder::new()
+                    .stack_size(STACK)
+                    .spawn_scoped(scope, move || part(paths))
+            };
             let threads: Vec<_> = paths.chunks(each).map(thread).collect();
             let join = |thread: std::io::Result<ScopedJoinHandle<'_, _>>| match thread {
-                Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                Err(error) => vec![Err(Error::internal(format!("the system gives no thread: {error}")))],
+                Ok(thread) => {
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                }
+                Err(error) => {
+                    vec![Err(Error::internal(format!("the system gives no thread: {error}")))]
+                }
             };
             threads.into_iter().flat_map(join).collect()
         })
     }
 
-    async fn describe_file(&self, state: &SessionState, format: &Parquet, path: &Path) -> Result<TableFile> {
+    async fn describe_file(
+        &self,
+        state: &SessionState,
+        format: &Parquet,
+        path: &Path,
+    ) -> Result<TableFile> {
         let object = object(path)?;
         if object.size == 0 {
             return Err(ErrorKind::File { path: path.into(), message: "is empty".into() }.into());
         }
         let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem())?;
-        let schema = unpanicked(format.infer_schema(state, &store, std::slice::from_ref(&object))).await;
+        let schema =
+            unpanicked(format.infer_schema(state, &store, std::slice::from_ref(&object))).await;
         let schema = schema.map_err(|error| self.name(of_content(error), path))?;
         Ok(TableFile { object, schema })
     }
@@ -177,8 +209,10 @@ impl Files {
         if options.coerce_int96_timestamp_unit != TimeUnit::Nanosecond {
             return Ok(());
         }
-        let format =
-            Parquet::new(state, ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Microsecond, ..options });
+        let format = Parquet::new(
+            state,
+            ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Microsecond, ..options },
+        );
         for (path, file) in paths.iter().zip(files) {
             let wide = self.describe_file(state, &format, path).await?;
             let int96 = (file.schema.fields().iter().zip(wide.schema.fields()).enumerate())
@@ -191,7 +225,9 @@ impl Files {
             for (at, column) in batches.iter().flat_map(|batch| int96.iter().zip(batch.columns())) {
                 if let Some(micros) = beyond_nanoseconds(column.as_ref()) {
                     let name = file.schema.field(*at).name();
-                    let message = format!("column {name:?}: {micros} µs since 1970 are beyond 64 bits of nanoseconds");
+                    let message = format!(
+                        "column {name:?}: {micros} µs since 1970 are beyond 64 bits of nanoseconds"
+                    );
                     return Err(ErrorKind::File { path: path.clone(), message }.into());
                 }
             }
@@ -221,7 +257,8 @@ impl Files {
             let found = lost_as_double(batch.column(0));
             if let Some(value) = found {
                 let (name, doubles) = (field.name(), doubles.display());
-                let message = format!("column {name:?} is a double in {doubles}, and {value} is none");
+                let message =
+                    format!("column {name:?} is a double in {doubles}, and {value} is none");
                 return Err(ErrorKind::File { path: path.into(), message }.into());
             }
         }
@@ -237,7 +274,12 @@ impl Files {
         file: &TableFile,
         columns: &[usize],
     ) -> Result<Vec<RecordBatch>> {
-        let table = ParquetTable::new(format.clone(), vec![file.clone()], &file.schema, PathColumns::default());
+        let table = ParquetTable::new(
+            format.clone(),
+            vec![file.clone()],
+            &file.schema,
+            PathColumns::default(),
+        );
         let provider: Arc<dyn TableProvider> = Arc::new(table);
         read_all(&provider, state, columns).await.map_err(|error| self.name(error, path))
     }
@@ -257,7 +299,9 @@ impl Files {
                 let format = Parquet::new(state, *options);
                 Ok(Arc::new(ParquetTable::new(format, vec![file], &schema, PathColumns::default())))
             }
-            Format::Csv(_) | Format::Arrow(_) => Err(Error::internal("files that name themselves are not listed")),
+            Format::Csv(_) | Format::Arrow(_) => {
+                Err(Error::internal("files that name themselves are not listed"))
+            }
             Format::Json(_) => json::provider(path, &schema),
         }
     }
@@ -278,7 +322,10 @@ impl Files {
 /// # Errors
 /// [`ErrorKind::Io`], in the system's words.
 fn object(path: &Path) -> Result<ObjectMeta> {
-    let size = std::fs::File::open(path).and_then(|file| file.metadata()).map_err(|e| Error::io(path, e))?.len();
+    let size = std::fs::File::open(path)
+        .and_then(|file| file.metadata())
+        .map_err(|e| Error::io(path, e))?
+        .len();
     let location = url(path)?.prefix().clone();
     Ok(ObjectMeta { location, last_modified: Default::default(), size, e_tag: None, version: None })
 }
@@ -287,7 +334,9 @@ fn object(path: &Path) -> Result<ObjectMeta> {
 pub(super) fn lost_as_double(values: &dyn Array) -> Option<i128> {
     let lost = |value: &i128| (*value as f64) as i128 != *value;
     match values.data_type() {
-        DataType::Int64 => values.as_primitive::<Int64Type>().iter().flatten().map(i128::from).find(lost),
+        DataType::Int64 => {
+            values.as_primitive::<Int64Type>().iter().flatten().map(i128::from).find(lost)
+        }
         _ => values.as_primitive::<UInt64Type>().iter().flatten().map(i128::from).find(lost),
     }
 }
@@ -301,9 +350,13 @@ fn beyond_nanoseconds(array: &dyn Array) -> Option<i64> {
         }
         DataType::List(_) => beyond_nanoseconds(array.as_list::<i32>().values().as_ref()),
         DataType::LargeList(_) => beyond_nanoseconds(array.as_list::<i64>().values().as_ref()),
-        DataType::FixedSizeList(..) => beyond_nanoseconds(array.as_fixed_size_list().values().as_ref()),
+        DataType::FixedSizeList(..) => {
+            beyond_nanoseconds(array.as_fixed_size_list().values().as_ref())
+        }
         DataType::Map(..) => beyond_nanoseconds(array.as_map().entries()),
-        DataType::Struct(_) => array.as_struct().columns().iter().find_map(|of| beyond_nanoseconds(of.as_ref())),
+        DataType::Struct(_) => {
+            array.as_struct().columns().iter().find_map(|of| beyond_nanoseconds(of.as_ref()))
+        }
         _ => None,
     }
 }
@@ -317,7 +370,9 @@ pub(super) fn url(path: &Path) -> Result<ListingTableUrl> {
     let mut url = String::from("file://");
     for &byte in absolute.as_os_str().as_encoded_bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => url.push(byte as char),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
+                url.push(byte as char)
+            }
             _ => url.push_str(&format!("%{byte:02X}")),
         }
     }

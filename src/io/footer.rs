@@ -19,8 +19,8 @@ use datafusion::parquet::arrow::parquet_to_arrow_schema;
 use datafusion::parquet::basic::{ConvertedType, LogicalType, SortOrder, Type as Physical};
 use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::metadata::{
-    ColumnChunkMetaData, FileMetaData, FooterTail, KeyValue, ParquetMetaData, ParquetMetaDataBuilder,
-    ParquetMetaDataReader, RowGroupMetaData,
+    ColumnChunkMetaData, FileMetaData, FooterTail, KeyValue, ParquetMetaData,
+    ParquetMetaDataBuilder, ParquetMetaDataReader, RowGroupMetaData,
 };
 use datafusion::parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type, TypePtr};
 
@@ -92,7 +92,10 @@ const DECODERS: usize = 8;
 
 /// Decodes a footer that was walked over. Parts of a long one are decoded side by side, each as the
 /// footer of a file of some of the row groups.
-fn decode_on_all_cores(footer: &[u8], Groups { list, groups, end }: &Groups) -> FooterResult<ParquetMetaData> {
+fn decode_on_all_cores(
+    footer: &[u8],
+    Groups { list, groups, end }: &Groups,
+) -> FooterResult<ParquetMetaData> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let parts = (groups.len() / LEAST_GROUPS).min(DECODERS).min(cores);
     if parts < 2 {
@@ -110,8 +113,11 @@ fn decode_on_all_cores(footer: &[u8], Groups { list, groups, end }: &Groups) -> 
         ParquetMetaDataReader::decode_metadata(&part)
     };
     let parts = std::thread::scope(|scope| {
-        let threads: Vec<_> = starts.iter().map(|first| scope.spawn(|| caught(|| decode(*first)))).collect();
-        let join = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|p| std::panic::resume_unwind(p));
+        let threads: Vec<_> =
+            starts.iter().map(|first| scope.spawn(|| caught(|| decode(*first)))).collect();
+        let join = |thread: ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|p| std::panic::resume_unwind(p))
+        };
         threads.into_iter().map(join).collect::<FooterResult<Vec<_>>>()
     })?;
     let mut parts = parts.into_iter();
@@ -187,21 +193,36 @@ fn check(metadata: &ParquetMetaData, file: u64) -> FooterResult<i64> {
     for (number, group) in metadata.row_groups().iter().enumerate() {
         rows = match rows.checked_add(group.num_rows()) {
             Some(rows) if group.num_rows() >= 0 => rows,
-            _ => return broken(format!("row group {number} is said to have {} rows", group.num_rows())),
+            _ => {
+                return broken(format!(
+                    "row group {number} is said to have {} rows",
+                    group.num_rows()
+                ));
+            }
         };
         for column in group.columns() {
             let place = || format!("column {} of row group {number}", column.column_path());
             let begin = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
-            let end = begin.checked_add(column.compressed_size()).and_then(|end| u64::try_from(end).ok());
-            let known = begin >= 0 && column.compressed_size() >= 0 && column.data_page_offset() >= 0;
+            let end =
+                begin.checked_add(column.compressed_size()).and_then(|end| u64::try_from(end).ok());
+            let known =
+                begin >= 0 && column.compressed_size() >= 0 && column.data_page_offset() >= 0;
             if !known || end.is_none_or(|end| end > file) {
                 let bytes = column.compressed_size();
-                return broken(format!("{} is said to be {bytes} bytes at {begin} of {file}", place()));
+                return broken(format!(
+                    "{} is said to be {bytes} bytes at {begin} of {file}",
+                    place()
+                ));
             }
             // A row is a value or, where a column repeats, one or more.
-            let (values, repeats) = (column.num_values(), column.column_descr().max_rep_level() > 0);
+            let (values, repeats) =
+                (column.num_values(), column.column_descr().max_rep_level() > 0);
             if values < group.num_rows() || !repeats && values != group.num_rows() {
-                return broken(format!("{} is said to have {values} values in {} rows", place(), group.num_rows()));
+                return broken(format!(
+                    "{} is said to have {values} values in {} rows",
+                    place(),
+                    group.num_rows()
+                ));
             }
         }
     }
@@ -212,7 +233,9 @@ fn check(metadata: &ParquetMetaData, file: u64) -> FooterResult<i64> {
 fn is_told(chunk: &ColumnChunkMetaData) -> bool {
     let column = chunk.column_descr();
     // Their first fields were written by comparing bytes as signed numbers, whatever the type.
-    if chunk.statistics().is_some_and(|of| of.is_min_max_deprecated()) && column.sort_order() != SortOrder::SIGNED {
+    if chunk.statistics().is_some_and(|of| of.is_min_max_deprecated())
+        && column.sort_order() != SortOrder::SIGNED
+    {
         return false;
     }
     match column.physical_type() {
@@ -239,27 +262,38 @@ fn bounds_have(chunk: &ColumnChunkMetaData, length: impl Fn(usize) -> bool) -> b
 /// Whether every row group has bounds of a column's values, or has none but nulls.
 pub(super) fn is_bounded(metadata: &ParquetMetaData, column: &str) -> bool {
     let schema = metadata.file_metadata().schema_descr();
-    let Some(at) = schema.columns().iter().position(|leaf| leaf.path().parts() == [column]) else { return true };
+    let Some(at) = schema.columns().iter().position(|leaf| leaf.path().parts() == [column]) else {
+        return true;
+    };
     metadata.row_groups().iter().all(|group| {
         let statistics = group.column(at).statistics();
         let nulls = statistics.and_then(|of| of.null_count_opt());
-        let bounds = statistics.is_some_and(|of| of.min_bytes_opt().is_some() && of.max_bytes_opt().is_some());
-        bounds || nulls.is_some_and(|nulls| nulls as i64 == group.num_rows()) || group.num_rows() == 0
+        let bounds = statistics
+            .is_some_and(|of| of.min_bytes_opt().is_some() && of.max_bytes_opt().is_some());
+        bounds
+            || nulls.is_some_and(|nulls| nulls as i64 == group.num_rows())
+            || group.num_rows() == 0
     })
 }
 
 /// The metadata without statistics, page index and Bloom filters that cannot be trusted.
 fn without_untold(metadata: ParquetMetaData, file: u64) -> FooterResult<ParquetMetaData> {
     let mut builder = metadata.into_builder();
-    let groups =
-        builder.take_row_groups().into_iter().map(|group| told_group(group, file)).collect::<FooterResult<_>>()?;
+    let groups = builder
+        .take_row_groups()
+        .into_iter()
+        .map(|group| told_group(group, file))
+        .collect::<FooterResult<_>>()?;
     Ok(builder.set_row_groups(groups).build())
 }
 
 fn told_group(group: RowGroupMetaData, file: u64) -> FooterResult<RowGroupMetaData> {
     let mut builder = group.into_builder();
-    let columns =
-        builder.take_columns().into_iter().map(|column| told_column(column, file)).collect::<FooterResult<_>>()?;
+    let columns = builder
+        .take_columns()
+        .into_iter()
+        .map(|column| told_column(column, file))
+        .collect::<FooterResult<_>>()?;
     builder.set_column_metadata(columns).build()
 }
 
@@ -328,11 +362,15 @@ pub(super) struct Intervals {
 /// The same metadata, in which intervals are bytes: the parquet crate (59) reads days and
 /// milliseconds of them, and leaves the months out. `None` where there are none, or where an Arrow
 /// schema tells which parts they have.
-pub(super) fn with_bare_intervals(metadata: &ParquetMetaData) -> FooterResult<Option<(ParquetMetaData, Intervals)>> {
+pub(super) fn with_bare_intervals(
+    metadata: &ParquetMetaData,
+) -> FooterResult<Option<(ParquetMetaData, Intervals)>> {
     let of_file = metadata.file_metadata();
     let schema = of_file.schema_descr();
     let is_interval = |column: &ColumnDescPtr| column.converted_type() == ConvertedType::INTERVAL;
-    let is_told = of_file.key_value_metadata().is_some_and(|pairs| pairs.iter().any(|pair| pair.key == ARROW_SCHEMA));
+    let is_told = of_file
+        .key_value_metadata()
+        .is_some_and(|pairs| pairs.iter().any(|pair| pair.key == ARROW_SCHEMA));
     if is_told || !schema.columns().iter().any(is_interval) {
         return Ok(None);
     }
@@ -351,15 +389,28 @@ pub(super) fn with_bare_intervals(metadata: &ParquetMetaData) -> FooterResult<Op
     Ok(Some((bare, found)))
 }
 
-fn saying(of_file: &FileMetaData, pairs: Option<Vec<KeyValue>>, schema: Arc<SchemaDescriptor>) -> FileMetaData {
-    let (written_by, orders) = (of_file.created_by().map(str::to_string), of_file.column_orders().cloned());
+fn saying(
+    of_file: &FileMetaData,
+    pairs: Option<Vec<KeyValue>>,
+    schema: Arc<SchemaDescriptor>,
+) -> FileMetaData {
+    let (written_by, orders) =
+        (of_file.created_by().map(str::to_string), of_file.column_orders().cloned());
     FileMetaData::new(of_file.version(), of_file.num_rows(), written_by, pairs, schema, orders)
 }
 
 fn with_rows(of_file: &FileMetaData, rows: i64) -> FileMetaData {
-    let (written_by, orders) = (of_file.created_by().map(str::to_string), of_file.column_orders().cloned());
+    let (written_by, orders) =
+        (of_file.created_by().map(str::to_string), of_file.column_orders().cloned());
     let pairs = of_file.key_value_metadata().cloned();
-    FileMetaData::new(of_file.version(), rows, written_by, pairs, of_file.schema_descr_ptr(), orders)
+    FileMetaData::new(
+        of_file.version(),
+        rows,
+        written_by,
+        pairs,
+        of_file.schema_descr_ptr(),
+        orders,
+    )
 }
 
 fn with_file(metadata: &ParquetMetaData, of_file: FileMetaData) -> ParquetMetaData {
@@ -388,7 +439,9 @@ pub(super) fn with_strings(
         let column = schema.column(at);
         match reads[at] {
             FooterRead::Bytes => Some(None),
-            FooterRead::Text if column.converted_type() != ConvertedType::UTF8 => Some(Some(LogicalType::String)),
+            FooterRead::Text if column.converted_type() != ConvertedType::UTF8 => {
+                Some(Some(LogicalType::String))
+            }
             _ => None,
         }
         .filter(|_| column.physical_type() == Physical::BYTE_ARRAY)
@@ -409,7 +462,10 @@ pub(super) fn with_strings(
 
 /// Where a text's least or greatest value is no UTF-8, it has no statistics: DataFusion (55.2)
 /// would take those of other row groups for those of all. `None` where all are well.
-fn with_textual_statistics(metadata: &ParquetMetaData, reads: &[FooterRead]) -> FooterResult<Option<ParquetMetaData>> {
+fn with_textual_statistics(
+    metadata: &ParquetMetaData,
+    reads: &[FooterRead],
+) -> FooterResult<Option<ParquetMetaData>> {
     let foreign = |(at, column): (usize, &ColumnChunkMetaData)| {
         let bounds = column.statistics().filter(|_| reads[at] == FooterRead::Text);
         bounds.is_some_and(|of| {
@@ -421,10 +477,11 @@ fn with_textual_statistics(metadata: &ParquetMetaData, reads: &[FooterRead]) -> 
         return Ok(None);
     }
     let told = |group: &RowGroupMetaData| {
-        let columns = group.columns().iter().enumerate().map(|(at, column)| match foreign((at, column)) {
-            true => column.clone().into_builder().clear_statistics().build(),
-            false => Ok(column.clone()),
-        });
+        let columns =
+            group.columns().iter().enumerate().map(|(at, column)| match foreign((at, column)) {
+                true => column.clone().into_builder().clear_statistics().build(),
+                false => Ok(column.clone()),
+            });
         let columns = columns.collect::<FooterResult<_>>()?;
         group.clone().into_builder().set_column_metadata(columns).build()
     };
@@ -450,9 +507,13 @@ fn leaves(dtype: &DataType, in_table: Option<&DataType>, reads: &mut Vec<FooterR
         | DataType::LargeListView(item)
         | DataType::FixedSizeList(item, _)
         | DataType::Map(item, _) => leaves(item.data_type(), None, reads),
-        DataType::Struct(fields) => fields.iter().for_each(|field| leaves(field.data_type(), None, reads)),
+        DataType::Struct(fields) => {
+            fields.iter().for_each(|field| leaves(field.data_type(), None, reads))
+        }
         dtype => reads.push(match (is_string(dtype), in_table) {
-            (true, Some(DataType::Binary | DataType::LargeBinary | DataType::BinaryView)) => FooterRead::Bytes,
+            (true, Some(DataType::Binary | DataType::LargeBinary | DataType::BinaryView)) => {
+                FooterRead::Bytes
+            }
             (true, _) => FooterRead::Text,
             (false, Some(table)) if is_string(table) => FooterRead::Text,
             _ => FooterRead::AsItIs,
@@ -469,10 +530,14 @@ fn is_string(dtype: &DataType) -> bool {
 }
 
 /// The type with leaves annotated as `say` tells, which is asked in their order.
-fn annotated(of: &TypePtr, say: &mut impl FnMut() -> Option<Option<LogicalType>>) -> FooterResult<TypePtr> {
+fn annotated(
+    of: &TypePtr,
+    say: &mut impl FnMut() -> Option<Option<LogicalType>>,
+) -> FooterResult<TypePtr> {
     match of.as_ref() {
         Type::GroupType { basic_info, fields } => {
-            let fields = fields.iter().map(|field| annotated(field, say)).collect::<FooterResult<_>>()?;
+            let fields =
+                fields.iter().map(|field| annotated(field, say)).collect::<FooterResult<_>>()?;
             Ok(Arc::new(Type::GroupType { basic_info: basic_info.clone(), fields }))
         }
         Type::PrimitiveType { basic_info, physical_type, type_length, .. } => {
@@ -501,7 +566,8 @@ mod tests {
         let rows = 0..2 * groups as i64;
         let n = Int64Array::from_iter_values(rows.clone());
         let s = StringArray::from_iter_values(rows.map(|row| format!("text {row}")));
-        let batch = RecordBatch::try_from_iter([("n", Arc::new(n) as _), ("s", Arc::new(s) as _)]).unwrap();
+        let batch =
+            RecordBatch::try_from_iter([("n", Arc::new(n) as _), ("s", Arc::new(s) as _)]).unwrap();
         let properties = WriterProperties::builder().set_max_row_group_row_count(Some(2)).build();
         let mut file = vec![];
         let mut writer = ArrowWriter::try_new(&mut file, batch.schema(), Some(properties)).unwrap();

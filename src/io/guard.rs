@@ -58,7 +58,9 @@ pub(super) fn caught<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Resul
 }
 
 /// Waits for what may panic over a file's bytes.
-pub(super) async fn unpanicked<T, E: Into<Error>>(reading: impl Future<Output = Result<T, E>>) -> Result<T> {
+pub(super) async fn unpanicked<T, E: Into<Error>>(
+    reading: impl Future<Output = Result<T, E>>,
+) -> Result<T> {
     match AssertUnwindSafe(reading).catch_unwind().await {
         Ok(read) => read.map_err(Into::into),
         Err(panic) => Err(of_reader(panic)),
@@ -71,7 +73,9 @@ pub(super) fn of_content(error: Error) -> Error {
         ErrorKind::Plan { message, .. } => damaged(message.clone()),
         ErrorKind::Arithmetic { .. } => damaged(error.to_string()),
         ErrorKind::Unsupported { what, why } => damaged(format!("{what}: {why}")),
-        ErrorKind::Io { path, source } if path.as_os_str().is_empty() => damaged(source.to_string()),
+        ErrorKind::Io { path, source } if path.as_os_str().is_empty() => {
+            damaged(source.to_string())
+        }
         _ => error,
     }
 }
@@ -170,7 +174,11 @@ impl ExecutionPlan for GuardedScan {
         Ok(Arc::new(GuardedScan(children.pop().unwrap_or_else(|| self.0.clone()), self.1)))
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> PlanResult<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> PlanResult<SendableRecordBatchStream> {
         let open = AssertUnwindSafe(|| self.0.execute(partition, context));
         let inner = match catch_unwind(open) {
             Ok(inner) => inner.map_err(|error| of_content(error.into()))?,
@@ -239,7 +247,8 @@ impl RecordBatchStream for GuardedStream {
 pub(crate) fn of_their_types(batch: &RecordBatch) -> Result<()> {
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         if let Some((value, dtype)) = beyond(column.as_ref()) {
-            let account = format!("column {:?}: unscaled value {value} is outside {dtype}", field.name());
+            let account =
+                format!("column {:?}: unscaled value {value} is outside {dtype}", field.name());
             return Err(Error::arithmetic(Fault::Overflow, account));
         }
         if cuts_a_character(column.as_ref()) {
@@ -264,9 +273,13 @@ fn cuts_a_character(array: &dyn Array) -> bool {
         }
         DataType::List(_) => cuts_a_character(array.as_list::<i32>().values().as_ref()),
         DataType::LargeList(_) => cuts_a_character(array.as_list::<i64>().values().as_ref()),
-        DataType::FixedSizeList(..) => cuts_a_character(array.as_fixed_size_list().values().as_ref()),
+        DataType::FixedSizeList(..) => {
+            cuts_a_character(array.as_fixed_size_list().values().as_ref())
+        }
         DataType::Map(..) => cuts_a_character(array.as_map().entries()),
-        DataType::Struct(_) => array.as_struct().columns().iter().any(|column| cuts_a_character(column.as_ref())),
+        DataType::Struct(_) => {
+            array.as_struct().columns().iter().any(|column| cuts_a_character(column.as_ref()))
+        }
         DataType::Dictionary(..) => cuts_a_character(array.as_any_dictionary().values().as_ref()),
         _ => false,
     }
@@ -281,13 +294,19 @@ fn beyond(array: &dyn Array) -> Option<(i128, DataType)> {
             if !decimals.values().iter().any(|value| is_beyond(*value)) {
                 return None;
             }
-            decimals.iter().flatten().find(|value| is_beyond(*value)).map(|value| (value, dtype.clone()))
+            decimals
+                .iter()
+                .flatten()
+                .find(|value| is_beyond(*value))
+                .map(|value| (value, dtype.clone()))
         }
         DataType::List(_) => beyond(array.as_list::<i32>().values().as_ref()),
         DataType::LargeList(_) => beyond(array.as_list::<i64>().values().as_ref()),
         DataType::FixedSizeList(..) => beyond(array.as_fixed_size_list().values().as_ref()),
         DataType::Map(..) => beyond(array.as_map().entries()),
-        DataType::Struct(_) => array.as_struct().columns().iter().find_map(|column| beyond(column.as_ref())),
+        DataType::Struct(_) => {
+            array.as_struct().columns().iter().find_map(|column| beyond(column.as_ref()))
+        }
         DataType::Dictionary(..) => beyond(array.as_any_dictionary().values().as_ref()),
         _ => None,
     }

@@ -29,7 +29,12 @@ pub(super) struct HostFiles {
 
 impl HostFiles {
     /// `named`: the path that a user knows the files by. `format`: what they are.
-    pub(super) fn new(provider: Arc<dyn TableProvider>, bytes: u64, named: &Path, format: &str) -> HostFiles {
+    pub(super) fn new(
+        provider: Arc<dyn TableProvider>,
+        bytes: u64,
+        named: &Path,
+        format: &str,
+    ) -> HostFiles {
         HostFiles { provider, lone: None, bytes, account: account(named, format) }
     }
 
@@ -39,7 +44,12 @@ impl HostFiles {
     }
 
     fn with_account(files: LoneFiles, account: String) -> HostFiles {
-        HostFiles { provider: Arc::new(files.clone()), bytes: files.bytes(), lone: Some(files), account }
+        HostFiles {
+            provider: Arc::new(files.clone()),
+            bytes: files.bytes(),
+            lone: Some(files),
+            account,
+        }
     }
 }
 
@@ -58,7 +68,8 @@ impl Source for HostFiles {
     }
 
     async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
-        let rows = ProviderRows { provider: &self.provider, columns: wanted.columns, limit: wanted.fetch };
+        let rows =
+            ProviderRows { provider: &self.provider, columns: wanted.columns, limit: wanted.fetch };
         let (rows, columns) = stream::read(to, &rows).await?;
         Ok(Read { by_host: vec![self.account.clone()], ..Read::new(rows, columns) })
     }

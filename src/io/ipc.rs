@@ -6,9 +6,9 @@
 //!   message  ffffffff │ length │ metadata │ body                       old writers leave out the first
 //! ```
 //!
-//! The crate arrow-ipc turns a message into arrays, and checks their content. It takes memory by the
-//! lengths in a file before it looks at them, and panics over some: so everything that metadata says
-//! of lengths and numbers is checked here before, against the bytes that there are.
+//! The crate arrow-ipc turns a message into arrays, and checks their content. It takes memory by
+//! the lengths in a file before it looks at them, and panics over some: so everything that metadata
+//! says of lengths and numbers is checked here before, against the bytes that there are.
 //!
 //! Columns get the types that other files give: dictionaries become their values, strings and bytes
 //! become views.
@@ -68,7 +68,8 @@ pub(super) async fn files(
         for batch in read_all(&files[file].provider, state, &[column]).await? {
             if let Some(value) = lost_as_double(batch.column(0)) {
                 let (name, doubles) = (schema.field(column).name(), named[doubles].0.display());
-                let message = format!("column {name:?} is a double in {doubles}, and {value} is none");
+                let message =
+                    format!("column {name:?} is a double in {doubles}, and {value} is none");
                 return Err(ErrorKind::File { path: path.clone(), message }.into());
             }
         }

@@ -69,8 +69,9 @@ impl JsonLayout {
     /// A file that is no JSON, or an array that does not end.
     async fn schema(self, files: &Files, path: &Path) -> Result<SchemaRef> {
         let inferred = unpanicked(async {
-            let text =
-                File::open(path).and_then(|file| text(self.packed, file)).map_err(|error| Error::io(path, error))?;
+            let text = File::open(path)
+                .and_then(|file| text(self.packed, file))
+                .map_err(|error| Error::io(path, error))?;
             match self.is_array {
                 true => types::of_lines(JsonMemberLines::new(text)),
                 false => types::of_lines(text),
@@ -89,7 +90,8 @@ impl JsonLayout {
             Some(Packed::Xz) => FileCompressionType::XZ,
         };
         let format = JsonFormat::default().with_schema_infer_max_rec(usize::MAX);
-        let format = format.with_newline_delimited(!self.is_array).with_file_compression_type(packed);
+        let format =
+            format.with_newline_delimited(!self.is_array).with_file_compression_type(packed);
         ListingOptions::new(Arc::new(format)).with_file_extension("")
     }
 
@@ -161,7 +163,10 @@ impl<R: Read> JsonMemberLines<R> {
             (InString, b'\\') => (Escaped, byte),
             (Escaped, _) => (InString, byte),
             (Behind, byte) if !byte.is_ascii_whitespace() => {
-                return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "there is more behind the array"));
+                return Err(std::io::Error::new(
+                    std::io::ErrorKind::InvalidData,
+                    "there is more behind the array",
+                ));
             }
             (place, b'\r' | b'\n') => (place, b' '),
             (place, byte) => (place, byte),
@@ -178,7 +183,10 @@ impl<R: Read> Read for JsonMemberLines<R> {
             *byte = self.written(*byte)?;
         }
         if read == 0 && !into.is_empty() && self.place != PlaceInArray::Behind {
-            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "the array does not end"));
+            return Err(std::io::Error::new(
+                std::io::ErrorKind::InvalidData,
+                "the array does not end",
+            ));
         }
         Ok(read)
     }
@@ -187,8 +195,13 @@ impl<R: Read> Read for JsonMemberLines<R> {
 /// Files as a table. It has the columns of all files, of which a row need not have all.
 ///
 /// # Errors
-/// Files that cannot be opened or are no JSON, by name; columns of types that no type holds both of.
-pub(super) async fn files(files: &Files, paths: &[PathBuf], of_paths: PathColumns) -> Result<HostFiles> {
+/// Files that cannot be opened or are no JSON, by name; columns of types that no type holds both
+/// of.
+pub(super) async fn files(
+    files: &Files,
+    paths: &[PathBuf],
+    of_paths: PathColumns,
+) -> Result<HostFiles> {
     let (mut described, mut sizes, mut layouts) = (vec![], vec![], vec![]);
     for path in paths {
         let layout = JsonLayout::of(path)?;
@@ -204,10 +217,16 @@ pub(super) async fn files(files: &Files, paths: &[PathBuf], of_paths: PathColumn
     let named = files.selection.named();
     let is_one = layouts.iter().all(|layout| *layout == layouts[0] && !layout.is_array);
     if is_one && of_paths.fields.is_empty() {
-        return Ok(HostFiles::new(layouts[0].provider(paths, &all)?, sizes.iter().sum(), named, FORMAT));
+        return Ok(HostFiles::new(
+            layouts[0].provider(paths, &all)?,
+            sizes.iter().sum(),
+            named,
+            FORMAT,
+        ));
     }
     let alone = paths.iter().zip(layouts).zip(sizes);
-    let alone = alone.map(|((path, layout), bytes)| Ok(LoneFile { provider: layout.lone(path, &all)?, bytes }));
+    let alone = alone
+        .map(|((path, layout), bytes)| Ok(LoneFile { provider: layout.lone(path, &all)?, bytes }));
     let alone = alone.collect::<Result<Vec<_>>>()?;
     let schema = Arc::new(of_paths.behind(&all, named)?);
     Ok(HostFiles::of_lone(LoneFiles::new(alone, of_paths, schema), named, FORMAT))

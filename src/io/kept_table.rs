@@ -93,8 +93,8 @@ impl KeptTable {
         }
     }
 
-    /// The table in device memory. Who had the only clone has its buffers alone, as far as these are no
-    /// others' too.
+    /// The table in device memory. Who had the only clone has its buffers alone, as far as these
+    /// are no others' too.
     ///
     /// # Errors
     /// As of [`KeptTable::table`].
@@ -163,7 +163,12 @@ impl Holder for PlacedRows {
     fn pieces(&self) -> Vec<HeldPiece> {
         match self.place_unless_locked().as_deref() {
             Some(KeptPlace::Device { table, used }) if !table.columns.is_empty() => {
-                vec![HeldPiece { kind: PieceKind::Kept, number: 0, used: *used, buffers: buffers(table) }]
+                vec![HeldPiece {
+                    kind: PieceKind::Kept,
+                    number: 0,
+                    used: *used,
+                    buffers: buffers(table),
+                }]
             }
             _ => vec![],
         }

@@ -29,8 +29,8 @@ pub(super) struct LoneFile {
     pub(super) bytes: u64,
 }
 
-/// The rows of files in the order given. Columns of files are found by name and get the table's type;
-/// one that a file lacks is NULL.
+/// The rows of files in the order given. Columns of files are found by name and get the table's
+/// type; one that a file lacks is NULL.
 #[derive(Debug, Clone)]
 pub(super) struct LoneFiles {
     files: Vec<LoneFile>,
@@ -76,16 +76,24 @@ impl LoneFiles {
     }
 
     /// What is read of a file with these columns of its own, and how the table's are made of that.
-    fn of_file(&self, file: usize, own: &Schema, columns: &[usize]) -> Result<(Vec<usize>, NamedExprs)> {
+    fn of_file(
+        &self,
+        file: usize,
+        own: &Schema,
+        columns: &[usize],
+    ) -> Result<(Vec<usize>, NamedExprs)> {
         let of_files = self.schema.fields().len() - self.paths.fields.len();
         let (mut read, mut made) = (vec![], vec![]);
         for &column in columns {
             let field = self.schema.field(column);
             let expr: Arc<dyn PhysicalExpr> = match own.index_of(field.name()) {
-                _ if column >= of_files => Arc::new(Literal::new(self.paths.values(file)[column - of_files].clone())),
+                _ if column >= of_files => {
+                    Arc::new(Literal::new(self.paths.values(file)[column - of_files].clone()))
+                }
                 Err(_) => Arc::new(Literal::new(ScalarValue::try_from(field.data_type())?)),
                 Ok(index) => {
-                    let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), read.len()));
+                    let column: Arc<dyn PhysicalExpr> =
+                        Arc::new(Column::new(field.name(), read.len()));
                     read.push(index);
                     match own.field(index).data_type() == field.data_type() {
                         true => column,
@@ -119,8 +127,10 @@ impl TableProvider for LoneFiles {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let columns = projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
-        let selected = self.paths.selected(state, filters)?.unwrap_or_else(|| (0..self.files.len()).collect());
+        let columns =
+            projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
+        let selected =
+            self.paths.selected(state, filters)?.unwrap_or_else(|| (0..self.files.len()).collect());
         let mut scans = vec![];
         for file in selected {
             scans.push(self.scan_file(state, file, &columns, limit).await?);
@@ -132,7 +142,10 @@ impl TableProvider for LoneFiles {
         }
     }
 
-    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
         Ok(self.paths.supports(filters))
     }
 }

@@ -29,7 +29,11 @@ impl Memory {
     ///
     /// # Errors
     /// Of batches that have other columns than the schema.
-    pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>, partitions: usize) -> Result<Memory> {
+    pub(crate) fn new(
+        schema: SchemaRef,
+        batches: Vec<RecordBatch>,
+        partitions: usize,
+    ) -> Result<Memory> {
         let each = batches.len().div_ceil(partitions).max(1);
         let parts: Vec<_> = batches.chunks(each).map(<[_]>::to_vec).collect();
         let table = MemTable::try_new(schema, if parts.is_empty() { vec![vec![]] } else { parts })?;
@@ -53,7 +57,8 @@ impl Source for Memory {
 
     /// Batches are brought as they are: a scan would cut them into small ones.
     async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
-        let batches = self.batches[wanted.chunks.clone()].iter().map(|batch| batch.project(wanted.columns));
+        let batches =
+            self.batches[wanted.chunks.clone()].iter().map(|batch| batch.project(wanted.columns));
         let batches = batches.collect::<std::result::Result<Vec<_>, _>>()?;
         let schema = Arc::new(self.table.schema().project(wanted.columns)?);
         let table = Table::from_batches(to.device, schema, &batches)?;

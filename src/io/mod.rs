@@ -45,6 +45,7 @@ pub(crate) use stream::{batches_in_order, partitions_in_order, upload};
 pub(crate) use table::{Extent, OfSession, Snapshot, SourceTable};
 pub(crate) use unite::wider;
 pub use write::{
-    Codec, CsvWriteOptions, IpcCodec, IpcLayout, IpcWriteOptions, JsonWriteOptions, ParquetWriteOptions, WriteFormat,
+    Codec, CsvWriteOptions, IpcCodec, IpcLayout, IpcWriteOptions, JsonWriteOptions,
+    ParquetWriteOptions, WriteFormat,
 };
 pub(crate) use write::{write, write_partitioned};

@@ -26,11 +26,11 @@ pub struct ParquetOptions {
     /// file lacks is NULL there, and types widen where that loses nothing. Otherwise all files have
     /// the same columns in the same order.
     pub union_by_name: bool,
-    /// Whether directories named `key=value` make columns: where not said, if all files of a table lie
-    /// in such of the same keys.
+    /// Whether directories named `key=value` make columns: where not said, if all files of a table
+    /// lie in such of the same keys.
     pub hive_partitioning: Option<bool>,
-    /// Whether there is a column `filename` with the path of the file that a row comes from. Files must
-    /// have no column of that name.
+    /// Whether there is a column `filename` with the path of the file that a row comes from. Files
+    /// must have no column of that name.
     pub filename: bool,
 }
 
@@ -125,7 +125,8 @@ pub enum FileKind {
 
 impl FileKind {
     /// The kind of a file, or of the files that a pattern matches, by the extension. A directory is
-    /// of the kind of its files, if they are of one; where it has only directories, of that of theirs.
+    /// of the kind of its files, if they are of one; where it has only directories, of that of
+    /// theirs.
     ///
     /// ```
     /// # use warpframe::FileKind;
@@ -189,7 +190,10 @@ impl FileKind {
     /// ```
     pub fn table_name(path: impl AsRef<Path>) -> String {
         let path = path.as_ref();
-        without_codec(path).file_stem().map_or(path.to_string_lossy(), |stem| stem.to_string_lossy()).into_owned()
+        without_codec(path)
+            .file_stem()
+            .map_or(path.to_string_lossy(), |stem| stem.to_string_lossy())
+            .into_owned()
     }
 
     /// The same by the extension alone.
@@ -207,7 +211,9 @@ impl FileKind {
     /// The kind of a file as a part of the table that its directory is. Notes lie beside data, and
     /// end in `.txt`.
     pub(crate) fn in_folder(path: &Path) -> Option<FileKind> {
-        let is_text = without_codec(path).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
+        let is_text = without_codec(path)
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
         FileKind::of_extension(path).filter(|_| !is_text && path.is_file())
     }
 }
@@ -215,7 +221,9 @@ impl FileKind {
 /// A file's name without the extension of what compresses it, if it has such a one.
 pub(crate) fn without_codec(path: &Path) -> &Path {
     let codecs = ["gz", "zst", "bz2", "xz"];
-    let is_codec = |extension: &std::ffi::OsStr| codecs.iter().any(|codec| extension.eq_ignore_ascii_case(codec));
+    let is_codec = |extension: &std::ffi::OsStr| {
+        codecs.iter().any(|codec| extension.eq_ignore_ascii_case(codec))
+    };
     match (path.extension().is_some_and(is_codec), path.file_stem()) {
         (true, Some(stem)) => Path::new(stem),
         _ => path,

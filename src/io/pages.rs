@@ -91,11 +91,21 @@ impl Header {
         })
     }
 
-    fn read_field(&mut self, page: i64, id: i64, kind: u8, compact: &mut Compact) -> Result<(), Broken> {
+    fn read_field(
+        &mut self,
+        page: i64,
+        id: i64,
+        kind: u8,
+        compact: &mut Compact,
+    ) -> Result<(), Broken> {
         match (page, id, kind) {
             (_, 1, I32) => integer(compact).map(|values| self.values = values),
-            (5 | 7, 2, I32) | (8, 4, I32) => integer(compact).map(|encoding| self.encoding = encoding),
-            (5, 3 | 4, I32) => integer(compact).map(|of| self.level_encodings[(id - 3) as usize] = of),
+            (5 | 7, 2, I32) | (8, 4, I32) => {
+                integer(compact).map(|encoding| self.encoding = encoding)
+            }
+            (5, 3 | 4, I32) => {
+                integer(compact).map(|of| self.level_encodings[(id - 3) as usize] = of)
+            }
             (8, 2, I32) => integer(compact).map(|nulls| self.nulls = nulls),
             (8, 3, I32) => integer(compact).map(|count| self.is_negative |= count < 0),
             (8, 5, I32) => integer(compact).map(|bytes| self.definition = bytes),
@@ -141,7 +151,8 @@ pub(super) fn check(bytes: &Bytes, column: &ColumnChunkMetaData) -> Result<(), P
         let mut compact = Compact::new(&bytes[begin..]);
         let Ok(header) = Header::read(&mut compact) else { return Ok(()) };
         let body = bytes.len() - compact.left();
-        let end = usize::try_from(header.compressed).ok().and_then(|length| body.checked_add(length));
+        let end =
+            usize::try_from(header.compressed).ok().and_then(|length| body.checked_add(length));
         let Some(end) = end.filter(|end| *end <= bytes.len()) else { return Ok(()) };
         check_page(&header, bytes.slice(begin..end), column)?;
         begin = end;
@@ -149,12 +160,24 @@ pub(super) fn check(bytes: &Bytes, column: &ColumnChunkMetaData) -> Result<(), P
     Ok(())
 }
 
-fn check_page(header: &Header, page: Bytes, column: &ColumnChunkMetaData) -> Result<(), ParquetError> {
+fn check_page(
+    header: &Header,
+    page: Bytes,
+    column: &ColumnChunkMetaData,
+) -> Result<(), ParquetError> {
     let implausible = |what: String| {
-        Err(ParquetError::General(format!("a page of column {} is damaged: {what}", column.column_path())))
+        Err(ParquetError::General(format!(
+            "a page of column {} is damaged: {what}",
+            column.column_path()
+        )))
     };
-    let levels = if header.kind == DATA_PAGE_V2 { header.definition.saturating_add(header.repetition) } else { 0 };
-    let sizes = (u32::try_from(page.len() as i64 - levels), u64::try_from(header.uncompressed - levels));
+    let levels = if header.kind == DATA_PAGE_V2 {
+        header.definition.saturating_add(header.repetition)
+    } else {
+        0
+    };
+    let sizes =
+        (u32::try_from(page.len() as i64 - levels), u64::try_from(header.uncompressed - levels));
     // What is not compressed is taken as it is.
     if let (Ok(packed), Ok(unpacked)) = sizes
         && header.is_compressed
@@ -166,7 +189,10 @@ fn check_page(header: &Header, page: Bytes, column: &ColumnChunkMetaData) -> Res
     if header.kind == DICTIONARY_PAGE {
         let most = header.uncompressed / least_width(column).max(1);
         if header.values > most {
-            return implausible(format!("a dictionary of {} values in {} bytes", header.values, header.uncompressed));
+            return implausible(format!(
+                "a dictionary of {} values in {} bytes",
+                header.values, header.uncompressed
+            ));
         }
     } else if matches!(header.encoding, DELTA_LENGTH_BYTE_ARRAY | DELTA_BYTE_ARRAY) {
         let Some(lengths) = lengths(header, page, column) else { return Ok(()) };
@@ -207,16 +233,22 @@ fn least_width(column: &ColumnChunkMetaData) -> i64 {
 
 /// The greatest number of lengths that a page announces, if it can be read so far.
 fn lengths(header: &Header, page: Bytes, column: &ColumnChunkMetaData) -> Option<i64> {
-    let alone = column.clone().into_builder().set_dictionary_page_offset(None).set_data_page_offset(0);
+    let alone =
+        column.clone().into_builder().set_dictionary_page_offset(None).set_data_page_offset(0);
     let alone = alone.set_total_compressed_size(page.len() as i64).build().ok()?;
     let mut reader = SerializedPageReader::new(Arc::new(page), &alone, 0, None).ok()?;
     let page = reader.get_next_page().ok()??;
     let bytes = page.buffer().as_ref();
     let mut values = match header.kind {
-        DATA_PAGE_V2 => bytes.get(usize::try_from(header.definition.checked_add(header.repetition)?).ok()?..)?,
+        DATA_PAGE_V2 => {
+            bytes.get(usize::try_from(header.definition.checked_add(header.repetition)?).ok()?..)?
+        }
         _ => {
             let (descriptor, mut rest) = (column.column_descr(), bytes);
-            for _ in [descriptor.max_rep_level(), descriptor.max_def_level()].iter().filter(|level| **level > 0) {
+            for _ in [descriptor.max_rep_level(), descriptor.max_def_level()]
+                .iter()
+                .filter(|level| **level > 0)
+            {
                 let (length, behind) = rest.split_first_chunk::<4>()?;
                 rest = behind.get(u32::from_le_bytes(*length) as usize..)?;
             }

@@ -29,7 +29,9 @@ use datafusion::datasource::file_format::file_compression_type::FileCompressionT
 use datafusion::datasource::file_format::parquet::{ParquetFormat, transform_schema_to_view};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
-use datafusion::datasource::physical_plan::parquet::{DefaultParquetFileReaderFactory, Int96Coercer};
+use datafusion::datasource::physical_plan::parquet::{
+    DefaultParquetFileReaderFactory, Int96Coercer,
+};
 use datafusion::datasource::physical_plan::{
     FileScanConfig, FileScanConfigBuilder, FileSource, ParquetFileReaderFactory, ParquetSource,
 };
@@ -88,24 +90,36 @@ impl Parquet {
     ///
     /// # Errors
     /// Of a footer that makes no schema.
-    pub(super) fn described(&self, path: &std::path::Path, file: &TableFile) -> crate::Result<DescribedFile> {
+    pub(super) fn described(
+        &self,
+        path: &std::path::Path,
+        file: &TableFile,
+    ) -> crate::Result<DescribedFile> {
         let location = &file.object.location;
         let footer = self.footers.known(&(location.clone(), false));
-        let footer = footer.ok_or_else(|| Error::internal(format!("no footer of {location} is known")))?;
+        let footer =
+            footer.ok_or_else(|| Error::internal(format!("no footer of {location} is known")))?;
         let leaves = footer.metadata.file_metadata().schema_descr();
-        let schema = caught(|| parquet_to_arrow_schema(leaves, None)).map_err(DataFusionError::from)?;
+        let schema =
+            caught(|| parquet_to_arrow_schema(leaves, None)).map_err(DataFusionError::from)?;
         let coerced = Int96Coercer::new(leaves, &schema, &self.int96).coerce();
         let own = Arc::new(transform_schema_to_view(&coerced.unwrap_or(schema)));
         Ok(DescribedFile { path: path.into(), footer, own, noted: file.schema.clone() })
     }
 
-    /// The least and the greatest of a column's integers of 64 bits by the statistics of a file whose
-    /// schema was inferred, and 0; `None` where some row group has none.
-    pub(super) fn bounds(&self, location: &Path, column: &str, is_signed: bool) -> Option<(i128, i128)> {
+    /// The least and the greatest of a column's integers of 64 bits by the statistics of a file
+    /// whose schema was inferred, and 0; `None` where some row group has none.
+    pub(super) fn bounds(
+        &self,
+        location: &Path,
+        column: &str,
+        is_signed: bool,
+    ) -> Option<(i128, i128)> {
         let footer = self.footers.known(&(location.clone(), false))?;
         let leaves = footer.metadata.file_metadata().schema_descr().columns();
         let leaf = leaves.iter().position(|leaf| leaf.path().parts() == [column])?;
-        let wide = |value: i64| if is_signed { i128::from(value) } else { i128::from(value as u64) };
+        let wide =
+            |value: i64| if is_signed { i128::from(value) } else { i128::from(value as u64) };
         let mut bounds = (0, 0);
         for group in footer.metadata.row_groups() {
             let statistics = group.column(leaf).statistics()?;
@@ -166,7 +180,8 @@ impl FileFormat for Parquet {
         object: &ObjectMeta,
     ) -> Result<PlanStatistics> {
         let file = self.footers.get(store, object, Some(&table)).await?;
-        let mut statistics = DFParquetMetadata::statistics_from_parquet_metadata(&file.metadata, &table)?;
+        let mut statistics =
+            DFParquetMetadata::statistics_from_parquet_metadata(&file.metadata, &table)?;
         // Bounds of some row groups are taken for those of all (DataFusion 55.2,
         // `has_any_exact_match`).
         for (field, column) in table.fields().iter().zip(&mut statistics.column_statistics) {
@@ -186,21 +201,27 @@ impl FileFormat for Parquet {
         config: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let source = config.file_source().downcast_ref::<ParquetSource>().cloned();
-        let source = source.ok_or_else(|| DataFusionError::Internal("a Parquet scan has a Parquet source".into()))?;
+        let source = source.ok_or_else(|| {
+            DataFusionError::Internal("a Parquet scan has a Parquet source".into())
+        })?;
         let store = state.runtime_env().object_store(&config.object_store_url)?;
         let table = source.table_schema().file_schema().clone();
         let wanted = config.projected_schema()?;
         for file in config.file_groups.iter().flat_map(|group| group.iter()) {
             let footer = self.footers.get(&store, &file.object_meta, Some(&table)).await?;
-            if let Some(name) = footer.unknown.iter().find(|name| wanted.field_with_name(name).is_ok()) {
-                let message = format!("column {name:?} has a type that the arrow crate does not know");
+            if let Some(name) =
+                footer.unknown.iter().find(|name| wanted.field_with_name(name).is_ok())
+            {
+                let message =
+                    format!("column {name:?} has a type that the arrow crate does not know");
                 let path = std::path::Path::new("/").join(file.object_meta.location.as_ref());
                 return Err(Error::from(ErrorKind::File { path, message }).into());
             }
         }
         let readers = Readers { store, footers: self.footers.clone(), table };
-        let source =
-            source.with_table_parquet_options(self.options.clone()).with_parquet_file_reader_factory(Arc::new(readers));
+        let source = source
+            .with_table_parquet_options(self.options.clone())
+            .with_parquet_file_reader_factory(Arc::new(readers));
         let config = FileScanConfigBuilder::from(config).with_source(Arc::new(source)).build();
         Ok(DataSourceExec::from_data_source(config))
     }
@@ -234,7 +255,9 @@ impl Footer {
 
     fn chunks_by_place(&self) -> Vec<(Range<u64>, usize, usize)> {
         let mut chunks = vec![];
-        for (group, columns) in self.metadata.row_groups().iter().map(|group| group.columns()).enumerate() {
+        for (group, columns) in
+            self.metadata.row_groups().iter().map(|group| group.columns()).enumerate()
+        {
             for (column, chunk) in columns.iter().enumerate() {
                 let (begin, bytes) = chunk.byte_range();
                 chunks.push((begin..begin + bytes, group, column));
@@ -277,13 +300,16 @@ impl Footers {
             (Some(_), Some(plain)) => {
                 let more = caught(|| footer::with_strings(&plain.metadata, table))?;
                 match more {
-                    Some(metadata) => Footer::new(metadata, plain.unknown.clone(), plain.intervals.clone()),
+                    Some(metadata) => {
+                        Footer::new(metadata, plain.unknown.clone(), plain.intervals.clone())
+                    }
                     None => return Ok(self.keep(key, plain)),
                 }
             }
             _ => {
                 let (metadata, mut unknown) = read_footer(store, object).await?;
-                let (metadata, intervals) = match caught(|| footer::with_bare_intervals(&metadata))? {
+                let (metadata, intervals) = match caught(|| footer::with_bare_intervals(&metadata))?
+                {
                     Some((bare, intervals)) => {
                         unknown.extend(intervals.nested);
                         (bare, intervals.columns)
@@ -314,7 +340,8 @@ async fn read_footer(
     store: &Arc<dyn ObjectStore>,
     object: &ObjectMeta,
 ) -> Result<(ParquetMetaData, Vec<String>), ParquetError> {
-    let read = async |range: Range<u64>| store.get_range(&object.location, range).await.map_err(external);
+    let read =
+        async |range: Range<u64>| store.get_range(&object.location, range).await.map_err(external);
     let Some(end) = object.size.checked_sub(TAIL) else {
         return Err(ParquetError::General(format!("{} bytes are no Parquet file", object.size)));
     };
@@ -359,7 +386,8 @@ impl ParquetFileReaderFactory for Readers {
         let object = file.object_meta.clone();
         let plain = DefaultParquetFileReaderFactory::new(self.store.clone());
         let inner = plain.create_reader(partition, file, hint, metrics)?;
-        let (store, footers, table) = (self.store.clone(), self.footers.clone(), self.table.clone());
+        let (store, footers, table) =
+            (self.store.clone(), self.footers.clone(), self.table.clone());
         Ok(Box::new(ObjectReader { inner, object, store, footers, table, footer: None }))
     }
 }
@@ -380,7 +408,9 @@ impl ObjectReader {
         match ranges.iter().find(|range| range.start > range.end || range.end > self.object.size) {
             Some(range) => {
                 let (begin, end, size) = (range.start, range.end, self.object.size);
-                Err(ParquetError::General(format!("bytes {begin} to {end} are asked for of {size}")))
+                Err(ParquetError::General(format!(
+                    "bytes {begin} to {end} are asked for of {size}"
+                )))
             }
             None => Ok(()),
         }
@@ -402,7 +432,10 @@ impl AsyncFileReader for ObjectReader {
         .boxed()
     }
 
-    fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>, ParquetError>> {
+    fn get_byte_ranges(
+        &mut self,
+        ranges: Vec<Range<u64>>,
+    ) -> BoxFuture<'_, Result<Vec<Bytes>, ParquetError>> {
         async move {
             self.inside(&ranges)?;
             let bytes = self.inner.get_byte_ranges(ranges.clone()).await?;

@@ -48,9 +48,13 @@ impl PathColumns {
     /// What the paths of a selection's files tell.
     ///
     /// # Errors
-    /// [`ErrorKind::File`] where partitions are wanted and files have different keys, and where a key is
-    /// called as the column of paths.
-    pub(crate) fn of(selection: &Selection, files: &[PathBuf], wanted: PathOptions) -> Result<PathColumns> {
+    /// [`ErrorKind::File`] where partitions are wanted and files have different keys, and where a
+    /// key is called as the column of paths.
+    pub(crate) fn of(
+        selection: &Selection,
+        files: &[PathBuf],
+        wanted: PathOptions,
+    ) -> Result<PathColumns> {
         let mut columns = PathColumns::of_partitions(selection, files, wanted.hive_partitioning)?;
         if wanted.filename {
             let first = files.first().map_or(Path::new(""), PathBuf::as_path);
@@ -66,7 +70,11 @@ impl PathColumns {
     }
 
     /// By default nothing, where not all files have the same keys.
-    fn of_partitions(selection: &Selection, files: &[PathBuf], wanted: Option<bool>) -> Result<PathColumns> {
+    fn of_partitions(
+        selection: &Selection,
+        files: &[PathBuf],
+        wanted: Option<bool>,
+    ) -> Result<PathColumns> {
         if wanted == Some(false) {
             return Ok(PathColumns::default());
         }
@@ -82,8 +90,11 @@ impl PathColumns {
             if wanted != Some(true) {
                 return Ok(PathColumns::default());
             }
-            let (own, first, file) = (names(&found[other]).join(", "), first.join(", "), files[0].display());
-            let message = format!("the partition keys of its path are ({own}), those of {file} are ({first})");
+            let (own, first, file) =
+                (names(&found[other]).join(", "), first.join(", "), files[0].display());
+            let message = format!(
+                "the partition keys of its path are ({own}), those of {file} are ({first})"
+            );
             return Err(ErrorKind::File { path: files[other].clone(), message }.into());
         }
         let texts = |at: usize| found.iter().map(move |keys| keys[at].1.as_deref());
@@ -91,7 +102,10 @@ impl PathColumns {
         let mut fields = vec![];
         for (at, name) in first.into_iter().enumerate() {
             let dtype = inferred(texts(at));
-            values.iter_mut().zip(texts(at)).for_each(|(values, text)| values.push(value(text, &dtype)));
+            values
+                .iter_mut()
+                .zip(texts(at))
+                .for_each(|(values, text)| values.push(value(text, &dtype)));
             fields.push(Arc::new(Field::new(name, dtype, true)));
         }
         Ok(PathColumns { fields, values, has_filename: false })
@@ -119,7 +133,9 @@ impl PathColumns {
         match fields.any(|field| field.name() == name) {
             false => Ok(()),
             true => {
-                let message = format!("there is a column {name:?}, and the option {name} would make another one");
+                let message = format!(
+                    "there is a column {name:?}, and the option {name} would make another one"
+                );
                 Err(ErrorKind::File { path: file.into(), message }.into())
             }
         }
@@ -159,7 +175,9 @@ impl PathColumns {
     /// Whether paths alone tell of which files a filter holds.
     fn tells(&self, filter: &Expr) -> bool {
         let columns = filter.column_refs();
-        !columns.is_empty() && columns.iter().all(|column| self.has(&column.name)) && !filter.is_volatile()
+        !columns.is_empty()
+            && columns.iter().all(|column| self.has(&column.name))
+            && !filter.is_volatile()
     }
 
     /// What a reader that leaves out files does of filters.
@@ -171,12 +189,16 @@ impl PathColumns {
         filters.iter().map(of).collect()
     }
 
-    /// The files that scans with these filters, joined by AND, may find rows in; `None` where some scan
-    /// may find rows in all.
+    /// The files that scans with these filters, joined by AND, may find rows in; `None` where some
+    /// scan may find rows in all.
     ///
     /// # Errors
     /// As [`PathColumns::selected`].
-    pub(crate) fn selected_by_any(&self, state: &dyn Session, scans: &[Vec<Expr>]) -> Result<Option<Vec<usize>>> {
+    pub(crate) fn selected_by_any(
+        &self,
+        state: &dyn Session,
+        scans: &[Vec<Expr>],
+    ) -> Result<Option<Vec<usize>>> {
         let mut all = BTreeSet::new();
         for filters in scans {
             let Some(files) = self.selected(state, filters)? else { return Ok(None) };
@@ -189,28 +211,41 @@ impl PathColumns {
     ///
     /// # Errors
     /// None: values are of their fields' types.
-    pub(crate) fn selected(&self, state: &dyn Session, filters: &[Expr]) -> Result<Option<Vec<usize>>> {
+    pub(crate) fn selected(
+        &self,
+        state: &dyn Session,
+        filters: &[Expr],
+    ) -> Result<Option<Vec<usize>>> {
         let told: Vec<&Expr> = filters.iter().filter(|filter| self.tells(filter)).collect();
         if told.is_empty() {
             return Ok(None);
         }
         let mut kept = vec![true; self.values.len()];
         let schema = Arc::new(Schema::new(self.fields.clone()));
-        let values = (0..self.fields.len()).map(|field| self.column(field)).collect::<Result<_>>()?;
+        let values =
+            (0..self.fields.len()).map(|field| self.column(field)).collect::<Result<_>>()?;
         let rows = RecordBatch::try_new(schema.clone(), values)?;
         let schema = DFSchema::try_from(schema)?;
         for filter in told {
             let Some(holds) = holds(state, filter, &schema, &rows) else { continue };
             kept.iter_mut().zip(holds).for_each(|(kept, holds)| *kept &= holds);
         }
-        Ok((!kept.iter().all(|kept| *kept)).then(|| (0..kept.len()).filter(|file| kept[*file]).collect()))
+        Ok((!kept.iter().all(|kept| *kept))
+            .then(|| (0..kept.len()).filter(|file| kept[*file]).collect()))
     }
 }
 
 /// Of which rows a filter holds; `None` where it fails, which is for whoever reads to say.
-fn holds(state: &dyn Session, filter: &Expr, schema: &DFSchema, rows: &RecordBatch) -> Option<Vec<bool>> {
+fn holds(
+    state: &dyn Session,
+    filter: &Expr,
+    schema: &DFSchema,
+    rows: &RecordBatch,
+) -> Option<Vec<bool>> {
     let bare = filter.clone().transform_up(|expr| match expr {
-        Expr::Column(column) => Ok(Transformed::yes(Expr::Column(Named::new_unqualified(column.name)))),
+        Expr::Column(column) => {
+            Ok(Transformed::yes(Expr::Column(Named::new_unqualified(column.name))))
+        }
         other => Ok(Transformed::no(other)),
     });
     let expr = state.create_physical_expr(bare.ok()?.data, schema).ok()?;
@@ -219,12 +254,15 @@ fn holds(state: &dyn Session, filter: &Expr, schema: &DFSchema, rows: &RecordBat
     Some(found.iter().map(|holds| holds == Some(true)).collect())
 }
 
-/// The keys of the directories of a path. Of one key twice, the value of the inner directory counts.
+/// The keys of the directories of a path. Of one key twice, the value of the inner directory
+/// counts.
 fn keys(path: &Path) -> Keys {
     let mut found: Keys = vec![];
     for part in path.parent().into_iter().flat_map(Path::components) {
         let Component::Normal(name) = part else { continue };
-        let Some((key, value)) = name.to_str().and_then(|name| name.split_once('=')) else { continue };
+        let Some((key, value)) = name.to_str().and_then(|name| name.split_once('=')) else {
+            continue;
+        };
         let (Some(key), Some(value)) = (decoded(key), decoded(value)) else { continue };
         if key.is_empty() {
             continue;
@@ -245,7 +283,8 @@ fn decoded(text: &str) -> Option<String> {
     while let Some(&byte) = bytes.get(at) {
         let digits = bytes.get(at + 1..at + 3).filter(|_| byte == b'%');
         let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-        let code = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        let code = digits
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
         decoded.push(code.unwrap_or(byte));
         at += if code.is_some() { 3 } else { 1 };
     }
@@ -302,15 +341,28 @@ mod tests {
             "n=__HIVE_DEFAULT_PARTITION__/d=__HIVE_DEFAULT_PARTITION__/t=/x=7/k=v.parquet",
         ];
         let found = of(&files, None).unwrap();
-        let types: Vec<_> = found.fields.iter().map(|field| (field.name().as_str(), field.data_type())).collect();
+        let types: Vec<_> =
+            found.fields.iter().map(|field| (field.name().as_str(), field.data_type())).collect();
         let text = &DataType::Utf8View;
-        assert_eq!(types, [("n", &DataType::Int64), ("d", &DataType::Date32), ("t", text), ("x", text)]);
+        assert_eq!(
+            types,
+            [("n", &DataType::Int64), ("d", &DataType::Date32), ("t", text), ("x", text)]
+        );
         let said = |text: &str| ScalarValue::Utf8View(Some(text.into()));
-        let expected = [ScalarValue::Int64(Some(1)), ScalarValue::Date32(Some(19_782)), said("a/b="), said("7")];
+        let expected = [
+            ScalarValue::Int64(Some(1)),
+            ScalarValue::Date32(Some(19_782)),
+            said("a/b="),
+            said("7"),
+        ];
         assert_eq!(found.values(0), expected);
-        let expected = [ScalarValue::Int64(Some(-2)), ScalarValue::Date32(Some(-1)), said("%é%4"), said("y")];
+        let expected =
+            [ScalarValue::Int64(Some(-2)), ScalarValue::Date32(Some(-1)), said("%é%4"), said("y")];
         assert_eq!(found.values(1), expected);
-        assert_eq!(found.values(2), [ScalarValue::Int64(None), ScalarValue::Date32(None), said(""), said("7")]);
+        assert_eq!(
+            found.values(2),
+            [ScalarValue::Int64(None), ScalarValue::Date32(None), said(""), said("7")]
+        );
     }
 
     #[test]
@@ -332,9 +384,16 @@ mod tests {
         let said = |text: &str| ScalarValue::Utf8View(Some(text.into()));
         assert_eq!(found.values(1), [ScalarValue::Int64(Some(2)), said("d/a=2/2.parquet")]);
         assert_eq!(found.of_files(&[1]).values(0), found.values(1));
-        let names = |schema: Schema| schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
-        let schema = |names: [&str; 2]| Schema::new(names.map(|name| Field::new(name, DataType::Int32, true)).to_vec());
-        assert_eq!(names(found.behind(&schema(["x", "a"]), Path::new("d")).unwrap()), ["x", "a", "filename"]);
+        let names = |schema: Schema| {
+            schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>()
+        };
+        let schema = |names: [&str; 2]| {
+            Schema::new(names.map(|name| Field::new(name, DataType::Int32, true)).to_vec())
+        };
+        assert_eq!(
+            names(found.behind(&schema(["x", "a"]), Path::new("d")).unwrap()),
+            ["x", "a", "filename"]
+        );
         let error = found.behind(&schema(["x", "filename"]), Path::new("d")).unwrap_err();
         assert!(error.to_string().contains("the option filename"), "{error}");
         assert!(with(&["filename=1/1.parquet"], wanted).is_err());

@@ -35,8 +35,8 @@ fn source(provider: &Arc<dyn TableProvider>) -> Option<&SourceTable> {
     (provider.as_ref() as &dyn Any).downcast_ref()
 }
 
-/// Whether a scan was planned with the types that its table, whose schema this is, has by now. Types
-/// may have become wider, and columns may have nulls that had none: plans rely on that.
+/// Whether a scan was planned with the types that its table, whose schema this is, has by now.
+/// Types may have become wider, and columns may have nulls that had none: plans rely on that.
 ///
 /// # Errors
 /// One that asks for the plan to be made again ([`Error::misfit`]).
@@ -48,8 +48,9 @@ pub(crate) fn has_present_types(scan: &TableScan, table: &Schema) -> Result<()> 
     };
     for (number, field) in fields.enumerate() {
         let at = of_table(number);
-        let is_other =
-            |now: &Arc<Field>| now.data_type() != field.data_type() || now.is_nullable() && !field.is_nullable();
+        let is_other = |now: &Arc<Field>| {
+            now.data_type() != field.data_type() || now.is_nullable() && !field.is_nullable()
+        };
         if table.fields().get(at).is_some_and(is_other) {
             let message = format!("column {:?} has another type by now: ask again", field.name());
             let kind = ErrorKind::Plan { message, location: None };
@@ -141,8 +142,10 @@ impl Reading {
     /// The error of a plan that panicked, with the files that it read.
     pub(crate) fn of_panic(&self, panic: &(dyn Any + Send)) -> Error {
         let tables = self.0.iter().filter_map(|(provider, _)| source(provider)?.files.as_ref());
-        let names: Vec<_> = tables.map(|files| files.selection.named().display().to_string()).collect();
-        let over = if names.is_empty() { String::new() } else { format!(" over {}", names.join(", ")) };
+        let names: Vec<_> =
+            tables.map(|files| files.selection.named().display().to_string()).collect();
+        let over =
+            if names.is_empty() { String::new() } else { format!(" over {}", names.join(", ")) };
         of_panic(&format!("an operator of the query{over}"), panic)
     }
 }

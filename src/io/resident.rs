@@ -124,7 +124,11 @@ impl Resident {
     fn of_version(&self, number: u64) -> Option<MutexGuard<'_, ResidentColumns>> {
         let mut held = self.held();
         if held.of < number {
-            *held = ResidentColumns { of: number, is_known: held.is_known, ..ResidentColumns::default() };
+            *held = ResidentColumns {
+                of: number,
+                is_known: held.is_known,
+                ..ResidentColumns::default()
+            };
         }
         (held.of == number).then_some(held)
     }
@@ -144,7 +148,12 @@ impl Resident {
     }
 
     /// Each of the columns of a version, of all files or of these, that is here.
-    pub(super) fn columns(&self, version: u64, files: Option<&[usize]>, columns: &[usize]) -> Vec<Option<Column>> {
+    pub(super) fn columns(
+        &self,
+        version: u64,
+        files: Option<&[usize]>,
+        columns: &[usize],
+    ) -> Vec<Option<Column>> {
         let mut held = self.of_version(version);
         match held.as_mut().and_then(|held| held.of(files)) {
             Some(held) => held.columns(columns),
@@ -170,7 +179,9 @@ impl Resident {
             return Err(known);
         }
         held.rows = Some(rows);
-        let Some(device) = columns.first().map(|(_, column)| column.data.device().clone()) else { return Ok(()) };
+        let Some(device) = columns.first().map(|(_, column)| column.data.device().clone()) else {
+            return Ok(());
+        };
         let used = device.tick();
         for (at, column) in columns {
             held.facts.remove(&at);

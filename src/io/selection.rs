@@ -6,8 +6,8 @@
 //! | a directory | its files of the format, and those of the directories below it |
 //! | a pattern | the files that match |
 //!
-//! A path means what the system means by it: nothing is taken out of its text. Entries of directories
-//! whose names begin with `.` or `_` are left out.
+//! A path means what the system means by it: nothing is taken out of its text. Entries of
+//! directories whose names begin with `.` or `_` are left out.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
@@ -90,7 +90,10 @@ impl Selection {
     pub(crate) fn of(named: Vec<PathBuf>, kind: FileKind) -> Result<Selection> {
         match named.is_empty() {
             false => Ok(Selection { named, kind }),
-            true => Err(ErrorKind::Plan { message: "a table of no files".into(), location: None }.into()),
+            true => {
+                Err(ErrorKind::Plan { message: "a table of no files".into(), location: None }
+                    .into())
+            }
         }
     }
 
@@ -110,7 +113,9 @@ impl Selection {
     pub(crate) fn list(&self, enter: &mut dyn FnMut(&Path) -> Result<()>) -> Result<Listing> {
         let mut listing = Listing { files: vec![], is_watched: true };
         for named in &self.named {
-            let absent = |what: &str| Error::io(named, std::io::Error::new(std::io::ErrorKind::NotFound, what));
+            let absent = |what: &str| {
+                Error::io(named, std::io::Error::new(std::io::ErrorKind::NotFound, what))
+            };
             let mut files = vec![];
             if named.is_dir() {
                 self.walk(named, &mut vec![], enter, &mut files)?;
@@ -127,14 +132,16 @@ impl Selection {
                     false => "no file has such a name",
                 }));
             }
-            files.sort_by(|one, other| one.as_os_str().as_encoded_bytes().cmp(other.as_os_str().as_encoded_bytes()));
+            files.sort_by(|one, other| {
+                one.as_os_str().as_encoded_bytes().cmp(other.as_os_str().as_encoded_bytes())
+            });
             listing.files.append(&mut files);
         }
         Ok(listing)
     }
 
-    /// The files of a directory and of those below it, `open` being those that it lies in: a link to
-    /// one of them would not end.
+    /// The files of a directory and of those below it, `open` being those that it lies in: a link
+    /// to one of them would not end.
     fn walk(
         &self,
         directory: &Path,
@@ -208,9 +215,13 @@ fn watch(named: &Path, enter: &mut dyn FnMut(&Path) -> Result<()>) -> Result<boo
 
 /// The files that match a pattern. A hidden entry is matched only by a part that begins as it does.
 fn matches(named: &Path, pattern: &str) -> Result<Vec<PathBuf>> {
-    let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
+    let options =
+        glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
     let matches = glob::glob_with(pattern, options).map_err(|error| {
-        Error::from(ErrorKind::File { path: named.into(), message: format!("not a pattern: {error}") })
+        Error::from(ErrorKind::File {
+            path: named.into(),
+            message: format!("not a pattern: {error}"),
+        })
     })?;
     let names = |path: &Path| -> Vec<OsString> {
         path.components()
@@ -221,12 +232,16 @@ fn matches(named: &Path, pattern: &str) -> Result<Vec<PathBuf>> {
             .collect()
     };
     let said = names(named);
-    let literal = said.iter().take_while(|part| part.to_str().is_some_and(|text| !has_wildcard(text))).count();
+    let literal = said
+        .iter()
+        .take_while(|part| part.to_str().is_some_and(|text| !has_wildcard(text)))
+        .count();
     let may_be_hidden = said.iter().skip(literal).any(|part| is_hidden(part));
     let mut files = vec![];
     for entry in matches {
         let file = entry.map_err(|error| Error::io(error.path().to_path_buf(), error.into()))?;
-        let is_left_out = !may_be_hidden && names(&file).iter().skip(literal).any(|name| is_hidden(name));
+        let is_left_out =
+            !may_be_hidden && names(&file).iter().skip(literal).any(|name| is_hidden(name));
         if file.is_file() && !is_left_out {
             files.push(file);
         }
@@ -242,7 +257,8 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory for tests");
         for file in files {
             let path = directory.path().join(file);
-            std::fs::create_dir_all(path.parent().expect("it has one")).expect("directories can be made");
+            std::fs::create_dir_all(path.parent().expect("it has one"))
+                .expect("directories can be made");
             std::fs::write(path, "a\n1\n").expect("the file can be written");
         }
         directory
@@ -251,14 +267,25 @@ mod tests {
     fn listed(directory: &tempfile::TempDir, named: &[&str]) -> Vec<String> {
         let named = named.iter().map(|named| directory.path().join(named)).collect();
         let files = Selection::of(named, FileKind::Csv).expect("paths").paths().expect("files");
-        let below = |file: &PathBuf| file.strip_prefix(directory.path()).expect("it is there").display().to_string();
+        let below = |file: &PathBuf| {
+            file.strip_prefix(directory.path()).expect("it is there").display().to_string()
+        };
         files.iter().map(below).collect()
     }
 
     #[test]
     fn directories_are_walked_and_hidden_entries_left_out() {
-        let files =
-            ["b.csv", "a/2.csv", "a/1.CSV", "a.csv", "a/x/1.csv", "_log/1.csv", "a/.t.csv", "a/_t.csv", "n.txt"];
+        let files = [
+            "b.csv",
+            "a/2.csv",
+            "a/1.CSV",
+            "a.csv",
+            "a/x/1.csv",
+            "_log/1.csv",
+            "a/.t.csv",
+            "a/_t.csv",
+            "n.txt",
+        ];
         let directory = made(&files);
         let all = ["a.csv", "a/1.CSV", "a/2.csv", "a/x/1.csv", "b.csv"];
         assert_eq!(listed(&directory, &["."]).len(), all.len());
@@ -290,7 +317,10 @@ mod tests {
         let directory = made(&["a/notes.txt"]);
         assert!(Selection::of(vec![], FileKind::Csv).is_err());
         for named in ["a", "a/*.csv", "b"] {
-            assert!(Selection::new(directory.path().join(named), FileKind::Csv).paths().is_err(), "{named}");
+            assert!(
+                Selection::new(directory.path().join(named), FileKind::Csv).paths().is_err(),
+                "{named}"
+            );
         }
     }
 }

@@ -27,8 +27,8 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    /// The values from `start` on, without `end` unless that is included; a step that leads away from
-    /// the end leads nowhere. `provider` has the same rows.
+    /// The values from `start` on, without `end` unless that is included; a step that leads away
+    /// from the end leads nowhere. `provider` has the same rows.
     pub(crate) fn new(
         [start, end, step]: [i64; 3],
         includes_end: bool,
@@ -41,7 +41,10 @@ impl Sequence {
             true => whole + i128::from(includes_end || !is_exact),
             false => 0,
         };
-        Some(Sequence { steps: EqualSteps { start, step, rows: u64::try_from(rows).ok()? }, provider })
+        Some(Sequence {
+            steps: EqualSteps { start, step, rows: u64::try_from(rows).ok()? },
+            provider,
+        })
     }
 
     fn chunk_rows(&self) -> u64 {
@@ -72,11 +75,17 @@ impl Source for Sequence {
     }
 
     async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
-        let of_chunk = |chunk: usize| (chunk as u64).saturating_mul(self.chunk_rows()).min(self.steps.rows);
+        let of_chunk =
+            |chunk: usize| (chunk as u64).saturating_mul(self.chunk_rows()).min(self.steps.rows);
         let steps = self.steps.slice(of_chunk(wanted.chunks.start)..of_chunk(wanted.chunks.end));
         let column = || -> Result<Column> {
             let data = Arc::new(sequence(to.device, steps.start, steps.step, steps.rows)?);
-            let stats = Stats { range: steps.range(), unique: true, ascending: steps.step > 0, ..Stats::default() };
+            let stats = Stats {
+                range: steps.range(),
+                unique: true,
+                ascending: steps.step > 0,
+                ..Stats::default()
+            };
             Ok(Column { stats, ..Column::plain(DataType::Int64, steps.rows as usize, data, None) })
         };
         let columns = wanted.columns.iter().map(|_| column()).collect::<Result<_>>()?;

@@ -48,7 +48,9 @@ impl ProviderRows<'_> {
         let limit = self.limit.and_then(|limit| usize::try_from(limit).ok());
         let scan = self.provider.scan(state, Some(&self.columns.to_vec()), &[], limit).await?;
         let cut = match limit {
-            None => scan.repartitioned(state.config().target_partitions(), state.config_options())?,
+            None => {
+                scan.repartitioned(state.config().target_partitions(), state.config_options())?
+            }
             Some(_) => None,
         };
         Ok(guard(cut.unwrap_or(scan))?)
@@ -77,7 +79,10 @@ pub(crate) async fn batches_in_order(
     state: &SessionState,
     columns: &[usize],
 ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
-    partitions_in_order(source.scan(state, Some(&columns.to_vec()), &[], None).await?, state.task_ctx())
+    partitions_in_order(
+        source.scan(state, Some(&columns.to_vec()), &[], None).await?,
+        state.task_ctx(),
+    )
 }
 
 /// The batches of a plan, one partition after the other.
@@ -92,7 +97,9 @@ pub(crate) fn partitions_in_order(
     let partitions = 0..plan.output_partitioning().partition_count();
     let batches = move |number| {
         let batches = plan.execute(number, context.clone()).map_err(Error::from);
-        futures::future::ready(batches.map(|batches| batches.map(|batch| batch.map_err(Error::from))))
+        futures::future::ready(
+            batches.map(|batches| batches.map(|batch| batch.map_err(Error::from))),
+        )
     };
     Ok(futures::stream::iter(partitions).then(batches).try_flatten().boxed())
 }
@@ -131,7 +138,8 @@ pub(crate) async fn upload(
     let statement = interrupt::current();
     for number in 0..partitions {
         let mut partition = Partition::new(device, &schema);
-        let (plan, context, check, statement) = (plan.clone(), context.clone(), check.clone(), statement.clone());
+        let (plan, context, check, statement) =
+            (plan.clone(), context.clone(), check.clone(), statement.clone());
         let work = async move {
             let mut batches = plan.execute(number, context)?;
             while let Some(batch) = batches.next().await {
@@ -153,7 +161,9 @@ pub(crate) async fn upload(
         let (number, partition) = match task {
             Ok(done) => done?,
             Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
-            Err(failed) => return Err(Error::internal(format!("a partition was not read: {failed}"))),
+            Err(failed) => {
+                return Err(Error::internal(format!("a partition was not read: {failed}")));
+            }
         };
         done[number] = Some(partition);
     }
@@ -183,7 +193,15 @@ impl Partition {
         };
         let in_pieces = (0..schema.fields().len()).filter(is_in_pieces).collect();
         let (device, schema) = (device.clone(), schema.clone());
-        Partition { device, schema, in_pieces, pieces: vec![], waiting: vec![], waiting_rows: 0, rest: vec![] }
+        Partition {
+            device,
+            schema,
+            in_pieces,
+            pieces: vec![],
+            waiting: vec![],
+            waiting_rows: 0,
+            rest: vec![],
+        }
     }
 
     fn push(&mut self, batch: RecordBatch) -> Result<()> {
@@ -213,14 +231,20 @@ impl Partition {
 }
 
 /// The columns of all partitions.
-fn finish(device: &Device, schema: &SchemaRef, mut partitions: Vec<Partition>) -> Result<(u64, Vec<Column>)> {
+fn finish(
+    device: &Device,
+    schema: &SchemaRef,
+    mut partitions: Vec<Partition>,
+) -> Result<(u64, Vec<Column>)> {
     if partitions.iter().all(|partition| partition.pieces.is_empty()) {
-        let batches: Vec<RecordBatch> = partitions.into_iter().flat_map(|partition| partition.waiting).collect();
+        let batches: Vec<RecordBatch> =
+            partitions.into_iter().flat_map(|partition| partition.waiting).collect();
         let table = Table::from_batches(device, schema.clone(), &batches)?;
         return Ok((table.rows as u64, table.columns));
     }
     partitions.iter_mut().try_for_each(Partition::flush)?;
-    let in_pieces = partitions.first().map(|partition| partition.in_pieces.clone()).unwrap_or_default();
+    let in_pieces =
+        partitions.first().map(|partition| partition.in_pieces.clone()).unwrap_or_default();
     let others = partitions.first().map(Partition::others).unwrap_or_default();
     let (mut pieces, mut rest) = (vec![], vec![]);
     for partition in partitions {

@@ -2,10 +2,10 @@
 //!
 //! A column whose rows were all read stays in device memory, as long as the version of its table is
 //! the newest and nobody wants the room: the columns used longest ago go first (`device/room.rs`),
-//! and are read again when a query wants them. A query checks the version by one `stat` of each file (`version.rs`), and reads
-//! changed files anew. Where the first rows are enough, only the chunks that have them are read,
-//! and nothing stays. Tables of other providers have no version: each query reads them once, and
-//! nothing stays.
+//! and are read again when a query wants them. A query checks the version by one `stat` of each
+//! file (`version.rs`), and reads changed files anew. Where the first rows are enough, only the
+//! chunks that have them are read, and nothing stays. Tables of other providers have no version:
+//! each query reads them once, and nothing stays.
 
 use std::any::Any;
 use std::fmt;
@@ -67,7 +67,11 @@ impl Snapshot {
     ///
     /// # Errors
     /// Files that cannot be opened or whose content does not fit their format, by name.
-    pub(crate) async fn of_files(files: &Files, state: &SessionState, number: u64) -> Result<Snapshot> {
+    pub(crate) async fn of_files(
+        files: &Files,
+        state: &SessionState,
+        number: u64,
+    ) -> Result<Snapshot> {
         let _span = span(Part::Footers, || format!("{:?}", files.selection));
         let mut version = Version::of(&files.selection)?;
         for _ in 0..PATIENCE {
@@ -213,8 +217,8 @@ impl SourceTable {
         Ok(last.clone())
     }
 
-    /// Gives columns in which values did not fit types that hold them; whether there were any. Plans
-    /// over the table are to be made again.
+    /// Gives columns in which values did not fit types that hold them; whether there were any.
+    /// Plans over the table are to be made again.
     ///
     /// # Errors
     /// Files that cannot be read.
@@ -224,13 +228,17 @@ impl SourceTable {
         let mut held = self.last();
         // Of a version that somebody replaced meanwhile nothing follows.
         if Arc::ptr_eq(&held, &last) {
-            *held = Arc::new(Snapshot { source, version: last.version.clone(), number: last.number + 1 });
+            *held = Arc::new(Snapshot {
+                source,
+                version: last.version.clone(),
+                number: last.number + 1,
+            });
         }
         Ok(true)
     }
 
-    /// The files of a version in which scans with these filters may find rows; `None` where that is all
-    /// of them.
+    /// The files of a version in which scans with these filters may find rows; `None` where that is
+    /// all of them.
     ///
     /// # Errors
     /// None: what cannot be told is left to who filters rows.
@@ -241,18 +249,24 @@ impl SourceTable {
         scans: &[Vec<Expr>],
     ) -> Result<Option<FilePart>> {
         let source = &snapshot.source;
-        let Some(paths) = source.paths().filter(|paths| !paths.fields.is_empty()) else { return Ok(None) };
+        let Some(paths) = source.paths().filter(|paths| !paths.fields.is_empty()) else {
+            return Ok(None);
+        };
         let Some(files) = paths.selected_by_any(state, scans)? else { return Ok(None) };
         let all = paths.files();
         Ok(source.of_files(&files).map(|source| FilePart { files, all, source }))
     }
 
-    /// How many of its files scans with these filters read, of how many; `None` of tables that are not
-    /// several files. It is said of the version that was read last: nothing is looked at.
+    /// How many of its files scans with these filters read, of how many; `None` of tables that are
+    /// not several files. It is said of the version that was read last: nothing is looked at.
     ///
     /// # Errors
     /// As [`SourceTable::part`].
-    pub(crate) fn files_read(&self, state: &dyn Session, scans: &[Vec<Expr>]) -> Result<Option<String>> {
+    pub(crate) fn files_read(
+        &self,
+        state: &dyn Session,
+        scans: &[Vec<Expr>],
+    ) -> Result<Option<String>> {
         let last = self.last().clone();
         let all = last.version.as_ref().map_or(0, |version| version.paths().count());
         let read = match last.source.paths().filter(|paths| !paths.fields.is_empty()) {
@@ -266,8 +280,8 @@ impl SourceTable {
         })
     }
 
-    /// Columns of a version, or of some of its files, as far as all of them and the number of rows are on
-    /// the device.
+    /// Columns of a version, or of some of its files, as far as all of them and the number of rows
+    /// are on the device.
     pub(crate) fn resident(
         &self,
         snapshot: &Snapshot,
@@ -277,14 +291,19 @@ impl SourceTable {
         self.resident.relation(snapshot.number, part.map(|part| &part.files[..]), columns)
     }
 
-    /// Each of the columns of a version, or of some of its files, as far as it is on the device. Who has it
-    /// keeps it there.
-    pub(crate) fn held(&self, snapshot: &Snapshot, part: Option<&FilePart>, columns: &[usize]) -> Vec<Option<Column>> {
+    /// Each of the columns of a version, or of some of its files, as far as it is on the device.
+    /// Who has it keeps it there.
+    pub(crate) fn held(
+        &self,
+        snapshot: &Snapshot,
+        part: Option<&FilePart>,
+        columns: &[usize],
+    ) -> Vec<Option<Column>> {
         self.resident.columns(snapshot.number, part.map(|part| &part.files[..]), columns)
     }
 
-    /// Keeps columns of a version, or of some of its files, in place of those of other ones; in vain where
-    /// a later version is held already.
+    /// Keeps columns of a version, or of some of its files, in place of those of other ones; in
+    /// vain where a later version is held already.
     ///
     /// # Errors
     /// [`ErrorKind::TypeMismatch`] where the table has another number of rows.
@@ -295,21 +314,28 @@ impl SourceTable {
         rows: u64,
         columns: Vec<(usize, Column)>,
     ) -> Result<()> {
-        let kept = self.resident.keep(snapshot.number, part.map(|part| &part.files[..]), rows, columns);
+        let kept =
+            self.resident.keep(snapshot.number, part.map(|part| &part.files[..]), rows, columns);
         kept.map_err(|known| {
-            let what =
-                self.files.as_ref().map_or("a table".into(), |files| files.selection.named().display().to_string());
+            let what = self
+                .files
+                .as_ref()
+                .map_or("a table".into(), |files| files.selection.named().display().to_string());
             let (expected, found) = (format!("{known} rows"), format!("{rows} rows"));
             ErrorKind::TypeMismatch { what, expected, found }.into()
         })
     }
 
-    /// Rows of the version that was read last, in the files where scans with these filters may find any,
-    /// where they are known before they are read.
+    /// Rows of the version that was read last, in the files where scans with these filters may find
+    /// any, where they are known before they are read.
     ///
     /// # Errors
     /// As [`SourceTable::part`].
-    pub(crate) fn known_rows(&self, state: &SessionState, scans: &[Vec<Expr>]) -> Result<Option<u64>> {
+    pub(crate) fn known_rows(
+        &self,
+        state: &SessionState,
+        scans: &[Vec<Expr>],
+    ) -> Result<Option<u64>> {
         let last = self.last().clone();
         let part = self.part(state, &last, scans)?;
         Ok(rows(&part.as_ref().map_or(&last.source, |part| &part.source).chunks()))
@@ -320,13 +346,14 @@ impl SourceTable {
     fn facts(&self, columns: &[usize]) -> (Option<u64>, Vec<Option<Facts>>) {
         let source = self.last().source.clone();
         let (rows_read, of_read) = self.resident.facts(columns);
-        let facts = columns.iter().zip(of_read).map(|(at, of_read)| of_read.or_else(|| source.facts(*at)));
+        let facts =
+            columns.iter().zip(of_read).map(|(at, of_read)| of_read.or_else(|| source.facts(*at)));
         (rows_read.or_else(|| rows(&source.chunks())), facts.collect())
     }
 
-    /// Reads columns of a version, or of some of its files, into device memory: all rows, or those of the
-    /// chunks at its begin that have the first `fetch` rows, where these are few chunks. Whether all
-    /// were read.
+    /// Reads columns of a version, or of some of its files, into device memory: all rows, or those
+    /// of the chunks at its begin that have the first `fetch` rows, where these are few chunks.
+    /// Whether all were read.
     ///
     /// # Errors
     /// A file's bad content, with the file's name; of the device.
@@ -342,7 +369,9 @@ impl SourceTable {
         let all = source.chunks();
         let first = fetch.and_then(|fetch| Some((fetch, first_chunks(&all, fetch)?)));
         let wanted = match first {
-            Some((fetch, chunks)) => ColumnRequest { chunks: 0..chunks, columns, fetch: Some(fetch) },
+            Some((fetch, chunks)) => {
+                ColumnRequest { chunks: 0..chunks, columns, fetch: Some(fetch) }
+            }
             None => ColumnRequest { chunks: 0..all.len(), columns, fetch: None },
         };
         let extent = if wanted.fetch.is_some() { Extent::First } else { Extent::All };
@@ -354,7 +383,12 @@ impl SourceTable {
 
     /// Fills in which file an error of unknown file is about: the first that fails when read alone,
     /// or where none does the one that the table's user named.
-    pub(super) async fn blame(&self, error: Error, state: &SessionState, snapshot: &Snapshot) -> Error {
+    pub(super) async fn blame(
+        &self,
+        error: Error,
+        state: &SessionState,
+        snapshot: &Snapshot,
+    ) -> Error {
         let (Some(files), Some(version)) = (&self.files, &snapshot.version) else { return error };
         if !lacks_path(&error) || matches!(files.format, Format::Csv(_) | Format::Arrow(_)) {
             return error;
@@ -376,7 +410,8 @@ impl SourceTable {
         let all: Vec<usize> = (0..self.schema().fields().len()).collect();
         let error = stream::read_all(&provider, state, &all).await.err()?;
         // Bytes that are no characters are told apart by column.
-        let told = error.to_string().to_lowercase().contains("utf-8") || error.to_string().contains("utf8");
+        let told = error.to_string().to_lowercase().contains("utf-8")
+            || error.to_string().contains("utf8");
         match told {
             true => Some(foreign_bytes(file, files, &self.schema(), state).await.unwrap_or(error)),
             false => Some(error),
@@ -385,8 +420,17 @@ impl SourceTable {
 }
 
 /// Names the first value of a file's strings that are none.
-async fn foreign_bytes(file: &Path, files: &Files, schema: &SchemaRef, state: &SessionState) -> Option<Error> {
-    for (at, field) in schema.fields().iter().enumerate().filter(|(_, field)| *field.data_type() == DataType::Utf8View)
+async fn foreign_bytes(
+    file: &Path,
+    files: &Files,
+    schema: &SchemaRef,
+    state: &SessionState,
+) -> Option<Error> {
+    for (at, field) in schema
+        .fields()
+        .iter()
+        .enumerate()
+        .filter(|(_, field)| *field.data_type() == DataType::Utf8View)
     {
         let mut fields = schema.fields().to_vec();
         fields[at] = Arc::new(field.as_ref().clone().with_data_type(DataType::BinaryView));
@@ -398,9 +442,13 @@ async fn foreign_bytes(file: &Path, files: &Files, schema: &SchemaRef, state: &S
             for value in batch.column(0).as_binary_view_opt()?.iter() {
                 row += 1;
                 if let Some(bytes) = value.filter(|bytes| std::str::from_utf8(bytes).is_err()) {
-                    let shown: String = bytes.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+                    let shown: String =
+                        bytes.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
                     let more = if bytes.len() > SHOWN { "…" } else { "" };
-                    let message = format!("column {:?}, row {row}: the bytes {shown}{more} are no UTF-8", field.name());
+                    let message = format!(
+                        "column {:?}, row {row}: the bytes {shown}{more} are no UTF-8",
+                        field.name()
+                    );
                     return Some(ErrorKind::File { path: file.into(), message }.into());
                 }
             }
@@ -412,8 +460,9 @@ async fn foreign_bytes(file: &Path, files: &Files, schema: &SchemaRef, state: &S
 /// Bytes of a value that an error shows.
 const SHOWN: usize = 32;
 
-/// Whether files have the columns that the table had before, in types that hold the values of those, or
-/// in any where types are inferred. Plans over other types are made again ([`has_present_types`]).
+/// Whether files have the columns that the table had before, in types that hold the values of
+/// those, or in any where types are inferred. Plans over other types are made again
+/// ([`has_present_types`]).
 ///
 /// [`has_present_types`]: super::has_present_types
 fn same_columns(table: &SchemaRef, now: &SchemaRef, files: &Files) -> Result<()> {
@@ -434,7 +483,8 @@ fn same_columns(table: &SchemaRef, now: &SchemaRef, files: &Files) -> Result<()>
         };
         schema.fields().iter().map(column).collect::<Vec<_>>().join(", ")
     };
-    let message = format!("its columns were {} and are {} now: register the table again", of(table), of(now));
+    let message =
+        format!("its columns were {} and are {} now: register the table again", of(table), of(now));
     Err(ErrorKind::File { path: files.selection.named().into(), message }.into())
 }
 
@@ -462,7 +512,10 @@ impl TableProvider for SourceTable {
         snapshot.source.scan(state, projection, filters, limit).await
     }
 
-    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> PlanResult<Vec<TableProviderFilterPushDown>> {
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> PlanResult<Vec<TableProviderFilterPushDown>> {
         if filters.len() <= self.most_filters {
             self.last().source.supports_filters(filters)
         } else {
@@ -512,9 +565,10 @@ impl OfSession<'_> {
     /// Rows, as far as they are known, and what is known of columns: for estimates.
     pub(crate) fn facts(&self, columns: &[usize]) -> (Option<u64>, Vec<Option<Facts>>) {
         match self {
-            OfSession::Device(table) => {
-                (Some(table.table.rows() as u64), columns.iter().map(|at| table.facts(*at)).collect())
-            }
+            OfSession::Device(table) => (
+                Some(table.table.rows() as u64),
+                columns.iter().map(|at| table.facts(*at)).collect(),
+            ),
             OfSession::Source(table) => table.facts(columns),
         }
     }
@@ -522,7 +576,9 @@ impl OfSession<'_> {
 
 pub(super) fn lacks_path(error: &Error) -> bool {
     match error.kind() {
-        ErrorKind::Parse { path: Some(path), .. } | ErrorKind::File { path, .. } => path.as_os_str().is_empty(),
+        ErrorKind::Parse { path: Some(path), .. } | ErrorKind::File { path, .. } => {
+            path.as_os_str().is_empty()
+        }
         _ => false,
     }
 }

@@ -40,7 +40,8 @@ impl<'a> Compact<'a> {
     }
 
     fn take(&mut self, count: u64) -> Result<&'a [u8], Broken> {
-        let taken = usize::try_from(count).ok().and_then(|count| self.bytes.split_at_checked(count));
+        let taken =
+            usize::try_from(count).ok().and_then(|count| self.bytes.split_at_checked(count));
         let (taken, rest) = taken.ok_or("it ends within a value")?;
         self.bytes = rest;
         Ok(taken)

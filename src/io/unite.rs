@@ -7,7 +7,9 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::datatypes::{
+    DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit,
+};
 
 use crate::error::{ErrorKind, Result};
 
@@ -15,8 +17,8 @@ use crate::error::{ErrorKind, Result};
 #[derive(Debug)]
 pub(super) struct United {
     pub(super) schema: SchemaRef,
-    /// Columns that have integers of 64 bits in some files and are doubles in the table: which file,
-    /// which column of the file, and the file that has doubles.
+    /// Columns that have integers of 64 bits in some files and are doubles in the table: which
+    /// file, which column of the file, and the file that has doubles.
     pub(super) to_doubles: Vec<(usize, usize, usize)>,
 }
 
@@ -33,8 +35,8 @@ struct UnitedColumn {
 /// the same in every file.
 ///
 /// # Errors
-/// [`ErrorKind::File`] of a file whose columns do not fit those of the files before, with both files,
-/// the column and both types.
+/// [`ErrorKind::File`] of a file whose columns do not fit those of the files before, with both
+/// files, the column and both types.
 pub(super) fn unite(files: &[(PathBuf, SchemaRef)], by_name: bool) -> Result<United> {
     let mut columns: Vec<UnitedColumn> = vec![];
     let mut places: HashMap<&str, usize> = HashMap::new();
@@ -54,7 +56,8 @@ pub(super) fn unite(files: &[(PathBuf, SchemaRef)], by_name: bool) -> Result<Uni
             let Some(dtype) = wider(known.field.data_type(), field.data_type()) else {
                 let (own, other) = (field.data_type(), known.field.data_type());
                 let (name, file) = (field.name(), files[known.of].0.display());
-                let message = format!("column {name:?} is {own}, and {other} in {file}: no type holds both");
+                let message =
+                    format!("column {name:?} is {own}, and {other} in {file}: no type holds both");
                 return Err(ErrorKind::File { path: path.clone(), message }.into());
             };
             if dtype != *known.field.data_type() {
@@ -69,7 +72,10 @@ pub(super) fn unite(files: &[(PathBuf, SchemaRef)], by_name: bool) -> Result<Uni
         true => known.field,
         false => Arc::new(known.field.as_ref().clone().with_nullable(true)),
     };
-    Ok(United { schema: Arc::new(Schema::new(columns.into_iter().map(field).collect::<Vec<_>>())), to_doubles })
+    Ok(United {
+        schema: Arc::new(Schema::new(columns.into_iter().map(field).collect::<Vec<_>>())),
+        to_doubles,
+    })
 }
 
 fn to_doubles(
@@ -84,7 +90,9 @@ fn to_doubles(
             let is_long = matches!(field.data_type(), DataType::Int64 | DataType::UInt64);
             if is_long && *known.field.data_type() == DataType::Float64 {
                 let has_floats = |(_, schema): &(PathBuf, SchemaRef)| {
-                    schema.field_with_name(field.name()).is_ok_and(|field| is_float(field.data_type()))
+                    schema
+                        .field_with_name(field.name())
+                        .is_ok_and(|field| is_float(field.data_type()))
                 };
                 found.push((file, column, files.iter().position(has_floats).unwrap_or(file)));
             }
@@ -106,10 +114,14 @@ fn distinct(path: &Path, schema: &Schema) -> Result<()> {
 }
 
 /// Whether a file has the columns of the first.
-fn equal((first_path, first): &(PathBuf, SchemaRef), (path, schema): (&Path, &SchemaRef)) -> Result<()> {
-    let names = |schema: &Schema| schema.fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>();
-    let differs =
-        (first.fields().iter().zip(schema.fields())).find(|(one, other)| one.data_type() != other.data_type());
+fn equal(
+    (first_path, first): &(PathBuf, SchemaRef),
+    (path, schema): (&Path, &SchemaRef),
+) -> Result<()> {
+    let names =
+        |schema: &Schema| schema.fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>();
+    let differs = (first.fields().iter().zip(schema.fields()))
+        .find(|(one, other)| one.data_type() != other.data_type());
     let message = match differs {
         _ if names(first) != names(schema) => {
             let (own, other) = (names(schema).join(", "), names(first).join(", "));
@@ -168,13 +180,16 @@ pub(crate) fn wider(one: &DataType, other: &DataType) -> Option<DataType> {
     }
     match (one, other) {
         (T::Null, dtype) | (dtype, T::Null) => Some(dtype.clone()),
-        (float, number) | (number, float) if is_float(float) && (is_float(number) || integer(number).is_some()) => {
+        (float, number) | (number, float)
+            if is_float(float) && (is_float(number) || integer(number).is_some()) =>
+        {
             Some(T::Float64)
         }
         (T::Decimal128(p, s), T::Decimal128(q, t)) => {
             let scale = *s.max(t);
             let whole = (i16::from(*p) - i16::from(*s)).max(i16::from(*q) - i16::from(*t));
-            let precision = u8::try_from(whole + i16::from(scale)).ok().filter(|precision| *precision <= 38)?;
+            let precision =
+                u8::try_from(whole + i16::from(scale)).ok().filter(|precision| *precision <= 38)?;
             Some(T::Decimal128(precision, scale))
         }
         (T::Timestamp(one, zone), T::Timestamp(other, same)) if zone == same => {
@@ -225,9 +240,15 @@ pub(super) fn finer(one: TimeUnit, other: TimeUnit) -> TimeUnit {
 /// Structs by the names of their fields, lists by their items.
 fn wider_nested(one: &DataType, other: &DataType) -> Option<DataType> {
     match (one, other) {
-        (DataType::Struct(one), DataType::Struct(other)) => Some(DataType::Struct(wider_fields(one, other)?)),
-        (DataType::List(one), DataType::List(other)) => Some(DataType::List(wider_field(one, other)?)),
-        (DataType::LargeList(one), DataType::LargeList(other)) => Some(DataType::LargeList(wider_field(one, other)?)),
+        (DataType::Struct(one), DataType::Struct(other)) => {
+            Some(DataType::Struct(wider_fields(one, other)?))
+        }
+        (DataType::List(one), DataType::List(other)) => {
+            Some(DataType::List(wider_field(one, other)?))
+        }
+        (DataType::LargeList(one), DataType::LargeList(other)) => {
+            Some(DataType::LargeList(wider_field(one, other)?))
+        }
         (DataType::Map(one, sorted), DataType::Map(other, same)) if sorted == same => {
             Some(DataType::Map(wider_field(one, other)?, *sorted))
         }
@@ -242,7 +263,8 @@ fn wider_fields(one: &Fields, other: &Fields) -> Option<Fields> {
         Some(same) => wider_field(field, same),
         None => lone(field),
     });
-    let more = other.iter().filter(|field| one.iter().all(|known| known.name() != field.name())).map(lone);
+    let more =
+        other.iter().filter(|field| one.iter().all(|known| known.name() != field.name())).map(lone);
     known.chain(more).collect()
 }
 
@@ -280,10 +302,22 @@ mod tests {
             (T::Decimal128(9, 2), T::Decimal128(8, 4), Some(T::Decimal128(11, 4))),
             (T::Decimal128(38, 0), T::Decimal128(5, 1), None),
             (T::Decimal128(5, 1), T::Int64, None),
-            (plain(TimeUnit::Millisecond), plain(TimeUnit::Nanosecond), Some(plain(TimeUnit::Nanosecond))),
-            (zone(TimeUnit::Second), zone(TimeUnit::Microsecond), Some(zone(TimeUnit::Microsecond))),
+            (
+                plain(TimeUnit::Millisecond),
+                plain(TimeUnit::Nanosecond),
+                Some(plain(TimeUnit::Nanosecond)),
+            ),
+            (
+                zone(TimeUnit::Second),
+                zone(TimeUnit::Microsecond),
+                Some(zone(TimeUnit::Microsecond)),
+            ),
             (zone(TimeUnit::Second), plain(TimeUnit::Second), None),
-            (T::Time32(TimeUnit::Second), T::Time64(TimeUnit::Nanosecond), Some(T::Time64(TimeUnit::Nanosecond))),
+            (
+                T::Time32(TimeUnit::Second),
+                T::Time64(TimeUnit::Nanosecond),
+                Some(T::Time64(TimeUnit::Nanosecond)),
+            ),
             (T::Date32, T::Timestamp(TimeUnit::Second, None), None),
             (T::Boolean, T::Int8, None),
             (T::Utf8View, T::Int64, None),
@@ -300,10 +334,20 @@ mod tests {
     #[test]
     fn columns_are_united_by_name() {
         let field = |name: &str, dtype, nullable| Field::new(name, dtype, nullable);
-        let file = |name: &str, fields: Vec<Field>| (PathBuf::from(name), Arc::new(Schema::new(fields)));
-        let first = file("1", vec![field("a", DataType::Int32, false), field("b", DataType::Utf8View, false)]);
-        let second = file("2", vec![field("c", DataType::Date32, false), field("a", DataType::Float64, false)]);
-        let third = file("3", vec![field("a", DataType::Int64, true), field("b", DataType::Utf8View, false)]);
+        let file =
+            |name: &str, fields: Vec<Field>| (PathBuf::from(name), Arc::new(Schema::new(fields)));
+        let first = file(
+            "1",
+            vec![field("a", DataType::Int32, false), field("b", DataType::Utf8View, false)],
+        );
+        let second = file(
+            "2",
+            vec![field("c", DataType::Date32, false), field("a", DataType::Float64, false)],
+        );
+        let third = file(
+            "3",
+            vec![field("a", DataType::Int64, true), field("b", DataType::Utf8View, false)],
+        );
         let united = unite(&[first.clone(), second.clone(), third.clone()], true).unwrap();
         let expected = vec![
             field("a", DataType::Float64, true),
@@ -315,7 +359,8 @@ mod tests {
         assert!(unite(&[first.clone(), second], false).is_err());
         assert!(unite(&[first.clone(), third], false).is_err());
         assert!(unite(&[first.clone(), first], false).is_ok());
-        let twice = file("4", vec![field("a", DataType::Int32, false), field("a", DataType::Int32, false)]);
+        let twice =
+            file("4", vec![field("a", DataType::Int32, false), field("a", DataType::Int32, false)]);
         assert!(unite(&[twice], true).unwrap_err().to_string().contains("\"a\""));
     }
 
@@ -328,9 +373,13 @@ mod tests {
         let one = of(vec![("x", DataType::Int32), ("y", DataType::Date32)]);
         let other = of(vec![("z", DataType::Boolean), ("x", DataType::Int64)]);
         let DataType::Struct(fields) = wider(&one, &other).unwrap() else { panic!("a struct") };
-        let names: Vec<_> = fields.iter().map(|field| (field.name().as_str(), field.is_nullable())).collect();
+        let names: Vec<_> =
+            fields.iter().map(|field| (field.name().as_str(), field.is_nullable())).collect();
         assert_eq!(names, [("x", false), ("y", true), ("z", true)]);
         assert_eq!(*fields[0].data_type(), DataType::Int64);
-        assert_eq!(wider(&of(vec![("x", DataType::Int64)]), &of(vec![("x", DataType::Float64)])), None);
+        assert_eq!(
+            wider(&of(vec![("x", DataType::Int64)]), &of(vec![("x", DataType::Float64)])),
+            None
+        );
     }
 }

@@ -42,11 +42,13 @@ impl Stamp {
     fn of(path: &Path) -> Result<Stamp> {
         let metadata = path.metadata().map_err(|error| Error::io(path, error))?;
         let modified = metadata.modified().map_or(0, since_1970);
-        let stamp = Stamp { bytes: metadata.len(), modified, changed: modified, device: 0, inode: 0 };
+        let stamp =
+            Stamp { bytes: metadata.len(), modified, changed: modified, device: 0, inode: 0 };
         #[cfg(unix)]
         let stamp = {
             use std::os::unix::fs::MetadataExt;
-            let changed = i128::from(metadata.ctime()) * 1_000_000_000 + i128::from(metadata.ctime_nsec());
+            let changed =
+                i128::from(metadata.ctime()) * 1_000_000_000 + i128::from(metadata.ctime_nsec());
             Stamp { changed, device: metadata.dev(), inode: metadata.ino(), ..stamp }
         };
         Ok(stamp)
@@ -95,7 +97,8 @@ impl Version {
     /// [`crate::ErrorKind::Io`] of a file that is no longer there.
     pub(crate) fn is_current(&self, selection: &Selection) -> Result<bool> {
         // A directory that is gone may have had no file.
-        let same = |(folder, stamp): &(PathBuf, Stamp)| Stamp::of(folder).is_ok_and(|now| now == *stamp);
+        let same =
+            |(folder, stamp): &(PathBuf, Stamp)| Stamp::of(folder).is_ok_and(|now| now == *stamp);
         let listed = self.is_watched && self.folders.iter().all(same);
         if !listed && !selection.paths()?.iter().eq(self.paths()) {
             return Ok(false);
@@ -171,7 +174,8 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory for tests");
         let write = |name: &str| {
             let path = directory.path().join(name);
-            std::fs::create_dir_all(path.parent().expect("it has one")).expect("directories can be made");
+            std::fs::create_dir_all(path.parent().expect("it has one"))
+                .expect("directories can be made");
             std::fs::write(path, "a\n1\n").expect("the file can be written");
         };
         write("d/1.csv");

@@ -98,13 +98,20 @@ pub enum Codec {
 
 impl ParquetWriteOptions {
     fn compression(&self) -> Result<Compression> {
-        let refused = |why: String| ErrorKind::Plan { message: format!("Parquet: {why}"), location: None }.into();
+        let refused = |why: String| {
+            ErrorKind::Plan { message: format!("Parquet: {why}"), location: None }.into()
+        };
         let level = |level: i32| {
-            u32::try_from(level).map_err(|_| refused(format!("compression_level {level}: there is no such level")))
+            u32::try_from(level)
+                .map_err(|_| refused(format!("compression_level {level}: there is no such level")))
         };
         let of_codec = |error: ParquetError| -> Error {
             let text = error.to_string();
-            let range = text.strip_prefix("Parquet error: ").unwrap_or(&text).trim_end_matches('.').to_string();
+            let range = text
+                .strip_prefix("Parquet error: ")
+                .unwrap_or(&text)
+                .trim_end_matches('.')
+                .to_string();
             refused(format!("compression_level {}: {range}", self.level.unwrap_or_default()))
         };
         Ok(match (self.compression, self.level) {
@@ -114,8 +121,12 @@ impl ParquetWriteOptions {
             (Codec::Gzip, None) => Compression::GZIP(GzipLevel::default()),
             (Codec::Brotli, None) => Compression::BROTLI(BrotliLevel::default()),
             (Codec::Zstd, None) => Compression::ZSTD(ZstdLevel::default()),
-            (Codec::Gzip, Some(of)) => Compression::GZIP(GzipLevel::try_new(level(of)?).map_err(of_codec)?),
-            (Codec::Brotli, Some(of)) => Compression::BROTLI(BrotliLevel::try_new(level(of)?).map_err(of_codec)?),
+            (Codec::Gzip, Some(of)) => {
+                Compression::GZIP(GzipLevel::try_new(level(of)?).map_err(of_codec)?)
+            }
+            (Codec::Brotli, Some(of)) => {
+                Compression::BROTLI(BrotliLevel::try_new(level(of)?).map_err(of_codec)?)
+            }
             (Codec::Zstd, Some(of)) => Compression::ZSTD(ZstdLevel::try_new(of).map_err(of_codec)?),
             (codec, Some(_)) => return Err(refused(format!("the codec {codec:?} has no levels"))),
         })
@@ -162,16 +173,18 @@ pub(crate) fn write(
         WriteFormat::Csv(options) => write_csv(path, schema, batches, options),
         WriteFormat::Parquet(options) => write_parquet(path, schema, batches, options),
         WriteFormat::Json(options) => write_json(path, batches, *options),
-        WriteFormat::Ipc(options) => {
-            replace(path, |file| ipc::write(file, schema, batches, *options).map_err(|error| of_file(error, path)))
-        }
+        WriteFormat::Ipc(options) => replace(path, |file| {
+            ipc::write(file, schema, batches, *options).map_err(|error| of_file(error, path))
+        }),
     }
 }
 
 /// Puts the file's name into an error of writing it.
 fn of_file(error: Error, path: &Path) -> Error {
     match error.kind() {
-        ErrorKind::Plan { message, .. } => ErrorKind::File { path: path.into(), message: message.clone() }.into(),
+        ErrorKind::Plan { message, .. } => {
+            ErrorKind::File { path: path.into(), message: message.clone() }.into()
+        }
         ErrorKind::Io { path: none, source } if none.as_os_str().is_empty() => {
             Error::io(path, std::io::Error::new(source.kind(), source.to_string()))
         }
@@ -205,8 +218,8 @@ fn write_json(
     })
 }
 
-/// Writes the rows, behind a header line unless the options leave it out. Batches become text on all
-/// cores.
+/// Writes the rows, behind a header line unless the options leave it out. Batches become text on
+/// all cores.
 ///
 /// # Errors
 /// Of the batches; nested columns; a file that cannot be written.
@@ -238,7 +251,8 @@ fn write_parquet(
     let properties = WriterProperties::builder().set_compression(options.compression()?).build();
     let group_rows = options.row_group_rows.unwrap_or(GROUP_ROWS).max(1);
     replace(path, |file| {
-        parquet::write(file, schema, batches, properties, group_rows).map_err(|error| of_file(error, path))
+        parquet::write(file, schema, batches, properties, group_rows)
+            .map_err(|error| of_file(error, path))
     })
 }
 
@@ -297,8 +311,8 @@ mod tests {
     use std::sync::Arc;
 
     use datafusion::arrow::array::{
-        ArrayRef, AsArray, Date64Array, Float64Array, Int64Array, ListArray, NullArray, StringArray,
-        TimestampSecondArray, new_null_array,
+        ArrayRef, AsArray, Date64Array, Float64Array, Int64Array, ListArray, NullArray,
+        StringArray, TimestampSecondArray, new_null_array,
     };
     use datafusion::arrow::datatypes::{
         DataType, Field, Int64Type, IntervalUnit, Schema, TimeUnit, TimestampMillisecondType,
@@ -309,35 +323,66 @@ mod tests {
     use super::*;
 
     fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
-        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
+        RecordBatch::try_from_iter_with_nullable(
+            columns.into_iter().map(|(name, array)| (name, array, true)),
+        )
+        .unwrap()
     }
 
     fn csv_of(batch: &RecordBatch, options: &CsvWriteOptions) -> String {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("t.csv");
-        write_csv(&path, &batch.schema(), [batch.clone(), batch.clone()].into_iter().map(Ok), options).unwrap();
+        write_csv(
+            &path,
+            &batch.schema(),
+            [batch.clone(), batch.clone()].into_iter().map(Ok),
+            options,
+        )
+        .unwrap();
         std::fs::read_to_string(path).unwrap()
     }
 
     #[test]
     fn null_and_the_empty_string_are_told_apart() {
-        let strings = StringArray::from(vec![Some(""), None, Some("a,b"), Some("NA"), Some("say \"x\"\nor y")]);
+        let strings = StringArray::from(vec![
+            Some(""),
+            None,
+            Some("a,b"),
+            Some("NA"),
+            Some("say \"x\"\nor y"),
+        ]);
         let numbers = Int64Array::from(vec![Some(1), None, Some(-3), None, Some(5)]);
         let rows = batch(vec![("s", Arc::new(strings)), ("n;", Arc::new(numbers))]);
         let own = "\"\",1\n,\n\"a,b\",-3\nNA,\n\"say \"\"x\"\"\nor y\",5\n";
         assert_eq!(csv_of(&rows, &CsvWriteOptions::default()), format!("s,n;\n{own}{own}"));
-        let other = CsvWriteOptions { header: false, delimiter: b';', null: "NA".into(), ..CsvWriteOptions::default() };
+        let other = CsvWriteOptions {
+            header: false,
+            delimiter: b';',
+            null: "NA".into(),
+            ..CsvWriteOptions::default()
+        };
         let own = "\"\";1\nNA;NA\na,b;-3\n\"NA\";NA\n\"say \"\"x\"\"\nor y\";5\n";
         assert_eq!(csv_of(&rows, &other), format!("{own}{own}"));
-        let none = batch(vec![("n", Arc::new(Int64Array::from(vec![1]))), ("x", Arc::new(NullArray::new(1)))]);
+        let none = batch(vec![
+            ("n", Arc::new(Int64Array::from(vec![1]))),
+            ("x", Arc::new(NullArray::new(1))),
+        ]);
         assert_eq!(csv_of(&none, &CsvWriteOptions::default()), "n,x\n1,\n1,\n");
         // A row of one NULL is a line.
         let one = batch(vec![("s", Arc::new(StringArray::from(vec![None, Some("x")])))]);
         assert_eq!(csv_of(&one, &CsvWriteOptions::default()), "s\n\"\"\nx\n\"\"\nx\n");
-        let nested = batch(vec![("l", Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>([Some([Some(1)])])))]);
+        let nested = batch(vec![(
+            "l",
+            Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>([Some([Some(1)])])),
+        )]);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("t.csv");
-        let refused = write_csv(&path, &nested.schema(), [Ok(nested.clone())].into_iter(), &CsvWriteOptions::default());
+        let refused = write_csv(
+            &path,
+            &nested.schema(),
+            [Ok(nested.clone())].into_iter(),
+            &CsvWriteOptions::default(),
+        );
         assert!(refused.unwrap_err().to_string().contains("\"l\""));
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
@@ -348,7 +393,9 @@ mod tests {
         let path = directory.path().join("t.parquet");
         let of = |from: i64, to: i64| {
             let days: Vec<i64> = (from..to).map(|n| n * 86_400_000).collect();
-            let list = ListArray::from_iter_primitive::<Int64Type, _, _>((from..to).map(|n| Some([Some(n), None])));
+            let list = ListArray::from_iter_primitive::<Int64Type, _, _>(
+                (from..to).map(|n| Some([Some(n), None])),
+            );
             batch(vec![
                 ("t", Arc::new(TimestampSecondArray::from_iter_values(from..to))),
                 ("d", Arc::new(Date64Array::from(days))),
@@ -364,14 +411,28 @@ mod tests {
             ])
         };
         let batches = [of(0, 700), of(700, 701), of(701, 2500)];
-        let options = ParquetWriteOptions { row_group_rows: Some(1000), ..ParquetWriteOptions::default() };
-        write_parquet(&path, &batches[0].schema(), batches.clone().into_iter().map(Ok), &options).unwrap();
+        let options =
+            ParquetWriteOptions { row_group_rows: Some(1000), ..ParquetWriteOptions::default() };
+        write_parquet(&path, &batches[0].schema(), batches.clone().into_iter().map(Ok), &options)
+            .unwrap();
         let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
-        let groups: Vec<i64> = reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
+        let groups: Vec<i64> =
+            reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
         assert_eq!(groups, [1000, 1000, 500]);
-        let Some(Statistics::Double(bounds)) = reader.metadata().row_group(0).column(2).statistics() else { panic!() };
-        assert_eq!((bounds.min_opt(), bounds.max_opt()), (Some(&0.0), Some(&999.0)), "NaN is no bound");
-        assert_eq!(*reader.schema().field(0).data_type(), DataType::Timestamp(TimeUnit::Millisecond, None));
+        let Some(Statistics::Double(bounds)) =
+            reader.metadata().row_group(0).column(2).statistics()
+        else {
+            panic!()
+        };
+        assert_eq!(
+            (bounds.min_opt(), bounds.max_opt()),
+            (Some(&0.0), Some(&999.0)),
+            "NaN is no bound"
+        );
+        assert_eq!(
+            *reader.schema().field(0).data_type(),
+            DataType::Timestamp(TimeUnit::Millisecond, None)
+        );
         assert_eq!(*reader.schema().field(1).data_type(), DataType::Date32);
         let mut at = 0;
         for found in reader.build().unwrap() {
@@ -389,7 +450,8 @@ mod tests {
             ("n", Arc::new(Int64Array::from(vec![1]))),
             ("iv", new_null_array(&DataType::Interval(IntervalUnit::MonthDayNano), 1)),
         ]);
-        let refused = write_parquet(&path, &spans.schema(), [Ok(spans.clone())].into_iter(), &options);
+        let refused =
+            write_parquet(&path, &spans.schema(), [Ok(spans.clone())].into_iter(), &options);
         assert!(refused.unwrap_err().to_string().contains("\"iv\""));
         // No rows are a file, too.
         let empty = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, true)]));
@@ -407,7 +469,8 @@ mod tests {
         std::os::unix::fs::symlink("t.csv", &link).unwrap();
         let rows = batch(vec![("n", Arc::new(Int64Array::from(vec![1])))]);
         let failing = [Ok(rows.clone()), Err(Error::internal("the disk is on fire"))];
-        let failed = write_csv(&link, &rows.schema(), failing.into_iter(), &CsvWriteOptions::default());
+        let failed =
+            write_csv(&link, &rows.schema(), failing.into_iter(), &CsvWriteOptions::default());
         assert!(failed.unwrap_err().to_string().contains("fire"));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
         // Two at once do not mix.
@@ -419,6 +482,10 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("n\n{}", "1\n".repeat(50)));
         assert!(link.is_symlink());
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "nothing is left behind");
+        assert_eq!(
+            std::fs::read_dir(directory.path()).unwrap().count(),
+            2,
+            "nothing is left behind"
+        );
     }
 }

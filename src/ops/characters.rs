@@ -26,7 +26,13 @@ pub(crate) fn pack(device: &Device, views: Slice<'_>, offsets: &[u64]) -> Result
 }
 
 /// The same by offsets in device memory, `rows + 1` ascending words of which the last is `total`.
-fn pack_to(device: &Device, views: Slice<'_>, offsets: &Buffer, rows: u64, total: u64) -> Result<Buffer> {
+fn pack_to(
+    device: &Device,
+    views: Slice<'_>,
+    offsets: &Buffer,
+    rows: u64,
+    total: u64,
+) -> Result<Buffer> {
     let out = device.alloc(OPERATOR, total as usize)?;
     let kernel = device.kernel(&source(), "characters_pack")?;
     let arguments: [Argument; 4] = [views.into(), offsets.into(), rows.into(), (&out).into()];
@@ -46,8 +52,8 @@ pub(crate) struct Lengths {
     pub(crate) total: u64,
 }
 
-/// How many bytes the strings have that do not fit into their views. Views of nulls are empty. Waits
-/// for the device.
+/// How many bytes the strings have that do not fit into their views. Views of nulls are empty.
+/// Waits for the device.
 pub(crate) fn lengths(device: &Device, views: &Buffer, rows: u64) -> Result<Lengths> {
     assert!(views.len() as u64 >= rows * VIEW_WIDTH, "{rows} strings");
     let lengths = device.alloc(OPERATOR, rows as usize * 4)?;
@@ -69,10 +75,19 @@ pub(crate) fn gathered(device: &Device, views: &Buffer, lengths: &Lengths) -> Re
 
 /// Has the views of strings point into characters that lie one string after the other there, as
 /// [`gathered`] left them.
-pub(crate) fn point_into(device: &Device, views: &Buffer, rows: u64, characters: &Buffer) -> Result<()> {
+pub(crate) fn point_into(
+    device: &Device,
+    views: &Buffer,
+    rows: u64,
+    characters: &Buffer,
+) -> Result<()> {
     let lengths = lengths(device, views, rows)?;
     if lengths.total as usize > characters.len() {
-        return Err(Error::internal(format!("{} bytes of strings in {}", lengths.total, characters.len())));
+        return Err(Error::internal(format!(
+            "{} bytes of strings in {}",
+            lengths.total,
+            characters.len()
+        )));
     }
     point_at(device, views, &lengths, characters)
 }
@@ -80,9 +95,11 @@ pub(crate) fn point_into(device: &Device, views: &Buffer, rows: u64, characters:
 fn point_at(device: &Device, views: &Buffer, lengths: &Lengths, characters: &Buffer) -> Result<()> {
     let rows = lengths.rows;
     let kernel = device.kernel(&source(), "characters_move")?;
-    let arguments: [Argument; 4] = [views.into(), (&lengths.offsets).into(), rows.into(), characters.address().into()];
-    // SAFETY: CharactersMove { strings: rows views, whose lengths the offsets were made of; offsets:
-    // rows + 1 u64; rows; characters: as many bytes as the last offset says, the callers' check }.
+    let arguments: [Argument; 4] =
+        [views.into(), (&lengths.offsets).into(), rows.into(), characters.address().into()];
+    // SAFETY: CharactersMove { strings: rows views, whose lengths the offsets were made of;
+    // offsets: rows + 1 u64; rows; characters: as many bytes as the last offset says, the callers'
+    // check }.
     unsafe { device.launch(&kernel, grid(tiles(rows, u64::from(THREADS)), THREADS), &arguments) }
 }
 

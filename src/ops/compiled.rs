@@ -32,14 +32,17 @@ fn every_kernel_compiles_for_each_architecture() {
         }
     };
     std::thread::scope(|scope| {
-        // NVRTC is copied where two threads wait for it: with more threads than cores all cores compile.
+        // NVRTC is copied where two threads wait for it: with more threads than cores all cores
+        // compile.
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) + 2 {
             scope.spawn(work);
         }
     });
     let failures = failures.into_inner().unwrap();
-    let missing = failures.iter().find(|error| matches!(error.kind(), ErrorKind::DeviceUnavailable { .. }));
-    if let Some(missing) = missing.filter(|_| std::env::var_os("WARPFRAME_REQUIRE_NVRTC").is_none()) {
+    let missing =
+        failures.iter().find(|error| matches!(error.kind(), ErrorKind::DeviceUnavailable { .. }));
+    if let Some(missing) = missing.filter(|_| std::env::var_os("WARPFRAME_REQUIRE_NVRTC").is_none())
+    {
         eprintln!("skipped: {missing}");
         return;
     }

@@ -45,7 +45,10 @@ impl Marks {
     /// As `csv_marks` of the kernels.
     fn word(self) -> u64 {
         let byte = |of: Option<u8>| u64::from(of.unwrap_or(b'\n'));
-        u64::from(self.delimiter) | byte(self.quote) << 8 | byte(self.escape) << 16 | byte(self.comment) << 24
+        u64::from(self.delimiter)
+            | byte(self.quote) << 8
+            | byte(self.escape) << 16
+            | byte(self.comment) << 24
     }
 }
 
@@ -62,8 +65,8 @@ impl CsvState {
     }
 }
 
-/// Bytes `begin..end` of `text`, which has [`BEHIND`] bytes behind them; `begin` is less than 64. Its
-/// address is a multiple of 16.
+/// Bytes `begin..end` of `text`, which has [`BEHIND`] bytes behind them; `begin` is less than 64.
+/// Its address is a multiple of 16.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CsvText<'a> {
     pub(crate) text: Slice<'a>,
@@ -110,10 +113,18 @@ impl CsvText<'_> {
     /// `Unsupported` for a text of more than [`MOST_TEXT`] bytes; of the device.
     pub(crate) fn scan(&self, device: &Device) -> Result<ScannedText> {
         if self.end > MOST_TEXT {
-            return Err(Error::unsupported(format!("a CSV text of {} bytes", self.end), "places have 32 bits"));
+            return Err(Error::unsupported(
+                format!("a CSV text of {} bytes", self.end),
+                "places have 32 bits",
+            ));
         }
         assert!(self.text.address().is_multiple_of(16), "words of 16 bytes are read");
-        assert!(self.begin < SEGMENT && self.begin <= self.end, "bytes {} to {}", self.begin, self.end);
+        assert!(
+            self.begin < SEGMENT && self.begin <= self.end,
+            "bytes {} to {}",
+            self.begin,
+            self.end
+        );
         assert!(self.text.len() as u64 >= self.segments() * SEGMENT, "whole segments can be read");
         let segments = self.segments();
         let blocks = tiles(segments, u64::from(THREADS));
@@ -142,22 +153,33 @@ impl CsvText<'_> {
             none(),
             none(),
         ];
-        for (name, blocks, threads) in
-            [("csv_functions", blocks, THREADS), ("csv_starts", 1, STARTS_THREADS), ("csv_count", blocks, THREADS)]
-        {
+        for (name, blocks, threads) in [
+            ("csv_functions", blocks, THREADS),
+            ("csv_starts", 1, STARTS_THREADS),
+            ("csv_count", blocks, THREADS),
+        ] {
             let kernel = device.kernel(&source(), name)?;
             if segments == 0 {
                 continue;
             }
-            // SAFETY: CsvText { text: whole segments, checked; begin in the first one; functions, states
-            // and counts: one a segment; tiles: one a block; found: four zeroed words; what only
-            // csv_fields uses is null }.
+            // SAFETY: CsvText { text: whole segments, checked; begin in the first one; functions,
+            // states and counts: one a segment; tiles: one a block; found: four zeroed words; what
+            // only csv_fields uses is null }.
             unsafe { device.launch(&kernel, grid(blocks, threads), &arguments)? };
         }
         let found = found.read_words(0, 4)?;
         let state = if segments == 0 { self.state } else { CsvState(found[2]) };
-        let rest = if state.is_in_row() { found[3].saturating_sub(1).max(self.begin) } else { self.end };
-        Ok(ScannedText { fields: found[0], rows: found[1], state, rest, states, field_counts, row_counts })
+        let rest =
+            if state.is_in_row() { found[3].saturating_sub(1).max(self.begin) } else { self.end };
+        Ok(ScannedText {
+            fields: found[0],
+            rows: found[1],
+            state,
+            rest,
+            states,
+            field_counts,
+            row_counts,
+        })
     }
 
     /// Finds where values end and rows begin.
@@ -198,9 +220,9 @@ impl CsvText<'_> {
         let kernel = device.kernel(&source(), "csv_fields")?;
         if segments > 0 {
             let grid = grid(tiles(segments, u64::from(THREADS)), THREADS);
-            // SAFETY: CsvText { text, begin, end, marks: of the scan; states: one a segment, which it
-            // wrote; offsets: the sums of its counts, so values and rows are as many as there is room
-            // for }. The walk is the scan's: it meets the same values.
+            // SAFETY: CsvText { text, begin, end, marks: of the scan; states: one a segment, which
+            // it wrote; offsets: the sums of its counts, so values and rows are as many as there is
+            // room for }. The walk is the scan's: it meets the same values.
             unsafe { device.launch(&kernel, grid, &arguments)? };
         }
         Ok(fields)
@@ -289,8 +311,8 @@ pub(crate) struct Rules<'a> {
 pub(crate) struct Converted {
     /// Of each column its values and validity, a byte a row.
     pub(crate) columns: Vec<(Buffer, Buffer)>,
-    /// Words: of each column its nulls and the first row that was refused, all ones for none; then the
-    /// first row of another number of values.
+    /// Words: of each column its nulls and the first row that was refused, all ones for none; then
+    /// the first row of another number of values.
     words: Buffer,
 }
 
@@ -318,8 +340,8 @@ impl Converted {
     }
 }
 
-/// Converts columns of all rows that end. Quotes are taken out of values where they lie: a column can
-/// be converted once.
+/// Converts columns of all rows that end. Quotes are taken out of values where they lie: a column
+/// can be converted once.
 ///
 /// # Errors
 /// Of the device.
@@ -334,7 +356,10 @@ pub(crate) fn convert(
     let word_count = columns.len() * 2 + 1;
     let mut initial: Vec<u64> = columns.iter().flat_map(|_| [0, u64::MAX]).collect();
     initial.push(u64::MAX);
-    let words = device.upload(OPERATOR, &initial.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>())?;
+    let words = device.upload(
+        OPERATOR,
+        &initial.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>(),
+    )?;
     let mut out = vec![];
     let mut records = vec![];
     for (at, column) in columns.iter().enumerate() {
@@ -361,7 +386,10 @@ pub(crate) fn convert(
     if blocks == 0 {
         return Ok(converted);
     }
-    let records = device.upload(OPERATOR, &records.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>())?;
+    let records = device.upload(
+        OPERATOR,
+        &records.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>(),
+    )?;
     let kernel = device.kernel(&source(), "csv_convert")?;
     let arguments: [Argument; 14] = [
         text.text.into(),
@@ -380,10 +408,10 @@ pub(crate) fn convert(
         converted.words.slice((word_count - 1) * 8).into(),
     ];
     assert!(rules.nulls.len() as u64 >= rules.null_count * 16, "texts that are null");
-    // SAFETY: CsvConvert { text, with places in it that csv_fields wrote; row_begins and row_fields: one
-    // a row and one more; columns: records whose data and validity have all rows, and words; nulls:
-    // views, checked; powers: the table; ragged: a word }. Values end before the text does, and what is
-    // read beyond has room.
+    // SAFETY: CsvConvert { text, with places in it that csv_fields wrote; row_begins and
+    // row_fields: one a row and one more; columns: records whose data and validity have all rows,
+    // and words; nulls: views, checked; powers: the table; ragged: a word }. Values end before the
+    // text does, and what is read beyond has room.
     unsafe { device.launch(&kernel, grid(blocks, ROWS), &arguments)? };
     Ok(converted)
 }

@@ -27,7 +27,9 @@ pub(super) fn sources() -> [KernelSource; 2] {
 
 fn source(codec: DeviceCodec) -> KernelSource {
     match codec {
-        DeviceCodec::Snappy => KernelSource::new("snappy", "#include \"snappy.cuh\"\nWF_SNAPPY_ENTRIES\n"),
+        DeviceCodec::Snappy => {
+            KernelSource::new("snappy", "#include \"snappy.cuh\"\nWF_SNAPPY_ENTRIES\n")
+        }
         DeviceCodec::Lz4Raw => KernelSource::new("lz4", "#include \"lz4.cuh\"\nWF_LZ4_ENTRIES\n"),
     }
 }
@@ -113,7 +115,10 @@ pub(crate) fn decompress(
     assert!(places.len() as u64 >= pages * 8 && faults.len() as u64 >= pages * 4, "a word a page");
     if let Some(large) = blocks.iter().find(|block| block.source_len.max(block.target_len) > MOST) {
         let size = large.source_len.max(large.target_len);
-        return Err(Error::unsupported(format!("a page of {size} bytes"), "pages have less than 2 GiB"));
+        return Err(Error::unsupported(
+            format!("a page of {size} bytes"),
+            "pages have less than 2 GiB",
+        ));
     }
     match codec {
         DeviceCodec::Snappy => snappy(device, blocks, places, faults).map(drop),
@@ -122,11 +127,17 @@ pub(crate) fn decompress(
 }
 
 /// Gives what tests ask for: in the third word, how many blocks could not be cut.
-fn snappy(device: &Device, blocks: &[CompressedBlock], places: &Buffer, faults: &Buffer) -> Result<Buffer> {
+fn snappy(
+    device: &Device,
+    blocks: &[CompressedBlock],
+    places: &Buffer,
+    faults: &Buffer,
+) -> Result<Buffer> {
     // Blocks that are cut come first: their parts are begun while there is other work.
     let (cut, whole): (Vec<&CompressedBlock>, Vec<&CompressedBlock>) =
         blocks.iter().partition(|block| block.target_len > PART);
-    let map = device.alloc(OPERATOR, cut.iter().map(|block| block.map_words() as usize * 4).sum())?;
+    let map =
+        device.alloc(OPERATOR, cut.iter().map(|block| block.map_words() as usize * 4).sum())?;
     let (mut parts, mut mapped) = (0u32, map.address());
     let mut records = Vec::with_capacity(blocks.len() * 48);
     for block in &cut {
@@ -142,7 +153,8 @@ fn snappy(device: &Device, blocks: &[CompressedBlock], places: &Buffer, faults: 
     let listed = words.slice(8);
 
     let kernel = device.kernel(&source(DeviceCodec::Snappy), "snappy_split")?;
-    let arguments: [Argument; 5] = [(&records).into(), (&table).into(), listed.into(), places.into(), faults.into()];
+    let arguments: [Argument; 5] =
+        [(&records).into(), (&table).into(), listed.into(), places.into(), faults.into()];
     // SAFETY: SnappySplit { blocks: `cut` of them first, each with a map of its text; parts: as
     // many as they have; whole: a count, zero, and a word for each; places and faults: one
     // for each page, checked }. Sources and targets are the caller's promise.
@@ -174,11 +186,17 @@ fn snappy(device: &Device, blocks: &[CompressedBlock], places: &Buffer, faults: 
     Ok(words)
 }
 
-fn lz4(device: &Device, blocks: &[CompressedBlock], places: &Buffer, faults: &Buffer) -> Result<()> {
+fn lz4(
+    device: &Device,
+    blocks: &[CompressedBlock],
+    places: &Buffer,
+    faults: &Buffer,
+) -> Result<()> {
     // The largest page begun last would be waited for.
     let mut blocks: Vec<&CompressedBlock> = blocks.iter().collect();
     blocks.sort_by_key(|block| std::cmp::Reverse(block.source_len));
-    let records: Vec<u8> = blocks.iter().flat_map(|block| block.record(0, 0)).flat_map(u64::to_le_bytes).collect();
+    let records: Vec<u8> =
+        blocks.iter().flat_map(|block| block.record(0, 0)).flat_map(u64::to_le_bytes).collect();
     let records = device.upload(OPERATOR, &records)?;
     let kernel = device.kernel(&source(DeviceCodec::Lz4Raw), "lz4_decode")?;
     let arguments: [Argument; 3] = [(&records).into(), places.into(), faults.into()];

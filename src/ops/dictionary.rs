@@ -25,8 +25,8 @@ pub(crate) struct Slotted {
     pub(crate) strings: Vec<(u32, u32)>,
 }
 
-/// Gives equal strings equal codes; `None` where there are more than `limit`. `views` has `rows` views
-/// of 16 bytes, `validity` a byte a row. Waits for the device.
+/// Gives equal strings equal codes; `None` where there are more than `limit`. `views` has `rows`
+/// views of 16 bytes, `validity` a byte a row. Waits for the device.
 ///
 /// # Errors
 /// `Unsupported` where row numbers have more than 32 bits; of the device.
@@ -39,7 +39,10 @@ pub(crate) fn slots(
 ) -> Result<Option<Slotted>> {
     numbered(OPERATOR, rows)?;
     assert!(views.len() as u64 >= rows * 16, "{rows} strings");
-    assert!(validity.is_none_or(|validity| validity.len() as u64 >= rows), "{rows} rows of validity");
+    assert!(
+        validity.is_none_or(|validity| validity.len() as u64 >= rows),
+        "{rows} rows of validity"
+    );
     let slots = (limit * SLOTS).next_power_of_two();
     let table = device.alloc_zeroed(OPERATOR, slots * 4)?;
     let count = device.alloc_zeroed(OPERATOR, 8)?;
@@ -56,9 +59,9 @@ pub(crate) fn slots(
         (&count).into(),
         (&codes).into(),
     ];
-    // SAFETY: DictionaryInsert { strings and validity (or null): rows of them, checked; rows; slots: a
-    // power of two of zeroed u32; mask; secret; limit, less than the slots; count: a zeroed word;
-    // codes: rows u32 }.
+    // SAFETY: DictionaryInsert { strings and validity (or null): rows of them, checked; rows;
+    // slots: a power of two of zeroed u32; mask; secret; limit, less than the slots; count: a
+    // zeroed word; codes: rows u32 }.
     unsafe { device.launch(&kernel, grid(tiles(rows, u64::from(THREADS)), THREADS), &arguments)? };
     if count.read_words(0, 1)?[0] > limit as u64 {
         return Ok(None);
@@ -66,7 +69,8 @@ pub(crate) fn slots(
     let mut bytes = vec![0; slots * 4];
     table.read(0, &mut bytes)?;
     let rows_of = bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).enumerate();
-    let strings = rows_of.filter(|(_, row)| *row > 0).map(|(slot, row)| (slot as u32, row - 1)).collect();
+    let strings =
+        rows_of.filter(|(_, row)| *row > 0).map(|(slot, row)| (slot as u32, row - 1)).collect();
     Ok(Some(Slotted { codes, slots, strings }))
 }
 
@@ -102,20 +106,29 @@ mod tests {
             for (rows, distinct) in [(1, 1), (300, 7), (5000, 200), (5000, 256)] {
                 let strings: Vec<String> = random(rows as u64, rows)
                     .map(|x| {
-                        format!("{}{}", "long enough to lie apart ".repeat((x % distinct % 2) as usize), x % distinct)
+                        format!(
+                            "{}{}",
+                            "long enough to lie apart ".repeat((x % distinct % 2) as usize),
+                            x % distinct
+                        )
                     })
                     .collect();
                 let (views, _characters) = uploaded(&device, &strings);
                 let valid: Vec<u8> = (0..rows).map(|row| u8::from(row % 13 != 5)).collect();
                 let validity = upload(&device, &valid);
-                let found = slots(&device, &views, Some(&validity), rows as u64, 256).unwrap().unwrap();
+                let found =
+                    slots(&device, &views, Some(&validity), rows as u64, 256).unwrap().unwrap();
                 let codes = read::<u32>(&found.codes, rows);
                 let of: BTreeMap<u32, u32> = found.strings.iter().copied().collect();
                 for row in (0..rows).filter(|row| valid[*row] == 1) {
                     assert_eq!(strings[of[&codes[row]] as usize], strings[row]);
                 }
-                let mut expected: Vec<&String> =
-                    strings.iter().zip(&valid).filter(|(_, valid)| **valid == 1).map(|(string, _)| string).collect();
+                let mut expected: Vec<&String> = strings
+                    .iter()
+                    .zip(&valid)
+                    .filter(|(_, valid)| **valid == 1)
+                    .map(|(string, _)| string)
+                    .collect();
                 expected.sort();
                 expected.dedup();
                 assert_eq!(found.strings.len(), expected.len());
@@ -126,10 +139,14 @@ mod tests {
     #[test]
     fn too_many_strings_are_given_up() {
         for device in devices() {
-            let strings: Vec<String> = (0..4000).map(|at| format!("{at} is not {}", at + 1)).collect();
+            let strings: Vec<String> =
+                (0..4000).map(|at| format!("{at} is not {}", at + 1)).collect();
             let (views, _characters) = uploaded(&device, &strings);
             assert!(slots(&device, &views, None, 4000, 256).unwrap().is_none());
-            assert_eq!(slots(&device, &views, None, 4000, 4000).unwrap().unwrap().strings.len(), 4000);
+            assert_eq!(
+                slots(&device, &views, None, 4000, 4000).unwrap().unwrap().strings.len(),
+                4000
+            );
         }
     }
 

@@ -17,7 +17,13 @@ pub(super) fn source() -> KernelSource {
 }
 
 /// `values[index[i]]` for each of `rows` row numbers; values of `width` 1, 2, 4, 8 or 16 bytes.
-pub(crate) fn gather(device: &Device, width: usize, values: Slice<'_>, index: &Buffer, rows: u64) -> Result<Buffer> {
+pub(crate) fn gather(
+    device: &Device,
+    width: usize,
+    values: Slice<'_>,
+    index: &Buffer,
+    rows: u64,
+) -> Result<Buffer> {
     assert!(index.len() as u64 >= rows * 4, "index of {rows} rows");
     let name = match width {
         1 => "gather_1",
@@ -56,7 +62,12 @@ pub(crate) fn is_scattered(device: &Device, index: Slice<'_>, rows: u64) -> Resu
 }
 
 /// The values of two columns of 8 bytes, `len` rows each, side by side: `(u64, u64) × len`.
-pub(crate) fn interleave(device: &Device, one: Slice<'_>, two: Slice<'_>, len: u64) -> Result<Buffer> {
+pub(crate) fn interleave(
+    device: &Device,
+    one: Slice<'_>,
+    two: Slice<'_>,
+    len: u64,
+) -> Result<Buffer> {
     assert!(one.len().min(two.len()) as u64 >= len * 8, "columns of {len} rows");
     let pairs = device.alloc(OPERATOR, len as usize * 16)?;
     let kernel = device.kernel(&source(), "gather_interleave")?;
@@ -67,11 +78,18 @@ pub(crate) fn interleave(device: &Device, one: Slice<'_>, two: Slice<'_>, len: u
 }
 
 /// The two columns again, at the rows that an index names (`u32 × rows`, below the pairs' number).
-pub(crate) fn gather_pairs(device: &Device, pairs: &Buffer, index: Slice<'_>, rows: u64) -> Result<[Buffer; 2]> {
+pub(crate) fn gather_pairs(
+    device: &Device,
+    pairs: &Buffer,
+    index: Slice<'_>,
+    rows: u64,
+) -> Result<[Buffer; 2]> {
     assert!(index.len() as u64 >= rows * 4, "index of {rows} rows");
-    let (one, two) = (device.alloc(OPERATOR, rows as usize * 8)?, device.alloc(OPERATOR, rows as usize * 8)?);
+    let (one, two) =
+        (device.alloc(OPERATOR, rows as usize * 8)?, device.alloc(OPERATOR, rows as usize * 8)?);
     let kernel = device.kernel(&source(), "gather_pairs")?;
-    let arguments: [Argument; 5] = [pairs.into(), index.into(), rows.into(), (&one).into(), (&two).into()];
+    let arguments: [Argument; 5] =
+        [pairs.into(), index.into(), rows.into(), (&one).into(), (&two).into()];
     // SAFETY: GatherPairs { pairs: as many as the index names (its maker's promise); index: rows
     // u32, checked; rows; one and two: rows u64 }.
     unsafe { device.launch(&kernel, grid(tiles(rows, TILE), THREADS), &arguments)? };
@@ -87,14 +105,17 @@ mod tests {
     fn gather_pairs_takes_rows_of_two_columns() {
         for device in devices() {
             for rows in [0, 1, 33, 1025, 5000] {
-                let (one, two): (Vec<u64>, Vec<u64>) = (random(4, 701).collect(), random(5, 701).collect());
+                let (one, two): (Vec<u64>, Vec<u64>) =
+                    (random(4, 701).collect(), random(5, 701).collect());
                 let index: Vec<u32> = random(6, rows).map(|x| (x % 700) as u32).collect();
-                let (a, b, at) = (upload(&device, &one), upload(&device, &two), upload(&device, &index));
+                let (a, b, at) =
+                    (upload(&device, &one), upload(&device, &two), upload(&device, &index));
                 // From the second row on.
                 let pairs = interleave(&device, a.slice(8), b.slice(8), 700).unwrap();
                 let found = gather_pairs(&device, &pairs, at.slice(0), rows as u64).unwrap();
                 for (found, values) in found.iter().zip([&one, &two]) {
-                    let expected: Vec<u64> = index.iter().map(|&at| values[1 + at as usize]).collect();
+                    let expected: Vec<u64> =
+                        index.iter().map(|&at| values[1 + at as usize]).collect();
                     assert_eq!(read::<u64>(found, rows), expected);
                 }
             }
@@ -110,7 +131,11 @@ mod tests {
             let random: Vec<u32> = random(7, rows).map(|x| x as u32).collect();
             for (index, scattered) in [(ascending, false), (doubled, false), (random, true)] {
                 let uploaded = upload(&device, &index);
-                assert_eq!(is_scattered(&device, uploaded.slice(0), rows as u64).unwrap(), scattered, "{rows}");
+                assert_eq!(
+                    is_scattered(&device, uploaded.slice(0), rows as u64).unwrap(),
+                    scattered,
+                    "{rows}"
+                );
             }
         }
     }

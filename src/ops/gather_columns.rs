@@ -60,8 +60,8 @@ pub(crate) enum Gathered {
 }
 
 impl Gathered {
-    /// Bytes of an element that is read, and bytes that are written for so many rows, from the first
-    /// of them on.
+    /// Bytes of an element that is read, and bytes that are written for so many rows, from the
+    /// first of them on.
     fn bytes(self, rows: u64) -> (u64, u64) {
         let (read, element, stride) = match self {
             Gathered::Values { width, .. } => (width, width, 1),
@@ -111,22 +111,33 @@ impl GatherColumn<'_> {
         assert!(out.len() as u64 >= written, "room for {kept} rows");
         match self.index {
             Some(index) => assert!(index.len() as u64 / 4 >= rows, "an index of {rows} rows"),
-            None => assert!(self.values.len() as u64 >= rows.saturating_mul(read), "a column of {rows} rows"),
+            None => assert!(
+                self.values.len() as u64 >= rows.saturating_mul(read),
+                "a column of {rows} rows"
+            ),
         }
         let [how, word, factor] = self.how.words();
         let values = Argument::from(self.values).moving_at_most(kept.saturating_mul(read));
-        let index = self.index.map_or(0u64.into(), |index| Argument::from(index).moving_at_most(kept * 4));
+        let index =
+            self.index.map_or(0u64.into(), |index| Argument::from(index).moving_at_most(kept * 4));
         let out = Argument::from(out).moving_at_most(written);
         [values, index, out, how.into(), word.into(), factor.into()]
     }
 }
 
 pub(super) fn source() -> KernelSource {
-    KernelSource::new("gather_columns", "#include \"gather_columns.cuh\"\nWF_GATHER_COLUMNS_ENTRIES\n")
+    KernelSource::new(
+        "gather_columns",
+        "#include \"gather_columns.cuh\"\nWF_GATHER_COLUMNS_ENTRIES\n",
+    )
 }
 
 /// All of `rows` rows.
-pub(crate) fn gather_columns(device: &Device, columns: &[GatherColumn<'_>], rows: u64) -> Result<()> {
+pub(crate) fn gather_columns(
+    device: &Device,
+    columns: &[GatherColumn<'_>],
+    rows: u64,
+) -> Result<()> {
     if rows == 0 {
         return Ok(());
     }
@@ -158,8 +169,13 @@ pub(crate) fn gather_kept(
     for columns in columns.chunks(MOST) {
         let kernel = device.kernel(&source(), "gather_kept")?;
         let (mask, begins, few) = (&*kept_rows.mask, &*kept_rows.begins, kept_rows.are_few(kept));
-        let mut arguments: Vec<Argument> =
-            vec![mask.into(), begins.into(), rows.into(), u64::from(few).into(), (columns.len() as u64).into()];
+        let mut arguments: Vec<Argument> = vec![
+            mask.into(),
+            begins.into(),
+            rows.into(),
+            u64::from(few).into(),
+            (columns.len() as u64).into(),
+        ];
         push_columns(&mut arguments, columns, rows, kept);
         // SAFETY: GatherKept { mask: a bit for each of `rows`; begins: a u64 for each tile, the
         // last begin and count `kept` rows together; rows; few; count: at most MOST; columns: as
@@ -177,7 +193,8 @@ fn blocks(rows: u64, tile: u64) -> Result<u64> {
     }
 }
 
-/// Appends the columns, and as many that are not looked at as the kernels' parameters have room for.
+/// Appends the columns, and as many that are not looked at as the kernels' parameters have room
+/// for.
 fn push_columns(arguments: &mut Vec<Argument>, columns: &[GatherColumn<'_>], rows: u64, kept: u64) {
     arguments.extend(columns.iter().flat_map(|column| column.arguments(rows, kept)));
     arguments.extend(std::iter::repeat_n(Argument::from(0u64), (MOST - columns.len()) * WORDS));

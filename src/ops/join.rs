@@ -159,7 +159,9 @@ impl JoinTable {
         // Slow where most keys collide, but every key finds its place: there are more slots than
         // keys.
         let table = build.hash(capacity, device.secret(SECRETS), capacity)?;
-        table.ok_or_else(|| Error::unsupported(OPERATOR, "a table of more slots than rows has no room"))
+        table.ok_or_else(|| {
+            Error::unsupported(OPERATOR, "a table of more slots than rows has no room")
+        })
     }
 
     /// Whether slots are the keys themselves.
@@ -195,9 +197,18 @@ impl Build<'_> {
     fn direct(&self, domain: u64) -> Result<Option<JoinTable>> {
         let device = self.device;
         let starts = device.alloc_filled(OPERATOR, domain as usize * 4, 0xFF)?;
-        let Some(found) = self.insert(None, domain, Some(&starts), None, (0, 0))? else { return Ok(None) };
+        let Some(found) = self.insert(None, domain, Some(&starts), None, (0, 0))? else {
+            return Ok(None);
+        };
         let unique = found.unique;
-        let table = |slots, rows| JoinTable { slots, mask_or_domain: domain, rows, unique, payload: None, secret: 0 };
+        let table = |slots, rows| JoinTable {
+            slots,
+            mask_or_domain: domain,
+            rows,
+            unique,
+            payload: None,
+            secret: 0,
+        };
         if unique && found.ordered && self.keys.rows == domain && self.keys.valid.is_none() {
             return Ok(Some(table(Slots::Ordered, None)));
         }
@@ -215,12 +226,15 @@ impl Build<'_> {
         let slots = self.device.alloc_filled(OPERATOR, (capacity as usize + 1) * 16, 0xFF)?;
         let mask = capacity - 1;
         // A payload is found by its place among all words of the table, which has 32 bits.
-        let payload = self.payload.filter(|payload| (capacity + 1) * 16 / (payload.width as u64) < 1 << 32);
+        let payload =
+            self.payload.filter(|payload| (capacity + 1) * 16 / (payload.width as u64) < 1 << 32);
         let inserted = self.insert(Some(&slots), mask, None, payload, (secret, probes))?;
         let Some(SeenKeys { unique, .. }) = inserted else { return Ok(None) };
         let rows = match unique || self.wanted == LookupKind::Existence {
             true => None,
-            false => Some(self.lists((Some(&slots), secret), mask, capacity + 1, slots.slice(8), 4)?),
+            false => {
+                Some(self.lists((Some(&slots), secret), mask, capacity + 1, slots.slice(8), 4)?)
+            }
         };
         Ok(Some(JoinTable {
             slots: Slots::Hash(Arc::new(slots)),
@@ -264,7 +278,9 @@ impl Build<'_> {
         // SAFETY: JoinBuild: keys rows u64, valid rows u8 or null (both checked by `build`); rows;
         // slots capacity + 1 pairs of u64 or, direct, null; mask or domain; starts domain u32 or,
         // hashed, null; rows payloads of their width, or null; flags u32; secret; probes.
-        unsafe { self.device.launch(&kernel, grid(tiles(self.keys.rows, 1024), THREADS), &arguments)? };
+        unsafe {
+            self.device.launch(&kernel, grid(tiles(self.keys.rows, 1024), THREADS), &arguments)?
+        };
         let flags = flags.read_word_or(0, self.keys.assumed.flags())?;
         let found = SeenKeys { unique: flags & REPEATED == 0, ordered: flags & UNORDERED == 0 };
         Ok((flags & FULL == 0).then_some(found))
@@ -301,8 +317,14 @@ impl Build<'_> {
         let bits = 64 - count.leading_zeros();
         let order = sort::argsort(device, &[sort::SortWord { keys: &slot_of, bits }], rows)?;
         let kernel = device.kernel(&source(), "join_lists")?;
-        let arguments: [Argument; 6] =
-            [(&slot_of).into(), (&order).into(), rows.into(), count.into(), bounds.into(), stride.into()];
+        let arguments: [Argument; 6] = [
+            (&slot_of).into(),
+            (&order).into(),
+            rows.into(),
+            count.into(),
+            bounds.into(),
+            stride.into(),
+        ];
         // SAFETY: JoinLists: slot_of rows u64 of at most `count`; order a permutation of the rows;
         // count; two u32 for each slot, `stride` u32 apart.
         unsafe { device.launch(&kernel, every_row, &arguments)? };
@@ -356,7 +378,8 @@ fn launch_expand(
     numbered(OPERATOR, n)?;
     assert!(offsets.len() as u64 >= (n + 1) * 8, "{n} rows");
     let kernel = device.kernel(&source(), kernel)?;
-    let arguments: [Argument; 7] = [offsets.into(), n.into(), total.into(), rows.into(), begins, by_place, candidates];
+    let arguments: [Argument; 7] =
+        [offsets.into(), n.into(), total.into(), rows.into(), begins, by_place, candidates];
     // SAFETY: JoinExpand { offsets: n + 1 u64, checked; n; total; row_of: total u32; of pairs,
     // begins: n u32; rows: as many as begins and counts speak of, by the caller's promise, or null;
     // candidate_of: total u32 }.

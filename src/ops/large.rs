@@ -17,7 +17,8 @@ use crate::device::{Buffer, Device};
 const RUNS: usize = 5;
 
 fn rows() -> usize {
-    std::env::var("WARPFRAME_TEST_ROWS").map_or(10_000_000, |rows| rows.parse().expect("a number of rows"))
+    std::env::var("WARPFRAME_TEST_ROWS")
+        .map_or(10_000_000, |rows| rows.parse().expect("a number of rows"))
 }
 
 /// The results of several runs, the median of whose device times is printed.
@@ -60,19 +61,24 @@ fn sorts_of_many_rows() {
     for (name, bits, keys) in &shapes {
         let buffer = upload(&device, keys);
         let word = [SortWord { keys: &buffer, bits: *bits }];
-        for order in timed(&device, &format!("argsort, {name}"), || argsort(&device, &word, n as u64).unwrap()) {
+        for order in timed(&device, &format!("argsort, {name}"), || {
+            argsort(&device, &word, n as u64).unwrap()
+        }) {
             assert_sorted(&read::<u32>(&order, n), |row| keys[row as usize]);
         }
         let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
         let mut expected = keys.clone();
         expected.sort_unstable();
-        for sorted in timed(&device, &format!("sort u64, {name}"), || sort_values(&device, &key, n as u64).unwrap()) {
+        for sorted in timed(&device, &format!("sort u64, {name}"), || {
+            sort_values(&device, &key, n as u64).unwrap()
+        }) {
             assert!(read::<u64>(&sorted, n) == expected, "{name}");
         }
-        for top in
-            timed(&device, &format!("top 100, {name}"), || top_k(&device, &word[0].into(), &[], n as u64, 100).unwrap())
-        {
-            let found: Vec<u64> = read::<u32>(&top, 100).iter().map(|&row| keys[row as usize]).collect();
+        for top in timed(&device, &format!("top 100, {name}"), || {
+            top_k(&device, &word[0].into(), &[], n as u64, 100).unwrap()
+        }) {
+            let found: Vec<u64> =
+                read::<u32>(&top, 100).iter().map(|&row| keys[row as usize]).collect();
             assert_eq!(found, expected[..100], "{name}");
         }
     }
@@ -80,7 +86,9 @@ fn sorts_of_many_rows() {
     let (buffer, payload) = (upload(&device, keys), upload(&device, keys));
     let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
     let what = "sort u64 with a payload of 8 bytes";
-    for (k, v) in timed(&device, what, || sort_pairs(&device, &key, payload.slice(0), 8, n as u64).unwrap()) {
+    for (k, v) in
+        timed(&device, what, || sort_pairs(&device, &key, payload.slice(0), 8, n as u64).unwrap())
+    {
         let (k, v) = (read::<u64>(&k, n), read::<u64>(&v, n));
         assert!(k == v && k.is_sorted());
     }
@@ -98,33 +106,49 @@ fn joins_of_many_rows() {
     let n = rows();
     let build = |what: &str, keys: &[u64], domain: Option<u64>| -> Vec<JoinTable> {
         let buffer = upload(&device, keys);
-        let keys = BuildKeys { keys: &buffer, valid: None, rows: n as u64, domain, assumed: Assumed::default() };
+        let keys = BuildKeys {
+            keys: &buffer,
+            valid: None,
+            rows: n as u64,
+            domain,
+            assumed: Assumed::default(),
+        };
         timed(&device, what, || JoinTable::build(&device, keys, LookupKind::Rows, None).unwrap())
     };
     let unique: Vec<u64> = (0..n as u64).map(scattered).collect();
     for table in build("join build, scattered unique keys", &unique, None) {
         assert!(table.unique);
         let found = probe_values(&device, &table, &upload(&device, &unique), n);
-        assert!(read::<u64>(&found, n).iter().enumerate().all(|(row, &found)| row == found as usize));
+        assert!(
+            read::<u64>(&found, n).iter().enumerate().all(|(row, &found)| row == found as usize)
+        );
     }
     let dense: Vec<u64> = (0..n as u64).rev().collect();
     for table in build("join build, dense unique keys", &dense, Some(n as u64)) {
         assert!(table.unique && table.is_direct());
         let found = probe_values(&device, &table, &upload(&device, &dense), n);
-        assert!(read::<u64>(&found, n).iter().enumerate().all(|(row, &found)| row == found as usize));
+        assert!(
+            read::<u64>(&found, n).iter().enumerate().all(|(row, &found)| row == found as usize)
+        );
     }
     // A tenth of the rows has one key, the others 1000 keys.
-    let repeated: Vec<u64> = random(9, n).map(|x| scattered(if x % 10 == 0 { 0 } else { x % 1000 })).collect();
+    let repeated: Vec<u64> =
+        random(9, n).map(|x| scattered(if x % 10 == 0 { 0 } else { x % 1000 })).collect();
     for table in build("join build, repeated keys", &repeated, None) {
         assert!(!table.unique);
         let listed = read::<u32>(table.rows.as_ref().unwrap(), n);
         let Slots::Hash(slots) = &table.slots else { panic!("{table:?}") };
         let words = read::<u32>(slots, slots.len() / 4);
         let mut total = 0;
-        for bounds in words.chunks_exact(4).filter(|slot| slot[..2] != [u32::MAX; 2]).map(|slot| &slot[2..]) {
+        for bounds in
+            words.chunks_exact(4).filter(|slot| slot[..2] != [u32::MAX; 2]).map(|slot| &slot[2..])
+        {
             let rows = &listed[bounds[0] as usize..bounds[1] as usize];
             total += rows.len();
-            assert!(rows.windows(2).all(|w| w[0] < w[1] && repeated[w[0] as usize] == repeated[w[1] as usize]));
+            assert!(
+                rows.windows(2)
+                    .all(|w| w[0] < w[1] && repeated[w[0] as usize] == repeated[w[1] as usize])
+            );
         }
         assert_eq!(total, n);
     }
@@ -133,7 +157,9 @@ fn joins_of_many_rows() {
     let mut offsets = vec![0u64];
     counts.iter().for_each(|&c| offsets.push(offsets.last().unwrap() + u64::from(c)));
     let total = offsets[n];
-    for found in timed(&device, "exclusive scan", || exclusive_scan_u32(&device, &counts_buffer, n as u64).unwrap()) {
+    for found in timed(&device, "exclusive scan", || {
+        exclusive_scan_u32(&device, &counts_buffer, n as u64).unwrap()
+    }) {
         assert!(read::<u64>(&found, n + 1) == offsets);
     }
     let offsets = upload(&device, &offsets);
@@ -158,7 +184,9 @@ fn reductions_of_many_rows() {
         assert!(runs.windows(2).all(|w| w[0] == w[1]), "the same bits in every run");
         runs[0].iter().map(|&bits| f64::from_bits(bits)).collect()
     };
-    let close = |found: f64, exact: f64, scale: f64| assert!((found - exact).abs() <= 1e-9 * scale, "{found} {exact}");
+    let close = |found: f64, exact: f64, scale: f64| {
+        assert!((found - exact).abs() <= 1e-9 * scale, "{found} {exact}")
+    };
     let whole: f64 = values.iter().sum();
     let run = || reduce(&device, Reduction::SumF64, &floats, None, n as u64).unwrap();
     close(same(timed(&device, "sum f64", run), 1)[0], whole, n as f64);
@@ -166,8 +194,9 @@ fn reductions_of_many_rows() {
     close(same(timed(&device, "cumulative sum f64", run), n)[n - 1], whole, n as f64);
 
     for (groups, skewed) in [(10, false), (1000, true), (n as u64 / 10, false)] {
-        let keys: Vec<u64> =
-            random(groups, n).map(|x| if skewed && x % 10 != 0 { 5 } else { (x >> 8) % groups }).collect();
+        let keys: Vec<u64> = random(groups, n)
+            .map(|x| if skewed && x % 10 != 0 { 5 } else { (x >> 8) % groups })
+            .collect();
         let mut expected = vec![0.0; groups as usize];
         keys.iter().zip(&values).for_each(|(&key, value)| expected[key as usize] += value);
         let mut present = vec![false; groups as usize];
@@ -178,15 +207,25 @@ fn reductions_of_many_rows() {
         let what = format!("bounds of {groups} segments");
         let runs = timed(&device, &what, || segments(&device, &words, &order, n as u64).unwrap());
         let what = format!("segmented sum f64, {groups} segments");
-        let sum = || segmented_reduce(&device, Reduction::SumF64, &floats, None, Some(&order), &runs[0]).unwrap();
+        let sum = || {
+            segmented_reduce(&device, Reduction::SumF64, &floats, None, Some(&order), &runs[0])
+                .unwrap()
+        };
         let sums = same(timed(&device, &what, sum), runs[0].count as usize);
-        let expected: Vec<f64> = expected.into_iter().zip(present).filter(|(_, p)| *p).map(|(sum, _)| sum).collect();
+        let expected: Vec<f64> =
+            expected.into_iter().zip(present).filter(|(_, p)| *p).map(|(sum, _)| sum).collect();
         assert_eq!(sums.len(), expected.len());
         sums.iter().zip(expected).for_each(|(&found, exact)| close(found, exact, n as f64));
     }
 
     let run = || {
-        let column = Surveyed { scalar: Scalar::F64, values: &floats, valid: None, offset: 0, rows: n as u64 };
+        let column = Surveyed {
+            scalar: Scalar::F64,
+            values: &floats,
+            valid: None,
+            offset: 0,
+            rows: n as u64,
+        };
         survey(&device, &[column]).unwrap()[0].values
     };
     let greatest = values.iter().fold(0.0, |a: f64, x| a.max(x.abs()));

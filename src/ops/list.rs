@@ -88,16 +88,23 @@ mod tests {
                 for row in 0..rows as u64 {
                     let (length, first, more) = (row % 7, row * 13 % 4000, row % 2);
                     views.extend([length | first << 32, slots.address()]);
-                    expected.extend((first..first + length).map(|at| (child[at as usize], valid[at as usize])));
+                    expected.extend(
+                        (first..first + length).map(|at| (child[at as usize], valid[at as usize])),
+                    );
                     expected.extend((0..more).map(|_| (0, 1)));
                     offsets.push(expected.len() as u64);
                 }
                 let (lists, offsets) = (upload(&device, &views), upload(&device, &offsets));
                 let total = expected.len() as u64;
-                let flat = flatten(&device, lists.slice(0), &offsets, rows as u64, total, &[8]).unwrap();
+                let flat =
+                    flatten(&device, lists.slice(0), &offsets, rows as u64, total, &[8]).unwrap();
                 let found = read::<u64>(&flat[0].values, expected.len());
                 let valid = read::<u8>(&flat[0].valid, expected.len());
-                assert_eq!(found.into_iter().zip(valid).collect::<Vec<_>>(), expected, "{rows} lists");
+                assert_eq!(
+                    found.into_iter().zip(valid).collect::<Vec<_>>(),
+                    expected,
+                    "{rows} lists"
+                );
             }
         }
     }

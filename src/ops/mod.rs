@@ -36,7 +36,13 @@ use crate::error::{Error, Result};
 
 /// Every translation unit of this module: what can be compiled before any query is known.
 pub(crate) fn sources() -> Vec<KernelSource> {
-    let mut sources = vec![characters::source(), join::source(), gather::source(), list::source(), sequence::source()];
+    let mut sources = vec![
+        characters::source(),
+        join::source(),
+        gather::source(),
+        list::source(),
+        sequence::source(),
+    ];
     sources.extend([gather_columns::source(), partition::source(), survey::source()]);
     sources.extend([csv::source(), dictionary::source()]);
     sources.extend(parquet::sources());

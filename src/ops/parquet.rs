@@ -25,7 +25,10 @@ fn fixed_source() -> KernelSource {
 }
 
 fn string_source() -> KernelSource {
-    KernelSource::new("parquet_string", "#include \"parquet_string.cuh\"\nWF_PARQUET_STRING_ENTRIES\n")
+    KernelSource::new(
+        "parquet_string",
+        "#include \"parquet_string.cuh\"\nWF_PARQUET_STRING_ENTRIES\n",
+    )
 }
 
 fn delta_source() -> KernelSource {
@@ -144,8 +147,8 @@ pub(crate) enum PageOutput {
     Integer {
         width: u32,
     },
-    /// An integer of fewer bits than are written, in more bytes: the bits above its own do not count.
-    /// It is multiplied by the factor; a product that does not fit is damage.
+    /// An integer of fewer bits than are written, in more bytes: the bits above its own do not
+    /// count. It is multiplied by the factor; a product that does not fit is damage.
     Widened {
         width: u32,
         bits: u32,
@@ -153,15 +156,15 @@ pub(crate) enum PageOutput {
         factor: u64,
     },
     /// An unscaled value of 8 or 16 bytes. One of a greater magnitude than the bound is damage, and
-    /// so is one that does not fit. It is multiplied by the factor; what the bound leaves of a product
-    /// fits 128 bits.
+    /// so is one that does not fit. It is multiplied by the factor; what the bound leaves of a
+    /// product fits 128 bits.
     Decimal {
         width: u32,
         bound: Option<u128>,
         factor: u128,
     },
-    /// 8 bytes since 1970 of a timestamp of 12 bytes, in ticks of `unit`, and these multiplied by the
-    /// factor; one that does not fit is damage.
+    /// 8 bytes since 1970 of a timestamp of 12 bytes, in ticks of `unit`, and these multiplied by
+    /// the factor; one that does not fit is damage.
     Int96 {
         unit: Int96Unit,
         factor: u64,
@@ -202,11 +205,14 @@ impl PageOutput {
         match self {
             PageOutput::Bool => 1,
             PageOutput::Codes { .. } | PageOutput::Float32 => 4,
-            PageOutput::Int96 { .. } | PageOutput::Float64 | PageOutput::Double | PageOutput::Number { .. } => 8,
+            PageOutput::Int96 { .. }
+            | PageOutput::Float64
+            | PageOutput::Double
+            | PageOutput::Number { .. } => 8,
             PageOutput::Views { .. } => 16,
-            PageOutput::Integer { width } | PageOutput::Widened { width, .. } | PageOutput::Decimal { width, .. } => {
-                width
-            }
+            PageOutput::Integer { width }
+            | PageOutput::Widened { width, .. }
+            | PageOutput::Decimal { width, .. } => width,
         }
     }
 
@@ -230,12 +236,24 @@ impl PageOutput {
 
 /// Why pages of this kind are not read here; `None` where they are. A chunk that has a dictionary
 /// is asked for [`PageEncoding::Dictionary`] and for whatever its data pages say.
-pub(crate) fn unreadable(physical: Physical, encoding: PageEncoding, output: PageOutput) -> Option<String> {
+pub(crate) fn unreadable(
+    physical: Physical,
+    encoding: PageEncoding,
+    output: PageOutput,
+) -> Option<String> {
     use {PageEncoding as E, PageOutput as O, Physical as P};
     let made = match (physical, output) {
-        (P::Boolean, O::Bool) | (P::Float, O::Float32 | O::Double) | (P::Double, O::Float64) => true,
-        (P::Int32 | P::Int64, O::Widened { factor, width, .. }) if factor != 1 && !matches!(width, 4 | 8) => false,
-        (P::Int32, O::Widened { width, bits, .. }) => matches!(width, 1 | 2 | 4 | 8 | 16) && (1..=32).contains(&bits),
+        (P::Boolean, O::Bool) | (P::Float, O::Float32 | O::Double) | (P::Double, O::Float64) => {
+            true
+        }
+        (P::Int32 | P::Int64, O::Widened { factor, width, .. })
+            if factor != 1 && !matches!(width, 4 | 8) =>
+        {
+            false
+        }
+        (P::Int32, O::Widened { width, bits, .. }) => {
+            matches!(width, 1 | 2 | 4 | 8 | 16) && (1..=32).contains(&bits)
+        }
         (P::Int64, O::Widened { width: 8, bits: 64, .. }) => true,
         (P::Int32, O::Number { bits, .. }) => (1..=32).contains(&bits),
         (P::Int64, O::Number { bits: 64, .. }) => true,
@@ -259,7 +277,8 @@ pub(crate) fn unreadable(physical: Physical, encoding: PageEncoding, output: Pag
         E::DeltaLengthByteArray => physical == P::ByteArray,
         E::DeltaByteArray => matches!(physical, P::ByteArray | P::FixedLenByteArray(_)),
         E::ByteStreamSplit => {
-            !matches!(physical, P::Boolean | P::ByteArray | P::Int96) && !matches!(output, O::Views { .. })
+            !matches!(physical, P::Boolean | P::ByteArray | P::Int96)
+                && !matches!(output, O::Views { .. })
         }
     };
     (!read).then(|| format!("encoding {encoding:?} of {physical:?}"))
@@ -293,8 +312,14 @@ pub(crate) fn decode(
             return Err(Error::unsupported(what, "memory for them is taken before they are read"));
         }
     }
-    let dictionaries = chunks.iter().flat_map(|chunk| chunk.dictionary).map(|dictionary| dictionary.number);
-    let numbers = pages.iter().map(|page| page.number).chain(dictionaries).max().map_or(0, |most| most as usize + 1);
+    let dictionaries =
+        chunks.iter().flat_map(|chunk| chunk.dictionary).map(|dictionary| dictionary.number);
+    let numbers = pages
+        .iter()
+        .map(|page| page.number)
+        .chain(dictionaries)
+        .max()
+        .map_or(0, |most| most as usize + 1);
     assert!(places.len() >= numbers * 8 && faults.len() >= numbers * 4, "words for all pages");
     assert!(nulls.len() >= chunks.len() * 8, "a word a chunk");
     Call::of(chunks, pages).submit(device, places, nulls, faults)

@@ -28,13 +28,24 @@ pub(crate) struct Partitions {
 impl Partitions {
     /// Places for `rows` rows, of which every `step`th was counted by partition in `histogram`
     /// (`u32 × parts`).
-    pub(crate) fn new(device: &Device, histogram: &Buffer, parts: u32, rows: u64, step: u64) -> Result<Self> {
+    pub(crate) fn new(
+        device: &Device,
+        histogram: &Buffer,
+        parts: u32,
+        rows: u64,
+        step: u64,
+    ) -> Result<Self> {
         assert!(histogram.len() >= parts as usize * 4, "{parts} counts");
         let begins = device.alloc(OPERATOR, (parts as usize + 1) * 8)?;
         let cursors = device.alloc(OPERATOR, parts as usize * 8)?;
         let kernel = device.kernel(&source(), "partition_places")?;
-        let arguments: [Argument; 5] =
-            [histogram.into(), u64::from(parts).into(), step.into(), (&begins).into(), (&cursors).into()];
+        let arguments: [Argument; 5] = [
+            histogram.into(),
+            u64::from(parts).into(),
+            step.into(),
+            (&begins).into(),
+            (&cursors).into(),
+        ];
         // SAFETY: PartitionPlaces { histogram: parts u32, checked; parts; step; begins: parts + 1
         // u64; cursors: parts u64 }.
         unsafe { device.launch(&kernel, grid(1, THREADS), &arguments)? };
@@ -82,7 +93,9 @@ mod tests {
     use crate::ops::testing::*;
 
     fn histogram(parts: usize) -> Vec<u32> {
-        random(parts as u64, parts).map(|x| if x % 5 == 0 { 0 } else { (x % 3000) as u32 }).collect()
+        random(parts as u64, parts)
+            .map(|x| if x % 5 == 0 { 0 } else { (x % 3000) as u32 })
+            .collect()
     }
 
     #[test]
@@ -92,15 +105,30 @@ mod tests {
                 let counts = histogram(parts);
                 let counted: u64 = counts.iter().map(|&c| u64::from(c)).sum();
                 for step in [1, 8, 32] {
-                    let found = Partitions::new(&device, &upload(&device, &counts), parts as u32, counted * step, step)
-                        .unwrap();
+                    let found = Partitions::new(
+                        &device,
+                        &upload(&device, &counts),
+                        parts as u32,
+                        counted * step,
+                        step,
+                    )
+                    .unwrap();
                     let begins = read::<u64>(&found.begins, parts + 1);
                     assert_eq!(begins[0], 0);
                     assert_eq!(read::<u64>(&found.cursors, parts), begins[..parts]);
-                    assert!(begins[parts] <= found.capacity, "{} of {}", begins[parts], found.capacity);
+                    assert!(
+                        begins[parts] <= found.capacity,
+                        "{} of {}",
+                        begins[parts],
+                        found.capacity
+                    );
                     for (part, &count) in counts.iter().enumerate() {
                         let room = begins[part + 1] - begins[part];
-                        let slack = if step == 1 { 0 } else { 7.0 as u64 * (f64::from(count).sqrt() as u64) + 16 };
+                        let slack = if step == 1 {
+                            0
+                        } else {
+                            7.0 as u64 * (f64::from(count).sqrt() as u64) + 16
+                        };
                         assert!(
                             room >= (u64::from(count) + slack) * step && room.is_multiple_of(32),
                             "{count} in {room}"
@@ -116,14 +144,19 @@ mod tests {
         for device in devices() {
             let counts = histogram(2000);
             let rows = counts.iter().map(|&c| u64::from(c)).sum();
-            let places = Partitions::new(&device, &upload(&device, &counts), 2000, rows, 1).unwrap();
+            let places =
+                Partitions::new(&device, &upload(&device, &counts), 2000, rows, 1).unwrap();
             let ends: Vec<u64> = (read::<u64>(&places.begins, 2000).iter().zip(&counts))
                 .map(|(begin, &count)| begin + u64::from(count))
                 .collect();
-            places.cursors.write(0, &ends.iter().flat_map(|end| end.to_le_bytes()).collect::<Vec<_>>()).unwrap();
+            places
+                .cursors
+                .write(0, &ends.iter().flat_map(|end| end.to_le_bytes()).collect::<Vec<_>>())
+                .unwrap();
             for most in [1, 100, 2999, 1 << 40] {
                 let items = read::<u32>(&places.items(&device, most).unwrap(), 2001);
-                let expected: Vec<u32> = counts.iter().map(|&count| u64::from(count).div_ceil(most) as u32).collect();
+                let expected: Vec<u32> =
+                    counts.iter().map(|&count| u64::from(count).div_ceil(most) as u32).collect();
                 assert!(items.windows(2).map(|pair| pair[1] - pair[0]).eq(expected));
                 assert!(items[0] == 0 && u64::from(items[2000]) <= places.most_items(most));
             }

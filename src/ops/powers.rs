@@ -89,8 +89,9 @@ impl Natural {
     fn leading(&self) -> (u128, bool) {
         let bits = self.bits();
         let bit = |at: usize| self.0[at / 32] >> (at % 32) & 1;
-        let leading =
-            (0..128).fold(0u128, |all, i| all << 1 | if i < bits { u128::from(bit(bits - 1 - i)) } else { 0 });
+        let leading = (0..128).fold(0u128, |all, i| {
+            all << 1 | if i < bits { u128::from(bit(bits - 1 - i)) } else { 0 }
+        });
         (leading, (0..bits.saturating_sub(128)).all(|at| bit(at) == 0))
     }
 }

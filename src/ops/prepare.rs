@@ -10,8 +10,8 @@ use crate::error::Result;
 /// are compiled when it is asked.
 ///
 /// # Errors
-/// [`DeviceUnavailable`](crate::ErrorKind::DeviceUnavailable) if there is no NVRTC or it does not know
-/// the architecture.
+/// [`DeviceUnavailable`](crate::ErrorKind::DeviceUnavailable) if there is no NVRTC or it does not
+/// know the architecture.
 ///
 /// ```
 /// match warpframe::prepare_kernels("sm_1") {

@@ -110,7 +110,10 @@ impl Reduction {
 
 fn source(kind: Reduction) -> KernelSource {
     let (suffix, op) = kind.entry();
-    KernelSource::new(format!("reduce_{suffix}"), format!("#include \"reduce.cuh\"\nWF_REDUCE({suffix}, {op})\n"))
+    KernelSource::new(
+        format!("reduce_{suffix}"),
+        format!("#include \"reduce.cuh\"\nWF_REDUCE({suffix}, {op})\n"),
+    )
 }
 
 pub(super) fn sources() -> Vec<KernelSource> {
@@ -164,8 +167,11 @@ mod tests {
                 let values: Vec<i64> = random(rows as u64, rows).map(|x| x as i64).collect();
                 let valid: Vec<u8> = random(3, rows).map(|x| (x % 5 != 0) as u8).collect();
                 let (buffer, valid_buffer) = (upload(&device, &values), upload(&device, &valid));
-                let run = |kind| reduce(&device, kind, &buffer, Some(&valid_buffer), rows as u64).unwrap();
-                let taken: Vec<i64> = (0..rows).filter(|&row| valid[row] != 0).map(|row| values[row]).collect();
+                let run = |kind| {
+                    reduce(&device, kind, &buffer, Some(&valid_buffer), rows as u64).unwrap()
+                };
+                let taken: Vec<i64> =
+                    (0..rows).filter(|&row| valid[row] != 0).map(|row| values[row]).collect();
                 let exact: i128 = taken.iter().map(|&x| i128::from(x)).sum();
                 assert_eq!(read::<i128>(&run(Reduction::SumI64Wide), 1), [exact]);
                 assert_eq!(read::<i64>(&run(Reduction::SumI64), 1), [exact as i64]);
@@ -185,7 +191,9 @@ mod tests {
         let sums: Vec<f64> = devices()
             .iter()
             .map(|device| {
-                let sum = reduce(device, Reduction::SumF64, &upload(device, &values), None, rows as u64).unwrap();
+                let sum =
+                    reduce(device, Reduction::SumF64, &upload(device, &values), None, rows as u64)
+                        .unwrap();
                 read::<f64>(&sum, 1)[0]
             })
             .collect();

@@ -42,7 +42,11 @@ pub(crate) fn exclusive_scan_u32(device: &Device, counts: &Buffer, n: u64) -> Re
 }
 
 /// The same as `u32 × (n + 1)`; sums beyond 2³² wrap.
-pub(crate) fn exclusive_scan_u32_narrow(device: &Device, counts: &Buffer, n: u64) -> Result<Buffer> {
+pub(crate) fn exclusive_scan_u32_narrow(
+    device: &Device,
+    counts: &Buffer,
+    n: u64,
+) -> Result<Buffer> {
     let offsets = device.alloc(OPERATOR, (n as usize + 1) * 4)?;
     exclusive(device, "scan_exclusive_u32", counts, &offsets, n)?;
     Ok(offsets)
@@ -59,7 +63,13 @@ pub(crate) fn inclusive_sum_f64(device: &Device, values: Slice<'_>, rows: u64) -
     inclusive(device, &inclusive_source("f64", "f64"), values, rows)
 }
 
-fn exclusive(device: &Device, kernel: &str, counts: &Buffer, offsets: &Buffer, n: u64) -> Result<()> {
+fn exclusive(
+    device: &Device,
+    kernel: &str,
+    counts: &Buffer,
+    offsets: &Buffer,
+    n: u64,
+) -> Result<()> {
     assert!(counts.len() as u64 >= n * 4, "{n} counts");
     // One tile even of nothing: it writes the total.
     let tiles = tiles(n, TILE).max(1);
@@ -71,7 +81,12 @@ fn exclusive(device: &Device, kernel: &str, counts: &Buffer, offsets: &Buffer, n
     unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments) }
 }
 
-fn inclusive(device: &Device, source: &KernelSource, values: Slice<'_>, rows: u64) -> Result<Buffer> {
+fn inclusive(
+    device: &Device,
+    source: &KernelSource,
+    values: Slice<'_>,
+    rows: u64,
+) -> Result<Buffer> {
     assert!(values.len() as u64 >= rows * 8, "{rows} values");
     let sums = device.alloc(OPERATOR, rows as usize * 8)?;
     let tiles = tiles(rows, SUMS_TILE);
@@ -80,8 +95,14 @@ fn inclusive(device: &Device, source: &KernelSource, values: Slice<'_>, rows: u6
     let state = device.alloc_zeroed(OPERATOR, (1 + tiles + groups) as usize * 16)?;
     // The only one in it, of the same name.
     let kernel = device.kernel(source, &source.name)?;
-    let arguments: [Argument; 6] =
-        [values.into(), (&sums).into(), rows.into(), (&state).into(), state.slice(16).into(), tiles.into()];
+    let arguments: [Argument; 6] = [
+        values.into(),
+        (&sums).into(),
+        rows.into(),
+        (&state).into(),
+        state.slice(16).into(),
+        tiles.into(),
+    ];
     let grid = Grid { shared: SUMS_SHARED, ..grid(tiles, SUMS_THREADS) };
     // SAFETY: ScanInclusive { values: rows × 8 bytes, checked; sums: the same; rows; ticket: zero;
     // parts: tiles + groups zeroed words of 16 bytes; tiles }.
@@ -104,7 +125,10 @@ mod tests {
                 let input = upload(&device, &counts);
                 let mut expected = vec![0u64];
                 counts.iter().for_each(|&c| expected.push(expected.last().unwrap() + u64::from(c)));
-                assert_eq!(read::<u64>(&exclusive_scan_u32(&device, &input, n as u64).unwrap(), n + 1), expected);
+                assert_eq!(
+                    read::<u64>(&exclusive_scan_u32(&device, &input, n as u64).unwrap(), n + 1),
+                    expected
+                );
                 let narrow: Vec<u32> = expected.iter().map(|&x| x as u32).collect();
                 let found = exclusive_scan_u32_narrow(&device, &input, n as u64).unwrap();
                 assert_eq!(read::<u32>(&found, n + 1), narrow, "{n} rows");
@@ -126,17 +150,27 @@ mod tests {
             for n in SIZES {
                 let integers: Vec<i64> = random(7, n).map(|x| x as i64).collect();
                 let mut sum = 0i64;
-                let expected: Vec<i64> = integers.iter().map(|&x| (sum = sum.wrapping_add(x), sum).1).collect();
-                let found = inclusive_sum_i64(&device, upload(&device, &integers).slice(0), n as u64).unwrap();
+                let expected: Vec<i64> =
+                    integers.iter().map(|&x| (sum = sum.wrapping_add(x), sum).1).collect();
+                let found =
+                    inclusive_sum_i64(&device, upload(&device, &integers).slice(0), n as u64)
+                        .unwrap();
                 assert_eq!(read::<i64>(&found, n), expected, "{n} rows");
 
                 let floats: Vec<f64> = random(9, n).map(|x| x as f64 / 1e15).collect();
-                let found =
-                    read::<f64>(&inclusive_sum_f64(&device, upload(&device, &floats).slice(0), n as u64).unwrap(), n);
+                let found = read::<f64>(
+                    &inclusive_sum_f64(&device, upload(&device, &floats).slice(0), n as u64)
+                        .unwrap(),
+                    n,
+                );
                 let mut sum = 0.0;
                 for (i, &x) in floats.iter().enumerate() {
                     sum += x;
-                    assert!((found[i] - sum).abs() <= 1e-9 * sum.abs(), "row {i} of {n}: {} for {sum}", found[i]);
+                    assert!(
+                        (found[i] - sum).abs() <= 1e-9 * sum.abs(),
+                        "row {i} of {n}: {} for {sum}",
+                        found[i]
+                    );
                 }
             }
         }
@@ -150,7 +184,8 @@ mod tests {
         let uploaded = upload(&device, &integers);
         for skipped in [0, 1] {
             let mut sum = 0i64;
-            let expected: Vec<i64> = integers[skipped..][..n].iter().map(|&x| (sum += x, sum).1).collect();
+            let expected: Vec<i64> =
+                integers[skipped..][..n].iter().map(|&x| (sum += x, sum).1).collect();
             let found = inclusive_sum_i64(&device, uploaded.slice(skipped * 8), n as u64).unwrap();
             assert!(read::<i64>(&found, n) == expected, "skipped {skipped}");
         }
@@ -162,7 +197,12 @@ mod tests {
         let values: Vec<f64> = random(3, n).map(|x| (x as f64 / 1e19).powi(9) - 1e-3).collect();
         let runs: Vec<Vec<u64>> = devices()
             .iter()
-            .map(|device| read(&inclusive_sum_f64(device, upload(device, &values).slice(0), n as u64).unwrap(), n))
+            .map(|device| {
+                read(
+                    &inclusive_sum_f64(device, upload(device, &values).slice(0), n as u64).unwrap(),
+                    n,
+                )
+            })
             .collect();
         assert!(runs.windows(2).all(|w| w[0] == w[1]));
     }

@@ -46,7 +46,11 @@ fn source() -> KernelSource {
 /// The reduction by segments of one kind.
 fn reduce_source(kind: Reduction) -> KernelSource {
     let (suffix, op) = kind.entry();
-    let runs = if has_runs(kind) { format!("WF_SEGMENT_REDUCE_RUNS({suffix}, {op})\n") } else { String::new() };
+    let runs = if has_runs(kind) {
+        format!("WF_SEGMENT_REDUCE_RUNS({suffix}, {op})\n")
+    } else {
+        String::new()
+    };
     let text = format!("#include \"segment.cuh\"\nWF_SEGMENT_REDUCE({suffix}, {op})\n{runs}");
     KernelSource::new(format!("segment_{suffix}"), text)
 }
@@ -62,7 +66,12 @@ pub(super) fn sources() -> Vec<KernelSource> {
 
 /// The runs of equal keys, of rows taken in `order` (`u32 × rows`, as [`super::sort::argsort`] gave
 /// it for these words). Waits for the device: the number of runs.
-pub(crate) fn segments(device: &Device, words: &[SortWord<'_>], order: &Buffer, rows: u64) -> Result<Segments> {
+pub(crate) fn segments(
+    device: &Device,
+    words: &[SortWord<'_>],
+    order: &Buffer,
+    rows: u64,
+) -> Result<Segments> {
     numbered(OPERATOR, rows)?;
     assert!(order.len() as u64 >= rows * 4, "order of {rows} rows");
     if rows == 0 {
@@ -78,8 +87,14 @@ pub(crate) fn segments(device: &Device, words: &[SortWord<'_>], order: &Buffer, 
     let most = device.alloc(OPERATOR, (rows as usize + 1) * 4)?;
     let state = device.alloc_zeroed(OPERATOR, (tiles as usize + 1) * 8)?;
     let kernel = device.kernel(&source(), "segment_bounds")?;
-    let arguments: [Argument; 6] =
-        [(&addresses).into(), (words.len() as u64).into(), order.into(), rows.into(), (&most).into(), (&state).into()];
+    let arguments: [Argument; 6] = [
+        (&addresses).into(),
+        (words.len() as u64).into(),
+        order.into(),
+        rows.into(),
+        (&most).into(),
+        (&state).into(),
+    ];
     // SAFETY: SegmentBounds { words: the address of rows u64 for each word, checked above and alive
     // through `words`; their number; order: rows u32 that number rows; rows > 0; offsets: rows + 1
     // u32; state: 1 + tiles zeroed u64 }.
@@ -89,7 +104,12 @@ pub(crate) fn segments(device: &Device, words: &[SortWord<'_>], order: &Buffer, 
 
 /// The runs of equal keys of a column, and their keys: `rows` integers of `width` 4 or 8 bytes, in
 /// the order in which they lie. Waits for the device: the number of runs.
-pub(crate) fn runs(device: &Device, keys: Slice<'_>, width: usize, rows: u64) -> Result<(Segments, Buffer)> {
+pub(crate) fn runs(
+    device: &Device,
+    keys: Slice<'_>,
+    width: usize,
+    rows: u64,
+) -> Result<(Segments, Buffer)> {
     numbered(OPERATOR, rows)?;
     assert!(keys.len() as u64 >= rows * width as u64, "{rows} keys");
     if rows == 0 {
@@ -105,7 +125,8 @@ pub(crate) fn runs(device: &Device, keys: Slice<'_>, width: usize, rows: u64) ->
     let counts = device.alloc(OPERATOR, (tiles * RUNS_PARTS) as usize * 4)?;
     let gathered = device.alloc(OPERATOR, (tiles * RUNS_ROOM) as usize * width)?;
     let kernel = device.kernel(&source(), heads_name)?;
-    let arguments: [Argument; 5] = [keys.into(), rows.into(), (&marks).into(), (&counts).into(), (&gathered).into()];
+    let arguments: [Argument; 5] =
+        [keys.into(), rows.into(), (&marks).into(), (&counts).into(), (&gathered).into()];
     // SAFETY: SegmentHeads { keys: rows of `width`, checked; rows > 0; marks: a bit for each row of
     // the tiles; counts: tiles × RUNS_PARTS u32; gathered: tiles × RUNS_ROOM of `width` }.
     unsafe { device.launch(&kernel, grid(tiles, RUNS_THREADS), &arguments)? };
@@ -153,7 +174,8 @@ impl Segments {
         let tiles = tiles(rows, TILE);
         let begins = device.alloc(OPERATOR, (tiles as usize + 1) * 8)?;
         let kernel = device.kernel(&source(), "segment_tiles")?;
-        let arguments: [Argument; 4] = [(&offsets).into(), count.into(), tiles.into(), (&begins).into()];
+        let arguments: [Argument; 4] =
+            [(&offsets).into(), count.into(), tiles.into(), (&begins).into()];
         let blocks = super::tiles(tiles + 1, u64::from(THREADS));
         // SAFETY: SegmentTiles { offsets: count + 1 u32, checked; count; tiles; begins: tiles + 1
         // u64 }.
@@ -177,7 +199,10 @@ pub(crate) fn segmented_reduce<'a>(
 ) -> Result<Buffer> {
     let (values, rows) = (values.into(), segments.rows);
     let width = kind.result_width();
-    assert!(order.is_some() || values.len() as u64 >= rows * kind.value_width() as u64, "{rows} values");
+    assert!(
+        order.is_some() || values.len() as u64 >= rows * kind.value_width() as u64,
+        "{rows} values"
+    );
     assert!(order.is_none_or(|order| order.len() as u64 >= rows * 4), "order of {rows} rows");
     let results = device.alloc(OPERATOR, segments.count as usize * width)?;
     let tiles = tiles(rows, TILE);
@@ -185,9 +210,11 @@ pub(crate) fn segmented_reduce<'a>(
     let tails = device.alloc(OPERATOR, tiles as usize * width)?;
 
     let null = Argument::from(0u64);
-    let marks = segments.marks.as_ref().filter(|_| valid.is_none() && order.is_none() && has_runs(kind));
+    let marks =
+        segments.marks.as_ref().filter(|_| valid.is_none() && order.is_none() && has_runs(kind));
     let of_runs = if marks.is_some() { "runs_" } else { "" };
-    let kernel = device.kernel(&reduce_source(kind), &format!("segment_reduce_{of_runs}{}", kind.entry().0))?;
+    let kernel = device
+        .kernel(&reduce_source(kind), &format!("segment_reduce_{of_runs}{}", kind.entry().0))?;
     let arguments: [Argument; 11] = [
         if kind == Reduction::Count { null } else { values.into() },
         valid.map_or(null, Argument::from),
@@ -207,7 +234,8 @@ pub(crate) fn segmented_reduce<'a>(
     // them; results one for each segment, heads and tails one for each tile, of the kind's width.
     unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments)? };
 
-    let kernel = device.kernel(&reduce_source(kind), &format!("segment_finish_{}", kind.entry().0))?;
+    let kernel =
+        device.kernel(&reduce_source(kind), &format!("segment_finish_{}", kind.entry().0))?;
     let arguments: [Argument; 7] = [
         (&segments.offsets).into(),
         (&segments.begins).into(),
@@ -218,7 +246,13 @@ pub(crate) fn segmented_reduce<'a>(
         (&tails).into(),
     ];
     // SAFETY: SegmentFinish: the same buffers as above.
-    unsafe { device.launch(&kernel, grid(super::tiles(tiles, u64::from(THREADS)), THREADS), &arguments)? };
+    unsafe {
+        device.launch(
+            &kernel,
+            grid(super::tiles(tiles, u64::from(THREADS)), THREADS),
+            &arguments,
+        )?
+    };
     Ok(results)
 }
 

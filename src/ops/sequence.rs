@@ -28,6 +28,8 @@ pub(crate) fn sequence(device: &Device, start: i64, step: i64, rows: u64) -> Res
     let kernel = device.kernel(&source(), "sequence")?;
     let arguments: [Argument; 4] = [(&values).into(), start.into(), step.into(), rows.into()];
     // SAFETY: Sequence { values: rows i64, allocated above; start; step; rows }.
-    unsafe { device.launch(&kernel, grid(tiles(rows, TILE).min(MOST_BLOCKS), THREADS), &arguments)? };
+    unsafe {
+        device.launch(&kernel, grid(tiles(rows, TILE).min(MOST_BLOCKS), THREADS), &arguments)?
+    };
     Ok(values)
 }

@@ -93,7 +93,12 @@ pub(crate) fn argsort_key(device: &Device, key: &SortKey<'_>, rows: u64) -> Resu
 }
 
 /// The same by a column, and by words where that is equal.
-pub(crate) fn argsort_keys(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], rows: u64) -> Result<Buffer> {
+pub(crate) fn argsort_keys(
+    device: &Device,
+    key: &SortKey<'_>,
+    more: &[SortWord<'_>],
+    rows: u64,
+) -> Result<Buffer> {
     argsort_tuned(device, key, more, rows, Tuning::of(key, rows))
 }
 
@@ -111,7 +116,8 @@ pub(crate) fn sort_pairs(
     payload_width: usize,
     rows: u64,
 ) -> Result<(Buffer, Buffer)> {
-    let (keys, payload) = sort_tuned(device, key, Some((payload, payload_width)), rows, Tuning::of(key, rows))?;
+    let (keys, payload) =
+        sort_tuned(device, key, Some((payload, payload_width)), rows, Tuning::of(key, rows))?;
     Ok((keys, payload.ok_or_else(|| Error::internal("sort: pairs have payloads"))?))
 }
 
@@ -126,7 +132,8 @@ fn argsort_tuned(
     key.check(rows);
     more.iter().for_each(|word| SortKey::from(*word).check(rows));
     // Words of no bits order nothing.
-    let more = more.iter().rposition(|word| word.bits > 0).map_or(&more[..0], |last| &more[..=last]);
+    let more =
+        more.iter().rposition(|word| word.bits > 0).map_or(&more[..0], |last| &more[..=last]);
     if rows <= 1 {
         return identity(device, rows);
     }
@@ -135,7 +142,9 @@ fn argsort_tuned(
         let sort = Sort { device, key, rows, counts, wide: tuning.wide };
         match strategy {
             Strategy::AllBits => sort.words(more),
-            Strategy::Prefix { sorted } => Ok(sort.whole_keys(sorted, 4, None)?.map(|(_, numbers)| numbers)),
+            Strategy::Prefix { sorted } => {
+                Ok(sort.whole_keys(sorted, 4, None)?.map(|(_, numbers)| numbers))
+            }
             Strategy::PackedPrefix { sorted } => Ok(sort.packed_keys(sorted, more)?.map(Some)),
         }
     })?;
@@ -153,7 +162,10 @@ fn sort_tuned(
     key.check(rows);
     let width = payload.map_or(0, |(_, width)| width);
     let payload = payload.map(|(payload, _)| payload);
-    assert!(payload.is_none_or(|payload| payload.len() as u64 >= rows * width as u64), "a payload of {rows} rows");
+    assert!(
+        payload.is_none_or(|payload| payload.len() as u64 >= rows * width as u64),
+        "a payload of {rows} rows"
+    );
     if rows <= 1 {
         return copies(device, key, rows, width, payload);
     }
@@ -161,7 +173,9 @@ fn sort_tuned(
         let sort = Sort { device, key, rows, counts, wide: tuning.wide };
         match strategy {
             Strategy::AllBits => sort.whole_keys(key.bits, width, payload),
-            Strategy::Prefix { sorted } | Strategy::PackedPrefix { sorted } => sort.whole_keys(sorted, width, payload),
+            Strategy::Prefix { sorted } | Strategy::PackedPrefix { sorted } => {
+                sort.whole_keys(sorted, width, payload)
+            }
         }
     })
 }
@@ -217,7 +231,8 @@ fn by_strategy<'a, T>(
                 return Err(Error::internal("sort: keys outside of their column's range"));
             }
             SortAttempt::OutOfRange => {
-                (range, strategy, failed) = (*key, Strategy::AllBits, Some(FailedAttempt::OutOfRange));
+                (range, strategy, failed) =
+                    (*key, Strategy::AllBits, Some(FailedAttempt::OutOfRange));
             }
             SortAttempt::LongRuns(runs) => {
                 let sorted = strategy.sorted().unwrap_or(range.bits);
@@ -255,7 +270,8 @@ impl Sort<'_> {
             return Ok(SortAttempt::OutOfRange);
         }
         let pass = PassShape::of(key.kind.width(), value_width);
-        let passes = Passes { pass, packing: None, low, order: None, payload, leaves: Leaves::Rows, wide };
+        let passes =
+            Passes { pass, packing: None, low, order: None, payload, leaves: Leaves::Rows, wide };
         let (keys, values) = match passes.run(device, key, rows, &digits)? {
             Some(Pair { keys: Some(keys), values }) => (keys, values),
             // A prefix that is the same in all keys.
@@ -264,7 +280,8 @@ impl Sort<'_> {
         };
         if low > 0 {
             let values = values.as_ref().map(|values| (values, value_width));
-            let long_runs = put_in_order(device, key, low, rows, PrefixSorted::Rows { keys: &keys, values })?;
+            let long_runs =
+                put_in_order(device, key, low, rows, PrefixSorted::Rows { keys: &keys, values })?;
             if long_runs > 0 {
                 return Ok(SortAttempt::LongRuns(long_runs));
             }
@@ -285,13 +302,15 @@ impl Sort<'_> {
         }
         let packing = Packing { index_bits, drop: key.bits - travels };
         let (pass, packing) = (PassShape::U64, Some(packing));
-        let passes = Passes { pass, packing, low, order: None, payload: None, leaves: Leaves::Words, wide };
+        let passes =
+            Passes { pass, packing, low, order: None, payload: None, leaves: Leaves::Words, wide };
         let Some(Pair { keys: Some(words), .. }) = passes.run(device, key, rows, &digits)? else {
             return Ok(SortAttempt::LongRuns(rows));
         };
         let numbers = device.alloc(OPERATOR, rows as usize * 4)?;
         let whole = travels == key.bits && more.is_empty();
-        let packed = PrefixSorted::Packed { words: &words, index_bits, whole, more, numbers: &numbers };
+        let packed =
+            PrefixSorted::Packed { words: &words, index_bits, whole, more, numbers: &numbers };
         match put_in_order(device, key, index_bits + travels - sorted, rows, packed)? {
             0 => Ok(SortAttempt::Sorted(numbers)),
             long_runs => Ok(SortAttempt::LongRuns(long_runs)),
@@ -312,9 +331,14 @@ impl Sort<'_> {
             }
             let index_bits = index_bits(rows);
             let packing = (word.bits + index_bits <= 64).then_some(Packing { index_bits, drop: 0 });
-            let pass = if packing.is_some() { PassShape::U64 } else { PassShape::of(word.kind.width(), 4) };
+            let pass = if packing.is_some() {
+                PassShape::U64
+            } else {
+                PassShape::of(word.kind.width(), 4)
+            };
             let (payload, leaves) = (None, Leaves::Numbers);
-            let passes = Passes { pass, packing, low: 0, order: order.as_ref(), payload, leaves, wide };
+            let passes =
+                Passes { pass, packing, low: 0, order: order.as_ref(), payload, leaves, wide };
             if let Some(Pair { keys, values }) = passes.run(device, &word, rows, &digits)? {
                 order = if packing.is_some() { keys } else { values };
             }
@@ -341,7 +365,10 @@ fn copies(
         to.copy_slice(from, rows as usize * width)?;
         Ok(to)
     };
-    Ok((copy(key.data, key.kind.width())?, payload.map(|payload| copy(payload, value_width)).transpose()?))
+    Ok((
+        copy(key.data, key.kind.width())?,
+        payload.map(|payload| copy(payload, value_width)).transpose()?,
+    ))
 }
 
 /// The rows' numbers as they come.

@@ -111,7 +111,9 @@ pub(crate) fn survey(device: &Device, columns: &[Surveyed<'_>]) -> Result<Vec<Co
     for (column, (kernel, width, first, own)) in columns.iter().zip(&launches) {
         let arguments: [Argument; 4] = [
             column.values.slice(column.offset as usize * width).into(),
-            column.valid.map_or(Argument::from(0u64), |valid| valid.slice(column.offset as usize).into()),
+            column
+                .valid
+                .map_or(Argument::from(0u64), |valid| valid.slice(column.offset as usize).into()),
             column.rows.into(),
             words.slice(first * WORDS * 8).into(),
         ];
@@ -138,16 +140,25 @@ fn together<'a>(scalar: Scalar, blocks: impl Iterator<Item = &'a [u64]>) -> Colu
             // The bits of magnitudes order as integers do.
             let (low, high) = (wide(words[0], words[1]), wide(words[2], words[3]));
             unit = unit.min(words[5] as i32);
-            range = Some(range.map_or((low, high), |(least, greatest)| (least.min(low), greatest.max(high))));
+            range = Some(
+                range.map_or((low, high), |(least, greatest)| (least.min(low), greatest.max(high))),
+            );
         }
     }
     let values = range.map(|(least, greatest)| match scalar {
         Scalar::F32 | Scalar::F64 if flags & NOT_FINITE != 0 => Measured::NotFinite,
-        Scalar::F32 | Scalar::F64 => Measured::Floats { magnitude: f64::from_bits(greatest as u64), unit },
+        Scalar::F32 | Scalar::F64 => {
+            Measured::Floats { magnitude: f64::from_bits(greatest as u64), unit }
+        }
         Scalar::View => Measured::Longest(greatest as u32),
         _ => {
             let ascending = flags & DESCENDS == 0;
-            Measured::Integers { least, greatest, ascending, strictly: ascending && flags & REPEATS == 0 }
+            Measured::Integers {
+                least,
+                greatest,
+                ascending,
+                strictly: ascending && flags & REPEATS == 0,
+            }
         }
     });
     ColumnSurvey { nulls, values }
@@ -209,7 +220,10 @@ mod tests {
             let rows = 50_000usize;
             let ascending: Vec<i32> = (0..rows as i32).collect();
             let last = rows as i128 - 1;
-            assert_eq!(one(&device, Scalar::I32, &upload(&device, &ascending), rows), Some(integers(0, last, 2)));
+            assert_eq!(
+                one(&device, Scalar::I32, &upload(&device, &ascending), rows),
+                Some(integers(0, last, 2))
+            );
             for at in [1, 255, 256, 2048, 8191, 8192, rows - 1] {
                 let mut values = ascending.clone();
                 values[at] = values[at - 1];
@@ -219,7 +233,10 @@ mod tests {
                 values.swap(at - 1, at);
                 values[at - 1] += 1;
                 let found = one(&device, Scalar::I32, &upload(&device, &values), rows);
-                assert!(matches!(found, Some(Measured::Integers { ascending: false, .. })), "row {at}");
+                assert!(
+                    matches!(found, Some(Measured::Integers { ascending: false, .. })),
+                    "row {at}"
+                );
             }
         }
     }
@@ -229,7 +246,13 @@ mod tests {
         let device = device(2);
         let values = upload(&device, &[-900i32, 5, 900, 7, -2]);
         let valid = upload(&device, &[1u8, 1, 0, 1, 1]);
-        let column = Surveyed { scalar: Scalar::I32, values: &values, valid: Some(&valid), offset: 1, rows: 4 };
+        let column = Surveyed {
+            scalar: Scalar::I32,
+            values: &values,
+            valid: Some(&valid),
+            offset: 1,
+            rows: 4,
+        };
         let none = Surveyed { offset: 2, rows: 1, ..column };
         let unmasked = Surveyed { valid: None, ..none };
         let found = survey(&device, &[column, none, unmasked]).unwrap();
@@ -241,7 +264,8 @@ mod tests {
     #[test]
     fn floats_have_a_magnitude_and_a_unit_where_they_are_finite() {
         let device = device(3);
-        let wide = |values: &[f64]| one(&device, Scalar::F64, &upload(&device, values), values.len());
+        let wide =
+            |values: &[f64]| one(&device, Scalar::F64, &upload(&device, values), values.len());
         let floats = |magnitude, unit| Some(Measured::Floats { magnitude, unit });
         assert_eq!(wide(&[1.0, -7.5, 0.0]), floats(7.5, -1));
         assert_eq!(wide(&[-0.0]), floats(0.0, 1023));
@@ -263,6 +287,9 @@ mod tests {
     fn strings_have_a_greatest_length() {
         let device = device(4);
         let views: Vec<u64> = [3u64, 70, 0].iter().flat_map(|length| [*length, 1]).collect();
-        assert_eq!(one(&device, Scalar::View, &upload(&device, &views), 3), Some(Measured::Longest(70)));
+        assert_eq!(
+            one(&device, Scalar::View, &upload(&device, &views), 3),
+            Some(Measured::Longest(70))
+        );
     }
 }

@@ -6,7 +6,8 @@ use crate::device::{Buffer, Device, MemoryLimit, SimOptions};
 
 /// A simulated device with a schedule.
 pub(super) fn device(seed: u64) -> Device {
-    Device::sim(SimOptions::with_seed(seed), MemoryLimit::Bytes(1 << 30)).expect("the simulator needs a C++ compiler")
+    Device::sim(SimOptions::with_seed(seed), MemoryLimit::Bytes(1 << 30))
+        .expect("the simulator needs a C++ compiler")
 }
 
 /// A simulated device with a schedule, and a GPU where there is one.

@@ -46,7 +46,10 @@ fn sample_source() -> KernelSource {
 
 /// The kernel that chooses the first rows at once, of so few that a thread has at most `items`.
 fn few_source(items: u64) -> KernelSource {
-    KernelSource::new(format!("top_few_{items}"), format!("#include \"top.cuh\"\nWF_TOP_FEW_ENTRY({items})\n"))
+    KernelSource::new(
+        format!("top_few_{items}"),
+        format!("#include \"top.cuh\"\nWF_TOP_FEW_ENTRY({items})\n"),
+    )
 }
 
 pub(super) fn sources() -> [KernelSource; 4] {
@@ -59,7 +62,13 @@ pub(super) fn sources() -> [KernelSource; 4] {
 /// One kernel finds them among few rows without further words. Otherwise a sample of the keys, or
 /// their high bits, choose candidates, which are sorted by all words. Waits for the device once for
 /// a sample or for each 11 high bits, and as a sort does.
-pub(crate) fn top_k(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], rows: u64, k: u64) -> Result<Buffer> {
+pub(crate) fn top_k(
+    device: &Device,
+    key: &SortKey<'_>,
+    more: &[SortWord<'_>],
+    rows: u64,
+    k: u64,
+) -> Result<Buffer> {
     numbered(OPERATOR, rows)?;
     key.check(rows);
     more.iter().for_each(|word| SortKey::from(*word).check(rows));
@@ -103,7 +112,12 @@ impl FewShape {
 
 /// The first `k` values in the order of the key's column; `None` if there are too many rows for one
 /// kernel.
-pub(crate) fn top_values(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Option<Buffer>> {
+pub(crate) fn top_values(
+    device: &Device,
+    key: &SortKey<'_>,
+    rows: u64,
+    k: u64,
+) -> Result<Option<Buffer>> {
     numbered(OPERATOR, rows)?;
     key.check(rows);
     let Some(shape) = FewShape::of(device, rows, k) else { return Ok(None) };
@@ -143,7 +157,8 @@ fn of_few(
         out,
         values,
     ];
-    let items = if each <= FEW_ITEMS[0] * u64::from(FEW_THREADS) { FEW_ITEMS[0] } else { FEW_ITEMS[1] };
+    let items =
+        if each <= FEW_ITEMS[0] * u64::from(FEW_THREADS) { FEW_ITEMS[0] } else { FEW_ITEMS[1] };
     let kernel = device.kernel(&few_source(items), &format!("top_few_{items}"))?;
     // SAFETY: TopFew { key: rows of its kind; each, k and the blocks as `FewShape` makes them; keys
     // and numbers: blocks · k u64 and u32; ticket: a zero; out and values: k each, or null, by the
@@ -152,7 +167,13 @@ fn of_few(
 }
 
 /// The first `k` of any number of rows.
-fn by_choice(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], rows: u64, k: u64) -> Result<Buffer> {
+fn by_choice(
+    device: &Device,
+    key: &SortKey<'_>,
+    more: &[SortWord<'_>],
+    rows: u64,
+    k: u64,
+) -> Result<Buffer> {
     let candidates = match k > 0 && rows > FEW.min(PART * k) {
         true => match sampled(device, key, rows, k)? {
             Some(few) if more.is_empty() && few.count <= RANKED => {
@@ -181,8 +202,10 @@ fn by_choice(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], rows: u6
     let width = key.kind.width();
     // The key's data may begin anywhere in its buffer.
     let keys = gather(device, width, key.data, &candidates, count)?;
-    let words: Vec<Buffer> =
-        more.iter().map(|word| gather(device, 8, word.keys.slice(0), &candidates, count)).collect::<Result<_>>()?;
+    let words: Vec<Buffer> = more
+        .iter()
+        .map(|word| gather(device, 8, word.keys.slice(0), &candidates, count))
+        .collect::<Result<_>>()?;
     let words: Vec<SortWord<'_>> =
         words.iter().zip(more).map(|(keys, word)| SortWord { keys, bits: word.bits }).collect();
     let order = argsort_keys(device, &SortKey { data: keys.slice(0), ..*key }, &words, count)?;
@@ -206,7 +229,13 @@ impl Few {
     }
 
     /// The first `k` candidates, or of those that are `listed` (`u32 × count`).
-    fn ranked(&self, device: &Device, listed: Option<&Buffer>, count: u64, k: u64) -> Result<Buffer> {
+    fn ranked(
+        &self,
+        device: &Device,
+        listed: Option<&Buffer>,
+        count: u64,
+        k: u64,
+    ) -> Result<Buffer> {
         let out = device.alloc(OPERATOR, k as usize * 4)?;
         let kernel = device.kernel(&sample_source(), "top_rank")?;
         let arguments: [Argument; 6] = [
@@ -219,13 +248,20 @@ impl Few {
         ];
         // SAFETY: TopRank { keys and numbers: `self.count`; listed: count u32 below that, or null:
         // all; k ≤ count, since `sampled` keeps k at least; out: k u32 }.
-        unsafe { device.launch(&kernel, grid(tiles(count * 32, u64::from(RANK_THREADS)), RANK_THREADS), &arguments)? };
+        unsafe {
+            device.launch(
+                &kernel,
+                grid(tiles(count * 32, u64::from(RANK_THREADS)), RANK_THREADS),
+                &arguments,
+            )?
+        };
         Ok(out)
     }
 
     /// The candidates' row numbers, ascending, so that equal keys keep the order of rows.
     fn in_order(&self, device: &Device, rows: u64) -> Result<(Buffer, u64)> {
-        let numbers = SortKey::new(self.numbers.slice(0), KeyKind::U32, false).within(0, i128::from(rows) - 1);
+        let numbers = SortKey::new(self.numbers.slice(0), KeyKind::U32, false)
+            .within(0, i128::from(rows) - 1);
         let order = argsort_key(device, &numbers, self.count)?;
         Ok((gather(device, 4, self.numbers.slice(0), &order, self.count)?, self.count))
     }
@@ -247,7 +283,8 @@ fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Opti
     let few = Few::room(device, capacity)?;
     let [data, kind, flip, base] = key.arguments();
     let kernel = device.kernel(&sample_source(), "top_threshold")?;
-    let arguments: [Argument; 7] = [data, kind, flip, base, rows.into(), rank.into(), (&words).into()];
+    let arguments: [Argument; 7] =
+        [data, kind, flip, base, rows.into(), rank.into(), (&words).into()];
     // SAFETY: TopThreshold { key: rows of its kind, at least SAMPLES; rank ≤ SAMPLES, since k ≤
     // rows / 64; one word }.
     unsafe { device.launch(&kernel, grid(1, SAMPLE_THREADS), &arguments)? };
@@ -268,13 +305,24 @@ fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Opti
     ];
     // SAFETY: TopAppend { key as above; threshold and kept: a word each, the latter zero; out:
     // capacity u32; keys: capacity u64 }.
-    unsafe { device.launch(&kernel, grid(tiles(rows, APPEND_TILE).min(full), APPEND_THREADS), &arguments)? };
+    unsafe {
+        device.launch(
+            &kernel,
+            grid(tiles(rows, APPEND_TILE).min(full), APPEND_THREADS),
+            &arguments,
+        )?
+    };
     let count = words.read_word_or(8, k.max(rank * (rows / SAMPLES)))?;
     Ok((count >= k && count <= capacity).then_some(Few { count, ..few }))
 }
 
 /// Candidates by counting the keys' bits from the top; `None` if too many rows are left.
-fn candidates(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Option<(Buffer, u64)>> {
+fn candidates(
+    device: &Device,
+    key: &SortKey<'_>,
+    rows: u64,
+    k: u64,
+) -> Result<Option<(Buffer, u64)>> {
     // Rows that are certainly kept, and the bits above the digit that the k-th key has.
     let (mut below, mut prefix) = (0, 0);
     let mut shift = key.bits.saturating_sub(BITS);
@@ -308,13 +356,27 @@ fn candidates(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<O
     }
 }
 
-fn histogram(device: &Device, key: &SortKey<'_>, rows: u64, shift: u32, prefix: u64) -> Result<Vec<u64>> {
+fn histogram(
+    device: &Device,
+    key: &SortKey<'_>,
+    rows: u64,
+    shift: u32,
+    prefix: u64,
+) -> Result<Vec<u64>> {
     let counts = device.alloc_zeroed(OPERATOR, (1 << BITS) * 8)?;
     let kernel = device.kernel(&source(), "top_histogram")?;
     let full = u64::from(device.full_grid(&kernel, THREADS, 0)?);
     let [data, kind, flip, base] = key.arguments();
-    let arguments: [Argument; 8] =
-        [data, kind, flip, base, rows.into(), u64::from(shift).into(), prefix.into(), (&counts).into()];
+    let arguments: [Argument; 8] = [
+        data,
+        kind,
+        flip,
+        base,
+        rows.into(),
+        u64::from(shift).into(),
+        prefix.into(),
+        (&counts).into(),
+    ];
     let blocks = tiles(rows, u64::from(THREADS) * 8).min(full);
     // SAFETY: TopHistogram { key: rows of its kind; rows; shift < 64; prefix; counts: 2048 zeroed
     // u64 }.
@@ -325,14 +387,30 @@ fn histogram(device: &Device, key: &SortKey<'_>, rows: u64, shift: u32, prefix: 
     }
 }
 
-fn select(device: &Device, key: &SortKey<'_>, rows: u64, shift: u32, greatest: u64, kept: u64) -> Result<Buffer> {
+fn select(
+    device: &Device,
+    key: &SortKey<'_>,
+    rows: u64,
+    shift: u32,
+    greatest: u64,
+    kept: u64,
+) -> Result<Buffer> {
     let tiles = tiles(rows, SELECT_TILE);
     let state = device.alloc_zeroed(OPERATOR, (tiles as usize + 1) * 8)?;
     let out = device.alloc(OPERATOR, kept as usize * 4)?;
     let kernel = device.kernel(&source(), "top_select")?;
     let [data, kind, flip, base] = key.arguments();
-    let arguments: [Argument; 9] =
-        [data, kind, flip, base, rows.into(), u64::from(shift).into(), greatest.into(), (&state).into(), (&out).into()];
+    let arguments: [Argument; 9] = [
+        data,
+        kind,
+        flip,
+        base,
+        rows.into(),
+        u64::from(shift).into(),
+        greatest.into(),
+        (&state).into(),
+        (&out).into(),
+    ];
     // SAFETY: TopSelect { key, rows, shift: as above; state: 1 + tiles zeroed u64; out: the
     // histograms counted `kept` rows up to `greatest` }.
     unsafe { device.launch(&kernel, grid(tiles, SELECT_THREADS), &arguments)? };
@@ -352,7 +430,9 @@ mod tests {
         let (first, more) = sort_words.split_first().unwrap();
         let found = top_k(device, &(*first).into(), more, rows as u64, k as u64).unwrap();
         let mut expected: Vec<u32> = (0..rows as u32).collect();
-        expected.sort_by_key(|&row| words.iter().map(|(keys, _)| keys[row as usize]).collect::<Vec<_>>());
+        expected.sort_by_key(|&row| {
+            words.iter().map(|(keys, _)| keys[row as usize]).collect::<Vec<_>>()
+        });
         expected.truncate(k);
         assert_eq!(read::<u32>(&found, expected.len()), expected, "{rows} rows, k = {k}");
         assert_eq!(found.len(), expected.len() * 4);
@@ -404,11 +484,19 @@ mod tests {
     #[test]
     fn every_block_has_k_rows() {
         let device = device(13);
-        for rows in [1, 2, 999, 1000, 4096, 4097, 16_384, 20_000, 32_768, 65_000, 200_000, 1_000_000, 2_000_000] {
+        for rows in [
+            1, 2, 999, 1000, 4096, 4097, 16_384, 20_000, 32_768, 65_000, 200_000, 1_000_000,
+            2_000_000,
+        ] {
             for k in [1, 2, 100, 101, 500, 512] {
-                let Some(FewShape { blocks, each }) = FewShape::of(&device, rows, k) else { continue };
+                let Some(FewShape { blocks, each }) = FewShape::of(&device, rows, k) else {
+                    continue;
+                };
                 let last = rows.checked_sub((blocks - 1) * each).expect("all blocks have rows");
-                assert!(last >= k && last <= each && each <= FEW_TILE && blocks * k <= FEW_TILE, "{rows} {k}");
+                assert!(
+                    last >= k && last <= each && each <= FEW_TILE && blocks * k <= FEW_TILE,
+                    "{rows} {k}"
+                );
             }
         }
         assert_eq!(FewShape::of(&device, 10_000_000, 10), None);
@@ -447,7 +535,8 @@ mod tests {
     fn samples_of_keys_of_any_width_are_ranked() {
         for device in device_and_gpu(17) {
             for bits in [1, 7, 8, 9, 16, 23, 40, 57, 63, 64] {
-                let keys: Vec<u64> = random(bits.into(), 70_000).map(|x| x >> (64 - bits)).collect();
+                let keys: Vec<u64> =
+                    random(bits.into(), 70_000).map(|x| x >> (64 - bits)).collect();
                 for k in [50, 600] {
                     check(&device, &[(&keys, bits)], k);
                 }

@@ -159,9 +159,17 @@ pub(super) fn sources() -> Vec<KernelSource> {
 }
 
 /// The partitions and peers of `rows` rows, at least one, in `order` (`u32 × rows`) of the words.
-pub(crate) fn bounds(device: &Device, words: &[WindowWord<'_>], order: Option<&Buffer>, rows: u64) -> Result<Bounds> {
+pub(crate) fn bounds(
+    device: &Device,
+    words: &[WindowWord<'_>],
+    order: Option<&Buffer>,
+    rows: u64,
+) -> Result<Bounds> {
     numbered(OPERATOR, rows)?;
-    assert!(rows > 0 && order.is_none_or(|order| order.len() as u64 >= rows * 4), "order of {rows} rows");
+    assert!(
+        rows > 0 && order.is_none_or(|order| order.len() as u64 >= rows * 4),
+        "order of {rows} rows"
+    );
     let mut list = Vec::new();
     for word in words {
         assert!(word.keys.len() as u64 >= rows * 8, "{rows} keys");
@@ -172,8 +180,13 @@ pub(crate) fn bounds(device: &Device, words: &[WindowWord<'_>], order: Option<&B
     let tiles = tiles(rows, TILE);
     let numbers = || device.alloc(OPERATOR, rows as usize * 4);
     let offsets = || device.alloc(OPERATOR, (rows as usize + 1) * 4);
-    let bounds =
-        Bounds { partition_of: numbers()?, partitions: offsets()?, peers_of: numbers()?, peers: offsets()?, rows };
+    let bounds = Bounds {
+        partition_of: numbers()?,
+        partitions: offsets()?,
+        peers_of: numbers()?,
+        peers: offsets()?,
+        rows,
+    };
     let state = device.alloc_zeroed(OPERATOR, (1 + 2 * tiles as usize) * 8)?;
     let kernel = device.kernel(&source(), "window_bounds")?;
     let arguments: [Argument; 9] = [
@@ -224,7 +237,8 @@ pub(crate) fn running(
         (&results).into(),
     ];
     for (pass, blocks) in [("tiles", tiles), ("carries", 1), ("write", tiles)] {
-        let kernel = device.kernel(&run_source(fold), &format!("window_run_{pass}_{}", fold.entry().0))?;
+        let kernel =
+            device.kernel(&run_source(fold), &format!("window_run_{pass}_{}", fold.entry().0))?;
         // SAFETY: WindowRun { values of the fold's width (null for counts) and valid bytes or null,
         // rows each, checked; partition_of: rows u32, made by `bounds`; rows; tiles; direction;
         // carries and begun: one for each tile; results: rows of the fold's width }.
@@ -256,7 +270,8 @@ pub(crate) fn over_frames(
     let tree = device.alloc(OPERATOR, nodes as usize * fold.partial_width())?;
     let results = device.alloc(OPERATOR, rows as usize * fold.result_width())?;
     let launch = |kernel: &str, [from, to]: [(u64, u64); 2], threads: u64| {
-        let kernel = device.kernel(&tree_source(fold), &format!("window_{kernel}_{}", fold.entry().0))?;
+        let kernel =
+            device.kernel(&tree_source(fold), &format!("window_{kernel}_{}", fold.entry().0))?;
         let arguments: [Argument; 11] = [
             values_of(fold, values),
             valid.map_or(Argument::from(0u64), Argument::from),
@@ -275,7 +290,9 @@ pub(crate) fn over_frames(
         // where the levels lie one after the other; low and high: rows u32, checked, whose frames
         // lie within the rows (their maker's promise); results: rows of the fold's width }. A frame
         // never looks beyond the last level: it would have to hold 16 nodes of that.
-        unsafe { device.launch(&kernel, grid(tiles(threads, u64::from(THREADS)), THREADS), &arguments) }
+        unsafe {
+            device.launch(&kernel, grid(tiles(threads, u64::from(THREADS)), THREADS), &arguments)
+        }
     };
     for (at, pair) in levels.windows(2).enumerate() {
         launch(if at == 0 { "leaves" } else { "level" }, [pair[0], pair[1]], pair[1].1)?;
@@ -305,7 +322,8 @@ pub(crate) fn range_bound(
     let out = device.alloc(OPERATOR, rows as usize * 4)?;
     let flags = [bound.start, bound.preceding, bound.descending, bound.nulls_first];
     let flags = flags.iter().rev().fold(0u64, |bits, flag| bits << 1 | u64::from(*flag));
-    let words = |number: i128| [Argument::from(number as u64), Argument::from((number >> 64) as u64)];
+    let words =
+        |number: i128| [Argument::from(number as u64), Argument::from((number >> 64) as u64)];
     let (targets, step, limits) = match bound.distance {
         Distance::Step { step, limits } => (0u64.into(), step, limits),
         Distance::Targets(targets) => {

@@ -166,7 +166,9 @@ pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceA
     let distinct = call.params.distinct;
     if let ("regr_count", false, [x, y]) = (name, distinct, call.params.args.as_slice()) {
         // Of the points with both coordinates.
-        let both = when(x.clone().is_not_null(), y.clone()).end().map_err(|error| error.strip_backtrace())?;
+        let both = when(x.clone().is_not_null(), y.clone())
+            .end()
+            .map_err(|error| error.strip_backtrace())?;
         let dtype = expr.get_type(schema).map_err(|error| error.strip_backtrace())?;
         let filter = call.params.filter.as_deref().cloned();
         return Ok(DeviceAggregate::Fused(AggregateCall {
@@ -188,14 +190,21 @@ pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceA
     let extremum = matches!(kind, AggregateKind::Min | AggregateKind::Max);
     let dtype = result_type(call, schema)?;
     let arg = match call.params.args.as_slice() {
-        [Expr::Literal(value, _)] if kind == AggregateKind::Count && !distinct && !value.is_null() => None,
+        [Expr::Literal(value, _)]
+            if kind == AggregateKind::Count && !distinct && !value.is_null() =>
+        {
+            None
+        }
         [arg] => Some(arg.clone()),
         [] if kind == AggregateKind::Count => None,
         _ => return Err(format!("{name} of several arguments is not on the device yet")),
     };
     if let Some(arg) = &arg {
         let of = type_of(arg, schema)?;
-        let numeric = matches!(of, DataType::Int64 | DataType::UInt64 | DataType::Float64 | DataType::Decimal128(_, _));
+        let numeric = matches!(
+            of,
+            DataType::Int64 | DataType::UInt64 | DataType::Float64 | DataType::Decimal128(_, _)
+        );
         let fits = match kind {
             AggregateKind::Count => !distinct || Repr::of(&of).is_some(),
             AggregateKind::Sum | AggregateKind::Average => numeric && Repr::of(&dtype).is_some(),
@@ -227,7 +236,12 @@ pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceA
 
 /// The least or greatest list or struct: the first in an order in which a null within is the
 /// greatest.
-fn nested_extremum(kind: AggregateKind, arg: &Expr, call: &AggregateFunction, dtype: DataType) -> RegroupedCall {
+fn nested_extremum(
+    kind: AggregateKind,
+    arg: &Expr,
+    call: &AggregateFunction,
+    dtype: DataType,
+) -> RegroupedCall {
     let asc = kind == AggregateKind::Min;
     RegroupedCall {
         kind: RegroupedKind::Place { last: false, skip_nulls: true },
@@ -245,16 +259,32 @@ fn nested_extremum(kind: AggregateKind, arg: &Expr, call: &AggregateFunction, dt
 fn users(user: &UserAggregate, call: &AggregateFunction) -> Result<RegroupedCall, String> {
     let args = call.params.args.clone();
     if call.params.distinct && args.len() > 1 {
-        return Err(format!("{}(DISTINCT …) of several arguments is not on the device", call.func.name()));
+        return Err(format!(
+            "{}(DISTINCT …) of several arguments is not on the device",
+            call.func.name()
+        ));
     }
     let order = if user.is_ordered() { call.params.order_by.clone() } else { vec![] };
     let (kind, distinct) = (RegroupedKind::User, call.params.distinct);
     let filter = call.params.filter.as_deref().cloned();
     let (between, dtype) = (lit(""), user.output().clone());
-    Ok(RegroupedCall { kind, args, distinct, filter, order, between, user: Some(Arc::new(user.clone())), dtype })
+    Ok(RegroupedCall {
+        kind,
+        args,
+        distinct,
+        filter,
+        order,
+        between,
+        user: Some(Arc::new(user.clone())),
+        dtype,
+    })
 }
 
-fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result<RegroupedCall, String> {
+fn regrouped(
+    call: &AggregateFunction,
+    expr: &Expr,
+    schema: &DFSchema,
+) -> Result<RegroupedCall, String> {
     let name = call.func.name();
     let skip_nulls = call.params.null_treatment == Some(NullTreatment::IgnoreNulls);
     let kind = match name {
@@ -276,7 +306,9 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         "regr_sxy" => RegroupedKind::Points(Points::Products),
         "median" => RegroupedKind::Median,
         "approx_median" => RegroupedKind::Percentile(0.5f64.to_bits()),
-        "percentile_cont" | "approx_percentile_cont" => RegroupedKind::Percentile(share(call)?.to_bits()),
+        "percentile_cont" | "approx_percentile_cont" => {
+            RegroupedKind::Percentile(share(call)?.to_bits())
+        }
         "nth_value" => RegroupedKind::Nth { place: place(call)?, skip_nulls },
         "bit_and" => RegroupedKind::Bits(BitwiseOperation::And),
         "bit_or" => RegroupedKind::Bits(BitwiseOperation::Or),
@@ -286,7 +318,11 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
                 Some(Expr::Literal(value, _)) => Some(value),
                 _ => None,
             };
-            RegroupedKind::Histogram(HistogramBins::of_constants([constant(1), constant(2), constant(3)])?)
+            RegroupedKind::Histogram(HistogramBins::of_constants([
+                constant(1),
+                constant(2),
+                constant(3),
+            ])?)
         }
         "array_agg" => RegroupedKind::Collect { skip_nulls },
         "string_agg" => RegroupedKind::Join,
@@ -295,7 +331,9 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         _ => return Err(format!("aggregate {name} is not on the device yet")),
     };
     let distinct = call.params.distinct;
-    if distinct && !matches!(name, "array_agg" | "string_agg" | "median" | "bit_and" | "bit_or" | "bit_xor") {
+    if distinct
+        && !matches!(name, "array_agg" | "string_agg" | "median" | "bit_and" | "bit_or" | "bit_xor")
+    {
         return Err(format!("{name}(DISTINCT …) is not on the device yet"));
     }
     let dtype = expr.get_type(schema).map_err(|error| error.strip_backtrace())?;
@@ -311,10 +349,14 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         _ => call.params.args.clone(),
     };
     let between = match (kind, call.params.args.get(1)) {
-        (RegroupedKind::Join, Some(between @ Expr::Literal(value, _))) if value.try_as_str().flatten().is_some() => {
+        (RegroupedKind::Join, Some(between @ Expr::Literal(value, _)))
+            if value.try_as_str().flatten().is_some() =>
+        {
             between.clone()
         }
-        (RegroupedKind::Join, _) => return Err(format!("{name} with such a delimiter is not on the device")),
+        (RegroupedKind::Join, _) => {
+            return Err(format!("{name} with such a delimiter is not on the device"));
+        }
         _ => lit(""),
     };
     let types = args.iter().map(|arg| type_of(arg, schema)).collect::<Result<Vec<_>, _>>()?;
@@ -324,17 +366,25 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
     let fits = match kind {
         RegroupedKind::Variance { .. } => types == [DataType::Float64],
         RegroupedKind::Points(_) => types == [DataType::Float64, DataType::Float64],
-        RegroupedKind::Percentile(_) => types[0] == dtype && types[0].is_numeric() && !types[0].is_decimal(),
+        RegroupedKind::Percentile(_) => {
+            types[0] == dtype && types[0].is_numeric() && !types[0].is_decimal()
+        }
         RegroupedKind::Nth { .. } => types.len() == 1,
         RegroupedKind::Bits(_) => types.len() == 1 && types[0] == dtype && dtype.is_integer(),
-        RegroupedKind::Join => matches!(types[0], DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
+        RegroupedKind::Join => {
+            matches!(types[0], DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+        }
         RegroupedKind::Median => types.len() == 1 && types[0] == dtype && types[0].is_numeric(),
-        RegroupedKind::Distinct(_) | RegroupedKind::Collect { .. } | RegroupedKind::Place { .. } => types.len() == 1,
+        RegroupedKind::Distinct(_)
+        | RegroupedKind::Collect { .. }
+        | RegroupedKind::Place { .. } => types.len() == 1,
         RegroupedKind::Histogram(_) => types.iter().all(|of| *of == DataType::Float64),
         RegroupedKind::User => false,
     };
     if distinct && call.params.order_by.iter().any(|key| key.expr != args[0]) {
-        return Err(format!("{name} of DISTINCT values in the order of others is not on the device"));
+        return Err(format!(
+            "{name} of DISTINCT values in the order of others is not on the device"
+        ));
     }
     if !fits || types.iter().chain([&dtype]).any(|of| Repr::of(of).is_none()) {
         let types: Vec<_> = types.iter().map(DataType::to_string).collect();
@@ -342,7 +392,10 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
     }
     let ordered = matches!(
         kind,
-        RegroupedKind::Place { .. } | RegroupedKind::Nth { .. } | RegroupedKind::Join | RegroupedKind::Collect { .. }
+        RegroupedKind::Place { .. }
+            | RegroupedKind::Nth { .. }
+            | RegroupedKind::Join
+            | RegroupedKind::Collect { .. }
     );
     let order = if ordered { call.params.order_by.clone() } else { vec![] };
     let filter = call.params.filter.as_deref().cloned();
@@ -375,7 +428,9 @@ fn place(call: &AggregateFunction) -> Result<i64, String> {
 /// ten times as long: it would coerce them, and put names together.)
 fn result_type(call: &AggregateFunction, schema: &DFSchema) -> Result<DataType, String> {
     let arguments = call.params.args.iter().map(|arg| Ok(arg.to_field(schema)?.1));
-    let result = arguments.collect::<PlanResult<Vec<_>>>().and_then(|fields| call.func.return_field(&fields));
+    let result = arguments
+        .collect::<PlanResult<Vec<_>>>()
+        .and_then(|fields| call.func.return_field(&fields));
     result.map(|field| field.data_type().clone()).map_err(|error| error.strip_backtrace())
 }
 

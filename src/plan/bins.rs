@@ -1,7 +1,7 @@
 //! The bins of `histogram(x, low, high, count[, weight])`: so many of one width between two bounds.
-//! Each holds what is not less than its lower bound and less than its upper one; the last holds that,
-//! too. Null, NaN and what lies outside is in none. As NumPy's, but for values that rounding takes
-//! across a bound: a value's bin is what `(x - low) / (high - low) * count` is cut to.
+//! Each holds what is not less than its lower bound and less than its upper one; the last holds
+//! that, too. Null, NaN and what lies outside is in none. As NumPy's, but for values that rounding
+//! takes across a bound: a value's bin is what `(x - low) / (high - low) * count` is cut to.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -36,20 +36,30 @@ impl HistogramBins {
             ));
         }
         match i32::try_from(count) {
-            Ok(1..) => Ok(HistogramBins { low: low.to_bits(), high: high.to_bits(), count: count as u32 }),
-            _ => Err(format!("histogram of {count} bins: there is one at least, and no more than {}", i32::MAX)),
+            Ok(1..) => {
+                Ok(HistogramBins { low: low.to_bits(), high: high.to_bits(), count: count as u32 })
+            }
+            _ => Err(format!(
+                "histogram of {count} bins: there is one at least, and no more than {}",
+                i32::MAX
+            )),
         }
     }
 
     /// Of the constants behind the value.
-    pub(crate) fn of_constants(constants: [Option<&ScalarValue>; 3]) -> Result<HistogramBins, String> {
+    pub(crate) fn of_constants(
+        constants: [Option<&ScalarValue>; 3],
+    ) -> Result<HistogramBins, String> {
         match constants {
             [
                 Some(ScalarValue::Float64(Some(low))),
                 Some(ScalarValue::Float64(Some(high))),
                 Some(ScalarValue::Int64(Some(count))),
             ] => HistogramBins::new(*low, *high, *count),
-            _ => Err("histogram takes a value, and constants: two bounds, and how many bins there are".into()),
+            _ => Err(
+                "histogram takes a value, and constants: two bounds, and how many bins there are"
+                    .into(),
+            ),
         }
     }
 
@@ -87,26 +97,39 @@ impl HistogramBins {
     }
 }
 
-/// An aggregation whose only calls are one histogram, several times maybe, as one over groups by the
-/// keys and the bin: what each bin has is counted in two steps.
+/// An aggregation whose only calls are one histogram, several times maybe, as one over groups by
+/// the keys and the bin: what each bin has is counted in two steps.
 ///
 /// # Errors
 /// Of calls that are no histograms, and of plans that do not fit together.
-pub(super) fn of_bins(aggregate: &Aggregate, call: &AggregateFunction) -> crate::error::Result<LogicalPlan> {
+pub(super) fn of_bins(
+    aggregate: &Aggregate,
+    call: &AggregateFunction,
+) -> crate::error::Result<LogicalPlan> {
     let device = device_aggregate(&Expr::AggregateFunction(call.clone()), aggregate.input.schema());
-    let Ok(DeviceAggregate::Regrouped(RegroupedCall { kind: RegroupedKind::Histogram(bins), args, filter, .. })) =
-        device
+    let Ok(DeviceAggregate::Regrouped(RegroupedCall {
+        kind: RegroupedKind::Histogram(bins),
+        args,
+        filter,
+        ..
+    })) = device
     else {
         return Err(Error::internal("a histogram that is none"));
     };
     let (x, weight) = match args.as_slice() {
         [x] => (x.clone(), None),
         [x, weight] => (x.clone(), Some(weight.clone())),
-        _ => return Err(Error::internal("a histogram of a number of arguments that the planner let pass")),
+        _ => {
+            return Err(Error::internal(
+                "a histogram of a number of arguments that the planner let pass",
+            ));
+        }
     };
     // Rows of no bin keep their group.
-    let inside = filter.into_iter().chain([bins.holds(x.clone())]).reduce(Expr::and).unwrap_or(lit(true));
-    let bin = when(inside, bins.of(x)?).otherwise(Expr::Literal(ScalarValue::UInt32(None), None))?;
+    let inside =
+        filter.into_iter().chain([bins.holds(x.clone())]).reduce(Expr::and).unwrap_or(lit(true));
+    let bin =
+        when(inside, bins.of(x)?).otherwise(Expr::Literal(ScalarValue::UInt32(None), None))?;
     let keys = aggregate.group_expr.iter().cloned().chain([bin.alias(BIN)]).collect();
     let sums = vec![weight.map_or_else(|| count(lit(1)), sum)];
     let groups = LogicalPlan::Aggregate(Aggregate::try_new(aggregate.input.clone(), keys, sums)?);
@@ -140,10 +163,16 @@ mod tests {
 
     #[test]
     fn bins_that_are_none_are_refused() {
-        for (low, high, count) in [(1.0, 1.0, 3), (2.0, 1.0, 3), (f64::NAN, 1.0, 3), (-1e308, 1e308, 3), (0.0, 1.0, 0)]
+        for (low, high, count) in
+            [(1.0, 1.0, 3), (2.0, 1.0, 3), (f64::NAN, 1.0, 3), (-1e308, 1e308, 3), (0.0, 1.0, 0)]
         {
-            assert!(HistogramBins::new(low, high, count).is_err_and(|why| why.contains("histogram")));
+            assert!(
+                HistogramBins::new(low, high, count).is_err_and(|why| why.contains("histogram"))
+            );
         }
-        assert!(HistogramBins::new(0.0, 1.0, -1).is_err() && HistogramBins::new(0.0, 1.0, 1 << 40).is_err());
+        assert!(
+            HistogramBins::new(0.0, 1.0, -1).is_err()
+                && HistogramBins::new(0.0, 1.0, 1 << 40).is_err()
+        );
     }
 }

@@ -28,8 +28,8 @@ use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction, WindowFunctionDefinition};
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Window, WindowFrame,
-    WindowFrameBound, WindowFrameUnits, cast, when,
+    Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Window,
+    WindowFrame, WindowFrameBound, WindowFrameUnits, cast, when,
 };
 use regex_automata::nfa::thompson;
 
@@ -86,7 +86,9 @@ fn regular_expression(expr: &Expr) -> Option<(&str, Cow<'_, str>)> {
             let pattern = text(&like.pattern).filter(|pattern| pattern.len() >= SHORT)?;
             return Some((pattern, of_like(pattern).into()));
         }
-        Expr::ScalarFunction(call) if call.func.name().starts_with("regexp_") => call.args.get(1)?,
+        Expr::ScalarFunction(call) if call.func.name().starts_with("regexp_") => {
+            call.args.get(1)?
+        }
         _ => return None,
     };
     text(pattern).map(|pattern| (pattern, pattern.into()))
@@ -138,7 +140,9 @@ fn of_window(window: &Window) -> Result<Option<LogicalPlan>> {
     }
     let wide = match key {
         None => exprs,
-        Some(Key::Wide(wide)) => exprs.into_iter().map(|expr| wide.over(expr)).collect::<Result<_>>()?,
+        Some(Key::Wide(wide)) => {
+            exprs.into_iter().map(|expr| wide.over(expr)).collect::<Result<_>>()?
+        }
         Some(Key::NullsApart) => return Ok(Some(with_nulls_apart(window, &exprs, &changed)?)),
     };
     let made = LogicalPlan::Window(Window::try_new(wide, window.input.clone())?);
@@ -152,9 +156,11 @@ fn of_window(window: &Window) -> Result<Option<LogicalPlan>> {
 fn with_nulls_apart(window: &Window, exprs: &[Expr], changed: &[bool]) -> Result<LogicalPlan> {
     let width = window.input.schema().fields().len();
     let frames: Vec<Option<Reach>> = exprs.iter().map(reach).collect();
-    let of_values = |at: &usize| matches!(frames[*at], Some(Reach::Values | Reach::OpenBehindValues));
+    let of_values =
+        |at: &usize| matches!(frames[*at], Some(Reach::Values | Reach::OpenBehindValues));
     let apart: Vec<usize> = (0..exprs.len()).filter(of_values).collect();
-    let whole: Vec<usize> = (0..exprs.len()).filter(|at| frames[*at] != Some(Reach::Values)).collect();
+    let whole: Vec<usize> =
+        (0..exprs.len()).filter(|at| frames[*at] != Some(Reach::Values)).collect();
     let mut plan = window.input.clone();
     if !whole.is_empty() {
         let exprs = whole.iter().map(|at| exprs[*at].clone()).collect();
@@ -167,13 +173,16 @@ fn with_nulls_apart(window: &Window, exprs: &[Expr], changed: &[bool]) -> Result
     let place = |among: &[usize], at: usize| among.iter().position(|of| *of == at);
     let result = |at: usize| -> Result<Expr> {
         let whole_column = place(&whole, at).map(|place| column_of(&plan, width + place));
-        let apart_column = place(&apart, at).map(|place| column_of(&plan, width + whole.len() + place));
+        let apart_column =
+            place(&apart, at).map(|place| column_of(&plan, width + whole.len() + place));
         match (whole_column, apart_column, window_function(&exprs[at])) {
             (Some(of_nulls), Some(of_values), Some(call)) => {
                 when(call.params.order_by[0].expr.clone().is_null(), of_nulls).otherwise(of_values)
             }
             (Some(column), _, _) | (None, Some(column), _) => Ok(column),
-            (None, None, _) => Err(DataFusionError::Internal("a window expression that was lost".into())),
+            (None, None, _) => {
+                Err(DataFusionError::Internal("a window expression that was lost".into()))
+            }
         }
     };
     let inputs = (0..width).map(|at| Ok(column_of(&plan, at)));
@@ -186,14 +195,23 @@ fn column_of(plan: &LogicalPlan, at: usize) -> Expr {
 }
 
 /// Columns of the plan by the names and types of the schema; those that changed are cast.
-fn under(plan: LogicalPlan, schema: &DFSchemaRef, columns: Vec<Expr>, changed: &[bool]) -> Result<LogicalPlan> {
+fn under(
+    plan: LogicalPlan,
+    schema: &DFSchemaRef,
+    columns: Vec<Expr>,
+    changed: &[bool],
+) -> Result<LogicalPlan> {
     let exprs = columns.into_iter().enumerate().map(|(at, made)| {
         let (table, field) = schema.qualified_field(at);
         let made = if changed[at] { cast(made, field.data_type().clone()) } else { made };
         made.alias_qualified(table.cloned(), field.name())
     });
     let exprs = exprs.collect();
-    Ok(LogicalPlan::Projection(Projection::try_new_with_schema(exprs, Arc::new(plan), schema.clone())?))
+    Ok(LogicalPlan::Projection(Projection::try_new_with_schema(
+        exprs,
+        Arc::new(plan),
+        schema.clone(),
+    )?))
 }
 
 // ---- sums of decimals ----
@@ -210,7 +228,9 @@ fn wide_argument(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
         Expr::Alias(alias) => return wide_argument(&alias.expr, schema),
         Expr::AggregateFunction(call) => (call.func.name(), &call.params.args),
         Expr::WindowFunction(call) => match &call.fun {
-            WindowFunctionDefinition::AggregateUDF(function) => (function.name(), &call.params.args),
+            WindowFunctionDefinition::AggregateUDF(function) => {
+                (function.name(), &call.params.args)
+            }
             WindowFunctionDefinition::WindowUDF(_) => return Ok(None),
         },
         _ => return Ok(None),
@@ -222,7 +242,9 @@ fn wide_argument(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
         _ => return Ok(None),
     };
     let wide = match arg.get_type(schema)? {
-        DataType::Decimal128(precision, scale) if precision > DIGITS - digits => DataType::Decimal256(precision, scale),
+        DataType::Decimal128(precision, scale) if precision > DIGITS - digits => {
+            DataType::Decimal256(precision, scale)
+        }
         // Their sums have no more digits than they.
         DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
             DataType::Decimal128(precision, scale)
@@ -281,13 +303,17 @@ const NANOSECONDS_A_DAY: i128 = 86_400 * BILLION;
 /// they are.
 fn wide_key(exprs: &[Expr], schema: &DFSchema) -> Result<Option<Key>> {
     let calls: Vec<&WindowFunction> = exprs.iter().filter_map(window_function).collect();
-    let distances: Vec<&WindowFunction> = calls.iter().copied().filter(|call| has_distance(call)).collect();
-    let Some([key]) = distances.first().map(|call| call.params.order_by.as_slice()) else { return Ok(None) };
+    let distances: Vec<&WindowFunction> =
+        calls.iter().copied().filter(|call| has_distance(call)).collect();
+    let Some([key]) = distances.first().map(|call| call.params.order_by.as_slice()) else {
+        return Ok(None);
+    };
     let (dtype, nullable) = (key.expr.get_type(schema)?, key.expr.nullable(schema)?);
     if !nullable && !dtype.is_unsigned_integer() {
         return Ok(None);
     }
-    let intervals: Vec<IntervalMonthDayNano> = distances.iter().flat_map(|call| intervals_of(call)).collect();
+    let intervals: Vec<IntervalMonthDayNano> =
+        distances.iter().flat_map(|call| intervals_of(call)).collect();
     let decimal = |scale: i8, integer: Option<DataType>, units: Units| {
         Some(Key::Wide(WideKey { dtype: DataType::Decimal128(DIGITS, scale), integer, units }))
     };
@@ -308,11 +334,14 @@ fn wide_key(exprs: &[Expr], schema: &DFSchema) -> Result<Option<Key>> {
             decimal(0, Some(DataType::Int32), Units::Days)
         }
         // A day is not everywhere as long where there is a time zone.
-        DataType::Timestamp(unit, zone) if fixed && (zone.is_none() || intervals.iter().all(|by| by.days == 0)) => {
+        DataType::Timestamp(unit, zone)
+            if fixed && (zone.is_none() || intervals.iter().all(|by| by.days == 0)) =>
+        {
             decimal(9, Some(DataType::Int64), Units::Nanoseconds(nanoseconds(unit)))
         }
         DataType::Date32 | DataType::Timestamp(_, _) => {
-            let reached = exprs.iter().filter_map(reach).any(|reach| reach != Reach::OpenBehindNulls);
+            let reached =
+                exprs.iter().filter_map(reach).any(|reach| reach != Reach::OpenBehindNulls);
             reached.then_some(Key::NullsApart)
         }
         _ => None,
@@ -372,7 +401,9 @@ fn window_function(expr: &Expr) -> Option<&WindowFunction> {
 
 fn distance(bound: &WindowFrameBound) -> Option<&ScalarValue> {
     match bound {
-        WindowFrameBound::Preceding(by) | WindowFrameBound::Following(by) if !by.is_null() => Some(by),
+        WindowFrameBound::Preceding(by) | WindowFrameBound::Following(by) if !by.is_null() => {
+            Some(by)
+        }
         _ => None,
     }
 }
@@ -381,7 +412,8 @@ fn distance(bound: &WindowFrameBound) -> Option<&ScalarValue> {
 fn has_distance(call: &WindowFunction) -> bool {
     let frame = &call.params.window_frame;
     let bounds = [&frame.start_bound, &frame.end_bound];
-    frame.units == WindowFrameUnits::Range && bounds.into_iter().any(|bound| distance(bound).is_some())
+    frame.units == WindowFrameUnits::Range
+        && bounds.into_iter().any(|bound| distance(bound).is_some())
 }
 
 fn intervals_of(call: &WindowFunction) -> Vec<IntervalMonthDayNano> {
@@ -428,7 +460,8 @@ impl WideKey {
         let mantissa = match (by, self.units) {
             (ScalarValue::IntervalMonthDayNano(Some(by)), Units::Days) => i128::from(by.days),
             (ScalarValue::IntervalMonthDayNano(Some(by)), Units::Nanoseconds(unit)) => {
-                (i128::from(by.days) * NANOSECONDS_A_DAY + i128::from(by.nanoseconds)) * (BILLION / unit)
+                (i128::from(by.days) * NANOSECONDS_A_DAY + i128::from(by.nanoseconds))
+                    * (BILLION / unit)
             }
             (ScalarValue::Decimal128(Some(by), _, _), Units::Own) => *by,
             (by, _) => match by.cast_to(&DataType::Decimal128(DIGITS, 0))? {
@@ -440,7 +473,9 @@ impl WideKey {
             DataType::Decimal256(precision, scale) => {
                 ScalarValue::Decimal256(Some(i256::from_i128(mantissa)), precision, scale)
             }
-            DataType::Decimal128(precision, scale) => ScalarValue::Decimal128(Some(mantissa), precision, scale),
+            DataType::Decimal128(precision, scale) => {
+                ScalarValue::Decimal128(Some(mantissa), precision, scale)
+            }
             ref other => return Err(DataFusionError::Internal(format!("a key as {other}"))),
         })
     }
@@ -457,7 +492,9 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime
             .block_on(async { SessionContext::new().sql(sql).await?.collect().await })
-            .unwrap_or_else(|error| panic!("DataFusion has mended this, and our words for it can go: {error}"))
+            .unwrap_or_else(|error| {
+                panic!("DataFusion has mended this, and our words for it can go: {error}")
+            })
     }
 
     const MOST: &str = "99999999999999999999999999999999999999";

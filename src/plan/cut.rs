@@ -59,7 +59,8 @@ impl Reasons {
         for input in plan.inputs() {
             below &= self.visit(input);
         }
-        self.0[own] = unsupported_node(plan).or_else(|| (!below).then(|| "its input is not on the device".into()));
+        self.0[own] = unsupported_node(plan)
+            .or_else(|| (!below).then(|| "its input is not on the device".into()));
         let supported = self.0[own].is_none();
         if supported {
             self.0.truncate(own + 1);
@@ -76,7 +77,8 @@ impl Reasons {
         if inputs.is_empty() {
             return Ok(plan.clone());
         }
-        let inputs = inputs.into_iter().map(|input| self.cut(input, left)).collect::<Result<Vec<_>>>()?;
+        let inputs =
+            inputs.into_iter().map(|input| self.cut(input, left)).collect::<Result<Vec<_>>>()?;
         Ok(plan.with_new_exprs(plan.expressions(), inputs)?)
     }
 }

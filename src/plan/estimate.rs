@@ -59,13 +59,17 @@ pub(crate) fn estimate(plan: &LogicalPlan, tables: &[PlanTable]) -> Option<Estim
         }
         LogicalPlan::Projection(project) => {
             let of = estimate(&project.input, tables)?;
-            let columns = project.expr.iter().map(|expr| of.key(expr, project.input.schema())).collect();
+            let columns =
+                project.expr.iter().map(|expr| of.key(expr, project.input.schema())).collect();
             Estimate { columns, ..of }
         }
         LogicalPlan::Aggregate(aggregate) => {
             let of = estimate(&aggregate.input, tables)?;
-            let keys: Vec<Facts> =
-                aggregate.group_expr.iter().map(|key| of.key(key, aggregate.input.schema())).collect();
+            let keys: Vec<Facts> = aggregate
+                .group_expr
+                .iter()
+                .map(|key| of.key(key, aggregate.input.schema()))
+                .collect();
             grouped(&of, keys, aggregate.schema.fields().len())
         }
         LogicalPlan::Distinct(Distinct::All(input)) => {
@@ -87,8 +91,11 @@ pub(crate) fn estimate(plan: &LogicalPlan, tables: &[PlanTable]) -> Option<Estim
             of
         }
         LogicalPlan::Union(union) => {
-            let parts =
-                union.inputs.iter().map(|input| Some(estimate(input, tables)?.rows)).collect::<Option<Vec<_>>>()?;
+            let parts = union
+                .inputs
+                .iter()
+                .map(|input| Some(estimate(input, tables)?.rows))
+                .collect::<Option<Vec<_>>>()?;
             let rows = parts.into_iter().sum();
             Estimate { rows, columns: vec![Facts::unknown(rows); union.schema.fields().len()] }
         }
@@ -142,8 +149,9 @@ fn table(scan: &TableScan, tables: &[PlanTable]) -> Option<Estimate> {
 fn joined(join: &Join, tables: &[PlanTable]) -> Option<Estimate> {
     use JoinType::*;
     let (left, right) = (estimate(&join.left, tables)?, estimate(&join.right, tables)?);
-    let keys: Vec<(Facts, Facts)> =
-        (join.on.iter()).map(|(l, r)| (left.key(l, join.left.schema()), right.key(r, join.right.schema()))).collect();
+    let keys: Vec<(Facts, Facts)> = (join.on.iter())
+        .map(|(l, r)| (left.key(l, join.left.schema()), right.key(r, join.right.schema())))
+        .collect();
     let columns = || left.columns.iter().chain(&right.columns).copied().collect::<Vec<_>>();
     let mut inner = left.rows * right.rows * key_selectivity(&keys);
     if let Some(filter) = &join.filter {
@@ -182,7 +190,9 @@ pub(super) fn key_selectivity(keys: &[(Facts, Facts)]) -> f64 {
     let together: f64 = keys.iter().map(domain).product();
     let rows = |pair: &(Facts, Facts)| (pair.0.rows, pair.1.rows);
     let smaller = match keys {
-        [first, more @ ..] if more.iter().all(|pair| rows(pair) == rows(first)) => first.0.rows.min(first.1.rows),
+        [first, more @ ..] if more.iter().all(|pair| rows(pair) == rows(first)) => {
+            first.0.rows.min(first.1.rows)
+        }
         // Of several tables: each refers to its own.
         _ => f64::INFINITY,
     };

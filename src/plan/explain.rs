@@ -1,4 +1,5 @@
-//! EXPLAIN: what runs where, in which pipelines, and why not on the device. How that is shown is in `explain/shown.rs`.
+//! EXPLAIN: what runs where, in which pipelines, and why not on the device. How that is shown is in
+//! `explain/shown.rs`.
 
 mod shown;
 
@@ -11,7 +12,9 @@ use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr, TableScan};
 
 use super::cut::{Cut, Root};
 use super::node::DeviceNode;
-use super::physical::{GroupKeys, PhysicalPlan, PipelineInput, PipelineJoin, PipelineSink, PipelineStage};
+use super::physical::{
+    GroupKeys, PhysicalPlan, PipelineInput, PipelineJoin, PipelineSink, PipelineStage,
+};
 use super::pipelines::Planning;
 use super::prepared::DevicePlan;
 use super::tables::{PlanTable, identity, table_source};
@@ -64,7 +67,10 @@ impl std::str::FromStr for ExplainFormat {
             "tree" => Ok(ExplainFormat::Tree),
             "json" => Ok(ExplainFormat::Json),
             _ => {
-                let message = format!("no format of EXPLAIN named {name:?}; known: {}", Self::NAMES.join(", "));
+                let message = format!(
+                    "no format of EXPLAIN named {name:?}; known: {}",
+                    Self::NAMES.join(", ")
+                );
                 Err(ErrorKind::Plan { message, location: None }.into())
             }
         }
@@ -144,10 +150,13 @@ pub(crate) fn explain(
 pub(crate) fn explain_on_cpu(plan: &LogicalPlan, state: &dyn Session) -> Result<Explained> {
     fn of(plan: &LogicalPlan, state: &dyn Session) -> Result<ExplainedPart> {
         let why = match plan {
-            LogicalPlan::TableScan(scan) => files(scan, &[], state, std::slice::from_ref(&scan.filters))?,
+            LogicalPlan::TableScan(scan) => {
+                files(scan, &[], state, std::slice::from_ref(&scan.filters))?
+            }
             _ => None,
         };
-        let inputs = plan.inputs().into_iter().map(|input| of(input, state)).collect::<Result<_>>()?;
+        let inputs =
+            plan.inputs().into_iter().map(|input| of(input, state)).collect::<Result<_>>()?;
         Ok(ExplainedPart::Cpu(ExplainedCpu { text: plan.display().to_string(), why, inputs }))
     }
     Ok(Explained { root: of(plan, state)?, reordered: false })
@@ -162,7 +171,11 @@ struct Explainer<'a> {
 }
 
 impl Explainer<'_> {
-    fn cpu<'a>(&mut self, plan: &LogicalPlan, reasons: &mut impl Iterator<Item = &'a str>) -> Result<ExplainedPart> {
+    fn cpu<'a>(
+        &mut self,
+        plan: &LogicalPlan,
+        reasons: &mut impl Iterator<Item = &'a str>,
+    ) -> Result<ExplainedPart> {
         if let LogicalPlan::Extension(extension) = plan
             && let Some(node) = DeviceNode::of(extension)
         {
@@ -175,17 +188,29 @@ impl Explainer<'_> {
             }
             _ => None,
         };
-        let why = [Some(why.into()), files].into_iter().flatten().collect::<Vec<String>>().join("; ");
-        let inputs = plan.inputs().into_iter().map(|input| self.cpu(input, reasons)).collect::<Result<_>>()?;
-        Ok(ExplainedPart::Cpu(ExplainedCpu { text: plan.display().to_string(), why: Some(why), inputs }))
+        let why =
+            [Some(why.into()), files].into_iter().flatten().collect::<Vec<String>>().join("; ");
+        let inputs = plan
+            .inputs()
+            .into_iter()
+            .map(|input| self.cpu(input, reasons))
+            .collect::<Result<_>>()?;
+        Ok(ExplainedPart::Cpu(ExplainedCpu {
+            text: plan.display().to_string(),
+            why: Some(why),
+            inputs,
+        }))
     }
 
     fn device(&mut self, plan: &DevicePlan) -> Result<ExplainedDevice> {
         let why = self.foresight.why_divided(plan)?;
         let foresight = why.as_ref().map(|_| self.foresight);
-        let divided = |operator: LogicalPlan| foresight.and_then(|foresight| foresight.how_divided(&operator));
+        let divided = |operator: LogicalPlan| {
+            foresight.and_then(|foresight| foresight.how_divided(&operator))
+        };
         let filters = plan.scan_filters();
-        let scans: Vec<(usize, &Vec<Expr>)> = plan.scans().into_iter().map(identity).zip(&filters).collect();
+        let scans: Vec<(usize, &Vec<Expr>)> =
+            plan.scans().into_iter().map(identity).zip(&filters).collect();
         let plan = PhysicalPlan::of(plan.logical(), Planning { foresight, ..self.how })?;
         self.reordered += plan.reordered;
         let mut pipelines = vec![];
@@ -205,12 +230,16 @@ impl Explainer<'_> {
                 }
                 operators.push(operator);
             }
-            let mut input = ExplainedOperator { text: of_input(&pipeline.input), ..ExplainedOperator::default() };
+            let mut input = ExplainedOperator {
+                text: of_input(&pipeline.input),
+                ..ExplainedOperator::default()
+            };
             match &pipeline.input {
                 PipelineInput::Scan(scan) => {
                     // Of one table the files are read that any of its scans wants.
                     let same = scans.iter().filter(|(of, _)| *of == identity(scan));
-                    let filters: Vec<Vec<Expr>> = same.map(|(_, filters)| (*filters).clone()).collect();
+                    let filters: Vec<Vec<Expr>> =
+                        same.map(|(_, filters)| (*filters).clone()).collect();
                     input.files = files(scan, self.how.tables, self.state, &filters)?;
                     input.divided = divided(LogicalPlan::TableScan(scan.as_ref().clone()));
                 }
@@ -226,7 +255,12 @@ impl Explainer<'_> {
 }
 
 /// How many files of its table a scan reads, where these are several.
-fn files(scan: &TableScan, tables: &[PlanTable], state: &dyn Session, filters: &[Vec<Expr>]) -> Result<Option<String>> {
+fn files(
+    scan: &TableScan,
+    tables: &[PlanTable],
+    state: &dyn Session,
+    filters: &[Vec<Expr>],
+) -> Result<Option<String>> {
     let Ok(provider) = source_as_provider(table_source(scan, tables)) else { return Ok(None) };
     match OfSession::of(provider.as_ref()) {
         Some(OfSession::Source(table)) => table.files_read(state, filters),
@@ -257,7 +291,8 @@ fn of_sink(sink: &PipelineSink) -> Option<String> {
         PipelineSink::Rows => return None,
         PipelineSink::Aggregate(aggregation) => {
             let width = aggregation.schema.fields().len() - aggregation.calls.len();
-            let calls = list(aggregation.schema.fields().iter().skip(width).map(|field| field.name()));
+            let calls =
+                list(aggregation.schema.fields().iter().skip(width).map(|field| field.name()));
             let keys = match &aggregation.keys {
                 GroupKeys::Exprs(exprs) => list(exprs),
                 GroupKeys::Sets(sets) => Expr::GroupingSet(sets.clone()).to_string(),
@@ -315,7 +350,9 @@ fn of_input(input: &PipelineInput) -> String {
         PipelineInput::Pipeline(number) => format!("rows of pipeline {number}"),
         PipelineInput::Union(parts, _) => format!("Union: rows of pipelines {}", list(parts)),
         PipelineInput::Values(values) => format!("Values: {} rows", values.values.len()),
-        PipelineInput::Empty { one_row, .. } => format!("EmptyRelation: rows={}", usize::from(*one_row)),
+        PipelineInput::Empty { one_row, .. } => {
+            format!("EmptyRelation: rows={}", usize::from(*one_row))
+        }
     }
 }
 

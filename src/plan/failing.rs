@@ -58,7 +58,9 @@ pub(crate) fn operands(expr: &Expr, op: Operator) -> Vec<&Expr> {
     let (mut found, mut rest) = (vec![], vec![expr]);
     while let Some(next) = rest.pop() {
         match next {
-            Expr::BinaryExpr(binary) if binary.op == op => rest.extend([&*binary.right, &*binary.left]),
+            Expr::BinaryExpr(binary) if binary.op == op => {
+                rest.extend([&*binary.right, &*binary.left])
+            }
             other => found.push(other),
         }
     }
@@ -83,10 +85,13 @@ impl<'e> Walk<'e> {
         let known = self.facts.len();
         let fails = match expr {
             Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => {
-                operands(expr, *op).into_iter().any(|operand| self.fails_before(operand, *op == Operator::And))
+                operands(expr, *op)
+                    .into_iter()
+                    .any(|operand| self.fails_before(operand, *op == Operator::And))
             }
             Expr::Case(case) => self.case_fails(case),
-            // Its parameters may bear names that other lambdas' parameters have, of which something is known.
+            // Its parameters may bear names that other lambdas' parameters have, of which something
+            // is known.
             Expr::Lambda(lambda) => {
                 let facts = std::mem::take(&mut self.facts);
                 let fails = self.fails(&lambda.body);
@@ -94,7 +99,8 @@ impl<'e> Walk<'e> {
                 return fails;
             }
             _ => {
-                node_fails(expr, self.schema, &self.facts) || children(expr).into_iter().any(|child| self.fails(child))
+                node_fails(expr, self.schema, &self.facts)
+                    || children(expr).into_iter().any(|child| self.fails(child))
             }
         };
         self.facts.truncate(known);
@@ -159,17 +165,31 @@ fn node_fails(node: &Expr, schema: &DFSchema, facts: &[Fact<'_>]) -> bool {
 fn perhaps_fails(node: &Expr, schema: &DFSchema, facts: &[Fact<'_>]) -> bool {
     let of = |expr: &Expr| expr.get_type(schema).ok();
     match node {
-        Expr::Column(_) | Expr::Literal(_, _) | Expr::Alias(_) | Expr::OuterReferenceColumn(_, _) => false,
+        Expr::Column(_)
+        | Expr::Literal(_, _)
+        | Expr::Alias(_)
+        | Expr::OuterReferenceColumn(_, _) => false,
         Expr::Lambda(_) | Expr::LambdaVariable(_) => false,
-        Expr::Not(_) | Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::IsTrue(_) | Expr::IsNotTrue(_) => false,
-        Expr::IsFalse(_) | Expr::IsNotFalse(_) | Expr::IsUnknown(_) | Expr::IsNotUnknown(_) => false,
+        Expr::Not(_)
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsTrue(_)
+        | Expr::IsNotTrue(_) => false,
+        Expr::IsFalse(_) | Expr::IsNotFalse(_) | Expr::IsUnknown(_) | Expr::IsNotUnknown(_) => {
+            false
+        }
         Expr::Between(_) | Expr::InList(_) | Expr::Like(_) | Expr::Case(_) => false,
-        Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => false,
+        Expr::ScalarSubquery(_)
+        | Expr::Exists(_)
+        | Expr::InSubquery(_)
+        | Expr::SetComparison(_) => false,
         Expr::SimilarTo(like) => !matches!(*like.pattern, Expr::Literal(_, _)),
         // Integers wrap.
         Expr::Negative(inner) => !of(inner).is_some_and(|dtype| dtype.is_numeric()),
         Expr::BinaryExpr(binary) => operator_fails(node, binary, schema, facts),
-        Expr::Cast(cast) => of(&cast.expr).is_none_or(|from| cast_fails(&from, cast.field.data_type())),
+        Expr::Cast(cast) => {
+            of(&cast.expr).is_none_or(|from| cast_fails(&from, cast.field.data_type()))
+        }
         Expr::TryCast(_) | Expr::Placeholder(_) | Expr::ScalarVariable(_, _) => false,
         // Of many rows: not what a row's place decides.
         Expr::AggregateFunction(_) | Expr::WindowFunction(_) | Expr::GroupingSet(_) => false,
@@ -185,7 +205,8 @@ fn operator_fails(node: &Expr, binary: &BinaryExpr, schema: &DFSchema, facts: &[
     match binary.op {
         And | Or => false,
         op if is_comparison(op) => false,
-        BitwiseAnd | BitwiseOr | BitwiseXor | BitwiseShiftLeft | BitwiseShiftRight | StringConcat => false,
+        BitwiseAnd | BitwiseOr | BitwiseXor | BitwiseShiftLeft | BitwiseShiftRight
+        | StringConcat => false,
         LikeMatch | ILikeMatch | NotLikeMatch | NotILikeMatch => false,
         RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch => !is_literal(&binary.right),
         Plus | Minus | Multiply => match types() {
@@ -193,7 +214,9 @@ fn operator_fails(node: &Expr, binary: &BinaryExpr, schema: &DFSchema, facts: &[
             None => true,
         },
         Divide | Modulo => match (types(), node.get_type(schema)) {
-            (Some((left, right)), Ok(result)) => quotient_fails(binary, [&left, &right, &result], schema, facts),
+            (Some((left, right)), Ok(result)) => {
+                quotient_fails(binary, [&left, &right, &result], schema, facts)
+            }
             _ => true,
         },
         _ => true,
@@ -223,22 +246,35 @@ pub(crate) fn sum_fails(op: Operator, left: &DataType, right: &DataType) -> bool
         }
         (DataType::Date32, DataType::Date32) => op != Operator::Minus,
         (left, right) => {
-            let plain = |dtype: &DataType| dtype.is_integer() || dtype.is_floating() || dtype.is_null();
+            let plain =
+                |dtype: &DataType| dtype.is_integer() || dtype.is_floating() || dtype.is_null();
             !(plain(left) && plain(right))
         }
     }
 }
 
-fn quotient_fails(binary: &BinaryExpr, types: [&DataType; 3], schema: &DFSchema, facts: &[Fact<'_>]) -> bool {
-    let sign = |zero| sign_of(&binary.right, facts, schema).is_some_and(|known: Sign| known.excludes(zero));
+fn quotient_fails(
+    binary: &BinaryExpr,
+    types: [&DataType; 3],
+    schema: &DFSchema,
+    facts: &[Fact<'_>],
+) -> bool {
+    let sign = |zero| {
+        sign_of(&binary.right, facts, schema).is_some_and(|known: Sign| known.excludes(zero))
+    };
     match types {
         [left, right, _] if left.is_floating() && right.is_floating() => false,
         [left, right, _] if left.is_integer() && right.is_integer() => {
             // The least value over −1 is no value of its type.
-            let over = || binary.op == Operator::Divide && left.is_signed_integer() && !sign(Some(-1));
+            let over =
+                || binary.op == Operator::Divide && left.is_signed_integer() && !sign(Some(-1));
             !sign(None) || over() && !is_above_least(&binary.left, left, schema)
         }
-        [DataType::Decimal128(p, s), DataType::Decimal128(q, t), DataType::Decimal128(_, result)] => {
+        [
+            DataType::Decimal128(p, s),
+            DataType::Decimal128(q, t),
+            DataType::Decimal128(_, result),
+        ] => {
             let [p, s, q, t] = [i16::from(*p), i16::from(*s), i16::from(*q), i16::from(*t)];
             // What is divided is first multiplied by a power of ten; remainders are taken of
             // numbers of one scale.
@@ -256,7 +292,8 @@ fn quotient_fails(binary: &BinaryExpr, types: [&DataType; 3], schema: &DFSchema,
 fn is_above_least(expr: &Expr, dtype: &DataType, schema: &DFSchema) -> bool {
     match (expr, literal(expr)) {
         (_, Some(value)) => value.cast_to(dtype).is_ok_and(|value| {
-            ScalarValue::min(dtype).is_some_and(|least| value.partial_cmp(&least) == Some(Ordering::Greater))
+            ScalarValue::min(dtype)
+                .is_some_and(|least| value.partial_cmp(&least) == Some(Ordering::Greater))
         }),
         (Expr::Cast(cast), _) => cast.expr.get_type(schema).is_ok_and(|from| {
             let width = |dtype: &DataType| dtype.primitive_width().unwrap_or(usize::MAX);
@@ -321,9 +358,8 @@ fn compared(fact: &Fact<'_>, number: &Expr, schema: &DFSchema) -> Option<Option<
     match (op, bound) {
         (Operator::NotEq, Ordering::Equal) => Some(None),
         (Operator::Eq, Ordering::Greater | Ordering::Less) => Some(Some(bound)),
-        (Operator::Gt, Ordering::Greater | Ordering::Equal) | (Operator::GtEq, Ordering::Greater) => {
-            Some(Some(Ordering::Greater))
-        }
+        (Operator::Gt, Ordering::Greater | Ordering::Equal)
+        | (Operator::GtEq, Ordering::Greater) => Some(Some(Ordering::Greater)),
         (Operator::Lt, Ordering::Less | Ordering::Equal) | (Operator::LtEq, Ordering::Less) => {
             Some(Some(Ordering::Less))
         }

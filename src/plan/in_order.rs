@@ -24,7 +24,8 @@ use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Case, Expr, Filter, Join, LogicalPlan, Operator, binary_expr, lit, not, when,
+    Aggregate, BinaryExpr, Case, Expr, Filter, Join, LogicalPlan, Operator, binary_expr, lit, not,
+    when,
 };
 
 use super::failing::{can_fail, has_failing};
@@ -45,7 +46,11 @@ fn node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
                 return Ok(Transformed::no(LogicalPlan::Filter(filter)));
             }
             let predicate = orders.ordered(filter.predicate.clone(), UnknownAs::False)?;
-            let predicate = if can_fail(&filter.predicate, orders.schema) { in_place(predicate) } else { predicate };
+            let predicate = if can_fail(&filter.predicate, orders.schema) {
+                in_place(predicate)
+            } else {
+                predicate
+            };
             Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
         }
         LogicalPlan::Join(join) => join_node(join),
@@ -54,7 +59,8 @@ fn node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             let schema = merge_schema(&node.inputs());
             let orders = Orders { schema: &schema };
             let names = NamePreserver::new(&node);
-            let rows = !matches!(node, LogicalPlan::Aggregate(Aggregate { .. }) | LogicalPlan::Window(_));
+            let rows =
+                !matches!(node, LogicalPlan::Aggregate(Aggregate { .. }) | LogicalPlan::Window(_));
             let changed = node.map_expressions(|expr| {
                 if !has_failing(&expr, &schema) {
                     return Ok(Transformed::no(expr));
@@ -77,7 +83,9 @@ fn join_node(join: Join) -> Result<Transformed<LogicalPlan>> {
     let schema = merge_schema(&[&join.left, &join.right]);
     let orders = Orders { schema: &schema };
     let concerns = |expr: &Expr| has_failing(expr, &schema);
-    if !join.filter.iter().any(concerns) && !join.on.iter().any(|(left, right)| concerns(left) || concerns(right)) {
+    if !join.filter.iter().any(concerns)
+        && !join.on.iter().any(|(left, right)| concerns(left) || concerns(right))
+    {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
     }
     let key = |key: Expr| orders.ordered(key, UnknownAs::Itself);
@@ -107,7 +115,11 @@ fn filtered_arguments(expr: Expr, schema: &DFSchema) -> Result<Expr> {
         Ok(match expr {
             Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
                 if let Some(filter) = &params.filter {
-                    params.args = params.args.into_iter().map(|of| guarded(of, filter)).collect::<Result<_>>()?;
+                    params.args = params
+                        .args
+                        .into_iter()
+                        .map(|of| guarded(of, filter))
+                        .collect::<Result<_>>()?;
                     for sort in &mut params.order_by {
                         sort.expr = guarded(sort.expr.clone(), filter)?;
                     }
@@ -118,7 +130,8 @@ fn filtered_arguments(expr: Expr, schema: &DFSchema) -> Result<Expr> {
                 let WindowFunction { params, .. } = call.as_mut();
                 if let Some(filter) = &params.filter {
                     let args = std::mem::take(&mut params.args);
-                    params.args = args.into_iter().map(|of| guarded(of, filter)).collect::<Result<_>>()?;
+                    params.args =
+                        args.into_iter().map(|of| guarded(of, filter)).collect::<Result<_>>()?;
                 }
                 Transformed::yes(Expr::WindowFunction(call))
             }
@@ -143,20 +156,37 @@ impl Orders<'_> {
             }
             Expr::Not(inner) => not(self.ordered(*inner, unknown.negated())?),
             Expr::IsTrue(inner) => Expr::IsTrue(Box::new(self.ordered(*inner, UnknownAs::False)?)),
-            Expr::IsNotTrue(inner) => Expr::IsNotTrue(Box::new(self.ordered(*inner, UnknownAs::False)?)),
+            Expr::IsNotTrue(inner) => {
+                Expr::IsNotTrue(Box::new(self.ordered(*inner, UnknownAs::False)?))
+            }
             Expr::IsFalse(inner) => Expr::IsFalse(Box::new(self.ordered(*inner, UnknownAs::True)?)),
-            Expr::IsNotFalse(inner) => Expr::IsNotFalse(Box::new(self.ordered(*inner, UnknownAs::True)?)),
+            Expr::IsNotFalse(inner) => {
+                Expr::IsNotFalse(Box::new(self.ordered(*inner, UnknownAs::True)?))
+            }
             Expr::Case(case) if case.expr.is_none() => {
                 let value = |expr: Box<Expr>| {
-                    Ok::<_, datafusion::error::DataFusionError>(Box::new(self.ordered(*expr, unknown)?))
+                    Ok::<_, datafusion::error::DataFusionError>(Box::new(
+                        self.ordered(*expr, unknown)?,
+                    ))
                 };
                 let mut when_then_expr = vec![];
                 for (when, then) in case.when_then_expr {
-                    when_then_expr.push((Box::new(self.ordered(*when, UnknownAs::False)?), value(then)?));
+                    when_then_expr
+                        .push((Box::new(self.ordered(*when, UnknownAs::False)?), value(then)?));
                 }
-                Expr::Case(Case { expr: None, when_then_expr, else_expr: case.else_expr.map(value).transpose()? })
+                Expr::Case(Case {
+                    expr: None,
+                    when_then_expr,
+                    else_expr: case.else_expr.map(value).transpose()?,
+                })
             }
-            other => other.map_children(|child| Ok(Transformed::yes(self.ordered(child, UnknownAs::Itself)?)))?.data,
+            other => {
+                other
+                    .map_children(|child| {
+                        Ok(Transformed::yes(self.ordered(child, UnknownAs::Itself)?))
+                    })?
+                    .data
+            }
         })
     }
 
@@ -221,12 +251,32 @@ mod tests {
     use super::*;
 
     fn batch() -> RecordBatch {
-        let schema =
-            Schema::new(vec![Field::new("x", DataType::Int64, true), Field::new("b", DataType::Boolean, true)]);
-        let x = Int64Array::from(vec![Some(0), Some(1), Some(5), Some(20), None, Some(0), Some(5), Some(20)]);
-        let b =
-            BooleanArray::from(vec![None, None, None, Some(true), Some(true), Some(false), Some(true), Some(false)]);
-        RecordBatch::try_new(Arc::new(schema), vec![Arc::new(x), Arc::new(b)]).expect("columns of one length")
+        let schema = Schema::new(vec![
+            Field::new("x", DataType::Int64, true),
+            Field::new("b", DataType::Boolean, true),
+        ]);
+        let x = Int64Array::from(vec![
+            Some(0),
+            Some(1),
+            Some(5),
+            Some(20),
+            None,
+            Some(0),
+            Some(5),
+            Some(20),
+        ]);
+        let b = BooleanArray::from(vec![
+            None,
+            None,
+            None,
+            Some(true),
+            Some(true),
+            Some(false),
+            Some(true),
+            Some(false),
+        ]);
+        RecordBatch::try_new(Arc::new(schema), vec![Arc::new(x), Arc::new(b)])
+            .expect("columns of one length")
     }
 
     fn computed(expr: &Expr) -> Result<Vec<Option<bool>>> {
@@ -250,7 +300,10 @@ mod tests {
         assert_eq!(computed(&nonzero().and(quotient()))?, [f, t, t, f, None, f, t, f]);
         assert_eq!(computed(&col("x").eq(lit(0i64)).or(quotient()))?, [t, t, t, f, None, t, t, f]);
         assert_eq!(computed(&not(nonzero().and(quotient())))?, [t, f, f, t, None, t, f, t]);
-        assert_eq!(computed(&col("b").and(nonzero()).and(quotient()))?, [f, None, None, f, None, f, t, f]);
+        assert_eq!(
+            computed(&col("b").and(nonzero()).and(quotient()))?,
+            [f, None, None, f, None, f, t, f]
+        );
         assert_eq!(computed(&nonzero().and(col("b").or(quotient())))?, [f, t, t, t, None, f, t, f]);
         assert_eq!(computed(&nonzero().and(quotient()).is_null())?, [f, f, f, f, t, f, f, f]);
         assert!(computed(&quotient().and(nonzero())).is_err());
@@ -263,7 +316,10 @@ mod tests {
         assert!(computed(&col("b").and(quotient())).is_err());
         let unknown = lit(ScalarValue::Boolean(None));
         let guarded = when(col("x").not_eq(lit(0i64)), quotient()).end()?;
-        assert_eq!(computed(&unknown.and(guarded))?, [None, None, None, Some(false), None, None, None, Some(false)]);
+        assert_eq!(
+            computed(&unknown.and(guarded))?,
+            [None, None, None, Some(false), None, None, None, Some(false)]
+        );
         Ok(())
     }
 

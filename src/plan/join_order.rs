@@ -22,7 +22,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column as Name, DFSchema, JoinConstraint, NullEquality};
 use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::utils::{merge_schema, split_conjunction_owned};
-use datafusion::logical_expr::{Expr, Filter, Join, JoinType, LogicalPlan, Operator, Projection, binary_expr};
+use datafusion::logical_expr::{
+    Expr, Filter, Join, JoinType, LogicalPlan, Operator, Projection, binary_expr,
+};
 
 use self::cost::Costs;
 pub(crate) use self::cost::join_cost;
@@ -53,9 +55,15 @@ pub(crate) fn order_joins(plan: LogicalPlan, tables: &[PlanTable]) -> PlanResult
 
 fn visit(plan: LogicalPlan, tables: &[PlanTable], changed: &mut usize) -> PlanResult<LogicalPlan> {
     let Some(tree) = Tree::of(&plan) else {
-        return Ok(plan.map_children(|child| Ok(Transformed::yes(visit(child, tables, changed)?)))?.data);
+        return Ok(plan
+            .map_children(|child| Ok(Transformed::yes(visit(child, tables, changed)?)))?
+            .data);
     };
-    let leaves = tree.leaves.iter().map(|leaf| visit(leaf.clone(), tables, changed)).collect::<PlanResult<Vec<_>>>()?;
+    let leaves = tree
+        .leaves
+        .iter()
+        .map(|leaf| visit(leaf.clone(), tables, changed))
+        .collect::<PlanResult<Vec<_>>>()?;
     let tree = Tree { leaves, ..tree };
     if let Some(order) = tree.order(tables) {
         *changed += 1;
@@ -66,7 +74,10 @@ fn visit(plan: LogicalPlan, tables: &[PlanTable], changed: &mut usize) -> PlanRe
 }
 
 /// The tree as the query has it, with the leaves that stand for its own.
-fn put_back(plan: LogicalPlan, leaves: &mut impl Iterator<Item = LogicalPlan>) -> PlanResult<LogicalPlan> {
+fn put_back(
+    plan: LogicalPlan,
+    leaves: &mut impl Iterator<Item = LogicalPlan>,
+) -> PlanResult<LogicalPlan> {
     if !is_inner(&plan) {
         return Ok(leaves.next().unwrap_or(plan));
     }
@@ -124,7 +135,8 @@ fn is_inner(plan: &LogicalPlan) -> bool {
         }
         LogicalPlan::Filter(filter) => is_inner(&filter.input) && !can_any_fail(plan),
         LogicalPlan::Projection(project) => {
-            project.expr.iter().all(|expr| matches!(expr, Expr::Column(_))) && is_inner(&project.input)
+            project.expr.iter().all(|expr| matches!(expr, Expr::Column(_)))
+                && is_inner(&project.input)
         }
         _ => false,
     }
@@ -148,9 +160,12 @@ fn can_any_fail(plan: &LogicalPlan) -> bool {
 /// Whether an expression compares columns and constants, and nothing else.
 fn is_plain(expr: &Expr) -> bool {
     let plain = |node: &Expr| match node {
-        Expr::Column(_) | Expr::Literal(_, _) | Expr::Between(_) | Expr::InList(_) | Expr::Like(_) | Expr::Not(_) => {
-            true
-        }
+        Expr::Column(_)
+        | Expr::Literal(_, _)
+        | Expr::Between(_)
+        | Expr::InList(_)
+        | Expr::Like(_)
+        | Expr::Not(_) => true,
         Expr::IsNull(_) | Expr::IsNotNull(_) => true,
         Expr::BinaryExpr(binary) => binary.op.is_logic_operator() || is_comparison(binary.op),
         _ => false,
@@ -178,7 +193,10 @@ impl Tree {
         let mut predicates = vec![];
         for (left, right) in equalities {
             let expr = binary_expr(left.clone(), Operator::Eq, right.clone());
-            let sides = [(left.clone(), leaves_of(&left, &leaves)?), (right.clone(), leaves_of(&right, &leaves)?)];
+            let sides = [
+                (left.clone(), leaves_of(&left, &leaves)?),
+                (right.clone(), leaves_of(&right, &leaves)?),
+            ];
             let of = sides[0].1 | sides[1].1;
             // A key that looks at no table connects nothing.
             let sides = (sides[0].1 != 0 && sides[1].1 != 0).then_some(sides);
@@ -196,7 +214,8 @@ impl Tree {
 
     /// A cheaper order, if there is one.
     fn order(&self, tables: &[PlanTable]) -> Option<JoinTree> {
-        let leaves = self.leaves.iter().map(|leaf| estimate(leaf, tables)).collect::<Option<Vec<_>>>()?;
+        let leaves =
+            self.leaves.iter().map(|leaf| estimate(leaf, tables)).collect::<Option<Vec<_>>>()?;
         let costs = Costs::of(self, &leaves);
         let (best, cost) = match self.leaves.len() {
             ..=MOST_EXACT => costs.cheapest()?,
@@ -214,7 +233,11 @@ impl Tree {
         }
         let columns = wanted.iter().cloned().map(Expr::Column).collect();
         let schema = original.schema().clone();
-        Ok(LogicalPlan::Projection(Projection::try_new_with_schema(columns, Arc::new(joined), schema)?))
+        Ok(LogicalPlan::Projection(Projection::try_new_with_schema(
+            columns,
+            Arc::new(joined),
+            schema,
+        )?))
     }
 
     fn joined(&self, order: &JoinTree) -> PlanResult<LogicalPlan> {
@@ -223,16 +246,19 @@ impl Tree {
             JoinTree::Leaf(at) => {
                 let own = self.predicates.iter().filter(|p| p.of == set).map(|p| p.expr.clone());
                 match own.reduce(Expr::and) {
-                    Some(predicate) => {
-                        LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(self.leaves[*at].clone()))?)
-                    }
+                    Some(predicate) => LogicalPlan::Filter(Filter::try_new(
+                        predicate,
+                        Arc::new(self.leaves[*at].clone()),
+                    )?),
                     None => self.leaves[*at].clone(),
                 }
             }
             JoinTree::Join(probe, build) => {
                 let (mut on, mut conditions) = (vec![], vec![]);
                 let (left, right) = (probe.set(), build.set());
-                let here = |p: &&Predicate| within(p.of, set) && !within(p.of, left) && !within(p.of, right);
+                let here = |p: &&Predicate| {
+                    within(p.of, set) && !within(p.of, left) && !within(p.of, right)
+                };
                 for predicate in self.predicates.iter().filter(here) {
                     match predicate.across(left, right) {
                         Some(pair) => on.push(pair),
@@ -257,8 +283,12 @@ impl Tree {
 
     /// The columns of a part that are looked at outside of it.
     fn pruned(&self, plan: LogicalPlan, set: LeafSet) -> PlanResult<LogicalPlan> {
-        let outside: Vec<_> =
-            self.predicates.iter().filter(|p| !within(p.of, set)).flat_map(|p| p.expr.column_refs()).collect();
+        let outside: Vec<_> = self
+            .predicates
+            .iter()
+            .filter(|p| !within(p.of, set))
+            .flat_map(|p| p.expr.column_refs())
+            .collect();
         let columns = plan.schema().columns();
         let kept: Vec<Expr> = (columns.iter())
             .filter(|c| self.wanted.contains(c) || outside.contains(c))
@@ -309,7 +339,9 @@ fn flatten(
             conditions.extend(split_conjunction_owned(filter.predicate.clone()));
             flatten(&filter.input, leaves, equalities, conditions)
         }
-        LogicalPlan::Projection(project) if is_inner(plan) => flatten(&project.input, leaves, equalities, conditions),
+        LogicalPlan::Projection(project) if is_inner(plan) => {
+            flatten(&project.input, leaves, equalities, conditions)
+        }
         leaf => {
             leaves.push(leaf.clone());
             JoinTree::Leaf(leaves.len() - 1)

@@ -35,7 +35,9 @@ mod truth;
 mod volatile;
 mod window;
 
-pub(crate) use aggregates::{BitwiseOperation, DeviceAggregate, Points, RegroupedCall, RegroupedKind, VarianceDivisor};
+pub(crate) use aggregates::{
+    BitwiseOperation, DeviceAggregate, Points, RegroupedCall, RegroupedKind, VarianceDivisor,
+};
 pub(crate) use bins::HistogramBins;
 pub(crate) use cpu::for_cpu;
 pub(crate) use cut::{CpuOperator, Root};
@@ -51,20 +53,24 @@ pub(crate) use nesting::{MOST_NESTED, balanced, joined, too_nested};
 pub(crate) use node::DeviceNode;
 pub(crate) use partial::{PartialAggregate, TwoSteps, average, by_distinct_values, projected};
 pub(crate) use physical::{
-    Aggregation, GroupKeys, PhysicalPlan, Pipeline, PipelineInput, PipelineJoin, PipelineSink, PipelineStage,
-    WindowCalls,
+    Aggregation, GroupKeys, PhysicalPlan, Pipeline, PipelineInput, PipelineJoin, PipelineSink,
+    PipelineStage, WindowCalls,
 };
 pub(crate) use points::{of_points, variance_of};
-pub(crate) use prepared::{DevicePlan, Prepared, is_repeatable, is_small, is_small_expr, projection};
+pub(crate) use prepared::{
+    DevicePlan, Prepared, is_repeatable, is_small, is_small_expr, projection,
+};
 pub(crate) use ranks::by_ranks;
 pub(crate) use sealed::{
     in_order, in_order_case, in_place, into_operands, is_in_place, is_sealed, of_some_rows, unseal,
 };
 pub(crate) use subquery::with_one_row;
 pub(crate) use tables::{
-    PlanTable, TablePlaceholder, bind, has_subqueries, identity, is_foreign, lift, placeholder_number,
-    reads_placeholders, same_table, table_source, with_present_types,
+    PlanTable, TablePlaceholder, bind, has_subqueries, identity, is_foreign, lift,
+    placeholder_number, reads_placeholders, same_table, table_source, with_present_types,
 };
 pub(crate) use truth::UnknownAs;
 pub(crate) use volatile::{is_volatile, is_volatile_call};
-pub(crate) use window::{Bound, Frame, RangeOffset, WindowCall, WindowKeys, WindowKind, device_window};
+pub(crate) use window::{
+    Bound, Frame, RangeOffset, WindowCall, WindowKeys, WindowKind, device_window,
+};

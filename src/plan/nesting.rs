@@ -85,7 +85,9 @@ fn balance(expr: Expr) -> Result<Expr> {
     let (mut terms, mut rest) = (vec![], vec![expr]);
     while let Some(next) = rest.pop() {
         match next {
-            Expr::BinaryExpr(BinaryExpr { left, op: own, right }) if own == op => rest.extend([*right, *left]),
+            Expr::BinaryExpr(BinaryExpr { left, op: own, right }) if own == op => {
+                rest.extend([*right, *left])
+            }
             term => terms.push(balance(term)?),
         }
     }
@@ -99,7 +101,9 @@ pub(crate) fn joined(terms: Vec<Expr>, op: Operator) -> Expr {
     if count > SHORT {
         return tree(&mut terms, count, op);
     }
-    let one = |left, right| Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) });
+    let one = |left, right| {
+        Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) })
+    };
     terms.reduce(one).unwrap_or_default()
 }
 
@@ -108,7 +112,9 @@ fn is_long(expr: &Expr, op: Operator) -> bool {
     let (mut terms, mut rest) = (0, vec![expr]);
     while let Some(next) = rest.pop() {
         match next {
-            Expr::BinaryExpr(binary) if binary.op == op => rest.extend([&*binary.right, &*binary.left]),
+            Expr::BinaryExpr(binary) if binary.op == op => {
+                rest.extend([&*binary.right, &*binary.left])
+            }
             _ => terms += 1,
         }
         if terms + rest.len() > SHORT {
@@ -165,7 +171,8 @@ mod tests {
     fn short_chains_and_other_operators_stay() {
         let short = (0..16).map(|at| col(format!("c{at}"))).reduce(Expr::and).expect("terms");
         assert_eq!(one(short.clone()).expect("short"), short);
-        let sum = (0..100).map(|at| col(format!("c{at}"))).reduce(|sum, term| sum + term).expect("terms");
+        let sum =
+            (0..100).map(|at| col(format!("c{at}"))).reduce(|sum, term| sum + term).expect("terms");
         assert_eq!(one(sum.clone()).expect("not too deep"), sum);
         // Within other operators, too.
         let within = lit(1).eq(lit(2)).or(col("a").and(col("b"))).is_null().not();

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use datafusion::common::DFSchemaRef;
 use datafusion::error::Result as PlanResult;
-use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore};
+use datafusion::logical_expr::{
+    Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
+};
 
 use super::prepared::DevicePlan;
 use super::tables::PlanTable;
@@ -105,7 +107,11 @@ impl UserDefinedLogicalNodeCore for DeviceNode {
         write!(f, "Device: {}", self.logical().display())
     }
 
-    fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, _inputs: Vec<LogicalPlan>) -> PlanResult<Self> {
+    fn with_exprs_and_inputs(
+        &self,
+        _exprs: Vec<Expr>,
+        _inputs: Vec<LogicalPlan>,
+    ) -> PlanResult<Self> {
         Ok(self.clone())
     }
 }

@@ -31,8 +31,8 @@ use datafusion::functions_aggregate::regr::{
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, WindowFunction};
 use datafusion::logical_expr::{
-    Aggregate, AggregateUDF, Distinct, Expr, ExprFunctionExt, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
-    Projection, Sort, SortExpr, Window, cast, lit, when,
+    Aggregate, AggregateUDF, Distinct, Expr, ExprFunctionExt, ExprSchemable, LogicalPlan,
+    LogicalPlanBuilder, Projection, Sort, SortExpr, Window, cast, lit, when,
 };
 use datafusion::prelude::{col, sqrt};
 
@@ -41,11 +41,12 @@ use super::points::{of_points, variance_of};
 
 use crate::error::{Error, Result};
 
-/// Digits of a decimal up to which sums of it have room for the four places more that an average has:
-/// 38 digits hold the sum of 10¹⁰ rows.
+/// Digits of a decimal up to which sums of it have room for the four places more that an average
+/// has: 38 digits hold the sum of 10¹⁰ rows.
 const MOST_DIGITS: u8 = 24;
 /// Functions whose partial results the function itself merges.
-const MERGEABLE: [&str; 8] = ["sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor"];
+const MERGEABLE: [&str; 8] =
+    ["sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor"];
 
 /// An operator in two steps.
 #[derive(Debug, Clone)]
@@ -79,9 +80,11 @@ impl TwoSteps {
         match self {
             TwoSteps::Aggregate(aggregate) => aggregate.merged(input),
             TwoSteps::Distinct => Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(input)))),
-            TwoSteps::Top { keys, fetch } => {
-                Ok(LogicalPlan::Sort(Sort { expr: keys.clone(), input: Arc::new(input), fetch: Some(*fetch) }))
-            }
+            TwoSteps::Top { keys, fetch } => Ok(LogicalPlan::Sort(Sort {
+                expr: keys.clone(),
+                input: Arc::new(input),
+                fetch: Some(*fetch),
+            })),
         }
     }
 
@@ -150,7 +153,14 @@ impl PartialAggregate {
     pub(crate) fn of(aggregate: &Aggregate) -> Option<PartialAggregate> {
         let keys = aggregate.schema.fields().len() - aggregate.aggr_expr.len();
         let (groups, schema) = (aggregate.group_expr.clone(), aggregate.schema.clone());
-        let mut of = PartialAggregate { groups, keys, calls: vec![], merges: vec![], results: vec![], schema };
+        let mut of = PartialAggregate {
+            groups,
+            keys,
+            calls: vec![],
+            merges: vec![],
+            results: vec![],
+            schema,
+        };
         for expr in &aggregate.aggr_expr {
             let Expr::AggregateFunction(call) = expr.clone().unalias() else { return None };
             let result = of.result(&call, aggregate.input.schema())?;
@@ -187,11 +197,13 @@ impl PartialAggregate {
         }
     }
 
-    /// A call whose result follows from a number of values or points, their means, and sums of products
-    /// of deviations from these. `None` for other calls.
+    /// A call whose result follows from a number of values or points, their means, and sums of
+    /// products of deviations from these. `None` for other calls.
     fn of_deviations(&mut self, call: &AggregateFunction, input: &DFSchema) -> Option<Expr> {
         let own = Expr::AggregateFunction(call.clone());
-        let DeviceAggregate::Regrouped(device) = device_aggregate(&own, input).ok()? else { return None };
+        let DeviceAggregate::Regrouped(device) = device_aggregate(&own, input).ok()? else {
+            return None;
+        };
         let value = match device.kind {
             RegroupedKind::Variance { of, root: false } => variance_of(col("xx"), of),
             RegroupedKind::Variance { of, root: true } => sqrt(variance_of(col("xx"), of)),
@@ -227,16 +239,22 @@ impl PartialAggregate {
     }
 
     fn partial(&self, input: LogicalPlan) -> Result<LogicalPlan> {
-        // Names leave casts out: `count(x)` of an integer may stand beside that of the float for `avg(x)`.
+        // Names leave casts out: `count(x)` of an integer may stand beside that of the float for
+        // `avg(x)`.
         let calls = self.calls.iter().enumerate();
         let calls = calls.map(|(at, call)| call.clone().alias(self.name(self.keys + at))).collect();
         let aggregate = Aggregate::try_new(Arc::new(input), self.groups.clone(), calls)?;
         let fields = aggregate.schema.fields().iter().enumerate();
-        let fields = fields.map(|(at, field)| Field::new(self.name(at), field.data_type().clone(), true));
+        let fields =
+            fields.map(|(at, field)| Field::new(self.name(at), field.data_type().clone(), true));
         let schema = DFSchema::from_unqualified_fields(fields.collect(), Default::default())?;
         let columns = aggregate.schema.columns().into_iter().map(Expr::Column).collect();
         let input = Arc::new(LogicalPlan::Aggregate(aggregate));
-        Ok(LogicalPlan::Projection(Projection::try_new_with_schema(columns, input, Arc::new(schema))?))
+        Ok(LogicalPlan::Projection(Projection::try_new_with_schema(
+            columns,
+            input,
+            Arc::new(schema),
+        )?))
     }
 
     fn merged(&self, input: LogicalPlan) -> Result<LogicalPlan> {
@@ -263,15 +281,20 @@ impl PartialAggregate {
         projected(merged, exprs, schema)
     }
 
-    /// Partial results with the mean of all values of their group beside each of a part of them: the
-    /// names of these, by the numbers of the calls. A group of equal means has that one, whatever
-    /// their sum is rounded to.
-    fn with_means(&self, input: LogicalPlan, keys: &[Expr]) -> Result<(LogicalPlan, HashMap<usize, Expr>)> {
+    /// Partial results with the mean of all values of their group beside each of a part of them:
+    /// the names of these, by the numbers of the calls. A group of equal means has that one,
+    /// whatever their sum is rounded to.
+    fn with_means(
+        &self,
+        input: LogicalPlan,
+        keys: &[Expr],
+    ) -> Result<(LogicalPlan, HashMap<usize, Expr>)> {
         let of_means = |(at, merge): (usize, &PartialMerge)| match merge {
             PartialMerge::Mean { count } => Some((at, *count)),
             _ => None,
         };
-        let of_means: Vec<(usize, usize)> = self.merges.iter().enumerate().filter_map(of_means).collect();
+        let of_means: Vec<(usize, usize)> =
+            self.merges.iter().enumerate().filter_map(of_means).collect();
         if of_means.is_empty() {
             return Ok((input, HashMap::new()));
         }
@@ -292,7 +315,8 @@ impl PartialAggregate {
         let mut means = HashMap::new();
         for (at, _) in of_means {
             let own = |what: &str| col(format!("m{at}_{what}"));
-            let mean = when(own("least").eq(own("greatest")), own("least")).otherwise(own("sum") / own("count"))?;
+            let mean = when(own("least").eq(own("greatest")), own("least"))
+                .otherwise(own("sum") / own("count"))?;
             means.insert(at, mean);
         }
         Ok((windows, means))
@@ -346,13 +370,17 @@ impl DeviationParts<'_> {
     }
 
     fn products(&mut self, means: [&str; 2]) -> PartialMerge {
-        PartialMerge::Products { count: self.number("n"), means: means.map(|mean| self.number(mean)) }
+        PartialMerge::Products {
+            count: self.number("n"),
+            means: means.map(|mean| self.number(mean)),
+        }
     }
 }
 
-/// Calls of distinct values, as calls over the groups of an aggregation by the keys and these values:
-/// that has two steps. Without keys there may be calls of other values, and of all rows: each kind is
-/// an aggregation of its own, and these are put side by side. `None` for other aggregations.
+/// Calls of distinct values, as calls over the groups of an aggregation by the keys and these
+/// values: that has two steps. Without keys there may be calls of other values, and of all rows:
+/// each kind is an aggregation of its own, and these are put side by side. `None` for other
+/// aggregations.
 ///
 /// # Errors
 /// Of plans that do not fit together.
@@ -388,7 +416,9 @@ pub(super) fn distinct_value(expr: &Expr) -> Option<Option<Expr>> {
         let mergeable = matches!(name, "count" | "regr_count" | "avg") || MERGEABLE.contains(&name);
         return mergeable.then_some(None);
     }
-    let plain = params.filter.is_none() && params.order_by.is_empty() && matches!(name, "count" | "sum" | "avg");
+    let plain = params.filter.is_none()
+        && params.order_by.is_empty()
+        && matches!(name, "count" | "sum" | "avg");
     match params.args.as_slice() {
         [value] if plain => Some(Some(value.clone())),
         _ => None,
@@ -419,13 +449,18 @@ pub(super) fn over_distinct(aggregate: &Aggregate, value: &Expr) -> Result<Logic
 }
 
 /// Aggregations without groups, a row each, in one row.
-fn side_by_side(aggregate: &Aggregate, kinds: &[(Option<Expr>, Vec<usize>)]) -> Result<LogicalPlan> {
+fn side_by_side(
+    aggregate: &Aggregate,
+    kinds: &[(Option<Expr>, Vec<usize>)],
+) -> Result<LogicalPlan> {
     let mut row: Option<LogicalPlan> = None;
     for (_, calls) in kinds {
         let exprs = calls.iter().map(|at| aggregate.aggr_expr[*at].clone()).collect();
-        let own = LogicalPlan::Aggregate(Aggregate::try_new(aggregate.input.clone(), vec![], exprs)?);
+        let own =
+            LogicalPlan::Aggregate(Aggregate::try_new(aggregate.input.clone(), vec![], exprs)?);
         let columns = own.schema().columns().into_iter().zip(calls);
-        let named = columns.map(|(column, at)| Expr::Column(column).alias(format!("c{at}"))).collect();
+        let named =
+            columns.map(|(column, at)| Expr::Column(column).alias(format!("c{at}"))).collect();
         let own = LogicalPlan::Projection(Projection::try_new(named, Arc::new(own))?);
         row = Some(match row {
             None => own,
@@ -433,7 +468,8 @@ fn side_by_side(aggregate: &Aggregate, kinds: &[(Option<Expr>, Vec<usize>)]) -> 
         });
     }
     let row = row.ok_or_else(|| Error::internal("an aggregation without calls"))?;
-    let columns = (0..aggregate.aggr_expr.len()).map(|at| Expr::Column(Column::new_unqualified(format!("c{at}"))));
+    let columns = (0..aggregate.aggr_expr.len())
+        .map(|at| Expr::Column(Column::new_unqualified(format!("c{at}"))));
     projected(row, columns.collect(), aggregate.schema.clone())
 }
 
@@ -443,8 +479,8 @@ fn with_function(call: &AggregateFunction, func: Arc<AggregateUDF>) -> Expr {
     Expr::AggregateFunction(AggregateFunction::new_udf(func, args, false, filter, vec![], None))
 }
 
-/// A sum over a count as `avg` of values of this type divides them; null of no rows. Decimals are cut
-/// to four more places, as DataFusion's `avg` cuts them. `None` where that might not fit.
+/// A sum over a count as `avg` of values of this type divides them; null of no rows. Decimals are
+/// cut to four more places, as DataFusion's `avg` cuts them. `None` where that might not fit.
 pub(crate) fn average(sum: Expr, count: Expr, of: &DataType) -> Option<Expr> {
     let divisor = match of {
         DataType::Float64 => DataType::Float64,
@@ -455,8 +491,14 @@ pub(crate) fn average(sum: Expr, count: Expr, of: &DataType) -> Option<Expr> {
 }
 
 /// Expressions as columns of these names and types.
-pub(crate) fn projected(input: LogicalPlan, exprs: Vec<Expr>, schema: DFSchemaRef) -> Result<LogicalPlan> {
-    let cast = |(expr, field): (Expr, &Arc<Field>)| match expr.get_type(input.schema())? == *field.data_type() {
+pub(crate) fn projected(
+    input: LogicalPlan,
+    exprs: Vec<Expr>,
+    schema: DFSchemaRef,
+) -> Result<LogicalPlan> {
+    let cast = |(expr, field): (Expr, &Arc<Field>)| match expr.get_type(input.schema())?
+        == *field.data_type()
+    {
         true => Ok(expr),
         false => expr.cast_to(field.data_type(), input.schema()),
     };

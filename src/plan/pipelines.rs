@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Aggregate, Distinct, Expr, FetchType, Join, LogicalPlan, SkipType, Window};
+use datafusion::logical_expr::{
+    Aggregate, Distinct, Expr, FetchType, Join, LogicalPlan, SkipType, Window,
+};
 
 use super::aggregates::device_aggregate;
 use super::estimate::estimate;
 use super::explain::Foresight;
 use super::join_order::order_joins;
 use super::physical::{
-    Aggregation, GroupKeys, PhysicalPlan, Pipeline, PipelineInput, PipelineJoin, PipelineSink, PipelineStage,
-    WindowCalls,
+    Aggregation, GroupKeys, PhysicalPlan, Pipeline, PipelineInput, PipelineJoin, PipelineSink,
+    PipelineStage, WindowCalls,
 };
 use super::prepared::is_repeatable;
 use super::tables::{PlanTable, identity, is_foreign};
@@ -91,9 +93,9 @@ impl<'a> Builder<'a> {
                 // Another provider has applied its filters, or they stand above the scan, too.
                 match is_foreign(scan) {
                     true => open,
-                    false => {
-                        scan.filters.iter().fold(open, |open, filter| open.then(PipelineStage::Filter(filter.clone())))
-                    }
+                    false => scan.filters.iter().fold(open, |open, filter| {
+                        open.then(PipelineStage::Filter(filter.clone()))
+                    }),
                 }
             }
             LogicalPlan::SubqueryAlias(alias) => {
@@ -101,7 +103,9 @@ impl<'a> Builder<'a> {
             }
             LogicalPlan::Projection(project) => {
                 let open = match project.input.as_ref() {
-                    LogicalPlan::Join(join) => self.join(&project.input, join, Some(&project.expr))?,
+                    LogicalPlan::Join(join) => {
+                        self.join(&project.input, join, Some(&project.expr))?
+                    }
                     input => self.open(input)?,
                 };
                 open.then(PipelineStage::Project(project.expr.clone(), project.schema.clone()))
@@ -120,9 +124,10 @@ impl<'a> Builder<'a> {
                 Open::of(PipelineInput::Union(parts, union.schema.clone()))
             }
             LogicalPlan::Values(values) => Open::of(PipelineInput::Values(values.clone())),
-            LogicalPlan::EmptyRelation(empty) => {
-                Open::of(PipelineInput::Empty { one_row: empty.produce_one_row, schema: empty.schema.clone() })
-            }
+            LogicalPlan::EmptyRelation(empty) => Open::of(PipelineInput::Empty {
+                one_row: empty.produce_one_row,
+                schema: empty.schema.clone(),
+            }),
             plan => {
                 let number = self.finished(plan)?;
                 self.pipelines[number].readers += 1;
@@ -131,18 +136,29 @@ impl<'a> Builder<'a> {
         })
     }
 
-    fn join(&mut self, plan: &'a LogicalPlan, join: &'a Join, readers: Option<&[Expr]>) -> Result<Open> {
+    fn join(
+        &mut self,
+        plan: &'a LogicalPlan,
+        join: &'a Join,
+        readers: Option<&[Expr]>,
+    ) -> Result<Open> {
         let left = self.open(&join.left)?;
         let right = self.finished(&join.right)?;
         self.pipelines[right].readers += 1;
         let (readers, rows) = (readers.map(<[Expr]>::to_vec), self.rows(plan));
-        Ok(left.then(PipelineStage::Join(Box::new(PipelineJoin { join: join.clone(), right, readers, rows }))))
+        Ok(left.then(PipelineStage::Join(Box::new(PipelineJoin {
+            join: join.clone(),
+            right,
+            readers,
+            rows,
+        }))))
     }
 
     /// The number of a pipeline that yields the plan's rows.
     fn finished(&mut self, plan: &'a LogicalPlan) -> Result<usize> {
         let reads = Reads::of(plan);
-        if let Some(known) = self.known.iter().find(|known| known.reads == reads && known.plan == plan)
+        if let Some(known) =
+            self.known.iter().find(|known| known.reads == reads && known.plan == plan)
             && is_repeatable(plan)
         {
             return Ok(known.pipeline);
@@ -174,11 +190,14 @@ fn sink(plan: &LogicalPlan) -> Result<(&LogicalPlan, PipelineSink)> {
             (&aggregate.input, PipelineSink::Aggregate(Box::new(aggregation(aggregate)?)))
         }
         LogicalPlan::Distinct(Distinct::All(input)) => (input, PipelineSink::Distinct),
-        LogicalPlan::Sort(sort) => (&sort.input, PipelineSink::Sort { keys: sort.expr.clone(), fetch: sort.fetch }),
+        LogicalPlan::Sort(sort) => {
+            (&sort.input, PipelineSink::Sort { keys: sort.expr.clone(), fetch: sort.fetch })
+        }
         LogicalPlan::Limit(limit) => match (limit.get_skip_type()?, limit.get_fetch_type()?) {
-            (SkipType::Literal(skip), FetchType::Literal(fetch)) => {
-                (&limit.input, PipelineSink::Limit { skip: skip as u64, fetch: fetch.map(|fetch| fetch as u64) })
-            }
+            (SkipType::Literal(skip), FetchType::Literal(fetch)) => (
+                &limit.input,
+                PipelineSink::Limit { skip: skip as u64, fetch: fetch.map(|fetch| fetch as u64) },
+            ),
             _ => return Err(Error::unsupported("LIMIT", "its count is not a constant")),
         },
         LogicalPlan::Window(window) => windows(window)?,
@@ -191,13 +210,16 @@ fn sink(plan: &LogicalPlan) -> Result<(&LogicalPlan, PipelineSink)> {
         | LogicalPlan::Union(_)
         | LogicalPlan::Values(_)
         | LogicalPlan::EmptyRelation(_) => (plan, PipelineSink::Rows),
-        other => return Err(Error::internal(format!("{} has no device operator", other.display()))),
+        other => {
+            return Err(Error::internal(format!("{} has no device operator", other.display())));
+        }
     })
 }
 
 fn aggregation(aggregate: &Aggregate) -> Result<Aggregation> {
     let of = |expr: &Expr| {
-        device_aggregate(expr, aggregate.input.schema()).map_err(|why| Error::unsupported(expr.to_string(), why))
+        device_aggregate(expr, aggregate.input.schema())
+            .map_err(|why| Error::unsupported(expr.to_string(), why))
     };
     let calls = aggregate.aggr_expr.iter().map(of).collect::<Result<_>>()?;
     let keys = match aggregate.group_expr.as_slice() {
@@ -216,7 +238,8 @@ fn windows(window: &Window) -> Result<(&LogicalPlan, PipelineSink)> {
     let input = &*chain[chain.len() - 1].input;
     let calls = |window: &Window| {
         let of = |expr: &Expr| {
-            device_window(expr, window.input.schema()).map_err(|why| Error::unsupported(expr.to_string(), why))
+            device_window(expr, window.input.schema())
+                .map_err(|why| Error::unsupported(expr.to_string(), why))
         };
         let calls = window.window_expr.iter().map(of).collect::<Result<_>>()?;
         Ok(WindowCalls { calls, schema: window.schema.clone() })
@@ -224,9 +247,9 @@ fn windows(window: &Window) -> Result<(&LogicalPlan, PipelineSink)> {
     Ok((input, PipelineSink::Windows(chain.into_iter().rev().map(calls).collect::<Result<_>>()?)))
 }
 
-/// What a subtree reads: its operators are counted, and its tables are listed in the order of a walk.
-/// Two subtrees that differ in it are not looked at further. Plans that compare equal may still read
-/// different tables of one name.
+/// What a subtree reads: its operators are counted, and its tables are listed in the order of a
+/// walk. Two subtrees that differ in it are not looked at further. Plans that compare equal may
+/// still read different tables of one name.
 #[derive(Debug, PartialEq)]
 struct Reads {
     operators: usize,

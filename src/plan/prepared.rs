@@ -64,7 +64,9 @@ fn means_the_same(expr: &Expr) -> bool {
         Expr::ScalarFunction(call) => call.func.signature().volatility == Volatility::Immutable,
         Expr::AggregateFunction(call) => call.func.signature().volatility == Volatility::Immutable,
         Expr::WindowFunction(call) => call.fun.signature().volatility == Volatility::Immutable,
-        Expr::HigherOrderFunction(call) => call.func.signature().volatility == Volatility::Immutable,
+        Expr::HigherOrderFunction(call) => {
+            call.func.signature().volatility == Volatility::Immutable
+        }
         Expr::ScalarVariable(_, _) | Expr::Placeholder(_) => false,
         _ => true,
     }
@@ -145,7 +147,12 @@ type TableFacts = (Option<u64>, Vec<Option<Facts>>);
 impl DevicePlan {
     pub(super) fn of(logical: LogicalPlan) -> Arc<DevicePlan> {
         let joins = count_joins(&logical);
-        Arc::new(DevicePlan { logical, joins, physical: Mutex::default(), too_large_for: AtomicU64::new(0) })
+        Arc::new(DevicePlan {
+            logical,
+            joins,
+            physical: Mutex::default(),
+            too_large_for: AtomicU64::new(0),
+        })
     }
 
     /// What it was made of, for the CPU engine.
@@ -174,16 +181,16 @@ impl DevicePlan {
         scans
     }
 
-    /// Whether nothing but filters and projections is between each scan and an aggregation; as many as
-    /// there are scans, in the same order.
+    /// Whether nothing but filters and projections is between each scan and an aggregation; as many
+    /// as there are scans, in the same order.
     pub(crate) fn aggregated_scans(&self) -> Vec<bool> {
         let mut aggregated = vec![];
         collect_aggregated(&self.logical, false, &mut aggregated);
         aggregated
     }
 
-    /// The conditions that the rows of each scan have to meet, joined by AND; as many as there are scans, in
-    /// the same order.
+    /// The conditions that the rows of each scan have to meet, joined by AND; as many as there are
+    /// scans, in the same order.
     pub(crate) fn scan_filters(&self) -> Vec<Vec<Expr>> {
         let mut filters = vec![];
         collect_filters(&self.logical, None, &mut filters);
@@ -196,10 +203,15 @@ impl DevicePlan {
     ///
     /// # Errors
     /// As [`PhysicalPlan::of`].
-    pub(crate) fn physical(&self, tables: &[PlanTable], order_joins: bool) -> Result<Arc<PhysicalPlan>> {
+    pub(crate) fn physical(
+        &self,
+        tables: &[PlanTable],
+        order_joins: bool,
+    ) -> Result<Arc<PhysicalPlan>> {
         // One join has no other order.
         let order_joins = order_joins && self.joins > 1;
-        let facts = order_joins.then(|| self.scans().into_iter().map(|scan| facts(scan, tables)).collect());
+        let facts =
+            order_joins.then(|| self.scans().into_iter().map(|scan| facts(scan, tables)).collect());
         // Poisoning is ignored: the value is valid between statements.
         let mut latest = self.physical.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(latest) = latest.as_ref().filter(|latest| latest.facts == facts) {
@@ -214,7 +226,9 @@ impl DevicePlan {
 
 /// What is known of the columns that a scan reads.
 fn facts(scan: &TableScan, tables: &[PlanTable]) -> TableFacts {
-    let Ok(provider) = source_as_provider(table_source(scan, tables)) else { return (None, vec![]) };
+    let Ok(provider) = source_as_provider(table_source(scan, tables)) else {
+        return (None, vec![]);
+    };
     OfSession::of(provider.as_ref()).map_or((None, vec![]), |table| table.facts(&projection(scan)))
 }
 
@@ -237,7 +251,9 @@ fn collect_aggregated(plan: &LogicalPlan, aggregated: bool, scans: &mut Vec<bool
             return;
         }
         LogicalPlan::Aggregate(_) => true,
-        LogicalPlan::Filter(_) | LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => aggregated,
+        LogicalPlan::Filter(_) | LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
+            aggregated
+        }
         _ => false,
     };
     plan.inputs().into_iter().for_each(|input| collect_aggregated(input, below, scans));
@@ -245,7 +261,9 @@ fn collect_aggregated(plan: &LogicalPlan, aggregated: bool, scans: &mut Vec<bool
 
 fn collect_filters(plan: &LogicalPlan, above: Option<&Expr>, filters: &mut Vec<Vec<Expr>>) {
     if matches!(plan, LogicalPlan::TableScan(_)) {
-        filters.push(above.map_or_else(Vec::new, |above| split_conjunction(above).into_iter().cloned().collect()));
+        filters.push(above.map_or_else(Vec::new, |above| {
+            split_conjunction(above).into_iter().cloned().collect()
+        }));
     }
     let own = match plan {
         LogicalPlan::Filter(filter) => Some(&filter.predicate),

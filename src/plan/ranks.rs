@@ -5,8 +5,9 @@
 //!                            rows of the numbers in the middle      median(v) GROUP BY k
 //! ```
 //!
-//! The order of rows that do not fit is found in parts, and few are left of it. A group whose values
-//! are all null keeps a row. Histograms are of the bins that rows are grouped by (`bins.rs`).
+//! The order of rows that do not fit is found in parts, and few are left of it. A group whose
+//! values are all null keeps a row. Histograms are of the bins that rows are grouped by
+//! (`bins.rs`).
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, JoinConstraint, JoinType, NullEquality, ScalarValue};
@@ -15,8 +16,8 @@ use datafusion::functions_aggregate::expr_fn::{max, min};
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::{
-    Aggregate, Expr, ExprFunctionExt, ExprSchemable, Filter, Join, LogicalPlan, Projection, Window, WindowFrame,
-    WindowFrameBound, WindowFrameUnits, cast, lit, when,
+    Aggregate, Expr, ExprFunctionExt, ExprSchemable, Filter, Join, LogicalPlan, Projection, Window,
+    WindowFrame, WindowFrameBound, WindowFrameUnits, cast, lit, when,
 };
 use datafusion::prelude::{ceil, col, floor};
 
@@ -45,8 +46,8 @@ enum CallKind {
     Middle(AggregateFunction, Option<u64>),
 }
 
-/// The aggregation without operators that need all rows of a group at once but windows. `None` where a
-/// call is not of that kind.
+/// The aggregation without operators that need all rows of a group at once but windows. `None`
+/// where a call is not of that kind.
 ///
 /// # Errors
 /// Of plans that do not fit together.
@@ -73,17 +74,29 @@ pub(crate) fn by_ranks(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
             CallKind::Middle(call, share) => of_middle(&own, call, *share)?,
         };
         let columns = own.schema().columns().into_iter().enumerate();
-        let name = |at: usize| if at < keys { key_name(number, at) } else { format!("c{}", calls[at - keys]) };
+        let name = |at: usize| {
+            if at < keys { key_name(number, at) } else { format!("c{}", calls[at - keys]) }
+        };
         let named = columns.map(|(at, column)| Expr::Column(column).alias(name(at))).collect();
         let own = LogicalPlan::Projection(Projection::try_new(named, own.into())?);
         joined = Some(match joined {
             None => own,
             Some(first) => {
-                let on = (0..keys).map(|at| (named_column(key_name(0, at)), named_column(key_name(number, at))));
+                let on = (0..keys)
+                    .map(|at| (named_column(key_name(0, at)), named_column(key_name(number, at))));
                 let (on, of, by) = (on.collect(), JoinType::Inner, JoinConstraint::On);
                 // A group may be that of nulls.
                 let nulls = NullEquality::NullEqualsNull;
-                LogicalPlan::Join(Join::try_new(first.into(), own.into(), on, None, of, by, nulls, false)?)
+                LogicalPlan::Join(Join::try_new(
+                    first.into(),
+                    own.into(),
+                    on,
+                    None,
+                    of,
+                    by,
+                    nulls,
+                    false,
+                )?)
             }
         });
     }
@@ -129,8 +142,13 @@ fn kind_of(aggregate: &Aggregate, at: usize) -> Result<Option<CallKind>> {
 }
 
 /// An aggregation whose only calls are one of the values in the middle, several times maybe.
-fn of_middle(aggregate: &Aggregate, call: &AggregateFunction, share: Option<u64>) -> Result<LogicalPlan> {
-    let mut value = call.params.args.first().cloned().ok_or_else(|| Error::internal("a median of nothing"))?;
+fn of_middle(
+    aggregate: &Aggregate,
+    call: &AggregateFunction,
+    share: Option<u64>,
+) -> Result<LogicalPlan> {
+    let mut value =
+        call.params.args.first().cloned().ok_or_else(|| Error::internal("a median of nothing"))?;
     let dtype = value.get_type(aggregate.input.schema())?;
     if let Some(filter) = &call.params.filter {
         let null = Expr::Literal(ScalarValue::try_from(&dtype)?, None);
@@ -148,9 +166,15 @@ fn of_middle(aggregate: &Aggregate, call: &AggregateFunction, share: Option<u64>
     // Both windows have one order, so that the rows are sorted once.
     let over = |function: WindowFunction, name: &str| -> Result<Expr> {
         let whole = ScalarValue::UInt64(None);
-        let (from, to) = (WindowFrameBound::Preceding(whole.clone()), WindowFrameBound::Following(whole));
-        let call = Expr::from(function).partition_by(keys.clone()).order_by(vec![named(VALUE).sort(true, false)]);
-        Ok(call.window_frame(WindowFrame::new_bounds(WindowFrameUnits::Rows, from, to)).build()?.alias(name))
+        let (from, to) =
+            (WindowFrameBound::Preceding(whole.clone()), WindowFrameBound::Following(whole));
+        let call = Expr::from(function)
+            .partition_by(keys.clone())
+            .order_by(vec![named(VALUE).sort(true, false)]);
+        Ok(call
+            .window_frame(WindowFrame::new_bounds(WindowFrameUnits::Rows, from, to))
+            .build()?
+            .alias(name))
     };
     let number = over(WindowFunction::new(row_number_udwf(), vec![]), NUMBER)?;
     let count = over(WindowFunction::new(count_udaf(), vec![named(VALUE)]), COUNT)?;
@@ -158,10 +182,13 @@ fn of_middle(aggregate: &Aggregate, call: &AggregateFunction, share: Option<u64>
     let place = cast(named(NUMBER), DataType::Int64) - lit(1i64);
     let (low, high) = match share {
         None => ((named(COUNT) - lit(1i64)) / lit(2i64), named(COUNT) / lit(2i64)),
-        Some(share) => (cast(floor(way(share)), DataType::Int64), cast(ceil(way(share)), DataType::Int64)),
+        Some(share) => {
+            (cast(floor(way(share)), DataType::Int64), cast(ceil(way(share)), DataType::Int64))
+        }
     };
     let nothing = named(COUNT).eq(lit(0i64)).and(place.clone().eq(lit(0i64)));
-    let deciding = place.clone().eq(low).or(place.eq(high)).and(named(COUNT).gt(lit(0i64))).or(nothing);
+    let deciding =
+        place.clone().eq(low).or(place.eq(high)).and(named(COUNT).gt(lit(0i64))).or(nothing);
     let deciding = LogicalPlan::Filter(Filter::new(deciding, ranked.into()));
     let own = match share {
         None => Expr::AggregateFunction(AggregateFunction::new_udf(
@@ -179,7 +206,8 @@ fn of_middle(aggregate: &Aggregate, call: &AggregateFunction, share: Option<u64>
         calls.extend([max(named(VALUE)).alias("high"), max(named(COUNT)).alias(COUNT)]);
     }
     let groups = LogicalPlan::Aggregate(Aggregate::try_new(deciding.into(), keys.clone(), calls)?);
-    let mut exprs: Vec<Expr> = groups.schema().columns().into_iter().map(Expr::Column).take(keys.len() + 1).collect();
+    let mut exprs: Vec<Expr> =
+        groups.schema().columns().into_iter().map(Expr::Column).take(keys.len() + 1).collect();
     if let Some(share) = share {
         let weight = floor((way(share) - floor(way(share))) * lit(PARTS)) / lit(PARTS);
         let float = |name: &str| cast(col(name), DataType::Float64);
@@ -187,7 +215,8 @@ fn of_middle(aggregate: &Aggregate, call: &AggregateFunction, share: Option<u64>
         exprs.pop();
         exprs.push(when(weight.eq(lit(0f64)), col("low")).otherwise(between)?);
     }
-    let calls = exprs.last().cloned().into_iter().cycle().take(aggregate.aggr_expr.len().saturating_sub(1));
+    let calls =
+        exprs.last().cloned().into_iter().cycle().take(aggregate.aggr_expr.len().saturating_sub(1));
     let exprs: Vec<Expr> = exprs.iter().cloned().chain(calls).collect();
     projected(groups, exprs, aggregate.schema.clone())
 }

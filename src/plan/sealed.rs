@@ -21,8 +21,8 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    BinaryExpr, Case, ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility, binary_expr,
+    BinaryExpr, Case, ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility, binary_expr,
 };
 
 /// What is sealed.
@@ -60,7 +60,8 @@ impl Sealed {
     }
 
     fn function(seal: Seal) -> Arc<ScalarUDF> {
-        let volatility = if seal == Seal::Place { Volatility::Volatile } else { Volatility::Immutable };
+        let volatility =
+            if seal == Seal::Place { Volatility::Volatile } else { Volatility::Immutable };
         Arc::new(ScalarUDF::from(Sealed { seal, signature: Signature::variadic_any(volatility) }))
     }
 }
@@ -87,7 +88,10 @@ impl ScalarUDFImpl for Sealed {
             Seal::Case { base, .. } => &types[usize::from(base)..],
         };
         let case = matches!(self.seal, Seal::Case { .. });
-        let mut of_values = values.iter().enumerate().filter(|(at, _)| !case || at % 2 == 1 || at + 1 == values.len());
+        let mut of_values = values
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !case || at % 2 == 1 || at + 1 == values.len());
         let known = of_values.find(|(_, dtype)| !dtype.is_null());
         Ok(known.map_or(DataType::Null, |(_, dtype)| dtype.clone()))
     }
@@ -96,7 +100,10 @@ impl ScalarUDFImpl for Sealed {
         self.seal != Seal::Place
     }
 
-    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+    fn conditional_arguments<'a>(
+        &self,
+        args: &'a [Expr],
+    ) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
         let sure = match self.seal {
             Seal::Place => return None,
             Seal::Some => 0,
@@ -146,7 +153,8 @@ pub(crate) fn is_in_place(expr: &Expr) -> bool {
 
 /// Whether a part of the expression is sealed.
 pub(crate) fn is_sealed(expr: &Expr) -> bool {
-    let sealed = |node: &Expr| matches!(node, Expr::ScalarFunction(call) if seal_of(call).is_some());
+    let sealed =
+        |node: &Expr| matches!(node, Expr::ScalarFunction(call) if seal_of(call).is_some());
     // Nothing fails here.
     expr.exists(|node| Ok(sealed(node))).unwrap_or(false)
 }
@@ -169,7 +177,8 @@ pub(crate) fn unseal(expr: Expr) -> Result<Transformed<Expr>> {
 fn opened(seal: Seal, args: Vec<Expr>) -> Result<Expr> {
     let mut args = args.into_iter();
     let chain = |args: std::vec::IntoIter<Expr>, op| {
-        args.reduce(|left, right| binary_expr(left, op, right)).map_or_else(|| internal_err!("an empty seal"), Ok)
+        args.reduce(|left, right| binary_expr(left, op, right))
+            .map_or_else(|| internal_err!("an empty seal"), Ok)
     };
     match seal {
         Seal::Place | Seal::Some | Seal::And => chain(args, Operator::And),
@@ -191,7 +200,9 @@ pub(crate) fn into_operands(expr: Expr, op: Operator) -> Vec<Expr> {
     let (mut found, mut rest) = (vec![], vec![expr]);
     while let Some(next) = rest.pop() {
         match next {
-            Expr::BinaryExpr(BinaryExpr { left, op: own, right }) if own == op => rest.extend([*right, *left]),
+            Expr::BinaryExpr(BinaryExpr { left, op: own, right }) if own == op => {
+                rest.extend([*right, *left])
+            }
             other => found.push(other),
         }
     }

@@ -20,8 +20,8 @@ use datafusion::common::{Column, exec_err};
 use datafusion::error::Result;
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Subquery, Volatility, lit,
+    ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Subquery, Volatility, lit,
 };
 
 /// The function's name, as `codegen/expr/function.rs` has it.
@@ -48,7 +48,8 @@ pub(crate) fn with_one_row(plan: &LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn one_row(subquery: Subquery) -> Result<Subquery> {
-    static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(OneRowValue::new())));
+    static FUNCTION: LazyLock<Arc<ScalarUDF>> =
+        LazyLock::new(|| Arc::new(ScalarUDF::from(OneRowValue::new())));
     let (qualifier, field) = subquery.subquery.schema().qualified_field(0);
     let value = Column::new(qualifier.cloned(), field.name());
     let name = field.name().clone();
@@ -60,7 +61,9 @@ fn one_row(subquery: Subquery) -> Result<Subquery> {
             Vec::<Expr>::new(),
             [first_value(Expr::Column(value), vec![]).alias(&only), count(lit(1i64)).alias(ROWS)],
         )?
-        .project([FUNCTION.call([&only, ROWS].map(|of| Expr::Column(Column::new_unqualified(of))).into()).alias(name)])?
+        .project([FUNCTION
+            .call([&only, ROWS].map(|of| Expr::Column(Column::new_unqualified(of))).into())
+            .alias(name)])?
         .build()?;
     Ok(Subquery { subquery: Arc::new(plan), ..subquery })
 }

@@ -6,7 +6,9 @@ use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DFSchema, JoinType};
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::{Distinct, FetchType, Join, LogicalPlan, SkipType, TableScan, build_join_schema};
+use datafusion::logical_expr::{
+    Distinct, FetchType, Join, LogicalPlan, SkipType, TableScan, build_join_schema,
+};
 
 use super::aggregates::unsupported_aggregate;
 use super::tables::is_placeholder;
@@ -20,7 +22,9 @@ use crate::io::OfSession;
 pub(crate) fn unsupported_node(plan: &LogicalPlan) -> Option<String> {
     let own = match plan {
         LogicalPlan::TableScan(scan) => table(scan),
-        LogicalPlan::SubqueryAlias(_) | LogicalPlan::EmptyRelation(_) | LogicalPlan::Values(_) => None,
+        LogicalPlan::SubqueryAlias(_) | LogicalPlan::EmptyRelation(_) | LogicalPlan::Values(_) => {
+            None
+        }
         LogicalPlan::Projection(p) => p.expr.iter().find_map(|e| unsupported(e, p.input.schema())),
         LogicalPlan::Filter(f) => unsupported(&f.predicate, f.input.schema()),
         LogicalPlan::Aggregate(a) => unsupported_aggregate(a),
@@ -38,7 +42,8 @@ pub(crate) fn unsupported_node(plan: &LogicalPlan) -> Option<String> {
     own.or_else(|| volatile(plan)).or_else(|| types(plan.schema()))
 }
 
-/// Kernels of these operators may compute an expression twice, and rely on it that both are the same.
+/// Kernels of these operators may compute an expression twice, and rely on it that both are the
+/// same.
 fn volatile(plan: &LogicalPlan) -> Option<String> {
     if matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Filter(_)) {
         return None;
@@ -53,18 +58,18 @@ fn volatile(plan: &LogicalPlan) -> Option<String> {
 }
 
 fn types(schema: &DFSchema) -> Option<String> {
-    schema
-        .fields()
-        .iter()
-        .find(|field| Repr::of(field.data_type()).is_none())
-        .map(|field| format!("column {} of type {} is not on the device yet", field.name(), field.data_type()))
+    schema.fields().iter().find(|field| Repr::of(field.data_type()).is_none()).map(|field| {
+        format!("column {} of type {} is not on the device yet", field.name(), field.data_type())
+    })
 }
 
 fn table(scan: &TableScan) -> Option<String> {
     if is_placeholder(&scan.source) {
         return scan.filters.iter().find_map(|filter| unsupported(filter, &scan.projected_schema));
     }
-    let Ok(provider) = source_as_provider(&scan.source) else { return Some("the table has no provider".into()) };
+    let Ok(provider) = source_as_provider(&scan.source) else {
+        return Some("the table has no provider".into());
+    };
     let any: &dyn Any = provider.as_ref();
     if any.is::<CteWorkTable>() {
         return Some("its rows are those of a recursive query's last step".into());

@@ -17,7 +17,9 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, TableScanBuilder, TableSource, Union};
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, TableScan, TableScanBuilder, TableSource, Union,
+};
 
 use super::node::DeviceNode;
 use super::prepared::is_repeatable;
@@ -90,7 +92,8 @@ pub(crate) fn table_source<'a>(scan: &'a TableScan, tables: &'a [PlanTable]) -> 
 /// A number that a table has alone among those of a plan: its placeholder's, or its address.
 pub(crate) fn identity(scan: &TableScan) -> usize {
     let address = |provider: Arc<dyn TableProvider>| Arc::as_ptr(&provider).cast::<()>() as usize;
-    placeholder_number(&scan.source).unwrap_or_else(|| source_as_provider(&scan.source).map_or(0, address))
+    placeholder_number(&scan.source)
+        .unwrap_or_else(|| source_as_provider(&scan.source).map_or(0, address))
 }
 
 /// Whether a scan's table is one of a provider that is not the session's.
@@ -136,20 +139,22 @@ pub(crate) fn lift(plan: &LogicalPlan) -> Option<(LogicalPlan, Vec<PlanTable>)> 
     let placeholder = |(at, of): (usize, &PlanTable)| TablePlaceholder::source(at, of.schema());
     let placeholders: Vec<_> = tables.iter().enumerate().map(placeholder).collect();
     let lifted = plan.clone().transform_down_with_subqueries(|node| match node {
-        LogicalPlan::TableScan(scan) => Ok(match tables.iter().position(|table| same_table(table, &scan.source)) {
-            Some(number) => {
-                let source = placeholders[number].clone();
-                Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan }))
-            }
-            None => Transformed::no(LogicalPlan::TableScan(scan)),
-        }),
+        LogicalPlan::TableScan(scan) => {
+            Ok(match tables.iter().position(|table| same_table(table, &scan.source)) {
+                Some(number) => {
+                    let source = placeholders[number].clone();
+                    Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan }))
+                }
+                None => Transformed::no(LogicalPlan::TableScan(scan)),
+            })
+        }
         node => Ok(Transformed::no(node)),
     });
     Some((lifted.ok()?.data, tables))
 }
 
-/// A plan that is not optimized, made again for the types that its tables have by now; `None` where that
-/// cannot be told: types are written into its subqueries.
+/// A plan that is not optimized, made again for the types that its tables have by now; `None` where
+/// that cannot be told: types are written into its subqueries.
 pub(crate) fn with_present_types(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     let mut outer = false;
     plan.apply_with_subqueries(|node| {
@@ -170,7 +175,9 @@ pub(crate) fn with_present_types(plan: &LogicalPlan) -> Result<Option<LogicalPla
                 let scan = TableScanBuilder::new(table_name, source).with_projection(projection);
                 LogicalPlan::TableScan(scan.with_filters(filters).with_fetch(fetch).build()?)
             }
-            LogicalPlan::Union(union) => LogicalPlan::Union(Union::try_new_with_loose_types(union.inputs)?),
+            LogicalPlan::Union(union) => {
+                LogicalPlan::Union(Union::try_new_with_loose_types(union.inputs)?)
+            }
             node => node.recompute_schema()?,
         };
         Ok(Transformed::yes(again))

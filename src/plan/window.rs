@@ -3,14 +3,17 @@
 
 use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment, WindowFunction, WindowFunctionDefinition};
+use datafusion::logical_expr::expr::{
+    AggregateFunction, NullTreatment, WindowFunction, WindowFunctionDefinition,
+};
 use datafusion::logical_expr::{
     Expr, ExprSchemable, SortExpr, Window, WindowFrame, WindowFrameBound, WindowFrameUnits,
 };
 use datafusion::physical_planner::is_window_frame_bound_valid;
 
 use super::aggregates::{
-    BitwiseOperation, DeviceAggregate, RegroupedCall, RegroupedKind, VarianceDivisor, device_aggregate,
+    BitwiseOperation, DeviceAggregate, RegroupedCall, RegroupedKind, VarianceDivisor,
+    device_aggregate,
 };
 use crate::codegen::{AggregateCall, unsupported};
 
@@ -108,8 +111,11 @@ impl WindowKeys {
     /// in its order.
     pub(crate) fn imply(&self, others: &WindowKeys) -> bool {
         let partition = |expr: &Expr| SortExpr { expr: expr.clone(), asc: true, nulls_first: true };
-        let sorted: Vec<SortExpr> = self.partition.iter().map(partition).chain(self.order.iter().cloned()).collect();
-        let Some((leading, rest)) = sorted.split_at_checked(others.partition.len()) else { return false };
+        let sorted: Vec<SortExpr> =
+            self.partition.iter().map(partition).chain(self.order.iter().cloned()).collect();
+        let Some((leading, rest)) = sorted.split_at_checked(others.partition.len()) else {
+            return false;
+        };
         let together = leading.iter().all(|key| others.partition.contains(&key.expr))
             && others.partition.iter().all(|expr| leading.iter().any(|key| key.expr == *expr));
         together && rest.starts_with(&others.order)
@@ -119,7 +125,9 @@ impl WindowKeys {
 impl Bound {
     /// The value at the bound, where its distance is not the same everywhere.
     pub(crate) fn target(&self, keys: &WindowKeys) -> Option<Expr> {
-        let (Bound::Value { preceding, step: RangeOffset::Interval(by) }, [key]) = (self, keys.order.as_slice()) else {
+        let (Bound::Value { preceding, step: RangeOffset::Interval(by) }, [key]) =
+            (self, keys.order.as_slice())
+        else {
             return None;
         };
         let by = Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(*by)), None);
@@ -185,7 +193,8 @@ pub(crate) fn device_window(expr: &Expr, schema: &DFSchema) -> Result<WindowCall
     if !is_window_frame_bound_valid(&params.window_frame) {
         return Err("a frame that ends before it begins is an error".into());
     }
-    let keys = WindowKeys { partition: params.partition_by.clone(), order: params.order_by.clone() };
+    let keys =
+        WindowKeys { partition: params.partition_by.clone(), order: params.order_by.clone() };
     let function = match &call.fun {
         WindowFunctionDefinition::AggregateUDF(_) => aggregate(call, schema)?,
         WindowFunctionDefinition::WindowUDF(function) => of_rows(function.name(), call, schema)?,
@@ -205,18 +214,25 @@ pub(crate) fn device_window(expr: &Expr, schema: &DFSchema) -> Result<WindowCall
 
 /// An aggregate function over a frame: the same as over a group.
 fn aggregate(call: &WindowFunction, schema: &DFSchema) -> Result<WindowKind, String> {
-    let WindowFunctionDefinition::AggregateUDF(function) = &call.fun else { return Err("no aggregate".into()) };
+    let WindowFunctionDefinition::AggregateUDF(function) = &call.fun else {
+        return Err("no aggregate".into());
+    };
     let params = &call.params;
     let (args, filter, nulls) = (params.args.clone(), params.filter.clone(), params.null_treatment);
-    let over_group = AggregateFunction::new_udf(function.clone(), args, params.distinct, filter, vec![], nulls);
+    let over_group =
+        AggregateFunction::new_udf(function.clone(), args, params.distinct, filter, vec![], nulls);
     match device_aggregate(&Expr::AggregateFunction(over_group), schema)? {
         DeviceAggregate::Fused(call) => Ok(WindowKind::Aggregate(call)),
         DeviceAggregate::Regrouped(call) => {
             let RegroupedCall { kind, args, filter, order, .. } = &call;
             let (arg, filter, as_they_come) = (args[0].clone(), filter.clone(), order.is_empty());
             Ok(match *kind {
-                RegroupedKind::Variance { of, root } => WindowKind::Variance { arg, filter, of, root },
-                RegroupedKind::Bits(bits) if !call.distinct => WindowKind::Bits { arg, filter, bits },
+                RegroupedKind::Variance { of, root } => {
+                    WindowKind::Variance { arg, filter, of, root }
+                }
+                RegroupedKind::Bits(bits) if !call.distinct => {
+                    WindowKind::Bits { arg, filter, bits }
+                }
                 RegroupedKind::Place { last, skip_nulls } if filter.is_none() && as_they_come => {
                     WindowKind::Place { arg, at: if last { -1 } else { 1 }, skip_nulls }
                 }
@@ -237,8 +253,13 @@ fn of_rows(name: &str, call: &WindowFunction, schema: &DFSchema) -> Result<Windo
     }
     let skip_nulls = params.null_treatment == Some(NullTreatment::IgnoreNulls);
     let args = params.args.as_slice();
-    let ranking =
-        |kind| if skip_nulls { Err(format!("{name} with IGNORE NULLS is not on the device")) } else { Ok(kind) };
+    let ranking = |kind| {
+        if skip_nulls {
+            Err(format!("{name} with IGNORE NULLS is not on the device"))
+        } else {
+            Ok(kind)
+        }
+    };
     match (name, args) {
         ("row_number", _) => ranking(WindowKind::RowNumber),
         ("rank", _) => ranking(WindowKind::Rank),
@@ -252,7 +273,8 @@ fn of_rows(name: &str, call: &WindowFunction, schema: &DFSchema) -> Result<Windo
         ("lag" | "lead", [arg, more @ ..]) => {
             let dtype = arg.get_type(schema).map_err(|error| error.strip_backtrace())?;
             let rows = match more.first() {
-                Some(rows) => integer(rows).ok_or_else(|| format!("{name} by no constant is not on the device"))?,
+                Some(rows) => integer(rows)
+                    .ok_or_else(|| format!("{name} by no constant is not on the device"))?,
                 None => 1,
             };
             let default = match more.get(1) {
@@ -260,7 +282,11 @@ fn of_rows(name: &str, call: &WindowFunction, schema: &DFSchema) -> Result<Windo
                 Some(default) => match literal(default) {
                     Some(value) if value.is_null() => ScalarValue::try_from(&dtype),
                     Some(value) => value.cast_to(&dtype),
-                    None => return Err(format!("{name} with a default that is no constant is not on the device")),
+                    None => {
+                        return Err(format!(
+                            "{name} with a default that is no constant is not on the device"
+                        ));
+                    }
                 },
             };
             let default = default.map_err(|error| error.strip_backtrace())?;
@@ -272,7 +298,9 @@ fn of_rows(name: &str, call: &WindowFunction, schema: &DFSchema) -> Result<Windo
         ("first_value", [arg]) => Ok(WindowKind::Place { arg: arg.clone(), at: 1, skip_nulls }),
         ("last_value", [arg]) => Ok(WindowKind::Place { arg: arg.clone(), at: -1, skip_nulls }),
         ("nth_value", [arg, at]) => match integer(at).and_then(|at| i64::try_from(at).ok()) {
-            Some(at) if at != i64::MIN => Ok(WindowKind::Place { arg: arg.clone(), at, skip_nulls }),
+            Some(at) if at != i64::MIN => {
+                Ok(WindowKind::Place { arg: arg.clone(), at, skip_nulls })
+            }
             _ => Err("nth_value at no constant is not on the device".into()),
         },
         _ => Err(format!("window function {name} is not on the device yet")),
@@ -282,7 +310,9 @@ fn of_rows(name: &str, call: &WindowFunction, schema: &DFSchema) -> Result<Windo
 fn frame(frame: &WindowFrame, order: &[SortExpr], schema: &DFSchema) -> Result<Frame, String> {
     let bound = |bound: &WindowFrameBound| {
         let (distance, preceding) = match bound {
-            WindowFrameBound::CurrentRow if frame.units == WindowFrameUnits::Rows => return Ok(Bound::Rows(0)),
+            WindowFrameBound::CurrentRow if frame.units == WindowFrameUnits::Rows => {
+                return Ok(Bound::Rows(0));
+            }
             WindowFrameBound::CurrentRow => return Ok(Bound::Groups(0)),
             WindowFrameBound::Preceding(distance) => (distance, true),
             WindowFrameBound::Following(distance) => (distance, false),
@@ -298,22 +328,38 @@ fn frame(frame: &WindowFrame, order: &[SortExpr], schema: &DFSchema) -> Result<F
         };
         let rows = (*rows).min(u32::MAX.into()) as i64;
         let rows = if preceding { -rows } else { rows };
-        Ok(if frame.units == WindowFrameUnits::Rows { Bound::Rows(rows) } else { Bound::Groups(rows) })
+        Ok(if frame.units == WindowFrameUnits::Rows {
+            Bound::Rows(rows)
+        } else {
+            Bound::Groups(rows)
+        })
     };
     Ok(Frame { start: bound(&frame.start_bound)?, end: bound(&frame.end_bound)? })
 }
 
 /// The distance of a RANGE frame, as the only sort key counts.
-fn step(distance: &ScalarValue, order: &[SortExpr], schema: &DFSchema) -> Result<RangeOffset, String> {
-    let [key] = order else { return Err("RANGE with a distance over several keys is not on the device".into()) };
+fn step(
+    distance: &ScalarValue,
+    order: &[SortExpr],
+    schema: &DFSchema,
+) -> Result<RangeOffset, String> {
+    let [key] = order else {
+        return Err("RANGE with a distance over several keys is not on the device".into());
+    };
     let key = key.expr.get_type(schema).map_err(|error| error.strip_backtrace())?;
     let why = || format!("RANGE with a distance of {distance} over {key} is not on the device");
     let step = match (distance, &key) {
-        (ScalarValue::Float32(Some(step)), DataType::Float32) => RangeOffset::Float(f64::from(*step)),
+        (ScalarValue::Float32(Some(step)), DataType::Float32) => {
+            RangeOffset::Float(f64::from(*step))
+        }
         (ScalarValue::Float64(Some(step)), DataType::Float64) => RangeOffset::Float(*step),
-        (ScalarValue::Decimal128(Some(step), _, _), _) if distance.data_type() == key => RangeOffset::Integer(*step),
+        (ScalarValue::Decimal128(Some(step), _, _), _) if distance.data_type() == key => {
+            RangeOffset::Integer(*step)
+        }
         (ScalarValue::IntervalMonthDayNano(Some(interval)), _) => interval_step(*interval, &key),
-        _ if distance.data_type() == key => RangeOffset::Integer(integer_of(distance).ok_or_else(why)?),
+        _ if distance.data_type() == key => {
+            RangeOffset::Integer(integer_of(distance).ok_or_else(why)?)
+        }
         _ => return Err(why()),
     };
     let is_negative = match step {
@@ -329,7 +375,8 @@ fn step(distance: &ScalarValue, order: &[SortExpr], schema: &DFSchema) -> Result
 
 /// An interval as the key counts, if it always is as long.
 fn interval_step(interval: IntervalMonthDayNano, key: &DataType) -> RangeOffset {
-    let nanoseconds = i128::from(interval.days) * NANOSECONDS_A_DAY + i128::from(interval.nanoseconds);
+    let nanoseconds =
+        i128::from(interval.days) * NANOSECONDS_A_DAY + i128::from(interval.nanoseconds);
     let unit = match key {
         DataType::Date32 if interval.nanoseconds == 0 => NANOSECONDS_A_DAY,
         DataType::Timestamp(unit, None) => nanoseconds_of(unit),

@@ -8,8 +8,8 @@
 //!   select(sum(lag(x)) OVER ())        lag(x) first, as a column
 //! ```
 //!
-//! SQL promises no order of rows; frames keep theirs. Windows without keys do not move rows, and those
-//! with keys have them in the order of the keys.
+//! SQL promises no order of rows; frames keep theirs. Windows without keys do not move rows, and
+//! those with keys have them in the order of the keys.
 
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -24,13 +24,18 @@ use datafusion::logical_expr::{
 use super::verb::builder;
 use crate::error::Result;
 
-/// The plan of expressions over a plan's rows: one row, where all are of aggregates, else their order stays.
+/// The plan of expressions over a plan's rows: one row, where all are of aggregates, else their
+/// order stays.
 pub(super) fn select(input: &LogicalPlan, exprs: Vec<Expr>) -> Result<LogicalPlan> {
     let mut found = Calls::default();
     exprs.iter().try_for_each(|expr| found.look_at(expr))?;
     match found {
-        Calls { aggregates: false, windows: false, .. } => Ok(builder(input).select(exprs)?.into_unoptimized_plan()),
-        Calls { aggregates: true, windows: false, columns: false } => aggregate(input, vec![], exprs),
+        Calls { aggregates: false, windows: false, .. } => {
+            Ok(builder(input).select(exprs)?.into_unoptimized_plan())
+        }
+        Calls { aggregates: true, windows: false, columns: false } => {
+            aggregate(input, vec![], exprs)
+        }
         Calls { aggregates: true, .. } => windowed(input, over_all_rows(exprs)?),
         _ => windowed(input, exprs),
     }
@@ -51,7 +56,11 @@ pub(super) fn filter(input: &LogicalPlan, predicate: Expr) -> Result<LogicalPlan
 }
 
 /// The plan of a row for each group: the keys, and expressions of aggregates.
-pub(super) fn aggregate(input: &LogicalPlan, keys: Vec<Expr>, exprs: Vec<Expr>) -> Result<LogicalPlan> {
+pub(super) fn aggregate(
+    input: &LogicalPlan,
+    keys: Vec<Expr>,
+    exprs: Vec<Expr>,
+) -> Result<LogicalPlan> {
     let (input, exprs) = nested_first(input, exprs)?;
     let is_plain = |expr: &Expr| matches!(bare(expr), Expr::AggregateFunction(_));
     if exprs.iter().all(is_plain) {
@@ -61,7 +70,8 @@ pub(super) fn aggregate(input: &LogicalPlan, keys: Vec<Expr>, exprs: Vec<Expr>) 
     for expr in &exprs {
         outermost(expr, &mut aggregates)?;
     }
-    let grouped = builder(&input).aggregate(keys.clone(), aggregates.clone())?.into_unoptimized_plan();
+    let grouped =
+        builder(&input).aggregate(keys.clone(), aggregates.clone())?.into_unoptimized_plan();
     let computed: Vec<Expr> = keys.iter().map(|key| bare(key).clone()).chain(aggregates).collect();
     let mut output: Vec<Expr> = all_columns(&grouped).into_iter().take(keys.len()).collect();
     let (names, columns) = (NamePreserver::new_for_projection(), grouped.schema().columns());
@@ -69,7 +79,11 @@ pub(super) fn aggregate(input: &LogicalPlan, keys: Vec<Expr>, exprs: Vec<Expr>) 
         let name = names.save(&expr);
         let over_groups = expr.transform_down(|node| {
             Ok(match computed.iter().position(|known| *known == node) {
-                Some(at) => Transformed::new(Expr::Column(columns[at].clone()), true, TreeNodeRecursion::Jump),
+                Some(at) => Transformed::new(
+                    Expr::Column(columns[at].clone()),
+                    true,
+                    TreeNodeRecursion::Jump,
+                ),
                 None => Transformed::no(node),
             })
         })?;
@@ -103,7 +117,9 @@ pub(super) fn over_all_rows(exprs: Vec<Expr>) -> Result<Vec<Expr>> {
         let changed = expr.transform_down(|node| {
             Ok(match node {
                 Expr::WindowFunction(_) => Transformed::new(node, false, TreeNodeRecursion::Jump),
-                Expr::AggregateFunction(call) => Transformed::yes(Expr::WindowFunction(Box::new(over_all(call)))),
+                Expr::AggregateFunction(call) => {
+                    Transformed::yes(Expr::WindowFunction(Box::new(over_all(call))))
+                }
                 other => Transformed::no(other),
             })
         })?;
@@ -148,7 +164,9 @@ fn windowed(input: &LogicalPlan, exprs: Vec<Expr>) -> Result<LogicalPlan> {
     let (input, exprs) = nested_first(input, exprs)?;
     let windows = find_window_exprs(&exprs);
     let has_keys = |window: &Expr| match window {
-        Expr::WindowFunction(call) => !call.params.partition_by.is_empty() || !call.params.order_by.is_empty(),
+        Expr::WindowFunction(call) => {
+            !call.params.partition_by.is_empty() || !call.params.order_by.is_empty()
+        }
         _ => false,
     };
     if !windows.iter().any(has_keys) {
@@ -184,19 +202,29 @@ pub(super) fn depends_on_order(call: &WindowFunction) -> bool {
         WindowFunctionDefinition::WindowUDF(function) => {
             matches!(
                 function.name(),
-                "row_number" | "lag" | "lead" | "ntile" | "first_value" | "last_value" | "nth_value"
+                "row_number"
+                    | "lag"
+                    | "lead"
+                    | "ntile"
+                    | "first_value"
+                    | "last_value"
+                    | "nth_value"
             )
         }
         WindowFunctionDefinition::AggregateUDF(function) => {
             let frame = &call.params.window_frame;
             let whole = frame.start_bound.is_unbounded() && frame.end_bound.is_unbounded();
             frame.units == WindowFrameUnits::Rows && !whole
-                || matches!(function.name(), "array_agg" | "string_agg" | "first_value" | "last_value" | "nth_value")
+                || matches!(
+                    function.name(),
+                    "array_agg" | "string_agg" | "first_value" | "last_value" | "nth_value"
+                )
         }
     }
 }
 
-/// A plan that has the calls within the arguments of others as columns, and the expressions over it.
+/// A plan that has the calls within the arguments of others as columns, and the expressions over
+/// it.
 fn nested_first(input: &LogicalPlan, exprs: Vec<Expr>) -> Result<(LogicalPlan, Vec<Expr>)> {
     let mut calls = vec![];
     for expr in &exprs {

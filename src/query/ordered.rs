@@ -1,8 +1,8 @@
-//! Plans of the CPU engine whose answers depend on the order of rows that are not sorted: those with
-//! LIMIT, and with window functions of places that no key tells apart.
+//! Plans of the CPU engine whose answers depend on the order of rows that are not sorted: those
+//! with LIMIT, and with window functions of places that no key tells apart.
 //!
-//! DataFusion lets several partitions run side by side and takes their rows as they come. Such plans
-//! run in one partition, and where their input has several these follow one another.
+//! DataFusion lets several partitions run side by side and takes their rows as they come. Such
+//! plans run in one partition, and where their input has several these follow one another.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
+    PlanProperties,
 };
 use futures::TryStreamExt;
 
@@ -30,7 +31,9 @@ pub(super) async fn physical_plan(
 ) -> Result<(Arc<dyn ExecutionPlan>, SessionState)> {
     let mut state = state.clone();
     let planner = state.query_planner().clone();
-    if state.config().target_partitions() == 1 || !plan.exists(|node| Ok(takes_rows_as_they_come(node)))? {
+    if state.config().target_partitions() == 1
+        || !plan.exists(|node| Ok(takes_rows_as_they_come(node)))?
+    {
         let physical = planner.create_physical_plan(plan, &state).await?;
         return Ok((physical, state));
     }
@@ -57,9 +60,10 @@ fn takes_rows_as_they_come(node: &LogicalPlan) -> bool {
     };
     match node {
         LogicalPlan::Limit(_) => true,
-        LogicalPlan::Window(window) => {
-            window.window_expr.iter().any(|expr| expr.exists(|node| Ok(of_places(node))).unwrap_or(true))
-        }
+        LogicalPlan::Window(window) => window
+            .window_expr
+            .iter()
+            .any(|expr| expr.exists(|node| Ok(of_places(node))).unwrap_or(true)),
         _ => false,
     }
 }
@@ -110,10 +114,15 @@ impl ExecutionPlan for PartitionsInOrder {
         Ok(children.pop().map_or_else(|| self.input.clone(), in_order))
     }
 
-    fn execute(&self, _partition: usize, context: Arc<TaskContext>) -> PlanResult<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        _partition: usize,
+        context: Arc<TaskContext>,
+    ) -> PlanResult<SendableRecordBatchStream> {
         let input = self.input.clone();
         let partitions = 0..input.output_partitioning().partition_count();
-        let streams = futures::stream::iter(partitions.map(move |at| input.execute(at, context.clone())));
+        let streams =
+            futures::stream::iter(partitions.map(move |at| input.execute(at, context.clone())));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), streams.try_flatten())))
     }
 

@@ -1,8 +1,9 @@
 //! Plans that are kept for the next time, by how their frames came about: by SQL text, or by verbs.
 //!
-//! Planning takes a millisecond or more, running over small tables takes tens of microseconds. What is kept is a plan's form
-//! alone (see `plan/tables.rs`): it fits any tables of the same schemas, wherever they came from since. A form is forgotten
-//! where the session's settings, rules or functions have changed, and when others were used more recently.
+//! Planning takes a millisecond or more, running over small tables takes tens of microseconds. What
+//! is kept is a plan's form alone (see `plan/tables.rs`): it fits any tables of the same schemas,
+//! wherever they came from since. A form is forgotten where the session's settings, rules or
+//! functions have changed, and when others were used more recently.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -70,7 +71,8 @@ impl Plans {
     /// Drops what is kept.
     pub(crate) fn forget(&self) {
         let mut kept = lock(&self.kept);
-        let (environment, generation) = (std::mem::take(&mut kept.environment), kept.generation + 1);
+        let (environment, generation) =
+            (std::mem::take(&mut kept.environment), kept.generation + 1);
         *kept = KeptPlans { environment, generation, ..KeptPlans::default() };
     }
 
@@ -80,8 +82,8 @@ impl Plans {
     }
 
     /// The recipe of a text, over the tables that its names stand for now, all of which must be as
-    /// `is_current` wants them. Blanks around a text do not matter: a script's statements have as many
-    /// before them as put errors at their places.
+    /// `is_current` wants them. Blanks around a text do not matter: a script's statements have as
+    /// many before them as put errors at their places.
     pub(crate) fn text(
         &self,
         state: &SessionState,
@@ -100,18 +102,28 @@ impl Plans {
     }
 
     /// Keeps the recipe of a text whose names of tables are `names`, if it is one to be kept.
-    pub(crate) fn keep_text(&self, state: &SessionState, text: &str, names: &[TableReference], recipe: &Recipe) {
+    pub(crate) fn keep_text(
+        &self,
+        state: &SessionState,
+        text: &str,
+        names: &[TableReference],
+        recipe: &Recipe,
+    ) {
         let (text, Recipe::Plan(plan, sources)) = (text.trim(), recipe) else { return };
         if text.len() > LONGEST {
             return;
         }
-        // Every name must be one of these tables, and every table have its name: a view's tables have none, say.
+        // Every name must be one of these tables, and every table have its name: a view's tables
+        // have none, say.
         let named = |source: &PlanTable| {
-            let name = names.iter().find(|name| source_of(state, name).is_some_and(|of| same_table(&of, source)));
+            let name = names
+                .iter()
+                .find(|name| source_of(state, name).is_some_and(|of| same_table(&of, source)));
             Some((name?.clone(), source.schema()))
         };
         let known = |name: &TableReference| {
-            source_of(state, name).is_some_and(|of| sources.iter().any(|source| same_table(&of, source)))
+            source_of(state, name)
+                .is_some_and(|of| sources.iter().any(|source| same_table(&of, source)))
         };
         let Some(tables) = sources.iter().map(named).collect::<Option<_>>() else { return };
         if names.iter().all(known) {
@@ -121,16 +133,29 @@ impl Plans {
     }
 
     /// The columns that a recipe leads to, if such a one was noted.
-    pub(crate) fn known_schema(&self, state: &SessionState, recipe: &Recipe) -> Option<DFSchemaRef> {
+    pub(crate) fn known_schema(
+        &self,
+        state: &SessionState,
+        recipe: &Recipe,
+    ) -> Option<DFSchemaRef> {
         let mut kept = self.kept(state);
-        Some(kept.recipes.get(recipe.hash(), |known| known.form.tables(recipe).is_some())?.schema.clone())
+        Some(
+            kept.recipes
+                .get(recipe.hash(), |known| known.form.tables(recipe).is_some())?
+                .schema
+                .clone(),
+        )
     }
 
     /// Notes the columns that a recipe leads to, whose plan this is.
     pub(crate) fn note_schema(&self, state: &SessionState, recipe: &Recipe, plan: &LogicalPlan) {
         // A subquery's tables would be held.
         if !has_subqueries(plan) {
-            let known = KeptRecipe { form: Form::of(recipe).0, schema: plan.schema().clone(), prepared: None };
+            let known = KeptRecipe {
+                form: Form::of(recipe).0,
+                schema: plan.schema().clone(),
+                prepared: None,
+            };
             self.kept(state).recipes.insert(recipe.hash(), known);
         }
     }
@@ -169,7 +194,8 @@ impl Plans {
         if let Recipe::Plan(lifted, _) = recipe {
             *lock(&lifted.prepared) = Some((kept.generation, prepared.clone()));
         }
-        kept.recipes.insert(recipe.hash(), KeptRecipe { form, schema, prepared: Some(prepared.clone()) });
+        kept.recipes
+            .insert(recipe.hash(), KeptRecipe { form, schema, prepared: Some(prepared.clone()) });
         Ok((prepared, tables))
     }
 
@@ -178,7 +204,11 @@ impl Plans {
         let mut kept = lock(&self.kept);
         if !kept.environment.is_that_of(state, self.exposed.load(Relaxed)) {
             let generation = kept.generation + 1;
-            *kept = KeptPlans { environment: Environment::of(state), generation, ..KeptPlans::default() };
+            *kept = KeptPlans {
+                environment: Environment::of(state),
+                generation,
+                ..KeptPlans::default()
+            };
         }
         kept
     }
@@ -195,8 +225,8 @@ pub(super) fn hash<T: Hash + ?Sized>(key: &T) -> u64 {
     hash.finish()
 }
 
-/// A hash of the many small pieces that a plan is made of, at a fraction of what the standard library's takes. What has the same one
-/// is compared.
+/// A hash of the many small pieces that a plan is made of, at a fraction of what the standard
+/// library's takes. What has the same one is compared.
 struct Mixed(u64);
 
 impl Mixed {
@@ -214,7 +244,9 @@ impl Hasher for Mixed {
         let (words, rest) = bytes.as_chunks::<8>();
         words.iter().for_each(|word| self.mix(u64::from_le_bytes(*word)));
         if !rest.is_empty() {
-            self.mix(rest.iter().fold(rest.len() as u64, |word, byte| word << 8 | u64::from(*byte)));
+            self.mix(
+                rest.iter().fold(rest.len() as u64, |word, byte| word << 8 | u64::from(*byte)),
+            );
         }
     }
 
@@ -242,8 +274,9 @@ fn source_of(state: &SessionState, name: &TableReference) -> Option<PlanTable> {
     Some(provider_as_source(provider))
 }
 
-/// What a session plans with, besides its tables. All of it is held: DataFusion replaces what is shared instead of changing it,
-/// and what is held keeps its address, so that equal addresses mean that nothing has changed.
+/// What a session plans with, besides its tables. All of it is held: DataFusion replaces what is
+/// shared instead of changing it, and what is held keeps its address, so that equal addresses mean
+/// that nothing has changed.
 #[derive(Default)]
 struct Environment {
     options: Option<Arc<ConfigOptions>>,
@@ -251,7 +284,8 @@ struct Environment {
     optimizer: Vec<Arc<dyn OptimizerRule + Send + Sync>>,
     planners: Vec<Arc<dyn ExprPlanner>>,
     relations: Vec<Arc<dyn RelationPlanner>>,
-    /// What [`registered`] said of the functions, which are held so that no other gets the address of one.
+    /// What [`registered`] said of the functions, which are held so that no other gets the address
+    /// of one.
     registered: u64,
     _functions: Functions,
 }
@@ -304,11 +338,13 @@ fn same<T: ?Sized>(a: &[Arc<T>], b: &[Arc<T>]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| address(a) == address(b))
 }
 
-/// A number that another function, or one more or less, makes another; their order in the maps does not matter.
+/// A number that another function, or one more or less, makes another; their order in the maps does
+/// not matter.
 fn registered(state: &SessionState) -> u64 {
     fn sum<T>(functions: &HashMap<String, Arc<T>>) -> u64 {
         let one = |(name, function): (&String, &Arc<T>)| {
-            // Steps of 64-bit multiplicative hashing: the sum of bare addresses would not tell two swapped names apart.
+            // Steps of 64-bit multiplicative hashing: the sum of bare addresses would not tell two
+            // swapped names apart.
             let mixed = (address(function) as u64 ^ (name.len() as u64) << 56).wrapping_mul(MIXER);
             mixed ^ mixed >> 29
         };
@@ -325,7 +361,8 @@ fn address<T: ?Sized>(value: &Arc<T>) -> usize {
     Arc::as_ptr(value).cast::<()>() as usize
 }
 
-/// Values by the hash of what they are found by, which they hold; of more than [`MOST`] those used last.
+/// Values by the hash of what they are found by, which they hold; of more than [`MOST`] those used
+/// last.
 #[derive(Debug)]
 struct Recent<V> {
     values: HashMap<u64, (u64, V)>,
@@ -354,7 +391,8 @@ impl<V> Recent<V> {
         self.clock += 1;
         if self.values.len() >= MOST
             && !self.values.contains_key(&hash)
-            && let Some(oldest) = self.values.iter().min_by_key(|(_, (used, _))| *used).map(|(hash, _)| *hash)
+            && let Some(oldest) =
+                self.values.iter().min_by_key(|(_, (used, _))| *used).map(|(hash, _)| *hash)
         {
             self.values.remove(&oldest);
         }

@@ -13,10 +13,12 @@ use super::scan;
 use super::verb::Verb;
 use crate::error::Result;
 use crate::plan::{
-    PlanTable, Prepared, TablePlaceholder, bind, is_repeatable, is_small, lift, reads_placeholders, same_table,
+    PlanTable, Prepared, TablePlaceholder, bind, is_repeatable, is_small, lift, reads_placeholders,
+    same_table,
 };
 
-/// Verbs above one another, up to which frames are recognized: whoever looks at them recurses as deep.
+/// Verbs above one another, up to which frames are recognized: whoever looks at them recurses as
+/// deep.
 const DEEPEST: usize = 100;
 
 /// Verbs, and the tables and plans that they began with.
@@ -54,8 +56,8 @@ impl LiftedPlan {
 }
 
 impl Recipe {
-    /// Of a plan; `None` where it cannot be kept: it is deep, reads tables that are not the session's, or
-    /// what it yields depends on more than its tables.
+    /// Of a plan; `None` where it cannot be kept: it is deep, reads tables that are not the
+    /// session's, or what it yields depends on more than its tables.
     pub(crate) fn of(plan: &LogicalPlan) -> Option<Recipe> {
         // Before it is lifted, which recurses as deep as the plan.
         let (plan, tables) = is_small(plan).then(|| lift(plan))??;
@@ -112,8 +114,8 @@ impl Recipe {
         self.plan_over(&mut |table| table.clone())
     }
 
-    /// The plan over placeholders, numbered as [`Form::of`] numbers its tables. `None` where it cannot be
-    /// kept.
+    /// The plan over placeholders, numbered as [`Form::of`] numbers its tables. `None` where it
+    /// cannot be kept.
     pub(super) fn lifted(&self, tables: &[PlanTable]) -> Result<Option<Cow<'_, LogicalPlan>>> {
         if let Recipe::Plan(lifted, _) = self {
             return Ok(Some(Cow::Borrowed(&lifted.plan)));
@@ -129,7 +131,9 @@ impl Recipe {
     fn plan_over(&self, source: &mut dyn FnMut(&PlanTable) -> PlanTable) -> Result<LogicalPlan> {
         match self {
             Recipe::Table(table) => scan(&source(table)),
-            Recipe::Plan(lifted, tables) => bind(&lifted.plan, &tables.iter().map(source).collect::<Vec<_>>()),
+            Recipe::Plan(lifted, tables) => {
+                bind(&lifted.plan, &tables.iter().map(source).collect::<Vec<_>>())
+            }
             Recipe::Verb { verb, left, right, .. } => {
                 let left = left.plan_over(source)?;
                 let right = right.as_ref().map(|right| right.plan_over(source)).transpose()?;
@@ -181,9 +185,10 @@ impl FormNode {
     fn of(recipe: &Recipe, tables: &mut Vec<PlanTable>) -> FormNode {
         match recipe {
             Recipe::Table(source) => FormNode::Table(number(tables, source)),
-            Recipe::Plan(lifted, sources) => {
-                FormNode::Plan(lifted.clone(), sources.iter().map(|source| number(tables, source)).collect())
-            }
+            Recipe::Plan(lifted, sources) => FormNode::Plan(
+                lifted.clone(),
+                sources.iter().map(|source| number(tables, source)).collect(),
+            ),
             Recipe::Verb { verb, left, right, .. } => FormNode::Verb {
                 verb: verb.clone(),
                 left: Box::new(FormNode::of(left, tables)),
@@ -194,12 +199,20 @@ impl FormNode {
 
     fn is_that_of(&self, recipe: &Recipe, tables: &mut Vec<PlanTable>) -> bool {
         match (self, recipe) {
-            (FormNode::Table(placeholder), Recipe::Table(source)) => number(tables, source) == *placeholder,
+            (FormNode::Table(placeholder), Recipe::Table(source)) => {
+                number(tables, source) == *placeholder
+            }
             (FormNode::Plan(lifted, numbers), Recipe::Plan(of, sources)) => {
                 let same = lifted.is(of) && numbers.len() == sources.len();
-                same && sources.iter().zip(numbers).all(|(source, own)| number(tables, source) == *own)
+                same && sources
+                    .iter()
+                    .zip(numbers)
+                    .all(|(source, own)| number(tables, source) == *own)
             }
-            (FormNode::Verb { verb, left, right }, Recipe::Verb { verb: of, left: of_left, right: of_right, .. }) => {
+            (
+                FormNode::Verb { verb, left, right },
+                Recipe::Verb { verb: of, left: of_left, right: of_right, .. },
+            ) => {
                 verb == of
                     && left.is_that_of(of_left, tables)
                     && match (right, of_right) {

@@ -1,8 +1,9 @@
 //! A session's threads, and their end.
 //!
-//! Where they are told to end, nobody may wait who is inside another runtime; and they may not be detached. glibc looks at a thread
-//! once more after it has detached it, when its stack may be gone already (bug 19951, glibc 2.39's `pthread_detach`: a compare and
-//! swap of `joinid`, then a load of `cancelhandling`): a process in which sessions came and went ended so, by a segmentation
+//! Where they are told to end, nobody may wait who is inside another runtime; and they may not be
+//! detached. glibc looks at a thread once more after it has detached it, when its stack may be gone
+//! already (bug 19951, glibc 2.39's `pthread_detach`: a compare and swap of `joinid`, then a load
+//! of `cancelhandling`): a process in which sessions came and went ended so, by a segmentation
 //! fault. So a thread that stays joins them.
 
 use std::sync::{LazyLock, mpsc};
@@ -28,8 +29,8 @@ impl Runtime {
         Ok(Runtime(Some(runtime)))
     }
 
-    /// Does something on a thread for work that blocks. What this yields can be waited for inside of
-    /// any runtime.
+    /// Does something on a thread for work that blocks. What this yields can be waited for inside
+    /// of any runtime.
     pub(super) fn spawn_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -45,12 +46,15 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        static ENDS: LazyLock<Option<mpsc::Sender<tokio::runtime::Runtime>>> = LazyLock::new(|| {
-            let (sender, ended) = mpsc::channel::<tokio::runtime::Runtime>();
-            let join = move || ended.into_iter().for_each(|runtime| runtime.shutdown_timeout(PATIENCE));
-            let thread = std::thread::Builder::new().name("warpframe-end".into());
-            thread.spawn(join).ok().map(|_| sender)
-        });
+        static ENDS: LazyLock<Option<mpsc::Sender<tokio::runtime::Runtime>>> =
+            LazyLock::new(|| {
+                let (sender, ended) = mpsc::channel::<tokio::runtime::Runtime>();
+                let join = move || {
+                    ended.into_iter().for_each(|runtime| runtime.shutdown_timeout(PATIENCE))
+                };
+                let thread = std::thread::Builder::new().name("warpframe-end".into());
+                thread.spawn(join).ok().map(|_| sender)
+            });
         let Some(runtime) = self.0.take() else { return };
         let left = match &*ENDS {
             Some(sender) => sender.send(runtime).err().map(|unsent| unsent.0),
@@ -68,7 +72,8 @@ mod tests {
 
     use super::*;
 
-    /// A runtime whose tasks hold `alive` for as long as its threads are there: one that never ends, and one that blocks.
+    /// A runtime whose tasks hold `alive` for as long as its threads are there: one that never
+    /// ends, and one that blocks.
     fn holding(alive: &Arc<()>, blocking: Duration) -> Runtime {
         let runtime = Runtime::new().expect("the system gives threads");
         let (pending, blocked) = (alive.clone(), alive.clone());

@@ -37,10 +37,13 @@ impl Core {
                 let streamed = || self.stream_once(&statement, &reading, plan, &take);
                 let taken = catch_unwind(AssertUnwindSafe(streamed));
                 match taken.unwrap_or_else(|panic| Err(reading.of_panic(panic.as_ref()))) {
-                    Err(_) if round < Reading::PATIENCE && reading.changed().is_some() => round += 1,
+                    Err(_) if round < Reading::PATIENCE && reading.changed().is_some() => {
+                        round += 1
+                    }
                     Err(error) => {
                         let state = self.state();
-                        let diagnosed = async { Ok(crate::io::diagnose(error, &state, plan).await) };
+                        let diagnosed =
+                            async { Ok(crate::io::diagnose(error, &state, plan).await) };
                         return Err(self.wait(&statement, diagnosed)?);
                     }
                     taken => return taken,
@@ -57,8 +60,9 @@ impl Core {
         take: impl Fn(&SchemaRef, StreamedBatches<'_>) -> Result<T>,
     ) -> Result<T> {
         let state = self.state();
-        let (physical, state) =
-            self.wait(statement, async { ordered::physical_plan(&state, &self.optimize(&state, plan)?).await })?;
+        let (physical, state) = self.wait(statement, async {
+            ordered::physical_plan(&state, &self.optimize(&state, plan)?).await
+        })?;
         let schema = without_metadata(&physical.schema());
         // Operators begin in the runtime.
         let mut batches = self.wait(statement, async { exec::stream(physical, &state) })?;

@@ -118,7 +118,9 @@ fn hash_node<H: Hasher>(node: &Expr, state: &mut H) {
         Expr::Column(column) => column.hash(state),
         Expr::Literal(value, _) => value.hash(state),
         Expr::BinaryExpr(both) => both.op.hash(state),
-        Expr::Like(like) | Expr::SimilarTo(like) => (like.negated, like.case_insensitive).hash(state),
+        Expr::Like(like) | Expr::SimilarTo(like) => {
+            (like.negated, like.case_insensitive).hash(state)
+        }
         Expr::Between(between) => between.negated.hash(state),
         Expr::InList(list) => (list.negated, list.list.len()).hash(state),
         Expr::Case(case) => {
@@ -135,8 +137,15 @@ fn hash_node<H: Hasher>(node: &Expr, state: &mut H) {
         }
         Expr::WindowFunction(call) => {
             let params = &call.params;
-            (call.fun.name(), params.args.len(), params.partition_by.len(), params.order_by.len()).hash(state);
-            (params.distinct, params.filter.is_some(), &params.null_treatment, &params.window_frame).hash(state);
+            (call.fun.name(), params.args.len(), params.partition_by.len(), params.order_by.len())
+                .hash(state);
+            (
+                params.distinct,
+                params.filter.is_some(),
+                &params.null_treatment,
+                &params.window_frame,
+            )
+                .hash(state);
             params.order_by.iter().for_each(|key| (key.asc, key.nulls_first).hash(state));
         }
         _ => {}
@@ -144,13 +153,16 @@ fn hash_node<H: Hasher>(node: &Expr, state: &mut H) {
 }
 
 impl Verb {
-    /// Whether a session may recognize it: to look at what is much deeper takes more stack than there may be.
+    /// Whether a session may recognize it: to look at what is much deeper takes more stack than
+    /// there may be.
     pub(crate) fn is_small(&self) -> bool {
         let of_sort = |keys: &[SortExpr]| keys.iter().all(|key| is_small_expr(&key.expr));
         match self {
             Verb::Select(exprs) | Verb::WithColumns(exprs) => exprs.iter().all(is_small_expr),
             Verb::Filter(predicate) => is_small_expr(predicate),
-            Verb::Aggregate { keys, aggregates } => keys.iter().chain(aggregates).all(is_small_expr),
+            Verb::Aggregate { keys, aggregates } => {
+                keys.iter().chain(aggregates).all(is_small_expr)
+            }
             Verb::Sort(keys) | Verb::ArgSort(keys) | Verb::TopK { by: keys, .. } => of_sort(keys),
             Verb::JoinWhere { on, .. } => is_small_expr(on),
             Verb::Join { .. } | Verb::Limit { .. } | Verb::Distinct | Verb::Union => true,
@@ -169,7 +181,9 @@ impl Verb {
     /// The same where parameters of lambdas have the types that they have over this input.
     fn resolved(self, input: &LogicalPlan) -> Result<Verb> {
         let has_lambdas = |exprs: &[Expr]| {
-            exprs.iter().any(|expr| expr.exists(|expr| Ok(matches!(expr, Expr::Lambda(_)))).unwrap_or(true))
+            exprs
+                .iter()
+                .any(|expr| expr.exists(|expr| Ok(matches!(expr, Expr::Lambda(_)))).unwrap_or(true))
         };
         self.with_exprs(|exprs| {
             if !has_lambdas(&exprs) {
@@ -201,7 +215,9 @@ impl Verb {
                 let aggregates = keys.split_off(count);
                 Verb::Aggregate { keys, aggregates }
             }
-            Verb::JoinWhere { kind, on, suffix } => Verb::JoinWhere { kind, on: change(vec![on])?.remove(0), suffix },
+            Verb::JoinWhere { kind, on, suffix } => {
+                Verb::JoinWhere { kind, on: change(vec![on])?.remove(0), suffix }
+            }
             Verb::Join { .. } | Verb::Limit { .. } | Verb::Distinct | Verb::Union => self,
             Verb::Intersect { .. } | Verb::Except { .. } | Verb::Explode(_) => self,
         })
@@ -210,28 +226,41 @@ impl Verb {
     /// The plan of the verb on these inputs. `right` is the other one of those verbs that take two.
     ///
     /// # Errors
-    /// What DataFusion's builder finds: unknown columns, types that do not fit, two results of one name.
-    pub(crate) fn plan(&self, left: &LogicalPlan, right: Option<&LogicalPlan>) -> Result<LogicalPlan> {
+    /// What DataFusion's builder finds: unknown columns, types that do not fit, two results of one
+    /// name.
+    pub(crate) fn plan(
+        &self,
+        left: &LogicalPlan,
+        right: Option<&LogicalPlan>,
+    ) -> Result<LogicalPlan> {
         let (input, right) = (builder(left), right.unwrap_or(left));
         let grown = match self.clone().resolved(left)? {
             Verb::Select(exprs) => return calls::select(left, exprs),
-            Verb::WithColumns(exprs) => return calls::select(left, with_columns(left, calls::over_all_rows(exprs)?)),
+            Verb::WithColumns(exprs) => {
+                return calls::select(left, with_columns(left, calls::over_all_rows(exprs)?));
+            }
             Verb::Filter(predicate) => return calls::filter(left, predicate),
-            Verb::Aggregate { keys, aggregates } => return calls::aggregate(left, keys, aggregates),
+            Verb::Aggregate { keys, aggregates } => {
+                return calls::aggregate(left, keys, aggregates);
+            }
             Verb::Sort(keys) | Verb::ArgSort(keys) => input.sort(keys)?,
             Verb::TopK { k, by } => input.sort(by)?.limit(0, Some(k))?,
             Verb::Join { kind, left_on, right_on, suffix, nulls_equal } => {
                 let on = join::JoinKeys { left: &left_on, right: &right_on, nulls_equal };
                 return join::plan(left, right, kind, &on, &suffix);
             }
-            Verb::JoinWhere { kind, on, suffix } => return join::plan_where(left, right, kind, on, &suffix),
+            Verb::JoinWhere { kind, on, suffix } => {
+                return join::plan_where(left, right, kind, on, &suffix);
+            }
             Verb::Limit { skip, n } => input.limit(skip, Some(n))?,
             Verb::Distinct => input.distinct()?,
             Verb::Union => input.union(builder(right))?,
             Verb::Intersect { all } => {
                 return Ok(LogicalPlanBuilder::intersect(left.clone(), right.clone(), all)?);
             }
-            Verb::Except { all } => return Ok(LogicalPlanBuilder::except(left.clone(), right.clone(), all)?),
+            Verb::Except { all } => {
+                return Ok(LogicalPlanBuilder::except(left.clone(), right.clone(), all)?);
+            }
             Verb::Explode(columns) => {
                 let columns = columns.into_iter().map(Column::new_unqualified).collect();
                 let mut options = UnnestOptions::new();
@@ -266,16 +295,18 @@ impl Verb {
     }
 }
 
-/// A plan in the hands of DataFusion's builder, whose verbs look at nothing of a session: its state would be copied for each,
-/// with hundreds of functions.
+/// A plan in the hands of DataFusion's builder, whose verbs look at nothing of a session: its state
+/// would be copied for each, with hundreds of functions.
 pub(super) fn builder(plan: &LogicalPlan) -> Builder {
     static EMPTY: LazyLock<SessionState> = LazyLock::new(|| SessionStateBuilder::new().build());
     Builder::new(EMPTY.clone(), plan.clone())
 }
 
-/// All columns of a plan, and these expressions: each in place of the column of its name, or after all others.
+/// All columns of a plan, and these expressions: each in place of the column of its name, or after
+/// all others.
 fn with_columns(plan: &LogicalPlan, exprs: Vec<Expr>) -> Vec<Expr> {
-    let mut added: Vec<(String, Expr)> = exprs.into_iter().map(|expr| (expr.qualified_name().1, expr)).collect();
+    let mut added: Vec<(String, Expr)> =
+        exprs.into_iter().map(|expr| (expr.qualified_name().1, expr)).collect();
     let mut all: Vec<Expr> = Vec::new();
     for (qualifier, field) in plan.schema().iter() {
         match added.iter().position(|(name, _)| name == field.name()) {

@@ -19,8 +19,8 @@ impl Session {
     /// are found by name; one that the frame lacks is NULL.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::TableNotFound`]; a table of files or of another provider; columns that the
-    /// table has not, or whose values its types do not hold.
+    /// [`crate::ErrorKind::TableNotFound`]; a table of files or of another provider; columns that
+    /// the table has not, or whose values its types do not hold.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -31,7 +31,12 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn append(&self, table: &str, rows: &DataFrame) -> Result<()> {
-        self.append_rows(&self.named(table), &rows.lazy()?, &format!("rows for the table {table:?}")).map(|_| ())
+        self.append_rows(
+            &self.named(table),
+            &rows.lazy()?,
+            &format!("rows for the table {table:?}"),
+        )
+        .map(|_| ())
     }
 
     /// Puts the rows of files behind those of a table, as [`Session::append`] does; their number.
@@ -59,7 +64,12 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::append_files`].
-    pub fn append_csv_with(&self, table: &str, path: impl IntoPaths, options: CsvOptions) -> Result<usize> {
+    pub fn append_csv_with(
+        &self,
+        table: &str,
+        path: impl IntoPaths,
+        options: CsvOptions,
+    ) -> Result<usize> {
         let paths = path.into_paths();
         let table = self.named(table);
         let schema = self.appendable(&table)?;
@@ -67,10 +77,16 @@ impl Session {
         self.append_format(&table, paths, Format::Csv(Box::new(options)))
     }
 
-    fn append_format(&self, table: &TableReference, paths: Vec<PathBuf>, format: Format) -> Result<usize> {
+    fn append_format(
+        &self,
+        table: &TableReference,
+        paths: Vec<PathBuf>,
+        format: Format,
+    ) -> Result<usize> {
         self.appendable(table)?;
         let first = paths.first().cloned().unwrap_or_default();
-        let rows = self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(paths, format)?)?;
+        let rows = self
+            .scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(paths, format)?)?;
         self.append_rows(table, &rows, "").map_err(|error| match error.kind() {
             ErrorKind::File { path, message } if path.as_os_str().is_empty() => {
                 ErrorKind::File { path: first.clone(), message: message.clone() }.into()
@@ -93,33 +109,48 @@ impl Session {
         let provider = self.provider_of(table)?;
         let why = match OfSession::of(provider.as_ref()) {
             Some(of) if of.is_kept() => return Ok(provider.schema().as_ref().clone()),
-            Some(_) => "its rows are those of its files; CREATE TABLE … AS SELECT makes a table of them",
-            None if self.view_text(table)?.is_some() => "it is a view, whose rows are those of other tables",
+            Some(_) => {
+                "its rows are those of its files; CREATE TABLE … AS SELECT makes a table of them"
+            }
+            None if self.view_text(table)?.is_some() => {
+                "it is a view, whose rows are those of other tables"
+            }
             None => "another provider has its rows",
         };
         Err(Error::unsupported(format!("{what} the table {:?}", table.to_string()), why))
     }
 
     /// The options of CSV files whose columns have the types of a table's.
-    fn with_types_of(&self, table: &Schema, paths: &[PathBuf], mut options: CsvOptions) -> Result<CsvOptions> {
+    fn with_types_of(
+        &self,
+        table: &Schema,
+        paths: &[PathBuf],
+        mut options: CsvOptions,
+    ) -> Result<CsvOptions> {
         if options.schema.is_some() || options.names.is_some() {
             return Ok(options);
         }
-        let all = || table.fields().iter().map(|field| (field.name().clone(), field.data_type().clone()));
+        let all =
+            || table.fields().iter().map(|field| (field.name().clone(), field.data_type().clone()));
         let mut types: Vec<(String, DataType)> = vec![];
         let found = match options.has_header {
             Some(false) => None,
-            _ => Some(self.file_table(paths.to_vec(), Format::Csv(Box::new(options.clone())))?.schema()),
+            _ => Some(
+                self.file_table(paths.to_vec(), Format::Csv(Box::new(options.clone())))?.schema(),
+            ),
         };
-        let is_numbered = |(at, field): (usize, &Field)| *field.name() == format!("column_{}", at + 1);
+        let is_numbered =
+            |(at, field): (usize, &Field)| *field.name() == format!("column_{}", at + 1);
         let found = found.filter(|schema| {
-            let has_names = !schema.fields().iter().enumerate().all(|(at, field)| is_numbered((at, field)));
+            let has_names =
+                !schema.fields().iter().enumerate().all(|(at, field)| is_numbered((at, field)));
             options.has_header == Some(true) || has_names
         });
         match found {
             Some(schema) => {
                 for field in schema.fields() {
-                    let own = place(table, field.name()).map(|at| table.field(at).data_type().clone());
+                    let own =
+                        place(table, field.name()).map(|at| table.field(at).data_type().clone());
                     types.extend(own.map(|dtype| (field.name().clone(), dtype)));
                 }
             }
@@ -142,22 +173,28 @@ impl Session {
         let wrong = |message: String| -> Error {
             match named.is_empty() {
                 true => ErrorKind::File { path: PathBuf::new(), message }.into(),
-                false => ErrorKind::Plan { message: format!("{named}: {message}"), location: None }.into(),
+                false => ErrorKind::Plan { message: format!("{named}: {message}"), location: None }
+                    .into(),
             }
         };
         let (schema, own) = (self.appendable(table)?, rows.schema());
         let stray = own.fields().iter().find(|field| place(&schema, field.name()).is_none());
         if let Some(field) = stray {
-            let known: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-            let message =
-                format!("column {:?} is none of table {called:?}, which has {}", field.name(), listed(&known));
+            let known: Vec<String> =
+                schema.fields().iter().map(|field| field.name().clone()).collect();
+            let message = format!(
+                "column {:?} is none of table {called:?}, which has {}",
+                field.name(),
+                listed(&known)
+            );
             return Err(wrong(message));
         }
         let mut exprs = vec![];
         for (at, field) in schema.fields().iter().enumerate() {
             let (name, to) = (field.name(), field.data_type());
             let found: Vec<&str> = own.fields().iter().map(|own| own.name().as_str()).collect();
-            let found: Vec<&str> = found.into_iter().filter(|own| place(&schema, own) == Some(at)).collect();
+            let found: Vec<&str> =
+                found.into_iter().filter(|own| place(&schema, own) == Some(at)).collect();
             let expr = match found[..] {
                 [] => {
                     exprs.push(NewColumn::null(field));
@@ -166,20 +203,28 @@ impl Session {
                 [column] => {
                     let from = own.field_with_name(column)?.data_type();
                     if !fits(from, to) {
-                        let message = format!("column {column:?} is {from}, and {to} in table {called:?}");
-                        return Err(wrong(format!("{message}, which does not hold all of its values")));
+                        let message =
+                            format!("column {column:?} is {from}, and {to} in table {called:?}");
+                        return Err(wrong(format!(
+                            "{message}, which does not hold all of its values"
+                        )));
                     }
                     cast(ident(column), to.clone())
                 }
-                [one, other, ..] => return Err(wrong(format!("columns {one:?} and {other:?} are both {name:?}"))),
+                [one, other, ..] => {
+                    return Err(wrong(format!("columns {one:?} and {other:?} are both {name:?}")));
+                }
             };
-            exprs.push(NewColumn { expr: expr.alias(name), from: found.first().map(ToString::to_string) });
+            exprs.push(NewColumn {
+                expr: expr.alias(name),
+                from: found.first().map(ToString::to_string),
+            });
         }
         self.put_behind(table, rows, &exprs, &wrong)
     }
 
-    /// Puts rows behind those of a table, of which these are the columns; their number. `wrong` makes an error
-    /// of what is said of a column.
+    /// Puts rows behind those of a table, of which these are the columns; their number. `wrong`
+    /// makes an error of what is said of a column.
     pub(super) fn put_behind(
         &self,
         table: &TableReference,
@@ -192,10 +237,13 @@ impl Session {
             Ok(added) => added,
             Err(error) => {
                 // Which column does not fit is found by each alone.
-                let alone = |expr: &Expr| rows.select([expr.clone()]).and_then(|rows| rows.collect());
-                let failing =
-                    columns.iter().find_map(|column| Some((column.from.clone()?, alone(&column.expr).err()?)));
-                let is_of_values = matches!(error.kind(), ErrorKind::Arithmetic { .. } | ErrorKind::Plan { .. });
+                let alone =
+                    |expr: &Expr| rows.select([expr.clone()]).and_then(|rows| rows.collect());
+                let failing = columns
+                    .iter()
+                    .find_map(|column| Some((column.from.clone()?, alone(&column.expr).err()?)));
+                let is_of_values =
+                    matches!(error.kind(), ErrorKind::Arithmetic { .. } | ErrorKind::Plan { .. });
                 return Err(match failing.filter(|_| is_of_values) {
                     Some((column, error)) => wrong(format!("column {column:?}: {error}")),
                     None => error,
@@ -228,16 +276,19 @@ impl NewColumn {
 pub(super) fn place(table: &Schema, name: &str) -> Option<usize> {
     let fields = || table.fields().iter();
     fields().position(|field| field.name() == name).or_else(|| {
-        let mut like = fields().enumerate().filter(|(_, field)| field.name().eq_ignore_ascii_case(name));
+        let mut like =
+            fields().enumerate().filter(|(_, field)| field.name().eq_ignore_ascii_case(name));
         like.next().map(|(at, _)| at).filter(|_| like.next().is_none())
     })
 }
 
 /// Whether a type holds the values of another, or a cast tells of each value whether it does.
 fn fits(from: &DataType, to: &DataType) -> bool {
-    let is_text = |of: &DataType| matches!(of, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    let is_text =
+        |of: &DataType| matches!(of, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     let is_counted = |of: &DataType| of.is_integer() || matches!(of, DataType::Decimal128(_, 0));
-    let is_rounded = |of: &DataType| of.is_floating() && matches!(from, DataType::Int64 | DataType::UInt64);
+    let is_rounded =
+        |of: &DataType| of.is_floating() && matches!(from, DataType::Int64 | DataType::UInt64);
     from == to
         || (is_text(from) && (is_text(to) || to.is_temporal()))
         || (is_counted(from) && (to.is_integer() || matches!(to, DataType::Decimal128(..))))

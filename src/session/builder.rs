@@ -211,9 +211,9 @@ impl SessionBuilder {
         self
     }
 
-    /// Whether a query that does not fit into device memory runs in parts (as it does by default), or
-    /// fails with [`ErrorKind::OutOfDeviceMemory`], and outside of
-    /// strict mode goes to the CPU engine.
+    /// Whether a query that does not fit into device memory runs in parts (as it does by default),
+    /// or fails with [`ErrorKind::OutOfDeviceMemory`], and outside of strict mode goes to the CPU
+    /// engine.
     ///
     /// ```
     /// use warpframe::prelude::*;
@@ -240,9 +240,9 @@ impl SessionBuilder {
         self
     }
 
-    /// Whether statements may bring code for the device (`CREATE FUNCTION … LANGUAGE CUDA`), which they
-    /// may not otherwise: such code runs on this machine, with the rights of this process. What a
-    /// program registers by [`Session::register_function`] is its own.
+    /// Whether statements may bring code for the device (`CREATE FUNCTION … LANGUAGE CUDA`), which
+    /// they may not otherwise: such code runs on this machine, with the rights of this process.
+    /// What a program registers by [`Session::register_function`] is its own.
     ///
     /// ```
     /// use warpframe::{DeviceChoice, ErrorKind, Session};
@@ -322,7 +322,9 @@ impl SessionBuilder {
             context.register_udf(function.as_ref().clone());
         }
         context.register_udf(host::width_bucket::width_bucket_udf());
-        for function in [host::arrays_zip::arrays_zip(), host::list_combinations::list_combinations()] {
+        for function in
+            [host::arrays_zip::arrays_zip(), host::list_combinations::list_combinations()]
+        {
             context.register_udf(function.as_ref().clone());
         }
         context.register_udaf(host::histogram::histogram());
@@ -341,13 +343,20 @@ impl SessionBuilder {
         if let Some(device) = &device {
             device.bound_spills(host.spill_bounds());
         }
-        let engine = device
-            .map(|device| Engine::new(device, strict, self.join_order.unwrap_or(true), self.divide.unwrap_or(true)));
+        let engine = device.map(|device| {
+            Engine::new(
+                device,
+                strict,
+                self.join_order.unwrap_or(true),
+                self.divide.unwrap_or(true),
+            )
+        });
         let switch = Arc::<Switch>::default();
         switch.set_timeout(self.statement_timeout);
         let (plans, refuse) = (Plans::default(), rules::refuse_what_is_left as _);
         let core = Arc::new(Core { context, runtime, engine, plans, switch, refuse });
-        core.context.register_relation_planner(Arc::new(relations::Relations(Arc::downgrade(&core))))?;
+        core.context
+            .register_relation_planner(Arc::new(relations::Relations(Arc::downgrade(&core))))?;
         Ok(Session {
             core,
             files: named,
@@ -365,7 +374,11 @@ fn of_environment(host: HostResources) -> Result<HostResources> {
         Some(limit) => Some(limit),
         None => variable("WARPFRAME_HOST_MEMORY_LIMIT")?,
     };
-    let folder = || std::env::var_os("WARPFRAME_SPILL_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let folder = || {
+        std::env::var_os("WARPFRAME_SPILL_DIR")
+            .filter(|folder| !folder.is_empty())
+            .map(PathBuf::from)
+    };
     let spill_limit = match host.spill_limit {
         Some(bytes) => Some(bytes),
         None => match variable("WARPFRAME_SPILL_LIMIT")? {

@@ -33,7 +33,11 @@ impl SchemaProvider for Catalog {
         Ok(self.read(|tables| tables.get(name).cloned()))
     }
 
-    fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
+    fn register_table(
+        &self,
+        name: String,
+        table: Arc<dyn TableProvider>,
+    ) -> Result<Option<Arc<dyn TableProvider>>> {
         Ok(self.write(|tables| tables.insert(name, table)))
     }
 

@@ -9,25 +9,30 @@ use crate::error::{Error, Result};
 use crate::frame::verbs::Concat;
 use crate::frame::{DataFrame, Series};
 use crate::interop::{
-    ArrowDeviceArray, ArrowDeviceArrayStream, DLManagedTensor, DLManagedTensorVersioned, device_arrow, dlpack,
+    ArrowDeviceArray, ArrowDeviceArrayStream, DLManagedTensor, DLManagedTensorVersioned,
+    device_arrow, dlpack,
 };
 
 impl Session {
-    /// The frame of an array of Arrow's C device data interface: rows, that is a struct array, in the
-    /// memory of this session's device. They are not copied where kernels can read them as they are; the
-    /// array is released when nothing uses them any more. Needs the feature `ffi`;
+    /// The frame of an array of Arrow's C device data interface: rows, that is a struct array, in
+    /// the memory of this session's device. They are not copied where kernels can read them as they
+    /// are; the array is released when nothing uses them any more. Needs the feature `ffi`;
     /// [`DataFrame::to_arrow_device`] is the way out.
     ///
     /// # Safety
-    /// The array is one of the interface, the schema describes it, and nobody writes its memory until
-    /// it is released.
+    /// The array is one of the interface, the schema describes it, and nobody writes its memory
+    /// until it is released.
     ///
     /// # Errors
     /// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch) for memory of another device;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for columns with nulls, of types that are
-    /// not of fixed width or lie otherwise here (booleans, short decimals), and for a session without a
-    /// device. The array is released then.
-    pub unsafe fn from_arrow_device(&self, array: ArrowDeviceArray, schema: &FFI_ArrowSchema) -> Result<DataFrame> {
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for columns with nulls, of types
+    /// that are not of fixed width or lie otherwise here (booleans, short decimals), and for a
+    /// session without a device. The array is released then.
+    pub unsafe fn from_arrow_device(
+        &self,
+        array: ArrowDeviceArray,
+        schema: &FFI_ArrowSchema,
+    ) -> Result<DataFrame> {
         self.core.as_statement(|| {
             // SAFETY: the caller's promise.
             let table = unsafe { device_arrow::import(self.own_device()?, array, schema) }?;
@@ -35,7 +40,8 @@ impl Session {
         })
     }
 
-    /// The frame of a stream of such arrays; rows of several arrays are copied together on the device.
+    /// The frame of a stream of such arrays; rows of several arrays are copied together on the
+    /// device.
     ///
     /// # Safety
     /// As of [`Session::from_arrow_device`], of each array.
@@ -52,7 +58,10 @@ impl Session {
     /// assert!(back.equals(&frame)?);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub unsafe fn from_arrow_device_stream(&self, stream: ArrowDeviceArrayStream) -> Result<DataFrame> {
+    pub unsafe fn from_arrow_device_stream(
+        &self,
+        stream: ArrowDeviceArrayStream,
+    ) -> Result<DataFrame> {
         let frames = self.core.as_statement(|| {
             let device = self.own_device()?;
             // SAFETY: the caller's promise.
@@ -60,7 +69,10 @@ impl Session {
             if tables.is_empty() {
                 tables.push(Table::empty(device, schema)?);
             }
-            Ok(tables.into_iter().map(|table| DataFrame::on_device(&self.core, table)).collect::<Vec<_>>())
+            Ok(tables
+                .into_iter()
+                .map(|table| DataFrame::on_device(&self.core, table))
+                .collect::<Vec<_>>())
         })?;
         match &frames[..] {
             [only] => Ok(only.clone()),
@@ -68,19 +80,21 @@ impl Session {
         }
     }
 
-    /// The column of a DLPack tensor in the memory of this session's device, by a name: of one dimension,
-    /// without gaps. It is not copied where kernels can read it as it is; its deleter is called when
-    /// nothing uses it any more. Its elements are there, or the work that makes them was ordered before
-    /// that of [`Device::stream`] (which Python's `__dlpack__(stream=…)` does) or by
-    /// [`Device::wait_for_stream`]. Needs the feature `ffi`; [`Series::to_dlpack`] is the way out.
+    /// The column of a DLPack tensor in the memory of this session's device, by a name: of one
+    /// dimension, without gaps. It is not copied where kernels can read it as it is; its deleter is
+    /// called when nothing uses it any more. Its elements are there, or the work that makes them
+    /// was ordered before that of [`Device::stream`] (which Python's `__dlpack__(stream=…)` does)
+    /// or by [`Device::wait_for_stream`]. Needs the feature `ffi`; [`Series::to_dlpack`] is the way
+    /// out.
     ///
     /// # Safety
-    /// A live tensor, of which nobody else calls the deleter, and whose memory nobody writes until then.
+    /// A live tensor, of which nobody else calls the deleter, and whose memory nobody writes until
+    /// then.
     ///
     /// # Errors
     /// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch) for memory of another device;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for other tensors, and for a session
-    /// without a device. The deleter is called then.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for other tensors, and for a
+    /// session without a device. The deleter is called then.
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -107,7 +121,11 @@ impl Session {
     ///
     /// # Errors
     /// Those of [`Session::from_dlpack`]; a version that is not 1.
-    pub unsafe fn from_dlpack_versioned(&self, name: &str, tensor: *mut DLManagedTensorVersioned) -> Result<Series> {
+    pub unsafe fn from_dlpack_versioned(
+        &self,
+        name: &str,
+        tensor: *mut DLManagedTensorVersioned,
+    ) -> Result<Series> {
         self.core.as_statement(|| {
             let device = self.own_device()?;
             // SAFETY: the caller's promise.
@@ -123,15 +141,15 @@ impl Session {
 }
 
 impl DataFrame {
-    /// The rows as an array of Arrow's C device data interface, and its schema: the columns stay where they
-    /// are in the device's memory, and as they are until the array is released. Its consumer waits for
-    /// its event, and writes nothing. Needs the feature `ffi`; [`Session::from_arrow_device`] is the way in,
-    /// and an example is at [`ArrowDeviceArray`].
+    /// The rows as an array of Arrow's C device data interface, and its schema: the columns stay
+    /// where they are in the device's memory, and as they are until the array is released. Its
+    /// consumer waits for its event, and writes nothing. Needs the feature `ffi`;
+    /// [`Session::from_arrow_device`] is the way in, and an example is at [`ArrowDeviceArray`].
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for columns with nulls, of types that are
-    /// not of fixed width or lie otherwise here (booleans, decimals of up to 18 digits, intervals), and for
-    /// a session without a device.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for columns with nulls, of types
+    /// that are not of fixed width or lie otherwise here (booleans, decimals of up to 18 digits,
+    /// intervals), and for a session without a device.
     pub fn to_arrow_device(&self) -> Result<(ArrowDeviceArray, FFI_ArrowSchema)> {
         self.as_statement(|device| device_arrow::export(&self.table_on(device)?))
     }
@@ -139,21 +157,22 @@ impl DataFrame {
     /// The same as a stream, of one array.
     ///
     /// # Errors
-    /// As of [`DataFrame::to_arrow_device`], though columns are looked at when the array is asked for.
+    /// As of [`DataFrame::to_arrow_device`], though columns are looked at when the array is asked
+    /// for.
     pub fn to_arrow_device_stream(&self) -> Result<ArrowDeviceArrayStream> {
         self.as_statement(|device| Ok(device_arrow::stream_of(self.table_on(device)?)))
     }
 }
 
 impl Series {
-    /// The column as a DLPack tensor of one dimension: it stays where it is in the device's memory, and as
-    /// it is until the tensor's deleter is called, which whoever gets it does once. Waits for the queries
-    /// that make it. Nobody may write it: other frames may have it. Needs the feature `ffi`;
-    /// [`Session::from_dlpack`] is the way in, with an example.
+    /// The column as a DLPack tensor of one dimension: it stays where it is in the device's memory,
+    /// and as it is until the tensor's deleter is called, which whoever gets it does once. Waits
+    /// for the queries that make it. Nobody may write it: other frames may have it. Needs the
+    /// feature `ffi`; [`Session::from_dlpack`] is the way in, with an example.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for columns with nulls, or that are no
-    /// integers, floats or booleans, and for a session without a device.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for columns with nulls, or that
+    /// are no integers, floats or booleans, and for a session without a device.
     pub fn to_dlpack(&self) -> Result<*mut DLManagedTensor> {
         self.as_statement(|device| dlpack::export(self.name(), &self.column_on(device)?, device))
     }
@@ -163,6 +182,8 @@ impl Series {
     /// # Errors
     /// Those of [`Series::to_dlpack`].
     pub fn to_dlpack_versioned(&self) -> Result<*mut DLManagedTensorVersioned> {
-        self.as_statement(|device| dlpack::export_versioned(self.name(), &self.column_on(device)?, device))
+        self.as_statement(|device| {
+            dlpack::export_versioned(self.name(), &self.column_on(device)?, device)
+        })
     }
 }

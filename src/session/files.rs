@@ -78,11 +78,16 @@ impl NamedFiles {
     ///
     /// # Errors
     /// Files that are missing or cannot be read as this format.
-    async fn open(&self, core: &Core, spelled: &[PathBuf], format: &Format) -> Result<(String, Arc<SourceTable>)> {
+    async fn open(
+        &self,
+        core: &Core,
+        spelled: &[PathBuf],
+        format: &Format,
+    ) -> Result<(String, Arc<SourceTable>)> {
         let paths = whole(spelled)?;
         let known = self.kept().used(|named| named.paths == paths && named.format == *format);
-        // The table looks for its files by the first spelling, which another working directory makes
-        // another path. Files that have other columns by now are another table.
+        // The table looks for its files by the first spelling, which another working directory
+        // makes another path. Files that have other columns by now are another table.
         if let Some(named) = known
             && whole(&named.spelled).is_ok_and(|of_spelled| of_spelled == paths)
             && named.table.current(&core.state()).await.is_ok()
@@ -122,7 +127,8 @@ impl Kept {
         format: &Format,
         table: &Arc<SourceTable>,
     ) -> String {
-        let before = self.files.iter().position(|named| named.paths == paths && named.format == *format);
+        let before =
+            self.files.iter().position(|named| named.paths == paths && named.format == *format);
         let name = match before {
             Some(at) => self.files.remove(at).name,
             None => {
@@ -132,7 +138,13 @@ impl Kept {
             }
         };
         let (name_of, spelled) = (name.clone(), spelled.to_vec());
-        self.files.push(NamedFile { name: name_of, paths, spelled, format: format.clone(), table: table.clone() });
+        self.files.push(NamedFile {
+            name: name_of,
+            paths,
+            spelled,
+            format: format.clone(),
+            table: table.clone(),
+        });
         name
     }
 }

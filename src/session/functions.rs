@@ -13,11 +13,14 @@ use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{aggregated_on_host, compiled_on_host, host_device};
 use crate::frame::Expr;
-use crate::user_code::{AggregateFunction, Definition, ScalarFunction, UserAggregate, UserFunction};
+use crate::user_code::{
+    AggregateFunction, Definition, ScalarFunction, UserAggregate, UserFunction,
+};
 
 impl Session {
-    /// Makes a user's function one of the session's, in SQL and by [`Session::call`]; another one that a user
-    /// registered by this name is replaced. The device's compiler looks at its body at once.
+    /// Makes a user's function one of the session's, in SQL and by [`Session::call`]; another one
+    /// that a user registered by this name is replaced. The device's compiler looks at its body at
+    /// once.
     ///
     /// # Errors
     /// [`ErrorKind::UserCode`] with the lines of the body that do not compile; a name of a function
@@ -47,8 +50,8 @@ impl Session {
         })
     }
 
-    /// Makes a user's aggregate one of the session's, as [`Session::register_function`] does with scalar
-    /// functions: with groups and without, and over windows.
+    /// Makes a user's aggregate one of the session's, as [`Session::register_function`] does with
+    /// scalar functions: with groups and without, and over windows.
     ///
     /// # Errors
     /// As [`Session::register_function`]; a state or a body that is missing.
@@ -97,10 +100,18 @@ impl Session {
     /// assert_eq!(made.column("m")?.to_vec::<i64>()?, [11, 21]);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn call(&self, name: &str, arguments: impl IntoIterator<Item = impl Into<Expr>>) -> Result<Expr> {
-        let arguments = arguments.into_iter().map(|argument| PlanExpr::from(argument.into())).collect();
+    pub fn call(
+        &self,
+        name: &str,
+        arguments: impl IntoIterator<Item = impl Into<Expr>>,
+    ) -> Result<Expr> {
+        let arguments =
+            arguments.into_iter().map(|argument| PlanExpr::from(argument.into())).collect();
         let state = self.core.state();
-        let scalar = state.scalar_functions().get(name).filter(|function| UserFunction::of(function).is_some());
+        let scalar = state
+            .scalar_functions()
+            .get(name)
+            .filter(|function| UserFunction::of(function).is_some());
         let of_user = |function: &&Arc<AggregateUDF>| UserAggregate::of(function).is_some();
         match (scalar, state.aggregate_functions().get(name).filter(of_user)) {
             (Some(function), _) => Ok(function.call(arguments).into()),
@@ -111,7 +122,8 @@ impl Session {
 
     fn no_function(&self, name: &str) -> Error {
         let known = self.function_names().join(", ");
-        let known = if known.is_empty() { "there are none".into() } else { format!("known: {known}") };
+        let known =
+            if known.is_empty() { "there are none".into() } else { format!("known: {known}") };
         let message = format!("no function of a user's named {name:?}; {known}");
         ErrorKind::Plan { message, location: None }.into()
     }
@@ -152,24 +164,26 @@ impl Session {
     pub fn function_names(&self) -> Vec<String> {
         let state = self.core.state();
         let of_user = |function: &&Arc<ScalarUDF>| UserFunction::of(function).is_some();
-        let scalar = state.scalar_functions().values().filter(of_user).map(|function| function.name());
+        let scalar =
+            state.scalar_functions().values().filter(of_user).map(|function| function.name());
         let of_user = |function: &&Arc<AggregateUDF>| UserAggregate::of(function).is_some();
-        let aggregates = state.aggregate_functions().values().filter(of_user).map(|function| function.name());
+        let aggregates =
+            state.aggregate_functions().values().filter(of_user).map(|function| function.name());
         let mut names: Vec<String> = scalar.chain(aggregates).map(String::from).collect();
         names.sort();
         names
     }
 
-    /// Runs a `CREATE [OR REPLACE] FUNCTION [IF NOT EXISTS] name(argument type, …) RETURNS type [IMMUTABLE |
-    /// VOLATILE] [STRICT | CALLED ON NULL INPUT] LANGUAGE CUDA AS $$ body $$`, as
-    /// [`Session::register_function`] does, or a `CREATE AGGREGATE` (`docs/user-code.md`); the function's
-    /// name.
+    /// Runs a `CREATE [OR REPLACE] FUNCTION [IF NOT EXISTS] name(argument type, …) RETURNS type
+    /// [IMMUTABLE | VOLATILE] [STRICT | CALLED ON NULL INPUT] LANGUAGE CUDA AS $$ body $$`, as
+    /// [`Session::register_function`] does, or a `CREATE AGGREGATE` (`docs/user-code.md`); the
+    /// function's name.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] unless the session was made with
-    /// [`SessionBuilder::user_code`](crate::SessionBuilder::user_code): a body is code that runs on this
-    /// machine. Another statement, a name that is taken; those of [`Session::register_function`], in the
-    /// lines of the statement.
+    /// [`SessionBuilder::user_code`](crate::SessionBuilder::user_code): a body is code that runs on
+    /// this machine. Another statement, a name that is taken; those of
+    /// [`Session::register_function`], in the lines of the statement.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -191,9 +205,11 @@ impl Session {
                 "its body is code that runs on this machine, which SessionBuilder::user_code(true) allows",
             ));
         }
-        let Create { function, name, place, or_replace, if_not_exists } = Create::of(&self.core.state(), statement)?;
+        let Create { function, name, place, or_replace, if_not_exists } =
+            Create::of(&self.core.state(), statement)?;
         if !or_replace && self.function_names().contains(&name) {
-            let message = format!("there is a function named {name:?}; CREATE OR REPLACE replaces it");
+            let message =
+                format!("there is a function named {name:?}; CREATE OR REPLACE replaces it");
             return if if_not_exists {
                 Ok(name)
             } else {
@@ -212,18 +228,22 @@ impl Session {
         let state = self.core.state();
         let of_user = |function: &Arc<ScalarUDF>| UserFunction::of(function).is_some();
         let taken = state.scalar_functions().get(name).is_some_and(|function| !of_user(function))
-            || state.aggregate_functions().get(name).is_some_and(|function| UserAggregate::of(function).is_none())
+            || state
+                .aggregate_functions()
+                .get(name)
+                .is_some_and(|function| UserAggregate::of(function).is_none())
             || state.window_functions().contains_key(name)
             || state.higher_order_functions().contains_key(name);
         if !taken {
             return Ok(());
         }
-        let message = format!("{name:?} is a function of the engine's, which users' do not replace");
+        let message =
+            format!("{name:?} is a function of the engine's, which users' do not replace");
         Err(ErrorKind::Plan { message, location: None }.into())
     }
 
-    /// Has what will run the code look at it: the device, or where there is none the host's compiler,
-    /// unless a closure does its work.
+    /// Has what will run the code look at it: the device, or where there is none the host's
+    /// compiler, unless a closure does its work.
     fn check(&self, definition: &Arc<Definition>, has_closure: bool) -> Result<()> {
         let device: &Device = match self.core.device() {
             Some(device) => device,

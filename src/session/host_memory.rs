@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use datafusion::error::{DataFusionError, Result as PlanResult};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit as PoolLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{
+    MemoryConsumer, MemoryLimit as PoolLimit, MemoryPool, MemoryReservation,
+};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::SessionConfig;
 
@@ -39,7 +41,9 @@ impl HostResources {
     fn bytes(&self) -> Option<usize> {
         let bytes = match self.limit.unwrap_or(MemoryLimit::Percent(SHARE)) {
             MemoryLimit::Bytes(bytes) => bytes,
-            MemoryLimit::Percent(share) => (machine_memory()? as f64 * share.clamp(0.0, 100.0) / 100.0) as u64,
+            MemoryLimit::Percent(share) => {
+                (machine_memory()? as f64 * share.clamp(0.0, 100.0) / 100.0) as u64
+            }
         };
         Some(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
@@ -60,7 +64,8 @@ impl HostResources {
         }
         let mut runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(files);
         if let Some(bytes) = self.bytes() {
-            runtime = runtime.with_memory_pool(Arc::new(SharedOut { limit: bytes, shares: Mutex::default() }));
+            runtime = runtime
+                .with_memory_pool(Arc::new(SharedOut { limit: bytes, shares: Mutex::default() }));
         }
         Ok(runtime.build_arc()?)
     }
@@ -161,7 +166,9 @@ impl MemoryPool for SharedOut {
         };
         if additional > may {
             let (name, has) = (consumer.name(), reservation.size());
-            let account = format!("{name} has {has} bytes and asked for {additional} more, of which {may} are free");
+            let account = format!(
+                "{name} has {has} bytes and asked for {additional} more, of which {may} are free"
+            );
             return Err(DataFusionError::ResourcesExhausted(account));
         }
         *shares.of(consumer) += additional;
@@ -198,7 +205,10 @@ mod tests {
 
     #[test]
     fn a_limit_is_bytes_or_a_share_of_what_the_machine_has() {
-        assert_eq!(of_meminfo("MemTotal:       65842156 kB\nMemFree: 1 kB\n"), Some(65842156 << 10));
+        assert_eq!(
+            of_meminfo("MemTotal:       65842156 kB\nMemFree: 1 kB\n"),
+            Some(65842156 << 10)
+        );
         assert_eq!(of_meminfo("MemFree: 1 kB"), None);
         let of = |limit| HostResources { limit, ..HostResources::default() }.bytes();
         assert_eq!(of(Some(MemoryLimit::Bytes(1 << 20))), Some(1 << 20));
@@ -210,18 +220,35 @@ mod tests {
 
     #[test]
     fn operators_that_spill_have_equal_shares_and_leave_some_to_the_others() {
-        let pool: Arc<dyn MemoryPool> = Arc::new(SharedOut { limit: 800, shares: Mutex::default() });
-        let sort = |number: usize| MemoryConsumer::new(format!("sort {number}")).with_can_spill(true).register(&pool);
+        let pool: Arc<dyn MemoryPool> =
+            Arc::new(SharedOut { limit: 800, shares: Mutex::default() });
+        let sort = |number: usize| {
+            MemoryConsumer::new(format!("sort {number}")).with_can_spill(true).register(&pool)
+        };
         let (first, second) = (sort(1), sort(2));
-        assert!(first.try_grow(300).is_ok() && first.try_grow(1).is_err() && second.try_grow(300).is_ok());
+        assert!(
+            first.try_grow(300).is_ok()
+                && first.try_grow(1).is_err()
+                && second.try_grow(300).is_ok()
+        );
         let merge = MemoryConsumer::new("merge").register(&pool);
         assert!(merge.try_grow(200).is_ok());
         let refused = merge.try_grow(1).unwrap_err();
-        assert!(matches!(&refused, DataFusionError::ResourcesExhausted(_)), "operators that spill look for it");
-        assert!(refused.to_string().contains("merge has 200 bytes and asked for 1 more, of which 0 are free"));
+        assert!(
+            matches!(&refused, DataFusionError::ResourcesExhausted(_)),
+            "operators that spill look for it"
+        );
+        assert!(
+            refused
+                .to_string()
+                .contains("merge has 200 bytes and asked for 1 more, of which 0 are free")
+        );
         drop(second);
         assert_eq!(pool.reserved(), 500);
-        assert!(first.try_grow(300).is_ok() && first.try_grow(1).is_err(), "alone it has all but the quarter");
+        assert!(
+            first.try_grow(300).is_ok() && first.try_grow(1).is_err(),
+            "alone it has all but the quarter"
+        );
         first.shrink(500);
         assert!(merge.try_grow(500).is_ok() && first.try_grow(1).is_err());
         drop((first, merge));

@@ -1,8 +1,8 @@
 //! Tables that statements make and fill: `CREATE TABLE t (a INT)`, `INSERT INTO t VALUES (1)`.
 //!
-//! DataFusion's planner gives a query that is inserted its plan as any other. What becomes of its rows
-//! is ours: they take the types of the table's columns as CAST would give them these, and the place
-//! behind its rows (`append.rs`).
+//! DataFusion's planner gives a query that is inserted its plan as any other. What becomes of its
+//! rows is ours: they take the types of the table's columns as CAST would give them these, and the
+//! place behind its rows (`append.rs`).
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use datafusion::common::TableReference;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, ident};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, CastKind, ColumnOption, CreateTable, ExactNumberInfo, Ident, Insert, ObjectName, Query, SetExpr, TableObject,
-    UnaryOperator, Value,
+    self, CastKind, ColumnOption, CreateTable, ExactNumberInfo, Ident, Insert, ObjectName, Query,
+    SetExpr, TableObject, UnaryOperator, Value,
 };
 
 use super::append::{NewColumn, place};
@@ -24,12 +24,12 @@ use crate::error::{Error, ErrorKind, Result, listed};
 use crate::frame::{DataFrame, LazyFrame};
 
 impl Session {
-    /// Runs a `CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name (column type, …)`, which makes a table
-    /// without rows; its name. [`Session::insert`] and [`Session::append`] give it rows.
+    /// Runs a `CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name (column type, …)`, which makes a
+    /// table without rows; its name. [`Session::insert`] and [`Session::append`] give it rows.
     ///
     /// # Errors
-    /// Another statement, a name that is taken, constraints and other clauses that nothing would look
-    /// at, types that are none.
+    /// Another statement, a name that is taken, constraints and other clauses that nothing would
+    /// look at, types that are none.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -90,7 +90,8 @@ impl Session {
             if place(&Schema::new(fields.clone()), &own).is_some() {
                 return Err(plan(CREATE, format!("two columns are named {own:?}")).at(at));
             }
-            let of = data_type(&state, column.data_type.clone()).map_err(|message| plan(CREATE, message).at(at))?;
+            let of = data_type(&state, column.data_type.clone())
+                .map_err(|message| plan(CREATE, message).at(at))?;
             fields.push(Field::new(own, of, true));
         }
         let rows = RecordBatch::new_empty(Arc::new(Schema::new(fields)));
@@ -98,14 +99,16 @@ impl Session {
         Ok(name.to_string())
     }
 
-    /// Runs an `INSERT INTO table [(column, …)] query`, which puts the query's rows behind those of a
-    /// table that the session keeps (of `CREATE TABLE`, of a frame, or of batches); their number. Columns
-    /// are those of the table in its order, or those that are named; the others are NULL. Values get the
-    /// types of the table's columns as `CAST` gives them, but for fractions: integers take none.
+    /// Runs an `INSERT INTO table [(column, …)] query`, which puts the query's rows behind those of
+    /// a table that the session keeps (of `CREATE TABLE`, of a frame, or of batches); their number.
+    /// Columns are those of the table in its order, or those that are named; the others are NULL.
+    /// Values get the types of the table's columns as `CAST` gives them, but for fractions:
+    /// integers take none.
     ///
     /// # Errors
-    /// Another statement; [`crate::ErrorKind::TableNotFound`]; a table of files or of another provider;
-    /// another number of values than of columns; values that a column's type does not hold.
+    /// Another statement; [`crate::ErrorKind::TableNotFound`]; a table of files or of another
+    /// provider; another number of values than of columns; values that a column's type does not
+    /// hold.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -148,14 +151,18 @@ impl Session {
             let value = placeholder(from);
             self.whole(&lazy, (&own, &value[..]), field, INSERT)?;
             let expr = cast(ident(value), field.data_type().clone());
-            all.push(NewColumn { expr: expr.alias(field.name()), from: Some(field.name().clone()) });
+            all.push(NewColumn {
+                expr: expr.alias(field.name()),
+                from: Some(field.name().clone()),
+            });
         }
         self.put_behind(&table, &lazy, &all, &|message: String| plan(INSERT, message))
     }
 
     /// The one statement of a text.
     fn parsed_statement(&self, text: &str) -> Result<ast::Statement> {
-        let mut parsed = rules::parsed(&self.core.state(), text).map_err(|error| one_statement(error, text))?;
+        let mut parsed =
+            rules::parsed(&self.core.state(), text).map_err(|error| one_statement(error, text))?;
         rules::balance(&mut parsed)?;
         match parsed {
             Statement::Statement(inner) => Ok(*inner),
@@ -164,21 +171,29 @@ impl Session {
     }
 
     /// The rows of a query, a column for each of the table's that get values.
-    fn inserted(&self, query: Box<Query>, text: &str, (schema, targets): (&Schema, &[usize])) -> Result<DataFrame> {
+    fn inserted(
+        &self,
+        query: Box<Query>,
+        text: &str,
+        (schema, targets): (&Schema, &[usize]),
+    ) -> Result<DataFrame> {
         let statement = Statement::Statement(Box::new(ast::Statement::Query(query)));
-        let (planned, _) = self.core.as_statement(|| self.core.block_on(self.plan_query(statement, text)))?;
+        let (planned, _) =
+            self.core.as_statement(|| self.core.block_on(self.plan_query(statement, text)))?;
         let found = planned.schema().fields().len();
         if found != targets.len() {
-            let names: Vec<&str> = targets.iter().map(|at| schema.field(*at).name().as_str()).collect();
+            let names: Vec<&str> =
+                targets.iter().map(|at| schema.field(*at).name().as_str()).collect();
             let (has, wants) = (counted(found, "value"), counted(names.len(), "column"));
             return Err(plan(INSERT, format!("rows of {has} for {wants}: {}", names.join(", "))));
         }
-        let types: Vec<&DataType> = targets.iter().map(|at| schema.field(*at).data_type()).collect();
+        let types: Vec<&DataType> =
+            targets.iter().map(|at| schema.field(*at).data_type()).collect();
         LazyFrame::of_plan(&self.core, with_placeholders(planned, &types)?)?.collect()
     }
 
-    /// Whether all values of a column of integers are such: a cast would leave out what is behind the
-    /// point.
+    /// Whether all values of a column of integers are such: a cast would leave out what is behind
+    /// the point.
     pub(super) fn whole(
         &self,
         rows: &LazyFrame,
@@ -186,8 +201,8 @@ impl Session {
         field: &Field,
         by: &str,
     ) -> Result<()> {
-        let is_whole =
-            !own.is_floating() && !matches!(own, DataType::Decimal128(_, 1..) | DataType::Decimal256(_, 1..));
+        let is_whole = !own.is_floating()
+            && !matches!(own, DataType::Decimal128(_, 1..) | DataType::Decimal256(_, 1..));
         if is_whole || !field.data_type().is_integer() {
             return Ok(());
         }
@@ -203,8 +218,11 @@ impl Session {
             None => Ok(()),
             Some(batch) => {
                 let value = array_value_to_string(batch.column(0), 0)?;
-                let message =
-                    format!("column {:?}: {value} has a fraction, which {} has not", field.name(), field.data_type());
+                let message = format!(
+                    "column {:?}: {value} has a fraction, which {} has not",
+                    field.name(),
+                    field.data_type()
+                );
                 Err(plan(by, message))
             }
         }
@@ -225,12 +243,18 @@ struct InsertParts {
 
 impl InsertParts {
     fn of(mut insert: Insert) -> Result<InsertParts> {
-        let unsupported = |clause: &str| Err(Error::unsupported(format!("INSERT with {clause}"), NOBODY_LOOKS));
-        let TableObject::TableName(name) = insert.table.clone() else { return unsupported("a function for a table") };
+        let unsupported =
+            |clause: &str| Err(Error::unsupported(format!("INSERT with {clause}"), NOBODY_LOOKS));
+        let TableObject::TableName(name) = insert.table.clone() else {
+            return unsupported("a function for a table");
+        };
         let (table, at) = table_name(&name, INSERT)?;
         let clauses = [
             (insert.on.is_some(), "ON CONFLICT"),
-            (insert.or.is_some() || insert.ignore || insert.replace_into, "OR REPLACE, OR IGNORE and their like"),
+            (
+                insert.or.is_some() || insert.ignore || insert.replace_into,
+                "OR REPLACE, OR IGNORE and their like",
+            ),
             (insert.returning.is_some() || insert.output.is_some(), "RETURNING"),
             (insert.overwrite, "OVERWRITE: CREATE OR REPLACE TABLE … AS takes the table's place"),
             (insert.table_alias.is_some(), "another name for the table"),
@@ -238,16 +262,20 @@ impl InsertParts {
         if let Some((_, clause)) = clauses.iter().find(|(there, _)| *there) {
             return unsupported(clause);
         }
-        let Some(query) = insert.source.take() else { return unsupported("DEFAULT VALUES, or with no rows at all") };
+        let Some(query) = insert.source.take() else {
+            return unsupported("DEFAULT VALUES, or with no rows at all");
+        };
         let column = |name: ObjectName| match idents(&name)[..] {
             [ident] => Ok((folded(ident), known(ident.span.start))),
             _ => Err(plan(INSERT, format!("the column {name} has a name of several parts"))),
         };
-        let columns = std::mem::take(&mut insert.columns).into_iter().map(column).collect::<Result<_>>()?;
+        let columns =
+            std::mem::take(&mut insert.columns).into_iter().map(column).collect::<Result<_>>()?;
         // Whatever else is there, nothing would look at it.
         let mut bare = Insert { insert_token: insert.insert_token.clone(), ..bare_insert()? };
         bare.table = insert.table.clone();
-        (bare.source, bare.into, bare.has_table_keyword) = (None, insert.into, insert.has_table_keyword);
+        (bare.source, bare.into, bare.has_table_keyword) =
+            (None, insert.into, insert.has_table_keyword);
         if insert != bare {
             return unsupported("clauses of other systems");
         }
@@ -267,18 +295,21 @@ fn bare_insert() -> Result<Insert> {
 
 pub(super) fn bare_statement(text: &str) -> Result<ast::Statement> {
     use datafusion::sql::sqlparser::{dialect::GenericDialect, parser::Parser};
-    let mut parsed = Parser::parse_sql(&GenericDialect {}, text).map_err(|error| Error::internal(error.to_string()))?;
+    let mut parsed = Parser::parse_sql(&GenericDialect {}, text)
+        .map_err(|error| Error::internal(error.to_string()))?;
     parsed.pop().ok_or_else(|| Error::internal(format!("{text} is no statement")))
 }
 
 /// Refuses what nothing would look at.
 fn refuse_clauses(create: &CreateTable) -> Result<()> {
     let constrained = create.columns.iter().find_map(|column| {
-        let option = column.options.iter().find(|option| !matches!(option.option, ColumnOption::Null))?;
+        let option =
+            column.options.iter().find(|option| !matches!(option.option, ColumnOption::Null))?;
         Some(format!("{} of column {}", option.option, column.name))
     });
     let constraint = create.constraints.first().map(|constraint| constraint.to_string());
-    let queried = create.query.as_ref().map(|_| "columns and a query: leave out one of them".to_string());
+    let queried =
+        create.query.as_ref().map(|_| "columns and a query: leave out one of them".to_string());
     let lacks = create.columns.is_empty().then(|| "no columns".to_string());
     if let Some(clause) = queried.or(lacks).or(constrained).or(constraint) {
         return Err(Error::unsupported(format!("CREATE TABLE with {clause}"), NOBODY_LOOKS));
@@ -287,10 +318,13 @@ fn refuse_clauses(create: &CreateTable) -> Result<()> {
         return Err(Error::internal("a statement that makes no table"));
     };
     (bare.name, bare.columns) = (create.name.clone(), create.columns.clone());
-    (bare.or_replace, bare.if_not_exists, bare.temporary) = (create.or_replace, create.if_not_exists, create.temporary);
+    (bare.or_replace, bare.if_not_exists, bare.temporary) =
+        (create.or_replace, create.if_not_exists, create.temporary);
     match bare == *create {
         true => Ok(()),
-        false => Err(Error::unsupported("CREATE TABLE with clauses of other systems", NOBODY_LOOKS)),
+        false => {
+            Err(Error::unsupported("CREATE TABLE with clauses of other systems", NOBODY_LOOKS))
+        }
     }
 }
 
@@ -304,7 +338,9 @@ pub(super) fn table_name(name: &ObjectName, by: &str) -> Result<(TableReference,
     let place = idents.first().and_then(|ident| known(ident.span.start));
     let name = match idents[..] {
         [table] if name.0.len() == 1 => TableReference::bare(folded(table)),
-        [schema, table] if name.0.len() == 2 => TableReference::partial(folded(schema), folded(table)),
+        [schema, table] if name.0.len() == 2 => {
+            TableReference::partial(folded(schema), folded(table))
+        }
         [catalog, schema, table] if name.0.len() == 3 => {
             TableReference::full(folded(catalog), folded(schema), folded(table))
         }
@@ -321,8 +357,10 @@ fn targets(schema: &Schema, table: &str, columns: &[(String, Place)]) -> Result<
     let mut targets = vec![];
     for (name, at) in columns {
         let Some(target) = place(schema, name) else {
-            let known: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-            let message = format!("column {name:?} is none of table {table:?}, which has {}", listed(&known));
+            let known: Vec<String> =
+                schema.fields().iter().map(|field| field.name().clone()).collect();
+            let message =
+                format!("column {name:?} is none of table {table:?}, which has {}", listed(&known));
             return Err(plan(INSERT, message).at(*at));
         };
         if targets.contains(&target) {
@@ -333,8 +371,8 @@ fn targets(schema: &Schema, table: &str, columns: &[(String, Place)]) -> Result<
     Ok(targets)
 }
 
-/// Makes of the literals of VALUES what their columns take: the planner makes one type of all values of a
-/// column, without regard to the table.
+/// Makes of the literals of VALUES what their columns take: the planner makes one type of all
+/// values of a column, without regard to the table.
 ///
 /// - Numbers for decimals keep all of their digits; they would become floats.
 /// - Numbers for texts are texts; of a number and a text the planner would make numbers.
@@ -348,7 +386,8 @@ fn fitted_literals(query: &mut Query, schema: &Schema, targets: &[usize]) {
             let Some(digits) = number(expr) else { continue };
             match schema.field(*target).data_type() {
                 DataType::Decimal128(precision, scale) => {
-                    let info = ExactNumberInfo::PrecisionAndScale((*precision).into(), (*scale).into());
+                    let info =
+                        ExactNumberInfo::PrecisionAndScale((*precision).into(), (*scale).into());
                     *expr = cast_of(text(digits), ast::DataType::Decimal(info));
                 }
                 DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => *expr = text(digits),
@@ -367,7 +406,13 @@ fn fitted_literals(query: &mut Query, schema: &Schema, targets: &[usize]) {
 }
 
 fn cast_of(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {
-    ast::Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+    ast::Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(expr),
+        data_type,
+        array: false,
+        format: None,
+    }
 }
 
 /// A number as it is written, with its sign.
@@ -389,7 +434,8 @@ fn placeholder(at: usize) -> String {
     format!("value_{}", at + 1)
 }
 
-/// The columns of a query under these names. Columns of nothing but NULL have the types that they get.
+/// The columns of a query under these names. Columns of nothing but NULL have the types that they
+/// get.
 fn with_placeholders(planned: LogicalPlan, types: &[&DataType]) -> Result<LogicalPlan> {
     let schema = planned.schema().clone();
     let named = schema.columns().into_iter().zip(types).enumerate().map(|(at, (column, of))| {

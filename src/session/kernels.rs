@@ -11,8 +11,8 @@ use crate::exec::{KernelInput, LaunchShape, UserKernel};
 use crate::frame::{DataFrame, Series};
 use crate::query::Core;
 
-/// A kernel in CUDA C++ that a user wrote, compiled for a session's device: [`Session::kernel`] makes
-/// it. Clones share it.
+/// A kernel in CUDA C++ that a user wrote, compiled for a session's device: [`Session::kernel`]
+/// makes it. Clones share it.
 #[derive(Clone)]
 pub struct RawKernel {
     core: Arc<Core>,
@@ -26,8 +26,8 @@ impl std::fmt::Debug for RawKernel {
     }
 }
 
-/// Blocks of a grid, or threads of a block, along one, two or three axes: a number, a tuple or an array
-/// of them.
+/// Blocks of a grid, or threads of a block, along one, two or three axes: a number, a tuple or an
+/// array of them.
 ///
 /// ```
 /// use warpframe::Dim3;
@@ -70,8 +70,8 @@ dimensions!(i32, u32, usize);
 
 /// An argument of a [`RawKernel`]: a column, or a number, which [`From`] makes one of.
 ///
-/// A number is converted to the type of the parameter, and refused where it does not fit: an `int` takes
-/// `1000i64`, and not `0.5`.
+/// A number is converted to the type of the parameter, and refused where it does not fit: an `int`
+/// takes `1000i64`, and not `0.5`.
 #[derive(Debug, Clone)]
 pub struct KernelArg(GivenArgument);
 
@@ -91,8 +91,8 @@ impl KernelArg {
         KernelArg(GivenArgument::Read(column.clone()))
     }
 
-    /// A column that the kernel reads and writes. The launch returns what it is then; the values that
-    /// frames have stay as they are: it is copied first, unless nobody else has its values.
+    /// A column that the kernel reads and writes. The launch returns what it is then; the values
+    /// that frames have stay as they are: it is copied first, unless nobody else has its values.
     pub fn write(column: Series) -> KernelArg {
         KernelArg(GivenArgument::Write(column))
     }
@@ -126,13 +126,14 @@ numbers! {
 }
 
 impl Session {
-    /// Compiles a kernel of a source in CUDA C++ for the session's device, or finds it compiled: the
-    /// function `extern "C" __global__ void name(…)`. `docs/user-code.md` says what it may use.
+    /// Compiles a kernel of a source in CUDA C++ for the session's device, or finds it compiled:
+    /// the function `extern "C" __global__ void name(…)`. `docs/user-code.md` says what it may use.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] unless the session was made with
     /// [`SessionBuilder::user_code`](crate::SessionBuilder::user_code), or where it has no device;
-    /// [`ErrorKind::UserCode`] with the lines that do not compile; a source without such a function.
+    /// [`ErrorKind::UserCode`] with the lines that do not compile; a source without such a
+    /// function.
     ///
     /// ```
     /// use warpframe::prelude::*;
@@ -162,7 +163,10 @@ impl Session {
             return Err(Error::unsupported(what(), why));
         }
         let Some(device) = self.core.device() else {
-            return Err(Error::unsupported(what(), "the session has no device: DeviceChoice::Sim runs kernels, too"));
+            return Err(Error::unsupported(
+                what(),
+                "the session has no device: DeviceChoice::Sim runs kernels, too",
+            ));
         };
         let kernel = self.core.as_statement(|| UserKernel::compiled(device, source, name))?;
         Ok(RawKernel { core: self.core.clone(), kernel: Arc::new(kernel) })
@@ -186,7 +190,8 @@ impl Session {
         &self,
         columns: impl IntoIterator<Item = (N, &'a Series)>,
     ) -> Result<DataFrame> {
-        let columns: Vec<(String, &Series)> = columns.into_iter().map(|(name, column)| (name.into(), column)).collect();
+        let columns: Vec<(String, &Series)> =
+            columns.into_iter().map(|(name, column)| (name.into(), column)).collect();
         let Some(device) = self.core.device() else {
             let arrays = columns.into_iter().map(|(name, column)| Ok((name, column.to_array()?)));
             return self.from_columns(arrays.collect::<Result<Vec<_>>>()?);
@@ -198,14 +203,23 @@ impl Session {
                 return Err(refused(format!("two columns are named {name:?}")));
             }
             if column.len() != rows {
-                let lengths = format!("column {:?} has {rows} values, column {name:?} {}", columns[0].0, column.len());
+                let lengths = format!(
+                    "column {:?} has {rows} values, column {name:?} {}",
+                    columns[0].0,
+                    column.len()
+                );
                 return Err(refused(format!("columns differ in length: {lengths}")));
             }
         }
         self.core.as_statement(|| {
-            let fields = columns.iter().map(|(name, column)| Field::new(name, column.data_type().clone(), true));
+            let fields = columns
+                .iter()
+                .map(|(name, column)| Field::new(name, column.data_type().clone(), true));
             let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-            let on_device = columns.iter().map(|(_, column)| column.column_on(device)).collect::<Result<Vec<_>>>()?;
+            let on_device = columns
+                .iter()
+                .map(|(_, column)| column.column_on(device))
+                .collect::<Result<Vec<_>>>()?;
             Ok(DataFrame::on_device(&self.core, Table::with_rows(device, schema, on_device, rows)?))
         })
     }
@@ -217,22 +231,23 @@ impl RawKernel {
         self.kernel.name()
     }
 
-    /// Launches it on the session's stream: behind all queries so far, and in front of those that come.
-    /// On a GPU it runs beside the host; a grid of no blocks does nothing. Returns the columns that were
-    /// written or are new, in the order of the arguments.
+    /// Launches it on the session's stream: behind all queries so far, and in front of those that
+    /// come. On a GPU it runs beside the host; a grid of no blocks does nothing. Returns the
+    /// columns that were written or are new, in the order of the arguments.
     ///
     /// # Safety
-    /// Within a grid of this shape the kernel touches no memory but its columns, within their lengths,
-    /// and its block's shared memory, of which `shared_bytes` are dynamic; it does not write what it reads
-    /// through pointers to `const`, and it ends. A launch in the simulator checks bounds, and ends loops.
+    /// Within a grid of this shape the kernel touches no memory but its columns, within their
+    /// lengths, and its block's shared memory, of which `shared_bytes` are dynamic; it does not
+    /// write what it reads through pointers to `const`, and it ends. A launch in the simulator
+    /// checks bounds, and ends loops.
     ///
     /// # Errors
-    /// [`ErrorKind::Plan`] for arguments that are not what the parameters take: columns of other types,
-    /// with nulls, of strings; numbers that do not fit. For a shape that no device runs.
-    /// [`ErrorKind::OutOfDeviceMemory`]. In the simulator [`ErrorKind::Simulation`] with the argument and
-    /// the index that are out of bounds, and [`ErrorKind::UserCode`] with the line of a loop that does not
-    /// end. On a GPU such a kernel costs the process its device: a later call that waits says so, and
-    /// names it.
+    /// [`ErrorKind::Plan`] for arguments that are not what the parameters take: columns of other
+    /// types, with nulls, of strings; numbers that do not fit. For a shape that no device runs.
+    /// [`ErrorKind::OutOfDeviceMemory`]. In the simulator [`ErrorKind::Simulation`] with the
+    /// argument and the index that are out of bounds, and [`ErrorKind::UserCode`] with the line of
+    /// a loop that does not end. On a GPU such a kernel costs the process its device: a later call
+    /// that waits says so, and names it.
     pub unsafe fn launch(
         &self,
         grid: impl Into<Dim3>,
@@ -240,9 +255,13 @@ impl RawKernel {
         shared_bytes: usize,
         arguments: impl IntoIterator<Item = KernelArg>,
     ) -> Result<Vec<Series>> {
-        let shape = LaunchShape { grid: grid.into().0, block: block.into().0, shared: shared_bytes };
+        let shape =
+            LaunchShape { grid: grid.into().0, block: block.into().0, shared: shared_bytes };
         self.core.as_statement(|| {
-            let device = self.core.device().ok_or_else(|| Error::internal("a kernel of a session without device"))?;
+            let device = self
+                .core
+                .device()
+                .ok_or_else(|| Error::internal("a kernel of a session without device"))?;
             let mut names: Vec<String> = self.kernel.parameters().map(String::from).collect();
             let mut inputs = vec![];
             for (at, KernelArg(given)) in arguments.into_iter().enumerate() {
@@ -262,7 +281,9 @@ impl RawKernel {
             }
             // SAFETY: the caller's promise.
             let written = unsafe { self.kernel.launch(&shape, inputs) }?;
-            let series = |(at, column): (usize, _)| Series::of_column(&self.core, device, &names[at], column);
+            let series = |(at, column): (usize, _)| {
+                Series::of_column(&self.core, device, &names[at], column)
+            };
             written.into_iter().map(series).collect()
         })
     }

@@ -26,8 +26,12 @@ impl Session {
     /// assert_eq!((frame.num_rows(), frame.schema().fields().len()), (2, 2));
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn from_columns<N: Into<String>>(&self, columns: impl IntoIterator<Item = (N, ArrayRef)>) -> Result<DataFrame> {
-        let columns: Vec<(String, ArrayRef)> = columns.into_iter().map(|(name, array)| (name.into(), array)).collect();
+    pub fn from_columns<N: Into<String>>(
+        &self,
+        columns: impl IntoIterator<Item = (N, ArrayRef)>,
+    ) -> Result<DataFrame> {
+        let columns: Vec<(String, ArrayRef)> =
+            columns.into_iter().map(|(name, array)| (name.into(), array)).collect();
         let refused = |message| ErrorKind::Plan { message, location: None };
         for (number, (name, array)) in columns.iter().enumerate() {
             if columns[..number].iter().any(|(other, _)| other == name) {
@@ -35,13 +39,16 @@ impl Session {
             }
             let (first, rows) = (&columns[0].0, columns[0].1.len());
             if array.len() != rows {
-                let lengths = format!("column {first:?} has {rows} values, column {name:?} {}", array.len());
+                let lengths =
+                    format!("column {first:?} has {rows} values, column {name:?} {}", array.len());
                 return Err(refused(format!("columns differ in length: {lengths}")).into());
             }
         }
-        let fields = columns.iter().map(|(name, array)| Field::new(name, array.data_type().clone(), true));
+        let fields =
+            columns.iter().map(|(name, array)| Field::new(name, array.data_type().clone(), true));
         let schema = Schema::new(fields.collect::<Vec<_>>());
-        let options = RecordBatchOptions::new().with_row_count(Some(columns.first().map_or(0, |(_, a)| a.len())));
+        let options = RecordBatchOptions::new()
+            .with_row_count(Some(columns.first().map_or(0, |(_, a)| a.len())));
         let arrays = columns.into_iter().map(|(_, array)| array).collect();
         self.from_arrow([RecordBatch::try_new_with_options(schema.into(), arrays, &options)?])
     }
@@ -120,7 +127,10 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     #[cfg(feature = "serde")]
-    pub fn from_structs<T: serde::Serialize + serde::de::DeserializeOwned>(&self, rows: &[T]) -> Result<DataFrame> {
+    pub fn from_structs<T: serde::Serialize + serde::de::DeserializeOwned>(
+        &self,
+        rows: &[T],
+    ) -> Result<DataFrame> {
         self.from_arrow([crate::interop::structs::to_batch(rows)?])
     }
 }

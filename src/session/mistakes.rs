@@ -1,5 +1,5 @@
-//! What is wrong with a query, said better than its planner does, which does not know what it is told of: names
-//! that are nearly others, and what a name stands for elsewhere.
+//! What is wrong with a query, said better than its planner does, which does not know what it is
+//! told of: names that are nearly others, and what a name stands for elsewhere.
 
 use std::ops::ControlFlow;
 
@@ -41,13 +41,15 @@ const TYPES: [&str; 24] = [
     "UNSIGNED",
 ];
 /// Functions whose value is the rows of files.
-const OF_FILES: [&str; 6] = ["read_csv", "read_parquet", "read_json", "read_ndjson", "read_arrow", "read_ipc"];
+const OF_FILES: [&str; 6] =
+    ["read_csv", "read_parquet", "read_json", "read_ndjson", "read_arrow", "read_ipc"];
 
 impl Session {
     /// An error of a text's plan, at its place; where a table is missing, it is about that.
     pub(super) fn mistaken(&self, error: Error, tables: &[TableReference], text: &str) -> Error {
         let state = self.core.state();
-        let is_plans = matches!(error.kind(), ErrorKind::Plan { .. } | ErrorKind::Unsupported { .. });
+        let is_plans =
+            matches!(error.kind(), ErrorKind::Plan { .. } | ErrorKind::Unsupported { .. });
         let missing = tables
             .iter()
             .filter(|table| !state.table_functions().contains_key(table.table()))
@@ -57,7 +59,8 @@ impl Session {
             return self.of_missing_table(table, text).at(error.location());
         }
         match error.kind() {
-            ErrorKind::ColumnNotFound { name, known } if known.is_empty() => match stray_from(text) {
+            ErrorKind::ColumnNotFound { name, known } if known.is_empty() => match stray_from(text)
+            {
                 Some(place) => plan("expected an expression, found FROM".into()).at(Some(place)),
                 None => {
                     let place = place_of(text, name);
@@ -70,7 +73,9 @@ impl Session {
                 error.at(place)
             }
             ErrorKind::Plan { message, .. } => match self.reworded(message) {
-                Some((message, about)) => plan(message).at(error.location().or(place_of(text, &about))),
+                Some((message, about)) => {
+                    plan(message).at(error.location().or(place_of(text, &about)))
+                }
                 None => error,
             },
             _ => error,
@@ -79,10 +84,12 @@ impl Session {
 
     fn of_missing_table(&self, table: &TableReference, text: &str) -> Error {
         if let Some(place) = called(text, table.table()) {
-            let mut known: Vec<String> = self.core.state().table_functions().keys().cloned().collect();
+            let mut known: Vec<String> =
+                self.core.state().table_functions().keys().cloned().collect();
             known.extend(OF_FILES.map(String::from));
             let help = help(nearest(table.table(), &known));
-            return plan(format!("no table function named {:?}{help}", table.table())).at(Some(place));
+            return plan(format!("no table function named {:?}{help}", table.table()))
+                .at(Some(place));
         }
         let missing = self.missing_table(table);
         let named = match missing.kind() {
@@ -118,10 +125,16 @@ impl Session {
         if let Some(name) = quoted("Invalid function '") {
             let state = self.core.state();
             if state.window_functions().contains_key(&name) {
-                return Some((format!("{name} is a window function: OVER (…) stands behind its call"), name));
+                return Some((
+                    format!("{name} is a window function: OVER (…) stands behind its call"),
+                    name,
+                ));
             }
             if state.table_functions().contains_key(&name) || OF_FILES.contains(&name.as_str()) {
-                return Some((format!("{name} is a table function: its call stands behind FROM"), name));
+                return Some((
+                    format!("{name} is a table function: its call stands behind FROM"),
+                    name,
+                ));
             }
             let mut known: Vec<String> = state.scalar_functions().keys().cloned().collect();
             known.extend(state.higher_order_functions().keys().cloned());
@@ -148,7 +161,9 @@ impl Session {
 /// What is said of a type that there is not, with what is near.
 pub(super) fn of_type(message: &str) -> String {
     match message.split_once("Unsupported SQL type ") {
-        Some((_, name)) => format!("no type named {name}{}", help(nearest(name, &TYPES.map(String::from)))),
+        Some((_, name)) => {
+            format!("no type named {name}{}", help(nearest(name, &TYPES.map(String::from))))
+        }
         None => message.into(),
     }
 }
@@ -173,7 +188,8 @@ pub(super) fn help(meant: Option<&str>) -> String {
 }
 
 fn tokens(text: &str) -> Vec<TokenWithSpan> {
-    let mut tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().unwrap_or_default();
+    let mut tokens =
+        Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().unwrap_or_default();
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     tokens
 }
@@ -193,8 +209,10 @@ fn called(text: &str, name: &str) -> Option<(u64, u64)> {
 fn stray_from(text: &str) -> Option<(u64, u64)> {
     let tokens = tokens(text);
     let is_operator = |token: &Token| {
-        matches!(token, Token::Plus | Token::Minus | Token::Div | Token::Mod | Token::StringConcat | Token::Eq)
-            || matches!(token, Token::Lt | Token::Gt | Token::LtEq | Token::GtEq | Token::Neq)
+        matches!(
+            token,
+            Token::Plus | Token::Minus | Token::Div | Token::Mod | Token::StringConcat | Token::Eq
+        ) || matches!(token, Token::Lt | Token::Gt | Token::LtEq | Token::GtEq | Token::Neq)
     };
     let is_it = |pair: &&[TokenWithSpan]| {
         is_operator(&pair[0].token)

@@ -18,10 +18,13 @@ use std::sync::{Arc, Weak};
 
 use datafusion::common::{Column, TableReference};
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
+use datafusion::logical_expr::planner::{
+    PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
+};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{
-    self, JoinOperator, PivotValueSource, TableFactor, TableSampleKind, TableWithJoins, Visit, Visitor,
+    self, JoinOperator, PivotValueSource, TableFactor, TableSampleKind, TableWithJoins, Visit,
+    Visitor,
 };
 
 pub(super) use self::sample::is_sample;
@@ -34,13 +37,22 @@ use crate::query::Core;
 pub(super) struct Relations(pub(super) Weak<Core>);
 
 impl RelationPlanner for Relations {
-    fn plan_relation(&self, factor: TableFactor, context: &mut dyn RelationPlannerContext) -> Result<RelationPlanning> {
-        let Some(core) = self.0.upgrade() else { return Ok(RelationPlanning::Original(Box::new(factor))) };
+    fn plan_relation(
+        &self,
+        factor: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> Result<RelationPlanning> {
+        let Some(core) = self.0.upgrade() else {
+            return Ok(RelationPlanning::Original(Box::new(factor)));
+        };
         let planned = match factor {
-            TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
+            TableFactor::Table { sample: Some(_), .. }
+            | TableFactor::Derived { sample: Some(_), .. } => {
                 sample::planned(&core, factor, context)?
             }
-            TableFactor::NestedJoin { table_with_joins, alias } if asof::is_one(&table_with_joins) => {
+            TableFactor::NestedJoin { table_with_joins, alias }
+                if asof::is_one(&table_with_joins) =>
+            {
                 PlannedRelation::new(asof::planned(&core, *table_with_joins, context)?, alias)
             }
             TableFactor::Pivot { .. } => pivot::wide(&core, factor, context)?,
@@ -54,7 +66,9 @@ impl RelationPlanner for Relations {
 /// Makes of an ASOF join, and all that is joined before it, a table in parentheses, as which the
 /// planner asks for it.
 pub(super) fn nest_asof(table: &mut TableWithJoins) {
-    while let Some(at) = table.joins.iter().position(|join| matches!(join.join_operator, JoinOperator::AsOf { .. })) {
+    while let Some(at) =
+        table.joins.iter().position(|join| matches!(join.join_operator, JoinOperator::AsOf { .. }))
+    {
         if at == 0
             && table.joins.len() == 1
             && matches!(&table.relation, TableFactor::NestedJoin { table_with_joins, .. }
@@ -79,8 +93,8 @@ pub(super) fn nest_asof(table: &mut TableWithJoins) {
     }
 }
 
-/// Whether a statement's plan is the same each time: no sample is drawn anew, and no columns are made
-/// of values.
+/// Whether a statement's plan is the same each time: no sample is drawn anew, and no columns are
+/// made of values.
 pub(super) fn is_constant(statement: &ast::Statement) -> bool {
     Visit::visit(statement, &mut Changing).is_continue()
 }
@@ -97,7 +111,9 @@ impl Visitor for Changing {
             TableFactor::Table { sample, .. } | TableFactor::Derived { sample, .. } => {
                 sample.as_ref().is_some_and(drawn)
             }
-            TableFactor::Pivot { value_source, .. } => !matches!(value_source, PivotValueSource::List(_)),
+            TableFactor::Pivot { value_source, .. } => {
+                !matches!(value_source, PivotValueSource::List(_))
+            }
             _ => false,
         };
         if changes { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -112,12 +128,19 @@ struct Numbered {
 
 impl Numbered {
     /// The columns of a plan, and further ones.
-    fn of(core: &Arc<Core>, plan: LogicalPlan, prefix: &str, more: Vec<(Expr, String)>) -> Result<Numbered> {
+    fn of(
+        core: &Arc<Core>,
+        plan: LogicalPlan,
+        prefix: &str,
+        more: Vec<(Expr, String)>,
+    ) -> Result<Numbered> {
         let schema = plan.schema().clone();
-        let names = schema.iter().map(|(table, field)| (table.cloned(), field.name().clone())).collect();
+        let names =
+            schema.iter().map(|(table, field)| (table.cloned(), field.name().clone())).collect();
         let columns = schema.columns().into_iter().enumerate();
         let own = columns.map(|(at, column)| Expr::Column(column).alias(format!("{prefix}{at}")));
-        let exprs: Vec<Expr> = own.chain(more.into_iter().map(|(expr, name)| expr.alias(name))).collect();
+        let exprs: Vec<Expr> =
+            own.chain(more.into_iter().map(|(expr, name)| expr.alias(name))).collect();
         let plan = LogicalPlanBuilder::from(plan).project(exprs)?.build()?;
         Ok(Numbered { frame: LazyFrame::of_plan(core, plan).map_err(outside)?, names })
     }
@@ -126,7 +149,8 @@ impl Numbered {
     fn named(&self, prefix: &str, left_out: &[usize]) -> Vec<Expr> {
         let names = self.names.iter().enumerate().filter(|(at, _)| !left_out.contains(at));
         let name = |(at, (table, name)): (usize, &(Option<TableReference>, String))| {
-            Expr::Column(Column::from_name(format!("{prefix}{at}"))).alias_qualified(table.clone(), name)
+            Expr::Column(Column::from_name(format!("{prefix}{at}")))
+                .alias_qualified(table.clone(), name)
         };
         names.map(name).collect()
     }
@@ -143,7 +167,10 @@ fn outside(error: Error) -> DataFusionError {
     error.into()
 }
 
-fn refused<T>(message: impl Into<String>, at: datafusion::sql::sqlparser::tokenizer::Location) -> Result<T> {
+fn refused<T>(
+    message: impl Into<String>,
+    at: datafusion::sql::sqlparser::tokenizer::Location,
+) -> Result<T> {
     let location = (at.line > 0).then_some((at.line, at.column));
     let kind = crate::error::ErrorKind::Plan { message: message.into(), location };
     Err(outside(kind.into()))

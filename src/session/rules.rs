@@ -47,7 +47,8 @@ type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 /// DataFusion's rules over physical plans in their order, those that move filters and projections
 /// guarded; then ours.
 pub(super) fn rules() -> Vec<PhysicalRule> {
-    let rules = PhysicalOptimizer::new().rules.into_iter().map(pushdown::guarded).map(fences::fenced);
+    let rules =
+        PhysicalOptimizer::new().rules.into_iter().map(pushdown::guarded).map(fences::fenced);
     rules.chain([top_k::rule(), file_order::rule(), crate::io::guard_rule()]).collect()
 }
 

@@ -1,7 +1,8 @@
 //! Schemas, and the session's tables by names that may say theirs.
 //!
-//! A name of one part is of the schema in use, which `USE` chooses and which is `public` at first. The texts of
-//! views name the schema of each table (`QualifiedNames`), so that they mean the same whichever is in use.
+//! A name of one part is of the schema in use, which `USE` chooses and which is `public` at first.
+//! The texts of views name the schema of each table (`QualifiedNames`), so that they mean the same
+//! whichever is in use.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -45,7 +46,8 @@ impl Session {
         names
     }
 
-    /// The schema whose tables need no schema before their names: `public`, until `USE` says another.
+    /// The schema whose tables need no schema before their names: `public`, until `USE` says
+    /// another.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -57,8 +59,8 @@ impl Session {
         self.core.context.copied_config().options().catalog.default_schema.clone()
     }
 
-    /// The names of all tables: of the schema in use as they are, of the others behind their schema's name,
-    /// each sorted.
+    /// The names of all tables: of the schema in use as they are, of the others behind their
+    /// schema's name, each sorted.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -72,7 +74,9 @@ impl Session {
     /// ```
     pub fn all_table_names(&self) -> Vec<String> {
         let mut names = self.table_names();
-        names.extend(self.other_tables().into_iter().map(|(schema, table)| format!("{schema}.{table}")));
+        names.extend(
+            self.other_tables().into_iter().map(|(schema, table)| format!("{schema}.{table}")),
+        );
         names
     }
 
@@ -81,13 +85,17 @@ impl Session {
         let in_use = self.schema_in_use();
         let others = self.schema_names().into_iter().filter(|name| *name != in_use);
         others
-            .flat_map(|schema| self.tables_of(&schema).into_iter().map(move |table| (schema.clone(), table)))
+            .flat_map(|schema| {
+                self.tables_of(&schema).into_iter().map(move |table| (schema.clone(), table))
+            })
             .collect()
     }
 
     /// Schema and name of each table, sorted.
     pub(super) fn all_tables(&self) -> Vec<(String, String)> {
-        let of = |schema: String| self.tables_of(&schema).into_iter().map(move |table| (schema.clone(), table));
+        let of = |schema: String| {
+            self.tables_of(&schema).into_iter().map(move |table| (schema.clone(), table))
+        };
         self.schema_names().into_iter().flat_map(of).collect()
     }
 
@@ -104,8 +112,8 @@ impl Session {
         self.core.context.catalog(&name)
     }
 
-    /// The table that a program names: one behind a schema's name and a dot, if there is such a one, or else a
-    /// schema of that name and no table that is called all of it.
+    /// The table that a program names: one behind a schema's name and a dot, if there is such a
+    /// one, or else a schema of that name and no table that is called all of it.
     pub(super) fn named(&self, name: &str) -> TableReference {
         let whole = TableReference::bare(name);
         let Some((schema, table)) = name.split_once('.') else { return whole };
@@ -122,7 +130,11 @@ impl Session {
     }
 
     /// Puts a table in the place of what there was of its name.
-    pub(super) fn put(&self, name: &TableReference, provider: Arc<dyn TableProvider>) -> Result<()> {
+    pub(super) fn put(
+        &self,
+        name: &TableReference,
+        provider: Arc<dyn TableProvider>,
+    ) -> Result<()> {
         self.writable(name)?;
         // The session's catalogs replace what there was.
         self.core.context.register_table(name.clone(), provider)?;
@@ -183,8 +195,13 @@ impl Session {
         match name.schema().filter(|schema| *schema != self.schema_in_use()) {
             None => self.table_not_found(name.table()),
             Some(schema) => {
-                let known = self.tables_of(schema).iter().map(|table| format!("{schema}.{table}")).collect();
-                ErrorKind::TableNotFound { name: format!("{schema}.{}", name.table()), known }.into()
+                let known = self
+                    .tables_of(schema)
+                    .iter()
+                    .map(|table| format!("{schema}.{table}"))
+                    .collect();
+                ErrorKind::TableNotFound { name: format!("{schema}.{}", name.table()), known }
+                    .into()
             }
         }
     }
@@ -194,16 +211,27 @@ impl Session {
     }
 
     /// `CREATE SCHEMA [IF NOT EXISTS] name`; what was done.
-    pub(super) fn create_schema(&self, name: &SchemaName, if_not_exists: bool, text: &str) -> Result<String> {
+    pub(super) fn create_schema(
+        &self,
+        name: &SchemaName,
+        if_not_exists: bool,
+        text: &str,
+    ) -> Result<String> {
         let SchemaName::Simple(name) = name else {
-            return Err(Error::unsupported("CREATE SCHEMA … AUTHORIZATION", "a session has no users"));
+            return Err(Error::unsupported(
+                "CREATE SCHEMA … AUTHORIZATION",
+                "a session has no users",
+            ));
         };
         let (name, at) = self.schema_name(name, "CREATE SCHEMA", text)?;
-        let catalog = self.catalog().ok_or_else(|| Error::internal("a session without a catalog"))?;
+        let catalog =
+            self.catalog().ok_or_else(|| Error::internal("a session without a catalog"))?;
         if catalog.schema(&name).is_some() || name == INFORMATION {
             return match if_not_exists {
                 true => Ok(format!("schema {name}")),
-                false => Err(wrong(format!("CREATE SCHEMA: there is a schema named {name:?}")).at(at)),
+                false => {
+                    Err(wrong(format!("CREATE SCHEMA: there is a schema named {name:?}")).at(at))
+                }
             };
         }
         catalog.register_schema(&name, Arc::new(Catalog::default()))?;
@@ -218,7 +246,8 @@ impl Session {
         cascade: bool,
         text: &str,
     ) -> Result<String> {
-        let catalog = self.catalog().ok_or_else(|| Error::internal("a session without a catalog"))?;
+        let catalog =
+            self.catalog().ok_or_else(|| Error::internal("a session without a catalog"))?;
         let mut gone = vec![];
         for name in names {
             let (name, at) = self.schema_name(name, "DROP SCHEMA", text)?;
@@ -239,7 +268,9 @@ impl Session {
             if !cascade && !tables.is_empty() {
                 let (count, s) = (tables.len(), if tables.len() == 1 { "" } else { "s" });
                 let known = listed(&tables);
-                return refused(format!("the schema {name:?} has {count} table{s}: {known}; CASCADE drops them, too"));
+                return refused(format!(
+                    "the schema {name:?} has {count} table{s}: {known}; CASCADE drops them, too"
+                ));
             }
             catalog.deregister_schema(&name, true)?;
             gone.push(name);
@@ -255,7 +286,12 @@ impl Session {
         let name = match what {
             Use::Object(name) | Use::Schema(name) => name,
             Use::Default => &ObjectName::from(vec![Ident::new(PUBLIC)]),
-            other => return Err(Error::unsupported(other.to_string(), "USE takes the name of a schema")),
+            other => {
+                return Err(Error::unsupported(
+                    other.to_string(),
+                    "USE takes the name of a schema",
+                ));
+            }
         };
         let (name, at) = self.schema_name(name, "USE", text)?;
         self.set_setting(IN_USE, &name).map_err(|error| error.at(at))?;
@@ -292,7 +328,8 @@ impl Session {
     }
 }
 
-/// Puts a schema before the names of tables, but for those of WITH queries, of files and of functions.
+/// Puts a schema before the names of tables, but for those of WITH queries, of files and of
+/// functions.
 struct QualifiedNames<'a> {
     schema: &'a str,
     has_table: &'a dyn Fn(&str) -> bool,
@@ -328,8 +365,12 @@ impl VisitorMut for QualifiedNames<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
-        let TableFactor::Table { name, args: None, .. } = factor else { return ControlFlow::Continue(()) };
-        let [ObjectNamePart::Identifier(ident)] = &name.0[..] else { return ControlFlow::Continue(()) };
+        let TableFactor::Table { name, args: None, .. } = factor else {
+            return ControlFlow::Continue(());
+        };
+        let [ObjectNamePart::Identifier(ident)] = &name.0[..] else {
+            return ControlFlow::Continue(());
+        };
         let own = folded(ident);
         let of_with = self.with.iter().flatten().any(|with| *with == own);
         let of_file = ident.quote_style == Some('\'') && !(self.has_table)(&own);
@@ -347,9 +388,10 @@ impl VisitorMut for QualifiedNames<'_> {
 pub(super) fn distinct(schema: &Schema, what: &str) -> Result<()> {
     let mut seen = HashSet::new();
     match schema.fields().iter().find(|field| !seen.insert(field.name())) {
-        Some(field) => {
-            Err(wrong(format!("{what}: two columns are named {:?}; AS gives one another name", field.name())))
-        }
+        Some(field) => Err(wrong(format!(
+            "{what}: two columns are named {:?}; AS gives one another name",
+            field.name()
+        ))),
         None => Ok(()),
     }
 }

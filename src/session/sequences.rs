@@ -1,5 +1,5 @@
-//! `range` and `generate_series` as tables, whose integers the device makes. Those of timestamps are
-//! DataFusion's.
+//! `range` and `generate_series` as tables, whose integers the device makes. Those of timestamps
+//! are DataFusion's.
 
 use std::sync::Arc;
 
@@ -45,7 +45,9 @@ impl TableFunctionImpl for SequenceFunction {
             _ => return Ok(provider),
         };
         match Sequence::new(bounds, self.includes_end, provider.clone()) {
-            Some(sequence) => Ok(Arc::new(SourceTable::new(Snapshot::of(Arc::new(sequence)), None, 0))),
+            Some(sequence) => {
+                Ok(Arc::new(SourceTable::new(Snapshot::of(Arc::new(sequence)), None, 0)))
+            }
             None => Ok(provider),
         }
     }

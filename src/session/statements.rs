@@ -20,7 +20,9 @@ mod views;
 
 use datafusion::common::TableReference;
 use datafusion::sql::parser::{ResetStatement, Statement};
-use datafusion::sql::sqlparser::ast::{self, ObjectType, SelectItem, SetExpr, TableFactor, TableWithJoins};
+use datafusion::sql::sqlparser::ast::{
+    self, ObjectType, SelectItem, SetExpr, TableFactor, TableWithJoins,
+};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
@@ -34,7 +36,10 @@ use crate::frame::LazyFrame;
 /// What came of a statement.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-#[expect(clippy::large_enum_variant, reason = "there is one a statement, and callers take it apart at once")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one a statement, and callers take it apart at once"
+)]
 pub enum Executed {
     /// The rows of a query, or of a statement that lists something; they are computed when they are
     /// collected.
@@ -46,14 +51,14 @@ pub enum Executed {
 }
 
 impl Session {
-    /// Runs one statement: a query, `CREATE TABLE`, `CREATE VIEW`, `INSERT`, `UPDATE`, `DELETE`, `TRUNCATE`,
-    /// `ALTER TABLE`, `DROP`, `CREATE SCHEMA`, `USE`, `PREPARE`, `EXECUTE`, `DEALLOCATE`, `SET`, `RESET`, `SHOW`, `DESCRIBE`,
-    /// `SUMMARIZE`, `EXPORT DATABASE`, `IMPORT DATABASE`, `CREATE EXTERNAL TABLE`, `CREATE FUNCTION`
-    /// (`docs/sql.md` says what each takes).
+    /// Runs one statement: a query, `CREATE TABLE`, `CREATE VIEW`, `INSERT`, `UPDATE`, `DELETE`,
+    /// `TRUNCATE`, `ALTER TABLE`, `DROP`, `CREATE SCHEMA`, `USE`, `PREPARE`, `EXECUTE`,
+    /// `DEALLOCATE`, `SET`, `RESET`, `SHOW`, `DESCRIBE`, `SUMMARIZE`, `EXPORT DATABASE`, `IMPORT
+    /// DATABASE`, `CREATE EXTERNAL TABLE`, `CREATE FUNCTION` (`docs/sql.md` says what each takes).
     ///
     /// # Errors
-    /// As [`Session::sql`]; tables whose rows are not the session's to change, and clauses that nothing
-    /// would look at.
+    /// As [`Session::sql`]; tables whose rows are not the session's to change, and clauses that
+    /// nothing would look at.
     ///
     /// ```
     /// use warpframe::{DeviceChoice, Executed, Session};
@@ -79,7 +84,8 @@ impl Session {
                 false => Err(not_a_query(text)),
             };
         }
-        let mut parsed = rules::parsed(&self.core.state(), text).map_err(|error| one_statement(error, text))?;
+        let mut parsed =
+            rules::parsed(&self.core.state(), text).map_err(|error| one_statement(error, text))?;
         rules::balance(&mut parsed)?;
         match parsed {
             Statement::Statement(inner) if matches!(*inner, ast::Statement::Query(_)) => {
@@ -114,16 +120,28 @@ impl Session {
             S::Drop { object_type, if_exists, names, .. } => {
                 self.drop_all(object_type, if_exists, &names, text).map(Executed::Done)
             }
-            S::CreateSchema { schema_name, if_not_exists, with, options, default_collate_spec, clone }
-                if with.is_none() && options.is_none() && default_collate_spec.is_none() && clone.is_none() =>
+            S::CreateSchema {
+                schema_name,
+                if_not_exists,
+                with,
+                options,
+                default_collate_spec,
+                clone,
+            } if with.is_none()
+                && options.is_none()
+                && default_collate_spec.is_none()
+                && clone.is_none() =>
             {
                 self.create_schema(&schema_name, if_not_exists, text).map(Executed::Done)
             }
-            S::CreateSchema { .. } => {
-                Err(Error::unsupported("CREATE SCHEMA with options", "no part of the engine would look at it"))
-            }
+            S::CreateSchema { .. } => Err(Error::unsupported(
+                "CREATE SCHEMA with options",
+                "no part of the engine would look at it",
+            )),
             S::Use(what) => self.use_schema(&what, text).map(Executed::Done),
-            S::Prepare { name, statement, .. } => self.prepare(&name, *statement).map(Executed::Done),
+            S::Prepare { name, statement, .. } => {
+                self.prepare(&name, *statement).map(Executed::Done)
+            }
             S::Execute { name, parameters, .. } => {
                 let (statement, text) = self.prepared_statement(name, parameters, text)?;
                 self.run(statement, &text)
@@ -141,7 +159,13 @@ impl Session {
         LazyFrame::of_plan(&self.core, plan)
     }
 
-    fn drop_all(&self, kind: ObjectType, if_exists: bool, names: &[ast::ObjectName], text: &str) -> Result<String> {
+    fn drop_all(
+        &self,
+        kind: ObjectType,
+        if_exists: bool,
+        names: &[ast::ObjectName],
+        text: &str,
+    ) -> Result<String> {
         let what = match kind {
             ObjectType::Table => "table",
             ObjectType::View => "view",
@@ -162,7 +186,11 @@ impl Session {
             };
             if view.is_some() != (what == "view") {
                 let is = if view.is_some() { "view" } else { "table" };
-                let message = format!("{:?} is a {is}: DROP {} drops it", name.to_string(), is.to_uppercase());
+                let message = format!(
+                    "{:?} is a {is}: DROP {} drops it",
+                    name.to_string(),
+                    is.to_uppercase()
+                );
                 return Err(Error::from(ErrorKind::Plan { message, location: None }).at(at));
             }
             self.forget(&name)?;
@@ -189,7 +217,11 @@ pub(super) fn first_words(text: &str, number: usize) -> Vec<String> {
 }
 
 /// The query `SELECT items FROM table WHERE selection`.
-fn select(items: Vec<SelectItem>, from: TableWithJoins, selection: Option<ast::Expr>) -> Result<ast::Statement> {
+fn select(
+    items: Vec<SelectItem>,
+    from: TableWithJoins,
+    selection: Option<ast::Expr>,
+) -> Result<ast::Statement> {
     let mut statement = bare_statement("SELECT 1")?;
     if let ast::Statement::Query(query) = &mut statement
         && let SetExpr::Select(select) = query.body.as_mut()
@@ -203,6 +235,9 @@ fn select(items: Vec<SelectItem>, from: TableWithJoins, selection: Option<ast::E
 fn only_table(from: &TableWithJoins, by: &str) -> Result<(TableReference, super::files::Place)> {
     match &from.relation {
         TableFactor::Table { name, .. } if from.joins.is_empty() => table_name(name, by),
-        _ => Err(Error::unsupported(format!("{by} of several tables"), "its condition may have subqueries")),
+        _ => Err(Error::unsupported(
+            format!("{by} of several tables"),
+            "its condition may have subqueries",
+        )),
     }
 }

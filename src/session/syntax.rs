@@ -1,5 +1,5 @@
-//! Forms of DuckDB's that the parser lacks, written out among tokens as forms that it has. Tokens keep
-//! their places, so that errors point into the text.
+//! Forms of DuckDB's that the parser lacks, written out among tokens as forms that it has. Tokens
+//! keep their places, so that errors point into the text.
 //!
 //! ```text
 //!   PIVOT t ON c USING sum(x) GROUP BY g     SELECT * FROM t PIVOT (sum(x) FOR c IN (ANY) …)
@@ -32,7 +32,9 @@ pub(super) const ALL_BUT: &str = "all columns but";
 /// Such a form, with something in it that is not known.
 pub(super) fn written_out(text: &str) -> Result<Option<Vec<TokenWithSpan>>> {
     let dialect = GenericDialect {};
-    let Ok(mut tokens) = Tokenizer::new(&dialect, text).tokenize_with_location() else { return Ok(None) };
+    let Ok(mut tokens) = Tokenizer::new(&dialect, text).tokenize_with_location() else {
+        return Ok(None);
+    };
     let forms = ["PIVOT", "UNPIVOT", "ASOF", "SAMPLE", "TABLESAMPLE"];
     let is_form = tokens.iter().any(|token| is_any(token, &forms));
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
@@ -223,7 +225,8 @@ fn asof_joins(tokens: &mut Vec<TokenWithSpan>) {
 fn samples(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
     let mut at = 0;
     while at < tokens.len() {
-        let using = is_word(&tokens[at], "USING") && tokens.get(at + 1).is_some_and(|next| is_word(next, "SAMPLE"));
+        let using = is_word(&tokens[at], "USING")
+            && tokens.get(at + 1).is_some_and(|next| is_word(next, "SAMPLE"));
         if !using && !is_word(&tokens[at], "TABLESAMPLE") {
             at += 1;
             continue;
@@ -240,7 +243,11 @@ fn samples(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
 }
 
 /// A sample's clause, written out, and where it ends.
-fn sample(tokens: &[TokenWithSpan], at: usize, mut from: usize) -> Result<(Vec<TokenWithSpan>, usize)> {
+fn sample(
+    tokens: &[TokenWithSpan],
+    at: usize,
+    mut from: usize,
+) -> Result<(Vec<TokenWithSpan>, usize)> {
     let here = tokens[at].span.start;
     let methods = ["RESERVOIR", "BERNOULLI", "SYSTEM"];
     let method = tokens.get(from).filter(|token| is_any(token, &methods)).cloned();
@@ -248,7 +255,10 @@ fn sample(tokens: &[TokenWithSpan], at: usize, mut from: usize) -> Result<(Vec<T
     let grouped = tokens.get(from).is_some_and(|token| token.token == Token::LParen);
     from += usize::from(grouped);
     let Some(Token::Number(number, _)) = tokens.get(from).map(|token| token.token.clone()) else {
-        return refused("a sample has a number of rows or a percentage, such as 10 ROWS or 10%", here);
+        return refused(
+            "a sample has a number of rows or a percentage, such as 10 ROWS or 10%",
+            here,
+        );
     };
     from += 1;
     let unit = tokens.get(from);
@@ -267,7 +277,8 @@ fn sample(tokens: &[TokenWithSpan], at: usize, mut from: usize) -> Result<(Vec<T
     }
     let mut seed = None;
     let group = |from: usize| tokens.get(from).is_some_and(|token| token.token == Token::LParen);
-    if !grouped && group(from) && tokens.get(from + 1).is_some_and(|token| is_any(token, &methods)) {
+    if !grouped && group(from) && tokens.get(from + 1).is_some_and(|token| is_any(token, &methods))
+    {
         // `10% (bernoulli, 42)`
         let end = behind_group(tokens, from);
         seed = tokens[from..end].iter().find_map(|token| match &token.token {
@@ -303,8 +314,11 @@ fn behind_table(tokens: &[TokenWithSpan], at: usize) -> Result<usize> {
             _ => {}
         }
     }
-    let Some(from) = from else { return refused("USING SAMPLE is behind a FROM", tokens[at].span.start) };
-    let end = until(tokens, from, &["WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY", "SELECT", "USING"]);
+    let Some(from) = from else {
+        return refused("USING SAMPLE is behind a FROM", tokens[at].span.start);
+    };
+    let end =
+        until(tokens, from, &["WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY", "SELECT", "USING"]);
     let several = until(tokens, from, &["JOIN"]) < end.min(at)
         || tokens[from..end.min(at)].iter().enumerate().any(|(place, token)| {
             token.token == Token::Comma
@@ -362,7 +376,8 @@ fn pivot(tokens: &mut Vec<TokenWithSpan>, at: usize) -> Result<()> {
     Ok(())
 }
 
-/// What a PIVOT statement says behind its table, as a clause of that; where ORDER BY and LIMIT begin.
+/// What a PIVOT statement says behind its table, as a clause of that; where ORDER BY and LIMIT
+/// begin.
 fn wide_clause(
     tokens: &[TokenWithSpan],
     (on, mut at): (usize, usize),
@@ -404,7 +419,8 @@ fn on_clause(
         text.extend_from_slice(&tokens[on..end]);
         return Ok(());
     }
-    let several = (on..end).any(|at| tokens[at].token == Token::Comma && !self::within(tokens, on, at));
+    let several =
+        (on..end).any(|at| tokens[at].token == Token::Comma && !self::within(tokens, on, at));
     text.extend(made(if several { "(" } else { "" }, here)?);
     text.extend_from_slice(&tokens[on..end]);
     text.extend(made(if several { ") IN (ANY)" } else { "IN (ANY)" }, here)?);
@@ -424,7 +440,9 @@ fn long_clause(
     if tokens.get(at).is_some_and(|token| is_word(token, "INTO")) {
         let end = until(tokens, at, &["ORDER", "LIMIT", "OFFSET"]);
         match &tokens[at + 1..end] {
-            [first, called, second, valued] if is_word(first, "NAME") && is_word(second, "VALUE") => {
+            [first, called, second, valued]
+                if is_word(first, "NAME") && is_word(second, "VALUE") =>
+            {
                 (name, value) = (vec![called.clone()], vec![valued.clone()]);
             }
             _ => return refused("expected INTO NAME column VALUE column", tokens[at].span.start),
@@ -451,7 +469,8 @@ fn unpivoted(columns: &[TokenWithSpan], here: &TokenWithSpan) -> Result<Vec<Toke
     {
         inner = rest;
     }
-    let Some((_, behind)) = inner.split_first().filter(|(first, _)| first.token == Token::Mul) else {
+    let Some((_, behind)) = inner.split_first().filter(|(first, _)| first.token == Token::Mul)
+    else {
         return Ok(columns.to_vec());
     };
     let mut text = made(&format!("\"{ALL_BUT}\" ("), here)?;
@@ -459,7 +478,11 @@ fn unpivoted(columns: &[TokenWithSpan], here: &TokenWithSpan) -> Result<Vec<Toke
         [] => {}
         [exclude, rest @ ..] if is_word(exclude, "EXCLUDE") => {
             let list = match rest {
-                [open, list @ .., close] if open.token == Token::LParen && close.token == Token::RParen => list,
+                [open, list @ .., close]
+                    if open.token == Token::LParen && close.token == Token::RParen =>
+                {
+                    list
+                }
                 list => list,
             };
             text.extend_from_slice(list);

@@ -1,5 +1,5 @@
-//! The session's tables: registering, naming, describing. A name is of the schema in use, or stands behind another's
-//! and a dot (`schemas.rs`).
+//! The session's tables: registering, naming, describing. A name is of the schema in use, or stands
+//! behind another's and a dot (`schemas.rs`).
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use super::Session;
 use crate::error::Result;
 use crate::frame::{DataFrame, LazyFrame};
 use crate::io::{
-    CsvOptions, FileKind, Files, Format, IntoPaths, IpcOptions, JsonOptions, ParquetOptions, Snapshot, SourceTable,
+    CsvOptions, FileKind, Files, Format, IntoPaths, IpcOptions, JsonOptions, ParquetOptions,
+    Snapshot, SourceTable,
 };
 use crate::query::Core;
 
@@ -36,7 +37,11 @@ impl Session {
     /// assert_eq!(session.sql("SELECT x FROM t WHERE x > 1")?.collect()?.num_rows(), 2);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn register_batches(&self, name: &str, batches: impl IntoIterator<Item = RecordBatch>) -> Result<()> {
+    pub fn register_batches(
+        &self,
+        name: &str,
+        batches: impl IntoIterator<Item = RecordBatch>,
+    ) -> Result<()> {
         self.register(name, self.core.memory_table(batches.into_iter().collect(), None)?)
     }
 
@@ -71,14 +76,19 @@ impl Session {
     /// session.register_parquet_with("nation", "data/tpch/nation.parquet", options)?;
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn register_parquet_with(&self, name: &str, path: impl IntoPaths, options: ParquetOptions) -> Result<()> {
+    pub fn register_parquet_with(
+        &self,
+        name: &str,
+        path: impl IntoPaths,
+        options: ParquetOptions,
+    ) -> Result<()> {
         self.register(name, self.file_table(path, Format::Parquet(options))?)
     }
 
-    /// Makes a CSV file (or a directory of them, those matching a pattern, or several paths) a table,
-    /// with types inferred from a sample of its rows; a table of this name is replaced. The files are read
-    /// when a query needs them, and again once they have changed, as [`Session::register_parquet`]
-    /// says. [`CsvOptions`] lists what can be said of them.
+    /// Makes a CSV file (or a directory of them, those matching a pattern, or several paths) a
+    /// table, with types inferred from a sample of its rows; a table of this name is replaced. The
+    /// files are read when a query needs them, and again once they have changed, as
+    /// [`Session::register_parquet`] says. [`CsvOptions`] lists what can be said of them.
     ///
     /// # Errors
     /// A file that is missing ([`crate::ErrorKind::Io`]) or malformed ([`crate::ErrorKind::Parse`]
@@ -105,12 +115,17 @@ impl Session {
     /// session.register_csv_with("jets", "data/jets.csv", options)?;
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn register_csv_with(&self, name: &str, path: impl IntoPaths, options: CsvOptions) -> Result<()> {
+    pub fn register_csv_with(
+        &self,
+        name: &str,
+        path: impl IntoPaths,
+        options: CsvOptions,
+    ) -> Result<()> {
         self.register(name, self.file_table(path, Format::Csv(Box::new(options)))?)
     }
 
-    /// Makes JSON files, a row in each line, a table; a table of this name is replaced. The files are
-    /// read as [`Session::register_parquet`] says.
+    /// Makes JSON files, a row in each line, a table; a table of this name is replaced. The files
+    /// are read as [`Session::register_parquet`] says.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, JsonOptions, Session};
@@ -122,12 +137,17 @@ impl Session {
     /// assert_eq!(session.schema("t")?.field(1).name(), "filename");
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn register_json_with(&self, name: &str, path: impl IntoPaths, options: JsonOptions) -> Result<()> {
+    pub fn register_json_with(
+        &self,
+        name: &str,
+        path: impl IntoPaths,
+        options: JsonOptions,
+    ) -> Result<()> {
         self.register(name, self.file_table(path, Format::Json(options))?)
     }
 
-    /// Makes Arrow IPC files or streams a table, as [`Session::register_files`] does, with options; a
-    /// table of this name is replaced. The files are read as [`Session::register_parquet`] says.
+    /// Makes Arrow IPC files or streams a table, as [`Session::register_files`] does, with options;
+    /// a table of this name is replaced. The files are read as [`Session::register_parquet`] says.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, IpcOptions, Session};
@@ -139,12 +159,17 @@ impl Session {
     /// assert_eq!(session.schema("t")?.field(1).name(), "filename");
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn register_ipc_with(&self, name: &str, path: impl IntoPaths, options: IpcOptions) -> Result<()> {
+    pub fn register_ipc_with(
+        &self,
+        name: &str,
+        path: impl IntoPaths,
+        options: IpcOptions,
+    ) -> Result<()> {
         self.register(name, self.file_table(path, Format::Arrow(options))?)
     }
 
-    /// Makes files of any kind a table, with what else is to be known found out; a table of this name
-    /// is replaced. The files are read as [`Session::register_parquet`] says.
+    /// Makes files of any kind a table, with what else is to be known found out; a table of this
+    /// name is replaced. The files are read as [`Session::register_parquet`] says.
     ///
     /// # Errors
     /// A file that is missing ([`crate::ErrorKind::Io`]) or not of this kind.
@@ -264,7 +289,11 @@ impl Session {
     /// assert_eq!(nations.collect()?.num_rows(), 25);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn scan_parquet_with(&self, path: impl IntoPaths, options: ParquetOptions) -> Result<LazyFrame> {
+    pub fn scan_parquet_with(
+        &self,
+        path: impl IntoPaths,
+        options: ParquetOptions,
+    ) -> Result<LazyFrame> {
         let table = self.file_table(path, Format::Parquet(options))?;
         self.scan_provider(TableReference::bare(UNNAMED_TABLE), table)
     }
@@ -291,7 +320,10 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn scan_csv_with(&self, path: impl IntoPaths, options: CsvOptions) -> Result<LazyFrame> {
-        self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(path, Format::Csv(Box::new(options)))?)
+        self.scan_provider(
+            TableReference::bare(UNNAMED_TABLE),
+            self.file_table(path, Format::Csv(Box::new(options)))?,
+        )
     }
 
     /// A lazy frame of the rows of JSON files, as [`Session::register_json_with`] takes them.
@@ -306,7 +338,10 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn scan_json_with(&self, path: impl IntoPaths, options: JsonOptions) -> Result<LazyFrame> {
-        self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(path, Format::Json(options))?)
+        self.scan_provider(
+            TableReference::bare(UNNAMED_TABLE),
+            self.file_table(path, Format::Json(options))?,
+        )
     }
 
     /// Reads Parquet files now.
@@ -384,7 +419,10 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn scan_ipc_with(&self, path: impl IntoPaths, options: IpcOptions) -> Result<LazyFrame> {
-        self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(path, Format::Arrow(options))?)
+        self.scan_provider(
+            TableReference::bare(UNNAMED_TABLE),
+            self.file_table(path, Format::Arrow(options))?,
+        )
     }
 
     /// Reads Arrow IPC files or streams now.
@@ -414,7 +452,11 @@ impl Session {
         LazyFrame::of_batches(&self.core, batches)?.collect()
     }
 
-    pub(super) fn scan_provider(&self, name: TableReference, provider: Arc<dyn TableProvider>) -> Result<LazyFrame> {
+    pub(super) fn scan_provider(
+        &self,
+        name: TableReference,
+        provider: Arc<dyn TableProvider>,
+    ) -> Result<LazyFrame> {
         let plan = LogicalPlanBuilder::scan(name, provider_as_source(provider), None)?.build()?;
         LazyFrame::of_plan(&self.core, plan)
     }
@@ -423,7 +465,11 @@ impl Session {
         self.put(&self.named(name), provider)
     }
 
-    pub(super) fn file_table(&self, paths: impl IntoPaths, format: Format) -> Result<Arc<dyn TableProvider>> {
+    pub(super) fn file_table(
+        &self,
+        paths: impl IntoPaths,
+        format: Format,
+    ) -> Result<Arc<dyn TableProvider>> {
         let files = Files::of(paths, format)?;
         Ok(self.core.block_on(table_of_files(&self.core, files))?)
     }

@@ -4,15 +4,21 @@ use std::hash::{Hash, Hasher};
 use std::mem::size_of_val;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, ListArray, UInt64Array, new_empty_array};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, ListArray, UInt64Array, new_empty_array,
+};
 use datafusion::arrow::buffer::OffsetBuffer;
-use datafusion::arrow::compute::{SortColumn, SortOptions, and, concat, filter, is_not_null, lexsort_to_indices, take};
+use datafusion::arrow::compute::{
+    SortColumn, SortOptions, and, concat, filter, is_not_null, lexsort_to_indices, take,
+};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
-use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility,
+};
 
 use super::definition::{Body, Definition, FramedBody, SYMBOL, ctype, mentions};
 use super::scalar::{RESULT_IS_NULL, coerced, least_and_greatest, named};
@@ -20,12 +26,13 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// An aggregate of rows in CUDA C++, for
 /// [`Session::register_aggregate`](crate::Session::register_aggregate). It has a state, a struct of
-/// fields, and four bodies: `identity` sets the state `s` of no row, `map` makes of it that of a row by
-/// the arguments, `combine` adds the state `b` to `a`, and `finish` returns the value of `s`.
+/// fields, and four bodies: `identity` sets the state `s` of no row, `map` makes of it that of a
+/// row by the arguments, `combine` adds the state `b` to `a`, and `finish` returns the value of
+/// `s`.
 ///
-/// States are combined in the order of the rows, a few with their neighbours first and then these: so
-/// `combine` must be associative, and need not be commutative. SeenRows in which an argument is NULL do not
-/// count; of no row the value is NULL.
+/// States are combined in the order of the rows, a few with their neighbours first and then these:
+/// so `combine` must be associative, and need not be commutative. SeenRows in which an argument is
+/// NULL do not count; of no row the value is NULL.
 ///
 /// ```
 /// use warpframe::prelude::*;
@@ -90,7 +97,10 @@ impl AggregateFunction {
     /// let mean = AggregateFunction::new("mean", [("x", DataType::Float64)], DataType::Float64);
     /// mean.state([("sum", DataType::Float64), ("count", DataType::Int64)]);
     /// ```
-    pub fn state<N: Into<String>>(mut self, fields: impl IntoIterator<Item = (N, DataType)>) -> Self {
+    pub fn state<N: Into<String>>(
+        mut self,
+        fields: impl IntoIterator<Item = (N, DataType)>,
+    ) -> Self {
         self.state = fields.into_iter().map(|(name, dtype)| (name.into(), dtype)).collect();
         self
     }
@@ -139,8 +149,8 @@ impl AggregateFunction {
         self.with(3, Body::new(body, None))
     }
 
-    /// The same, whose value depends on the order of the rows: that of the input, or of `ORDER BY` in
-    /// the call.
+    /// The same, whose value depends on the order of the rows: that of the input, or of `ORDER BY`
+    /// in the call.
     ///
     /// ```
     /// use warpframe::AggregateFunction;
@@ -177,7 +187,8 @@ impl AggregateFunction {
         for (at, body) in bodies.into_iter().enumerate() {
             found.push(body.ok_or_else(|| missing(at))?);
         }
-        let (mut fields, mut parameters, mut values) = (String::new(), String::new(), String::new());
+        let (mut fields, mut parameters, mut values) =
+            (String::new(), String::new(), String::new());
         for (field, dtype) in &state {
             match ctype(dtype)? {
                 "text" => {
@@ -201,7 +212,10 @@ impl AggregateFunction {
         }
         if least_and_greatest(&output).is_some() {
             let what = format!("aggregate {name} with a value of type {output}");
-            return Err(Error::unsupported(what, "nobody would notice one outside of the type's range"));
+            return Err(Error::unsupported(
+                what,
+                "nobody would notice one outside of the type's range",
+            ));
         }
         let yields_null = mentions(&found[3].text, RESULT_IS_NULL);
         let null = if yields_null { format!(", bool& {RESULT_IS_NULL}") } else { String::new() };
@@ -227,15 +241,26 @@ impl AggregateFunction {
         );
         let definition = Arc::new(Definition::new(&name, &ahead, &framed, "", &calls));
         let signature = Signature::user_defined(Volatility::Immutable);
-        Ok(UserAggregate { name, inputs, state, output, definition, yields_null, ordered, signature, compiled })
+        Ok(UserAggregate {
+            name,
+            inputs,
+            state,
+            output,
+            definition,
+            yields_null,
+            ordered,
+            signature,
+            compiled,
+        })
     }
 }
 
-/// Computes an aggregate of arrays of one length, without nulls, on the host: an array of one value.
+/// Computes an aggregate of arrays of one length, without nulls, on the host: an array of one
+/// value.
 pub(crate) type CompiledAggregate = fn(&UserAggregate, &[ArrayRef], usize) -> Result<ArrayRef>;
 
-/// A user's aggregate as DataFusion plans it. Its functions in C++ are `symbol` (identity), `symbol_1`
-/// (map), `symbol_2` (combine) and `symbol_3` (finish), its state is `symbol_state`.
+/// A user's aggregate as DataFusion plans it. Its functions in C++ are `symbol` (identity),
+/// `symbol_1` (map), `symbol_2` (combine) and `symbol_3` (finish), its state is `symbol_state`.
 #[derive(Clone)]
 pub(crate) struct UserAggregate {
     name: String,
@@ -326,7 +351,11 @@ impl AggregateUDFImpl for UserAggregate {
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        if self.ordered { AggregateOrderSensitivity::HardRequirement } else { AggregateOrderSensitivity::Insensitive }
+        if self.ordered {
+            AggregateOrderSensitivity::HardRequirement
+        } else {
+            AggregateOrderSensitivity::Insensitive
+        }
     }
 
     /// All rows that were seen: what is made of them depends on their order.
@@ -380,7 +409,8 @@ impl SeenRows {
         }
     }
 
-    /// The arguments in the order that was asked for. The engine sorts ahead only where it wants to.
+    /// The arguments in the order that was asked for. The engine sorts ahead only where it wants
+    /// to.
     fn arguments(&self) -> PlanResult<Vec<ArrayRef>> {
         let count = self.of.inputs.len();
         let arguments = (0..count).map(|at| self.column(at)).collect::<PlanResult<Vec<_>>>()?;

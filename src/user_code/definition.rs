@@ -10,8 +10,8 @@
 //!   }
 //! ```
 //!
-//! The symbol is a hash of all of it. So a kernel's text that names it says what it computes, and is
-//! found compiled when the same function comes again, whatever it is called then.
+//! The symbol is a hash of all of it. So a kernel's text that names it says what it computes, and
+//! is found compiled when the same function comes again, whatever it is called then.
 
 use std::fmt::Write;
 
@@ -60,8 +60,8 @@ pub(super) struct FramedBody<'a> {
 /// What stands for the symbol in a [`FramedBody`], and in the text around it.
 pub(super) const SYMBOL: &str = "WF_USER_SYMBOL";
 
-/// In the simulator each turn of a loop is counted (`kernels/user.cuh`). Neither form changes what an
-/// `else` belongs to.
+/// In the simulator each turn of a loop is counted (`kernels/user.cuh`). Neither form changes what
+/// an `else` belongs to.
 const COUNTED: &str = "#ifdef WF_SIM\n\
     #define for(...) for (__VA_ARGS__) if (!::wf::user_turn()) break; else\n\
     #define while(...) while ((__VA_ARGS__) && ::wf::user_turn())\n\
@@ -69,15 +69,23 @@ const COUNTED: &str = "#ifdef WF_SIM\n\
 
 impl Definition {
     /// Functions of these frames: the first is called by the symbol, the others by the symbol and
-    /// `_1`, `_2` and so on. `ahead` stands in front of them, `behind` behind; `calls` are statements
-    /// that call all of it.
-    pub(super) fn new(name: &str, ahead: &str, frames: &[FramedBody<'_>], behind: &str, calls: &str) -> Definition {
+    /// `_1`, `_2` and so on. `ahead` stands in front of them, `behind` behind; `calls` are
+    /// statements that call all of it.
+    pub(super) fn new(
+        name: &str,
+        ahead: &str,
+        frames: &[FramedBody<'_>],
+        behind: &str,
+        calls: &str,
+    ) -> Definition {
         let mut text = format!("namespace wf {{\n{ahead}\n");
         for (at, FramedBody { before, parameters, body }) in frames.iter().enumerate() {
             let function = numbered(SYMBOL, at);
-            let _ = writeln!(text, "inline __device__ {before} {function}{parameters} {{ WF_USER_CALL");
+            let _ =
+                writeln!(text, "inline __device__ {before} {function}{parameters} {{ WF_USER_CALL");
             text.push_str(COUNTED);
-            // The brace is the user's last line's: there the compiler says that nothing is returned.
+            // The brace is the user's last line's: there the compiler says that nothing is
+            // returned.
             let _ = write!(text, "#line 1 \"{function}\"\n{}\n}}\n", body.text);
             text.push_str("#undef for\n#undef while\n#line 1 \"generated\"\n");
         }
@@ -147,7 +155,10 @@ pub(super) fn ctype(dtype: &DataType) -> Result<&'static str> {
         Some(Repr::Bool) => Ok("bool"),
         Some(Repr::View) => Ok("text"),
         Some(repr) if !matches!(repr, Repr::List | Repr::Struct) => Ok(repr.device_type()),
-        _ => Err(Error::unsupported(format!("{dtype} in a user's function"), "its body has no such type")),
+        _ => Err(Error::unsupported(
+            format!("{dtype} in a user's function"),
+            "its body has no such type",
+        )),
     }
 }
 
@@ -161,6 +172,7 @@ pub(super) fn is_identifier(text: &str) -> bool {
 /// Whether a body mentions a name.
 pub(super) fn mentions(body: &str, name: &str) -> bool {
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
-    body.match_indices(name)
-        .any(|(at, _)| !is_part(body[..at].chars().next_back()) && !is_part(body[at + name.len()..].chars().next()))
+    body.match_indices(name).any(|(at, _)| {
+        !is_part(body[..at].chars().next_back()) && !is_part(body[at + name.len()..].chars().next())
+    })
 }

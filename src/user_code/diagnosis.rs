@@ -33,11 +33,16 @@ pub(crate) fn in_users_words(error: Error, definitions: &[Arc<Definition>]) -> E
         for (at, body) in definition.bodies.iter().enumerate() {
             let function = definition.function(at);
             let lines: Vec<&str> = body.text.lines().collect();
-            let remark = if is_compiler { of_compiler(log, &function, &lines) } else { of_simulator(log, &function) };
+            let remark = if is_compiler {
+                of_compiler(log, &function, &lines)
+            } else {
+                of_simulator(log, &function)
+            };
             let Some(Remark { line, column, message }) = remark else { continue };
             // Behind the body stands its brace.
             let line = line.min(lines.len().max(1) as u64);
-            let text = line.checked_sub(1).and_then(|at| lines.get(at as usize)).map_or("", |line| *line);
+            let text =
+                line.checked_sub(1).and_then(|at| lines.get(at as usize)).map_or("", |line| *line);
             let (line, column) = match body.place {
                 Some((first, before)) if line == 1 && column > 0 => (first, before + column - 1),
                 Some((first, _)) if line > 0 => (first + line - 1, column),
@@ -45,20 +50,28 @@ pub(crate) fn in_users_words(error: Error, definitions: &[Arc<Definition>]) -> E
             };
             let at = body.place.map(|_| (line, column.max(1))).filter(|_| line > 0);
             let (function, text) = (definition.name().to_string(), text.to_string());
-            return Error::from(ErrorKind::UserCode { function, line, column, message, text }).at(at);
+            return Error::from(ErrorKind::UserCode { function, line, column, message, text })
+                .at(at);
         }
         // In what is around it, as where a parameter has the name of a keyword.
         let said = log.lines().find_map(|line| line.split_once("error: ").filter(|_| is_compiler));
         if let Some((_, message)) = said.filter(|_| log.contains("generated")) {
             let (function, message) = (definition.name().to_string(), cleaned(message));
-            return ErrorKind::UserCode { function, line: 0, column: 0, message, text: String::new() }.into();
+            return ErrorKind::UserCode {
+                function,
+                line: 0,
+                column: 0,
+                message,
+                text: String::new(),
+            }
+            .into();
         }
     }
     error
 }
 
-/// The same of a whole kernel, which compilers know by `marker`; `column` is the column in the user's
-/// line of one in the compiler's.
+/// The same of a whole kernel, which compilers know by `marker`; `column` is the column in the
+/// user's line of one in the compiler's.
 pub(super) fn in_kernels_words(
     error: Error,
     kernel: &str,
@@ -76,7 +89,9 @@ pub(super) fn in_kernels_words(
         // As where threads wait for each other.
         let report = report.replace(marker, kernel);
         return match error.kind() {
-            ErrorKind::Simulation { .. } => ErrorKind::Simulation { kernel: kernel.into(), report }.into(),
+            ErrorKind::Simulation { .. } => {
+                ErrorKind::Simulation { kernel: kernel.into(), report }.into()
+            }
             _ => ErrorKind::Compile { kernel: kernel.into(), log: report }.into(),
         };
     };
@@ -92,7 +107,8 @@ fn of_compiler(log: &str, function: &str, body: &[&str]) -> Option<Remark> {
     lines.iter().enumerate().find_map(|(at, line)| {
         let rest = line.strip_prefix(function).filter(|rest| rest.starts_with([':', '(']))?;
         let (place, said) = rest.split_once("error: ")?;
-        let mut numbers = place.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
+        let mut numbers =
+            place.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
         let number: u64 = numbers.next()?.parse().ok()?;
         let column = match rest.starts_with('(') {
             false => numbers.next().and_then(|column| column.parse().ok()),
@@ -119,9 +135,13 @@ fn of_simulator(report: &str, function: &str) -> Option<Remark> {
     let of = |what: &str| Some(report.split_once(&format!("{what}, {function}:"))?.1);
     let (place, message) = match of("divided by zero") {
         Some(place) => (place, "an integer is divided by zero"),
-        None => (of("trapped")?, "a call's loops have made more than 2147483648 turns: one of them does not end"),
+        None => (
+            of("trapped")?,
+            "a call's loops have made more than 2147483648 turns: one of them does not end",
+        ),
     };
-    let mut numbers = place.split(|c: char| !c.is_ascii_digit()).map_while(|digits| digits.parse().ok());
+    let mut numbers =
+        place.split(|c: char| !c.is_ascii_digit()).map_while(|digits| digits.parse().ok());
     let line = numbers.next()?;
     Some(Remark { line, column: numbers.next().unwrap_or(0), message: message.into() })
 }
@@ -141,9 +161,12 @@ mod tests {
     fn compilers_are_understood() {
         let body = ["double y = x;", "    return foo;"];
         let remark = |log: &str| of_compiler(log, "user_1", &body);
-        let expected = |column, message: &str| Some(Remark { line: 2, column, message: message.into() });
+        let expected =
+            |column, message: &str| Some(Remark { line: 2, column, message: message.into() });
         assert_eq!(
-            remark("user_1: In function 'f64 wf::user_1(f64)':\nuser_1:2:12: error: 'foo' was not declared\n"),
+            remark(
+                "user_1: In function 'f64 wf::user_1(f64)':\nuser_1:2:12: error: 'foo' was not declared\n"
+            ),
             expected(12, "'foo' was not declared")
         );
         assert_eq!(
@@ -158,7 +181,11 @@ mod tests {
             expected(1, "no return statement in function")
         );
         assert_eq!(remark("user_11:2:1: error: another's"), None);
-        assert_eq!(of_simulator("thread 3 of block 0 trapped, user_1:7", "user_1").map(|remark| remark.line), Some(7));
+        assert_eq!(
+            of_simulator("thread 3 of block 0 trapped, user_1:7", "user_1")
+                .map(|remark| remark.line),
+            Some(7)
+        );
         let divided = of_simulator("thread 0 of block 2 divided by zero, user_1:3:9", "user_1");
         let message = "an integer is divided by zero".into();
         assert_eq!(divided, Some(Remark { line: 3, column: 9, message }));

@@ -70,8 +70,10 @@ impl CType {
     /// The type that keywords say, in any order.
     fn of(words: &[&str]) -> Option<CType> {
         let count = |word: &str| words.iter().filter(|other| **other == word).count();
-        let known =
-            ["unsigned", "signed", "char", "short", "int", "long", "float", "double", "bool", "size_t", "__int128"];
+        let known = [
+            "unsigned", "signed", "char", "short", "int", "long", "float", "double", "bool",
+            "size_t", "__int128",
+        ];
         if words.is_empty() || !words.iter().all(|word| known.contains(word)) {
             return None;
         }
@@ -118,9 +120,12 @@ impl KernelText {
     pub(crate) fn of(device: &Device, source: &str, name: &str) -> Result<KernelText> {
         let found = tokens(source);
         let (parameters, open) = signature(source, &found, name)?;
-        let marker: String = Sha256::digest(source)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let marker: String =
+            Sha256::digest(source)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         let rewritten = match device.kind() {
-            DeviceKind::Sim => Some(rewritten(source, &found, open).map_err(|why| wrong(name, why))?),
+            DeviceKind::Sim => {
+                Some(rewritten(source, &found, open).map_err(|why| wrong(name, why))?)
+            }
             DeviceKind::Cuda(_) => None,
         };
         let (name, source, marker) = (name.into(), source.into(), format!("kernel_{marker}"));
@@ -152,7 +157,8 @@ impl KernelText {
             }
             word += if *kind == ParameterKind::Value { 1 } else { 2 };
         }
-        let (entry, words, arguments) = (format!("wf_raw_{name}"), SHAPE_WORDS + word, arguments.join(", "));
+        let (entry, words, arguments) =
+            (format!("wf_raw_{name}"), SHAPE_WORDS + word, arguments.join(", "));
         // What a GPU compiles comes along: CI compiles for GPUs the texts that tests used in the
         // simulator.
         let text = format!(
@@ -188,26 +194,37 @@ impl KernelText {
         }
         let repr = Repr::of(dtype).filter(|_| !matches!(dtype, DataType::Interval(_)));
         let Some(has) = repr.and_then(CType::of_repr) else {
-            return Err(of(format!("a column of {dtype}: kernels take columns of values of one width")));
+            return Err(of(format!(
+                "a column of {dtype}: kernels take columns of values of one width"
+            )));
         };
         match (used, kind) {
             (ColumnUse::Read, ParameterKind::Pointer) => {
-                return Err(of(format!("its column is read: the parameter is to be `const {written}* {name}`")));
+                return Err(of(format!(
+                    "its column is read: the parameter is to be `const {written}* {name}`"
+                )));
             }
             (ColumnUse::Written, ParameterKind::PointerToConst) => {
-                return Err(of(format!("its column is written, and the parameter is a `const {written}*`")));
+                return Err(of(format!(
+                    "its column is written, and the parameter is a `const {written}*`"
+                )));
             }
             _ => {}
         }
         if used == ColumnUse::Written && least_and_greatest(dtype).is_some() {
-            return Err(of(format!("a column of {dtype} is not written: nobody would notice a value outside of it")));
+            return Err(of(format!(
+                "a column of {dtype} is not written: nobody would notice a value outside of it"
+            )));
         }
         let Some(takes) = *ctype else { return Ok(()) };
         let is_float = |ctype: CType| ctype.class == CClass::Float;
         // A written bool is 0 or 1 only by its type in C++.
-        let bools = has.class == CClass::Bool && used == ColumnUse::Written && takes.class != CClass::Bool;
+        let bools =
+            has.class == CClass::Bool && used == ColumnUse::Written && takes.class != CClass::Bool;
         if takes.bytes != has.bytes || is_float(takes) != is_float(has) || bools {
-            return Err(of(format!("the column has values of {dtype}, the kernel takes `{written}*`")));
+            return Err(of(format!(
+                "the column has values of {dtype}, the kernel takes `{written}*`"
+            )));
         }
         Ok(())
     }
@@ -240,7 +257,9 @@ fn signature(source: &str, tokens: &[SourceToken], name: &str) -> Result<(Vec<Pa
                 let Some(open) = list_of(source, tokens, at, name) else { continue };
                 let linked = at >= 2 && is(at - 1, "\"C\"") && is(at - 2, "extern");
                 if !linked && !braces.contains(&true) {
-                    let why = format!("declare it `extern \"C\" __global__ void {name}(…)`, so that it keeps its name");
+                    let why = format!(
+                        "declare it `extern \"C\" __global__ void {name}(…)`, so that it keeps its name"
+                    );
                     return Err(wrong(name, why));
                 }
                 return Ok((parameters(source, tokens, open, name)?, open));
@@ -268,7 +287,12 @@ fn list_of(source: &str, tokens: &[SourceToken], global: usize, name: &str) -> O
     None
 }
 
-fn parameters(source: &str, tokens: &[SourceToken], open: usize, kernel: &str) -> Result<Vec<Parameter>> {
+fn parameters(
+    source: &str,
+    tokens: &[SourceToken],
+    open: usize,
+    kernel: &str,
+) -> Result<Vec<Parameter>> {
     let mut lists: Vec<Vec<&str>> = vec![vec![]];
     let mut depth = 0;
     for token in &tokens[open + 1..] {
@@ -289,8 +313,10 @@ fn parameters(source: &str, tokens: &[SourceToken], open: usize, kernel: &str) -
         return Ok(vec![]);
     }
     let parameter = |(at, words): (usize, &Vec<&str>)| {
-        let is_word = |text: &&&str| text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        let refused = |why: &str| wrong(kernel, format!("parameter {} ({}): {why}", at + 1, words.join(" ")));
+        let is_word =
+            |text: &&&str| text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        let refused =
+            |why: &str| wrong(kernel, format!("parameter {} ({}): {why}", at + 1, words.join(" ")));
         let end = words.iter().position(|word| *word == "[").unwrap_or(words.len());
         let Some(name) = words[..end].last().filter(|word| is_word(word) && end > 1) else {
             return Err(refused("it has no name"));
@@ -302,7 +328,8 @@ fn parameters(source: &str, tokens: &[SourceToken], open: usize, kernel: &str) -
         }
         let before = words[..end - 1].iter().position(|word| *word == "*").unwrap_or(end - 1);
         let is_const = words[..before].contains(&"const");
-        let plain = |word: &&&str| !["const", "volatile", "__restrict__", "__restrict"].contains(*word);
+        let plain =
+            |word: &&&str| !["const", "volatile", "__restrict__", "__restrict"].contains(*word);
         let of: Vec<&str> = words[..before].iter().filter(plain).copied().collect();
         let kind = match pointers {
             0 => ParameterKind::Value,

@@ -8,7 +8,8 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{exec_err, internal_err, plan_err};
 use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 
 use super::definition::{Body, Definition, FramedBody, SYMBOL, ctype, is_identifier, mentions};
@@ -18,8 +19,8 @@ use crate::error::{Error, ErrorKind, Result};
 type HostClosure = Arc<dyn Fn(&[ArrayRef]) -> Result<ArrayRef> + Send + Sync>;
 
 /// A function of a row's values whose body is CUDA C++, for
-/// [`Session::register_function`](crate::Session::register_function). `docs/user-code.md` says what a
-/// body may use.
+/// [`Session::register_function`](crate::Session::register_function). `docs/user-code.md` says what
+/// a body may use.
 ///
 /// ```
 /// use warpframe::prelude::*;
@@ -69,7 +70,15 @@ impl ScalarFunction {
     ) -> Self {
         let inputs = inputs.into_iter().map(|(name, dtype)| (name.into(), dtype)).collect();
         let body = Body::new(body, None);
-        ScalarFunction { name: name.into(), inputs, output, body, volatile: false, called_on_null: false, host: None }
+        ScalarFunction {
+            name: name.into(),
+            inputs,
+            output,
+            body,
+            volatile: false,
+            called_on_null: false,
+            host: None,
+        }
     }
 
     /// The same function, which may have another value each time: it is not computed ahead, and not
@@ -100,8 +109,9 @@ impl ScalarFunction {
         self
     }
 
-    /// The same function, which the CPU engine computes by a closure over arrays of one length, which
-    /// have the types of the arguments. Without one the simulator's compiler compiles the body for it.
+    /// The same function, which the CPU engine computes by a closure over arrays of one length,
+    /// which have the types of the arguments. Without one the simulator's compiler compiles the
+    /// body for it.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -114,7 +124,10 @@ impl ScalarFunction {
     ///     Ok(Arc::new(x.unary::<_, Float64Type>(|x| x / 2.0)) as ArrayRef)
     /// });
     /// ```
-    pub fn on_host(mut self, work: impl Fn(&[ArrayRef]) -> Result<ArrayRef> + Send + Sync + 'static) -> Self {
+    pub fn on_host(
+        mut self,
+        work: impl Fn(&[ArrayRef]) -> Result<ArrayRef> + Send + Sync + 'static,
+    ) -> Self {
         self.host = Some(Arc::new(work));
         self
     }
@@ -172,7 +185,16 @@ impl ScalarFunction {
             false => Signature::user_defined(volatility),
         };
         let host = host.map_or(HostWork::Compiled(compiled), HostWork::Closure);
-        Ok(UserFunction { name, inputs, output, definition, called_on_null, yields_null, signature, host })
+        Ok(UserFunction {
+            name,
+            inputs,
+            output,
+            definition,
+            called_on_null,
+            yields_null,
+            signature,
+            host,
+        })
     }
 }
 
@@ -190,7 +212,9 @@ pub(super) fn named(function: &str, inputs: &[(String, DataType)]) -> Result<()>
     }
     for (at, (name, _)) in inputs.iter().enumerate() {
         if !is_identifier(name) {
-            return Err(wrong(format!("function {function}: {name:?} is no name of an argument in C++")));
+            return Err(wrong(format!(
+                "function {function}: {name:?} is no name of an argument in C++"
+            )));
         }
         if inputs[..at].iter().any(|(other, _)| other == name) {
             return Err(wrong(format!("function {function}: two arguments are named {name:?}")));
@@ -265,7 +289,9 @@ impl UserFunction {
         if made.len() != rows || *made.data_type() != self.output {
             let (name, output) = (&self.name, &self.output);
             let found = format!("{} of type {}", made.len(), made.data_type());
-            return exec_err!("function {name}: {rows} values of type {output} are expected of the host, not {found}");
+            return exec_err!(
+                "function {name}: {rows} values of type {output} are expected of the host, not {found}"
+            );
         }
         Ok(made)
     }
@@ -307,14 +333,17 @@ impl Hash for UserFunction {
 pub(super) fn is_coerced(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
     let is_text = |dtype: &DataType| matches!(dtype, Utf8 | LargeUtf8 | Utf8View);
-    let is_octets = |dtype: &DataType| matches!(dtype, Binary | LargeBinary | BinaryView | FixedSizeBinary(_));
+    let is_octets =
+        |dtype: &DataType| matches!(dtype, Binary | LargeBinary | BinaryView | FixedSizeBinary(_));
     match (from, to) {
         _ if from == to => true,
         (Null, _) => true,
         (Dictionary(_, values), _) => is_coerced(values, to),
         _ if from.is_integer() => to.is_numeric(),
         _ if from.is_floating() => to.is_floating(),
-        (Decimal128(..) | Decimal32(..) | Decimal64(..), _) => to.is_floating() || matches!(to, Decimal128(..)),
+        (Decimal128(..) | Decimal32(..) | Decimal64(..), _) => {
+            to.is_floating() || matches!(to, Decimal128(..))
+        }
         (Date32 | Date64, Date32 | Date64 | Timestamp(..)) => true,
         (Timestamp(..), Timestamp(..)) | (Time32(_) | Time64(_), Time32(_) | Time64(_)) => true,
         (Duration(_), Duration(_)) | (Interval(_), Interval(_)) => true,
@@ -325,7 +354,11 @@ pub(super) fn is_coerced(from: &DataType, to: &DataType) -> bool {
 }
 
 /// The types that arguments are cast to.
-pub(super) fn coerced(name: &str, inputs: &[(String, DataType)], types: &[DataType]) -> PlanResult<Vec<DataType>> {
+pub(super) fn coerced(
+    name: &str,
+    inputs: &[(String, DataType)],
+    types: &[DataType],
+) -> PlanResult<Vec<DataType>> {
     let fits = |((_, to), from): (&(String, DataType), &DataType)| is_coerced(from, to);
     if types.len() != inputs.len() || !inputs.iter().zip(types).all(fits) {
         let list = |types: &mut dyn Iterator<Item = String>| types.collect::<Vec<_>>().join(", ");
@@ -350,7 +383,8 @@ impl ScalarUDFImpl for UserFunction {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> PlanResult<FieldRef> {
-        let any_null = !self.called_on_null && args.arg_fields.iter().any(|field| field.is_nullable());
+        let any_null =
+            !self.called_on_null && args.arg_fields.iter().any(|field| field.is_nullable());
         Ok(Arc::new(Field::new(&self.name, self.output.clone(), any_null || self.yields_null)))
     }
 
@@ -365,10 +399,13 @@ impl ScalarUDFImpl for UserFunction {
         let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let constant = constant && self.signature.volatility == Volatility::Immutable;
         let rows = if constant { 1 } else { args.number_rows };
-        let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<PlanResult<Vec<_>>>()?;
+        let arrays =
+            args.args.iter().map(|arg| arg.to_array(rows)).collect::<PlanResult<Vec<_>>>()?;
         let made = self.on_host(&arrays, rows)?;
         match constant {
-            true => Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&made, 0)?)),
+            true => Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(
+                &made, 0,
+            )?)),
             false => Ok(ColumnarValue::Array(made)),
         }
     }
@@ -386,7 +423,9 @@ pub(crate) fn least_and_greatest(dtype: &DataType) -> Option<(i128, i128)> {
         TimeUnit::Nanosecond => 1_000_000_000,
     };
     match dtype {
-        DataType::Decimal128(_, _) => crate::column::decimal_bound(dtype).map(|bound| (-bound, bound)),
+        DataType::Decimal128(_, _) => {
+            crate::column::decimal_bound(dtype).map(|bound| (-bound, bound))
+        }
         DataType::Time32(unit) | DataType::Time64(unit) => Some((0, DAY * ticks(unit) - 1)),
         _ => None,
     }

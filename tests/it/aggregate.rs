@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use warpframe::ErrorKind;
 use warpframe::arrow::array::{
-    ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int8Array, Int32Array, Int64Array, StringArray, UInt64Array,
+    ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int8Array, Int32Array, Int64Array,
+    StringArray, UInt64Array,
 };
 use warpframe::device::DeviceKind;
 
@@ -51,8 +52,8 @@ fn aggregates_of_every_type() {
 fn groups_by_every_type() {
     let pair = Pair::of(Shape::random(3000, 82).batches());
     for key in [
-        "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "x", "b", "d", "ts", "ts_s", "ts_ms",
-        "ts_ns", "m", "m38", "s", "sl", "sv", "sd",
+        "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "x", "b", "d", "ts",
+        "ts_s", "ts_ms", "ts_ns", "m", "m38", "s", "sl", "sv", "sd",
     ] {
         pair.check(&format!("SELECT {key}, count(*), sum(id), min(k) FROM t GROUP BY {key}"));
     }
@@ -104,7 +105,8 @@ fn sums_of_floats_of_all_magnitudes() {
 #[test]
 fn sums_that_cancel_are_as_exact_as_the_cpus() {
     // Powers of two cancel exactly in every order.
-    let x: Vec<f64> = (0..4000).map(|i| if i % 2 == 0 { 2f64.powi(60) } else { -(2f64.powi(60)) }).collect();
+    let x: Vec<f64> =
+        (0..4000).map(|i| if i % 2 == 0 { 2f64.powi(60) } else { -(2f64.powi(60)) }).collect();
     let k: Vec<i32> = (0..4000).map(|i| i / 2 % 10).collect();
     let x: ArrayRef = Arc::new(Float64Array::from(x));
     let pair = Pair::of(columns(vec![("k", Arc::new(Int32Array::from(k))), ("x", x)]));
@@ -127,7 +129,15 @@ fn sums_beyond_their_type_do_as_the_cpus() {
         ),
     ];
     let pair = Pair::of(columns(columns_));
-    for list in ["sum(i)", "sum(u)", "sum(m)", "avg(i)", "avg(u)", "avg(m)", "min(m), max(m), min(u), max(i)"] {
+    for list in [
+        "sum(i)",
+        "sum(u)",
+        "sum(m)",
+        "avg(i)",
+        "avg(u)",
+        "avg(m)",
+        "min(m), max(m), min(u), max(i)",
+    ] {
         pair.agreement(&format!("SELECT {list} FROM t"));
         pair.agreement(&format!("SELECT k, {list} FROM t GROUP BY k"));
     }
@@ -159,9 +169,11 @@ fn nan_is_the_greatest_float_of_a_group() {
     ];
     let pair = Pair::of(columns(columns_));
     let expected = [[f64::NEG_INFINITY, nan], [nan, nan], [5.0, nan]];
-    let expected: Vec<String> = expected.iter().map(|row| format!("{:?}", row.map(Cell::Float))).collect();
+    let expected: Vec<String> =
+        expected.iter().map(|row| format!("{:?}", row.map(Cell::Float))).collect();
     for x in ["x", "x::real"] {
-        let sql = format!("SELECT min(v), max(v) FROM (SELECT k, {x} AS v FROM t) GROUP BY k ORDER BY k");
+        let sql =
+            format!("SELECT min(v), max(v) FROM (SELECT k, {x} AS v FROM t) GROUP BY k ORDER BY k");
         let rows = Rows::of(&run(&pair.device, &sql).expect("it runs")).rows;
         let shown: Vec<String> = rows.iter().map(|row| format!("{row:?}")).collect();
         assert_eq!(shown, expected, "{sql}");
@@ -186,7 +198,14 @@ fn groups_of_scattered_keys_in_tables_large_enough_to_be_sampled() {
         ("solid", Arc::new((0..rows).map(|i| few(i).unwrap_or(i64::MAX)).collect::<Int64Array>())),
         ("many", Arc::new((0..rows).map(scatter).collect::<Int64Array>())),
         ("id", Arc::new(Int64Array::from_iter_values(0..rows))),
-        ("x", Arc::new((0..rows).map(|i| (i % 9 != 0).then(|| (i % 1000) as f64 / 8.0)).collect::<Float64Array>())),
+        (
+            "x",
+            Arc::new(
+                (0..rows)
+                    .map(|i| (i % 9 != 0).then(|| (i % 1000) as f64 / 8.0))
+                    .collect::<Float64Array>(),
+            ),
+        ),
     ];
     let pair = Pair::of(columns(table));
     pair.check_all(&[
@@ -217,7 +236,12 @@ fn a_key_of_one_value_before_a_key_of_64_bits() {
 fn rows_that_filter_leaves_out_do_not_fail() {
     let table: Vec<(&str, ArrayRef)> = vec![
         ("k", Arc::new(Int32Array::from_iter_values((0..3000).map(|row| row % 7)))),
-        ("i8", Arc::new(Int8Array::from_iter_values((0..3000).map(|row| if row % 50 == 49 { i8::MIN } else { 3 })))),
+        (
+            "i8",
+            Arc::new(Int8Array::from_iter_values(
+                (0..3000).map(|row| if row % 50 == 49 { i8::MIN } else { 3 }),
+            )),
+        ),
         ("d", Arc::new(Int32Array::from_iter_values((0..3000).map(|row| row % 50 - 49)))),
     ];
     let pair = Pair::of(columns(table));
@@ -229,12 +253,19 @@ fn rows_that_filter_leaves_out_do_not_fail() {
     ]);
     // By groups DataFusion computes arguments of all rows, and fails.
     for (sql, same) in [
-        ("sum(100 / d) FILTER (WHERE d <> 0), count(*)", "sum(CASE WHEN d <> 0 THEN 100 / d END), count(*)"),
+        (
+            "sum(100 / d) FILTER (WHERE d <> 0), count(*)",
+            "sum(CASE WHEN d <> 0 THEN 100 / d END), count(*)",
+        ),
         ("max(abs(i8)) FILTER (WHERE d < 0)", "max(CASE WHEN d < 0 THEN abs(i8) END)"),
         ("median(100 / d) FILTER (WHERE d <> 0)", "median(CASE WHEN d <> 0 THEN 100 / d END)"),
-        ("count(DISTINCT 100 / d) FILTER (WHERE d <> 0)", "count(DISTINCT CASE WHEN d <> 0 THEN 100 / d END)"),
+        (
+            "count(DISTINCT 100 / d) FILTER (WHERE d <> 0)",
+            "count(DISTINCT CASE WHEN d <> 0 THEN 100 / d END)",
+        ),
     ] {
-        let query = |aggregates: &str| format!("SELECT k, {aggregates} FROM t GROUP BY k ORDER BY k");
+        let query =
+            |aggregates: &str| format!("SELECT k, {aggregates} FROM t GROUP BY k ORDER BY k");
         let found = run(&pair.device, &query(sql)).expect("no row that counts fails");
         let expected = run(&pair.cpu, &query(same)).expect("no row that counts fails");
         pair.rows_agree(&expected, &found, &query(sql));
@@ -256,7 +287,12 @@ fn keys_of_rows_that_fail_stay_within_their_memory() {
     let table: Vec<(&str, ArrayRef)> = vec![
         ("id", Arc::new(Int32Array::from_iter_values(0..20_000))),
         ("i8", Arc::new(Int8Array::from_iter_values((0..20_000).map(small)))),
-        ("n8", Arc::new(Int8Array::from_iter((0..20_000).map(|row| (row % 7 > 0).then(|| small(row)))))),
+        (
+            "n8",
+            Arc::new(Int8Array::from_iter(
+                (0..20_000).map(|row| (row % 7 > 0).then(|| small(row))),
+            )),
+        ),
         ("i64", Arc::new(Int64Array::from_iter_values((0..20_000).map(large)))),
     ];
     let pair = Pair::of(columns(table));
@@ -287,17 +323,40 @@ fn groups_of_many_rows_by_every_way() {
     // An invertible scatter, so that each number is a key of its own.
     let scatter = |g: i64| g.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64) ^ (g << 3);
     let group = |row: i64, groups: i64| row.wrapping_mul(7919) % groups;
-    let skewed = |row: i64, groups: i64| if row % 10 == 0 { group(row / 10, groups) } else { groups / 2 };
-    let ints = |of: &dyn Fn(i64) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values((0..ROWS).map(of))) };
+    let skewed =
+        |row: i64, groups: i64| if row % 10 == 0 { group(row / 10, groups) } else { groups / 2 };
+    let ints = |of: &dyn Fn(i64) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values((0..ROWS).map(of)))
+    };
     let text = |row: i64| ["low", "middle", "high", "of some length"][(row * row % 4) as usize];
     let values: Vec<(&str, ArrayRef)> = vec![
-        ("x", Arc::new(Float64Array::from_iter_values((0..ROWS).map(|row| (row * 37 % 1001) as f64 / 64.0 - 3.0)))),
-        ("y", Arc::new(Float64Array::from_iter_values((0..ROWS).map(|row| (row * 31 % 997) as f64 / 7.0)))),
-        ("n", Arc::new(Int64Array::from_iter((0..ROWS).map(|row| (row % 7 != 0).then_some(row * 11 % 5000 - 100))))),
+        (
+            "x",
+            Arc::new(Float64Array::from_iter_values(
+                (0..ROWS).map(|row| (row * 37 % 1001) as f64 / 64.0 - 3.0),
+            )),
+        ),
+        (
+            "y",
+            Arc::new(Float64Array::from_iter_values(
+                (0..ROWS).map(|row| (row * 31 % 997) as f64 / 7.0),
+            )),
+        ),
+        (
+            "n",
+            Arc::new(Int64Array::from_iter(
+                (0..ROWS).map(|row| (row % 7 != 0).then_some(row * 11 % 5000 - 100)),
+            )),
+        ),
         ("w", ints(&|row| row.wrapping_mul(0x1234_5678_9ABC_DEF1) >> 2)),
         ("i", Arc::new(Int32Array::from_iter_values((0..ROWS).map(|row| (row % 100_000) as i32)))),
         ("s", Arc::new(StringArray::from_iter_values((0..ROWS).map(text)))),
-        ("b", Arc::new(BooleanArray::from_iter((0..ROWS).map(|row| (row % 11 != 0).then_some(row % 3 == 0))))),
+        (
+            "b",
+            Arc::new(BooleanArray::from_iter(
+                (0..ROWS).map(|row| (row % 11 != 0).then_some(row % 3 == 0)),
+            )),
+        ),
     ];
     for groups in [10, 700, 9000] {
         let mut batch = values.clone();
@@ -312,7 +371,8 @@ fn groups_of_many_rows_by_every_way() {
         batch.push(("absent", Arc::new(Int64Array::from_iter((0..ROWS).map(absent)))));
         let pair = Pair::of(columns(batch));
         let before = pair.gpu().launches();
-        for key in ["dense", "scattered", "hot", "hot_scattered", "edge", "absent", "dense, absent"] {
+        for key in ["dense", "scattered", "hot", "hot_scattered", "edge", "absent", "dense, absent"]
+        {
             pair.check_all(&[
                 &format!("SELECT {key}, sum(x) FROM t GROUP BY {key}"),
                 &format!("SELECT {key}, sum(y), min(x), max(x), avg(n), count(*), count(n), max(s) FROM t GROUP BY {key}"),
@@ -323,15 +383,23 @@ fn groups_of_many_rows_by_every_way() {
         let after = pair.gpu().launches();
         let ran = |stem: &str| {
             let of = |counts: &std::collections::BTreeMap<String, u64>| -> u64 {
-                counts.iter().filter(|(name, _)| name.starts_with(stem)).map(|(_, count)| count).sum()
+                counts
+                    .iter()
+                    .filter(|(name, _)| name.starts_with(stem))
+                    .map(|(_, count)| count)
+                    .sum()
             };
             of(&after) > of(&before)
         };
         // Who decides by rows decides for partitions here only on the simulator, or where tests ask
         // for it.
-        let partitions = pair.gpu().kind() == DeviceKind::Sim || std::env::var_os("WARPFRAME_PARTITION_ROWS").is_some();
+        let partitions = pair.gpu().kind() == DeviceKind::Sim
+            || std::env::var_os("WARPFRAME_PARTITION_ROWS").is_some();
         match groups {
-            10 => assert!(ran("group_cells_") && (!partitions || ran("group_hash_cells_")), "{after:?}"),
+            10 => assert!(
+                ran("group_cells_") && (!partitions || ran("group_hash_cells_")),
+                "{after:?}"
+            ),
             _ if partitions => assert!(ran("group_collect_"), "{after:?}"),
             _ => {}
         }
@@ -343,7 +411,9 @@ fn groups_of_many_rows_by_every_way() {
 fn groups_of_scattered_keys_are_guessed() {
     const ROWS: i64 = 9000;
     let scatter = |g: i64| g.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64) ^ (g << 3);
-    let ints = |of: &dyn Fn(i64) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values((0..ROWS).map(of))) };
+    let ints = |of: &dyn Fn(i64) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values((0..ROWS).map(of)))
+    };
     let pair = Pair::of(columns(vec![
         ("two", ints(&|row| scatter(row % 2))),
         ("few", ints(&|row| scatter(row % 17))),
@@ -356,7 +426,9 @@ fn groups_of_scattered_keys_are_guessed() {
         ("hot", ints(&|row| if row % 10 == 0 { scatter(row) } else { -1 })),
         (
             "x",
-            Arc::new(Float64Array::from_iter((0..ROWS).map(|row| (row % 7 != 0).then_some((row % 500) as f64 / 16.0)))),
+            Arc::new(Float64Array::from_iter(
+                (0..ROWS).map(|row| (row % 7 != 0).then_some((row % 500) as f64 / 16.0)),
+            )),
         ),
         ("n", ints(&|row| row * 3 - 5000)),
     ]));
@@ -364,8 +436,11 @@ fn groups_of_scattered_keys_are_guessed() {
         let launches = pair.gpu().launches();
         launches.iter().filter(|(name, _)| name.starts_with(stem)).map(|(_, count)| count).sum()
     };
-    let guesses = pair.gpu().kind() == DeviceKind::Sim || std::env::var_os("WARPFRAME_PARTITION_ROWS").is_some();
-    for (key, right) in [("two", true), ("few", true), ("some", true), ("many", false), ("each", false)] {
+    let guesses = pair.gpu().kind() == DeviceKind::Sim
+        || std::env::var_os("WARPFRAME_PARTITION_ROWS").is_some();
+    for (key, right) in
+        [("two", true), ("few", true), ("some", true), ("many", false), ("each", false)]
+    {
         for select in ["sum(x), count(*)", "avg(x), min(n), max(n), count(x), sum(n)"] {
             let before = (ran("group_hash_cells_"), ran("group_hash_") - ran("group_hash_cells_"));
             pair.check(&format!("SELECT {key}, {select} FROM t GROUP BY {key}"));
@@ -392,21 +467,25 @@ fn groups_of_scattered_keys_are_guessed() {
 #[test]
 fn groups_of_many_rows_where_memory_is_short() {
     const ROWS: i64 = 60_000;
-    let ints = |of: &dyn Fn(i64) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values((0..ROWS).map(of))) };
+    let ints = |of: &dyn Fn(i64) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values((0..ROWS).map(of)))
+    };
     let table = columns(vec![
         ("k", ints(&|row| row * 7919 % 9000)),
         ("x", ints(&|row| row.wrapping_mul(0x5555_5555_1234_5677))),
     ]);
     let sql = "SELECT k, sum(x), min(x) FROM t GROUP BY k";
     // Columns take 0.96 MB, slots 0.23, and records of all rows 0.73.
-    let pair =
-        Pair::with(builder().strict(true).memory_limit("1700kB".parse().expect("a limit"))).and("t", table.clone());
-    let collected =
-        |pair: &Pair| pair.gpu().launches().keys().filter(|name| name.starts_with("group_collect_")).count();
+    let pair = Pair::with(builder().strict(true).memory_limit("1700kB".parse().expect("a limit")))
+        .and("t", table.clone());
+    let collected = |pair: &Pair| {
+        pair.gpu().launches().keys().filter(|name| name.starts_with("group_collect_")).count()
+    };
     pair.check(sql);
     assert_eq!(collected(&pair), 0, "there was room: {:?}", pair.gpu().memory());
     let roomy = Pair::of(table);
     roomy.check(sql);
-    let partitions = pair.gpu().kind() == DeviceKind::Sim || std::env::var_os("WARPFRAME_PARTITION_ROWS").is_some();
+    let partitions = pair.gpu().kind() == DeviceKind::Sim
+        || std::env::var_os("WARPFRAME_PARTITION_ROWS").is_some();
     assert_eq!(collected(&roomy) > 0, partitions);
 }

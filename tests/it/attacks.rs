@@ -44,7 +44,10 @@ fn tables() -> [(&'static str, Vec<u64>); 3] {
     let slots = (1..=KEYS).map(|i| unmix(i << 32, SECRET)).collect();
     let (low, high) = (SECRET as u32, (SECRET >> 32) as u32);
     // low · a + high · b is the same for all.
-    let cell = |b: u32| u64::from(b) << 32 | u64::from(b.wrapping_mul(high).wrapping_mul(inverse(low)).wrapping_neg());
+    let cell = |b: u32| {
+        u64::from(b) << 32
+            | u64::from(b.wrapping_mul(high).wrapping_mul(inverse(low)).wrapping_neg())
+    };
     let cells = (1..=KEYS as u32).map(cell).collect();
     let free = (1..=KEYS).map(|i| mix(i, 0)).collect();
     [("slots", slots), ("cells", cells), ("free", free)]
@@ -54,7 +57,8 @@ fn tables() -> [(&'static str, Vec<u64>); 3] {
 /// alike.
 fn rows(keys: &[u64]) -> Vec<RecordBatch> {
     let ends = [i64::MIN, i64::MAX];
-    let all: Vec<i64> = (0..4).flat_map(|_| keys.iter().map(|key| *key as i64)).chain(ends).collect();
+    let all: Vec<i64> =
+        (0..4).flat_map(|_| keys.iter().map(|key| *key as i64)).chain(ends).collect();
     let numbers = Int64Array::from_iter_values(0..all.len() as i64);
     columns(vec![("k", Arc::new(Int64Array::from(all)) as ArrayRef), ("v", Arc::new(numbers))])
 }
@@ -95,7 +99,10 @@ fn keys_that_collide_with_every_secret_are_grouped_and_joined() {
             let launches = pair.gpu().counters().launches - before;
             assert!(launches <= 150, "{launches} launches\n  {name}: {sql}");
         }
-        assert_eq!(scalar(&pair.device, "SELECT count(DISTINCT k) FROM t"), Cell::Int(i128::from(KEYS) + 2));
+        assert_eq!(
+            scalar(&pair.device, "SELECT count(DISTINCT k) FROM t"),
+            Cell::Int(i128::from(KEYS) + 2)
+        );
     }
 }
 

@@ -46,7 +46,11 @@ fn rows(table: usize) -> Vec<Stored> {
             (n, None, None, n),
             (Some(4), None, Some(0.0), one),
         ],
-        _ => vec![(one, x, Some(0.0), one), (two, None, None, n), (Some(3), Some(""), Some(1.5), two)],
+        _ => vec![
+            (one, x, Some(0.0), one),
+            (two, None, None, n),
+            (Some(3), Some(""), Some(1.5), two),
+        ],
     }
 }
 
@@ -84,7 +88,8 @@ impl Tree {
             let least = (random.random_range(0..3) == 0).then(|| random.random_range(1..4));
             return Tree::Leaf { table: random.random_range(0..3), least };
         }
-        let operator = ["INTERSECT", "EXCEPT", "INTERSECT", "EXCEPT", "UNION"][random.random_range(0..5)];
+        let operator =
+            ["INTERSECT", "EXCEPT", "INTERSECT", "EXCEPT", "UNION"][random.random_range(0..5)];
         let all = random.random_range(0..4) > 0;
         let left = Box::new(Tree::random(random, depth - 1));
         Tree::Node { operator, all, left, right: Box::new(Tree::random(random, depth - 1)) }
@@ -110,18 +115,28 @@ impl Tree {
                 let mut bag = Bag::new();
                 for (a, s, f, w) in rows(*table) {
                     if least.is_none_or(|least| a.is_some_and(|a| a >= least)) {
-                        let row =
-                            [a.map(|a| a.to_string()), s.map(str::to_string), f.map(float), w.map(|w| w.to_string())];
-                        *bag.entry(shown.iter().map(|at| row[*at].clone()).collect()).or_default() += 1;
+                        let row = [
+                            a.map(|a| a.to_string()),
+                            s.map(str::to_string),
+                            f.map(float),
+                            w.map(|w| w.to_string()),
+                        ];
+                        *bag.entry(shown.iter().map(|at| row[*at].clone()).collect())
+                            .or_default() += 1;
                     }
                 }
                 bag
             }
             Tree::Node { operator, all, left, right } => {
                 let (left, right) = (left.bag(shown), right.bag(shown));
-                let all_rows = left.keys().chain(right.keys()).cloned().collect::<std::collections::BTreeSet<_>>();
+                let all_rows = left
+                    .keys()
+                    .chain(right.keys())
+                    .cloned()
+                    .collect::<std::collections::BTreeSet<_>>();
                 let count = |row: &Row| {
-                    let (l, r) = (left.get(row).copied().unwrap_or(0), right.get(row).copied().unwrap_or(0));
+                    let (l, r) =
+                        (left.get(row).copied().unwrap_or(0), right.get(row).copied().unwrap_or(0));
                     match (*operator, all) {
                         ("UNION", true) => l + r,
                         ("UNION", false) => 1,
@@ -131,7 +146,11 @@ impl Tree {
                         (_, false) => usize::from(l > 0 && r == 0),
                     }
                 };
-                all_rows.into_iter().map(|row| (row.clone(), count(&row))).filter(|(_, count)| *count > 0).collect()
+                all_rows
+                    .into_iter()
+                    .map(|row| (row.clone(), count(&row)))
+                    .filter(|(_, count)| *count > 0)
+                    .collect()
             }
         }
     }
@@ -158,13 +177,16 @@ fn set_operations_count() {
     for (seed, on_device) in seeds("BAGS", 80, 10) {
         let mut random = StdRng::seed_from_u64(seed);
         let tree = Tree::random(&mut random, 3);
-        let shown: &[usize] = [&[0][..], &[1], &[2], &[0, 1], &[2, 0, 1, 3], &[3, 2]][random.random_range(0..6)];
+        let shown: &[usize] =
+            [&[0][..], &[1], &[2], &[0, 1], &[2, 0, 1, 3], &[3, 2]][random.random_range(0..6)];
         let (sql, expected) = (tree.sql(shown), tree.bag(shown));
         let sessions = if on_device { vec![&pair.cpu, &pair.device] } else { vec![&pair.cpu] };
         for session in sessions {
             match run(session, &sql).map(|frame| bag_of(&Rows::of(&frame))) {
                 Ok(found) if found == expected => {}
-                Ok(found) => failed.push(format!("seed {seed}\n  {sql}\n  {found:?}\n  {expected:?}")),
+                Ok(found) => {
+                    failed.push(format!("seed {seed}\n  {sql}\n  {found:?}\n  {expected:?}"))
+                }
                 Err(error) => failed.push(format!("seed {seed}\n  {sql}\n  {error}")),
             }
         }
@@ -181,10 +203,14 @@ fn set_operations_within_queries_count() {
     check("SELECT a FROM l EXCEPT ALL SELECT a FROM r", 3);
     check("SELECT DISTINCT a FROM l EXCEPT ALL SELECT a FROM r", 1);
     check("SELECT a FROM l WHERE a IN (SELECT a FROM r INTERSECT ALL SELECT a FROM m)", 5);
-    check("WITH q AS (SELECT a, s FROM l EXCEPT ALL SELECT a, s FROM r) SELECT s, count(*) FROM q GROUP BY s", 4);
+    check(
+        "WITH q AS (SELECT a, s FROM l EXCEPT ALL SELECT a, s FROM r) SELECT s, count(*) FROM q GROUP BY s",
+        4,
+    );
     check("SELECT a FROM l EXCEPT ALL SELECT w FROM l ORDER BY a LIMIT 2", 1);
     // The first side's names, and types that differ.
-    let frame = run(&pair.device, "SELECT a AS n FROM l EXCEPT ALL SELECT CAST(a AS int) FROM r").expect("a query");
+    let frame = run(&pair.device, "SELECT a AS n FROM l EXCEPT ALL SELECT CAST(a AS int) FROM r")
+        .expect("a query");
     assert_eq!(frame.schema().field(0).name(), "n");
     assert_eq!(frame.num_rows(), 3);
 }
@@ -195,7 +221,9 @@ fn rows_behind_unnest_are_distinct_only_if_asked() {
     let pair = pair();
     let groups = "SELECT a, unnest([w, w]) AS u FROM l GROUP BY a, w";
     for session in [&pair.cpu, &pair.device] {
-        let rows = |sql: &str| run(session, sql).unwrap_or_else(|error| panic!("{error}\n  {sql}")).num_rows();
+        let rows = |sql: &str| {
+            run(session, sql).unwrap_or_else(|error| panic!("{error}\n  {sql}")).num_rows()
+        };
         assert_eq!(rows(groups), 12);
         assert_eq!(rows(&format!("SELECT DISTINCT * FROM ({groups})")), 6);
         assert_eq!(rows(&format!("SELECT a, u, count(*) FROM ({groups}) GROUP BY a, u")), 6);
@@ -207,8 +235,15 @@ fn rows_behind_unnest_are_distinct_only_if_asked() {
 fn datafusion_still_does_not_count() {
     use datafusion::prelude::SessionContext;
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let rows =
-        |sql: &str| runtime.block_on(async { SessionContext::new().sql(sql).await?.count().await }).expect("a query");
-    assert_eq!(rows("VALUES (1), (1), (2) INTERSECT ALL VALUES (1), (2)"), 3, "two rows are in both");
+    let rows = |sql: &str| {
+        runtime
+            .block_on(async { SessionContext::new().sql(sql).await?.count().await })
+            .expect("a query")
+    };
+    assert_eq!(
+        rows("VALUES (1), (1), (2) INTERSECT ALL VALUES (1), (2)"),
+        3,
+        "two rows are in both"
+    );
     assert_eq!(rows("VALUES (1), (1), (2) EXCEPT ALL VALUES (1), (2)"), 0, "one row is left");
 }

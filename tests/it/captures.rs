@@ -9,14 +9,32 @@ use crate::tables::columns;
 
 /// Texts with numbers, words, lines and é in them; of few distinct values as `d`.
 fn pair(rows: usize) -> Pair {
-    let parts =
-        ["", "ab", "key=value", "é", "2024-05-17", " ", "aab", "http://www.example.org/a/b?c", "\n", "x1y22", "_"];
+    let parts = [
+        "",
+        "ab",
+        "key=value",
+        "é",
+        "2024-05-17",
+        " ",
+        "aab",
+        "http://www.example.org/a/b?c",
+        "\n",
+        "x1y22",
+        "_",
+    ];
     let text = |row: usize| {
-        let words: Vec<&str> = (0..row % 6).map(|k| parts[(row * 7 + k * k * 5 + k) % parts.len()]).collect();
-        (!row.is_multiple_of(13))
-            .then(|| format!("{}{}", words.join(["", " ", "-"][row % 3]), if row.is_multiple_of(4) { "" } else { "7" }))
+        let words: Vec<&str> =
+            (0..row % 6).map(|k| parts[(row * 7 + k * k * 5 + k) % parts.len()]).collect();
+        (!row.is_multiple_of(13)).then(|| {
+            format!(
+                "{}{}",
+                words.join(["", " ", "-"][row % 3]),
+                if row.is_multiple_of(4) { "" } else { "7" }
+            )
+        })
     };
-    let many: Vec<_> = (0..rows).map(|row| text(row).map(|text| format!("{text}{}", row / 3))).collect();
+    let many: Vec<_> =
+        (0..rows).map(|row| text(row).map(|text| format!("{text}{}", row / 3))).collect();
     Pair::of(columns(vec![
         ("id", Arc::new(Int64Array::from_iter_values(0..rows as i64)) as ArrayRef),
         ("s", Arc::new(StringViewArray::from_iter(many.clone()))),

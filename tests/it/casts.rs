@@ -30,17 +30,21 @@ fn floats_print_the_shortest_digits_that_read_back() {
     let mut doubles: Vec<f64> = bits().take(3000).map(f64::from_bits).collect();
     doubles.extend(bits().take(1000).map(|b| (b % 100_000_000) as f64 / 1000.0));
     doubles.extend((-330..310).map(|e| format!("1e{e}").parse::<f64>().expect("a float")));
-    doubles.extend(
-        (0..64)
-            .flat_map(|e| [f64::from_bits(e << 52), f64::from_bits((e << 52) + ((1 << 52) - 1)), 2f64.powi(e as i32)]),
-    );
-    let floats: Vec<f32> = bits().skip(7).take(doubles.len()).map(|b| f32::from_bits(b as u32)).collect();
-    let columns: Vec<(&str, ArrayRef)> =
-        vec![("x", Arc::new(Float64Array::from(doubles))), ("y", Arc::new(Float32Array::from(floats)))];
+    doubles.extend((0..64).flat_map(|e| {
+        [f64::from_bits(e << 52), f64::from_bits((e << 52) + ((1 << 52) - 1)), 2f64.powi(e as i32)]
+    }));
+    let floats: Vec<f32> =
+        bits().skip(7).take(doubles.len()).map(|b| f32::from_bits(b as u32)).collect();
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("x", Arc::new(Float64Array::from(doubles))),
+        ("y", Arc::new(Float32Array::from(floats))),
+    ];
     let pair = Pair::of(batch(columns));
     pair.check("SELECT x::varchar AS x, y::varchar AS y FROM t");
     // What was printed is read as the same float.
-    pair.check("SELECT x::varchar::double AS x, y::varchar::real AS y, y::varchar::double AS z FROM t");
+    pair.check(
+        "SELECT x::varchar::double AS x, y::varchar::real AS y, y::varchar::double AS z FROM t",
+    );
 }
 
 #[test]
@@ -62,7 +66,8 @@ fn texts_of_floats_round_to_the_nearest() {
 #[test]
 fn texts_of_every_type_and_back() {
     let pair = Pair::of(Shape::random(2500, 41).batches());
-    let columns = ["i8", "u16", "i64", "u64", "f32", "x", "b", "m", "m38", "d", "ts", "ts_s", "ts_ns"];
+    let columns =
+        ["i8", "u16", "i64", "u64", "f32", "x", "b", "m", "m38", "d", "ts", "ts_s", "ts_ns"];
     let list: Vec<_> = columns.iter().map(|c| format!("{c}::varchar AS {c}")).collect();
     pair.check(&format!("SELECT id, {} FROM t ORDER BY id", list.join(", ")));
     pair.check("SELECT id, i64::varchar::bigint AS a, x::varchar::double AS b, m::varchar::decimal(15,2) AS c FROM t ORDER BY id");
@@ -129,30 +134,49 @@ fn digits(precision: u32, count: usize) -> Vec<i128> {
         .collect();
     let near = |power: i128| [power - 1, power, power + 1, -power];
     digits.extend((0..127).flat_map(|e| near(1 << e)).filter(|digit| digit.abs() <= most));
-    digits.extend((0..precision).flat_map(|e| near(10i128.pow(e))).filter(|digit| digit.abs() <= most));
+    digits.extend(
+        (0..precision).flat_map(|e| near(10i128.pow(e))).filter(|digit| digit.abs() <= most),
+    );
     // Halfway between two doubles, or almost.
-    digits.extend((54..126).flat_map(|e| near((1 << e) + (1 << (e - 53)))).filter(|digit| digit.abs() <= most));
+    digits.extend(
+        (54..126)
+            .flat_map(|e| near((1 << e) + (1 << (e - 53))))
+            .filter(|digit| digit.abs() <= most),
+    );
     digits
 }
 
 #[test]
 fn decimals_become_the_nearest_floats() {
-    for (precision, scale) in [(38u8, 0i8), (38, 2), (38, 10), (38, 22), (38, 23), (38, 37), (38, 38), (18, 4), (9, 2)]
+    for (precision, scale) in
+        [(38u8, 0i8), (38, 2), (38, 10), (38, 22), (38, 23), (38, 37), (38, 38), (18, 4), (9, 2)]
     {
         let digits = digits(precision.into(), 1500);
-        let decimals = Decimal128Array::from(digits.clone()).with_precision_and_scale(precision, scale);
+        let decimals =
+            Decimal128Array::from(digits.clone()).with_precision_and_scale(precision, scale);
         let decimals = decimals.expect("a precision and a scale");
         let pair = Pair::of(batch(vec![("m", Arc::new(decimals))]));
-        for (name, found) in both(&pair, "SELECT m::double AS x, m::real AS y, [m]::double[] AS l FROM t") {
+        for (name, found) in
+            both(&pair, "SELECT m::double AS x, m::real AS y, [m]::double[] AS l FROM t")
+        {
             for (row, digits) in found.iter().zip(&digits) {
                 // Rust's parser yields the nearest float.
                 let text = format!("{digits}e{}", -i32::from(scale));
-                let (x, y): (f64, f32) = (text.parse().expect("a number"), text.parse().expect("a number"));
-                let expected = [Cell::Float(x), Cell::Float(y.into()), Cell::Text(format!("[{x:?}]"))];
+                let (x, y): (f64, f32) =
+                    (text.parse().expect("a number"), text.parse().expect("a number"));
+                let expected =
+                    [Cell::Float(x), Cell::Float(y.into()), Cell::Text(format!("[{x:?}]"))];
                 let right = row[..2] == expected[..2];
-                assert!(right, "{name}, {text} of decimal({precision}, {scale}): {row:?}, not {expected:?}");
+                assert!(
+                    right,
+                    "{name}, {text} of decimal({precision}, {scale}): {row:?}, not {expected:?}"
+                );
                 let Cell::Text(list) = &row[2] else { panic!("a list") };
-                assert_eq!(list[1..list.len() - 1].parse::<f64>(), Ok(x), "{name}, {text} within a list");
+                assert_eq!(
+                    list[1..list.len() - 1].parse::<f64>(),
+                    Ok(x),
+                    "{name}, {text} within a list"
+                );
             }
         }
     }
@@ -160,9 +184,11 @@ fn decimals_become_the_nearest_floats() {
 
 #[test]
 fn decimals_beside_doubles_are_their_nearest() {
-    let decimals = Decimal128Array::from(vec![12345678901234567890, 9007199254740993, 10i128.pow(16) + 1]);
+    let decimals =
+        Decimal128Array::from(vec![12345678901234567890, 9007199254740993, 10i128.pow(16) + 1]);
     let decimals = decimals.with_precision_and_scale(38, 2).expect("a precision and a scale");
-    let doubles = Float64Array::from(vec![123456789012345678.90, 90071992547409.93, 100000000000000.01]);
+    let doubles =
+        Float64Array::from(vec![123456789012345678.90, 90071992547409.93, 100000000000000.01]);
     let pair = Pair::of(batch(vec![("m", Arc::new(decimals)), ("x", Arc::new(doubles))]));
     let sql = "SELECT m::double = x AS a, m::double IN (x, 1) AS b, m + x = 2 * x AS c, x - m = 0 AS d FROM t";
     for (name, found) in both(&pair, sql) {
@@ -192,21 +218,41 @@ fn by_text(text: &str, scale: usize) -> Option<i128> {
 fn floats_become_the_decimals_that_their_texts_are() {
     let mut doubles: Vec<f64> = (bits().zip(bits().skip(1)))
         .take(1200)
-        .map(|(a, b)| f64::from_bits(a >> 12 | (1023 + b % 140 - 60) << 52) * if b & 1 << 50 == 0 { 1.0 } else { -1.0 })
+        .map(|(a, b)| {
+            f64::from_bits(a >> 12 | (1023 + b % 140 - 60) << 52)
+                * if b & 1 << 50 == 0 { 1.0 } else { -1.0 }
+        })
         .collect();
     doubles.extend((0..2000).map(|n| f64::from(n) * 0.005));
-    doubles.extend([0.0, -0.0, 2.675, 1.005, 0.5, -0.5, 1e15, 1e22, 4503599627370495.5, 5e-324, f64::MAX, -1e300]);
+    doubles.extend([
+        0.0,
+        -0.0,
+        2.675,
+        1.005,
+        0.5,
+        -0.5,
+        1e15,
+        1e22,
+        4503599627370495.5,
+        5e-324,
+        f64::MAX,
+        -1e300,
+    ]);
     doubles.extend([f64::NAN, f64::INFINITY, f64::NEG_INFINITY]);
     let floats: Vec<f32> = doubles.iter().map(|x| *x as f32).collect();
-    let columns: Vec<(&str, ArrayRef)> =
-        vec![("x", Arc::new(Float64Array::from(doubles.clone()))), ("u", Arc::new(Float32Array::from(floats.clone())))];
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("x", Arc::new(Float64Array::from(doubles.clone()))),
+        ("u", Arc::new(Float32Array::from(floats.clone()))),
+    ];
     let pair = Pair::of(batch(columns));
     let [(_, texts), _] = both(&pair, "SELECT x::varchar AS x, u::double::varchar AS u FROM t");
     let texted = |text: &Cell| match text {
         Cell::Text(text) => Some(text.clone()),
         _ => None,
     };
-    for (precision, scale) in [(38u32, 0usize), (38, 2), (38, 15), (38, 25), (38, 38), (18, 2), (18, 10), (9, 4)] {
+    for (precision, scale) in
+        [(38u32, 0usize), (38, 2), (38, 15), (38, 25), (38, 38), (18, 2), (18, 10), (9, 4)]
+    {
         let most = 10i128.pow(precision) - 1;
         let expected = |text: &Cell| match texted(text)
             .and_then(|text| by_text(&text, scale))
@@ -216,7 +262,9 @@ fn floats_become_the_decimals_that_their_texts_are() {
             None => Cell::Null,
         };
         let to = format!("decimal({precision}, {scale})");
-        for (name, found) in both(&pair, &format!("SELECT TRY_CAST(x AS {to}), TRY_CAST(u AS {to}) FROM t")) {
+        for (name, found) in
+            both(&pair, &format!("SELECT TRY_CAST(x AS {to}), TRY_CAST(u AS {to}) FROM t"))
+        {
             for (row, text) in found.iter().zip(&texts) {
                 let right = [expected(&text[0]), expected(&text[1])];
                 assert!(row[..] == right, "{name}, {text:?} as {to}: {row:?}, not {right:?}");
@@ -231,7 +279,16 @@ fn floats_become_the_decimals_that_their_texts_are() {
 #[test]
 fn milliseconds_are_of_the_day_that_they_lie_in() {
     const DAY: i64 = 86_400_000;
-    let times = [-1, 0, 1, -DAY, -DAY - 1, DAY - 1, i64::from(i32::MIN) * DAY, i64::from(i32::MAX) * DAY + 7];
+    let times = [
+        -1,
+        0,
+        1,
+        -DAY,
+        -DAY - 1,
+        DAY - 1,
+        i64::from(i32::MIN) * DAY,
+        i64::from(i32::MAX) * DAY + 7,
+    ];
     let days = [-1, 0, 0, -1, -2, 0, i32::MIN.into(), i32::MAX.into()].map(Cell::Int);
     let pair = Pair::of(batch(vec![("d", Arc::new(Date64Array::from(times.to_vec())))]));
     let sql = "SELECT CAST(d AS date) AS a, TRY_CAST(d AS date) AS b FROM t";
@@ -242,8 +299,12 @@ fn milliseconds_are_of_the_day_that_they_lie_in() {
         assert!(rows.iter().all(|row| row[0] == row[1]));
     }
     let far = Pair::of(batch(vec![("d", Arc::new(Date64Array::from(vec![i64::MIN])))]));
-    assert!(matches!(far.check_error("SELECT CAST(d AS date) FROM t").kind(), ErrorKind::Arithmetic { .. }));
-    let null = Rows::of(&run(&far.cpu, "SELECT TRY_CAST(d AS date) FROM t").expect("no error")).rows;
+    assert!(matches!(
+        far.check_error("SELECT CAST(d AS date) FROM t").kind(),
+        ErrorKind::Arithmetic { .. }
+    ));
+    let null =
+        Rows::of(&run(&far.cpu, "SELECT TRY_CAST(d AS date) FROM t").expect("no error")).rows;
     assert_eq!(null, [[Cell::Null]]);
     far.check("SELECT TRY_CAST(d AS date) FROM t");
 }
@@ -252,7 +313,11 @@ fn milliseconds_are_of_the_day_that_they_lie_in() {
 #[test]
 fn arrow_still_cuts_milliseconds_off() {
     let times: ArrayRef = Arc::new(Date64Array::from(vec![-1]));
-    let days = warpframe::arrow::compute::cast(&times, &warpframe::arrow::datatypes::DataType::Date32);
+    let days =
+        warpframe::arrow::compute::cast(&times, &warpframe::arrow::datatypes::DataType::Date32);
     let days = days.expect("a cast that there is");
-    assert_eq!(warpframe::arrow::util::display::array_value_to_string(&days, 0).expect("a day"), "1970-01-01");
+    assert_eq!(
+        warpframe::arrow::util::display::array_value_to_string(&days, 0).expect("a day"),
+        "1970-01-01"
+    );
 }

@@ -10,7 +10,8 @@ use crate::differential::{Cell, Pair, Rows};
 use crate::tables::columns;
 
 fn pair() -> Pair {
-    let numbers: Vec<(&str, ArrayRef)> = vec![("a", Arc::new(Int64Array::from_iter_values(0..100)))];
+    let numbers: Vec<(&str, ArrayRef)> =
+        vec![("a", Arc::new(Int64Array::from_iter_values(0..100)))];
     Pair::of(columns(numbers))
 }
 
@@ -23,14 +24,22 @@ fn too_deep(error: &warpframe::Error) {
 #[test]
 fn frames_are_filtered_by_chains_of_any_length() {
     let pair = pair();
-    let any = || (0..3000i64).map(|at| (col("a") * lit(3i64)).eq(lit(at * 7))).reduce(Expr::or).expect("conditions");
+    let any = || {
+        (0..3000i64)
+            .map(|at| (col("a") * lit(3i64)).eq(lit(at * 7)))
+            .reduce(Expr::or)
+            .expect("conditions")
+    };
     for session in [&pair.cpu, &pair.device] {
         let table = session.table("t").expect("a table");
         let frame = table.filter(any()).and_then(|frame| frame.select([col("a")])).expect("a plan");
         assert_eq!(frame.collect().expect("rows").num_rows(), 15);
     }
     // DataFusion takes these apart and would put them together one within another.
-    let all = (0..20_000i64).map(|at| (col("a") + lit(at)).not_eq(lit(50i64))).reduce(Expr::and).expect("conditions");
+    let all = (0..20_000i64)
+        .map(|at| (col("a") + lit(at)).not_eq(lit(50i64)))
+        .reduce(Expr::and)
+        .expect("conditions");
     let table = pair.cpu.table("t").expect("a table");
     assert_eq!(table.filter(all).and_then(|frame| frame.collect()).expect("rows").num_rows(), 49);
 }
@@ -39,7 +48,8 @@ fn frames_are_filtered_by_chains_of_any_length() {
 #[test]
 fn sums_of_too_many_terms_are_refused() {
     let pair = pair();
-    let sum = |terms: usize| (0..terms).map(|_| col("a")).reduce(|sum, term| sum + term).expect("terms");
+    let sum =
+        |terms: usize| (0..terms).map(|_| col("a")).reduce(|sum, term| sum + term).expect("terms");
     for session in [&pair.cpu, &pair.device] {
         let table = session.table("t").expect("a table");
         too_deep(&table.select([sum(20_000)]).expect_err("too deep"));
@@ -48,7 +58,12 @@ fn sums_of_too_many_terms_are_refused() {
         let text = vec!["a"; 20_000].join(" + ");
         too_deep(&session.sql(&format!("SELECT {text} FROM t")).expect_err("too deep"));
         // The session goes on.
-        let frame = table.select([sum(200).alias("s")]).and_then(|frame| frame.filter(col("s").eq(lit(200i64))));
-        assert_eq!(Rows::of(&frame.and_then(|frame| frame.collect()).expect("a row")).rows, [[Cell::Int(200)]]);
+        let frame = table
+            .select([sum(200).alias("s")])
+            .and_then(|frame| frame.filter(col("s").eq(lit(200i64))));
+        assert_eq!(
+            Rows::of(&frame.and_then(|frame| frame.collect()).expect("a row")).rows,
+            [[Cell::Int(200)]]
+        );
     }
 }

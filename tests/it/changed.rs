@@ -14,7 +14,8 @@ use crate::differential::{Rows, rows_of};
 /// `rows` rows of columns `a`, `b` and `c`, which hold `value`.
 fn batch(rows: usize, value: i64) -> RecordBatch {
     let column = || Arc::new(Int64Array::from(vec![value; rows])) as ArrayRef;
-    RecordBatch::try_from_iter([("a", column()), ("b", column()), ("c", column())]).expect("columns of one length")
+    RecordBatch::try_from_iter([("a", column()), ("b", column()), ("c", column())])
+        .expect("columns of one length")
 }
 
 fn frame(batch: RecordBatch) -> DataFrame {
@@ -33,7 +34,8 @@ fn replace(path: &Path, rows: usize, value: i64) {
 
 /// The same file with other content.
 fn overwrite(path: &Path, rows: usize, value: i64) {
-    let other = path.with_extension(format!("tmp.{}", path.extension().unwrap_or_default().to_string_lossy()));
+    let other = path
+        .with_extension(format!("tmp.{}", path.extension().unwrap_or_default().to_string_lossy()));
     replace(&other, rows, value);
     let content = std::fs::read(&other).expect("it was written");
     std::fs::remove_file(&other).expect("it was written");
@@ -45,7 +47,10 @@ fn numbers(session: &Session, sql: &str) -> Vec<i128> {
         Cell::Int(number) => *number,
         other => panic!("{sql}: {other:?}"),
     };
-    Rows::of(&run(session, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))).rows[0].iter().map(cell).collect()
+    Rows::of(&run(session, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))).rows[0]
+        .iter()
+        .map(cell)
+        .collect()
 }
 
 /// Ends the threads that look at it, also where the test fails.
@@ -66,7 +71,9 @@ fn sessions() -> [Session; 2] {
 #[test]
 fn columns_are_of_one_version() -> Result<()> {
     let directory = tempfile::tempdir().expect("a directory");
-    for (session, name) in sessions().iter().flat_map(|s| ["t.parquet", "t.csv"].map(|name| (s, name))) {
+    for (session, name) in
+        sessions().iter().flat_map(|s| ["t.parquet", "t.csv"].map(|name| (s, name)))
+    {
         let path = directory.path().join(name);
         for change in [replace, overwrite] {
             replace(&path, 1000, 7);
@@ -77,13 +84,25 @@ fn columns_are_of_one_version() -> Result<()> {
             assert_eq!(numbers(session, "SELECT sum(a) FROM t"), [7000]);
             change(&path, 3, 5);
             assert_eq!(numbers(session, "SELECT sum(b), count(*) FROM t"), [15, 3], "{name}");
-            assert_eq!(numbers(session, "SELECT sum(a), sum(b), sum(c), count(*) FROM t"), [15, 15, 15, 3]);
+            assert_eq!(
+                numbers(session, "SELECT sum(a), sum(b), sum(c), count(*) FROM t"),
+                [15, 15, 15, 3]
+            );
             // As many rows as before, and more.
             change(&path, 3, 6);
             assert_eq!(numbers(session, "SELECT sum(c), count(a) FROM t"), [18, 3]);
             change(&path, 5000, 8);
-            assert_eq!(numbers(session, "SELECT sum(a), sum(c), count(*) FROM t"), [40_000, 40_000, 5000]);
-            assert_eq!(numbers(session, "SELECT count(*) FROM t AS x JOIN t AS y ON x.a = y.c WHERE x.b = 0"), [0]);
+            assert_eq!(
+                numbers(session, "SELECT sum(a), sum(c), count(*) FROM t"),
+                [40_000, 40_000, 5000]
+            );
+            assert_eq!(
+                numbers(
+                    session,
+                    "SELECT count(*) FROM t AS x JOIN t AS y ON x.a = y.c WHERE x.b = 0"
+                ),
+                [0]
+            );
         }
     }
     Ok(())
@@ -97,7 +116,10 @@ fn kept_plans_run_over_the_new_version() -> Result<()> {
     for session in sessions() {
         replace(&path, 10, 1);
         session.register_parquet("t", &path)?;
-        let lazy = session.table("t")?.filter(col("a").gt(lit(0)))?.select([sum(col("b")), count_rows()])?;
+        let lazy = session
+            .table("t")?
+            .filter(col("a").gt(lit(0)))?
+            .select([sum(col("b")), count_rows()])?;
         for round in 1..6 {
             let (rows, value) = (round * 10, round as i64);
             if round > 1 {
@@ -106,7 +128,10 @@ fn kept_plans_run_over_the_new_version() -> Result<()> {
             let expected = [rows as i128 * round as i128, rows as i128];
             for _ in 0..3 {
                 assert_eq!(numbers(&session, "SELECT sum(a), count(*) FROM t"), expected);
-                assert_eq!(numbers(&session, "SELECT sum(c), count(b) FROM t WHERE c > 0 AND b > 0"), expected);
+                assert_eq!(
+                    numbers(&session, "SELECT sum(c), count(b) FROM t WHERE c > 0 AND b > 0"),
+                    expected
+                );
                 let rows = rows_of(&lazy.clone().collect()?.to_arrow()?[0]);
                 assert_eq!(rows, [expected.map(Cell::Int).to_vec()]);
             }
@@ -133,7 +158,10 @@ fn other_columns_than_before_are_an_error_until_registered_again() -> Result<()>
         for _ in 0..2 {
             let error = run(&session, sql).expect_err("strings are no integers");
             let ErrorKind::File { path: file, message } = error.kind() else { panic!("{error:?}") };
-            assert!(*file == path && message.contains("\"a\" Utf8View") && message.contains("Int64"), "{error}");
+            assert!(
+                *file == path && message.contains("\"a\" Utf8View") && message.contains("Int64"),
+                "{error}"
+            );
         }
         session.register_parquet("t", &path)?;
         assert_eq!(scalar(&session, sql), Cell::Text("y".into()));
@@ -157,7 +185,10 @@ fn files_that_come_and_go_are_seen() -> Result<()> {
         session.register_parquet("p", path("*.parquet"))?;
         let ask = |expected: [i128; 2]| {
             for table in ["d", "p"] {
-                assert_eq!(numbers(&session, &format!("SELECT sum(a), count(*) FROM {table}")), expected);
+                assert_eq!(
+                    numbers(&session, &format!("SELECT sum(a), count(*) FROM {table}")),
+                    expected
+                );
             }
         };
         ask([10, 10]);
@@ -171,7 +202,8 @@ fn files_that_come_and_go_are_seen() -> Result<()> {
         ask([1, 1]);
         std::fs::remove_file(path("1.parquet")).expect("it was there");
         for table in ["d", "p"] {
-            let error = run(&session, &format!("SELECT sum(a) FROM {table}")).expect_err("nothing is there");
+            let error = run(&session, &format!("SELECT sum(a) FROM {table}"))
+                .expect_err("nothing is there");
             assert!(matches!(error.kind(), ErrorKind::Io { .. }), "{error:?}");
         }
     }
@@ -239,11 +271,20 @@ fn answers_are_of_one_version(session: &Session, queries: &[&str]) -> Result<()>
             for sql in queries.iter().cycle().take(40) {
                 match run(session, sql).map(|frame| Rows::of(&frame).rows) {
                     Ok(rows) => {
-                        let [Cell::Int(a), Cell::Int(b), Cell::Int(c), Cell::Int(d), Cell::Int(count)] = rows[0][..]
+                        let [
+                            Cell::Int(a),
+                            Cell::Int(b),
+                            Cell::Int(c),
+                            Cell::Int(d),
+                            Cell::Int(count),
+                        ] = rows[0][..]
                         else {
                             panic!("{rows:?}")
                         };
-                        assert!(a == b && b == c && c == d && (count == a * 100 || count == 1), "{sql}: {rows:?}");
+                        assert!(
+                            a == b && b == c && c == d && (count == a * 100 || count == 1),
+                            "{sql}: {rows:?}"
+                        );
                         answers += 1;
                         life.store((life.load(Relaxed) / 2).max(30), Relaxed);
                     }
@@ -251,7 +292,8 @@ fn answers_are_of_one_version(session: &Session, queries: &[&str]) -> Result<()>
                         let text = error.to_string();
                         assert!(text.contains("t.parquet"), "{text}");
                         // A file that is half written is no Parquet file.
-                        let damaged = matches!(error.kind(), ErrorKind::File { .. } | ErrorKind::Io { .. });
+                        let damaged =
+                            matches!(error.kind(), ErrorKind::File { .. } | ErrorKind::Io { .. });
                         assert!(damaged, "{error:?}");
                         life.store((life.load(Relaxed) * 2).min(4000), Relaxed);
                     }
@@ -284,9 +326,12 @@ fn a_table_is_replaced_at_once() -> Result<()> {
                             let schema = session.schema("t").expect("there always is a table");
                             assert_eq!(schema.fields().len(), 3);
                             assert_eq!(session.table_names(), ["t"]);
-                            let plan = session.sql("SELECT max(a), count(*) FROM t").expect("there always is a table");
+                            let plan = session
+                                .sql("SELECT max(a), count(*) FROM t")
+                                .expect("there always is a table");
                             if seen % 20 == 0 {
-                                let rows = Rows::of(&plan.collect().expect("every one can be read")).rows;
+                                let rows =
+                                    Rows::of(&plan.collect().expect("every one can be read")).rows;
                                 assert_eq!(rows[0][0], rows[0][1]);
                             }
                             seen += 1;

@@ -37,7 +37,10 @@ fn clauses_that_nobody_would_look_at_are_refused() {
         ("SELECT * FROM generate_series(1, 3) WITH ORDINALITY", "WITH ORDINALITY"),
         ("SELECT * FROM t AS v(a int, b int, s varchar)", "types in a table's alias"),
         ("SELECT * FROM t GLOBAL JOIN t u ON t.a = u.a", "GLOBAL"),
-        ("WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r LIMIT 3) SELECT * FROM r", "LIMIT in WITH"),
+        (
+            "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r LIMIT 3) SELECT * FROM r",
+            "LIMIT in WITH",
+        ),
         ("SELECT abs(DISTINCT a) FROM t", "DISTINCT in the function abs"),
         ("SELECT abs(a ORDER BY b) FROM t", "ORDER BY in the function abs"),
         ("SELECT abs(a) FILTER (WHERE b > 10) FROM t", "FILTER of the function abs"),
@@ -106,15 +109,23 @@ fn other_clauses_are_errors_too() {
 #[test]
 fn the_first_rows_of_a_union_are_found() {
     let session = session();
-    let union = "SELECT b, 'y' AS n FROM t UNION ALL SELECT b, 'x' FROM t UNION ALL SELECT b, 'z' FROM t";
+    let union =
+        "SELECT b, 'y' AS n FROM t UNION ALL SELECT b, 'x' FROM t UNION ALL SELECT b, 'z' FROM t";
     // Which partition comes first differs from run to run.
     for _ in 0..20 {
-        for (order, limit, names) in
-            [("b, n", 1, "x"), ("b, n DESC", 1, "z"), ("n, b", 1, "x"), ("b, n", 2, "xy"), ("b, n DESC", 4, "zyxz")]
-        {
-            let first = run(&session, &format!("SELECT * FROM ({union}) ORDER BY {order} LIMIT {limit}"));
+        for (order, limit, names) in [
+            ("b, n", 1, "x"),
+            ("b, n DESC", 1, "z"),
+            ("n, b", 1, "x"),
+            ("b, n", 2, "xy"),
+            ("b, n DESC", 4, "zyxz"),
+        ] {
+            let first =
+                run(&session, &format!("SELECT * FROM ({union}) ORDER BY {order} LIMIT {limit}"));
             let rows = Rows::of(&first.expect("a query that runs")).rows;
-            let found = rows.iter().map(|row| if let Cell::Text(name) = &row[1] { name.as_str() } else { "" });
+            let found = rows
+                .iter()
+                .map(|row| if let Cell::Text(name) = &row[1] { name.as_str() } else { "" });
             assert_eq!(found.collect::<String>(), names, "{order}");
         }
     }
@@ -124,14 +135,23 @@ fn the_first_rows_of_a_union_are_found() {
 fn short_forms_are_written_out() {
     let pair = Pair::of(Shape::random(60, 11).batches());
     for (sql, long) in [
-        ("SELECT id FROM t ORDER BY id FETCH FIRST 3 ROWS ONLY", "SELECT id FROM t ORDER BY id LIMIT 3"),
+        (
+            "SELECT id FROM t ORDER BY id FETCH FIRST 3 ROWS ONLY",
+            "SELECT id FROM t ORDER BY id LIMIT 3",
+        ),
         (
             "SELECT id FROM t ORDER BY id OFFSET 2 ROWS FETCH NEXT ROW ONLY",
             "SELECT id FROM t ORDER BY id LIMIT 1 OFFSET 2",
         ),
         ("FROM t ORDER BY id LIMIT 2", "SELECT * FROM t ORDER BY id LIMIT 2"),
-        ("SELECT CAST(s AS varchar(2)) AS p FROM t", "SELECT left(CAST(s AS varchar), 2) AS p FROM t"),
-        ("SELECT (s || 'abc')::varchar(1) AS p FROM t", "SELECT left(CAST(s || 'abc' AS varchar), 1) AS p FROM t"),
+        (
+            "SELECT CAST(s AS varchar(2)) AS p FROM t",
+            "SELECT left(CAST(s AS varchar), 2) AS p FROM t",
+        ),
+        (
+            "SELECT (s || 'abc')::varchar(1) AS p FROM t",
+            "SELECT left(CAST(s || 'abc' AS varchar), 1) AS p FROM t",
+        ),
         (
             "SELECT id, sum(k) OVER (w ORDER BY id) AS n FROM t WINDOW w AS (PARTITION BY b)",
             "SELECT id, sum(k) OVER (PARTITION BY b ORDER BY id) AS n FROM t",
@@ -150,7 +170,8 @@ fn short_forms_are_written_out() {
         ),
     ] {
         for session in [&pair.cpu, &pair.device] {
-            let rows = |sql: &str| run(session, sql).unwrap_or_else(|error| panic!("{error}\n  {sql}"));
+            let rows =
+                |sql: &str| run(session, sql).unwrap_or_else(|error| panic!("{error}\n  {sql}"));
             pair.rows_agree(&rows(long), &rows(sql), sql);
         }
     }

@@ -19,7 +19,8 @@ fn coded(key: DataType, values: DataType) -> DataType {
 fn batch(rows: i64) -> RecordBatch {
     let numbers = || (0..rows).map(|row| (row % 7 != 3).then_some(row * 37 % 11 - 4));
     let plain: ArrayRef = Arc::new(Int64Array::from_iter(numbers()));
-    let days: ArrayRef = Arc::new(Int32Array::from_iter(numbers().map(|n| n.map(|n| n as i32 * 400))));
+    let days: ArrayRef =
+        Arc::new(Int32Array::from_iter(numbers().map(|n| n.map(|n| n as i32 * 400))));
     let of = |from: &ArrayRef, key, values: DataType| {
         let values = cast(from, &values).expect("numbers of every type");
         cast(&values, &coded(key, values.data_type().clone())).expect("few values")
@@ -69,7 +70,8 @@ fn frames_go_to_the_device_and_back() {
 #[test]
 fn lengths_of_dictionaries_have_their_types() {
     let shape = Shape::random(700, 271);
-    let pair = Pair::of(shape.batches()).and("u", Shape { seed: 272, rows: 150, ..shape }.batches());
+    let pair =
+        Pair::of(shape.batches()).and("u", Shape { seed: 272, rows: 150, ..shape }.batches());
     for function in ["length", "octet_length", "bit_length"] {
         let check = |sql: &str| pair.check(&sql.replace("LENGTH", function));
         check("SELECT id, LENGTH(sd) AS n FROM t");
@@ -77,7 +79,9 @@ fn lengths_of_dictionaries_have_their_types() {
         check("SELECT id, LENGTH(sd) AS n FROM t ORDER BY LENGTH(sd) DESC NULLS LAST, id LIMIT 70");
         check("SELECT id, LENGTH(sd) IN (4, 11, 3) AS b FROM t WHERE LENGTH(sd) NOT IN (4, 2)");
         check("SELECT LENGTH(sd) AS n FROM t UNION SELECT LENGTH(sd) AS n FROM u");
-        check("SELECT t.id, u.id AS other FROM t JOIN u ON LENGTH(t.sd) = LENGTH(u.sd) AND t.k = u.k");
+        check(
+            "SELECT t.id, u.id AS other FROM t JOIN u ON LENGTH(t.sd) = LENGTH(u.sd) AND t.k = u.k",
+        );
         check(
             "SELECT x * CAST(LENGTH(sd) AS int) AS a, CAST(LENGTH(sd) AS int) + CAST(LENGTH(sd) AS int) * 2 AS b FROM t",
         );

@@ -32,7 +32,8 @@ const CASES: u64 = 250;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn number(variable: &str, otherwise: u64) -> u64 {
-    std::env::var(variable).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{variable}={text}")))
+    std::env::var(variable)
+        .map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{variable}={text}")))
 }
 
 fn seed() -> u64 {
@@ -48,8 +49,13 @@ fn case(sources: &[sources::Source], number: u64) -> (String, Vec<u8>) {
 }
 
 /// Whether an error names the file.
-fn named(error: warpframe::Error, path: &Path, doing: &str) -> std::result::Result<Option<String>, String> {
-    let (text, name) = (error.to_string(), path.file_name().expect("a file").to_string_lossy().into_owned());
+fn named(
+    error: warpframe::Error,
+    path: &Path,
+    doing: &str,
+) -> std::result::Result<Option<String>, String> {
+    let (text, name) =
+        (error.to_string(), path.file_name().expect("a file").to_string_lossy().into_owned());
     match error.kind() {
         _ if text.contains(&name) => Ok(None),
         ErrorKind::OutOfDeviceMemory { .. } => Ok(None),
@@ -58,28 +64,41 @@ fn named(error: warpframe::Error, path: &Path, doing: &str) -> std::result::Resu
 }
 
 /// The result of some work, if it does not panic.
-fn caught(doing: &str, work: &mut dyn FnMut() -> Result<String>) -> std::result::Result<Result<String>, String> {
+fn caught(
+    doing: &str,
+    work: &mut dyn FnMut() -> Result<String>,
+) -> std::result::Result<Result<String>, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| format!("{doing}: a panic"))
 }
 
 /// What a session makes of a file, or what it should not have done.
 fn look(session: &Session, path: &Path, deep: bool) -> std::result::Result<Option<String>, String> {
-    if let Err(error) = caught("registering", &mut || session.register_parquet("t", path).map(|()| String::new()))? {
+    if let Err(error) =
+        caught("registering", &mut || session.register_parquet("t", path).map(|()| String::new()))?
+    {
         return named(error, path, "registering");
     }
     let ask = |sql: &str| {
         caught(sql, &mut || {
             let batches = session.sql(sql)?.collect()?.to_arrow()?;
-            Ok(pretty_format_batches(&batches).map_or_else(|error| error.to_string(), |text| text.to_string()))
+            Ok(pretty_format_batches(&batches)
+                .map_or_else(|error| error.to_string(), |text| text.to_string()))
         })
     };
     if deep {
         let schema = session.schema("t").map_err(|error| error.to_string())?;
-        let quoted: Vec<_> = schema.fields().iter().map(|f| format!("\"{}\"", f.name().replace('"', "\"\""))).collect();
-        let mut queries = vec!["SELECT count(*) FROM t".to_string(), "SELECT 1 FROM t LIMIT 3".to_string()];
+        let quoted: Vec<_> = schema
+            .fields()
+            .iter()
+            .map(|f| format!("\"{}\"", f.name().replace('"', "\"\"")))
+            .collect();
+        let mut queries =
+            vec!["SELECT count(*) FROM t".to_string(), "SELECT 1 FROM t LIMIT 3".to_string()];
         for name in quoted.iter().take(3) {
             queries.push(format!("SELECT count({name}) FROM t"));
-            queries.push(format!("SELECT {name}, count(*) FROM t WHERE {name} IS NOT NULL GROUP BY {name} LIMIT 5"));
+            queries.push(format!(
+                "SELECT {name}, count(*) FROM t WHERE {name} IS NOT NULL GROUP BY {name} LIMIT 5"
+            ));
         }
         for sql in queries {
             if let Err(error) = ask(&sql)? {
@@ -98,7 +117,8 @@ fn look(session: &Session, path: &Path, deep: bool) -> std::result::Result<Optio
 fn read_alone(path: &Path) -> Option<String> {
     let read = || {
         let file = std::fs::File::open(path).ok()?;
-        let batches: Vec<_> = ParquetRecordBatchReaderBuilder::try_new(file).ok()?.build().ok()?.collect();
+        let batches: Vec<_> =
+            ParquetRecordBatchReaderBuilder::try_new(file).ok()?.build().ok()?.collect();
         let batches: Vec<_> = batches.into_iter().collect::<std::result::Result<_, _>>().ok()?;
         pretty_format_batches(&batches).ok().map(|text| text.to_string())
     };
@@ -111,8 +131,13 @@ fn child() {
     let Ok(directory) = std::env::var("WARPFRAME_CORRUPT_CHILD").map(PathBuf::from) else { return };
     std::panic::set_hook(Box::new(|_| {}));
     let (first, last) = (number("WARPFRAME_CORRUPT_FROM", 0), number("WARPFRAME_CORRUPT_TO", 0));
-    let cpu = Session::builder().device(DeviceChoice::Cpu).cpu_partitions(2).build().expect("a CPU session");
-    let device = std::env::var_os("WARPFRAME_CORRUPT_DEVICE").map(|_| builder().build().expect("the device opens"));
+    let cpu = Session::builder()
+        .device(DeviceChoice::Cpu)
+        .cpu_partitions(2)
+        .build()
+        .expect("a CPU session");
+    let device = std::env::var_os("WARPFRAME_CORRUPT_DEVICE")
+        .map(|_| builder().build().expect("the device opens"));
     let sources = sources::all(&directory);
     let (progress, path) = (directory.join("progress"), directory.join("case.parquet"));
     let plant = std::env::var_os(PLANT).map(|_| first + (last - first) / 2);
@@ -126,7 +151,9 @@ fn child() {
             // Queries of which no one has met the columns are compiled, which takes long.
             Some(device) => look(device, &path, number % 40 == 0).and_then(|found| {
                 let expected = look(&cpu, &path, false)?;
-                match found == expected || found.is_some() && expected.is_some() && found == read_alone(&path) {
+                match found == expected
+                    || found.is_some() && expected.is_some() && found == read_alone(&path)
+                {
                     true => Ok(()),
                     false => Err(format!("the device: {found:?}\n  the CPU: {expected:?}")),
                 }
@@ -166,7 +193,11 @@ fn planted(path: &Path) -> std::result::Result<(), String> {
 }
 
 fn planted_error() -> ErrorKind {
-    ErrorKind::Arithmetic { fault: warpframe::Fault::Overflow, operation: None, account: Some("planted".into()) }
+    ErrorKind::Arithmetic {
+        fault: warpframe::Fault::Overflow,
+        operation: None,
+        account: Some("planted".into()),
+    }
 }
 
 fn keep(bytes: &[u8], number: u64) {
@@ -184,7 +215,13 @@ fn without_core(program: &Path) -> Command {
 }
 
 /// Runs cases in child processes, and returns what was wrong.
-fn complaints(device: bool, first: u64, last: u64, plant: Option<&str>, patience: Duration) -> Vec<String> {
+fn complaints(
+    device: bool,
+    first: u64,
+    last: u64,
+    plant: Option<&str>,
+    patience: Duration,
+) -> Vec<String> {
     let directory = tempfile::tempdir().expect("a directory");
     let progress = directory.path().join("progress");
     let at = || std::fs::read_to_string(&progress).ok().and_then(|text| text.parse::<u64>().ok());
@@ -200,9 +237,14 @@ fn complaints(device: bool, first: u64, last: u64, plant: Option<&str>, patience
             Some(_) => without_core(&program),
             None => Command::new(program),
         };
-        command.args(["--exact", "corrupt::child", "--nocapture"]).stdout(file).stderr(Stdio::null());
+        command
+            .args(["--exact", "corrupt::child", "--nocapture"])
+            .stdout(file)
+            .stderr(Stdio::null());
         command.env("WARPFRAME_CORRUPT_CHILD", directory.path());
-        command.env("WARPFRAME_CORRUPT_FROM", from.to_string()).env("WARPFRAME_CORRUPT_TO", last.to_string());
+        command
+            .env("WARPFRAME_CORRUPT_FROM", from.to_string())
+            .env("WARPFRAME_CORRUPT_TO", last.to_string());
         if let Some(plant) = plant {
             command.env(PLANT, plant);
         }
@@ -225,8 +267,11 @@ fn complaints(device: bool, first: u64, last: u64, plant: Option<&str>, patience
             std::thread::sleep(Duration::from_millis(20));
         };
         let said = std::fs::read_to_string(&out).unwrap_or_default();
-        complaints
-            .extend(said.split("\ncase ").skip(1).map(|text| text.split("\ntest ").next().unwrap_or(text).to_string()));
+        complaints.extend(
+            said.split("\ncase ")
+                .skip(1)
+                .map(|text| text.split("\ntest ").next().unwrap_or(text).to_string()),
+        );
         let reached = at().unwrap_or(from);
         if reached >= last && status.success() {
             break;
@@ -245,7 +290,12 @@ fn run_cases(device: bool) {
     let first = number("WARPFRAME_CORRUPT_FIRST", 0);
     let cases = number("WARPFRAME_CORRUPT_FILES", CASES);
     let complaints = complaints(device, first, first + cases, None, PATIENCE);
-    assert!(complaints.is_empty(), "{} of {cases} cases:\n{}", complaints.len(), complaints.join("\n"));
+    assert!(
+        complaints.is_empty(),
+        "{} of {cases} cases:\n{}",
+        complaints.len(),
+        complaints.join("\n")
+    );
 }
 
 /// Whatever ends a process, or keeps it, is noticed, and the cases behind it are looked at.
@@ -258,7 +308,13 @@ fn what_is_looked_for_is_found() {
         ("panic", "a panic"),
         ("name", "does not name the file"),
     ] {
-        let found = complaints(false, 0, 3, Some(plant), Duration::from_secs(if plant == "hang" { 8 } else { 60 }));
+        let found = complaints(
+            false,
+            0,
+            3,
+            Some(plant),
+            Duration::from_secs(if plant == "hang" { 8 } else { 60 }),
+        );
         // The cases behind it are a range of their own, with a plant in its middle.
         assert!(matches!(found.len(), 1 | 2), "{plant}: {found:?}");
         assert!(found.iter().all(|complaint| complaint.contains(words)), "{plant}: {found:?}");
@@ -279,11 +335,18 @@ fn damaged_files_are_read_or_refused_on_the_device() {
 #[test]
 #[ignore = "reads the files of WARPFRAME_CORRUPT_KEEP"]
 fn kept_files() {
-    let directory = std::env::var("WARPFRAME_CORRUPT_KEEP").expect("WARPFRAME_CORRUPT_KEEP names a directory");
-    let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path()).collect();
+    let directory =
+        std::env::var("WARPFRAME_CORRUPT_KEEP").expect("WARPFRAME_CORRUPT_KEEP names a directory");
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(directory)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
     paths.sort();
-    let cpu = Session::builder().device(DeviceChoice::Cpu).cpu_partitions(2).build().expect("a CPU session");
+    let cpu = Session::builder()
+        .device(DeviceChoice::Cpu)
+        .cpu_partitions(2)
+        .build()
+        .expect("a CPU session");
     let device = builder().build().expect("the device opens");
     let mut differ = 0;
     for path in &paths {
@@ -291,7 +354,10 @@ fn kept_files() {
         let (found, expected) = (look(&device, path, false), look(&cpu, path, false));
         let alone = || matches!((&found, &expected), (Ok(Some(found)), Ok(Some(_))) if read_alone(path).as_ref() == Some(found));
         if found.is_err() || expected.is_err() || found != expected && !alone() {
-            println!("  the device: {found:.300?}\n  the CPU: {expected:.300?}\n  {:?}", device.take_host_reads());
+            println!(
+                "  the device: {found:.300?}\n  the CPU: {expected:.300?}\n  {:?}",
+                device.take_host_reads()
+            );
             differ += 1;
         }
     }
@@ -310,11 +376,18 @@ fn whole_files_are_read() {
     let path = directory.path().join("case.parquet");
     for source in &sources {
         std::fs::write(&path, &source.bytes).expect("the file can be written");
-        let expected = look(&cpu, &path, false).unwrap_or_else(|error| panic!("{}: {error}", source.name));
-        assert!(expected.as_ref().is_some_and(|rows| rows.lines().count() > 50), "{}: {expected:?}", source.name);
+        let expected =
+            look(&cpu, &path, false).unwrap_or_else(|error| panic!("{}: {error}", source.name));
+        assert!(
+            expected.as_ref().is_some_and(|rows| rows.lines().count() > 50),
+            "{}: {expected:?}",
+            source.name
+        );
         assert_eq!(look(&device, &path, false), Ok(expected), "{}", source.name);
     }
     assert!((0..50).all(|number| case(&sources, number) == case(&sources, number)));
-    let damaged = (0..200).filter(|at| sources.iter().all(|source| source.bytes != case(&sources, *at).1)).count();
+    let damaged = (0..200)
+        .filter(|at| sources.iter().all(|source| source.bytes != case(&sources, *at).1))
+        .count();
     assert!(damaged > 190, "{damaged} of 200");
 }

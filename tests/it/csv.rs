@@ -48,7 +48,8 @@ fn all_inferred_types_are_read_by_the_device() -> Result<()> {
     assert!(pair.gpu().counters().bytes_uploaded > before);
     assert_eq!(pair.device.take_host_reads(), Vec::<String>::new());
     let frame = run(&pair.device, "SELECT * FROM t")?;
-    let micros = |zone: Option<&str>| DataType::Timestamp(TimeUnit::Microsecond, zone.map(Into::into));
+    let micros =
+        |zone: Option<&str>| DataType::Timestamp(TimeUnit::Microsecond, zone.map(Into::into));
     let expected = [
         DataType::Int64,
         DataType::Decimal128(38, 0),
@@ -68,8 +69,7 @@ fn all_inferred_types_are_read_by_the_device() -> Result<()> {
 #[test]
 fn given_types_are_read_as_casts() -> Result<()> {
     let directory = tempfile::tempdir().expect("a directory for files");
-    let text =
-        "a,b,c,d,e,f,g\n1,2,3.14159,12:30:15,yes,250,2024-02-29 10:00:00\n-128,4294967295,2,00:00:00.5,0,,2024-02-29\n";
+    let text = "a,b,c,d,e,f,g\n1,2,3.14159,12:30:15,yes,250,2024-02-29 10:00:00\n-128,4294967295,2,00:00:00.5,0,,2024-02-29\n";
     let path = write(&directory, "t.csv", text);
     let types = [
         ("a", DataType::Int8),
@@ -97,13 +97,16 @@ fn given_types_are_read_as_casts() -> Result<()> {
 
 /// A file of which the sample shows integers, dates and numbers of 64 bits, and a late row others.
 fn late(directory: &TempDir) -> PathBuf {
-    let row = |n: u64| format!("{n},{},2024-01-{:02},{n},{}\n", n * 3, n % 28 + 1, n.is_multiple_of(2));
+    let row =
+        |n: u64| format!("{n},{},2024-01-{:02},{n},{}\n", n * 3, n % 28 + 1, n.is_multiple_of(2));
     let early: String = (0..5000).map(row).collect();
     let rest: String = (5001..9000).map(row).collect();
     write(
         directory,
         "late.csv",
-        format!("n,x,d,w,s\n{early}5000,0.25,2024-03-01 12:30:00.5,99999999999999999999,maybe\n{rest}"),
+        format!(
+            "n,x,d,w,s\n{early}5000,0.25,2024-03-01 12:30:00.5,99999999999999999999,maybe\n{rest}"
+        ),
     )
 }
 
@@ -128,10 +131,12 @@ fn types_become_wider_while_a_query_runs() -> Result<()> {
         assert_eq!(types(&session)?[1], DataType::Int64);
         // Frames and texts that were planned before.
         let frame = session.scan_csv_with(&path, narrow())?;
-        let above = frame.clone().filter(col("x").gt(lit(100)))?.select([col("x").alias("y"), col("d")])?;
+        let above =
+            frame.clone().filter(col("x").gt(lit(100)))?.select([col("x").alias("y"), col("d")])?;
         let union = session.sql("SELECT x FROM t UNION ALL SELECT n FROM t")?;
-        let text =
-            session.sql("SELECT sum(x), max(d), max(w), min(s) FROM t WHERE n IN (SELECT n FROM t WHERE x < 1)")?;
+        let text = session.sql(
+            "SELECT sum(x), max(d), max(w), min(s) FROM t WHERE n IN (SELECT n FROM t WHERE x < 1)",
+        )?;
         let rows = Rows::of(&text.collect()?).rows;
         let expected = [Cell::Float(0.25), Cell::Int(1_709_296_200_500_000)];
         assert_eq!(rows[0][..2], expected);
@@ -139,7 +144,13 @@ fn types_become_wider_while_a_query_runs() -> Result<()> {
         let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
         assert_eq!(
             types(&session)?,
-            [DataType::Int64, DataType::Float64, micros.clone(), DataType::Decimal128(38, 0), DataType::Utf8View]
+            [
+                DataType::Int64,
+                DataType::Float64,
+                micros.clone(),
+                DataType::Decimal128(38, 0),
+                DataType::Utf8View
+            ]
         );
         let above = above.collect()?;
         assert_eq!(*above.schema().field(0).data_type(), DataType::Float64);
@@ -147,12 +158,21 @@ fn types_become_wider_while_a_query_runs() -> Result<()> {
         assert_eq!(above.num_rows(), 9000 - 1 - 34);
         assert_eq!(frame.collect()?.num_rows(), 9000);
         let union = union.collect()?;
-        assert_eq!((union.num_rows(), union.schema().field(0).data_type()), (18_000, &DataType::Float64));
-        assert_eq!(scalar(&session, "SELECT count(*) FROM t WHERE x = 0.25 OR s = 'true'"), Cell::Int(4500));
+        assert_eq!(
+            (union.num_rows(), union.schema().field(0).data_type()),
+            (18_000, &DataType::Float64)
+        );
+        assert_eq!(
+            scalar(&session, "SELECT count(*) FROM t WHERE x = 0.25 OR s = 'true'"),
+            Cell::Int(4500)
+        );
         // Who does not want that gets an error with the place.
         session.register_csv_with("t", &path, CsvOptions { widen: false, ..narrow() })?;
         let error = run(&session, "SELECT sum(x) FROM t").expect_err("a fraction");
-        assert!(matches!(error.kind(), ErrorKind::Parse { line: 5002, column: 2, .. }), "{error:?}");
+        assert!(
+            matches!(error.kind(), ErrorKind::Parse { line: 5002, column: 2, .. }),
+            "{error:?}"
+        );
     }
     Ok(())
 }
@@ -214,7 +234,8 @@ const ODD: [&[&str]; 5] = [
 fn random_text(random: &mut StdRng, columns: usize) -> String {
     let kinds: Vec<u32> = (0..columns).map(|_| random.random_range(0..12)).collect();
     let end = ["\n", "\r\n", "\r"][random.random_range(0..3)];
-    let mut text: String = (0..columns).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",") + end;
+    let mut text: String =
+        (0..columns).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",") + end;
     for _ in 0..random.random_range(0..400) {
         let value = |random: &mut StdRng, kind: u32| match kind {
             _ if random.random_range(0..12) == 0 => String::new(),
@@ -233,8 +254,15 @@ fn random_text(random: &mut StdRng, columns: usize) -> String {
                 random.random_range(0..999)
             ),
             4 => (random.random_range(0..2) == 0).to_string(),
-            5 => ["", "a", "two words", "with, comma", "with \"quotes\"", "line\nbreak", "ä ö ü and more than twelve"]
-                [random.random_range(0..7)]
+            5 => [
+                "",
+                "a",
+                "two words",
+                "with, comma",
+                "with \"quotes\"",
+                "line\nbreak",
+                "ä ö ü and more than twelve",
+            ][random.random_range(0..7)]
             .into(),
             // Forms that are nearly those of a type, most columns of one kind of them.
             kind @ 7.. => {
@@ -262,16 +290,25 @@ fn random_files_are_the_same_on_device_and_cpu() -> Result<()> {
     for (seed, _) in seeds("csv", 40, 200) {
         let mut random = StdRng::seed_from_u64(seed);
         let columns = random.random_range(2..6);
-        let texts: Vec<String> = (0..random.random_range(1..3)).map(|_| random_text(&mut random, columns)).collect();
+        let texts: Vec<String> =
+            (0..random.random_range(1..3)).map(|_| random_text(&mut random, columns)).collect();
         let folder = directory.path().join(seed.to_string());
         std::fs::create_dir(&folder).expect("a directory for files");
         for (at, text) in texts.iter().enumerate() {
             std::fs::write(folder.join(format!("{at}.csv")), text).expect("the file is written");
         }
         let sample_size = [None, Some(3), Some(1000)][random.random_range(0..3)];
-        register(&pair, &folder, &CsvOptions { sample_size, sniff: false, ..CsvOptions::default() })?;
+        register(
+            &pair,
+            &folder,
+            &CsvOptions { sample_size, sniff: false, ..CsvOptions::default() },
+        )?;
         let pair = Pair::new();
-        register(&pair, &folder, &CsvOptions { sample_size, sniff: false, ..CsvOptions::default() })?;
+        register(
+            &pair,
+            &folder,
+            &CsvOptions { sample_size, sniff: false, ..CsvOptions::default() },
+        )?;
         pair.check("SELECT * FROM t");
         assert_eq!(pair.device.take_host_reads(), Vec::<String>::new(), "seed {seed}");
     }
@@ -284,7 +321,9 @@ fn wide_and_long_rows_are_read_in_bounded_time() -> Result<()> {
     const COLUMNS: usize = 5000;
     let directory = tempfile::tempdir().expect("a directory for files");
     let names: Vec<String> = (0..COLUMNS).map(|column| format!("c{column}")).collect();
-    let row = |row: usize| (0..COLUMNS).map(|column| (row * column % 1000).to_string()).collect::<Vec<_>>().join(",");
+    let row = |row: usize| {
+        (0..COLUMNS).map(|column| (row * column % 1000).to_string()).collect::<Vec<_>>().join(",")
+    };
     let rows: Vec<String> = (0..200).map(row).collect();
     let wide = write(&directory, "wide.csv", format!("{}\n{}\n", names.join(","), rows.join("\n")));
     // The columns the other way round: found by name, each.
@@ -296,15 +335,19 @@ fn wide_and_long_rows_are_read_in_bounded_time() -> Result<()> {
     std::fs::write(parts.join("2.csv"), format!("{}\n{}\n", turned.join(","), values.join(",")))
         .expect("it is written");
     let long = |n: usize| format!("{n},\"{}\",x{n}\n", format!("value {n}, ").repeat(100_000));
-    let long = write(&directory, "long.csv", format!("n,long,s\n{}", (0..6).map(long).collect::<String>()));
+    let long = write(
+        &directory,
+        "long.csv",
+        format!("n,long,s\n{}", (0..6).map(long).collect::<String>()),
+    );
     let pair = Pair::new();
     for session in [&pair.cpu, &pair.device] {
         let began = std::time::Instant::now();
         session.register_csv("wide", &wide)?;
         session.register_csv("parts", &parts)?;
         session.register_csv("long", &long)?;
-        // Not by SELECT *: DataFusion's planner compares each of its columns with all others. Of columns in
-        // the simulator's memory each launch looks at all.
+        // Not by SELECT *: DataFusion's planner compares each of its columns with all others. Of
+        // columns in the simulator's memory each launch looks at all.
         let width = if session.device().is_some() { 200 } else { COLUMNS };
         let columns: Vec<_> = names.iter().rev().take(width).map(col).collect();
         let frame = session.table("wide")?.select(columns)?.collect()?;
@@ -314,7 +357,10 @@ fn wide_and_long_rows_are_read_in_bounded_time() -> Result<()> {
             Cell::Int((0..200).map(|r| r * 4999 % 1000).sum::<i128>() + 4999)
         );
         assert_eq!(scalar(session, "SELECT sum(length(long)) FROM long"), Cell::Int(6 * 900_000));
-        assert_eq!(scalar(session, "SELECT count(DISTINCT long) FROM long WHERE s <> 'x3'"), Cell::Int(5));
+        assert_eq!(
+            scalar(session, "SELECT count(DISTINCT long) FROM long WHERE s <> 'x3'"),
+            Cell::Int(5)
+        );
         // Far beyond what it takes, and far below what anything quadratic would.
         assert!(began.elapsed() < std::time::Duration::from_secs(120), "{:?}", began.elapsed());
     }

@@ -34,7 +34,9 @@ fn goes_on(session: &Session) {
 #[track_caller]
 fn names_file(error: &Error, path: &Path) {
     match error.kind() {
-        ErrorKind::File { path: named, message } => assert!(named == path && !message.is_empty(), "{error:?}"),
+        ErrorKind::File { path: named, message } => {
+            assert!(named == path && !message.is_empty(), "{error:?}")
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -53,7 +55,10 @@ fn missing_files_are_named() {
             (session.read_csv(&absent).err(), &absent),
         ] {
             let error = error.expect("nothing is there");
-            assert!(matches!(error.kind(), ErrorKind::Io { path: named, .. } if named == path), "{error:?}");
+            assert!(
+                matches!(error.kind(), ErrorKind::Io { path: named, .. } if named == path),
+                "{error:?}"
+            );
         }
         assert!(session.table_names().is_empty());
         goes_on(&session);
@@ -68,7 +73,10 @@ fn a_file_that_goes_away_after_it_was_registered_is_an_error() -> Result<()> {
         session.register_csv("t", &path)?;
         std::fs::remove_file(&path).expect("it was there");
         let error = run(&session, "SELECT sum(a) FROM t").expect_err("it is gone");
-        assert!(matches!(error.kind(), ErrorKind::Io { path: named, .. } if *named == path), "{error:?}");
+        assert!(
+            matches!(error.kind(), ErrorKind::Io { path: named, .. } if *named == path),
+            "{error:?}"
+        );
         goes_on(&session);
     }
     Ok(())
@@ -86,7 +94,10 @@ fn parquet_files_that_are_none_are_named_when_registered() {
     ] {
         let path = write(&directory, name, content);
         for session in sessions() {
-            names_file(&session.register_parquet("t", &path).expect_err("it is not Parquet"), &path);
+            names_file(
+                &session.register_parquet("t", &path).expect_err("it is not Parquet"),
+                &path,
+            );
             goes_on(&session);
         }
     }
@@ -99,11 +110,18 @@ fn parquet_files_with_broken_pages_are_named_by_the_query() -> Result<()> {
     // The footer is whole, the pages are not.
     let end = bytes.len() - 20_000;
     bytes[100..end].fill(0xa5);
-    let good = write(&directory, "part-0.parquet", std::fs::read(data("tpch/customer.parquet")).expect("as before"));
+    let good = write(
+        &directory,
+        "part-0.parquet",
+        std::fs::read(data("tpch/customer.parquet")).expect("as before"),
+    );
     let bad = write(&directory, "part-1.parquet", &bytes);
     for session in sessions() {
         session.register_parquet("t", directory.path())?;
-        names_file(&run(&session, "SELECT sum(c_acctbal), max(c_name) FROM t").expect_err("broken pages"), &bad);
+        names_file(
+            &run(&session, "SELECT sum(c_acctbal), max(c_name) FROM t").expect_err("broken pages"),
+            &bad,
+        );
         session.register_parquet("t", &good)?;
         assert_eq!(scalar(&session, "SELECT count(c_name) FROM t"), Cell::Int(1500));
         goes_on(&session);
@@ -115,8 +133,9 @@ fn parquet_files_with_broken_pages_are_named_by_the_query() -> Result<()> {
 fn a_bad_cell_is_reported_with_file_line_and_column() -> Result<()> {
     let directory = directory();
     write(&directory, "a.csv", "id,price\n1,2.5\n2,3.5\n");
-    let text: String =
-        (0..3000).map(|n| format!("{n},{}\n", if n == 2500 { "cheap".into() } else { n.to_string() })).collect();
+    let text: String = (0..3000)
+        .map(|n| format!("{n},{}\n", if n == 2500 { "cheap".into() } else { n.to_string() }))
+        .collect();
     let bad = write(&directory, "b.csv", format!("id,price\n{text}"));
     for session in sessions() {
         // Few rows are looked at before: the word is not among them.
@@ -160,7 +179,10 @@ fn files_of_one_table_have_the_same_columns_where_that_is_wanted() -> Result<()>
         let same = CsvOptions { union_by_name: false, ..CsvOptions::default() };
         let error = session.register_csv_with("t", directory.path(), same).expect_err("b is not c");
         names_file(&error, &other);
-        assert!(error.to_string().contains("a, c") && error.to_string().contains("a, b"), "{error}");
+        assert!(
+            error.to_string().contains("a, c") && error.to_string().contains("a, b"),
+            "{error}"
+        );
     }
     Ok(())
 }
@@ -191,19 +213,27 @@ fn directories_patterns_and_odd_names_are_files() -> Result<()> {
 fn csv_files_of_other_layouts() -> Result<()> {
     let directory = directory();
     let tabs = write(&directory, "t.tsv", "1\t'a\tb'\t2024-02-29\n\t'line\nbreak'\t\n");
-    let options =
-        CsvOptions { has_header: Some(false), delimiter: Some(b'\t'), quote: Some(b'\''), ..CsvOptions::default() };
+    let options = CsvOptions {
+        has_header: Some(false),
+        delimiter: Some(b'\t'),
+        quote: Some(b'\''),
+        ..CsvOptions::default()
+    };
     for session in sessions() {
         session.register_csv_with("t", &tabs, options.clone())?;
         let rows = Rows::of(&run(&session, "SELECT column_1, column_2, column_3 FROM t")?).rows;
         let text = |text: &str| Cell::Text(text.into());
         assert_eq!(
             rows,
-            [vec![Cell::Int(1), text("a\tb"), Cell::Int(19_782)], vec![Cell::Null, text("line\nbreak"), Cell::Null]]
+            [
+                vec![Cell::Int(1), text("a\tb"), Cell::Int(19_782)],
+                vec![Cell::Null, text("line\nbreak"), Cell::Null]
+            ]
         );
     }
     // Lines other than those looked at may not have another type.
-    let lines: String = (0..1000).map(|n| if n == 500 { "x\n".into() } else { format!("{n}\n") }).collect();
+    let lines: String =
+        (0..1000).map(|n| if n == 500 { "x\n".into() } else { format!("{n}\n") }).collect();
     let late = write(&directory, "late.csv", format!("n\n{lines}"));
     for session in sessions() {
         session.register_csv_with(
@@ -230,7 +260,8 @@ fn tables_are_registered_replaced_and_forgotten() -> Result<()> {
         assert_eq!(scalar(&session, "SELECT sum(n) FROM t"), Cell::Int(1));
         let old = session.table("t")?;
 
-        let frame = session.sql("SELECT r_regionkey AS n FROM region WHERE r_regionkey > 2")?.collect()?;
+        let frame =
+            session.sql("SELECT r_regionkey AS n FROM region WHERE r_regionkey > 2")?.collect()?;
         session.register_table("t", &frame)?;
         assert_eq!(scalar(&session, "SELECT sum(n) FROM t"), Cell::Int(7));
         // A plan keeps the table it was made of.
@@ -246,7 +277,9 @@ fn tables_are_registered_replaced_and_forgotten() -> Result<()> {
             session.sql("SELECT * FROM region JOIN t ON true").expect_err("forgotten"),
         ] {
             match error.kind() {
-                ErrorKind::TableNotFound { name, known } => assert_eq!((name.as_str(), known.len()), ("t", 1)),
+                ErrorKind::TableNotFound { name, known } => {
+                    assert_eq!((name.as_str(), known.len()), ("t", 1))
+                }
                 other => panic!("{other:?}"),
             }
         }
@@ -269,7 +302,13 @@ fn names_keep_their_capitals() -> Result<()> {
 #[test]
 fn statements_that_are_no_queries_are_refused() -> Result<()> {
     let session = builder().build()?;
-    for sql in ["DROP TABLE t", "CREATE TABLE t AS SELECT 1", "SET x = 1", "SELECT 1; SELECT 2", "EXPLAIN SELECT 1"] {
+    for sql in [
+        "DROP TABLE t",
+        "CREATE TABLE t AS SELECT 1",
+        "SET x = 1",
+        "SELECT 1; SELECT 2",
+        "EXPLAIN SELECT 1",
+    ] {
         let error = session.sql(sql).expect_err(sql);
         assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{sql}: {error:?}");
     }
@@ -298,7 +337,11 @@ fn layouts_of_csv_files_are_found_out() -> Result<()> {
         for session in sessions() {
             session.register_csv("t", &path)?;
             let rows = Rows::of(&run(&session, "SELECT n, s FROM t ORDER BY n")?).rows;
-            assert_eq!(rows, [vec![Cell::Int(1), text("a,b")], vec![Cell::Int(2), text("x;y")]], "{name}");
+            assert_eq!(
+                rows,
+                [vec![Cell::Int(1), text("a,b")], vec![Cell::Int(2), text("x;y")]],
+                "{name}"
+            );
         }
     }
     Ok(())
@@ -334,6 +377,9 @@ fn rows_of_csv_files_that_are_left_out_are_told() -> Result<()> {
     session.register_csv_with("t", &path, skip)?;
     assert_eq!(scalar(&session, "SELECT sum(a * b) FROM t"), Cell::Int(58));
     let told = session.take_host_reads();
-    assert!(told.iter().any(|line| line.starts_with("2 rows of ") && line.contains("left out")), "{told:?}");
+    assert!(
+        told.iter().any(|line| line.starts_with("2 rows of ") && line.contains("left out")),
+        "{told:?}"
+    );
     Ok(())
 }

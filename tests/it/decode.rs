@@ -37,8 +37,14 @@ enum Mode {
     ByteStreamSplit,
 }
 
-const MODES: [Mode; 6] =
-    [Mode::Plain, Mode::Dictionary, Mode::Overflow, Mode::Delta, Mode::DeltaStrings, Mode::ByteStreamSplit];
+const MODES: [Mode; 6] = [
+    Mode::Plain,
+    Mode::Dictionary,
+    Mode::Overflow,
+    Mode::Delta,
+    Mode::DeltaStrings,
+    Mode::ByteStreamSplit,
+];
 
 fn codecs() -> [Compression; 6] {
     [
@@ -69,28 +75,40 @@ impl Mode {
             (Mode::Delta, DataType::Boolean) => Encoding::RLE,
             (Mode::Delta, _) if is_bytes => Encoding::DELTA_LENGTH_BYTE_ARRAY,
             (Mode::DeltaStrings, _) if is_bytes || is_fixed(dtype) => Encoding::DELTA_BYTE_ARRAY,
-            (Mode::Delta, _) if !is_fixed(dtype) && !dtype.is_floating() => Encoding::DELTA_BINARY_PACKED,
-            (Mode::ByteStreamSplit, _) if !is_bytes && *dtype != DataType::Boolean => Encoding::BYTE_STREAM_SPLIT,
+            (Mode::Delta, _) if !is_fixed(dtype) && !dtype.is_floating() => {
+                Encoding::DELTA_BINARY_PACKED
+            }
+            (Mode::ByteStreamSplit, _) if !is_bytes && *dtype != DataType::Boolean => {
+                Encoding::BYTE_STREAM_SPLIT
+            }
             _ => Encoding::PLAIN,
         }
     }
 
     /// Writers of these columns.
     fn properties(self, schema: &SchemaRef, version: WriterVersion) -> WriterPropertiesBuilder {
-        let properties = WriterProperties::builder().set_writer_version(version).set_write_batch_size(50);
+        let properties =
+            WriterProperties::builder().set_writer_version(version).set_write_batch_size(50);
         match self {
             Mode::Dictionary => properties,
             Mode::Overflow => properties.set_dictionary_page_size_limit(200),
-            _ => schema.fields().iter().fold(properties.set_dictionary_enabled(false), |properties, field| {
-                properties.set_column_encoding(field.name().as_str().into(), self.encoding(field.data_type()))
-            }),
+            _ => schema.fields().iter().fold(
+                properties.set_dictionary_enabled(false),
+                |properties, field| {
+                    properties.set_column_encoding(
+                        field.name().as_str().into(),
+                        self.encoding(field.data_type()),
+                    )
+                },
+            ),
         }
     }
 
     /// The columns that are left to the host.
     fn by_host(self, schema: &SchemaRef) -> Vec<String> {
         let left = |name: &str, dtype: &DataType| {
-            BY_HOST.contains(&name) || self == Mode::ByteStreamSplit && matches!(dtype, DataType::FixedSizeBinary(_))
+            BY_HOST.contains(&name)
+                || self == Mode::ByteStreamSplit && matches!(dtype, DataType::FixedSizeBinary(_))
         };
         let fields = schema.fields().iter().filter(|field| left(field.name(), field.data_type()));
         fields.map(|field| field.name().clone()).collect()
@@ -99,7 +117,8 @@ impl Mode {
 
 fn write(path: &Path, batches: &[RecordBatch], properties: WriterPropertiesBuilder) {
     let file = std::fs::File::create(path).expect("the file can be made");
-    let mut writer = ArrowWriter::try_new(file, batches[0].schema(), Some(properties.build())).expect("a writer");
+    let mut writer = ArrowWriter::try_new(file, batches[0].schema(), Some(properties.build()))
+        .expect("a writer");
     for batch in batches {
         writer.write(batch).expect("rows can be written");
         writer.flush().expect("a row group ends");
@@ -117,7 +136,13 @@ fn read(session: &Session, path: &Path, options: ParquetOptions, origin: &str) -
 
 /// What is read of a path, equal on both; exactly these columns are left to the host.
 #[track_caller]
-fn agree_with(pair: &Pair, path: &Path, options: ParquetOptions, by_host: &[String], origin: &str) -> RecordBatch {
+fn agree_with(
+    pair: &Pair,
+    path: &Path,
+    options: ParquetOptions,
+    by_host: &[String],
+    origin: &str,
+) -> RecordBatch {
     let expected = read(&pair.cpu, path, options, origin);
     pair.device.take_host_reads();
     let found = read(&pair.device, path, options, origin);
@@ -129,11 +154,14 @@ fn agree_with(pair: &Pair, path: &Path, options: ParquetOptions, by_host: &[Stri
         same(expected, found, &format!("{origin}, column {}", field.name()));
     }
     let name = |sentence: &String| sentence.split('"').nth(1).unwrap_or_default().to_string();
-    let (mut left, mut expected_left) = (sentences.iter().map(name).collect::<Vec<_>>(), by_host.to_vec());
+    let (mut left, mut expected_left) =
+        (sentences.iter().map(name).collect::<Vec<_>>(), by_host.to_vec());
     left.sort();
     expected_left.sort();
     assert_eq!(left, expected_left, "{origin}: {sentences:#?}");
-    let start = |sentence: &String| sentence.contains(&format!(" of {} is read by the host: ", path.display()));
+    let start = |sentence: &String| {
+        sentence.contains(&format!(" of {} is read by the host: ", path.display()))
+    };
     assert!(sentences.iter().all(start), "{origin}: {sentences:#?}");
     found
 }
@@ -151,13 +179,22 @@ fn same(expected: &ArrayRef, found: &ArrayRef, origin: &str) {
     }
     let options = FormatOptions::new().with_null("NULL").with_display_error(true);
     let text = |array: &ArrayRef, row| {
-        ArrayFormatter::try_new(array.as_ref(), &options).expect("a type that prints").value(row).to_string()
+        ArrayFormatter::try_new(array.as_ref(), &options)
+            .expect("a type that prints")
+            .value(row)
+            .to_string()
     };
     let differs = |row: &usize| expected.slice(*row, 1) != found.slice(*row, 1);
     let rows: Vec<_> = (0..expected.len()).filter(differs).collect();
-    let shown: Vec<_> = rows.iter().take(5).map(|at| (at, text(expected, *at), text(found, *at))).collect();
+    let shown: Vec<_> =
+        rows.iter().take(5).map(|at| (at, text(expected, *at), text(found, *at))).collect();
     // Arrays that differ in nothing that is seen are equal.
-    assert!(rows.is_empty(), "{origin}: {} of {} rows differ: {shown:?}", rows.len(), expected.len());
+    assert!(
+        rows.is_empty(),
+        "{origin}: {} of {} rows differ: {shown:?}",
+        rows.len(),
+        expected.len()
+    );
 }
 
 #[test]
@@ -170,7 +207,8 @@ fn every_codec_encoding_page_version_and_type() {
             for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
                 let distinct = if mode == Mode::Dictionary { 20 } else { 1000 };
                 let nulls = nulls[files % nulls.len()];
-                let batches = [(260, 1), (90, 2)].map(|(rows, salt)| Of { rows, nulls, distinct, salt }.batch());
+                let batches = [(260, 1), (90, 2)]
+                    .map(|(rows, salt)| Of { rows, nulls, distinct, salt }.batch());
                 let schema = batches[0].schema();
                 let path = directory.path().join(format!("{files}.parquet"));
                 let properties = mode.properties(&schema, version).set_compression(codec);
@@ -196,8 +234,13 @@ fn every_pattern_of_nulls_and_number_of_rows() {
             let version = [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0][files / 2 % 2];
             let batch = Of { rows, nulls, distinct: 40, salt: 1 }.batch();
             let path = directory.path().join(format!("{files}.parquet"));
-            let properties = mode.properties(&batch.schema(), version).set_data_page_row_count_limit(100);
-            write(&path, std::slice::from_ref(&batch), properties.set_compression(Compression::SNAPPY));
+            let properties =
+                mode.properties(&batch.schema(), version).set_data_page_row_count_limit(100);
+            write(
+                &path,
+                std::slice::from_ref(&batch),
+                properties.set_compression(Compression::SNAPPY),
+            );
             let origin = format!("{rows} rows, {mode:?}, {version:?}, nulls {nulls:?}");
             // Without pages there are no encodings.
             let mode = if rows == 0 { Mode::Plain } else { mode };
@@ -232,7 +275,9 @@ fn files_and_row_groups_of_different_kinds_are_one_table() {
         (Mode::Plain, Nulls::Some, 7, Compression::GZIP(GzipLevel::default())),
     ];
     // All of dictionaries; some of them; none.
-    for (name, chosen) in [("dictionaries", &parts[..2]), ("mixed", &parts[..]), ("views", &parts[3..])] {
+    for (name, chosen) in
+        [("dictionaries", &parts[..2]), ("mixed", &parts[..]), ("views", &parts[3..])]
+    {
         let folder = directory.path().join(name);
         std::fs::create_dir(&folder).expect("a folder");
         let mut schema = None;
@@ -243,7 +288,11 @@ fn files_and_row_groups_of_different_kinds_are_one_table() {
             });
             schema = Some(batches[0].schema());
             let properties = mode.properties(&batches[0].schema(), WriterVersion::PARQUET_1_0);
-            write(&folder.join(format!("{at}.parquet")), &batches, properties.set_compression(*codec));
+            write(
+                &folder.join(format!("{at}.parquet")),
+                &batches,
+                properties.set_compression(*codec),
+            );
         }
         let by_host = Mode::Plain.by_host(&schema.expect("a file"));
         agree(&pair, &folder, &by_host, name);
@@ -254,7 +303,8 @@ fn files_and_row_groups_of_different_kinds_are_one_table() {
         std::fs::create_dir(&folder).expect("a folder");
         for (at, nulls) in order.into_iter().enumerate() {
             let batch = Of { rows: 70, nulls, distinct: 9, salt: at as u64 }.batch();
-            let properties = Mode::Dictionary.properties(&batch.schema(), WriterVersion::PARQUET_1_0);
+            let properties =
+                Mode::Dictionary.properties(&batch.schema(), WriterVersion::PARQUET_1_0);
             write(&folder.join(format!("{at}.parquet")), &[batch], properties);
         }
         agree(&pair, &folder, &BY_HOST.map(String::from), &format!("{order:?}"));
@@ -266,7 +316,9 @@ fn what_the_device_does_not_read_has_its_reason() {
     let (pair, directory) = (Pair::new(), tempfile::tempdir().expect("a directory"));
     let path = directory.path().join("rows.parquet");
     let batch = Of { rows: 50, nulls: Nulls::Some, distinct: 10, salt: 1 }.batch();
-    let names = |batch: &RecordBatch| batch.schema().fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>();
+    let names = |batch: &RecordBatch| {
+        batch.schema().fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>()
+    };
     // LZ4 was written in more ways than one.
     let properties = Mode::Plain.properties(&batch.schema(), WriterVersion::PARQUET_1_0);
     write(&path, std::slice::from_ref(&batch), properties.set_compression(Compression::LZ4));
@@ -274,7 +326,10 @@ fn what_the_device_does_not_read_has_its_reason() {
     // The device makes wider numbers of narrow ones, decimals of another scale too.
     let folder = directory.path().join("types");
     std::fs::create_dir(&folder).expect("a folder");
-    let types = [[DataType::Int64, DataType::Decimal128(14, 3)], [DataType::Int16, DataType::Decimal128(12, 1)]];
+    let types = [
+        [DataType::Int64, DataType::Decimal128(14, 3)],
+        [DataType::Int16, DataType::Decimal128(12, 1)],
+    ];
     for (at, types) in types.iter().enumerate() {
         let [n, m] = types.each_ref().map(|dtype| {
             let numbers = cast(batch.column_by_name("i32").expect("a column"), dtype);
@@ -288,10 +343,16 @@ fn what_the_device_does_not_read_has_its_reason() {
     // Without size statistics nobody knows how long strings in DELTA_BYTE_ARRAY are.
     let columns = ["i32", "utf8", "binary", "fixed_3", "decimal_20_3"];
     let schema = batch.schema();
-    let batch = batch.project(&columns.map(|name| schema.index_of(name).expect("a column"))).expect("columns");
+    let batch = batch
+        .project(&columns.map(|name| schema.index_of(name).expect("a column")))
+        .expect("columns");
     let properties = || Mode::DeltaStrings.properties(&batch.schema(), WriterVersion::PARQUET_1_0);
     write(&path, std::slice::from_ref(&batch), properties());
     agree(&pair, &path, &[], "with size statistics");
-    write(&path, std::slice::from_ref(&batch), properties().set_statistics_enabled(EnabledStatistics::None));
+    write(
+        &path,
+        std::slice::from_ref(&batch),
+        properties().set_statistics_enabled(EnabledStatistics::None),
+    );
     agree(&pair, &path, &["utf8", "binary"].map(String::from), "without size statistics");
 }

@@ -1,5 +1,5 @@
-//! Columns in the memory of a device, to and from other programs: Arrow's C device data interface and
-//! DLPack. On the simulator that is host memory, so that this test can be the other program.
+//! Columns in the memory of a device, to and from other programs: Arrow's C device data interface
+//! and DLPack. On the simulator that is host memory, so that this test can be the other program.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use warpframe::arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use warpframe::device::DeviceKind;
 use warpframe::interop::{
-    ArrowDeviceArray, ArrowDeviceArrayStream, DEVICE_CPU, DEVICE_CUDA, DLDataType, DLDevice, DLManagedTensor,
-    DLPackVersion, DLTensor,
+    ArrowDeviceArray, ArrowDeviceArrayStream, DEVICE_CPU, DEVICE_CUDA, DLDataType, DLDevice,
+    DLManagedTensor, DLPackVersion, DLTensor,
 };
 use warpframe::prelude::*;
 use warpframe::{Error, ErrorKind};
@@ -65,7 +65,8 @@ fn an_array_that_nobody_takes_is_released_with_its_children() {
     drop(array);
     assert_eq!(used(&here), before);
     // A consumer may move a child out: it lives on.
-    let (mut array, _) = frame!(here; "x" => [1, 2], "y" => [1, 2]).unwrap().to_arrow_device().unwrap();
+    let (mut array, _) =
+        frame!(here; "x" => [1, 2], "y" => [1, 2]).unwrap().to_arrow_device().unwrap();
     // SAFETY: the array has two children; moving one leaves it released.
     let child = unsafe { std::ptr::replace(*array.array.children, FFI_ArrowArray::empty()) };
     array.array = FFI_ArrowArray::empty();
@@ -84,7 +85,8 @@ fn streams_have_all_rows_of_a_frame() {
     assert!(back.equals(&frame).unwrap());
     let empty = frame.filter(col("d").lt(lit(0))).unwrap();
     // SAFETY: as above.
-    let back = unsafe { there.from_arrow_device_stream(empty.to_arrow_device_stream().unwrap()) }.unwrap();
+    let back =
+        unsafe { there.from_arrow_device_stream(empty.to_arrow_device_stream().unwrap()) }.unwrap();
     assert_eq!(back.shape(), (0, 10));
     // What a stream cannot yield, it says.
     let strings = frame!(here; "s" => ["a"]).unwrap().to_arrow_device_stream().unwrap();
@@ -111,15 +113,22 @@ struct SeveralArrays {
     session: Session,
 }
 
-unsafe extern "C" fn schema_of_several(_: *mut ArrowDeviceArrayStream, out: *mut FFI_ArrowSchema) -> i32 {
+unsafe extern "C" fn schema_of_several(
+    _: *mut ArrowDeviceArrayStream,
+    out: *mut FFI_ArrowSchema,
+) -> i32 {
     let field = warpframe::arrow::datatypes::Field::new("n", DataType::Int64, false);
-    let schema = FFI_ArrowSchema::try_from(warpframe::arrow::datatypes::Schema::new(vec![field])).unwrap();
+    let schema =
+        FFI_ArrowSchema::try_from(warpframe::arrow::datatypes::Schema::new(vec![field])).unwrap();
     // SAFETY: memory for a schema.
     unsafe { std::ptr::write(out, schema) };
     0
 }
 
-unsafe extern "C" fn next_of_several(stream: *mut ArrowDeviceArrayStream, out: *mut ArrowDeviceArray) -> i32 {
+unsafe extern "C" fn next_of_several(
+    stream: *mut ArrowDeviceArrayStream,
+    out: *mut ArrowDeviceArray,
+) -> i32 {
     // SAFETY: the stream of the test, and memory for an array.
     unsafe {
         let several = &mut *(*stream).private_data.cast::<SeveralArrays>();
@@ -140,7 +149,10 @@ unsafe extern "C" fn release_several(stream: *mut ArrowDeviceArrayStream) {
 }
 
 fn refused(error: Error, parts: &[&str]) {
-    assert!(matches!(error.kind(), ErrorKind::Unsupported { .. } | ErrorKind::TypeMismatch { .. }), "{error:?}");
+    assert!(
+        matches!(error.kind(), ErrorKind::Unsupported { .. } | ErrorKind::TypeMismatch { .. }),
+        "{error:?}"
+    );
     let told = error.to_string();
     parts.iter().for_each(|part| assert!(told.contains(part), "{part}: {told}"));
 }
@@ -183,7 +195,11 @@ fn what_does_not_lie_as_others_have_it_is_refused() {
 fn a_column_goes_through_dlpack_and_its_memory_is_freed_when_both_let_go() {
     let (here, there) = (session(), session());
     let before = used(&here);
-    let frame = here.sql(&TYPES.replace("SELECT ", "SELECT value % 2 = 0 AS z, ")).unwrap().collect().unwrap();
+    let frame = here
+        .sql(&TYPES.replace("SELECT ", "SELECT value % 2 = 0 AS z, "))
+        .unwrap()
+        .collect()
+        .unwrap();
     for name in ["a", "b", "c", "d", "e", "f", "g", "z"] {
         let column = frame.column(name).unwrap();
         let tensor = column.to_dlpack().unwrap();
@@ -319,7 +335,8 @@ fn tensors_that_are_no_columns_are_refused_and_deleted() {
     }
     // SAFETY: a null pointer is told.
     refused(unsafe { here.from_dlpack("n", std::ptr::null_mut()) }.unwrap_err(), &["null"]);
-    let tensor = frame!(here; "x" => [1]).unwrap().column("x").unwrap().to_dlpack_versioned().unwrap();
+    let tensor =
+        frame!(here; "x" => [1]).unwrap().column("x").unwrap().to_dlpack_versioned().unwrap();
     // SAFETY: a tensor of ours, of a version that there is not yet.
     let error = unsafe {
         (*tensor).version.major = 2;
@@ -355,7 +372,10 @@ fn arrays_of_other_devices_or_with_nulls_are_refused_and_released() {
     let column = FFI_ArrowSchema::try_from(DataType::Int64).unwrap();
     let (array, _) = frame!(here; "x" => [1]).unwrap().to_arrow_device().unwrap();
     // SAFETY: the array is ours.
-    refused(unsafe { here.from_arrow_device(array, &column) }.unwrap_err(), &["rows are a struct array"]);
+    refused(
+        unsafe { here.from_arrow_device(array, &column) }.unwrap_err(),
+        &["rows are a struct array"],
+    );
     assert_eq!(used(&here), before);
 }
 
@@ -370,7 +390,8 @@ fn say_there_is_a_null(array: &mut ArrowDeviceArray) {
 #[test]
 fn an_array_with_an_offset_begins_there() {
     let here = session();
-    let (mut array, schema) = frame!(here; "x" => [1i64, 2, 3, 4, 5]).unwrap().to_arrow_device().unwrap();
+    let (mut array, schema) =
+        frame!(here; "x" => [1i64, 2, 3, 4, 5]).unwrap().to_arrow_device().unwrap();
     // SAFETY: the array has one child of five rows.
     unsafe { ((**array.array.children).offset, (**array.array.children).length) = (1, 4) };
     (array.array.offset, array.array.length) = (2, 2);

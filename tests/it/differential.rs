@@ -9,8 +9,8 @@ use datafusion::logical_expr::LogicalPlan;
 use warpframe::arrow::array::{Array, AsArray, RecordBatch};
 use warpframe::arrow::compute::cast;
 use warpframe::arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    TimeUnit, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimeUnit, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
 use warpframe::device::Device;
@@ -33,7 +33,9 @@ impl Cell {
     fn agrees(&self, other: &Cell) -> bool {
         match (self, other) {
             (Cell::Float(a), Cell::Float(b)) => {
-                a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= TOLERANCE * a.abs().max(b.abs())
+                a == b
+                    || a.is_nan() && b.is_nan()
+                    || (a - b).abs() <= TOLERANCE * a.abs().max(b.abs())
             }
             _ => self == other,
         }
@@ -103,31 +105,45 @@ impl Rows {
         if !ordered && apart.len() <= 2000 {
             // Floats that differ in their last bits may have been sorted differently.
             let mut free = apart.clone();
-            apart.retain(|at| match free.iter().position(|other| agree(&left.rows[*at], &right.rows[*other])) {
-                Some(found) => {
-                    free.swap_remove(found);
-                    false
+            apart.retain(|at| {
+                match free.iter().position(|other| agree(&left.rows[*at], &right.rows[*other])) {
+                    Some(found) => {
+                        free.swap_remove(found);
+                        false
+                    }
+                    None => true,
                 }
-                None => true,
             });
         }
         let lines: Vec<_> = (apart.iter().take(5))
-            .map(|at| format!("row {at}\n    cpu    {:?}\n    device {:?}", left.rows[*at], right.rows[*at]))
+            .map(|at| {
+                format!(
+                    "row {at}\n    cpu    {:?}\n    device {:?}",
+                    left.rows[*at], right.rows[*at]
+                )
+            })
             .collect();
-        (!lines.is_empty()).then(|| format!("{} rows differ\n  {}", apart.len(), lines.join("\n  ")))
+        (!lines.is_empty())
+            .then(|| format!("{} rows differ\n  {}", apart.len(), lines.join("\n  ")))
     }
 }
 
 /// The rows of a batch.
 pub fn rows_of(batch: &RecordBatch) -> Vec<Vec<Cell>> {
     let columns: Vec<_> = batch.columns().iter().map(|column| cells(column)).collect();
-    (0..batch.num_rows()).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect()
+    (0..batch.num_rows())
+        .map(|row| columns.iter().map(|column| column[row].clone()).collect())
+        .collect()
 }
 
 fn cells(array: &dyn Array) -> Vec<Cell> {
     macro_rules! integers {
         ($type:ty) => {
-            array.as_primitive::<$type>().iter().map(|v| v.map_or(Cell::Null, |v| Cell::Int(v.into()))).collect()
+            array
+                .as_primitive::<$type>()
+                .iter()
+                .map(|v| v.map_or(Cell::Null, |v| Cell::Int(v.into())))
+                .collect()
         };
     }
     match array.data_type() {
@@ -145,13 +161,19 @@ fn cells(array: &dyn Array) -> Vec<Cell> {
             TimeUnit::Second | TimeUnit::Millisecond | TimeUnit::Microsecond | TimeUnit::Nanosecond,
             _,
         ) => cells(&cast(array, &DataType::Int64).expect("timestamps count")),
-        DataType::Boolean => array.as_boolean().iter().map(|v| v.map_or(Cell::Null, |v| Cell::Int(v.into()))).collect(),
+        DataType::Boolean => array
+            .as_boolean()
+            .iter()
+            .map(|v| v.map_or(Cell::Null, |v| Cell::Int(v.into())))
+            .collect(),
         DataType::Float32 => (array.as_primitive::<Float32Type>().iter())
             .map(|v| v.map_or(Cell::Null, |v| Cell::Float(v.into())))
             .collect(),
-        DataType::Float64 => {
-            array.as_primitive::<Float64Type>().iter().map(|v| v.map_or(Cell::Null, Cell::Float)).collect()
-        }
+        DataType::Float64 => array
+            .as_primitive::<Float64Type>()
+            .iter()
+            .map(|v| v.map_or(Cell::Null, Cell::Float))
+            .collect(),
         DataType::Null => vec![Cell::Null; array.len()],
         DataType::Binary => {
             let text = |bytes: &[u8]| Cell::Text(format!("{bytes:02x?}"));
@@ -160,13 +182,21 @@ fn cells(array: &dyn Array) -> Vec<Cell> {
         DataType::BinaryView | DataType::LargeBinary | DataType::FixedSizeBinary(_) => {
             cells(&cast(array, &DataType::Binary).expect("bytes"))
         }
-        DataType::Utf8 => {
-            array.as_string::<i32>().iter().map(|v| v.map_or(Cell::Null, |v| Cell::Text(v.into()))).collect()
-        }
+        DataType::Utf8 => array
+            .as_string::<i32>()
+            .iter()
+            .map(|v| v.map_or(Cell::Null, |v| Cell::Text(v.into())))
+            .collect(),
         dtype if dtype.is_nested() => {
             let options = FormatOptions::new().with_null("NULL");
             let printed = ArrayFormatter::try_new(array, &options).expect("a type that prints");
-            let text = |row| if array.is_null(row) { Cell::Null } else { Cell::Text(printed.value(row).to_string()) };
+            let text = |row| {
+                if array.is_null(row) {
+                    Cell::Null
+                } else {
+                    Cell::Text(printed.value(row).to_string())
+                }
+            };
             (0..array.len()).map(text).collect()
         }
         _ => cells(&cast(array, &DataType::Utf8).expect("a type that prints")),
@@ -179,7 +209,10 @@ pub fn builder() -> SessionBuilder {
         Ok("") | Err(_) => DeviceChoice::Sim,
         Ok(name) => name.parse().expect("WARPFRAME_DEVICE names a device"),
     };
-    assert!(!matches!(device, DeviceChoice::Cpu | DeviceChoice::Auto), "these tests compare a device with the CPU");
+    assert!(
+        !matches!(device, DeviceChoice::Cpu | DeviceChoice::Auto),
+        "these tests compare a device with the CPU"
+    );
     Session::builder().device(device)
 }
 
@@ -231,7 +264,11 @@ impl Pair {
 
     /// The device session as this builder makes it.
     pub fn with(builder: SessionBuilder) -> Pair {
-        let cpu = Session::builder().device(DeviceChoice::Cpu).cpu_partitions(1).build().expect("a CPU session");
+        let cpu = Session::builder()
+            .device(DeviceChoice::Cpu)
+            .cpu_partitions(1)
+            .build()
+            .expect("a CPU session");
         let device = builder.cpu_partitions(1).build().expect("the device under test opens");
         Pair { cpu, device, origin: String::new() }
     }
@@ -255,8 +292,13 @@ impl Pair {
     /// With the TPC-H tables, and `jets`.
     pub fn samples(self) -> Pair {
         for session in [&self.cpu, &self.device] {
-            for table in ["lineitem", "orders", "customer", "part", "supplier", "partsupp", "nation", "region"] {
-                session.register_parquet(table, data(&format!("tpch/{table}.parquet"))).expect("the sample is there");
+            for table in [
+                "lineitem", "orders", "customer", "part", "supplier", "partsupp", "nation",
+                "region",
+            ] {
+                session
+                    .register_parquet(table, data(&format!("tpch/{table}.parquet")))
+                    .expect("the sample is there");
             }
             session.register_csv("jets", data("jets.csv")).expect("the sample is there");
         }
@@ -273,13 +315,21 @@ impl Pair {
         match self.agreement(sql) {
             Agreement::Rows(rows) => {
                 let launched = self.gpu().counters().launches - before;
-                assert!(launched > 0 || self.has_empty_table(), "no kernel ran\n  {sql}\n  {}", self.origin);
+                assert!(
+                    launched > 0 || self.has_empty_table(),
+                    "no kernel ran\n  {sql}\n  {}",
+                    self.origin
+                );
                 rows
             }
             Agreement::Unsupported => panic!("not supported\n  {sql}"),
             Agreement::Undecided => panic!("the CPU failed\n  {sql}"),
             Agreement::Errors => {
-                panic!("both failed\n  {sql}\n  {}\n  {:?}", self.origin, run(&self.device, sql).err())
+                panic!(
+                    "both failed\n  {sql}\n  {}\n  {:?}",
+                    self.origin,
+                    run(&self.device, sql).err()
+                )
             }
         }
     }
@@ -292,7 +342,12 @@ impl Pair {
 
     /// Runs a query that both must refuse to finish; the sessions go on.
     pub fn check_error(&self, sql: &str) -> warpframe::Error {
-        assert_eq!(self.agreement(sql), Agreement::Errors, "an error was expected\n  {sql}\n  {}", self.origin);
+        assert_eq!(
+            self.agreement(sql),
+            Agreement::Errors,
+            "an error was expected\n  {sql}\n  {}",
+            self.origin
+        );
         run(&self.device, sql).expect_err("it failed a moment ago")
     }
 
@@ -360,7 +415,11 @@ impl Pair {
     }
 
     /// The same plan made of verbs, on both.
-    pub fn check_frame(&self, name: &str, query: impl Fn(&Session) -> warpframe::Result<warpframe::LazyFrame>) {
+    pub fn check_frame(
+        &self,
+        name: &str,
+        query: impl Fn(&Session) -> warpframe::Result<warpframe::LazyFrame>,
+    ) {
         let expected = query(&self.cpu).and_then(|f| f.collect()).expect("the CPU runs it");
         let before = self.gpu().counters().launches;
         let found = query(&self.device).and_then(|f| f.collect()).expect("the device runs it");
@@ -373,7 +432,10 @@ impl Pair {
     fn row_by_row(&self, sql: &str) -> warpframe::Result<DataFrame> {
         let resize = |rows| {
             let state = self.cpu.context().state_ref();
-            std::mem::replace(&mut state.write().config_mut().options_mut().execution.batch_size, rows)
+            std::mem::replace(
+                &mut state.write().config_mut().options_mut().execution.batch_size,
+                rows,
+            )
         };
         let before = resize(ConfigNonZeroUsize::try_new(1).expect("one is not zero"));
         let found = run(&self.cpu, sql);
@@ -393,10 +455,11 @@ impl Pair {
     fn joins_nothing(&self, sql: &str) -> bool {
         let context = self.cpu.context();
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        let is_empty = async |side: &LogicalPlan| match context.execute_logical_plan(side.clone()).await {
-            Ok(side) => side.count().await.is_ok_and(|rows| rows == 0),
-            Err(_) => false,
-        };
+        let is_empty =
+            async |side: &LogicalPlan| match context.execute_logical_plan(side.clone()).await {
+                Ok(side) => side.count().await.is_ok_and(|rows| rows == 0),
+                Err(_) => false,
+            };
         runtime.block_on(async {
             let Ok(frame) = context.sql(sql).await else { return false };
             let Ok(plan) = frame.into_optimized_plan() else { return false };
@@ -417,14 +480,21 @@ impl Pair {
     }
 
     fn has_empty_table(&self) -> bool {
-        let counts = |name: &String| run(&self.cpu, &format!("SELECT count(*) FROM {name}")).map(|f| Rows::of(&f).rows);
-        self.cpu.table_names().iter().any(|name| counts(name).is_ok_and(|rows| rows[0][0] == Cell::Int(0)))
+        let counts = |name: &String| {
+            run(&self.cpu, &format!("SELECT count(*) FROM {name}")).map(|f| Rows::of(&f).rows)
+        };
+        self.cpu
+            .table_names()
+            .iter()
+            .any(|name| counts(name).is_ok_and(|rows| rows[0][0] == Cell::Int(0)))
     }
 }
 
 /// A number of the environment.
 pub fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}: a number")))
+    std::env::var(name)
+        .ok()
+        .map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}: a number")))
 }
 
 /// Random queries to run: seeds, and whether the device runs each, too. `WARPFRAME_<NAME>_QUERIES`
@@ -469,13 +539,17 @@ fn only_the_outermost_order_counts() {
 
 #[test]
 fn differences_are_seen() {
-    let rows =
-        |cells: &[Cell]| Rows { types: vec![DataType::Float64], rows: cells.iter().map(|c| vec![c.clone()]).collect() };
+    let rows = |cells: &[Cell]| Rows {
+        types: vec![DataType::Float64],
+        rows: cells.iter().map(|c| vec![c.clone()]).collect(),
+    };
     let nan = Cell::Float(f64::NAN);
     let one = rows(&[Cell::Float(1.0), Cell::Null, nan.clone()]);
     let other = rows(&[nan.clone(), Cell::Float(1.0 + 1e-12), Cell::Null]);
     assert_eq!(one.difference(&other, false), None);
     assert!(one.difference(&other, true).is_some());
-    assert!(one.difference(&rows(&[nan.clone(), Cell::Float(1.0), Cell::Float(0.0)]), false).is_some());
+    assert!(
+        one.difference(&rows(&[nan.clone(), Cell::Float(1.0), Cell::Float(0.0)]), false).is_some()
+    );
     assert!(one.difference(&rows(&[nan, Cell::Float(1.0)]), false).is_some());
 }

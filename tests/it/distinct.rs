@@ -23,8 +23,8 @@ fn distinct_of_every_shape() {
 fn distinct_of_every_type() {
     let pair = Pair::of(Shape::random(3000, 31).batches());
     for column in [
-        "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "x", "b", "d", "ts", "ts_s", "ts_ms",
-        "ts_ns", "m", "m38", "s", "sl", "sv", "sd",
+        "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "x", "b", "d", "ts",
+        "ts_s", "ts_ms", "ts_ns", "m", "m38", "s", "sl", "sv", "sd",
     ] {
         pair.check(&format!("SELECT DISTINCT {column} FROM t"));
     }
@@ -46,5 +46,8 @@ fn distinct_of_a_constant_column_beside_one_of_64_bits() {
         ("one", Arc::new(Int32Array::from_iter_values(std::iter::repeat_n(7, 500))) as ArrayRef),
         ("x", Arc::new(Float64Array::from_iter_values((0..500).map(|i| f64::from(i % 90) / 4.0)))),
     ]));
-    pair.check_all(&["SELECT DISTINCT one, x FROM t", "SELECT x, one, count(*) FROM t GROUP BY x, one"]);
+    pair.check_all(&[
+        "SELECT DISTINCT one, x FROM t",
+        "SELECT x, one, count(*) FROM t GROUP BY x, one",
+    ]);
 }

@@ -22,7 +22,8 @@ fn small(bytes: u64) -> Pair {
 fn check(pair: &Pair, sql: &str) {
     let before = pair.gpu().counters();
     let expected = run(&pair.cpu, sql).unwrap_or_else(|error| panic!("the CPU: {error}\n  {sql}"));
-    let found = run(&pair.device, sql).unwrap_or_else(|error| panic!("the device: {error}\n  {sql}"));
+    let found =
+        run(&pair.device, sql).unwrap_or_else(|error| panic!("the device: {error}\n  {sql}"));
     pair.compare(&expected, &found, sql);
     let after = pair.gpu().counters();
     assert!(after.parts_run > before.parts_run, "it ran whole\n  {sql}");
@@ -70,18 +71,24 @@ fn operators_in_parts() {
 #[test]
 fn windows_in_parts_tell_zeros_apart() {
     let rows = 0..20_000_i64;
-    let zeros = Float64Array::from_iter_values(rows.clone().map(|row| if row % 3 == 0 { -0.0 } else { 0.0 }));
+    let zeros = Float64Array::from_iter_values(
+        rows.clone().map(|row| if row % 3 == 0 { -0.0 } else { 0.0 }),
+    );
     let ids = Arc::new(Int64Array::from_iter_values(rows));
-    let pair = small(200 << 10).and("t", columns(vec![("id", ids as ArrayRef), ("x", Arc::new(zeros))]));
+    let pair =
+        small(200 << 10).and("t", columns(vec![("id", ids as ArrayRef), ("x", Arc::new(zeros))]));
     check(
         &pair,
         "SELECT id, sum(id) OVER (PARTITION BY x) AS a, row_number() OVER (PARTITION BY x ORDER BY id) AS n FROM t",
     );
-    check(&pair, "SELECT id, rank() OVER (ORDER BY x) AS r, dense_rank() OVER (ORDER BY x) AS d FROM t");
+    check(
+        &pair,
+        "SELECT id, rank() OVER (ORDER BY x) AS r, dense_rank() OVER (ORDER BY x) AS d FROM t",
+    );
 }
 
-/// Row numbers have 32 bits, and so few pairs are found at once. On a GPU: the simulator has no room
-/// for the pairs.
+/// Row numbers have 32 bits, and so few pairs are found at once. On a GPU: the simulator has no
+/// room for the pairs.
 #[test]
 fn joins_without_keys_find_more_pairs_than_32_bits_number() {
     let session = builder().strict(true).build().expect("a session");
@@ -102,8 +109,11 @@ fn joins_without_keys_find_more_pairs_than_32_bits_number() {
 #[test]
 fn tpch_queries_in_parts() {
     let mut divided = 0;
-    for number in some([21, 18, 1, 3, 9, 10, 5, 2, 7, 4, 8, 6, 19, 11, 20, 12, 13, 14, 15, 16, 17, 22], 6) {
-        let sql = std::fs::read_to_string(data(&format!("queries/q{number}.sql"))).expect("the sample is there");
+    for number in
+        some([21, 18, 1, 3, 9, 10, 5, 2, 7, 4, 8, 6, 19, 11, 20, 12, 13, 14, 15, 16, 17, 22], 6)
+    {
+        let sql = std::fs::read_to_string(data(&format!("queries/q{number}.sql")))
+            .expect("the sample is there");
         let sql = sql.trim().trim_end_matches(';');
         let pair = small(3 << 20).samples();
         let expected = run(&pair.cpu, sql).expect("the CPU answers");
@@ -114,8 +124,8 @@ fn tpch_queries_in_parts() {
     assert!(divided >= 3, "{divided} queries were divided");
 }
 
-/// Random queries (`random.rs`) on devices of very little memory: none answers wrong. Where even the
-/// smallest parts find no memory an error says so. `WARPFRAME_RANDOM_LIMITS` says on how many
+/// Random queries (`random.rs`) on devices of very little memory: none answers wrong. Where even
+/// the smallest parts find no memory an error says so. `WARPFRAME_RANDOM_LIMITS` says on how many
 /// devices of different sizes each query runs (1); the other variables are those of `random.rs`.
 #[test]
 fn random_queries_with_little_memory_are_right_or_say_so() {
@@ -140,9 +150,16 @@ fn random_queries_with_little_memory_are_right_or_say_so() {
         }
     }
     println!("{count} queries, {limits} limits each: {seen:?}");
-    assert!(seen.failed.is_empty(), "WARPFRAME_RANDOM_SEED of the queries that failed: {:?}", seen.failed);
+    assert!(
+        seen.failed.is_empty(),
+        "WARPFRAME_RANDOM_SEED of the queries that failed: {:?}",
+        seen.failed
+    );
     let runs = count * limits;
-    assert!(runs < 1000 || seen.divided * 4 > runs && seen.out_of_memory * 2 < runs, "the limits say little");
+    assert!(
+        runs < 1000 || seen.divided * 4 > runs && seen.out_of_memory * 2 < runs,
+        "the limits say little"
+    );
 }
 
 /// The bytes of a seed's n-th device: of the least that operators take at all up to what most
@@ -175,7 +192,9 @@ impl Outcomes {
                 self.rows += expected.num_rows();
                 self.compared += 1;
             }
-            (_, Err(error)) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => self.out_of_memory += 1,
+            (_, Err(error)) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => {
+                self.out_of_memory += 1
+            }
             (Ok(_), Err(error)) if !matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
                 panic!("only the device failed: {error}\n  {sql}\n  {}", pair.origin)
             }
@@ -189,7 +208,10 @@ fn a_side_of_few_keys_in_a_wide_range_has_a_table_that_fits() {
     let keys = Int64Array::from_iter_values((0..1000).map(|row| row * 1009));
     let pair = small(1 << 20).and("t", Shape::random(60_000, 7).batches());
     let pair = pair.and("w", columns(vec![("key", Arc::new(keys) as ArrayRef)]));
-    check(&pair, "SELECT sum(x), min(s), count(*), sum(m38) FROM t WHERE id IN (SELECT key FROM w)");
+    check(
+        &pair,
+        "SELECT sum(x), min(s), count(*), sum(m38) FROM t WHERE id IN (SELECT key FROM w)",
+    );
 }
 
 /// Rows that do not fit into host memory lie in files, of which nothing stays.
@@ -199,8 +221,10 @@ fn rows_beyond_the_hosts_limit_lie_in_files() {
     let sql = "SELECT t.id, u.id AS other, t.s, u.sv FROM t FULL JOIN u ON t.id = u.id";
     let pair = |files: u64| {
         let device = builder().strict(true).memory_limit(MemoryLimit::Bytes(1 << 20));
-        let device = device.host_memory_limit("300KB".parse().expect("a limit")).spill_dir(folder.path());
-        let pair = Pair::with(device.spill_limit(files)).and("t", Shape::random(60_000, 7).batches());
+        let device =
+            device.host_memory_limit("300KB".parse().expect("a limit")).spill_dir(folder.path());
+        let pair =
+            Pair::with(device.spill_limit(files)).and("t", Shape::random(60_000, 7).batches());
         pair.and("u", Shape::random(40_000, 8).batches())
     };
     let roomy = pair(1 << 30);
@@ -252,11 +276,15 @@ fn an_allocation_that_fails_leaves_nothing_behind() {
     check(&pair, sql);
 }
 
-/// Aggregates of no rows are a row, also where no part has rows; a sort's key may be one for most rows.
+/// Aggregates of no rows are a row, also where no part has rows; a sort's key may be one for most
+/// rows.
 #[test]
 fn parts_without_rows_and_of_one_key() {
-    let pair =
-        || small(1 << 20).and("t", Shape::random(60_000, 7).batches()).and("u", Shape::random(40_000, 8).batches());
+    let pair = || {
+        small(1 << 20)
+            .and("t", Shape::random(60_000, 7).batches())
+            .and("u", Shape::random(40_000, 8).batches())
+    };
     check(
         &pair(),
         "SELECT count(*), sum(a.k), max(b.s) FROM (SELECT * FROM t WHERE k > 1000) a \
@@ -296,7 +324,8 @@ fn aggregates_of_one_giant_group() {
 #[test]
 fn deviations_of_equal_values_are_nothing_in_parts() {
     let pair = small(1 << 20).and("t", Shape::random(60_000, 7).batches());
-    let sql = "SELECT var(v), corr(v, x), regr_slope(x, v) FROM (SELECT 0.1 + k * 0 AS v, x FROM t)";
+    let sql =
+        "SELECT var(v), corr(v, x), regr_slope(x, v) FROM (SELECT 0.1 + k * 0 AS v, x FROM t)";
     check(&pair, sql);
     let found = run(&pair.device, sql).expect("it ran a moment ago").to_arrow().expect("rows");
     assert_eq!(found[0].column(1).null_count(), 1, "no correlation with a constant");
@@ -372,13 +401,17 @@ fn not_in_a_list_that_does_not_fit() {
 #[test]
 fn results_larger_than_memory_are_written() {
     let folder = tempfile::tempdir().expect("a folder");
-    let device = builder().strict(true).memory_limit(MemoryLimit::Bytes(1 << 20)).spill_dir(folder.path());
-    let pair = Pair::with(device.host_memory_limit("300KB".parse().expect("a limit")).spill_limit(1 << 30));
+    let device =
+        builder().strict(true).memory_limit(MemoryLimit::Bytes(1 << 20)).spill_dir(folder.path());
+    let pair = Pair::with(
+        device.host_memory_limit("300KB".parse().expect("a limit")).spill_limit(1 << 30),
+    );
     let pair = pair.and("t", Shape::random(60_000, 7).batches());
     // Strings that are no views are read back as views.
     let sql = "SELECT id, sv, x, m, m38 FROM t WHERE k < 6";
     let path = folder.path().join("rows.parquet");
-    let rows = pair.device.sql(sql).and_then(|frame| frame.write_parquet(&path)).expect("it is written");
+    let rows =
+        pair.device.sql(sql).and_then(|frame| frame.write_parquet(&path)).expect("it is written");
     assert!(pair.gpu().counters().bytes_in_spill_files > 100_000, "it never was whole in memory");
     let expected = run(&pair.cpu, sql).expect("the CPU answers");
     assert_eq!(rows, expected.num_rows() as u64);
@@ -388,7 +421,8 @@ fn results_larger_than_memory_are_written() {
     let frame = run(&pair.device, sql).expect("it runs in parts");
     assert!(!frame.is_on_device());
     assert_eq!(frame.num_rows(), expected.num_rows());
-    let sizes: Vec<usize> = frame.batches(1000).map(|batch| batch.expect("a batch").num_rows()).collect();
+    let sizes: Vec<usize> =
+        frame.batches(1000).map(|batch| batch.expect("a batch").num_rows()).collect();
     assert!(sizes.iter().all(|rows| (1..=1000).contains(rows)));
     assert_eq!(sizes.iter().sum::<usize>(), expected.num_rows());
     pair.compare(&expected, &frame, sql);

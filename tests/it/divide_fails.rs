@@ -28,17 +28,19 @@ const LIMIT: u64 = 400 << 10;
 /// No statement takes so long, and none that was stopped.
 const SOON: Duration = Duration::from_secs(120);
 
-/// Tables `t` and `u` in files, on a device of little memory; rows that wait lie in host memory of so
-/// many bytes, and then in files of the folder.
+/// Tables `t` and `u` in files, on a device of little memory; rows that wait lie in host memory of
+/// so many bytes, and then in files of the folder.
 fn pair(folder: &Path, host: u64) -> Pair {
     let writer = Session::builder().device(DeviceChoice::Cpu).build().expect("the CPU is there");
     let device = builder().strict(true).memory_limit(MemoryLimit::Bytes(LIMIT));
-    let device = device.host_memory_limit(MemoryLimit::Bytes(host)).spill_dir(folder.join("spilled"));
+    let device =
+        device.host_memory_limit(MemoryLimit::Bytes(host)).spill_dir(folder.join("spilled"));
     let pair = Pair::with(device.spill_limit(1 << 30));
     for (table, rows, seed) in [("t", 12_000, 7), ("u", 8000, 8)] {
         let path = folder.join(format!("{table}.parquet"));
         let frame = writer.from_arrow(Shape::random(rows, seed).batches()).expect("a frame");
-        let options = warpframe::ParquetWriteOptions { row_group_rows: Some(2000), ..Default::default() };
+        let options =
+            warpframe::ParquetWriteOptions { row_group_rows: Some(2000), ..Default::default() };
         frame.write_parquet_with(&path, options).expect("a file");
         for session in [&pair.cpu, &pair.device] {
             session.register_parquet(table, &path).expect("a table");
@@ -53,7 +55,9 @@ fn nothing_stays(device: &Device, folder: &Path, of: &str) {
     assert_eq!(device.memory().used, 0, "on the device: {of}");
     assert_eq!(device.spilled_now(), (0, 0), "in host memory and in files: {of}");
     // Beside the folder of the CPU engine.
-    let names = std::fs::read_dir(folder.join("spilled")).expect("the folder").map(|entry| entry.expect("a file"));
+    let names = std::fs::read_dir(folder.join("spilled"))
+        .expect("the folder")
+        .map(|entry| entry.expect("a file"));
     let ours = names.filter(|entry| entry.file_name().to_string_lossy().starts_with(".warpframe"));
     assert_eq!(ours.count(), 0, "names of files: {of}");
 }
@@ -154,7 +158,9 @@ fn any_step_of_spilling_may_fail() {
 fn a_full_disk_is_an_error_that_names_the_limits() {
     let folder = tempfile::tempdir().expect("a folder");
     let device = builder().strict(true).memory_limit(MemoryLimit::Bytes(1 << 20));
-    let device = device.host_memory_limit(MemoryLimit::Bytes(50_000)).spill_dir(folder.path().join("spilled"));
+    let device = device
+        .host_memory_limit(MemoryLimit::Bytes(50_000))
+        .spill_dir(folder.path().join("spilled"));
     let pair = Pair::with(device.spill_limit(60_000)).and("t", Shape::random(60_000, 7).batches());
     let pair = pair.and("u", Shape::random(60_000, 8).batches());
     for sql in &QUERIES[..3] {
@@ -199,7 +205,10 @@ fn a_plan_in_parts_may_be_stopped_at_any_moment() {
             match outcome {
                 Ok(frame) => drop(frame),
                 Err(error) => {
-                    assert!(matches!(error.kind(), ErrorKind::Interrupted { timeout: None }), "{error:?}");
+                    assert!(
+                        matches!(error.kind(), ErrorKind::Interrupted { timeout: None }),
+                        "{error:?}"
+                    );
                     stopped += 1;
                 }
             }

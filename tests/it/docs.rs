@@ -18,7 +18,8 @@ fn examples() -> Vec<(bool, String)> {
     let mut examples = vec![];
     for row in rows {
         let cells = row.replace("\\|", "\u{1}");
-        let cells: Vec<String> = cells.split('|').map(|cell| cell.trim().replace('\u{1}', "|")).collect();
+        let cells: Vec<String> =
+            cells.split('|').map(|cell| cell.trim().replace('\u{1}', "|")).collect();
         let on_device = match cells[2].as_str() {
             "yes" => true,
             "no" => false,
@@ -37,11 +38,24 @@ fn examples() -> Vec<(bool, String)> {
 /// The table of the page's examples.
 fn pair() -> Pair {
     let decimals = Decimal128Array::from(vec![Some(1250), None, Some(-399), Some(100), Some(0)]);
-    let strings = |values: &[Option<&str>]| Arc::new(StringViewArray::from(values.to_vec())) as ArrayRef;
+    let strings =
+        |values: &[Option<&str>]| Arc::new(StringViewArray::from(values.to_vec())) as ArrayRef;
     let table = columns(vec![
-        ("i", Arc::new(Int64Array::from(vec![Some(1), Some(2), None, Some(4), Some(5)])) as ArrayRef),
+        (
+            "i",
+            Arc::new(Int64Array::from(vec![Some(1), Some(2), None, Some(4), Some(5)])) as ArrayRef,
+        ),
         ("j", Arc::new(Int64Array::from(vec![Some(5), Some(4), Some(3), None, Some(1)]))),
-        ("d", Arc::new(Date32Array::from(vec![Some(0), Some(11_016), None, Some(19_000), Some(18_321)]))),
+        (
+            "d",
+            Arc::new(Date32Array::from(vec![
+                Some(0),
+                Some(11_016),
+                None,
+                Some(19_000),
+                Some(18_321),
+            ])),
+        ),
         (
             "ts",
             Arc::new(TimestampMicrosecondArray::from(vec![
@@ -53,11 +67,26 @@ fn pair() -> Pair {
             ])),
         ),
         ("m", Arc::new(decimals.with_precision_and_scale(15, 2).expect("they fit"))),
-        ("x", Arc::new(Float64Array::from(vec![Some(0.5), Some(-2.25), None, Some(1e6), Some(3.0)]))),
-        ("y", Arc::new(Float64Array::from(vec![Some(2.0), Some(1.0), Some(4.5), None, Some(0.25)]))),
+        (
+            "x",
+            Arc::new(Float64Array::from(vec![Some(0.5), Some(-2.25), None, Some(1e6), Some(3.0)])),
+        ),
+        (
+            "y",
+            Arc::new(Float64Array::from(vec![Some(2.0), Some(1.0), Some(4.5), None, Some(0.25)])),
+        ),
         ("s", strings(&[Some("a quite long string bc"), Some("b"), None, Some(""), Some(" éa ")])),
         ("p", strings(&[Some("bc"), Some("b"), Some("a"), None, Some("é")])),
-        ("b", Arc::new(BooleanArray::from(vec![Some(true), Some(false), None, Some(true), Some(false)]))),
+        (
+            "b",
+            Arc::new(BooleanArray::from(vec![
+                Some(true),
+                Some(false),
+                None,
+                Some(true),
+                Some(false),
+            ])),
+        ),
     ]);
     Pair::with(builder().strict(true)).and("t", table)
 }
@@ -71,7 +100,9 @@ fn the_page_on_sql_is_right() {
         let result = pair.device.sql(sql).and_then(|frame| frame.collect());
         match (on_device, &result) {
             // Both sessions must be able to plan it.
-            _ if pair.cpu.sql(sql).is_err() => wrong.push(format!("{:?}: {sql}", pair.cpu.sql(sql).err())),
+            _ if pair.cpu.sql(sql).is_err() => {
+                wrong.push(format!("{:?}: {sql}", pair.cpu.sql(sql).err()))
+            }
             (true, Ok(_)) => assert!(matches!(pair.agreement(sql), Agreement::Rows(_)), "{sql}"),
             (false, Err(error)) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => {}
             (_, Ok(_)) => wrong.push(format!("is on the device: {sql}")),

@@ -19,10 +19,12 @@ impl Files {
         self.0.path().join(name)
     }
 
-    /// Writes a file, in a directory of the directory where its name says so; its path as SQL has it.
+    /// Writes a file, in a directory of the directory where its name says so; its path as SQL has
+    /// it.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
-        std::fs::create_dir_all(path.parent().expect("it lies in a directory")).expect("directories can be made");
+        std::fs::create_dir_all(path.parent().expect("it lies in a directory"))
+            .expect("directories can be made");
         std::fs::write(&path, content).expect("the file is written");
         path.to_str().expect("a name in UTF-8").to_string()
     }
@@ -31,12 +33,15 @@ impl Files {
     fn parquet(&self, name: &str, query: &str) -> String {
         let session = Session::builder().device(DeviceChoice::Cpu).build().expect("a CPU session");
         let path = self.path(name);
-        run(&session, query).and_then(|frame| frame.write_parquet(&path)).expect("the file is written");
+        run(&session, query)
+            .and_then(|frame| frame.write_parquet(&path))
+            .expect("the file is written");
         path.to_str().expect("a name in UTF-8").to_string()
     }
 }
 
-/// Rows that a query yields, on the CPU as on the device. Some only bring columns, without a kernel.
+/// Rows that a query yields, on the CPU as on the device. Some only bring columns, without a
+/// kernel.
 pub(crate) fn agree(pair: &Pair, query: &str) -> usize {
     match pair.agreement(query) {
         Agreement::Rows(rows) => rows,
@@ -55,20 +60,29 @@ fn files_stand_wherever_tables_may() {
     files.write("many/b.psv", "id|n\n2|20\n");
     files.write("many/notes.txt", "not a table");
     let many = files.path("many").display().to_string();
-    let nation = files.parquet("nation.pq", "SELECT column1 AS id, column2 AS region FROM (VALUES (1, 'a'), (2, 'b'))");
+    let nation = files.parquet(
+        "nation.pq",
+        "SELECT column1 AS id, column2 AS region FROM (VALUES (1, 'a'), (2, 'b'))",
+    );
     for query in [
         format!("SELECT * FROM '{prices}'"),
         format!("FROM '{prices}'"),
         format!("SELECT prices.id, price FROM '{prices}' WHERE price > 1"),
-        format!("SELECT p.id, t.name, n.region FROM '{prices}' p JOIN '{tabs}' t ON p.id = t.id, '{nation}' AS n"),
+        format!(
+            "SELECT p.id, t.name, n.region FROM '{prices}' p JOIN '{tabs}' t ON p.id = t.id, '{nation}' AS n"
+        ),
         format!("SELECT * FROM '{prices}' LEFT JOIN '{tabs}' USING (id)"),
         format!("SELECT * FROM '{prices}' NATURAL JOIN '{many}'"),
         format!("SELECT * FROM '{many}/*.psv' AS t (x, y)"),
-        format!("WITH p AS (SELECT * FROM '{prices}') SELECT count(*) FROM p a JOIN p b ON a.id < b.id"),
+        format!(
+            "WITH p AS (SELECT * FROM '{prices}') SELECT count(*) FROM p a JOIN p b ON a.id < b.id"
+        ),
         format!("SELECT id FROM '{prices}' WHERE id IN (SELECT id FROM '{tabs}')"),
         format!("SELECT (SELECT sum(n) FROM '{many}'), id FROM '{nation}'"),
         format!("SELECT id FROM (SELECT id FROM '{prices}') UNION ALL SELECT id FROM '{nation}'"),
-        format!("SELECT id FROM '{prices}' p WHERE EXISTS (SELECT 1 FROM '{prices}' q WHERE q.id > p.id)"),
+        format!(
+            "SELECT id FROM '{prices}' p WHERE EXISTS (SELECT 1 FROM '{prices}' q WHERE q.id > p.id)"
+        ),
         format!("SELECT * FROM read_csv('{prices}') WHERE day > DATE '2024-01-01'"),
         format!("SELECT * FROM read_parquet('{nation}') r WHERE r.id = 2"),
         format!("SELECT * FROM READ_CSV('{prices}', header = false, skip := 1) AS t"),
@@ -102,7 +116,12 @@ fn options_have_their_meanings() {
     let ragged = files.write("ragged.csv", "a,b\n1,2\n3\n");
     for (query, expected) in [
         (format!("SELECT sum(a) FROM read_csv('{plain}', names => ['a', 'b', 'c'])"), Cell::Int(3)),
-        (format!("SELECT max(column_3) FROM read_csv('{plain}', all_varchar => true, header => false)"), text("8")),
+        (
+            format!(
+                "SELECT max(column_3) FROM read_csv('{plain}', all_varchar => true, header => false)"
+            ),
+            text("8"),
+        ),
         (
             format!(
                 "SELECT min(c) FROM read_csv('{plain}', columns => {{'a': 'INT', 'b': 'TEXT', 'c': 'VARCHAR'}}, header => false)"
@@ -110,12 +129,17 @@ fn options_have_their_meanings() {
             text("007"),
         ),
         (
-            format!("SELECT min(column_3) FROM read_csv('{plain}', types => 'column_3 VARCHAR', header => false)"),
+            format!(
+                "SELECT min(column_3) FROM read_csv('{plain}', types => 'column_3 VARCHAR', header => false)"
+            ),
             text("007"),
         ),
         (format!("SELECT a FROM read_csv('{latin}', encoding => 'latin-1')"), text("café")),
         (format!("SELECT count(*) FROM read_csv('{ragged}', ragged => 'skip')"), Cell::Int(1)),
-        (format!("SELECT count(*) - count(b) FROM read_csv('{ragged}', ragged => 'fill')"), Cell::Int(1)),
+        (
+            format!("SELECT count(*) - count(b) FROM read_csv('{ragged}', ragged => 'fill')"),
+            Cell::Int(1),
+        ),
     ] {
         agree(&pair, &query);
         assert_eq!(scalar(&pair.device, &query), expected, "{query}");
@@ -134,37 +158,89 @@ fn mistakes_are_told_at_their_places() {
     let (files, session) = (Files::new(), builder().build().expect("the device opens"));
     let prices = files.write("prices.csv", PRICES);
     let odd = files.write("odd.dat", PRICES);
-    let at = |query: &str, part: &str| Some((1, query.find(part).expect("it is in the query") as u64 + 1));
+    let at = |query: &str, part: &str| {
+        Some((1, query.find(part).expect("it is in the query") as u64 + 1))
+    };
     for (query, part, expected) in [
-        (format!("SELECT * FROM read_csv('{prices}', delimm => ';')"), "delimm", "did you mean delim?"),
-        (format!("SELECT * FROM read_csv('{prices}', colour => ';')"), "colour", "known: delim, header"),
+        (
+            format!("SELECT * FROM read_csv('{prices}', delimm => ';')"),
+            "delimm",
+            "did you mean delim?",
+        ),
+        (
+            format!("SELECT * FROM read_csv('{prices}', colour => ';')"),
+            "colour",
+            "known: delim, header",
+        ),
         (format!("SELECT * FROM read_csv('{prices}', skip => 'x')"), "skip", "takes a number"),
         (format!("SELECT * FROM read_csv('{prices}', skip => 1 + 1)"), "skip", "takes a literal"),
-        (format!("SELECT * FROM read_csv('{prices}', types => {{'id': 'NUMBR'}})"), "types", "NUMBR"),
-        (format!("SELECT * FROM read_csv('{prices}', ';')"), "';'", "expected an option as name => value"),
+        (
+            format!("SELECT * FROM read_csv('{prices}', types => {{'id': 'NUMBR'}})"),
+            "types",
+            "NUMBR",
+        ),
+        (
+            format!("SELECT * FROM read_csv('{prices}', ';')"),
+            "';'",
+            "expected an option as name => value",
+        ),
         ("SELECT * FROM read_csv()".into(), "read_csv", "expected a file's path"),
         ("SELECT * FROM read_csv(7)".into(), "7", "or a list of them ['…', '…'], first; found 7"),
-        ("SELECT * FROM read_json(['a.json', 7])".into(), "'a.json'", "read_json: expected a file's path"),
-        ("SELECT * FROM read_parquet([])".into(), "read_parquet", "read_parquet: the list of files is empty"),
-        ("SELECT * FROM read_arrow(path => 'a')".into(), "path", "read_arrow: expected a file's path"),
-        (format!("SELECT * FROM read_parquet('{prices}', delim => ';')"), "delim", "coerce_int96_timestamp_unit"),
+        (
+            "SELECT * FROM read_json(['a.json', 7])".into(),
+            "'a.json'",
+            "read_json: expected a file's path",
+        ),
+        (
+            "SELECT * FROM read_parquet([])".into(),
+            "read_parquet",
+            "read_parquet: the list of files is empty",
+        ),
+        (
+            "SELECT * FROM read_arrow(path => 'a')".into(),
+            "path",
+            "read_arrow: expected a file's path",
+        ),
+        (
+            format!("SELECT * FROM read_parquet('{prices}', delim => ';')"),
+            "delim",
+            "coerce_int96_timestamp_unit",
+        ),
         (format!("SELECT * FROM '{odd}'"), &format!("'{odd}'"), "read_csv('…')"),
     ] {
         let error = refused(&session, &query);
-        assert!(matches!(error.kind(), ErrorKind::Plan { message, .. } if message.contains(expected)), "{error}");
+        assert!(
+            matches!(error.kind(), ErrorKind::Plan { message, .. } if message.contains(expected)),
+            "{error}"
+        );
         assert_eq!(error.location(), at(&query, part), "{query}");
     }
     let query = format!("SELECT * FROM read_csv(['{prices}', 'nowhere/t.csv'])");
     let error = refused(&session, &query);
-    assert!(matches!(error.kind(), ErrorKind::Io { path, .. } if path == Path::new("nowhere/t.csv")), "{error}");
+    assert!(
+        matches!(error.kind(), ErrorKind::Io { path, .. } if path == Path::new("nowhere/t.csv")),
+        "{error}"
+    );
     let absent = "SELECT * FROM 'nowhere/t.csv'";
     let error = refused(&session, absent);
-    assert!(matches!(error.kind(), ErrorKind::Io { path, .. } if path == Path::new("nowhere/t.csv")), "{error}");
+    assert!(
+        matches!(error.kind(), ErrorKind::Io { path, .. } if path == Path::new("nowhere/t.csv")),
+        "{error}"
+    );
     assert_eq!(error.location(), at(absent, "'nowhere"));
-    let error = refused(&session, &format!("SELECT * FROM read_csv('{prices}', types => {{'nobody': 'INT'}})"));
-    assert!(matches!(error.kind(), ErrorKind::ColumnNotFound { name, .. } if name == "nobody"), "{error}");
+    let error = refused(
+        &session,
+        &format!("SELECT * FROM read_csv('{prices}', types => {{'nobody': 'INT'}})"),
+    );
+    assert!(
+        matches!(error.kind(), ErrorKind::ColumnNotFound { name, .. } if name == "nobody"),
+        "{error}"
+    );
     let error = refused(&session, "SELECT * FROM 'nobody'");
-    assert!(matches!(error.kind(), ErrorKind::TableNotFound { name, .. } if name == "nobody"), "{error}");
+    assert!(
+        matches!(error.kind(), ErrorKind::TableNotFound { name, .. } if name == "nobody"),
+        "{error}"
+    );
     // A table of this name is that table.
     session.register_csv("a.csv", &prices).expect("it is a CSV file");
     assert_eq!(scalar(&session, "SELECT count(*) FROM 'a.csv'"), Cell::Int(3));
@@ -180,15 +256,32 @@ fn a_list_of_paths_is_one_table() {
     let lines = files.write("a.ndjson", "{\"id\": 1}\n");
     let more_lines = files.write("b.ndjson", "{\"id\": 2, \"n\": 7}\n");
     let rows = |from: i64| format!("SELECT column1 AS id FROM (VALUES ({from}), ({}))", from + 1);
-    let (parquet, more_parquet) = (files.parquet("a.pq", &rows(1)), files.parquet("b.pq", &rows(10)));
+    let (parquet, more_parquet) =
+        (files.parquet("a.pq", &rows(1)), files.parquet("b.pq", &rows(10)));
     let arrow = files.path("a.arrow").display().to_string();
-    pair.cpu.sql(&rows(7)).expect("it parses").collect().expect("it runs").write_ipc(&arrow).expect("it is written");
+    pair.cpu
+        .sql(&rows(7))
+        .expect("it parses")
+        .collect()
+        .expect("it runs")
+        .write_ipc(&arrow)
+        .expect("it is written");
     for (query, count) in [
         (format!("SELECT * FROM read_csv(['{one}', '{two}'])"), 3),
         (format!("SELECT * FROM read_csv(['{one}', '{many}', '{many}/*.csv'])"), 4),
-        (format!("SELECT a.id FROM read_csv(['{one}', '{two}'], types => {{'n': 'DOUBLE'}}) WHERE a.n > 15"), 2),
+        (
+            format!(
+                "SELECT a.id FROM read_csv(['{one}', '{two}'], types => {{'n': 'DOUBLE'}}) WHERE a.n > 15"
+            ),
+            2,
+        ),
         (format!("SELECT t.id, t.n FROM read_json(['{lines}', '{more_lines}']) t"), 2),
-        (format!("SELECT * FROM read_parquet(['{parquet}', '{more_parquet}'], filename => true)"), 4),
+        (
+            format!(
+                "SELECT * FROM read_parquet(['{parquet}', '{more_parquet}'], filename => true)"
+            ),
+            4,
+        ),
         (format!("SELECT * FROM read_arrow(['{arrow}', '{arrow}'])"), 4),
         (format!("SELECT * FROM read_csv(['{one}'])"), 2),
     ] {
@@ -237,7 +330,10 @@ fn a_file_that_is_named_again_is_the_same_table() {
         assert!(made > 0 && bytes < first / 2, "{query}: {made} {bytes} {first}");
     }
     // Other options: another table.
-    assert_eq!(scalar(&session, &format!("SELECT count(a) FROM read_csv('{path}', nullstr => '7')")), Cell::Int(4999));
+    assert_eq!(
+        scalar(&session, &format!("SELECT count(a) FROM read_csv('{path}', nullstr => '7')")),
+        Cell::Int(4999)
+    );
     assert_eq!(scalar(&session, &format!("SELECT count(a) FROM '{path}'")), Cell::Int(5000));
 }
 
@@ -262,7 +358,9 @@ fn a_changed_file_is_never_read_by_an_old_plan() {
         }
     }
     files.write("t.csv", "b\n1\n");
-    assert!(matches!(refused(&pair.device, &sum).kind(), ErrorKind::ColumnNotFound { name, .. } if name == "a"));
+    assert!(
+        matches!(refused(&pair.device, &sum).kind(), ErrorKind::ColumnNotFound { name, .. } if name == "a")
+    );
     std::fs::remove_file(&path).expect("it is there");
     assert!(matches!(refused(&pair.device, &sum).kind(), ErrorKind::Io { .. }));
 
@@ -284,7 +382,10 @@ fn more_files_than_stay_are_read() {
     }
     for _ in 0..2 {
         for at in 0..70 {
-            assert_eq!(scalar(&session, &format!("SELECT a FROM '{}'", path(at))), Cell::Int(at as i128));
+            assert_eq!(
+                scalar(&session, &format!("SELECT a FROM '{}'", path(at))),
+                Cell::Int(at as i128)
+            );
         }
     }
     let all: Vec<String> = (0..70).map(|at| format!("SELECT a FROM '{}'", path(at))).collect();
@@ -311,7 +412,9 @@ fn external_tables_are_files_with_options() -> Result<()> {
     ))?;
     assert_eq!(name, "t");
     assert_eq!(pair.check("SELECT sum(a), min(\"B\"), max(c) FROM t"), 1);
-    let again = format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{path}' OPTIONS (delim ';', header false)");
+    let again = format!(
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{path}' OPTIONS (delim ';', header false)"
+    );
     assert!(create(&again).unwrap_err().to_string().contains("OR REPLACE"));
     create(&again.replace("TABLE t", "TABLE IF NOT EXISTS t"))?;
     assert_eq!(pair.device.schema("t")?.field(1).name(), "B");
@@ -322,11 +425,25 @@ fn external_tables_are_files_with_options() -> Result<()> {
     create(&format!("CREATE EXTERNAL TABLE n STORED AS PARQUET LOCATION 'file://{nation}'"))?;
     assert_eq!(agree(&pair, "SELECT * FROM n"), 1);
     for (text, expected) in [
-        (format!("CREATE EXTERNAL TABLE x STORED AS CSV LOCATION '{path}' OPTIONS (colour 'red')"), "\"colour\""),
-        (format!("CREATE EXTERNAL TABLE x (a INT) STORED AS PARQUET LOCATION '{nation}'"), "columns of their own"),
-        (format!("CREATE EXTERNAL TABLE x (a INT NOT NULL) STORED AS CSV LOCATION '{path}'"), "a constraint"),
+        (
+            format!(
+                "CREATE EXTERNAL TABLE x STORED AS CSV LOCATION '{path}' OPTIONS (colour 'red')"
+            ),
+            "\"colour\"",
+        ),
+        (
+            format!("CREATE EXTERNAL TABLE x (a INT) STORED AS PARQUET LOCATION '{nation}'"),
+            "columns of their own",
+        ),
+        (
+            format!("CREATE EXTERNAL TABLE x (a INT NOT NULL) STORED AS CSV LOCATION '{path}'"),
+            "a constraint",
+        ),
         (format!("CREATE EXTERNAL TABLE x STORED AS AVRO LOCATION '{path}'"), "known: CSV"),
-        (format!("CREATE EXTERNAL TABLE s.x STORED AS CSV LOCATION '{path}'"), "no schema named \"s\""),
+        (
+            format!("CREATE EXTERNAL TABLE s.x STORED AS CSV LOCATION '{path}'"),
+            "no schema named \"s\"",
+        ),
         ("CREATE TABLE x AS SELECT 1".into(), "this takes CREATE EXTERNAL TABLE"),
     ] {
         let error = create(&text).unwrap_err().to_string();
@@ -349,10 +466,15 @@ fn compressed_files_are_read() {
     assert_eq!(agree(&pair, &query), 7);
     let before = pair.device.take_host_reads();
     assert_eq!(before, Vec::<String>::new());
-    for (name, content) in [("cut.csv.gz", &gzip[..gzip.len() / 2]), ("no.csv.zst", text.as_bytes())] {
+    for (name, content) in
+        [("cut.csv.gz", &gzip[..gzip.len() / 2]), ("no.csv.zst", text.as_bytes())]
+    {
         let path = files.write(name, content);
         let error = refused(&pair.device, &format!("SELECT * FROM '{path}'"));
-        assert!(matches!(error.kind(), ErrorKind::File { path: of, .. } if of == Path::new(&path)), "{error}");
+        assert!(
+            matches!(error.kind(), ErrorKind::File { path: of, .. } if of == Path::new(&path)),
+            "{error}"
+        );
     }
 }
 
@@ -361,12 +483,15 @@ fn compressed_files_are_read() {
 fn compressed_json_is_read() {
     use std::io::Write;
     let (files, pair) = (Files::new(), Pair::new());
-    let lines = |from: usize| (from..from + 500).map(|i| format!("{{\"a\": {i}}}\n")).collect::<String>();
+    let lines =
+        |from: usize| (from..from + 500).map(|i| format!("{{\"a\": {i}}}\n")).collect::<String>();
     let pack = |name: &str, text: &str| -> Vec<u8> {
         let mut packed = vec![];
         let done = match name {
-            "gz" => flate2::write::GzEncoder::new(&mut packed, Default::default()).write_all(text.as_bytes()),
-            "bz2" => bzip2::write::BzEncoder::new(&mut packed, Default::default()).write_all(text.as_bytes()),
+            "gz" => flate2::write::GzEncoder::new(&mut packed, Default::default())
+                .write_all(text.as_bytes()),
+            "bz2" => bzip2::write::BzEncoder::new(&mut packed, Default::default())
+                .write_all(text.as_bytes()),
             "xz" => liblzma::write::XzEncoder::new(&mut packed, 6).write_all(text.as_bytes()),
             _ => zstd::stream::copy_encode(text.as_bytes(), &mut packed, 3),
         };
@@ -378,16 +503,27 @@ fn compressed_json_is_read() {
         let path = files.write(&format!("t.ndjson.{codec}"), two);
         let query = format!("SELECT count(*), sum(a) FROM '{path}'");
         assert_eq!(agree(&pair, &query), 1);
-        assert_eq!(scalar(&pair.device, &format!("SELECT sum(a) FROM '{path}'")), Cell::Int(499_500), "{codec}");
+        assert_eq!(
+            scalar(&pair.device, &format!("SELECT sum(a) FROM '{path}'")),
+            Cell::Int(499_500),
+            "{codec}"
+        );
         let array = pack(codec, "[{\"a\": 1}, {\"a\": 2}]");
         let path = files.write(&format!("t.json.{codec}"), &array);
         assert_eq!(agree(&pair, &format!("SELECT * FROM '{path}'")), 2);
         let path = files.write(&format!("cut.json.{codec}"), &array[..array.len() / 2]);
         let error = refused(&pair.device, &format!("SELECT * FROM '{path}'"));
-        assert!(matches!(error.kind(), ErrorKind::File { path: of, .. } if of == Path::new(&path)), "{error}");
+        assert!(
+            matches!(error.kind(), ErrorKind::File { path: of, .. } if of == Path::new(&path)),
+            "{error}"
+        );
     }
     let path = files.write("not.json.gz", "{}");
-    assert!(refused(&pair.device, &format!("SELECT * FROM '{path}'")).to_string().contains("as gzip does"));
+    assert!(
+        refused(&pair.device, &format!("SELECT * FROM '{path}'"))
+            .to_string()
+            .contains("as gzip does")
+    );
 }
 
 /// The examples of the page on files, over the repository's sample data.
@@ -409,7 +545,10 @@ fn the_page_on_files_is_right() {
 #[test]
 fn json_files_are_read() {
     let (files, pair) = (Files::new(), Pair::new());
-    let json = files.write("t.ndjson", "{\"id\": 1, \"s\": \"x\", \"l\": [1, 2]}\n{\"id\": 2, \"f\": 0.5}\n\n{}\n");
+    let json = files.write(
+        "t.ndjson",
+        "{\"id\": 1, \"s\": \"x\", \"l\": [1, 2]}\n{\"id\": 2, \"f\": 0.5}\n\n{}\n",
+    );
     files.write("many/1.json", "{\"a\": 1}\n");
     files.write("many/2.json", "{\"b\": \"x\"}\n{\"a\": 2}\n");
     let many = files.path("many").display().to_string();
@@ -431,10 +570,14 @@ fn json_files_are_read() {
     for (name, content) in [("bad.json", "{\"a\": 1}\n{\"a\": \n"), ("none.json", "{}\n")] {
         let path = files.write(name, content);
         let error = refused(&pair.device, &format!("SELECT * FROM '{path}'"));
-        assert!(matches!(error.kind(), ErrorKind::File { path: of, .. } if of == Path::new(&path)), "{error}");
+        assert!(
+            matches!(error.kind(), ErrorKind::File { path: of, .. } if of == Path::new(&path)),
+            "{error}"
+        );
     }
     // Members of an array, over several lines; mixed with lines in one table; in folders.
-    let array = files.write("t.json", " \n[\n  {\"id\": 1,\n \"s\": \"[]},{\"},\n {\"id\": 2}\n]\n");
+    let array =
+        files.write("t.json", " \n[\n  {\"id\": 1,\n \"s\": \"[]},{\"},\n {\"id\": 2}\n]\n");
     assert_eq!(agree(&pair, &format!("SELECT * FROM '{array}' WHERE id > 0")), 2);
     files.write("mixed/1.json", "[{\"a\": 1}, {\"a\": 2}]");
     files.write("mixed/2.json", "{\"a\": 3}\n");
@@ -446,16 +589,28 @@ fn json_files_are_read() {
     let hive = files.path("hive").display().to_string();
     assert_eq!(agree(&pair, &format!("SELECT k, sum(a) FROM '{hive}' GROUP BY k")), 2);
     // Beyond ten megabytes, where files of lines are cut into ranges.
-    let members: Vec<String> = (0..300_000).map(|i| format!("{{\"a\": {i}, \"b\": \"some text in it\"}}")).collect();
+    let members: Vec<String> =
+        (0..300_000).map(|i| format!("{{\"a\": {i}, \"b\": \"some text in it\"}}")).collect();
     let large = files.write("large.json", format!("[{}]", members.join(",")));
     for session in [&pair.device, &pair.cpu] {
-        assert_eq!(scalar(session, &format!("SELECT count(*) FROM '{large}' WHERE a % 2 = 1")), Cell::Int(150_000));
+        assert_eq!(
+            scalar(session, &format!("SELECT count(*) FROM '{large}' WHERE a % 2 = 1")),
+            Cell::Int(150_000)
+        );
     }
-    for (name, content) in [("cut.json", "[{\"a\": 1},"), ("cut2.json", "[{\"a\": 1}"), ("text.json", "[1, 2]")] {
+    for (name, content) in
+        [("cut.json", "[{\"a\": 1},"), ("cut2.json", "[{\"a\": 1}"), ("text.json", "[1, 2]")]
+    {
         let path = files.write(name, content);
         let error = refused(&pair.device, &format!("SELECT * FROM '{path}'"));
-        assert!(matches!(error.kind(), ErrorKind::File { path: of, .. } if of == Path::new(&path)), "{error}");
+        assert!(
+            matches!(error.kind(), ErrorKind::File { path: of, .. } if of == Path::new(&path)),
+            "{error}"
+        );
     }
     let error = refused(&pair.device, &format!("SELECT * FROM read_json('{json}', delim => ';')"));
-    assert!(matches!(error.kind(), ErrorKind::Plan { message, .. } if message.contains("delim")), "{error}");
+    assert!(
+        matches!(error.kind(), ErrorKind::Plan { message, .. } if message.contains("delim")),
+        "{error}"
+    );
 }

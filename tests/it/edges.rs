@@ -106,8 +106,21 @@ fn extremes() -> Pair {
         ),
         ("m", {
             let top = 10i128.pow(38) - 1;
-            let values = vec![Some(top), Some(-top), Some(0), Some(1), Some(-1), None, Some(top), Some(1 << 64)];
-            Arc::new(Decimal128Array::from(values).with_precision_and_scale(38, 2).expect("a legal decimal"))
+            let values = vec![
+                Some(top),
+                Some(-top),
+                Some(0),
+                Some(1),
+                Some(-1),
+                None,
+                Some(top),
+                Some(1 << 64),
+            ];
+            Arc::new(
+                Decimal128Array::from(values)
+                    .with_precision_and_scale(38, 2)
+                    .expect("a legal decimal"),
+            )
         }),
         (
             "ts",
@@ -135,12 +148,18 @@ fn extremes_of_types_are_keys_and_values_like_others() {
     for column in ["a", "c", "i", "u", "f", "h", "d", "m", "ts"] {
         pair.check(&format!("SELECT {column}, count(*), max(id) FROM t GROUP BY {column}"));
         pair.check(&format!("SELECT DISTINCT {column} FROM t"));
-        pair.check(&format!("SELECT x.id, y.id AS other FROM t x JOIN t y ON x.{column} = y.{column}"));
+        pair.check(&format!(
+            "SELECT x.id, y.id AS other FROM t x JOIN t y ON x.{column} = y.{column}"
+        ));
         pair.check(&format!("SELECT id, {column} FROM t ORDER BY {column} DESC, id"));
         pair.check(&format!("SELECT id, {column} FROM t ORDER BY {column} NULLS FIRST, id DESC"));
         pair.check(&format!("SELECT min({column}), max({column}), count({column}) FROM t"));
-        pair.check(&format!("SELECT x.id FROM t x JOIN t y ON x.{column} = y.{column} AND x.id = y.id"));
-        pair.check(&format!("SELECT id FROM t WHERE {column} >= (CASE WHEN id > 3 THEN {column} END) ORDER BY id"));
+        pair.check(&format!(
+            "SELECT x.id FROM t x JOIN t y ON x.{column} = y.{column} AND x.id = y.id"
+        ));
+        pair.check(&format!(
+            "SELECT id FROM t WHERE {column} >= (CASE WHEN id > 3 THEN {column} END) ORDER BY id"
+        ));
     }
     pair.check_all(&[
         "SELECT a, i, count(*) FROM t GROUP BY a, i",
@@ -223,10 +242,14 @@ fn arithmetic_at_the_edges_ends_as_on_the_cpu() {
 #[test]
 fn sums_wrap_as_on_the_cpu_in_every_way_of_grouping() {
     let rows = 9000;
-    let wide: Int64Array =
-        (0..rows).map(|i: i64| i.wrapping_mul(0x1234_5678_9ABC_DEF1).wrapping_add(i64::MAX)).collect();
-    let natural: UInt64Array = (0..rows as u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
-    let money = Decimal128Array::from_iter_values((0..rows).map(|i| i128::from(i - 100) * 99_999_999_999_999));
+    let wide: Int64Array = (0..rows)
+        .map(|i: i64| i.wrapping_mul(0x1234_5678_9ABC_DEF1).wrapping_add(i64::MAX))
+        .collect();
+    let natural: UInt64Array =
+        (0..rows as u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+    let money = Decimal128Array::from_iter_values(
+        (0..rows).map(|i| i128::from(i - 100) * 99_999_999_999_999),
+    );
     let table: Vec<(&str, ArrayRef)> = vec![
         ("id", Arc::new(Int64Array::from_iter_values(0..rows))),
         ("i", Arc::new(wide)),
@@ -281,9 +304,13 @@ fn order_of_strings_too_long_for_the_device_is_left_to_the_cpu() {
         ]
     };
     let pair = Pair::with(builder().strict(false)).and("t", columns(table()));
-    for sql in ["SELECT id, s FROM t ORDER BY s, id", "SELECT id % 7 AS k, min(s), max(s) FROM t GROUP BY id % 7"] {
+    for sql in [
+        "SELECT id, s FROM t ORDER BY s, id",
+        "SELECT id % 7 AS k, min(s), max(s) FROM t GROUP BY id % 7",
+    ] {
         let before = pair.gpu().counters().fallbacks;
-        let (expected, found) = (run(&pair.cpu, sql).expect("it runs"), run(&pair.device, sql).expect("it runs"));
+        let (expected, found) =
+            (run(&pair.cpu, sql).expect("it runs"), run(&pair.device, sql).expect("it runs"));
         assert!(pair.gpu().counters().fallbacks > before, "{sql}");
         pair.rows_agree(&expected, &found, sql);
     }
@@ -297,8 +324,11 @@ fn dictionaries_of_every_kind_and_one_a_batch() {
             Field::new("s", keys.data_type().clone(), true),
             Field::new("v", other.data_type().clone(), true),
         ]);
-        RecordBatch::try_new(Arc::new(schema), vec![Arc::new(Int32Array::from_iter_values(ids)), keys, other])
-            .expect("one length")
+        RecordBatch::try_new(
+            Arc::new(schema),
+            vec![Arc::new(Int32Array::from_iter_values(ids)), keys, other],
+        )
+        .expect("one length")
     };
     // Entries that are null, repeated, unused, out of order; keys under nulls that mean nothing.
     let small = |keys: Vec<i8>, valid: Vec<bool>, values: Vec<Option<&str>>| -> ArrayRef {
@@ -310,8 +340,15 @@ fn dictionaries_of_every_kind_and_one_a_batch() {
         Arc::new(DictionaryArray::new(keys, Arc::new(LargeStringArray::from(values))))
     };
     let one = batch(
-        small(vec![2, 1, 0, 0, 3], vec![true, true, true, false, true], vec![Some("b"), None, Some("é"), Some("b")]),
-        large(vec![Some(1), Some(0), None, Some(1), Some(2)], vec!["x", "a string of more than twelve", ""]),
+        small(
+            vec![2, 1, 0, 0, 3],
+            vec![true, true, true, false, true],
+            vec![Some("b"), None, Some("é"), Some("b")],
+        ),
+        large(
+            vec![Some(1), Some(0), None, Some(1), Some(2)],
+            vec!["x", "a string of more than twelve", ""],
+        ),
         0..5,
     );
     let two = batch(
@@ -319,7 +356,11 @@ fn dictionaries_of_every_kind_and_one_a_batch() {
         large(vec![Some(0), Some(0), Some(0)], vec!["a string of more than twelve"]),
         5..8,
     );
-    let three = batch(small(vec![0, 0], vec![false, false], vec![]), large(vec![None, None], vec![]), 8..10);
+    let three = batch(
+        small(vec![0, 0], vec![false, false], vec![]),
+        large(vec![None, None], vec![]),
+        8..10,
+    );
     for batches in [
         vec![one.clone()],
         vec![one.clone(), two.clone(), three.clone()],
@@ -346,7 +387,9 @@ fn tables_that_begin_in_the_middle() {
     // The middle of a frame, as a table of its own.
     let sql = "SELECT * FROM t ORDER BY id LIMIT 2500 OFFSET 1037";
     for session in [&pair.cpu, &pair.device] {
-        session.register_table("middle", &run(session, sql).expect("it runs")).expect("it registers");
+        session
+            .register_table("middle", &run(session, sql).expect("it runs"))
+            .expect("it registers");
     }
     let views = [
         "middle",
@@ -372,13 +415,21 @@ fn tables_that_begin_in_the_middle() {
 
 #[test]
 fn aggregates_of_nothing() {
-    let pair = Pair::of(Shape::random(200, 112).batches()).and("empty", Shape::random(0, 113).batches());
-    for from in
-        ["empty", "t WHERE id < 0", "(SELECT * FROM t ORDER BY id LIMIT 10 OFFSET 300)", "t JOIN empty USING (id)"]
-    {
+    let pair =
+        Pair::of(Shape::random(200, 112).batches()).and("empty", Shape::random(0, 113).batches());
+    for from in [
+        "empty",
+        "t WHERE id < 0",
+        "(SELECT * FROM t ORDER BY id LIMIT 10 OFFSET 300)",
+        "t JOIN empty USING (id)",
+    ] {
         let columns = match from.contains("JOIN") {
-            true => "count(*), sum(id), min(t.sv), max(t.m38), avg(t.m), sum(t.spread), max(t.s), min(t.f64)",
-            false => "count(*), sum(id), min(sv), max(m38), avg(m), sum(spread), max(s), min(f64), max(sd)",
+            true => {
+                "count(*), sum(id), min(t.sv), max(t.m38), avg(t.m), sum(t.spread), max(t.s), min(t.f64)"
+            }
+            false => {
+                "count(*), sum(id), min(sv), max(m38), avg(m), sum(spread), max(s), min(f64), max(sd)"
+            }
         };
         pair.check(&format!("SELECT {columns} FROM {from}"));
         pair.check(&format!("SELECT id, {columns} FROM {from} GROUP BY id"));
@@ -404,9 +455,12 @@ fn more_groups_than_the_first_table_holds() {
 
 #[test]
 fn time_zones_count_where_clocks_are_read() {
-    let instants: Vec<Option<i64>> =
-        (0..400).map(|i| (i % 9 != 0).then_some(i * 3_600_000_000 * 37 - 200_000_000_000_000)).collect();
-    let make = |zone: &str| Arc::new(TimestampMicrosecondArray::from(instants.clone()).with_timezone(zone)) as ArrayRef;
+    let instants: Vec<Option<i64>> = (0..400)
+        .map(|i| (i % 9 != 0).then_some(i * 3_600_000_000 * 37 - 200_000_000_000_000))
+        .collect();
+    let make = |zone: &str| {
+        Arc::new(TimestampMicrosecondArray::from(instants.clone()).with_timezone(zone)) as ArrayRef
+    };
     let pair = Pair::of(columns(vec![
         ("id", Arc::new(Int32Array::from_iter_values(0..400))),
         ("utc", make("UTC")),

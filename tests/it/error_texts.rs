@@ -21,7 +21,12 @@ struct Failing {
     cpu: &'static str,
 }
 
-const fn failing(sql: &'static str, fault: Fault, text: &'static str, cpu: &'static str) -> Failing {
+const fn failing(
+    sql: &'static str,
+    fault: Fault,
+    text: &'static str,
+    cpu: &'static str,
+) -> Failing {
     Failing { sql, fault, text, cpu }
 }
 
@@ -142,7 +147,12 @@ const CASTS: &[Failing] = &[
 ];
 
 const FUNCTIONS: &[Failing] = &[
-    failing("SELECT sqrt(f - 2) FROM t WHERE k < 2", Fault::Domain, ": sqrt(-0.5) in sqrt(t.f - 2)", "square root"),
+    failing(
+        "SELECT sqrt(f - 2) FROM t WHERE k < 2",
+        Fault::Domain,
+        ": sqrt(-0.5) in sqrt(t.f - 2)",
+        "square root",
+    ),
     failing(
         "SELECT power(f - 1.5, z - 5) FROM t WHERE k < 2",
         Fault::Domain,
@@ -184,7 +194,12 @@ const FUNCTIONS: &[Failing] = &[
 
 /// Where the same stands matters to who computes it: sums, branches, both sides of a filter, joins.
 const PLACES: &[Failing] = &[
-    failing("SELECT sum(d) FROM t", Fault::Overflow, "Arithmetic overflow in sum(t.d)", "Overflowing on "),
+    failing(
+        "SELECT sum(d) FROM t",
+        Fault::Overflow,
+        "Arithmetic overflow in sum(t.d)",
+        "Overflowing on ",
+    ),
     failing(
         "SELECT k % 2, sum(d) FROM t GROUP BY k % 2",
         Fault::Overflow,
@@ -197,7 +212,12 @@ const PLACES: &[Failing] = &[
         "Arithmetic overflow in sum(t.d) OVER (…)",
         "too large to store",
     ),
-    failing("SELECT avg(d) FROM t", Fault::Overflow, "Arithmetic overflow in avg(t.d)", "Overflowing on "),
+    failing(
+        "SELECT avg(d) FROM t",
+        Fault::Overflow,
+        "Arithmetic overflow in avg(t.d)",
+        "Overflowing on ",
+    ),
     failing(
         "SELECT (SELECT n FROM u) FROM t",
         Fault::Rows,
@@ -238,7 +258,9 @@ const PLACES: &[Failing] = &[
 
 fn tables() -> Pair {
     let most = 10i128.pow(38) - 1;
-    let d = Decimal128Array::from(vec![1, most, 2, most]).with_precision_and_scale(38, 0).expect("a legal decimal");
+    let d = Decimal128Array::from(vec![1, most, 2, most])
+        .with_precision_and_scale(38, 0)
+        .expect("a legal decimal");
     let t: Vec<(&str, ArrayRef)> = vec![
         ("k", Arc::new(Int64Array::from(vec![0, 1, 2, 3]))),
         ("s", Arc::new(StringArray::from(vec!["1", "22", "seven", "4"]))),
@@ -250,7 +272,9 @@ fn tables() -> Pair {
         ("day", Arc::new(Date32Array::from(vec![1, 2, 3, i32::MAX]))),
         ("ts", Arc::new(TimestampMicrosecondArray::from(vec![1, 2, i64::MIN + 7, 3]))),
     ];
-    let zero = Decimal128Array::from(vec![100, 0]).with_precision_and_scale(10, 2).expect("a legal decimal");
+    let zero = Decimal128Array::from(vec![100, 0])
+        .with_precision_and_scale(10, 2)
+        .expect("a legal decimal");
     let e: Vec<(&str, ArrayRef)> = vec![("d", Arc::new(zero))];
     let u: Vec<(&str, ArrayRef)> = vec![
         ("k", Arc::new(Int64Array::from(vec![0, 1, 2, 3, 4]))),
@@ -263,7 +287,9 @@ fn tables() -> Pair {
 /// The operation of an error of the device.
 fn operation(error: &Error, sql: &str) -> Operation {
     match error.kind() {
-        ErrorKind::Arithmetic { operation: Some(operation), account: None, .. } => (**operation).clone(),
+        ErrorKind::Arithmetic { operation: Some(operation), account: None, .. } => {
+            (**operation).clone()
+        }
         other => panic!("{other:?}\n  {sql}"),
     }
 }
@@ -272,10 +298,13 @@ fn check(all: &[Failing]) {
     let pair = tables();
     let mut wrong = vec![];
     for Failing { sql, fault, text, cpu } in all {
-        let said = |error: &Error, text: &str| error.to_string().contains(&text.replace("{MOST}", MOST));
+        let said =
+            |error: &Error, text: &str| error.to_string().contains(&text.replace("{MOST}", MOST));
         match run(&pair.device, sql) {
             Err(error) if said(&error, text) => {
-                let ErrorKind::Arithmetic { fault: found, .. } = error.kind() else { panic!("{error:?}\n  {sql}") };
+                let ErrorKind::Arithmetic { fault: found, .. } = error.kind() else {
+                    panic!("{error:?}\n  {sql}")
+                };
                 assert_eq!(found, fault, "{sql}");
                 assert!(!operation(&error, sql).name.is_empty(), "{sql}");
             }
@@ -288,7 +317,8 @@ fn check(all: &[Failing]) {
         match run(&pair.cpu, sql) {
             Err(error) if said(&error, cpu) => {
                 // Casts are of one kind wherever they fail.
-                let agrees = *fault != Fault::Cast || matches!(error.kind(), ErrorKind::Arithmetic { .. });
+                let agrees =
+                    *fault != Fault::Cast || matches!(error.kind(), ErrorKind::Arithmetic { .. });
                 assert!(agrees, "{error:?}\n  {sql}");
             }
             Err(error) => wrong.push(format!("cpu: {error}\n  {sql}")),
@@ -371,9 +401,13 @@ fn joined_strings_that_are_too_long_name_the_function() {
 /// What only the CPU can compute is named, too.
 #[test]
 fn what_the_device_leaves_to_the_cpu_is_named() {
-    let texts: Vec<(&str, ArrayRef)> = vec![("s", Arc::new(StringArray::from(vec!["abc", "Ärger"])))];
+    let texts: Vec<(&str, ArrayRef)> =
+        vec![("s", Arc::new(StringArray::from(vec!["abc", "Ärger"])))];
     let pair = Pair::of(columns(texts));
     let error = run(&pair.device, "SELECT upper(concat(s, s)) FROM t").expect_err("strict");
     assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error:?}");
-    assert!(error.to_string().contains("upper('ÄrgerÄrger') in upper(concat(t.s, t.s))"), "{error}");
+    assert!(
+        error.to_string().contains("upper('ÄrgerÄrger') in upper(concat(t.s, t.s))"),
+        "{error}"
+    );
 }

@@ -22,7 +22,10 @@ mod ten_minutes;
 mod tpch;
 
 /// All four answers are one: SQL and verbs, on the device and on the CPU.
-fn agree(name: &str, example: impl Fn(&Session) -> warpframe::Result<(DataFrame, DataFrame)>) -> [DataFrame; 2] {
+fn agree(
+    name: &str,
+    example: impl Fn(&Session) -> warpframe::Result<(DataFrame, DataFrame)>,
+) -> [DataFrame; 2] {
     let pair = Pair::new();
     let before = pair.gpu().counters().launches;
     let (sql, verbs) = example(&pair.device).expect("the example runs on the device");
@@ -30,7 +33,9 @@ fn agree(name: &str, example: impl Fn(&Session) -> warpframe::Result<(DataFrame,
     assert!(pair.gpu().counters().launches > before, "{name}: no kernel ran");
     let (cpu_sql, cpu_verbs) = example(&pair.cpu).expect("the example runs on the CPU");
     assert!(sql.num_rows() > 0, "{name}");
-    for (cpu, device, form) in [(&cpu_sql, &sql, "sql"), (&cpu_verbs, &verbs, "verbs"), (&cpu_sql, &verbs, "both")] {
+    for (cpu, device, form) in
+        [(&cpu_sql, &sql, "sql"), (&cpu_verbs, &verbs, "verbs"), (&cpu_sql, &verbs, "both")]
+    {
         pair.rows_agree(cpu, device, &format!("{name} {form} ORDER BY"));
     }
     [sql, verbs]
@@ -46,7 +51,10 @@ fn jets_agree() {
     let [sql, verbs] = agree("jets", jets::jets);
     assert_eq!(sql.num_rows(), 9617);
     assert!(jets::agree(&sql, &verbs).expect("both download"));
-    assert!(!jets::agree(&sql, &verbs.head(10).expect("it runs")).expect("both download"), "it must see differences");
+    assert!(
+        !jets::agree(&sql, &verbs.head(10).expect("it runs")).expect("both download"),
+        "it must see differences"
+    );
 }
 
 #[test]
@@ -63,7 +71,10 @@ fn the_tour_shows_the_same_on_the_device_and_the_cpu() {
     let format = FrameFormat::new().max_width(None);
     let [device, cpu] = [&pair.device, &pair.cpu].map(|session| {
         let steps = ten_minutes::tour(session).expect("the tour runs");
-        steps.into_iter().map(|(what, frame)| format!("{what}\n{}", format.text(&frame).unwrap())).collect::<Vec<_>>()
+        steps
+            .into_iter()
+            .map(|(what, frame)| format!("{what}\n{}", format.text(&frame).unwrap()))
+            .collect::<Vec<_>>()
     });
     assert_eq!(device, cpu);
     assert!(device.iter().any(|step| step.contains("Running sums")), "{device:?}");
@@ -92,7 +103,8 @@ fn lessons_of_the_gallery_find_the_same_on_the_device_and_the_cpu() {
     let device = gallery::Gallery::new(builder().strict(true), None).expect("the device opens");
     let cpu = Session::builder().device(DeviceChoice::Cpu);
     let cpu = gallery::Gallery::new(cpu, Some(5_000)).expect("the CPU is there");
-    let small = gallery::Gallery::new(builder().strict(true), Some(5_000)).expect("the device opens");
+    let small =
+        gallery::Gallery::new(builder().strict(true), Some(5_000)).expect("the device opens");
     for lesson in gallery::LESSONS {
         let launches = || device.session.device().expect("a device").counters().launches;
         let before = launches();
@@ -105,7 +117,9 @@ fn lessons_of_the_gallery_find_the_same_on_the_device_and_the_cpu() {
         let on_cpu = learn(&cpu, &lesson);
         assert_eq!(on_cpu.is_none(), lesson.needs_device, "{}", lesson.name);
         if let (Some(on_cpu), Some(answer)) = (on_cpu, learn(&small, &lesson)) {
-            let shown = |of: &gallery::Answer| (of.text.lines().next().map(str::to_owned), of.picture.clone());
+            let shown = |of: &gallery::Answer| {
+                (of.text.lines().next().map(str::to_owned), of.picture.clone())
+            };
             assert_eq!(shown(&on_cpu), shown(&answer), "{}", lesson.name);
         }
     }
@@ -114,8 +128,11 @@ fn lessons_of_the_gallery_find_the_same_on_the_device_and_the_cpu() {
 #[test]
 fn lessons_of_the_gallery_work_with_few_rows_and_odd_ones() {
     for rows in [1, 33, 1_001] {
-        let gallery = gallery::Gallery::new(builder().strict(true), Some(rows)).expect("the device opens");
-        for lesson in gallery::LESSONS.iter().filter(|lesson| lesson.name != "memory" || rows > 1_000) {
+        let gallery =
+            gallery::Gallery::new(builder().strict(true), Some(rows)).expect("the device opens");
+        for lesson in
+            gallery::LESSONS.iter().filter(|lesson| lesson.name != "memory" || rows > 1_000)
+        {
             learn(&gallery, lesson).expect("there is a device");
         }
     }
@@ -130,15 +147,21 @@ fn lessons_of_the_gallery_see_differences_and_arguments_that_are_wrong() {
     gallery::close("a", 1.0, 1.0 + 1e-11, 1e-12).expect_err("they are not");
     gallery::close("a", f64::NAN, 1.0, 1e-12).expect_err("nor is NaN");
 
-    let (page, script) = (include_str!("../../docs/gallery.md"), include_str!("../../scripts/gallery.sh"));
+    let (page, script) =
+        (include_str!("../../docs/gallery.md"), include_str!("../../scripts/gallery.sh"));
     for name in gallery::LESSONS.map(|lesson| lesson.name) {
         assert!(page.contains(&format!("\n| `{name}` | ")), "docs/gallery.md has no {name}");
         assert!(script.contains(&format!("\n{name} ")), "scripts/gallery.sh has no {name}");
     }
-    let wanted = |arguments: &[&str]| gallery::wanted(arguments.iter().map(|argument| argument.to_string()));
-    let all = wanted(&["--rows", "1_000", "--device", "sim", "pi", "sort"]).expect("they are right");
+    let wanted =
+        |arguments: &[&str]| gallery::wanted(arguments.iter().map(|argument| argument.to_string()));
+    let all =
+        wanted(&["--rows", "1_000", "--device", "sim", "pi", "sort"]).expect("they are right");
     let names: Vec<_> = all.lessons.iter().map(|lesson| lesson.name).collect();
-    assert_eq!((names, all.rows, all.device), (vec!["pi", "sort"], Some(1000), Some(DeviceChoice::Sim)));
+    assert_eq!(
+        (names, all.rows, all.device),
+        (vec!["pi", "sort"], Some(1000), Some(DeviceChoice::Sim))
+    );
     assert_eq!(wanted(&[]).expect("all").lessons.len(), gallery::LESSONS.len());
     for (arguments, why) in [
         (&["tau"][..], "no lesson is named \"tau\"; there are increment, quadratic"),
@@ -147,7 +170,10 @@ fn lessons_of_the_gallery_see_differences_and_arguments_that_are_wrong() {
         (&["--rows", "0"], "a lesson needs a row"),
         (&["--device", "abacus"], "device \"abacus\""),
     ] {
-        let error = wanted(arguments).err().unwrap_or_else(|| panic!("{arguments:?} are wrong")).to_string();
+        let error = wanted(arguments)
+            .err()
+            .unwrap_or_else(|| panic!("{arguments:?} are wrong"))
+            .to_string();
         assert!(error.contains(why), "{error}");
     }
 }

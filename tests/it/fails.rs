@@ -56,7 +56,9 @@ const PLACES: [&str; 19] = [
 
 fn tables() -> Pair {
     let most = 10i128.pow(38) - 1;
-    let decimals = Decimal128Array::from(vec![1, most, 2, 3]).with_precision_and_scale(38, 2).expect("a legal decimal");
+    let decimals = Decimal128Array::from(vec![1, most, 2, 3])
+        .with_precision_and_scale(38, 2)
+        .expect("a legal decimal");
     let t: Vec<(&str, ArrayRef)> = vec![
         ("k", Arc::new(Int64Array::from(vec![0, 1, 2, 3]))),
         ("s", Arc::new(StringArray::from(vec!["1", "22", "seven", "4"]))),
@@ -103,7 +105,12 @@ fn what_fails_is_an_error_wherever_it_stands() {
             }
         }
     }
-    assert!(shown.is_empty(), "{} queries did not fail as they should\n{}", shown.len(), shown.join("\n"));
+    assert!(
+        shown.is_empty(),
+        "{} queries did not fail as they should\n{}",
+        shown.len(),
+        shown.join("\n")
+    );
     // The session goes on.
     pair.check("SELECT k, length(repeat(s, 3)) FROM t");
 }

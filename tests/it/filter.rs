@@ -8,8 +8,10 @@ use crate::differential::{Agreement, Pair};
 use crate::tables::{Batches, Shape, Values, columns};
 
 /// Rows of all types survive, by themselves and after each other kind of predicate.
-const QUERIES: &[&str] =
-    &["SELECT * FROM t WHERE k < 4 ORDER BY id", "SELECT id, s, x FROM t WHERE x > 0 AND (b OR k2 = 2) ORDER BY id"];
+const QUERIES: &[&str] = &[
+    "SELECT * FROM t WHERE k < 4 ORDER BY id",
+    "SELECT id, s, x FROM t WHERE x > 0 AND (b OR k2 = 2) ORDER BY id",
+];
 
 #[test]
 fn filter_keeps_rows_of_every_type() {
@@ -22,7 +24,9 @@ fn filter_keeps_rows_of_every_type() {
 /// How many kernels that write columns were generated for the queries so far.
 fn generated_writers(pair: &Pair) -> usize {
     let launches = pair.gpu().launches();
-    let writes = |name: &&String| ["filter_compact_", "compact_", "project_"].iter().any(|stem| name.starts_with(stem));
+    let writes = |name: &&String| {
+        ["filter_compact_", "compact_", "project_"].iter().any(|stem| name.starts_with(stem))
+    };
     launches.keys().filter(writes).count()
 }
 
@@ -113,7 +117,14 @@ fn filters_that_keep_few_rows() {
     let rows = 40_000i64;
     let table: Vec<(&str, ArrayRef)> = vec![
         ("id", Arc::new(Int64Array::from_iter_values(0..rows))),
-        ("s", Arc::new((0..rows).map(|i| (i % 7 != 0).then(|| format!("row {i} of many"))).collect::<StringArray>())),
+        (
+            "s",
+            Arc::new(
+                (0..rows)
+                    .map(|i| (i % 7 != 0).then(|| format!("row {i} of many")))
+                    .collect::<StringArray>(),
+            ),
+        ),
     ];
     Pair::of(columns(table)).check_all(&[
         "SELECT id, s FROM t WHERE id % 97 = 5",
@@ -138,11 +149,18 @@ fn filters_of_filters() {
 /// What stands behind AND is computed for the rows that need it: abs(-128) fails.
 #[test]
 fn what_a_row_does_not_need_does_not_fail() {
-    let shape =
-        Shape { rows: 700, values: Values::Random, batches: Batches::Sliced, nulls: 0.0, seed: 2063473584976411916 };
+    let shape = Shape {
+        rows: 700,
+        values: Values::Random,
+        batches: Batches::Sliced,
+        nulls: 0.0,
+        seed: 2063473584976411916,
+    };
     let pair = Pair::of(shape.batches());
     let condition = "(7 / nullif(t.k2, 0)) BETWEEN 9 AND abs(t.i8)";
-    let sql = format!("SELECT t.sd AS g, count(DISTINCT t.i16) AS n FROM t WHERE {condition} GROUP BY t.sd");
+    let sql = format!(
+        "SELECT t.sd AS g, count(DISTINCT t.i16) AS n FROM t WHERE {condition} GROUP BY t.sd"
+    );
     assert_eq!(pair.agreement(&sql), Agreement::Rows(0));
     pair.check_error("SELECT sum(abs(i8)) FROM t");
     let guarded = pair.agreement("SELECT id FROM t WHERE i8 > -128 AND abs(i8) > 9");

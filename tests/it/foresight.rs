@@ -8,7 +8,11 @@ use crate::tables::Shape;
 
 /// A session with tables `t` and `u` on a device of so many bytes.
 fn session(limit: u64) -> Session {
-    let session = builder().strict(true).memory_limit(MemoryLimit::Bytes(limit)).build().expect("the device opens");
+    let session = builder()
+        .strict(true)
+        .memory_limit(MemoryLimit::Bytes(limit))
+        .build()
+        .expect("the device opens");
     session.register_batches("t", Shape::random(60_000, 7).batches()).expect("batches");
     session.register_batches("u", Shape::random(40_000, 8).batches()).expect("batches");
     session
@@ -20,9 +24,12 @@ fn explained(session: &Session, sql: &str) -> String {
 
 /// Lines on what would be divided, each with the line of its operator before it.
 fn divisions(explained: &str) -> Vec<(&str, &str)> {
-    let lines: Vec<&str> = explained.lines().map(|line| line.trim_start_matches("device").trim_start()).collect();
+    let lines: Vec<&str> =
+        explained.lines().map(|line| line.trim_start_matches("device").trim_start()).collect();
     let pairs = lines.windows(2).map(|pair| (pair[0], pair[1]));
-    pairs.filter_map(|(line, next)| Some((line, next.strip_prefix("would be divided: ")?))).collect()
+    pairs
+        .filter_map(|(line, next)| Some((line, next.strip_prefix("would be divided: ")?)))
+        .collect()
 }
 
 #[test]
@@ -45,9 +52,21 @@ fn plans_that_would_be_divided_say_so_and_how_and_why() {
             "Aggregate",
             "by distinct values first",
         ),
-        ("SELECT id, k, x FROM t ORDER BY x, id LIMIT 20", "Sort", "the first rows of each chunk, then of these"),
-        ("SELECT id, k, s FROM t ORDER BY s, id", "Sort", "rows are parted by ranges of the key, some"),
-        ("SELECT t.x, u.m FROM t JOIN u ON t.id = u.id", "Inner Join", "both sides are parted by a hash of their keys"),
+        (
+            "SELECT id, k, x FROM t ORDER BY x, id LIMIT 20",
+            "Sort",
+            "the first rows of each chunk, then of these",
+        ),
+        (
+            "SELECT id, k, s FROM t ORDER BY s, id",
+            "Sort",
+            "rows are parted by ranges of the key, some",
+        ),
+        (
+            "SELECT t.x, u.m FROM t JOIN u ON t.id = u.id",
+            "Inner Join",
+            "both sides are parted by a hash of their keys",
+        ),
         (
             "SELECT t.s, few.n FROM t JOIN (SELECT k, id AS n FROM u ORDER BY id LIMIT 10) few ON t.k = few.k",
             "Inner Join",
@@ -63,7 +82,11 @@ fn plans_that_would_be_divided_say_so_and_how_and_why() {
             "Window",
             "rows are sorted, and go by in that order",
         ),
-        ("SELECT median(x), max(s), max(m38) FROM t", "Aggregate", "rows are numbered in the order of their values"),
+        (
+            "SELECT median(x), max(s), max(m38) FROM t",
+            "Aggregate",
+            "rows are numbered in the order of their values",
+        ),
     ];
     for (sql, operator, how) in cases {
         let text = explained(&small, sql);
@@ -71,9 +94,15 @@ fn plans_that_would_be_divided_say_so_and_how_and_why() {
         assert!(first.starts_with("device  would be divided: it needs about "), "{text}");
         assert!(first.ends_with(", and the limit is 1048 KB"), "{text}");
         let divided = divisions(&text);
-        assert!(divided.iter().any(|(line, found)| line.starts_with(operator) && found.contains(how)), "{text}");
+        assert!(
+            divided.iter().any(|(line, found)| line.starts_with(operator) && found.contains(how)),
+            "{text}"
+        );
         let scans = divided.iter().filter(|(line, _)| line.starts_with("TableScan: t"));
-        assert!(scans.clone().count() > 0 && scans.clone().all(|(_, how)| how.starts_with("chunk by chunk, some ")));
+        assert!(
+            scans.clone().count() > 0
+                && scans.clone().all(|(_, how)| how.starts_with("chunk by chunk, some "))
+        );
         assert!(!explained(&roomy, sql).contains("divided"), "{sql}");
     }
 }
@@ -89,10 +118,18 @@ fn what_is_foreseen_is_what_happens() {
             let session = session(limit);
             assert_eq!(explained(&session, sql).contains("would be divided"), divided, "{sql}");
             run(&session, sql).expect("it runs");
-            assert_eq!(session.device().expect("a device").counters().parts_run > 0, divided, "{sql}");
+            assert_eq!(
+                session.device().expect("a device").counters().parts_run > 0,
+                divided,
+                "{sql}"
+            );
         }
     }
-    let whole = builder().memory_limit(MemoryLimit::Bytes(1 << 20)).divide(false).build().expect("the device opens");
+    let whole = builder()
+        .memory_limit(MemoryLimit::Bytes(1 << 20))
+        .divide(false)
+        .build()
+        .expect("the device opens");
     whole.register_batches("t", Shape::random(60_000, 7).batches()).expect("batches");
     assert!(!explained(&whole, "SELECT id, k, s FROM t ORDER BY s, id").contains("divided"));
 }
@@ -101,9 +138,14 @@ fn what_is_foreseen_is_what_happens() {
 fn a_plan_of_unknown_size_is_known_once_it_ran() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("t.csv");
-    let rows: String = (0..60_000).map(|row| format!("{row},{},text number {}\n", row % 7, row * 31)).collect();
+    let rows: String =
+        (0..60_000).map(|row| format!("{row},{},text number {}\n", row % 7, row * 31)).collect();
     std::fs::write(&path, format!("id,k,s\n{rows}")).expect("a file");
-    let session = builder().strict(true).memory_limit(MemoryLimit::Bytes(2 << 20)).build().expect("the device opens");
+    let session = builder()
+        .strict(true)
+        .memory_limit(MemoryLimit::Bytes(2 << 20))
+        .build()
+        .expect("the device opens");
     session.register_csv("t", &path).expect("a table");
     let sql = "SELECT k, count(*), min(id), max(s) FROM t GROUP BY k";
     assert!(!explained(&session, sql).contains("divided"), "nobody knows");

@@ -19,7 +19,9 @@ fn every_lazy_verb_agrees_with_the_cpu() {
     let pair = pair();
     type Query = fn(&Session) -> Result<LazyFrame>;
     let queries: &[(&str, Query)] = &[
-        ("select", |s| s.table("t")?.select([col("id"), (col("x") * lit(2.0)).alias("twice"), col("s")])),
+        ("select", |s| {
+            s.table("t")?.select([col("id"), (col("x") * lit(2.0)).alias("twice"), col("s")])
+        }),
         ("with_columns", |s| {
             s.table("t")?.select([col("id"), col("x"), col("k")])?.with_columns([
                 (col("x") + lit(1.0)).alias("x"),
@@ -28,26 +30,47 @@ fn every_lazy_verb_agrees_with_the_cpu() {
             ])
         }),
         ("filter", |s| s.table("t")?.filter(col("x").gt(lit(0.0)).and(col("s").is_not_null()))),
-        ("filter twice", |s| s.table("t")?.filter(col("k").gt(lit(2)))?.filter(col("k").lt(lit(5)))),
+        ("filter twice", |s| {
+            s.table("t")?.filter(col("k").gt(lit(2)))?.filter(col("k").lt(lit(5)))
+        }),
         ("group_by", |s| {
-            s.table("t")?.group_by([col("k"), col("s")]).agg([sum(col("x")), count(col("d")), max(col("sv"))])
+            s.table("t")?.group_by([col("k"), col("s")]).agg([
+                sum(col("x")),
+                count(col("d")),
+                max(col("sv")),
+            ])
         }),
         ("group_by an expression", |s| {
-            s.table("t")?.group_by([(col("k") + lit(1)).alias("next")]).agg([count_rows().alias("n")])
+            s.table("t")?
+                .group_by([(col("k") + lit(1)).alias("next")])
+                .agg([count_rows().alias("n")])
         }),
         ("group_by nothing", |s| {
-            s.table("t")?.group_by([] as [&str; 0]).agg([avg(col("x")), min(col("d")), count_rows()])
+            s.table("t")?.group_by([] as [&str; 0]).agg([
+                avg(col("x")),
+                min(col("d")),
+                count_rows(),
+            ])
         }),
         ("sort ORDER BY k nulls last, id", |s| s.table("t")?.sort([asc(col("k")), asc(col("id"))])),
-        ("sort ORDER BY s desc nulls first, id desc", |s| s.table("t")?.sort([desc(col("s")), desc(col("id"))])),
-        ("sort ORDER BY x nulls first, id", |s| s.table("t")?.sort([col("x").sort(true, true), asc(col("id"))])),
+        ("sort ORDER BY s desc nulls first, id desc", |s| {
+            s.table("t")?.sort([desc(col("s")), desc(col("id"))])
+        }),
+        ("sort ORDER BY x nulls first, id", |s| {
+            s.table("t")?.sort([col("x").sort(true, true), asc(col("id"))])
+        }),
         ("join", |s| {
             let u = s.table("u")?.select([col("id"), col("x"), col("s")])?;
             s.table("t")?.select([col("id"), col("x")])?.join(&u, JoinType::Inner, ["id"], ["id"])
         }),
         ("join on two columns", |s| {
             let u = s.table("u")?.select([col("k"), col("s"), col("id")])?;
-            s.table("t")?.select([col("k"), col("s"), col("x")])?.join(&u, JoinType::Inner, ["k", "s"], ["k", "s"])
+            s.table("t")?.select([col("k"), col("s"), col("x")])?.join(
+                &u,
+                JoinType::Inner,
+                ["k", "s"],
+                ["k", "s"],
+            )
         }),
         ("limit ORDER BY id", |s| s.table("t")?.sort([desc(col("id"))])?.limit(5, 20)),
         ("distinct", |s| s.table("t")?.select([col("k"), col("b")])?.distinct()),
@@ -58,7 +81,12 @@ fn every_lazy_verb_agrees_with_the_cpu() {
         ("a whole query ORDER BY total", |s| {
             s.table("t")?
                 .filter(col("k").is_not_null())?
-                .join(&s.table("u")?.select([col("id"), col("k2").alias("factor")])?, JoinType::Inner, ["id"], ["id"])?
+                .join(
+                    &s.table("u")?.select([col("id"), col("k2").alias("factor")])?,
+                    JoinType::Inner,
+                    ["id"],
+                    ["id"],
+                )?
                 .with_columns([(col("x") * col("factor")).alias("y")])?
                 .group_by([col("k")])
                 .agg([sum(col("y")).alias("total"), count_rows().alias("n")])?
@@ -79,7 +107,11 @@ fn eager_verbs_are_lazy_verbs_done_at_once_and_stay_on_the_device() -> Result<()
     let (t, u) = (small(&t)?, small(&u)?);
     let steps: Vec<(&str, DataFrame, LazyFrame)> = vec![
         ("select", t.select([col("k")])?, t.lazy()?.select([col("k")])?),
-        ("with_columns", t.with_columns([lit(1).alias("x")])?, t.lazy()?.with_columns([lit(1).alias("x")])?),
+        (
+            "with_columns",
+            t.with_columns([lit(1).alias("x")])?,
+            t.lazy()?.with_columns([lit(1).alias("x")])?,
+        ),
         ("filter", t.filter(col("k").eq(lit(3)))?, t.lazy()?.filter(col("k").eq(lit(3)))?),
         (
             "group_by",
@@ -127,7 +159,10 @@ fn a_column_that_is_not_there_is_named_with_those_that_are() -> Result<()> {
             match error.kind() {
                 ErrorKind::ColumnNotFound { name, known } => {
                     assert_eq!(name, "nobody", "{verb}");
-                    assert!(known.iter().any(|k| k == "id") && known.iter().any(|k| k == "x"), "{verb}: {known:?}");
+                    assert!(
+                        known.iter().any(|k| k == "id") && known.iter().any(|k| k == "x"),
+                        "{verb}: {known:?}"
+                    );
                 }
                 other => panic!("{verb}: {other:?}"),
             }
@@ -141,8 +176,14 @@ fn sides() -> [Vec<RecordBatch>; 2] {
     let key = |keys: &[Option<i64>]| Arc::new(Int64Array::from(keys.to_vec())) as ArrayRef;
     let text = |texts: &[&str]| Arc::new(StringArray::from(texts.to_vec())) as ArrayRef;
     [
-        columns(vec![("k", key(&[Some(1), Some(2), Some(2), Some(3), None])), ("v", text(&["a", "b", "c", "d", "e"]))]),
-        columns(vec![("k", key(&[Some(2), Some(2), Some(3), Some(9), None])), ("v", text(&["p", "q", "r", "s", "t"]))]),
+        columns(vec![
+            ("k", key(&[Some(1), Some(2), Some(2), Some(3), None])),
+            ("v", text(&["a", "b", "c", "d", "e"])),
+        ]),
+        columns(vec![
+            ("k", key(&[Some(2), Some(2), Some(3), Some(9), None])),
+            ("v", text(&["p", "q", "r", "s", "t"])),
+        ]),
     ]
 }
 
@@ -164,9 +205,12 @@ fn joins_of_all_kinds_agree_with_the_cpu() -> Result<()> {
         (RightMark, 5, &["k", "v"]),
     ];
     for (kind, rows, names) in expected {
-        let join = |session: &Session| session.table("l")?.join(&session.table("r")?, *kind, ["k"], ["k"])?.collect();
+        let join = |session: &Session| {
+            session.table("l")?.join(&session.table("r")?, *kind, ["k"], ["k"])?.collect()
+        };
         let (cpu, device) = (join(&pair.cpu)?, join(&pair.device)?);
-        let found: Vec<_> = device.schema().fields().iter().map(|field| field.name().clone()).collect();
+        let found: Vec<_> =
+            device.schema().fields().iter().map(|field| field.name().clone()).collect();
         assert_eq!(
             (device.num_rows(), found.iter().map(String::as_str).collect::<Vec<_>>()),
             (*rows, names.to_vec()),
@@ -197,7 +241,10 @@ fn results_on_the_device_are_used_where_they_lie() -> Result<()> {
     let pair = pair();
     let kept = pair.device.sql("SELECT id, k, x, s FROM t WHERE k > 1")?.collect()?;
     pair.device.register_table("kept", &kept)?;
-    pair.cpu.register_table("kept", &pair.cpu.sql("SELECT id, k, x, s FROM t WHERE k > 1")?.collect()?)?;
+    pair.cpu.register_table(
+        "kept",
+        &pair.cpu.sql("SELECT id, k, x, s FROM t WHERE k > 1")?.collect()?,
+    )?;
     let before = pair.gpu().counters();
     let frames = [
         pair.device.sql("SELECT k, sum(x) FROM kept GROUP BY k")?.collect()?,
@@ -217,7 +264,9 @@ fn results_on_the_device_are_used_where_they_lie() -> Result<()> {
 #[test]
 fn columns_are_read_to_the_device_once() -> Result<()> {
     let pair = Pair::new().samples();
-    let count = |session: &Session| session.sql("SELECT sum(l_quantity) FROM lineitem WHERE l_tax > 0.02")?.collect();
+    let count = |session: &Session| {
+        session.sql("SELECT sum(l_quantity) FROM lineitem WHERE l_tax > 0.02")?.collect()
+    };
     count(&pair.device)?;
     let before = pair.gpu().counters().bytes_uploaded;
     count(&pair.device)?;
@@ -250,7 +299,11 @@ fn files_written_are_read_back() -> Result<()> {
 
     let path = directory.path().join("t.parquet");
     frame.write_parquet(&path)?;
-    pair.rows_agree(&pair.cpu.read_parquet(&path)?, &pair.device.read_parquet(&path)?, "ORDER BY parquet");
+    pair.rows_agree(
+        &pair.cpu.read_parquet(&path)?,
+        &pair.device.read_parquet(&path)?,
+        "ORDER BY parquet",
+    );
     let read = pair.device.read_parquet(&path)?;
     let (mut before, after) = (Rows::of(&frame).rows, Rows::of(&read).rows);
     // The format has no seconds: they are written as milliseconds.
@@ -261,7 +314,11 @@ fn files_written_are_read_back() -> Result<()> {
             *value *= 1000;
         }
     }
-    assert_eq!(format!("{before:?}"), format!("{after:?}"), "what was written is not what was read");
+    assert_eq!(
+        format!("{before:?}"),
+        format!("{after:?}"),
+        "what was written is not what was read"
+    );
 
     let path = directory.path().join("t.csv");
     let plain = frame.select([col("id"), col("k"), col("x"), col("d"), col("b")])?;
@@ -280,8 +337,14 @@ fn a_file_that_cannot_be_written_is_named_and_nothing_is_left() -> Result<()> {
     let directory = tempfile::tempdir().expect("a directory");
     let frame = pair.device.sql("SELECT id FROM t")?.collect()?;
     let path = directory.path().join("nowhere").join("t.csv");
-    for error in [frame.write_csv(&path).expect_err("no folder"), frame.write_parquet(&path).expect_err("no folder")] {
-        assert!(matches!(error.kind(), ErrorKind::Io { path: named, .. } if *named == path), "{error:?}");
+    for error in [
+        frame.write_csv(&path).expect_err("no folder"),
+        frame.write_parquet(&path).expect_err("no folder"),
+    ] {
+        assert!(
+            matches!(error.kind(), ErrorKind::Io { path: named, .. } if *named == path),
+            "{error:?}"
+        );
     }
     assert_eq!(std::fs::read_dir(directory.path()).expect("it is there").count(), 0);
     Ok(())
@@ -298,7 +361,10 @@ fn arrow_in_and_out_keeps_every_type() -> Result<()> {
     let back = warpframe::arrow::compute::concat_batches(&frame.schema(), &back)?;
     assert_eq!(back, batches[0]);
     assert!(session.from_arrow([]).is_err());
-    let other = session.from_arrow([batches[0].clone(), columns(vec![("id", batches[0].column(1).clone())]).remove(0)]);
+    let other = session.from_arrow([
+        batches[0].clone(),
+        columns(vec![("id", batches[0].column(1).clone())]).remove(0),
+    ]);
     assert!(matches!(other.expect_err("two schemas").kind(), ErrorKind::TypeMismatch { .. }));
     Ok(())
 }
@@ -310,7 +376,12 @@ fn plans_are_explained() -> Result<()> {
     let frame = session.table("nation")?.filter(col("n_regionkey").eq(lit(1)))?;
     let text = frame.explain()?;
     assert!(text.lines().all(|line| line.starts_with("device")), "{text}");
-    let text = session.sql("SELECT approx_percentile_cont_with_weight(n_nationkey, 1, 0.5) FROM nation")?.explain()?;
-    assert!(text.starts_with("cpu") && text.contains("_with_weight is not on the device yet"), "{text}");
+    let text = session
+        .sql("SELECT approx_percentile_cont_with_weight(n_nationkey, 1, 0.5) FROM nation")?
+        .explain()?;
+    assert!(
+        text.starts_with("cpu") && text.contains("_with_weight is not on the device yet"),
+        "{text}"
+    );
     Ok(())
 }

@@ -30,7 +30,8 @@ const GROWING: [&str; 4] = [
 
 /// Empty and degenerate ones, one of several tiles, and so many rows that pairs come in slices.
 fn shapes() -> Vec<Shape> {
-    let mut shapes: Vec<_> = [0, 1, 33, 1100].iter().map(|rows| Shape::random(*rows, 80 + *rows as u64)).collect();
+    let mut shapes: Vec<_> =
+        [0, 1, 33, 1100].iter().map(|rows| Shape::random(*rows, 80 + *rows as u64)).collect();
     for values in [Values::AllNull, Values::Same, Values::Distinct] {
         shapes.push(Shape { values, ..Shape::random(300, 81) });
     }
@@ -47,7 +48,9 @@ fn check_within(calls: &[&str], within: &str, frames: &[&str]) {
         let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
         for frame in frames {
             let list: Vec<_> = (calls.iter().enumerate())
-                .map(|(at, call)| format!("{} AS a{at}", within.replace('#', &format!("{call} OVER w"))))
+                .map(|(at, call)| {
+                    format!("{} AS a{at}", within.replace('#', &format!("{call} OVER w")))
+                })
                 .collect();
             pair.check(&format!("SELECT id, {} FROM t WINDOW w AS ({frame})", list.join(", ")));
         }
@@ -73,12 +76,28 @@ fn middles_of_frames() {
 fn products_of_frames() {
     let calls = ["corr(x, k)", "covar_samp(x, w)", "covar_pop(m, x)"];
     check(&calls, &GROWING);
-    let calls = ["regr_slope(x, k2)", "regr_intercept(x, k2)", "regr_r2(x, k)", "regr_avgx(x, w)", "regr_sxy(x, w)"];
+    let calls = [
+        "regr_slope(x, k2)",
+        "regr_intercept(x, k2)",
+        "regr_r2(x, k)",
+        "regr_avgx(x, w)",
+        "regr_sxy(x, w)",
+    ];
     check(&calls, &GROWING);
     // The CPU engine takes rows away again, and their rounding errors stay.
     check_joined(&["corr(#x, #k)", "covar_samp(#x, #w) FILTER (WHERE #b)", "covar_pop(#m, #x)"]);
-    check_joined(&["regr_slope(#x, #k2)", "regr_intercept(#x, #k2)", "regr_r2(#x, #k)", "regr_avgy(#x, #w)"]);
-    check_joined(&["regr_sxx(#x, #k2)", "regr_syy(#x, #k2)", "regr_sxy(#x, #k)", "regr_count(#x, #w)"]);
+    check_joined(&[
+        "regr_slope(#x, #k2)",
+        "regr_intercept(#x, #k2)",
+        "regr_r2(#x, #k)",
+        "regr_avgy(#x, #w)",
+    ]);
+    check_joined(&[
+        "regr_sxx(#x, #k2)",
+        "regr_syy(#x, #k2)",
+        "regr_sxy(#x, #k)",
+        "regr_count(#x, #w)",
+    ]);
 }
 
 #[test]
@@ -86,7 +105,12 @@ fn bits_of_frames() {
     // The CPU engine takes rows away until nothing but a 0 is left.
     check_within(&["bit_xor(i32)"], "coalesce(#, 0)", &SLIDING);
     check(&["bit_and(i32)", "bit_or(u64)", "bit_xor(i8)", "bit_and(w)"], &GROWING);
-    check_joined(&["bit_and(#i64)", "bit_or(#i8)", "bit_and(#u16) FILTER (WHERE #b)", "bit_xor(#u64)"]);
+    check_joined(&[
+        "bit_and(#i64)",
+        "bit_or(#i8)",
+        "bit_and(#u16) FILTER (WHERE #b)",
+        "bit_xor(#u64)",
+    ]);
 }
 
 #[test]
@@ -104,7 +128,9 @@ fn check_joined(calls: &[&str]) {
     for shape in shapes() {
         let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
         for (partition, low, high) in [("k", -3, 2), ("k2", 1, 4), ("b", -30, -2)] {
-            let bound = |by: i32| format!("{} {}", by.abs(), if by < 0 { "PRECEDING" } else { "FOLLOWING" });
+            let bound = |by: i32| {
+                format!("{} {}", by.abs(), if by < 0 { "PRECEDING" } else { "FOLLOWING" })
+            };
             let list = |call: &dyn Fn(&str) -> String| {
                 (calls.iter().enumerate())
                     .map(|(at, of)| format!("{} AS a{at}", call(of)))
@@ -125,7 +151,8 @@ fn check_joined(calls: &[&str]) {
                  GROUP BY r.id"
             );
             let expected = run(&pair.cpu, &expected).expect("the CPU engine joins");
-            let result = run(&pair.device, &found).unwrap_or_else(|error| panic!("{error}\n  {found}"));
+            let result =
+                run(&pair.device, &found).unwrap_or_else(|error| panic!("{error}\n  {found}"));
             pair.rows_agree(&expected, &result, &found);
         }
     }
@@ -156,7 +183,8 @@ fn table(floats: &[f64]) -> Pair {
 }
 
 fn cells(pair: &Pair, sql: &str) -> Vec<Cell> {
-    let rows = Rows::of(&run(&pair.device, sql).unwrap_or_else(|error| panic!("{error}\n  {sql}"))).rows;
+    let rows =
+        Rows::of(&run(&pair.device, sql).unwrap_or_else(|error| panic!("{error}\n  {sql}"))).rows;
     rows.into_iter().map(|mut row| row.remove(0)).collect()
 }
 
@@ -185,7 +213,8 @@ fn nan_and_zeros_of_frames() {
 #[test]
 fn lists_of_frames_are_columns_like_others() {
     let pair = Pair::of(Shape::random(1500, 91).batches());
-    let lists = "SELECT id, k, array_agg(s) OVER (PARTITION BY k ORDER BY id ROWS 3 PRECEDING) AS l FROM t";
+    let lists =
+        "SELECT id, k, array_agg(s) OVER (PARTITION BY k ORDER BY id ROWS 3 PRECEDING) AS l FROM t";
     pair.check_all(&[
         &format!("SELECT id, array_length(l), l[1], l[-1] FROM ({lists})"),
         &format!("SELECT id, unnest(l) AS e FROM ({lists})"),
@@ -224,7 +253,10 @@ fn frames_of_very_many_rows_together_are_the_cpus() {
     let pair = Pair::with(builder().strict(true));
     table(&pair.device);
     let error = run(&pair.device, sql).expect_err("it is strict");
-    assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }) && error.to_string().contains("2^34"), "{error}");
+    assert!(
+        matches!(error.kind(), ErrorKind::Unsupported { .. }) && error.to_string().contains("2^34"),
+        "{error}"
+    );
     let pair = Pair::with(builder());
     table(&pair.cpu);
     table(&pair.device);

@@ -20,7 +20,9 @@ fn values(rows: usize) -> Pair {
     };
     // Sums of which are exact, for they are compared as texts.
     let weight = |row: usize| (row % 7 != 3).then(|| (row * 29 % 97) as f64 / 8.0 - 5.0);
-    let wild = |row: usize| (row % 7 != 3).then(|| (row as f64 * 0.1).sin() * 10f64.powi(row as i32 % 9 - 4));
+    let wild = |row: usize| {
+        (row % 7 != 3).then(|| (row as f64 * 0.1).sin() * 10f64.powi(row as i32 % 9 - 4))
+    };
     let text = |row: usize| (!row.is_multiple_of(11)).then(|| ["a", "b", "cc"][row % 3]);
     Pair::of(columns(vec![
         ("id", Arc::new(Int64Array::from_iter_values(0..rows as i64)) as ArrayRef),
@@ -34,7 +36,8 @@ fn values(rows: usize) -> Pair {
 
 fn lists(pair: &Pair, sql: &str) -> Vec<String> {
     let [cpu, device] = [&pair.cpu, &pair.device].map(|session| {
-        let rows = Rows::of(&run(session, sql).unwrap_or_else(|error| panic!("{error}\n  {sql}"))).rows;
+        let rows =
+            Rows::of(&run(session, sql).unwrap_or_else(|error| panic!("{error}\n  {sql}"))).rows;
         rows.iter().map(|row| format!("{row:?}")).collect::<Vec<_>>()
     });
     assert_eq!(cpu, device, "{sql}");
@@ -53,9 +56,18 @@ fn values_are_counted_by_bins() {
         Some(2.5),
         Some(-1.0),
     ]);
-    let w =
-        Float64Array::from(vec![Some(1.5), None, Some(2.0), Some(9.0), Some(9.0), Some(0.25), Some(9.0), Some(9.0)]);
-    let pair = Pair::new().and("t", columns(vec![("x", Arc::new(x) as ArrayRef), ("w", Arc::new(w))]));
+    let w = Float64Array::from(vec![
+        Some(1.5),
+        None,
+        Some(2.0),
+        Some(9.0),
+        Some(9.0),
+        Some(0.25),
+        Some(9.0),
+        Some(9.0),
+    ]);
+    let pair =
+        Pair::new().and("t", columns(vec![("x", Arc::new(x) as ArrayRef), ("w", Arc::new(w))]));
     let of = |sql: &str| lists(&pair, &format!("SELECT {sql} AS h FROM t"));
     assert_eq!(of("histogram(x, 0, 2, 2)"), ["[Text(\"[2, 2]\")]"]);
     assert_eq!(of("histogram(x, 0, 2, 4)"), ["[Text(\"[1, 1, 1, 1]\")]"]);
@@ -63,7 +75,8 @@ fn values_are_counted_by_bins() {
     assert_eq!(of("histogram(x, -2, 8.0, 1)"), ["[Text(\"[6]\")]"]);
     assert_eq!(of("histogram(x, 0, 2, 2) FILTER (WHERE w > 1)"), ["[Text(\"[1, 1]\")]"]);
     assert_eq!(of("histogram(x, 10, 20, 3)"), ["[Text(\"[0, 0, 0]\")]"]);
-    let sql = "SELECT histogram(x, 0, 2, 3) AS h, histogram(x, 0, 2, 3, w) AS g FROM t WHERE x > 100";
+    let sql =
+        "SELECT histogram(x, 0, 2, 3) AS h, histogram(x, 0, 2, 3, w) AS g FROM t WHERE x > 100";
     assert_eq!(lists(&pair, sql), ["[Text(\"[0, 0, 0]\"), Text(\"[0.0, 0.0, 0.0]\")]"]);
 }
 

@@ -29,10 +29,16 @@ fn refused(session: &Session, sql: &str, says: &[&str]) {
 fn created_tables_have_the_columns_of_their_statement() {
     let pair = Pair::new();
     for session in [&pair.cpu, &pair.device] {
-        let made = session.create_table("CREATE TABLE T (a INT, \"B\" TEXT, c DECIMAL(12, 3), d TIMESTAMP)").unwrap();
+        let made = session
+            .create_table("CREATE TABLE T (a INT, \"B\" TEXT, c DECIMAL(12, 3), d TIMESTAMP)")
+            .unwrap();
         assert_eq!(made, "t");
         let schema = session.schema("t").unwrap();
-        let fields: Vec<_> = schema.fields().iter().map(|field| (field.name().as_str(), field.data_type())).collect();
+        let fields: Vec<_> = schema
+            .fields()
+            .iter()
+            .map(|field| (field.name().as_str(), field.data_type()))
+            .collect();
         assert_eq!(fields[0], ("a", &DataType::Int32));
         assert_eq!((fields[1].0, fields[2]), ("B", ("c", &DataType::Decimal128(12, 3))));
         assert!(schema.fields().iter().all(|field| field.is_nullable()));
@@ -70,11 +76,21 @@ fn created_tables_have_the_columns_of_their_statement() {
 fn values_get_the_types_of_their_columns() {
     let pair = Pair::new();
     for session in [&pair.cpu, &pair.device] {
-        session.create_table("CREATE TABLE t (i INT, m DECIMAL(20, 4), d DATE, s TEXT, x DOUBLE, b BOOLEAN)").unwrap();
-        let insert = |sql: &str| session.insert(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
-        assert_eq!(insert("INSERT INTO t VALUES (1, 1234567890123456.7895, '2024-02-29', 'é', 1, true)"), 1);
+        session
+            .create_table(
+                "CREATE TABLE t (i INT, m DECIMAL(20, 4), d DATE, s TEXT, x DOUBLE, b BOOLEAN)",
+            )
+            .unwrap();
+        let insert =
+            |sql: &str| session.insert(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
         assert_eq!(
-            insert("insert into T values (NULL, -0.00005, NULL, 7, NULL, 'false'), ('-2', 3, NULL, '', 0.5, NULL)"),
+            insert("INSERT INTO t VALUES (1, 1234567890123456.7895, '2024-02-29', 'é', 1, true)"),
+            1
+        );
+        assert_eq!(
+            insert(
+                "insert into T values (NULL, -0.00005, NULL, 7, NULL, 'false'), ('-2', 3, NULL, '', 0.5, NULL)"
+            ),
             2
         );
         assert_eq!(insert("INSERT INTO t (s, I) SELECT s || '!', i * 10 FROM t WHERE i > 0"), 1);
@@ -94,8 +110,13 @@ fn values_get_the_types_of_their_columns() {
             vec![Cell::Null, cents(-1), Cell::Null, text("7"), Cell::Null, Cell::Int(0)],
         ];
         assert_eq!(rows(session, "SELECT * FROM t ORDER BY i"), expected);
-        let types: Vec<_> =
-            session.schema("t").unwrap().fields().iter().map(|field| field.data_type().clone()).collect();
+        let types: Vec<_> = session
+            .schema("t")
+            .unwrap()
+            .fields()
+            .iter()
+            .map(|field| field.data_type().clone())
+            .collect();
         assert_eq!(types[1], DataType::Decimal128(20, 4));
         assert_eq!((&types[0], &types[2]), (&DataType::Int32, &DataType::Date32));
     }
@@ -109,12 +130,22 @@ fn rows_are_inserted_into_tables_that_a_session_keeps() {
         // Of two columns of one name.
         let twice = "INSERT INTO kept SELECT l.a, r.b FROM kept l JOIN kept r ON l.b = r.b";
         assert_eq!(session.insert(twice).unwrap(), 1);
-        assert_eq!(session.insert("INSERT INTO kept SELECT l.a, r.a FROM kept l CROSS JOIN kept r").unwrap(), 4);
+        assert_eq!(
+            session
+                .insert("INSERT INTO kept SELECT l.a, r.a FROM kept l CROSS JOIN kept r")
+                .unwrap(),
+            4
+        );
         assert_eq!(
             rows(session, "SELECT a, b, count(*) FROM kept GROUP BY a, b ORDER BY b"),
             [[Cell::Int(1), text("1"), Cell::Int(4)], [Cell::Int(1), text("x"), Cell::Int(2)],]
         );
-        assert_eq!(session.insert("INSERT INTO kept WITH q AS (SELECT 5 AS n) SELECT n, NULL FROM q").unwrap(), 1);
+        assert_eq!(
+            session
+                .insert("INSERT INTO kept WITH q AS (SELECT 5 AS n) SELECT n, NULL FROM q")
+                .unwrap(),
+            1
+        );
         assert_eq!(rows(session, "SELECT a FROM kept WHERE b IS NULL"), [[Cell::Int(5)]]);
         let files = "INSERT INTO kept SELECT n_nationkey, n_name FROM 'data/tpch/nation.parquet'";
         assert_eq!(session.insert(files).unwrap(), 25);
@@ -131,12 +162,18 @@ fn what_does_not_fit_is_named_and_leaves_the_table_as_it_was() {
         for (sql, says) in [
             ("INSERT INTO t VALUES (1)", &["rows of 1 value for 2 columns: a, b"][..]),
             ("INSERT INTO t (a) VALUES (1, 2)", &["rows of 2 values for 1 column: a"]),
-            ("INSERT INTO t (c) VALUES (1)", &["column \"c\" is none of table \"t\", which has a, b"]),
+            (
+                "INSERT INTO t (c) VALUES (1)",
+                &["column \"c\" is none of table \"t\", which has a, b"],
+            ),
             ("INSERT INTO t (a, A) VALUES (1, 1)", &["named twice"]),
             ("INSERT INTO t VALUES (1, NULL), (70000, NULL)", &["column \"a\"", "70000"]),
             ("INSERT INTO t VALUES ('one', NULL)", &["column \"a\"", "one"]),
             ("INSERT INTO t VALUES (1.5, NULL)", &["column \"a\": 1.5 has a fraction"]),
-            ("INSERT INTO t (a) SELECT CAST(2.25 AS DECIMAL(5, 2))", &["column \"a\": 2.25 has a fraction"]),
+            (
+                "INSERT INTO t (a) SELECT CAST(2.25 AS DECIMAL(5, 2))",
+                &["column \"a\": 2.25 has a fraction"],
+            ),
             ("INSERT INTO t VALUES (1, 'soon')", &["column \"b\"", "soon"]),
             ("INSERT INTO nation VALUES (1, 'x', 2, 'y')", &["\"nation\"", "those of its files"]),
             ("INSERT INTO t SELECT * FROM missing", &["missing"]),
@@ -149,7 +186,10 @@ fn what_does_not_fit_is_named_and_leaves_the_table_as_it_was() {
             refused(session, sql, says);
         }
         let error = session.insert("INSERT INTO nowhere VALUES (1)").expect_err("no such table");
-        assert!(matches!(error.kind(), ErrorKind::TableNotFound { name, .. } if name == "nowhere"), "{error:?}");
+        assert!(
+            matches!(error.kind(), ErrorKind::TableNotFound { name, .. } if name == "nowhere"),
+            "{error:?}"
+        );
         assert_eq!(error.location(), Some((1, 13)));
         assert_eq!(
             session

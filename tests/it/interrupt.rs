@@ -68,14 +68,21 @@ fn statements_end_when_their_time_is_over() -> Result<()> {
         assert_eq!(session.statement_timeout(), Some(limit));
         let start = Instant::now();
         let error = run(session, ENDLESS).expect_err("too long");
-        assert!(matches!(error.kind(), ErrorKind::Interrupted { timeout: Some(of) } if *of == limit), "{error:?}");
+        assert!(
+            matches!(error.kind(), ErrorKind::Interrupted { timeout: Some(of) } if *of == limit),
+            "{error:?}"
+        );
         assert!(start.elapsed() >= limit && start.elapsed() < SOON, "{:?}", start.elapsed());
         session.set_statement_timeout(None);
         goes_on(session, used);
     }
-    let limited =
-        builder().device(DeviceChoice::Cpu).strict(false).statement_timeout(Duration::from_nanos(1)).build()?;
-    let error = limited.sql("SELECT 1").and_then(|frame| frame.collect()).expect_err("no time at all");
+    let limited = builder()
+        .device(DeviceChoice::Cpu)
+        .strict(false)
+        .statement_timeout(Duration::from_nanos(1))
+        .build()?;
+    let error =
+        limited.sql("SELECT 1").and_then(|frame| frame.collect()).expect_err("no time at all");
     assert!(matches!(error.kind(), ErrorKind::Interrupted { timeout: Some(_) }), "{error:?}");
     Ok(())
 }
@@ -85,7 +92,8 @@ fn statements_end_when_their_time_is_over() -> Result<()> {
 fn a_statement_may_be_stopped_at_any_moment() {
     let pair = Pair::of(numbers(4000));
     let session = &pair.device;
-    let query = "SELECT k, count(*) AS n, sum(id) AS s FROM t WHERE id % 3 <> 1 GROUP BY k ORDER BY s";
+    let query =
+        "SELECT k, count(*) AS n, sum(id) AS s FROM t WHERE id % 3 <> 1 GROUP BY k ORDER BY s";
     let expected = scalar(session, &format!("SELECT sum(s) FROM ({query})"));
     let used = session.device().expect("a device").memory().used;
     let mut stopped = 0;
@@ -117,8 +125,12 @@ fn compilers_are_not_waited_for() {
     assert_eq!(scalar(session, "SELECT sum(k) + max(id) FROM t WHERE id < 7"), Cell::Int(27));
     let used = session.device().expect("a device").memory().used;
     // Different in each run of the test: it must not be found on disk.
-    let salt = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").subsec_micros();
-    let shape: String = (0..10).map(|bit| if salt >> bit & 1 == 0 { " + k" } else { " - k" }).collect();
+    let salt = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("after 1970")
+        .subsec_micros();
+    let shape: String =
+        (0..10).map(|bit| if salt >> bit & 1 == 0 { " + k" } else { " - k" }).collect();
     let arms: String = (0..900).map(|i| format!(" WHEN id{shape} = {i} THEN k * {i}")).collect();
     session.set_statement_timeout(Some(Duration::from_millis(700)));
     let compiled = session.device().expect("a device").counters().compilations;

@@ -30,14 +30,19 @@ fn arrow_files_are_read_wherever_files_are() -> Result<()> {
         format!("SELECT b, sum(id), max(d) FROM '{}' GROUP BY b", path("t.arrows")),
         format!("SELECT * FROM read_arrow('{}') LIMIT 2", path("named.otherwise")),
         format!("SELECT count(*) FROM read_ipc('{}')", path("named.otherwise")),
-        format!("SELECT a.id, b.s FROM '{}' a JOIN '{}' b USING (id)", path("t.arrow"), path("t.arrows")),
+        format!(
+            "SELECT a.id, b.s FROM '{}' a JOIN '{}' b USING (id)",
+            path("t.arrow"),
+            path("t.arrows")
+        ),
         format!("SELECT sum(id), count(s) FROM '{}'", path("")),
     ] {
         assert!(agree(&pair, &query) > 0, "{query}");
     }
     assert_eq!(pair.device.read_ipc(path("t.arrow"))?.num_rows(), 3);
     assert_eq!(pair.device.scan_ipc([path("t.arrow"), path("t.arrows")])?.collect()?.num_rows(), 6);
-    let create = format!("CREATE EXTERNAL TABLE e STORED AS ARROW LOCATION '{}'", path("t.feather"));
+    let create =
+        format!("CREATE EXTERNAL TABLE e STORED AS ARROW LOCATION '{}'", path("t.feather"));
     pair.device.create_external_table(&create)?;
     assert_eq!(scalar(&pair.device, "SELECT sum(id) FROM e"), Cell::Int(6));
     assert_eq!(FileKind::of_content(path("t.arrow")).ok(), Some(Some(FileKind::Arrow)));
@@ -45,12 +50,20 @@ fn arrow_files_are_read_wherever_files_are() -> Result<()> {
     // Changed files are read anew.
     rows.head(1)?.write_ipc(path("t.feather"))?;
     assert_eq!(scalar(&pair.device, "SELECT sum(id) FROM e"), Cell::Int(1));
-    for (name, content) in [("bad.arrow", "ARROW1"), ("none.arrow", ""), ("text.arrow", "a,b\n1,2\n")] {
+    for (name, content) in
+        [("bad.arrow", "ARROW1"), ("none.arrow", ""), ("text.arrow", "a,b\n1,2\n")]
+    {
         let path = files.write(name, content);
         let error = refused(&pair.device, &format!("SELECT * FROM '{path}'"));
-        assert!(matches!(error.kind(), ErrorKind::File { path: of, .. } if of == Path::new(&path)), "{error}");
+        assert!(
+            matches!(error.kind(), ErrorKind::File { path: of, .. } if of == Path::new(&path)),
+            "{error}"
+        );
     }
-    let error = refused(&pair.device, &format!("SELECT * FROM read_arrow('{}', delim => ';')", path("t.arrow")));
+    let error = refused(
+        &pair.device,
+        &format!("SELECT * FROM read_arrow('{}', delim => ';')", path("t.arrow")),
+    );
     assert!(error.to_string().contains("no option named \"delim\""), "{error}");
     Ok(())
 }
@@ -69,7 +82,10 @@ fn files_of_other_columns_are_one_table() -> Result<()> {
     assert_eq!(scalar(&pair.device, &format!("SELECT sum(a) FROM '{many}'")), Cell::Int(3));
     write("many/3.arrow", "SELECT 'text' AS a")?;
     let error = refused(&pair.device, &format!("SELECT * FROM '{many}'"));
-    assert!(error.to_string().contains("3.arrow") && error.to_string().contains("no type holds both"), "{error}");
+    assert!(
+        error.to_string().contains("3.arrow") && error.to_string().contains("no type holds both"),
+        "{error}"
+    );
     write("many/3.arrow", "SELECT 9007199254740993 AS c")?;
     let error = refused(&pair.device, &format!("SELECT * FROM '{many}'"));
     assert!(error.to_string().contains("9007199254740993 is none"), "{error}");
@@ -107,7 +123,13 @@ fn many_batches_are_read_in_their_order() -> Result<()> {
             .to_arrow()?
             .iter()
             .flat_map(|batch| {
-                batch.column(0).as_any().downcast_ref::<Int32Array>().expect("integers").values().to_vec()
+                batch
+                    .column(0)
+                    .as_any()
+                    .downcast_ref::<Int32Array>()
+                    .expect("integers")
+                    .values()
+                    .to_vec()
             })
             .collect();
         assert_eq!(ids, (0..1000).collect::<Vec<_>>());
@@ -124,7 +146,8 @@ fn what_is_written_is_read() -> Result<()> {
     let files = Files::new();
     let session = builder().build()?;
     let rows = run(&session, ROWS)?;
-    let expected = run(&session, &format!("SELECT id, s, f, d FROM ({ROWS}) ORDER BY id"))?.to_arrow()?;
+    let expected =
+        run(&session, &format!("SELECT id, s, f, d FROM ({ROWS}) ORDER BY id"))?.to_arrow()?;
     for name in ["t.csv", "t.tsv", "t.parquet", "t.ndjson", "t.json", "t.arrow", "t.arrows"] {
         let path = files.path(name).display().to_string();
         match name {
@@ -140,11 +163,15 @@ fn what_is_written_is_read() -> Result<()> {
             "t.ndjson" => rows.write_json(&path)?,
             _ => rows.write_ipc(&path)?,
         }
-        let query = format!("SELECT id, s, CAST(f AS DOUBLE) AS f, CAST(d AS DATE) AS d FROM '{path}' ORDER BY id");
+        let query = format!(
+            "SELECT id, s, CAST(f AS DOUBLE) AS f, CAST(d AS DATE) AS d FROM '{path}' ORDER BY id"
+        );
         let found = run(&session, &query)?.to_arrow()?;
         assert_eq!(found.len(), expected.len(), "{name}");
         let shown = |batches: &[RecordBatch]| {
-            warpframe::arrow::util::pretty::pretty_format_batches(batches).expect("they have a text").to_string()
+            warpframe::arrow::util::pretty::pretty_format_batches(batches)
+                .expect("they have a text")
+                .to_string()
         };
         assert_eq!(shown(&found), shown(&expected), "{name}");
     }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use warpframe::ErrorKind;
-use warpframe::arrow::array::{ArrayRef, Float64Array, Int8Array, Int32Array, Int64Array, StringArray};
+use warpframe::arrow::array::{
+    ArrayRef, Float64Array, Int8Array, Int32Array, Int64Array, StringArray,
+};
 use warpframe::device::DeviceKind;
 
 use crate::differential::{Agreement, Pair, run};
@@ -15,7 +17,9 @@ fn joins_of_every_shape() {
         // One giant group squared is a test of patience, not of joins.
         let rows = if matches!(shape.values, Values::Same) { 300 } else { shape.rows };
         let other = Shape { rows: rows / 2 + 1, seed: shape.seed + 100, ..shape };
-        let pair = Pair::of(Shape { rows, ..shape }.batches()).and("u", other.batches()).from(format!("{shape:?}"));
+        let pair = Pair::of(Shape { rows, ..shape }.batches())
+            .and("u", other.batches())
+            .from(format!("{shape:?}"));
         pair.check_all(&[
             "SELECT t.id, u.s, u.x FROM t JOIN u ON t.id = u.id",
             "SELECT t.id, u.id AS other FROM t JOIN u ON t.w = u.w AND t.k = u.k",
@@ -27,14 +31,17 @@ fn joins_of_every_shape() {
 #[test]
 fn joins_on_keys_of_every_type() {
     let shape = Shape::random(600, 71);
-    let pair = Pair::of(shape.batches()).and("u", Shape { seed: 72, batches: Batches::Several, ..shape }.batches());
+    let pair = Pair::of(shape.batches())
+        .and("u", Shape { seed: 72, batches: Batches::Several, ..shape }.batches());
     // The same rows in both, by another name: wide types match nowhere else.
     let pair = pair.and("same", shape.batches());
     for column in [
-        "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "x", "spread", "d", "ts", "ts_s", "ts_ms",
-        "ts_ns", "m", "m38", "s", "sl", "sv", "sd",
+        "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "x", "spread", "d",
+        "ts", "ts_s", "ts_ms", "ts_ns", "m", "m38", "s", "sl", "sv", "sd",
     ] {
-        pair.check(&format!("SELECT t.id, same.id AS other FROM t JOIN same ON t.{column} = same.{column}"));
+        pair.check(&format!(
+            "SELECT t.id, same.id AS other FROM t JOIN same ON t.{column} = same.{column}"
+        ));
     }
     pair.check_all(&[
         "SELECT t.id, u.id AS other FROM t JOIN u ON t.b = u.b AND t.k = u.k AND t.s = u.s",
@@ -88,11 +95,17 @@ fn joins_of_empty_and_all_null_sides() {
         .and("empty", Shape { rows: 0, ..shape }.batches())
         .and("hollow", Shape { values: Values::AllNull, ..shape }.batches());
     for key in ["id", "k", "s", "f64", "m38"] {
-        for (left, right) in [("t", "empty"), ("empty", "t"), ("empty", "empty"), ("t", "hollow"), ("hollow", "t")] {
-            pair.check(&format!("SELECT l.id, r.s FROM {left} l JOIN {right} r ON l.{key} = r.{key}"));
+        for (left, right) in
+            [("t", "empty"), ("empty", "t"), ("empty", "empty"), ("t", "hollow"), ("hollow", "t")]
+        {
+            pair.check(&format!(
+                "SELECT l.id, r.s FROM {left} l JOIN {right} r ON l.{key} = r.{key}"
+            ));
         }
     }
-    let rows = pair.check("SELECT l.id, r.s FROM t l JOIN hollow r ON l.k IS NOT DISTINCT FROM r.k WHERE r.id < 3");
+    let rows = pair.check(
+        "SELECT l.id, r.s FROM t l JOIN hollow r ON l.k IS NOT DISTINCT FROM r.k WHERE r.id < 3",
+    );
     assert!(rows > 0, "nulls match nulls here");
 }
 
@@ -101,7 +114,9 @@ fn joins_of_empty_and_all_null_sides() {
 fn keys_that_fail_beside_an_empty_side() {
     let bytes = Int8Array::from_iter_values([1, -128, 127, 3]);
     let t = columns(vec![("i8", Arc::new(bytes) as ArrayRef)]);
-    let u = |rows: i64| columns(vec![("w", Arc::new(Int64Array::from_iter_values(0..rows)) as ArrayRef)]);
+    let u = |rows: i64| {
+        columns(vec![("w", Arc::new(Int64Array::from_iter_values(0..rows)) as ArrayRef)])
+    };
     let pair = Pair::of(t).and("u", u(0)).and("v", u(9)).and("small", u(2));
     // Which side the CPU looks at first, and whether it fails, follows from its estimates.
     for sql in [
@@ -122,14 +137,20 @@ fn keys_that_fail_beside_an_empty_side() {
 #[test]
 fn a_row_that_fails_below_joins_costs_each_of_them_the_same() {
     let keys = || Arc::new(Int64Array::from_iter_values(0..50)) as ArrayRef;
-    let t =
-        columns(vec![("k", keys()), ("z", Arc::new(Int64Array::from_iter_values((0..50).map(|z| z % 7))) as ArrayRef)]);
+    let t = columns(vec![
+        ("k", keys()),
+        ("z", Arc::new(Int64Array::from_iter_values((0..50).map(|z| z % 7))) as ArrayRef),
+    ]);
     let pair = Pair::of(t).and("u", columns(vec![("k", keys())]));
     let nested = |levels: usize, kind: &str, first: bool| {
         let least = "SELECT t.k FROM t JOIN u ON u.k = 100 / t.z".to_string();
         (0..levels).fold(least, |below, level| match first {
-            true => format!("SELECT x{level}.k FROM ({below}) x{level} {kind} JOIN u ON x{level}.k = u.k"),
-            false => format!("SELECT x{level}.k FROM u {kind} JOIN ({below}) x{level} ON x{level}.k = u.k"),
+            true => format!(
+                "SELECT x{level}.k FROM ({below}) x{level} {kind} JOIN u ON x{level}.k = u.k"
+            ),
+            false => format!(
+                "SELECT x{level}.k FROM u {kind} JOIN ({below}) x{level} ON x{level}.k = u.k"
+            ),
         })
     };
     for (kind, first) in [("", true), ("", false), ("LEFT", true), ("FULL", false)] {
@@ -141,7 +162,10 @@ fn a_row_that_fails_below_joins_costs_each_of_them_the_same() {
             pair.gpu().counters().launches - before
         });
         let [less, more] = [launches[1] - launches[0], launches[2] - launches[1]];
-        assert!(more <= less + less / 4 + 4 && launches[2] < 200, "{launches:?} launches: {kind} {first}");
+        assert!(
+            more <= less + less / 4 + 4 && launches[2] < 200,
+            "{launches:?} launches: {kind} {first}"
+        );
     }
 }
 
@@ -150,7 +174,9 @@ fn joins_of_a_key_repeated_thousands_of_times() {
     let pair = Pair::new();
     let side = |rows: i64, often: i32, other: i32| {
         let key = |i: i64| if i % 5 == 0 { other + i as i32 } else { often };
-        let text = |i: i64| if i % 5 == 0 { format!("single {i} of many") } else { "the repeated key".to_string() };
+        let text = |i: i64| {
+            if i % 5 == 0 { format!("single {i} of many") } else { "the repeated key".to_string() }
+        };
         let columns_: Vec<(&str, ArrayRef)> = vec![
             ("id", Arc::new(Int64Array::from_iter_values(0..rows))),
             ("k", Arc::new(Int32Array::from_iter_values((0..rows).map(key)))),
@@ -174,9 +200,22 @@ fn joins_with_a_row_for_every_key() {
         columns(vec![
             ("v", Arc::new(Int64Array::from_iter_values(own.iter().map(|k| k * 7))) as ArrayRef),
             ("k", keys(own.clone())),
-            ("w", Arc::new(Int32Array::from_iter_values(own.iter().map(|k| (k % 1000) as i32 - 500)))),
-            ("n", Arc::new(Int32Array::from_iter(own.iter().map(|k| (k % 3 != 0).then_some(*k as i32))))),
-            ("s", Arc::new(StringArray::from_iter_values(own.iter().map(|k| format!("the text of key number {k}"))))),
+            (
+                "w",
+                Arc::new(Int32Array::from_iter_values(own.iter().map(|k| (k % 1000) as i32 - 500))),
+            ),
+            (
+                "n",
+                Arc::new(Int32Array::from_iter(
+                    own.iter().map(|k| (k % 3 != 0).then_some(*k as i32)),
+                )),
+            ),
+            (
+                "s",
+                Arc::new(StringArray::from_iter_values(
+                    own.iter().map(|k| format!("the text of key number {k}")),
+                )),
+            ),
         ])
     };
     let pair = Pair::new()
@@ -219,13 +258,26 @@ fn joins_that_fetch_several_columns_of_a_match() {
     let side = |order: &dyn Fn(i64) -> i64, rows: i64, scatter: i64| {
         let own: Vec<i64> = (0..rows).map(|row| order(row) * scatter + 10).collect();
         columns(vec![
-            ("a", Arc::new(Float64Array::from_iter_values(own.iter().map(|k| *k as f64 / 3.0))) as ArrayRef),
+            (
+                "a",
+                Arc::new(Float64Array::from_iter_values(own.iter().map(|k| *k as f64 / 3.0)))
+                    as ArrayRef,
+            ),
             ("k", ints(own.clone())),
             ("b", ints(own.iter().map(|k| k ^ 0x55).collect())),
             ("c", ints(own.iter().map(|k| -k).collect())),
-            ("w", Arc::new(Int32Array::from_iter_values(own.iter().map(|k| (k % 1000) as i32 - 500)))),
-            ("n", Arc::new(Int64Array::from_iter(own.iter().map(|k| (k % 5 != 0).then_some(k * 3))))),
-            ("s", Arc::new(StringArray::from_iter_values(own.iter().map(|k| format!("{}", k % 17))))),
+            (
+                "w",
+                Arc::new(Int32Array::from_iter_values(own.iter().map(|k| (k % 1000) as i32 - 500))),
+            ),
+            (
+                "n",
+                Arc::new(Int64Array::from_iter(own.iter().map(|k| (k % 5 != 0).then_some(k * 3)))),
+            ),
+            (
+                "s",
+                Arc::new(StringArray::from_iter_values(own.iter().map(|k| format!("{}", k % 17)))),
+            ),
         ])
     };
     let pair = Pair::new()
@@ -235,11 +287,16 @@ fn joins_that_fetch_several_columns_of_a_match() {
         .and("probe", side(&|row| row * row % 700, 9000, 1))
         .and("wide", side(&|row| row * row % 900, 9000, 1))
         .and("far", side(&|row| row * row % 900, 9000, 1 << 40));
-    for (probe, build) in [("probe", "ascending"), ("probe", "shuffled"), ("wide", "shuffled"), ("far", "scattered")] {
+    for (probe, build) in
+        [("probe", "ascending"), ("probe", "shuffled"), ("wide", "shuffled"), ("far", "scattered")]
+    {
         pair.gpu().start_profile();
-        pair.check(&format!("SELECT p.s, b.a, b.b, b.c, b.k FROM {probe} p LEFT JOIN {build} b ON p.k = b.k"));
+        pair.check(&format!(
+            "SELECT p.s, b.a, b.b, b.c, b.k FROM {probe} p LEFT JOIN {build} b ON p.k = b.k"
+        ));
         pair.gpu().take_profile().expect("a profile ends");
-        let records = pair.gpu().take_operator_notes().iter().any(|note| note.note.starts_with("records: "));
+        let records =
+            pair.gpu().take_operator_notes().iter().any(|note| note.note.starts_with("records: "));
         // On a GPU the caches hold so small a table.
         assert!(pair.gpu().kind() != DeviceKind::Sim || records, "no records: {build}");
         pair.check_all(&[

@@ -31,10 +31,20 @@ fn explain_shows_estimates_and_the_order_of_joins() {
     assert!(before.contains("(about "), "{before}");
     pair.check(BACKWARDS);
     let after = explained(&pair, BACKWARDS);
-    assert_eq!(tables(&after), ["lineitem", "orders", "part"], "the few parts are joined first: {after}");
+    assert_eq!(
+        tables(&after),
+        ["lineitem", "orders", "part"],
+        "the few parts are joined first: {after}"
+    );
     assert!(after.contains("\njoins   in the order of estimated rows"), "{after}");
-    let parts = after.lines().find(|line| line.contains("Join: lineitem.l_partkey = part.p_partkey")).expect("a join");
-    assert!(parts.ends_with("with pipeline 0    (about 1204 rows)"), "a fiftieth of 60175: {parts}");
+    let parts = after
+        .lines()
+        .find(|line| line.contains("Join: lineitem.l_partkey = part.p_partkey"))
+        .expect("a join");
+    assert!(
+        parts.ends_with("with pipeline 0    (about 1204 rows)"),
+        "a fiftieth of 60175: {parts}"
+    );
 
     pair.device.set_join_order(false);
     assert!(!pair.device.orders_joins());

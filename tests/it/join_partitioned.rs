@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use warpframe::arrow::array::{ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
+use warpframe::arrow::array::{
+    ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
+};
 use warpframe::device::DeviceKind;
 
 use crate::differential::{Pair, builder};
@@ -29,12 +31,29 @@ fn side(rows: i64, key: ArrayRef) -> Vec<RecordBatch> {
         ("x", Arc::new(Float64Array::from_iter_values((0..rows).map(|row| row as f64 / 7.0)))),
         (
             "n",
-            Arc::new(Int64Array::from_iter((0..rows).map(|row| (row % 7 != 0).then_some(row.wrapping_mul(1 << 40))))),
+            Arc::new(Int64Array::from_iter(
+                (0..rows).map(|row| (row % 7 != 0).then_some(row.wrapping_mul(1 << 40))),
+            )),
         ),
         ("i", Arc::new(Int32Array::from_iter_values((0..rows).map(|row| row as i32 - 300)))),
-        ("s", Arc::new(StringArray::from_iter((0..rows).map(|row| (row % 9 != 0).then(|| text(row)))))),
-        ("long", Arc::new(StringArray::from_iter_values((0..rows).map(|row| format!("row {row} of a table"))))),
-        ("b", Arc::new(BooleanArray::from_iter((0..rows).map(|row| (row % 11 != 0).then_some(row % 3 == 0))))),
+        (
+            "s",
+            Arc::new(StringArray::from_iter(
+                (0..rows).map(|row| (row % 9 != 0).then(|| text(row))),
+            )),
+        ),
+        (
+            "long",
+            Arc::new(StringArray::from_iter_values(
+                (0..rows).map(|row| format!("row {row} of a table")),
+            )),
+        ),
+        (
+            "b",
+            Arc::new(BooleanArray::from_iter(
+                (0..rows).map(|row| (row % 11 != 0).then_some(row % 3 == 0)),
+            )),
+        ),
     ])
 }
 
@@ -54,7 +73,10 @@ fn check_partitioned(pair: &Pair, queries: &[&str]) {
     for sql in queries {
         let before = launches(pair, "join_partitioned_build_scatter");
         pair.check(sql);
-        assert!(!partitions(pair) || launches(pair, "join_partitioned_build_scatter") > before, "no partitions: {sql}");
+        assert!(
+            !partitions(pair) || launches(pair, "join_partitioned_build_scatter") > before,
+            "no partitions: {sql}"
+        );
     }
 }
 
@@ -88,34 +110,50 @@ fn scattered_keys_of_which_all_few_and_none_match() {
 #[test]
 fn keys_that_are_null_match_nothing_or_each_other() {
     let key = |rows: i64, step: i64| -> ArrayRef {
-        Arc::new(Int64Array::from_iter((0..rows).map(|row| (row % step != 0).then_some(scatter(row)))))
+        Arc::new(Int64Array::from_iter(
+            (0..rows).map(|row| (row % step != 0).then_some(scatter(row))),
+        ))
     };
     let pair = Pair::of(side(PROBE, key(PROBE, 5))).and("u", side(BUILD, key(BUILD, 1000)));
     check_partitioned(&pair, &QUERIES);
     check_partitioned(
         &pair,
-        &["SELECT t.k, u.k AS other, t.id, u.id AS number FROM t JOIN u ON t.k IS NOT DISTINCT FROM u.k"],
+        &[
+            "SELECT t.k, u.k AS other, t.id, u.id AS number FROM t JOIN u ON t.k IS NOT DISTINCT FROM u.k",
+        ],
     );
 }
 
 #[test]
 fn keys_that_repeat() {
     let twice = |row: i64| scatter(row * 7919 % (BUILD / 2));
-    let pair = Pair::of(side(PROBE, ints(PROBE, |row| scatter(row % BUILD)))).and("u", side(BUILD, ints(BUILD, twice)));
+    let pair = Pair::of(side(PROBE, ints(PROBE, |row| scatter(row % BUILD))))
+        .and("u", side(BUILD, ints(BUILD, twice)));
     check_partitioned(&pair, &QUERIES);
-    assert!(!partitions(&pair) || launches(&pair, "join_partitioned_all") > 0, "{:?}", pair.gpu().launches());
+    assert!(
+        !partitions(&pair) || launches(&pair, "join_partitioned_all") > 0,
+        "{:?}",
+        pair.gpu().launches()
+    );
     // More rows than the probe has; so many copies that they are listed instead; and one key with
     // more rows than a table has slots.
     for keys in [100, 40] {
         let many = |row: i64| scatter(row % keys);
-        let pair =
-            Pair::of(side(3_000, ints(3_000, |row| scatter(row % 400)))).and("u", side(2_000, ints(2_000, many)));
-        check_partitioned(&pair, &["SELECT count(*), sum(t.id), sum(u.id) FROM t JOIN u ON t.k = u.k", QUERIES[1]]);
-        assert_eq!(partitions(&pair) && keys == 100, launches(&pair, "join_partitioned_all") > 0, "{keys} keys");
+        let pair = Pair::of(side(3_000, ints(3_000, |row| scatter(row % 400))))
+            .and("u", side(2_000, ints(2_000, many)));
+        check_partitioned(
+            &pair,
+            &["SELECT count(*), sum(t.id), sum(u.id) FROM t JOIN u ON t.k = u.k", QUERIES[1]],
+        );
+        assert_eq!(
+            partitions(&pair) && keys == 100,
+            launches(&pair, "join_partitioned_all") > 0,
+            "{keys} keys"
+        );
     }
     let hot = |row: i64| if row % 2 == 0 { scatter(0) } else { scatter(row) };
-    let pair =
-        Pair::of(side(PROBE, ints(PROBE, |row| scatter(row % 3000 + 1)))).and("u", side(BUILD, ints(BUILD, hot)));
+    let pair = Pair::of(side(PROBE, ints(PROBE, |row| scatter(row % 3000 + 1))))
+        .and("u", side(BUILD, ints(BUILD, hot)));
     pair.check_all(&QUERIES[..4]);
 }
 
@@ -155,7 +193,8 @@ fn keys_that_number_slots() {
     let key = |row: i64| row * 7919 % domain;
     for repeats in [false, true] {
         let build = |row: i64| if repeats && row % 500 == 3 { key(row - 1) } else { key(row) };
-        let pair = Pair::of(side(ROWS, ints(ROWS, |row| key(row * 3 + 1)))).and("u", side(ROWS, ints(ROWS, build)));
+        let pair = Pair::of(side(ROWS, ints(ROWS, |row| key(row * 3 + 1))))
+            .and("u", side(ROWS, ints(ROWS, build)));
         match pair.gpu().kind() {
             DeviceKind::Sim => check_partitioned(&pair, &QUERIES[..5]),
             // How many keys pay depends on how many rows do.

@@ -98,14 +98,22 @@ impl Kind {
                     .with_precision_and_scale(*precision, *scale)
                     .expect("a legal decimal"),
             ),
-            DataType::UInt64 => Arc::new(values.iter().map(|v| v.map(|v| v as u64)).collect::<UInt64Array>()),
-            DataType::Boolean => Arc::new(values.iter().map(|v| v.map(|v| v == 1)).collect::<BooleanArray>()),
-            DataType::Date32 => Arc::new(values.iter().map(|v| v.map(|v| v as i32)).collect::<Date32Array>()),
+            DataType::UInt64 => {
+                Arc::new(values.iter().map(|v| v.map(|v| v as u64)).collect::<UInt64Array>())
+            }
+            DataType::Boolean => {
+                Arc::new(values.iter().map(|v| v.map(|v| v == 1)).collect::<BooleanArray>())
+            }
+            DataType::Date32 => {
+                Arc::new(values.iter().map(|v| v.map(|v| v as i32)).collect::<Date32Array>())
+            }
             dtype if self.family == Family::Text => {
-                let text: StringArray = values.iter().map(|v| v.map(|v| format!("text number {v}"))).collect();
+                let text: StringArray =
+                    values.iter().map(|v| v.map(|v| format!("text number {v}"))).collect();
                 cast(&text, dtype).expect("another kind of string")
             }
-            dtype => cast(&values.iter().map(whole).collect::<Int64Array>(), dtype).expect("values of the type"),
+            dtype => cast(&values.iter().map(whole).collect::<Int64Array>(), dtype)
+                .expect("values of the type"),
         }
     }
 
@@ -143,15 +151,19 @@ impl Kind {
             DataType::Decimal128(_, scale) => scale as u32,
             _ => 0,
         };
-        let mut ends = vec![0, 1, -1, 5, -5, self.least, self.greatest, other.least, other.greatest];
+        let mut ends =
+            vec![0, 1, -1, 5, -5, self.least, self.greatest, other.least, other.greatest];
         for bits in [7, 8, 15, 16, 31, 32, 63, 64] {
             ends.extend([1i128 << bits, (1 << bits) - 1, -(1i128 << bits), -(1i128 << bits) - 1]);
         }
-        let apart: Vec<i128> =
-            ends.iter().flat_map(|end| [*end, end.saturating_sub(WRAP), end.saturating_add(WRAP)]).collect();
+        let apart: Vec<i128> = ends
+            .iter()
+            .flat_map(|end| [*end, end.saturating_sub(WRAP), end.saturating_add(WRAP)])
+            .collect();
         let factor = 10i128.pow(scale(self).saturating_sub(scale(other)));
         let both = apart.iter().flat_map(|end| [Some(*end), end.checked_mul(factor)]).flatten();
-        let mut inside: Vec<i128> = both.filter(|value| (self.least..=self.greatest).contains(value)).collect();
+        let mut inside: Vec<i128> =
+            both.filter(|value| (self.least..=self.greatest).contains(value)).collect();
         inside.sort();
         inside.dedup();
         inside
@@ -193,7 +205,8 @@ impl Sides {
             ])
         };
         let origin = format!("{} and {}", left.kind.dtype, right.kind.dtype);
-        let pair = Pair::new().and("l", table(&left, "a")).and("m", table(&right, "b")).from(origin);
+        let pair =
+            Pair::new().and("l", table(&left, "a")).and("m", table(&right, "b")).from(origin);
         Sides { left, right, pair }
     }
 
@@ -204,7 +217,8 @@ impl Sides {
         let side = |kind: &Kind, other: &Kind, rows: usize, rng: &mut StdRng| {
             let edges = kind.edges(other);
             // Keys of a narrow range number slots, others are packed or hashed.
-            let narrow: Vec<i128> = (-3..12).filter(|v| (kind.least..=kind.greatest).contains(v)).collect();
+            let narrow: Vec<i128> =
+                (-3..12).filter(|v| (kind.least..=kind.greatest).contains(v)).collect();
             let pool = if rng.random_bool(0.3) { &narrow } else { &edges };
             let far = |rng: &mut StdRng| rng.random_range(kind.least..=kind.greatest);
             let value = |at: usize, rng: &mut StdRng| match at {
@@ -214,7 +228,8 @@ impl Sides {
                 _ => *pool.choose(rng).expect("a value"),
             };
             let rows = if kind.greatest < 1 << 15 { rows.min(40) } else { rows };
-            let values = (0..rows).map(|at| (!rng.random_bool(nulls)).then(|| value(at, rng))).collect();
+            let values =
+                (0..rows).map(|at| (!rng.random_bool(nulls)).then(|| value(at, rng))).collect();
             Side { kind: kind.clone(), values }
         };
         let (l, r) = (side(left, right, rows, rng), side(right, left, others, rng));
@@ -227,7 +242,8 @@ impl Sides {
         let mut expected = expected.to_vec();
         expected.sort();
         for (engine, session) in [("cpu", &self.pair.cpu), ("device", &self.pair.device)] {
-            let found = run(session, sql).unwrap_or_else(|e| panic!("{engine}: {e}\n  {sql}\n  {}", self.pair.origin));
+            let found = run(session, sql)
+                .unwrap_or_else(|e| panic!("{engine}: {e}\n  {sql}\n  {}", self.pair.origin));
             let cell = |cell: &Cell| match cell {
                 Cell::Null => None,
                 Cell::Int(value) => Some(*value),
@@ -237,11 +253,17 @@ impl Sides {
                 Rows::of(&found).rows.iter().map(|row| row.iter().map(cell).collect()).collect();
             found.sort();
             if found != expected {
-                let lacks: Vec<_> = expected.iter().filter(|row| !found.contains(row)).take(4).collect();
-                let extra: Vec<_> = found.iter().filter(|row| !expected.contains(row)).take(4).collect();
+                let lacks: Vec<_> =
+                    expected.iter().filter(|row| !found.contains(row)).take(4).collect();
+                let extra: Vec<_> =
+                    found.iter().filter(|row| !expected.contains(row)).take(4).collect();
                 let value = |row: &Vec<Option<i128>>| {
                     let of = |side: &Side, at: usize| {
-                        row.get(at).copied().flatten().and_then(|r| side.values.get(r as usize)).cloned()
+                        row.get(at)
+                            .copied()
+                            .flatten()
+                            .and_then(|r| side.values.get(r as usize))
+                            .cloned()
                     };
                     (of(&self.left, 0), of(&self.right, 1))
                 };
@@ -284,19 +306,25 @@ impl Sides {
         let pairs = self.matches(form == Form::SeveralKeys, matches!(form, Form::NotDistinct));
         let matched: HashSet<usize> = pairs.iter().map(|(l, _)| *l).collect();
         let reached: HashSet<usize> = pairs.iter().map(|(_, r)| *r).collect();
-        let mut both: Vec<Vec<Option<i128>>> = pairs.iter().map(|(l, r)| vec![some(*l), some(*r)]).collect();
+        let mut both: Vec<Vec<Option<i128>>> =
+            pairs.iter().map(|(l, r)| vec![some(*l), some(*r)]).collect();
         let lone = |rows: usize, known: &HashSet<usize>| -> Vec<usize> {
             (0..rows).filter(|row| !known.contains(row)).collect()
         };
-        let alone =
-            |rows: Vec<usize>| -> Vec<Vec<Option<i128>>> { rows.into_iter().map(|row| vec![some(row)]).collect() };
+        let alone = |rows: Vec<usize>| -> Vec<Vec<Option<i128>>> {
+            rows.into_iter().map(|row| vec![some(row)]).collect()
+        };
         let among = |values: &[Option<Meaning>]| values.iter().copied().collect::<HashSet<_>>();
         let count = |number: usize| vec![vec![some(number)]];
         const PAIRS: &str = "SELECT l.r, m.r AS s FROM l";
         match form {
             Form::Inner => self.expect(&format!("{PAIRS} JOIN m ON l.a = m.b"), &both),
-            Form::NotDistinct => self.expect(&format!("{PAIRS} JOIN m ON l.a IS NOT DISTINCT FROM m.b"), &both),
-            Form::SeveralKeys => self.expect(&format!("{PAIRS} JOIN m ON l.a = m.b AND l.k = m.k"), &both),
+            Form::NotDistinct => {
+                self.expect(&format!("{PAIRS} JOIN m ON l.a IS NOT DISTINCT FROM m.b"), &both)
+            }
+            Form::SeveralKeys => {
+                self.expect(&format!("{PAIRS} JOIN m ON l.a = m.b AND l.k = m.k"), &both)
+            }
             Form::Condition => {
                 both.retain(|pair| pair[0] <= pair[1]);
                 self.expect(&format!("{PAIRS} JOIN m ON l.a = m.b AND l.r <= m.r"), &both);
@@ -306,28 +334,41 @@ impl Sides {
                     both.extend(lone(rows, &matched).into_iter().map(|row| vec![some(row), None]));
                 }
                 if form != Form::Left {
-                    both.extend(lone(others, &reached).into_iter().map(|row| vec![None, some(row)]));
+                    both.extend(
+                        lone(others, &reached).into_iter().map(|row| vec![None, some(row)]),
+                    );
                 }
                 self.expect(&format!("{PAIRS} {form:?} JOIN m ON l.a = m.b"), &both);
             }
             Form::Semi => {
-                self.expect("SELECT l.r FROM l LEFT SEMI JOIN m ON l.a = m.b", &alone(matched.into_iter().collect()));
+                self.expect(
+                    "SELECT l.r FROM l LEFT SEMI JOIN m ON l.a = m.b",
+                    &alone(matched.into_iter().collect()),
+                );
                 let reached = alone(reached.into_iter().collect());
                 self.expect("SELECT m.r FROM l RIGHT SEMI JOIN m ON l.a = m.b", &reached);
             }
             Form::Anti => {
-                self.expect("SELECT l.r FROM l LEFT ANTI JOIN m ON l.a = m.b", &alone(lone(rows, &matched)));
-                self.expect("SELECT m.r FROM l RIGHT ANTI JOIN m ON l.a = m.b", &alone(lone(others, &reached)));
+                self.expect(
+                    "SELECT l.r FROM l LEFT ANTI JOIN m ON l.a = m.b",
+                    &alone(lone(rows, &matched)),
+                );
+                self.expect(
+                    "SELECT m.r FROM l RIGHT ANTI JOIN m ON l.a = m.b",
+                    &alone(lone(others, &reached)),
+                );
             }
-            Form::In => {
-                self.expect("SELECT r FROM l WHERE a IN (SELECT b FROM m)", &alone(matched.into_iter().collect()))
-            }
+            Form::In => self.expect(
+                "SELECT r FROM l WHERE a IN (SELECT b FROM m)",
+                &alone(matched.into_iter().collect()),
+            ),
             Form::Mark => {
                 let kept = (0..rows).filter(|row| matched.contains(row) || *row < 3).collect();
                 self.expect("SELECT r FROM l WHERE a IN (SELECT b FROM m) OR r < 3", &alone(kept));
             }
             Form::NotIn => {
-                let known = |row: &usize| left[*row].is_some() && !right.contains(&None) || others == 0;
+                let known =
+                    |row: &usize| left[*row].is_some() && !right.contains(&None) || others == 0;
                 let kept = lone(rows, &matched).into_iter().filter(known).collect();
                 self.expect("SELECT r FROM l WHERE a NOT IN (SELECT b FROM m)", &alone(kept));
             }
@@ -337,24 +378,39 @@ impl Sides {
             ),
             Form::Except => {
                 let number = among(&left).difference(&among(&right)).count();
-                self.expect("SELECT count(*) AS n FROM (SELECT a FROM l EXCEPT SELECT b FROM m)", &count(number));
+                self.expect(
+                    "SELECT count(*) AS n FROM (SELECT a FROM l EXCEPT SELECT b FROM m)",
+                    &count(number),
+                );
             }
             Form::Intersect => {
                 let number = among(&left).intersection(&among(&right)).count();
-                self.expect("SELECT count(*) AS n FROM (SELECT a FROM l INTERSECT SELECT b FROM m)", &count(number));
+                self.expect(
+                    "SELECT count(*) AS n FROM (SELECT a FROM l INTERSECT SELECT b FROM m)",
+                    &count(number),
+                );
             }
             Form::Union => {
                 let number = among(&left).union(&among(&right)).count();
-                self.expect("SELECT count(*) AS n FROM (SELECT a FROM l UNION SELECT b FROM m)", &count(number));
+                self.expect(
+                    "SELECT count(*) AS n FROM (SELECT a FROM l UNION SELECT b FROM m)",
+                    &count(number),
+                );
             }
             Form::Groups | Form::Partitions => {
                 let mut often: HashMap<_, i128> = HashMap::new();
-                left.iter().chain(&right).for_each(|meaning| *often.entry(*meaning).or_default() += 1);
+                left.iter()
+                    .chain(&right)
+                    .for_each(|meaning| *often.entry(*meaning).or_default() += 1);
                 let all = "(SELECT a AS x FROM l UNION ALL SELECT b FROM m)";
                 let squares = vec![vec![Some(often.values().map(|n| n * n).sum())]];
                 let by = match form {
-                    Form::Groups => format!("SELECT sum(n * n) AS n FROM (SELECT count(*) AS n FROM {all} GROUP BY x)"),
-                    _ => format!("SELECT sum(n) AS n FROM (SELECT count(*) OVER (PARTITION BY x) AS n FROM {all})"),
+                    Form::Groups => format!(
+                        "SELECT sum(n * n) AS n FROM (SELECT count(*) AS n FROM {all} GROUP BY x)"
+                    ),
+                    _ => format!(
+                        "SELECT sum(n) AS n FROM (SELECT count(*) OVER (PARTITION BY x) AS n FROM {all})"
+                    ),
                 };
                 self.expect(&by, &squares);
             }
@@ -426,7 +482,10 @@ fn integers_that_differ_by_2_64_do_not_match() {
         (&DataType::UInt64, &[0, 7, 1 << 63, u, u - 4, i64::MAX.into()]),
     );
     // Of a narrow range on one side.
-    in_every_way((&DataType::Int64, &[-1, -5, -3, 0, 2]), (&DataType::UInt64, &[2, u, u - 4, u - 2]));
+    in_every_way(
+        (&DataType::Int64, &[-1, -5, -3, 0, 2]),
+        (&DataType::UInt64, &[2, u, u - 4, u - 2]),
+    );
     in_every_way((&DataType::Int8, &[-1, -128, 0]), (&DataType::UInt64, &[u, u - 127]));
 }
 
@@ -435,14 +494,18 @@ fn decimals_that_differ_by_2_64_units_do_not_match() {
     let values = [-WRAP + 100, -7, 0, 5, WRAP - 3, WRAP + 5, 10i128.pow(18) - 1];
     let narrow = [100, -7, 0, 5, -3, 10i128.pow(18) - 1];
     in_every_way((&DataType::Decimal128(18, 2), &narrow), (&DataType::Decimal128(22, 2), &values));
-    in_every_way((&DataType::Int64, &narrow), (&DataType::Decimal128(22, 2), &values.map(|v| v * 5)));
+    in_every_way(
+        (&DataType::Int64, &narrow),
+        (&DataType::Decimal128(22, 2), &values.map(|v| v * 5)),
+    );
 }
 
 /// Random kinds, values and ways: eight, or `WARPFRAME_KEY_CASES`, from `WARPFRAME_KEY_SEED` on.
 #[test]
 fn keys_of_any_types_match_as_brute_force_says() {
-    let asked =
-        |name: &str, otherwise: u64| std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"));
+    let asked = |name: &str, otherwise: u64| {
+        std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"))
+    };
     let (first, cases) = (asked("WARPFRAME_KEY_SEED", 0), asked("WARPFRAME_KEY_CASES", 8));
     let (kinds, start) = (kinds(), std::time::Instant::now());
     for seed in first..first + cases {

@@ -13,14 +13,17 @@ use crate::tables::columns;
 /// What both sessions answer, one line a row, cells apart by a bar.
 fn answers(pair: &Pair, sql: &str) -> Vec<String> {
     let [cpu, device] = [&pair.cpu, &pair.device].map(|session| {
-        let rows = Rows::of(&run(session, sql).unwrap_or_else(|error| panic!("{error}\n  {sql}"))).rows;
+        let rows =
+            Rows::of(&run(session, sql).unwrap_or_else(|error| panic!("{error}\n  {sql}"))).rows;
         let cell = |cell: &crate::differential::Cell| match cell {
             crate::differential::Cell::Null => "NULL".to_string(),
             crate::differential::Cell::Int(number) => number.to_string(),
             crate::differential::Cell::Float(number) => number.to_string(),
             crate::differential::Cell::Text(text) => text.clone(),
         };
-        rows.iter().map(|row| row.iter().map(cell).collect::<Vec<_>>().join(" | ")).collect::<Vec<_>>()
+        rows.iter()
+            .map(|row| row.iter().map(cell).collect::<Vec<_>>().join(" | "))
+            .collect::<Vec<_>>()
     });
     assert_eq!(cpu, device, "{sql}");
     device
@@ -34,7 +37,8 @@ fn events() -> Pair {
         UNION ALL SELECT 2, 20, [], [], []
         UNION ALL SELECT 3, 30, NULL, NULL, NULL
         UNION ALL SELECT 4, NULL, [4, NULL], ['', 'é'], [{'pt': 5.0, 'eta': NULL}, NULL]";
-    let batches = pair.cpu.sql(sql).and_then(|frame| frame.collect()).and_then(|frame| frame.to_arrow());
+    let batches =
+        pair.cpu.sql(sql).and_then(|frame| frame.collect()).and_then(|frame| frame.to_arrow());
     pair.and("t", batches.expect("the rows"))
 }
 
@@ -43,13 +47,28 @@ fn lists_are_transformed() {
     let pair = events();
     let of = |expr: &str| answers(&pair, &format!("SELECT {expr} AS a FROM t ORDER BY id"));
     assert_eq!(of("list_transform(l, x -> x * 2)"), ["[2, 4, 6]", "[]", "NULL", "[8, NULL]"]);
-    assert_eq!(of("array_transform(l, lambda x : x + k)"), ["[11, 12, 13]", "[]", "NULL", "[NULL, NULL]"]);
-    assert_eq!(of("list_apply(l, (x) -> x IS NULL)"), ["[false, false, false]", "[]", "NULL", "[false, true]"]);
+    assert_eq!(
+        of("array_transform(l, lambda x : x + k)"),
+        ["[11, 12, 13]", "[]", "NULL", "[NULL, NULL]"]
+    );
+    assert_eq!(
+        of("list_apply(l, (x) -> x IS NULL)"),
+        ["[false, false, false]", "[]", "NULL", "[false, true]"]
+    );
     assert_eq!(of("apply(w, s -> s || '!')"), ["[a!, NULL, ccc!]", "[]", "NULL", "[!, é!]"]);
-    assert_eq!(of("list_transform(e, p -> p.pt * 2)"), ["[60.0, 80.0]", "[]", "NULL", "[10.0, NULL]"]);
-    assert_eq!(of("list_transform(e, p -> p['eta'])"), ["[0.0, 1.0]", "[]", "NULL", "[NULL, NULL]"]);
+    assert_eq!(
+        of("list_transform(e, p -> p.pt * 2)"),
+        ["[60.0, 80.0]", "[]", "NULL", "[10.0, NULL]"]
+    );
+    assert_eq!(
+        of("list_transform(e, p -> p['eta'])"),
+        ["[0.0, 1.0]", "[]", "NULL", "[NULL, NULL]"]
+    );
     assert_eq!(of("list_transform(l, x -> [x, k])[1]"), ["[1, 10]", "NULL", "NULL", "[4, NULL]"]);
-    assert_eq!(of("list_transform(l, x -> {'n': x, 'twice': 2 * x})[1].twice"), ["2", "NULL", "NULL", "8"]);
+    assert_eq!(
+        of("list_transform(l, x -> {'n': x, 'twice': 2 * x})[1].twice"),
+        ["2", "NULL", "NULL", "8"]
+    );
     assert_eq!(of("transform(l, x -> 7)"), ["[7, 7, 7]", "[]", "NULL", "[7, 7]"]);
 }
 
@@ -61,7 +80,10 @@ fn lists_are_filtered() {
     assert_eq!(of("array_filter(l, x -> x * 10 > k)"), ["[2, 3]", "[]", "NULL", "[]"]);
     assert_eq!(of("filter(l, x -> x IS NULL)"), ["[]", "[]", "NULL", "[NULL]"]);
     assert_eq!(of("list_filter(w, s -> length(s) < 2)"), ["[a]", "[]", "NULL", "[, é]"]);
-    assert_eq!(of("array_length(list_filter(e, p -> p.pt > 20 AND abs(p.eta) < 0.5))"), ["1", "0", "NULL", "0"]);
+    assert_eq!(
+        of("array_length(list_filter(e, p -> p.pt > 20 AND abs(p.eta) < 0.5))"),
+        ["1", "0", "NULL", "0"]
+    );
     assert_eq!(of("list_filter(l, x -> CAST(NULL AS boolean))"), ["[]", "[]", "NULL", "[]"]);
     assert_eq!(of("array_any_match(l, x -> x > 2)"), ["1", "0", "NULL", "1"]);
     assert_eq!(of("array_first(l, x -> x > 1)"), ["2", "NULL", "NULL", "4"]);
@@ -72,15 +94,28 @@ fn lists_are_reduced() {
     let pair = events();
     let of = |expr: &str| answers(&pair, &format!("SELECT {expr} AS a FROM t ORDER BY id"));
     assert_eq!(of("list_reduce(l, (acc, x) -> acc + x, 0)"), ["6", "0", "NULL", "NULL"]);
-    assert_eq!(of("array_reduce(l, (acc, x) -> acc * 10 + coalesce(x, 0), k)"), ["10123", "20", "NULL", "NULL"]);
-    assert_eq!(of("reduce(l, 0.5, (acc, x) -> acc + coalesce(x, 1))"), ["6.5", "0.5", "NULL", "5.5"]);
-    assert_eq!(of("list_reduce(w, (a, s) -> a || coalesce(s, '-'), '>')"), [">a-ccc", ">", "NULL", ">é"]);
-    assert_eq!(of("list_reduce(l, (a, x) -> {'n': a.n + 1, 'm': a.n}, {'n': 0, 'm': 0}).m"), ["2", "0", "NULL", "1"]);
+    assert_eq!(
+        of("array_reduce(l, (acc, x) -> acc * 10 + coalesce(x, 0), k)"),
+        ["10123", "20", "NULL", "NULL"]
+    );
+    assert_eq!(
+        of("reduce(l, 0.5, (acc, x) -> acc + coalesce(x, 1))"),
+        ["6.5", "0.5", "NULL", "5.5"]
+    );
+    assert_eq!(
+        of("list_reduce(w, (a, s) -> a || coalesce(s, '-'), '>')"),
+        [">a-ccc", ">", "NULL", ">é"]
+    );
+    assert_eq!(
+        of("list_reduce(l, (a, x) -> {'n': a.n + 1, 'm': a.n}, {'n': 0, 'm': 0}).m"),
+        ["2", "0", "NULL", "1"]
+    );
     assert_eq!(
         of("list_reduce(l, (a, x) -> array_append(a, x * 2), [k])"),
         ["[10, 2, 4, 6]", "[20]", "NULL", "[NULL, 8, NULL]"]
     );
-    let sql = "SELECT list_reduce(l, (a, x) -> a - x) AS a FROM t WHERE array_length(l) > 0 ORDER BY id";
+    let sql =
+        "SELECT list_reduce(l, (a, x) -> a - x) AS a FROM t WHERE array_length(l) > 0 ORDER BY id";
     assert_eq!(answers(&pair, sql), ["-4", "NULL"]);
     let error = pair.check_error("SELECT list_reduce(l, (a, x) -> a + x) AS a FROM t");
     assert!(error.to_string().contains("array_reduce"), "{error}");
@@ -92,8 +127,12 @@ fn every_type_of_element_goes_through_lambdas() {
         let pair = pair(rows, seed);
         for (name, x) in LISTS {
             let check = |sql: &str| pair.check(&sql.replace("NAME", name).replace("NEEDLE", x));
-            check("SELECT id, list_transform(NAME, x -> x) AS a, list_transform(NAME, x -> x = NEEDLE) AS b FROM t");
-            check("SELECT id, list_filter(NAME, x -> x > NEEDLE) AS a, list_filter(NAME, x -> x IS NULL) AS b FROM t");
+            check(
+                "SELECT id, list_transform(NAME, x -> x) AS a, list_transform(NAME, x -> x = NEEDLE) AS b FROM t",
+            );
+            check(
+                "SELECT id, list_filter(NAME, x -> x > NEEDLE) AS a, list_filter(NAME, x -> x IS NULL) AS b FROM t",
+            );
             check(
                 "SELECT id, array_first(NAME, x -> x <= NEEDLE) AS a, array_any_match(NAME, x -> x = NEEDLE) AS b FROM t",
             );
@@ -101,7 +140,9 @@ fn every_type_of_element_goes_through_lambdas() {
             check(
                 "SELECT id, list_reduce(NAME, (a, x) -> CASE WHEN x > a THEN x ELSE a END) AS a FROM t WHERE cardinality(NAME) > 0",
             );
-            check("SELECT id FROM t WHERE array_length(list_filter(NAME, x -> x IS NOT NULL AND i > 0)) > 1");
+            check(
+                "SELECT id FROM t WHERE array_length(list_filter(NAME, x -> x IS NOT NULL AND i > 0)) > 1",
+            );
         }
         for (name, _) in types().iter().filter(|(name, _)| !["st", "ss"].contains(name)) {
             let check = |sql: &str| pair.check(&sql.replace("NAME", name));
@@ -180,10 +221,13 @@ fn lambdas_that_make_no_sense_are_refused() {
 #[test]
 fn a_long_list_is_gone_through() {
     let lists = ListArray::from_iter_primitive::<warpframe::arrow::datatypes::Int64Type, _, _>(
-        (0..70i64).map(|row| Some((0..if row == 33 { 5000 } else { 0 }).map(Some).collect::<Vec<_>>())),
+        (0..70i64)
+            .map(|row| Some((0..if row == 33 { 5000 } else { 0 }).map(Some).collect::<Vec<_>>())),
     );
     let pair = Pair::of(columns(vec![("l", Arc::new(lists) as ArrayRef)]));
-    pair.check("SELECT list_transform(l, x -> x * x) AS a, list_filter(l, x -> x % 7 = 0) AS b FROM t");
+    pair.check(
+        "SELECT list_transform(l, x -> x * x) AS a, list_filter(l, x -> x % 7 = 0) AS b FROM t",
+    );
     let sql = "SELECT sum(list_reduce(l, (a, x) -> a + x, 0)) AS n FROM t";
     assert_eq!(answers(&pair, sql), [(4999 * 5000 / 2).to_string()]);
 }
@@ -192,11 +236,17 @@ fn a_long_list_is_gone_through() {
 fn combinations_are_all_choices_of_places() {
     let pair = events();
     let of = |expr: &str| answers(&pair, &format!("SELECT {expr} AS a FROM t ORDER BY id"));
-    assert_eq!(of("list_combinations(l, 2)"), ["[[1, 2], [1, 3], [2, 3]]", "[]", "NULL", "[[4, NULL]]"]);
+    assert_eq!(
+        of("list_combinations(l, 2)"),
+        ["[[1, 2], [1, 3], [2, 3]]", "[]", "NULL", "[[4, NULL]]"]
+    );
     assert_eq!(of("list_combinations(l, 1)"), ["[[1], [2], [3]]", "[]", "NULL", "[[4], [NULL]]"]);
     assert_eq!(of("array_combinations(w, 3)"), ["[[a, NULL, ccc]]", "[]", "NULL", "[]"]);
     assert_eq!(of("list_combinations([1, 2, 3, 4, 5], 4)[2]"), ["[1, 2, 3, 5]"; 4]);
-    assert_eq!(of("array_length(list_combinations(range(k), 4))"), ["210", "4845", "27405", "NULL"]);
+    assert_eq!(
+        of("array_length(list_combinations(range(k), 4))"),
+        ["210", "4845", "27405", "NULL"]
+    );
     // Of all pairs of electrons, one at angle 0.
     let sql = "SELECT round(list_transform(list_combinations(e, 2),
             p -> sqrt(2 * p[1].pt * p[2].pt * (cosh(p[1].eta - p[2].eta) - cos(0.0))))[1] * 1000) AS m FROM t ORDER BY id";
@@ -238,13 +288,18 @@ fn lists_are_zipped() {
     assert_eq!(of("array_length(list_zip(l, [k, k, k, k, k]))"), ["5", "5", "5", "5"]);
     assert_eq!(of("array_length(list_zip(l, [k], true))"), ["1", "0", "0", "1"]);
     assert_eq!(of("list_zip(l, [k], false)[3]['1']"), ["3", "NULL", "NULL", "NULL"]);
-    assert_eq!(of("list_transform(list_zip(l, l), z -> z['1'] + z['2'])"), ["[2, 4, 6]", "[]", "NULL", "[8, NULL]"]);
+    assert_eq!(
+        of("list_transform(list_zip(l, l), z -> z['1'] + z['2'])"),
+        ["[2, 4, 6]", "[]", "NULL", "[8, NULL]"]
+    );
     for (rows, seed) in [(300, 73), (1, 2), (0, 1)] {
         let pair = crate::nested::pair(rows, seed);
         for (name, _) in types().iter().filter(|(name, _)| !["st", "ss"].contains(name)) {
             let check = |sql: &str| pair.check(&sql.replace("NAME", name));
             check("SELECT id, list_zip(NAME, li) AS a, arrays_zip(NAME) AS b FROM t");
-            check("SELECT id, list_zip(NAME, ls, NAME, true) AS a, list_zip(li, NAME, i > 0) AS b FROM t");
+            check(
+                "SELECT id, list_zip(NAME, ls, NAME, true) AS a, list_zip(li, NAME, i > 0) AS b FROM t",
+            );
         }
     }
     for sql in ["SELECT list_zip(l, id) FROM t", "SELECT list_zip(true) FROM t"] {
@@ -268,7 +323,10 @@ fn closures_in_frames_are_lambdas() {
                 li().reduce(0, |a, x| a + x.fill_null(1)).alias("c"),
                 li().any(|x| x.gt(col("i"))).alias("d"),
                 ll().eval(|l| l.clone().list().transform(|x| x + l.list().len())).alias("e"),
-                li().combinations(2).list().transform(|p| p.clone().list().get(0) * p.list().get(1)).alias("f"),
+                li().combinations(2)
+                    .list()
+                    .transform(|p| p.clone().list().get(0) * p.list().get(1))
+                    .alias("f"),
                 li().zip("ls").alias("g"),
             ])
         });

@@ -31,7 +31,10 @@ fn tables() -> Pair {
         ("b", Some(vec![Some(10), None, Some(40), Some(20)]), vec![]),
         ("s", None, vec![Some("x"), Some("y"), None, Some("x")]),
     ]);
-    let v = batch(&[("a", Some(vec![Some(2), Some(9)]), vec![]), ("e", None, vec![Some("q"), Some("r")])]);
+    let v = batch(&[
+        ("a", Some(vec![Some(2), Some(9)]), vec![]),
+        ("e", None, vec![Some("q"), Some("r")]),
+    ]);
     Pair::of(vec![t]).and("v", vec![v])
 }
 
@@ -44,7 +47,8 @@ fn text(session: &Session, sql: &str) -> Result<String> {
         Cell::Text(text) => text.clone(),
     };
     let rows = Rows::of(&run(session, sql)?).rows;
-    let mut rows: Vec<_> = rows.iter().map(|row| row.iter().map(cell).collect::<Vec<_>>().join(" ")).collect();
+    let mut rows: Vec<_> =
+        rows.iter().map(|row| row.iter().map(cell).collect::<Vec<_>>().join(" ")).collect();
     rows.sort();
     Ok(rows.join(" | "))
 }
@@ -298,8 +302,14 @@ fn subqueries_stand_in_every_clause() {
 fn what_no_join_answers_is_refused_by_name() {
     let pair = tables();
     for (sql, what) in [
-        ("SELECT a, (SELECT max(v.a) FROM v WHERE v.a >= t.a) FROM t", "a correlated scalar subquery"),
-        ("SELECT a FROM t ORDER BY (SELECT count(*) FROM v WHERE v.a > t.a)", "a correlated scalar subquery"),
+        (
+            "SELECT a, (SELECT max(v.a) FROM v WHERE v.a >= t.a) FROM t",
+            "a correlated scalar subquery",
+        ),
+        (
+            "SELECT a FROM t ORDER BY (SELECT count(*) FROM v WHERE v.a > t.a)",
+            "a correlated scalar subquery",
+        ),
         (
             "SELECT t.a FROM t LEFT JOIN v ON EXISTS (SELECT 1 FROM v w WHERE w.a = t.a + v.a)",
             "EXISTS (SELECT …) in ON",
@@ -319,8 +329,7 @@ fn what_no_join_answers_is_refused_by_name() {
 #[test]
 fn kept_plans_ask_subqueries_again() -> Result<()> {
     let pair = tables();
-    let sql =
-        "SELECT s, sum(b) * 1.0 / (SELECT sum(b) FROM t) AS share FROM t GROUP BY s ORDER BY (SELECT max(b) FROM t), s";
+    let sql = "SELECT s, sum(b) * 1.0 / (SELECT sum(b) FROM t) AS share FROM t GROUP BY s ORDER BY (SELECT max(b) FROM t), s";
     for session in [&pair.cpu, &pair.device] {
         assert_eq!(text(session, sql)?, "- 0.571428571 | x 0.428571429 | y -");
         assert_eq!(text(session, sql)?, "- 0.571428571 | x 0.428571429 | y -");
@@ -340,7 +349,10 @@ fn kept_plans_ask_subqueries_again() -> Result<()> {
 fn datafusion_still_refuses_subqueries_with_the_name_of_a_column() {
     let pair = tables();
     let state = pair.cpu.context().state();
-    for sql in ["SELECT sum(b), (SELECT sum(b) FROM t) FROM t", "SELECT a, (SELECT a FROM v LIMIT 1) FROM t"] {
+    for sql in [
+        "SELECT sum(b), (SELECT sum(b) FROM t) FROM t",
+        "SELECT a, (SELECT a FROM v LIMIT 1) FROM t",
+    ] {
         let planned = tokio::runtime::Builder::new_current_thread()
             .build()
             .expect("a runtime")

@@ -6,13 +6,20 @@ use crate::tables::{Batches, Shape};
 #[test]
 fn limits_in_and_out_of_range() {
     let base = Shape::random(5000, 51);
-    for shape in
-        [base, Shape { batches: Batches::Several, ..base }, Shape { rows: 0, ..base }, Shape { rows: 33, ..base }]
-    {
+    for shape in [
+        base,
+        Shape { batches: Batches::Several, ..base },
+        Shape { rows: 0, ..base },
+        Shape { rows: 33, ..base },
+    ] {
         let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
-        for (fetch, skip) in [(0, 0), (1, 0), (32, 0), (33, 1), (7, 4998), (7, 5000), (10, 9000), (6000, 0)] {
+        for (fetch, skip) in
+            [(0, 0), (1, 0), (32, 0), (33, 1), (7, 4998), (7, 5000), (10, 9000), (6000, 0)]
+        {
             // Without a row to fetch there is nothing to run.
-            pair.agreement(&format!("SELECT id, s, x FROM t ORDER BY x DESC, id LIMIT {fetch} OFFSET {skip}"));
+            pair.agreement(&format!(
+                "SELECT id, s, x FROM t ORDER BY x DESC, id LIMIT {fetch} OFFSET {skip}"
+            ));
             let rows = (shape.rows.saturating_sub(skip)).min(fetch);
             // Any rows will do, and they are rows of the table.
             let sql = format!("SELECT id + 0 AS id FROM t LIMIT {fetch} OFFSET {skip}");
@@ -42,8 +49,11 @@ fn the_first_of_equals_are_those_that_came_first() {
     let pair = Pair::of(Shape::random(20_000, 53).batches());
     for key in ["k", "b DESC", "s, k2", "x", "m38 DESC", "f64 NULLS FIRST", "sd DESC"] {
         for limit in [1, 33, 3000] {
-            let device = run(&pair.device, &format!("SELECT id FROM t ORDER BY {key} LIMIT {limit}")).expect("it runs");
-            let cpu = run(&pair.cpu, &format!("SELECT id FROM t ORDER BY {key}, id LIMIT {limit}")).expect("it runs");
+            let device =
+                run(&pair.device, &format!("SELECT id FROM t ORDER BY {key} LIMIT {limit}"))
+                    .expect("it runs");
+            let cpu = run(&pair.cpu, &format!("SELECT id FROM t ORDER BY {key}, id LIMIT {limit}"))
+                .expect("it runs");
             assert_eq!(Rows::of(&device).rows, Rows::of(&cpu).rows, "ORDER BY {key} LIMIT {limit}");
         }
     }
@@ -91,7 +101,8 @@ fn the_first_of_few_rows_by_one_kernel() {
             "SELECT sum(id) FROM (SELECT id FROM t ORDER BY id LIMIT 300)",
         ]);
         let device = pair.device.device().expect("a device");
-        let launched = ["top_few_8", "top_few_16"].map(|kernel| device.launches().get(kernel).copied().unwrap_or(0));
+        let launched = ["top_few_8", "top_few_16"]
+            .map(|kernel| device.launches().get(kernel).copied().unwrap_or(0));
         assert!(launched[0] + launched[1] >= 3, "{rows} rows: {:?}", device.launches());
     }
 }

@@ -13,14 +13,20 @@ fn lists_are_sets() {
                 "SELECT a.id, array_union(a.NAME, b.NAME) AS u, array_except(a.NAME, b.NAME) AS e,
                 array_intersect(a.NAME, b.NAME) AS i FROM t a JOIN t b ON a.id = b.id + 1",
             );
-            check("SELECT id, array_except(NAME, NAME[2:2]) AS a, array_intersect(NAME[1:2], NAME) AS b FROM t");
-            check("SELECT id, array_union(NAME, NAME) AS a FROM t WHERE array_length(array_intersect(NAME, NAME)) > 1");
+            check(
+                "SELECT id, array_except(NAME, NAME[2:2]) AS a, array_intersect(NAME[1:2], NAME) AS b FROM t",
+            );
+            check(
+                "SELECT id, array_union(NAME, NAME) AS a FROM t WHERE array_length(array_intersect(NAME, NAME)) > 1",
+            );
         }
         pair.check(
             "SELECT a.id, array_union(a.lp, b.lp) AS u, array_except(a.lp, b.lp) AS e, array_intersect(a.lp, b.lp) AS i,
             array_union(a.ll, b.ll) AS v FROM t a JOIN t b ON a.id = b.id + 1",
         );
-        pair.check("SELECT id, array_union(li, [i, 1]) AS a, array_except([i, id], li) AS b FROM t");
+        pair.check(
+            "SELECT id, array_union(li, [i, 1]) AS a, array_except([i, id], li) AS b FROM t",
+        );
         pair.check("SELECT id, array_intersect(ls, ['b', 'é', NULL, s]) AS a, array_except(ls, ['']) AS b FROM t");
         pair.check("SELECT s, array_union(array_agg(i), array_agg(id % 3))[1] IS NULL AS a FROM t GROUP BY s");
     }
@@ -56,8 +62,12 @@ fn lists_are_resized_and_taken_by_steps() {
         let pair = pair(rows, seed);
         for (name, x) in LISTS {
             let check = |sql: &str| pair.check(&sql.replace("NAME", name).replace("NEEDLE", x));
-            check("SELECT id, array_resize(NAME, 2) AS a, array_resize(NAME, abs(i), NEEDLE) AS b FROM t");
-            check("SELECT id, array_resize(NAME, 3, NAME[1]) AS a, array_resize(NAME, 0) AS b FROM t");
+            check(
+                "SELECT id, array_resize(NAME, 2) AS a, array_resize(NAME, abs(i), NEEDLE) AS b FROM t",
+            );
+            check(
+                "SELECT id, array_resize(NAME, 3, NAME[1]) AS a, array_resize(NAME, 0) AS b FROM t",
+            );
             check(
                 "SELECT id, NAME[1:4:2] AS a, array_slice(NAME, -1, 1, -1) AS b, array_slice(NAME, i, -1, 2) AS c,
                 array_slice(NAME, 4, i, -2) AS d, array_slice(NAME, 0, 9, abs(i) + 1) AS e FROM t",

@@ -27,13 +27,23 @@ pub const LISTS: [(&str, &str); 10] = [
 fn elements_are_found_from_either_end() {
     let pair = pair(300, 21);
     for (name, _) in types().iter().filter(|(_, dtype)| !matches!(dtype, DataType::Struct(_))) {
-        pair.check(&format!("SELECT id, {name}[1] AS a, {name}[-2] AS b, {name}[i] AS c, {name}[0] AS d FROM t"));
-        pair.check(&format!("SELECT id, {name}[2147483647] AS a, {name}[CAST(NULL AS bigint)] AS b FROM t"));
-        pair.check(&format!("SELECT id, {name}[2:3] AS a, {name}[i:2] AS b, {name}[-3:-2] AS c FROM t"));
-        pair.check(&format!("SELECT id, array_pop_front({name}) AS a, array_pop_back({name}) AS b FROM t"));
+        pair.check(&format!(
+            "SELECT id, {name}[1] AS a, {name}[-2] AS b, {name}[i] AS c, {name}[0] AS d FROM t"
+        ));
+        pair.check(&format!(
+            "SELECT id, {name}[2147483647] AS a, {name}[CAST(NULL AS bigint)] AS b FROM t"
+        ));
+        pair.check(&format!(
+            "SELECT id, {name}[2:3] AS a, {name}[i:2] AS b, {name}[-3:-2] AS c FROM t"
+        ));
+        pair.check(&format!(
+            "SELECT id, array_pop_front({name}) AS a, array_pop_back({name}) AS b FROM t"
+        ));
         pair.check(&format!("SELECT id FROM t WHERE {name}[1] IS NULL"));
     }
-    pair.check("SELECT id, ll[1][2] AS a, lp[1]['x'] AS b, st['c'][1] AS c, fp[2]['y'] AS d FROM t");
+    pair.check(
+        "SELECT id, ll[1][2] AS a, lp[1]['x'] AS b, st['c'][1] AS c, fp[2]['y'] AS d FROM t",
+    );
     pair.check("SELECT ls[1] AS k, count(*), sum(li[2]) FROM t GROUP BY ls[1]");
     pair.check("SELECT id, ls[1] AS k FROM t ORDER BY ls[1], id");
 }
@@ -43,15 +53,21 @@ fn lists_are_measured_and_searched() {
     let pair = pair(300, 5);
     for (name, x) in LISTS {
         let check = |sql: &str| pair.check(&sql.replace("NAME", name).replace("NEEDLE", x));
-        check("SELECT id, array_length(NAME), array_length(NAME, 1), cardinality(NAME), empty(NAME) FROM t");
+        check(
+            "SELECT id, array_length(NAME), array_length(NAME, 1), cardinality(NAME), empty(NAME) FROM t",
+        );
         check("SELECT id, array_has(NAME, NEEDLE) AS a, array_position(NAME, NEEDLE) AS b FROM t");
-        check("SELECT id, array_has(NAME, NAME[2]) AS a, array_position(NAME, NAME[-1]) AS b FROM t");
+        check(
+            "SELECT id, array_has(NAME, NAME[2]) AS a, array_position(NAME, NAME[-1]) AS b FROM t",
+        );
         check("SELECT id, array_min(NAME) AS a, array_max(NAME) AS b FROM t");
         check("SELECT id FROM t WHERE array_has(NAME, NEEDLE) OR array_max(NAME) = NEEDLE");
     }
     pair.check("SELECT id, cardinality(ll), array_length(lp), cardinality(fp) FROM t");
     for name in ["li", "lf", "fl", "lm", "lw"] {
-        pair.check(&format!("SELECT id, array_sum({name}), array_avg({name}), array_product({name}) FROM t"));
+        pair.check(&format!(
+            "SELECT id, array_sum({name}), array_avg({name}), array_product({name}) FROM t"
+        ));
     }
     pair.check("SELECT s, sum(array_length(li)), max(array_max(li)), avg(array_sum(lf[1:2])) FROM t GROUP BY s");
 }
@@ -60,9 +76,13 @@ fn lists_are_measured_and_searched() {
 fn structs_are_taken_apart_and_made() {
     let pair = pair(300, 8);
     pair.check("SELECT id, st['a'] AS a, st['b'] AS b, st['c'] AS c, ss['p']['x'] AS x, ss['t'] AS t FROM t");
-    pair.check("SELECT st['b'] AS b, count(*), sum(st['a']), max(ss['p']['x']) FROM t GROUP BY st['b']");
+    pair.check(
+        "SELECT st['b'] AS b, count(*), sum(st['a']), max(ss['p']['x']) FROM t GROUP BY st['b']",
+    );
     pair.check("SELECT a.id, b.id AS other FROM t a JOIN t b ON a.st['a'] = b.ss['p']['x'] WHERE a.id < 20");
-    pair.check("SELECT id, named_struct('x', i, 'y', s, 'l', li) AS n, struct(i, st, x > 0) AS u FROM t");
+    pair.check(
+        "SELECT id, named_struct('x', i, 'y', s, 'l', li) AS n, struct(i, st, x > 0) AS u FROM t",
+    );
     pair.check("SELECT id, {'x': i + 1, 'y': {'z': s}} AS n FROM t WHERE i > 0");
     pair.check("SELECT id, n['y']['z'] AS z FROM (SELECT id, {'x': i, 'y': {'z': s}} AS n FROM t) WHERE n['x'] > 1");
     pair.check("SELECT id, CASE WHEN i > 0 THEN {'x': i, 'y': s} WHEN i < 0 THEN {'x': 0, 'y': 'no'} END AS c FROM t");
@@ -77,18 +97,28 @@ fn lists_are_made() {
     pair.check(
         "SELECT id, [x, 1.5] AS a, [i > 0, true] AS b, [[i, 1], [2]] AS c, [{'x': i, 'y': s}, NULL] AS d FROM t",
     );
-    pair.check("SELECT id, [li, [id]] AS a, [ls, ls] AS b, [st, st] AS c FROM t WHERE i IS NOT NULL");
+    pair.check(
+        "SELECT id, [li, [id]] AS a, [ls, ls] AS b, [st, st] AS c FROM t WHERE i IS NOT NULL",
+    );
     pair.check(
         "SELECT id, [1, 2, 3] AS a, ['é', NULL, 'a string that does not fit its view'] AS b, [[1], []] AS c FROM t",
     );
     pair.check("SELECT id, [id, i][2] AS a, [s, 'z'][1] AS b, array_length([i, i, i]) AS c FROM t");
     pair.check("SELECT id, array_sum([i, id, 2]) AS a, array_max([s, 'c']) AS b, array_has([s, 'b'], 'b') AS c FROM t");
     pair.check("SELECT id, CAST(li AS varchar[]) AS a, CAST(li AS double[]) AS b, CAST(ls AS varchar[]) AS c FROM t");
-    pair.check("SELECT id, CAST(lm AS decimal(20, 4)[]) AS a, CAST([i, 2] AS smallint[]) AS b FROM t");
+    pair.check(
+        "SELECT id, CAST(lm AS decimal(20, 4)[]) AS a, CAST([i, 2] AS smallint[]) AS b FROM t",
+    );
     pair.check("SELECT id, [i] AS a FROM t UNION ALL SELECT -id, li FROM t");
     pair.check("SELECT a.id, [a.i, b.i] AS p FROM t a JOIN t b ON a.id = b.id + 3 WHERE a.i > b.i");
-    pair.check("SELECT id, CASE WHEN i > 0 THEN [i] WHEN i < 0 THEN li ELSE [0, 0] END AS c FROM t");
-    assert!(pair.check_error("SELECT id, CAST(['1', s] AS int[]) AS a FROM t").to_string().contains("cast"));
+    pair.check(
+        "SELECT id, CASE WHEN i > 0 THEN [i] WHEN i < 0 THEN li ELSE [0, 0] END AS c FROM t",
+    );
+    assert!(
+        pair.check_error("SELECT id, CAST(['1', s] AS int[]) AS a FROM t")
+            .to_string()
+            .contains("cast")
+    );
 }
 
 #[test]
@@ -103,9 +133,13 @@ fn lists_and_structs_are_unnested() {
         pair.check("SELECT id, unnest(ll) AS a, unnest(unnest(ll)) AS b FROM t");
         pair.check("SELECT id, unnest(unnest(lp)) FROM t");
         pair.check("SELECT a, count(*), sum(id) FROM (SELECT id, unnest(ls) AS a FROM t) u GROUP BY a ORDER BY a");
-        pair.check("SELECT a.id, t.s FROM (SELECT id, unnest(li) AS a FROM t) a JOIN t ON a.a = t.id");
+        pair.check(
+            "SELECT a.id, t.s FROM (SELECT id, unnest(li) AS a FROM t) a JOIN t ON a.a = t.id",
+        );
         pair.check("SELECT id, unnest([i, id, NULL]) AS a FROM t WHERE s <> 'b'");
-        pair.check("SELECT id, a FROM (SELECT id, unnest(li) AS a FROM t) u WHERE a > 1 LIMIT 1000");
+        pair.check(
+            "SELECT id, a FROM (SELECT id, unnest(li) AS a FROM t) u WHERE a > 1 LIMIT 1000",
+        );
     }
     let pair = pair(20, 1);
     pair.check("SELECT unnest([1, 2, 3]) AS a, unnest(['x', 'y']) AS b");
@@ -121,13 +155,19 @@ fn groups_are_collected_into_lists() {
             check("SELECT s, array_agg(NAME ORDER BY id) AS a, count(*) FROM t GROUP BY s");
             check("SELECT array_agg(NAME ORDER BY id DESC) AS a FROM t");
             check("SELECT array_agg(NAME ORDER BY id) AS a FROM t WHERE id < 0");
-            check("SELECT i, array_agg(NAME ORDER BY id) FILTER (WHERE x > 0) AS a FROM t GROUP BY i");
-            check("SELECT i, array_agg(NAME ORDER BY s NULLS FIRST, id) IGNORE NULLS AS a, sum(id) FROM t GROUP BY i");
+            check(
+                "SELECT i, array_agg(NAME ORDER BY id) FILTER (WHERE x > 0) AS a FROM t GROUP BY i",
+            );
+            check(
+                "SELECT i, array_agg(NAME ORDER BY s NULLS FIRST, id) IGNORE NULLS AS a, sum(id) FROM t GROUP BY i",
+            );
         }
         for name in ["i", "s"] {
             let check = |sql: &str| pair.check(&sql.replace("NAME", name));
             check("SELECT i, array_agg(DISTINCT NAME ORDER BY NAME) AS a FROM t GROUP BY i");
-            check("SELECT array_agg(DISTINCT NAME ORDER BY NAME DESC NULLS LAST) FILTER (WHERE id > 10) AS a FROM t");
+            check(
+                "SELECT array_agg(DISTINCT NAME ORDER BY NAME DESC NULLS LAST) FILTER (WHERE id > 10) AS a FROM t",
+            );
         }
         pair.check("SELECT i, cardinality(array_agg(DISTINCT s)) AS n FROM t GROUP BY i");
         pair.check("SELECT s, array_agg(i ORDER BY id)[2] AS a, array_sum(array_agg(i)) AS b FROM t GROUP BY s");
@@ -143,11 +183,17 @@ fn lists_are_made_of_lists() {
     let pair = pair(300, 17);
     for (name, x) in LISTS {
         let check = |sql: &str| pair.check(&sql.replace("NAME", name).replace("NEEDLE", x));
-        check("SELECT id, array_append(NAME, NEEDLE) AS a, array_prepend(NEEDLE, NAME) AS b FROM t");
+        check(
+            "SELECT id, array_append(NAME, NEEDLE) AS a, array_prepend(NEEDLE, NAME) AS b FROM t",
+        );
         check("SELECT id, array_append(NAME, NAME[2]) AS a FROM t");
-        check("SELECT a.id, array_concat(a.NAME, b.NAME, a.NAME) AS c FROM t a JOIN t b ON a.id = b.id + 1");
+        check(
+            "SELECT a.id, array_concat(a.NAME, b.NAME, a.NAME) AS c FROM t a JOIN t b ON a.id = b.id + 1",
+        );
         check("SELECT id, array_reverse(NAME) AS a FROM t");
-        check("SELECT id, array_remove_all(NAME, NEEDLE) AS a, array_positions(NAME, NEEDLE) AS b FROM t");
+        check(
+            "SELECT id, array_remove_all(NAME, NEEDLE) AS a, array_positions(NAME, NEEDLE) AS b FROM t",
+        );
         check(
             "SELECT a.id, array_has_any(a.NAME, b.NAME) AS c, array_has_all(a.NAME, b.NAME[1:1]) AS d
             FROM t a JOIN t b ON a.id = b.id + 1",
@@ -155,7 +201,9 @@ fn lists_are_made_of_lists() {
     }
     pair.check("SELECT id, li || [i] AS a, ls || ls AS b, i || li AS c, li || i AS d FROM t");
     pair.check("SELECT id, flatten([li, [id]]) AS a, flatten([ls, lv, ['z']]) AS b, flatten(li) AS c FROM t");
-    pair.check("SELECT id, array_append(fl, 7) AS a, array_prepend(7, fl) AS b, fl || 7 AS c FROM t");
+    pair.check(
+        "SELECT id, array_append(fl, 7) AS a, array_prepend(7, fl) AS b, fl || 7 AS c FROM t",
+    );
     pair.check("SELECT id, array_reverse(lp) AS a, array_concat(lp, lp) AS b, array_compact(li) AS c FROM t");
     pair.check("SELECT id, array_has_all(li, [1, 2]) AS a, li @> [1] AS b, array_has_any(ls, ['b', NULL]) AS c FROM t");
 }
@@ -168,7 +216,9 @@ fn texts_are_split_and_put_together() {
     );
     pair.check("SELECT id, string_to_array(s, NULL) AS a, string_to_array(s || ',' || id, ',', 'b') AS b FROM t");
     pair.check("SELECT id, string_to_array(s, ls[1]) AS a FROM t WHERE ls[1] IS NOT NULL");
-    pair.check("SELECT id, array_to_string(ls, ', ') AS a, array_to_string(li, '-', '?') AS b FROM t");
+    pair.check(
+        "SELECT id, array_to_string(ls, ', ') AS a, array_to_string(li, '-', '?') AS b FROM t",
+    );
     pair.check("SELECT id, array_to_string(ld, s) AS a, array_to_string(lm, ' ', NULL) AS b, array_to_string(lb, '') AS c FROM t");
     pair.check("SELECT w, count(*) FROM (SELECT unnest(string_to_array(s, ' ')) AS w FROM t) u GROUP BY w ORDER BY w");
     pair.check(
@@ -183,13 +233,17 @@ fn lists_are_sorted_and_made_distinct() {
         for (name, _) in LISTS {
             let check = |sql: &str| pair.check(&sql.replace("NAME", name));
             check("SELECT id, array_sort(NAME) AS a, array_sort(NAME, 'DESC') AS b FROM t");
-            check("SELECT id, array_sort(NAME, 'ASC', 'NULLS LAST') AS a, array_distinct(NAME) AS b FROM t");
+            check(
+                "SELECT id, array_sort(NAME, 'ASC', 'NULLS LAST') AS a, array_distinct(NAME) AS b FROM t",
+            );
             check("SELECT id, array_any_value(NAME) AS a, array_repeat(NAME[1], i) AS b FROM t");
         }
         pair.check("SELECT id, array_distinct(lp) AS a, array_distinct(ll) AS b, array_any_value(lp) AS c FROM t");
         pair.check("SELECT id, array_repeat(li, 2) AS a, array_repeat(st, i) AS b, array_repeat(s, 3) AS c FROM t WHERE li IS NOT NULL");
         pair.check("SELECT s, array_sort(array_agg(i)) AS a, array_sort(array_agg(DISTINCT s)) AS b FROM t GROUP BY s");
-        pair.check("SELECT s, array_length(array_distinct(array_agg(id % 97))) AS n FROM t GROUP BY s");
+        pair.check(
+            "SELECT s, array_length(array_distinct(array_agg(id % 97))) AS n FROM t GROUP BY s",
+        );
     }
 }
 

@@ -17,7 +17,12 @@ fn joined(count: usize, between: &str, text: impl Fn(usize) -> String) -> String
 fn numbers(rows: i64) -> Pair {
     Pair::of(columns(vec![
         ("id", Arc::new(Int64Array::from_iter_values(0..rows)) as ArrayRef),
-        ("x", Arc::new((0..rows).map(|i| (i % 11 != 3).then_some(i * 3 % 1000)).collect::<Int64Array>())),
+        (
+            "x",
+            Arc::new(
+                (0..rows).map(|i| (i % 11 != 3).then_some(i * 3 % 1000)).collect::<Int64Array>(),
+            ),
+        ),
         ("y", Arc::new((0..rows).map(|i| Some(i % 10)).collect::<Int64Array>())),
     ]))
 }
@@ -35,7 +40,9 @@ fn choices_of_many_conditions_have_values_of_every_kind() {
         ("y > {} % 10", "ELSE x IS NULL"),
         ("CASE y WHEN 1 THEN 1.5 WHEN 2 THEN {} / 3.0 ELSE y END", "ELSE 0.5"),
     ] {
-        let arms = joined(60, " ", |i| format!("WHEN x = {} THEN {}", i * 15, then.replace("{}", &i.to_string())));
+        let arms = joined(60, " ", |i| {
+            format!("WHEN x = {} THEN {}", i * 15, then.replace("{}", &i.to_string()))
+        });
         pair.check(&format!("SELECT id, CASE {arms} {otherwise} END AS c FROM t ORDER BY id"));
     }
     let arms = joined(40, " ", |i| format!("WHEN {} THEN {i}", i * 15));
@@ -45,10 +52,12 @@ fn choices_of_many_conditions_have_values_of_every_kind() {
 #[test]
 fn the_first_condition_that_holds_is_taken_and_the_others_do_not_fail() {
     let pair = numbers(700);
-    let arms = joined(50, " ", |i| format!("WHEN y = {} THEN 100 / (y - {})", i % 10, (i + 1) % 10));
+    let arms =
+        joined(50, " ", |i| format!("WHEN y = {} THEN 100 / (y - {})", i % 10, (i + 1) % 10));
     pair.check(&format!("SELECT id, CASE {arms} END AS c FROM t ORDER BY id"));
     // Nor does a condition behind one that holds.
-    let arms = joined(20, " ", |i| format!("WHEN y <= {i} THEN {i} WHEN 10 / (y - {i}) > 3 THEN -1"));
+    let arms =
+        joined(20, " ", |i| format!("WHEN y <= {i} THEN {i} WHEN 10 / (y - {i}) > 3 THEN -1"));
     pair.check(&format!("SELECT id, CASE {arms} END AS c FROM t ORDER BY id"));
     pair.check_error(&format!(
         "SELECT CASE {arms} WHEN 1 / (y - 9) > 0 THEN 1 END FROM t WHERE y > 30 OR 1 / (y - 9) > 9"
@@ -64,7 +73,10 @@ fn functions_of_many_arguments() {
         format!("greatest({})", joined(60, ", ", |i| format!("x % {}", i + 3))),
         format!("least({})", joined(60, ", ", |i| format!("nullif(x % {}, {i})", i + 3))),
         format!("x IN ({})", joined(60, ", ", |i| format!("y + {}", i * 7))),
-        format!("x NOT IN ({})", joined(60, ", ", |i| format!("nullif(y + {}, {})", i * 7, i * 7 + 3))),
+        format!(
+            "x NOT IN ({})",
+            joined(60, ", ", |i| format!("nullif(y + {}, {})", i * 7, i * 7 + 3))
+        ),
         format!("concat({})", joined(60, ", ", |i| format!("y + {i}"))),
         joined(60, " || ", |i| format!("CAST(x % {} AS VARCHAR)", i + 3)),
         joined(60, " + ", |i| format!("x % {}", i + 2)),
@@ -83,15 +95,18 @@ fn kernels_in_parts_answer_as_whole_ones_do() {
     pair.check(&format!("SELECT sum(CASE {arms} ELSE -1 END) AS c FROM t"));
     pair.check(&format!("SELECT y, sum(CASE {arms} ELSE -1 END) AS c FROM t GROUP BY y"));
     pair.check(&format!("SELECT id, CASE {arms} END AS c FROM t WHERE id % 7 < 3 ORDER BY id"));
-    let arms = joined(400, " ", |i| format!("WHEN x + y = {} THEN concat('row ', {i}, ' of ', id)", i * 2));
+    let arms = joined(400, " ", |i| {
+        format!("WHEN x + y = {} THEN concat('row ', {i}, ' of ', id)", i * 2)
+    });
     pair.check(&format!("SELECT id, CASE {arms} END AS c FROM t ORDER BY id"));
     let terms = joined(400, " AND ", |i| format!("x + y <> {}", i * 7));
     pair.check(&format!("SELECT id FROM t WHERE {terms} ORDER BY id"));
     let terms = joined(400, " OR ", |i| format!("(x + y = {} AND y < {})", i * 7, i % 10));
     pair.check(&format!("SELECT id, x * 2 AS c FROM t WHERE {terms} ORDER BY id"));
-    pair.check(&format!("SELECT a.id, b.y FROM t a JOIN t b ON a.id = b.id WHERE {} ORDER BY a.id", {
-        joined(400, " OR ", |i| format!("(a.x + b.y = {} AND a.y < {})", i * 7, i % 10))
-    }));
+    pair.check(&format!(
+        "SELECT a.id, b.y FROM t a JOIN t b ON a.id = b.id WHERE {} ORDER BY a.id",
+        { joined(400, " OR ", |i| format!("(a.x + b.y = {} AND a.y < {})", i * 7, i % 10)) }
+    ));
     pair.check_error("SELECT sum(1 / (x - 3)) FROM t");
     let arms = joined(500, " ", |i| format!("WHEN x + y = {} THEN y / (x - x)", i * 2));
     pair.check_error(&format!("SELECT sum(CASE {arms} END) FROM t"));
@@ -103,10 +118,16 @@ fn chains_of_thousands_of_terms() -> Result<()> {
     let found = (0..300i64).filter(|i| i % 11 != 3 && (i * 3 % 1000) % 7 == 0).count() as i128;
     for session in [&pair.device, &pair.cpu] {
         let terms = joined(4000, " OR ", |i| format!("x = {}", i * 7));
-        assert_eq!(scalar(session, &format!("SELECT count(*) FROM t WHERE {terms}")), Cell::Int(found));
+        assert_eq!(
+            scalar(session, &format!("SELECT count(*) FROM t WHERE {terms}")),
+            Cell::Int(found)
+        );
         let terms = joined(2000, " AND ", |i| format!("x <> {}", i * 7));
         let others = (0..300i64).filter(|i| i % 11 != 3).count() as i128 - found;
-        assert_eq!(scalar(session, &format!("SELECT count(*) FROM t WHERE {terms}")), Cell::Int(others));
+        assert_eq!(
+            scalar(session, &format!("SELECT count(*) FROM t WHERE {terms}")),
+            Cell::Int(others)
+        );
     }
     let terms = joined(150, " + ", |i| format!("x % {}", i + 2));
     pair.check(&format!("SELECT sum({terms}) AS c FROM t"));
@@ -142,7 +163,9 @@ fn wide(count: usize, rows: i64) -> Pair {
         Arc::new(values.collect::<Int64Array>()) as ArrayRef
     };
     let names: Vec<String> = (0..count).map(|at| format!("c{at}")).collect();
-    Pair::of(columns(names.iter().enumerate().map(|(at, name)| (name.as_str(), column(at))).collect()))
+    Pair::of(columns(
+        names.iter().enumerate().map(|(at, name)| (name.as_str(), column(at))).collect(),
+    ))
 }
 
 #[test]
@@ -161,7 +184,9 @@ fn more_columns_than_a_launch_has_room_for_parameters() {
 #[test]
 fn three_thousand_columns_through_a_filter() -> Result<()> {
     let pair = wide(3000, 100);
-    let of = |session: &Session| Ok::<_, warpframe::Error>(Rows::of(&run(session, "SELECT * FROM t WHERE c5 > 100")?));
+    let of = |session: &Session| {
+        Ok::<_, warpframe::Error>(Rows::of(&run(session, "SELECT * FROM t WHERE c5 > 100")?))
+    };
     assert_eq!(of(&pair.device)?.rows, of(&pair.cpu)?.rows);
     Ok(())
 }

@@ -47,7 +47,9 @@ fn conditions_with_subqueries_obey_three_valued_logic() {
                             .push(format!("seed {seed}, device {device}\n  {sql}\n  {found:?}, expected {expected:?}"));
                     }
                 }
-                Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => tally[2] += 1,
+                Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
+                    tally[2] += 1
+                }
                 Err(error) => failed.push(format!("seed {seed}\n  {sql}\n  {error}")),
             }
         }
@@ -77,7 +79,9 @@ impl Place {
         match self {
             Place::Where => format!("SELECT id FROM t WHERE {condition}"),
             Place::Conjunct => format!("SELECT id FROM t WHERE t.a <> 1 AND {condition}"),
-            Place::Qualify => format!("SELECT id FROM t QUALIFY row_number() OVER (ORDER BY id) > 0 AND {condition}"),
+            Place::Qualify => format!(
+                "SELECT id FROM t QUALIFY row_number() OVER (ORDER BY id) > 0 AND {condition}"
+            ),
         }
     }
 
@@ -113,8 +117,14 @@ fn tables() -> Tables {
         [s(6), s(0), s(1), s(2), n],
         [s(7), s(2), s(0), s(3), s(1)],
     ];
-    let u =
-        [[s(1), s(1), s(0)], [n, s(2), s(1)], [s(2), n, s(2)], [s(2), s(3), s(3)], [n, s(1), s(3)], [s(3), s(0), s(1)]];
+    let u = [
+        [s(1), s(1), s(0)],
+        [n, s(2), s(1)],
+        [s(2), n, s(2)],
+        [s(2), s(3), s(3)],
+        [n, s(1), s(3)],
+        [s(3), s(0), s(1)],
+    ];
     let full = [[s(1), s(1), s(1)], [s(2), s(2), s(0)], [s(1), s(3), s(2)]];
     let hollow = [[n, s(1), s(1)], [n, n, s(2)]];
     Tables(vec![
@@ -132,7 +142,8 @@ fn pair(tables: &Tables) -> Pair {
         let column = |at: usize| rows.iter().map(|row| row[at]).collect::<Vec<_>>();
         let integers = |at: usize| Arc::new(Int64Array::from(column(at))) as ArrayRef;
         let booleans = |at: usize| {
-            Arc::new(BooleanArray::from_iter(column(at).into_iter().map(|v| v.map(|v| v == 1)))) as ArrayRef
+            Arc::new(BooleanArray::from_iter(column(at).into_iter().map(|v| v.map(|v| v == 1))))
+                as ArrayRef
         };
         let columns: Vec<(&str, ArrayRef, bool)> = match *name {
             "t" => vec![
@@ -142,12 +153,17 @@ fn pair(tables: &Tables) -> Pair {
                 ("m", integers(3), false),
                 ("p", booleans(4), true),
             ],
-            _ => vec![("c", integers(0), true), ("d", integers(1), true), ("e", integers(2), false)],
+            _ => {
+                vec![("c", integers(0), true), ("d", integers(1), true), ("e", integers(2), false)]
+            }
         };
-        let fields: Vec<_> =
-            columns.iter().map(|(name, array, nulls)| Field::new(*name, array.data_type().clone(), *nulls)).collect();
+        let fields: Vec<_> = columns
+            .iter()
+            .map(|(name, array, nulls)| Field::new(*name, array.data_type().clone(), *nulls))
+            .collect();
         let arrays = columns.into_iter().map(|(_, array, _)| array).collect();
-        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).expect("columns of one length");
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+            .expect("columns of one length");
         pair = pair.and(name, vec![batch]);
     }
     pair
@@ -187,12 +203,20 @@ fn an_aggregate_without_groups_has_one_row() {
     check(&pair, "EXISTS (SELECT count(*) FROM u WHERE u.d = t.b HAVING count(*) = 0)", &[2, 5]);
     check(&pair, "EXISTS (SELECT count(*) FROM u WHERE u.d = t.b LIMIT 0)", &[]);
     check(&pair, "EXISTS (SELECT count(*) FROM u WHERE u.d = t.b OFFSET 1)", &[]);
-    check(&pair, "EXISTS (SELECT c FROM u WHERE u.d = t.b UNION ALL SELECT count(*) FROM void)", &all);
+    check(
+        &pair,
+        "EXISTS (SELECT c FROM u WHERE u.d = t.b UNION ALL SELECT count(*) FROM void)",
+        &all,
+    );
     check(&pair, "EXISTS (SELECT 1 FROM u WHERE u.d = t.b OFFSET 1)", &[1, 6]);
     check(&pair, "0 IN (SELECT count(*) FROM u WHERE u.d = t.b)", &[2, 5]);
     check(&pair, "a NOT IN (SELECT count(*) FROM u WHERE u.d = t.b)", &[1, 2, 4, 6, 7]);
     check(&pair, "1 IN (SELECT count(*) FROM u WHERE u.d = t.b HAVING max(c) IS NULL)", &[3]);
-    check(&pair, "EXISTS (SELECT 1 FROM (SELECT count(*) AS n FROM u WHERE u.d = t.b) z WHERE z.n = 0)", &[2, 5]);
+    check(
+        &pair,
+        "EXISTS (SELECT 1 FROM (SELECT count(*) AS n FROM u WHERE u.d = t.b) z WHERE z.n = 0)",
+        &[2, 5],
+    );
 }
 
 /// A column outside has to equal two within that are called the same.
@@ -204,8 +228,16 @@ fn correlated_columns_of_one_name_are_told_apart() {
     check(&pair, &format!("a IN (SELECT x.d FROM {both})"), &[4, 6]);
     check(&pair, &format!("(SELECT count(x.e) FROM {both}) > 0"), &[4, 6]);
     let query = "SELECT c, e FROM u WHERE u.d = t.b";
-    check(&pair, &format!("EXISTS (SELECT 1 FROM ({query}) r WHERE r.c = t.a AND r.e < t.m + 9)"), &[1]);
-    check(&pair, "a IN (SELECT r.d FROM (SELECT * FROM u WHERE u.d = t.b) r JOIN u ON u.d = r.e)", &[1, 4]);
+    check(
+        &pair,
+        &format!("EXISTS (SELECT 1 FROM ({query}) r WHERE r.c = t.a AND r.e < t.m + 9)"),
+        &[1],
+    );
+    check(
+        &pair,
+        "a IN (SELECT r.d FROM (SELECT * FROM u WHERE u.d = t.b) r JOIN u ON u.d = r.e)",
+        &[1, 4],
+    );
     check(
         &pair,
         "EXISTS (SELECT 1 FROM u x FULL JOIN whole y ON x.c = y.c WHERE coalesce(x.d, y.d) = t.b)",
@@ -217,16 +249,25 @@ fn correlated_columns_of_one_name_are_told_apart() {
 #[test]
 fn correlated_subqueries_are_looked_for_in_others() {
     let of = |rows: Vec<[Option<i64>; 2]>, names: [&str; 2]| {
-        let column = |at: usize| Arc::new(Int64Array::from_iter(rows.iter().map(|row| row[at]))) as ArrayRef;
+        let column =
+            |at: usize| Arc::new(Int64Array::from_iter(rows.iter().map(|row| row[at]))) as ArrayRef;
         columns(vec![(names[0], column(0)), (names[1], column(1))])
     };
-    let t = of(vec![[Some(1), Some(1)], [Some(2), Some(2)], [Some(3), Some(3)], [Some(4), None]], ["id", "a"]);
-    let u = of(vec![[Some(1), Some(10)], [Some(1), Some(5)], [Some(2), Some(20)], [Some(4), Some(1)]], ["a", "b"]);
+    let t = of(
+        vec![[Some(1), Some(1)], [Some(2), Some(2)], [Some(3), Some(3)], [Some(4), None]],
+        ["id", "a"],
+    );
+    let u = of(
+        vec![[Some(1), Some(10)], [Some(1), Some(5)], [Some(2), Some(20)], [Some(4), Some(1)]],
+        ["a", "b"],
+    );
     let v = of(vec![[Some(1), Some(10)], [Some(2), Some(7)], [Some(3), Some(20)]], ["a", "c"]);
     let pair = Pair::of(t).and("u", u).and("v", v);
     // 10, 20, null, null
     let most = "(SELECT max(b) FROM u WHERE u.a = t.a)";
-    let check = |condition: &str, expected: &[i64]| check(&pair, &condition.replace("MOST", most), expected);
+    let check = |condition: &str, expected: &[i64]| {
+        check(&pair, &condition.replace("MOST", most), expected)
+    };
     check("MOST IN (SELECT c FROM v)", &[1, 2]);
     check("MOST + 1 IN (SELECT c + 1 FROM v)", &[1, 2]);
     check("MOST = ANY (SELECT c FROM v)", &[1, 2]);
@@ -241,7 +282,11 @@ fn correlated_subqueries_are_looked_for_in_others() {
     let group = format!("SELECT a FROM t GROUP BY a HAVING {most} IN (SELECT c FROM v) ORDER BY a");
     for session in [&pair.cpu, &pair.device] {
         let found = |sql: &str| -> Vec<Cell> {
-            Rows::of(&run(session, sql).expect(sql)).rows.iter().map(|row| row[row.len() - 1].clone()).collect()
+            Rows::of(&run(session, sql).expect(sql))
+                .rows
+                .iter()
+                .map(|row| row[row.len() - 1].clone())
+                .collect()
         };
         assert_eq!(found(&list), [Cell::Int(1), Cell::Int(1), Cell::Null, Cell::Null]);
         assert_eq!(found(&group), [Cell::Int(1), Cell::Int(2)]);
@@ -265,7 +310,9 @@ fn correlated_subqueries_that_no_join_answers_are_refused() {
     ] {
         let sql = format!("SELECT id FROM t WHERE {condition}");
         for session in [&pair.cpu, &pair.device] {
-            let error = run(session, &sql).err().unwrap_or_else(|| panic!("an error was expected\n  {sql}"));
+            let error = run(session, &sql)
+                .err()
+                .unwrap_or_else(|| panic!("an error was expected\n  {sql}"));
             assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}\n  {sql}");
         }
     }
@@ -281,12 +328,17 @@ fn datafusion_still_takes_unknown_for_false() {
             "WITH t(id, a) AS (VALUES (1, 1), (2, 2)), u(c, d) AS (VALUES (1, 1), (NULL, 2)) \
              SELECT id FROM t WHERE {condition}"
         );
-        let frame = runtime.block_on(async { SessionContext::new().sql(&sql).await?.count().await });
+        let frame =
+            runtime.block_on(async { SessionContext::new().sql(&sql).await?.count().await });
         frame.expect("a query")
     };
     assert_eq!(rows("a NOT IN (SELECT c FROM u) OR a = 9"), 1, "it is unknown for both rows");
     assert_eq!(rows("9 NOT IN (SELECT c FROM u)"), 2, "it is unknown for both rows");
-    assert_eq!(rows("EXISTS (SELECT count(*) FROM u WHERE u.d = t.a + 1)"), 1, "there is always a row");
+    assert_eq!(
+        rows("EXISTS (SELECT count(*) FROM u WHERE u.d = t.a + 1)"),
+        1,
+        "there is always a row"
+    );
 }
 
 #[test]

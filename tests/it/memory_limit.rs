@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use warpframe::arrow::array::{
-    Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float32Array,
-    Float64Array, Int32Array, Int64Array, Int64Builder, ListBuilder, RecordBatch, StringArray, StringViewArray,
-    StructArray, TimestampMicrosecondArray,
+    Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray,
+    Float32Array, Float64Array, Int32Array, Int64Array, Int64Builder, ListBuilder, RecordBatch,
+    StringArray, StringViewArray, StructArray, TimestampMicrosecondArray,
 };
 use warpframe::arrow::compute::concat_batches;
 use warpframe::arrow::datatypes::{DataType, Field, Int32Type};
@@ -20,9 +20,12 @@ const ROWS: usize = 20_000;
 
 /// Columns `a`, `b` and `c` of numbers in no order, and what they sum up to.
 fn numbers(seed: i64) -> (RecordBatch, [i64; 3]) {
-    let values = |of: i64| (0..ROWS as i64).map(move |row| ((row * 7919 + seed * 31 + of * 17) % 100_003) << 20);
+    let values = |of: i64| {
+        (0..ROWS as i64).map(move |row| ((row * 7919 + seed * 31 + of * 17) % 100_003) << 20)
+    };
     let column = |of| Arc::new(Int64Array::from_iter_values(values(of))) as ArrayRef;
-    let batch = RecordBatch::try_from_iter([("a", column(0)), ("b", column(1)), ("c", column(2))]).expect("a batch");
+    let batch = RecordBatch::try_from_iter([("a", column(0)), ("b", column(1)), ("c", column(2))])
+        .expect("a batch");
     (batch, [0, 1, 2].map(|of| values(of).sum()))
 }
 
@@ -33,14 +36,18 @@ fn session_with(tables: usize, directory: &tempfile::TempDir) -> (Session, Vec<[
     let path = |number: usize| directory.path().join(format!("t{number}.parquet"));
     let registered = || {
         let session = builder().strict(true).build().expect("the device opens");
-        (0..tables)
-            .for_each(|number| session.register_parquet(&format!("t{number}"), path(number)).expect("it is read"));
+        (0..tables).for_each(|number| {
+            session.register_parquet(&format!("t{number}"), path(number)).expect("it is read")
+        });
         session
     };
     let mut expected = vec![];
     for number in 0..tables {
         let (batch, sums) = numbers(number as i64);
-        writer.from_arrow([batch]).and_then(|frame| frame.write_parquet(path(number))).expect("it is written");
+        writer
+            .from_arrow([batch])
+            .and_then(|frame| frame.write_parquet(path(number)))
+            .expect("it is written");
         expected.push(sums);
     }
     let takes = |number: usize| {
@@ -62,7 +69,8 @@ fn limit(session: &Session, bytes: u64) {
 fn sums(session: &Session, table: &str) -> warpframe::Result<[i64; 3]> {
     let frame = session.sql(&format!("SELECT sum(a), sum(b), sum(c) FROM {table}"))?.collect()?;
     let batch = &frame.to_arrow()?[0];
-    Ok([0, 1, 2].map(|at| batch.column(at).as_any().downcast_ref::<Int64Array>().expect("Int64").value(0)))
+    Ok([0, 1, 2]
+        .map(|at| batch.column(at).as_any().downcast_ref::<Int64Array>().expect("Int64").value(0)))
 }
 
 #[test]
@@ -77,7 +85,10 @@ fn tables_that_do_not_fit_together_take_turns() {
         }
     }
     let counters = device.counters();
-    assert!(counters.columns_evicted >= 15 && counters.bytes_evicted >= 15 * COLUMN, "{counters:?}");
+    assert!(
+        counters.columns_evicted >= 15 && counters.bytes_evicted >= 15 * COLUMN,
+        "{counters:?}"
+    );
     assert_eq!(counters.fallbacks, 0);
     assert!(device.memory().peak <= most);
     // Both, as far as a query needs them: columns that it does not read go.
@@ -113,11 +124,15 @@ fn what_does_not_fit_alone_says_what_is_in_the_way() {
     let directory = tempfile::tempdir().expect("a folder");
     let (session, expected, most) = session_with(1, &directory);
     assert_eq!(sums(&session, "t0").expect("there is room"), expected[0]);
-    let kept = session.sql("SELECT a + 1 AS a FROM t0").expect("a plan").collect().expect("there is room");
+    let kept =
+        session.sql("SELECT a + 1 AS a FROM t0").expect("a plan").collect().expect("there is room");
     let near = "RANGE BETWEEN 3 PRECEDING AND CURRENT ROW";
     let rows = ["SELECT a, b, c FROM t0"; 8].join(" UNION ALL ");
-    let whole = format!("SELECT sum(a) OVER (ORDER BY b {near}), sum(c) OVER (ORDER BY a {near}) FROM ({rows})");
-    let error = session.sql(&whole).expect("a plan").collect().expect_err("all rows are needed at once");
+    let whole = format!(
+        "SELECT sum(a) OVER (ORDER BY b {near}), sum(c) OVER (ORDER BY a {near}) FROM ({rows})"
+    );
+    let error =
+        session.sql(&whole).expect("a plan").collect().expect_err("all rows are needed at once");
     match error.kind() {
         ErrorKind::OutOfDeviceMemory { operator, asked, free, limit, used, cached, kept } => {
             assert!(!operator.is_empty() && asked > free, "{error}");
@@ -142,18 +157,23 @@ fn all_types() -> RecordBatch {
         2 => format!("a string that is longer than a view holds, number {row}"),
         _ => "short".into(),
     };
-    let few = |row: i64| ["one", "two", "a third value that is longer than a view holds"][row as usize % 3];
+    let few = |row: i64| {
+        ["one", "two", "a third value that is longer than a view holds"][row as usize % 3]
+    };
     let mut lists = ListBuilder::new(Int64Builder::new());
     for row in rows() {
         if let Some(row) = row {
-            (0..row % 5).for_each(|item| lists.values().append_option(Some(item * row).filter(|item| item % 3 != 1)));
+            (0..row % 5).for_each(|item| {
+                lists.values().append_option(Some(item * row).filter(|item| item % 3 != 1))
+            });
         }
         lists.append(row.is_some());
     }
     let fields = vec![
         (
             Arc::new(Field::new("x", DataType::Int32, true)),
-            Arc::new(rows().map(|row| row.map(|row| row as i32)).collect::<Int32Array>()) as ArrayRef,
+            Arc::new(rows().map(|row| row.map(|row| row as i32)).collect::<Int32Array>())
+                as ArrayRef,
         ),
         (
             Arc::new(Field::new("s", DataType::Utf8View, true)),
@@ -166,25 +186,47 @@ fn all_types() -> RecordBatch {
         2 => f64::NEG_INFINITY,
         _ => row as f64 / 3.0,
     };
-    let decimals = rows().map(|row| row.map(|row| i128::from(row) * 10i128.pow(30))).collect::<Decimal128Array>();
+    let decimals = rows()
+        .map(|row| row.map(|row| i128::from(row) * 10i128.pow(30)))
+        .collect::<Decimal128Array>();
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("id", Arc::new(Int64Array::from_iter_values(0..ROWS))),
         ("flag", Arc::new(rows().map(|row| row.map(|row| row % 2 == 0)).collect::<BooleanArray>())),
-        ("f32", Arc::new(rows().map(|row| row.map(|row| float(row) as f32)).collect::<Float32Array>())),
+        (
+            "f32",
+            Arc::new(rows().map(|row| row.map(|row| float(row) as f32)).collect::<Float32Array>()),
+        ),
         ("f64", Arc::new(rows().map(|row| row.map(float)).collect::<Float64Array>())),
-        ("day", Arc::new(rows().map(|row| row.map(|row| row as i32 - 500)).collect::<Date32Array>())),
-        ("time", Arc::new(rows().map(|row| row.map(|row| row * 1_000_003)).collect::<TimestampMicrosecondArray>())),
+        (
+            "day",
+            Arc::new(rows().map(|row| row.map(|row| row as i32 - 500)).collect::<Date32Array>()),
+        ),
+        (
+            "time",
+            Arc::new(
+                rows()
+                    .map(|row| row.map(|row| row * 1_000_003))
+                    .collect::<TimestampMicrosecondArray>(),
+            ),
+        ),
         ("dec", Arc::new(decimals.with_precision_and_scale(38, 3).expect("a decimal"))),
         ("sv", Arc::new(rows().map(|row| row.map(text)).collect::<StringViewArray>())),
         ("s", Arc::new(rows().map(|row| row.map(text)).collect::<StringArray>())),
         ("few", Arc::new(rows().map(|row| row.map(few)).collect::<StringViewArray>())),
         ("coded", Arc::new(rows().map(|row| row.map(few)).collect::<DictionaryArray<Int32Type>>())),
-        ("bytes", Arc::new(rows().map(|row| row.map(|row| row.to_le_bytes())).collect::<BinaryViewArray>())),
+        (
+            "bytes",
+            Arc::new(
+                rows().map(|row| row.map(|row| row.to_le_bytes())).collect::<BinaryViewArray>(),
+            ),
+        ),
         ("list", Arc::new(lists.finish())),
         ("struct", Arc::new(StructArray::from(fields))),
     ];
-    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)))
-        .expect("a batch")
+    RecordBatch::try_from_iter_with_nullable(
+        columns.into_iter().map(|(name, array)| (name, array, true)),
+    )
+    .expect("a batch")
 }
 
 /// All rows in one batch.
@@ -204,8 +246,10 @@ fn kept_tables_move_to_the_host_and_come_back_bit_by_bit() {
     limit(&session, 64 << 20);
     let device = session.device().expect("a device");
     let batch = all_types();
-    let frame =
-        session.from_arrow([batch]).expect("a frame").sort([warpframe::prelude::asc(warpframe::prelude::col("id"))]);
+    let frame = session
+        .from_arrow([batch])
+        .expect("a frame")
+        .sort([warpframe::prelude::asc(warpframe::prelude::col("id"))]);
     let frame = frame.expect("it is sorted");
     let before = whole(&frame);
     session.register_table("kept", &frame).expect("a table");
@@ -219,13 +263,26 @@ fn kept_tables_move_to_the_host_and_come_back_bit_by_bit() {
     assert_eq!(whole(&frame), before);
     assert!(!frame.is_on_device());
     limit(&session, 64 << 20);
-    let again =
-        session.sql("SELECT * FROM kept WHERE id >= 0 ORDER BY id").expect("a plan").collect().expect("it fits");
+    let again = session
+        .sql("SELECT * FROM kept WHERE id >= 0 ORDER BY id")
+        .expect("a plan")
+        .collect()
+        .expect("it fits");
     assert!(frame.is_on_device());
     assert_eq!(device.counters().tables_moved_back, 1);
     for (at, field) in before.schema().fields().iter().enumerate() {
-        assert_eq!(whole(&again).column(at).to_data(), before.column(at).to_data(), "{}", field.name());
-        assert_eq!(whole(&frame).column(at).to_data(), before.column(at).to_data(), "{}", field.name());
+        assert_eq!(
+            whole(&again).column(at).to_data(),
+            before.column(at).to_data(),
+            "{}",
+            field.name()
+        );
+        assert_eq!(
+            whole(&frame).column(at).to_data(),
+            before.column(at).to_data(),
+            "{}",
+            field.name()
+        );
     }
     assert_eq!(device.counters().fallbacks, 0);
 }
@@ -237,7 +294,11 @@ fn verbs_on_frames_that_moved_bring_them_back() {
     let (session, expected, most) = session_with(1, &directory);
     limit(&session, most + COLUMN);
     let device = session.device().expect("a device");
-    let made = session.sql("SELECT a + 1 AS x, b FROM t0").expect("a plan").collect().expect("there is room");
+    let made = session
+        .sql("SELECT a + 1 AS x, b FROM t0")
+        .expect("a plan")
+        .collect()
+        .expect("there is room");
     let mut moved = 0;
     let mut crowded = || {
         device.make_room(u64::MAX).expect("room");
@@ -266,7 +327,8 @@ fn threads_on_one_session_under_a_tight_limit_get_answers_or_the_error() {
     let directory = tempfile::tempdir().expect("a folder");
     let (session, expected, most) = session_with(4, &directory);
     limit(&session, most + COLUMN);
-    let kept = session.sql("SELECT a, b, c FROM t3").expect("a plan").collect().expect("there is room");
+    let kept =
+        session.sql("SELECT a, b, c FROM t3").expect("a plan").collect().expect("there is room");
     session.register_table("kept", &kept).expect("a table");
     drop(kept);
     let answers = std::thread::scope(|scope| {
@@ -282,7 +344,10 @@ fn threads_on_one_session_under_a_tight_limit_get_answers_or_the_error() {
                             assert_eq!(found, expected[number], "{table}");
                             answers += 1;
                         }
-                        Err(error) => assert!(matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }), "{error}"),
+                        Err(error) => assert!(
+                            matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }),
+                            "{error}"
+                        ),
                     }
                 }
                 answers
@@ -304,14 +369,19 @@ const SORTED: &str = "SELECT n, repeat(to_hex(n * 7919 % 1000003), 10) AS s FROM
      (SELECT unnest(range(0, 500000)) AS n) ORDER BY s, n";
 
 fn on_cpu(limit: &str) -> warpframe::SessionBuilder {
-    Session::builder().device(DeviceChoice::Cpu).cpu_partitions(1).host_memory_limit(limit.parse().expect("a limit"))
+    Session::builder()
+        .device(DeviceChoice::Cpu)
+        .cpu_partitions(1)
+        .host_memory_limit(limit.parse().expect("a limit"))
 }
 
 #[test]
 fn the_cpu_engine_spills_what_its_limit_does_not_hold() {
     let directory = tempfile::tempdir().expect("a folder");
     let folder = directory.path().join("spilled");
-    let rows = |session: &Session| session.sql(SORTED).and_then(|frame| frame.collect()).map(|frame| whole(&frame));
+    let rows = |session: &Session| {
+        session.sql(SORTED).and_then(|frame| frame.collect()).map(|frame| whole(&frame))
+    };
     let expected = rows(&on_cpu("75%").build().expect("a session")).expect("there is memory");
     let tight = on_cpu("40MiB").spill_dir(&folder).build().expect("a session");
     assert!(folder.is_dir());
@@ -327,7 +397,10 @@ fn the_cpu_engine_spills_what_its_limit_does_not_hold() {
     }
     assert!(error.to_string().contains("41943040"), "{error}");
     // The session goes on, and nothing stays in the folder.
-    assert_eq!(without.sql("SELECT 1").and_then(|frame| frame.collect()).expect("it is small").num_rows(), 1);
+    assert_eq!(
+        without.sql("SELECT 1").and_then(|frame| frame.collect()).expect("it is small").num_rows(),
+        1
+    );
     drop((tight, without));
     assert_eq!(std::fs::read_dir(&folder).expect("the folder").count(), 0);
 }
@@ -337,9 +410,12 @@ fn what_cannot_spill_says_which_limit_is_in_the_way() {
     let session = on_cpu("2MiB").build().expect("a session");
     let sql = "SELECT count(*) FROM (SELECT unnest(range(0, 500000)) AS n) a JOIN \
         (SELECT unnest(range(0, 500000)) AS n) b ON a.n = b.n";
-    let error = session.sql(sql).and_then(|frame| frame.collect()).expect_err("a build side of 2.4 MB");
+    let error =
+        session.sql(sql).and_then(|frame| frame.collect()).expect_err("a build side of 2.4 MB");
     match error.kind() {
-        ErrorKind::OutOfHostMemory { limit, account, .. } => assert_eq!(*limit, Some(2 << 20), "{account}"),
+        ErrorKind::OutOfHostMemory { limit, account, .. } => {
+            assert_eq!(*limit, Some(2 << 20), "{account}")
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -355,21 +431,27 @@ fn the_cpu_engine_writes_files_as_rows_come() {
     assert_eq!(frame.write_csv(path("streamed.csv")).expect("a file"), 500_000);
     let read = |name: &str| std::fs::read(path(name)).expect("a file");
     assert!(read("collected.csv") == read("streamed.csv"));
-    let options = warpframe::ParquetWriteOptions { row_group_rows: Some(50_000), ..Default::default() };
-    assert_eq!(frame.write_parquet_with(path("streamed.parquet"), options).expect("a file"), 500_000);
+    let options =
+        warpframe::ParquetWriteOptions { row_group_rows: Some(50_000), ..Default::default() };
+    assert_eq!(
+        frame.write_parquet_with(path("streamed.parquet"), options).expect("a file"),
+        500_000
+    );
     let again = session.read_parquet(path("streamed.parquet")).expect("rows");
     again.write_csv(path("again.csv")).expect("a file");
     assert!(read("again.csv") == read("collected.csv"));
     // A query that fails on the way leaves no file.
-    let failing =
-        session.sql("SELECT 1 / (n - 150000) AS x FROM (SELECT unnest(range(0, 200000)) AS n)").expect("a plan");
+    let failing = session
+        .sql("SELECT 1 / (n - 150000) AS x FROM (SELECT unnest(range(0, 200000)) AS n)")
+        .expect("a plan");
     let error = failing.write_csv(path("none.csv")).expect_err("it divides by zero");
     assert!(matches!(error.kind(), ErrorKind::Arithmetic { .. }), "{error:?}");
     assert!(!path("none.csv").exists());
     // A device's rows are those of collect.
     let device = builder().strict(true).build().expect("the device opens");
     device.register_parquet("t", path("streamed.parquet")).expect("a table");
-    let rows = device.sql("SELECT * FROM t ORDER BY s, n").expect("a plan").write_csv(path("device.csv"));
+    let rows =
+        device.sql("SELECT * FROM t ORDER BY s, n").expect("a plan").write_csv(path("device.csv"));
     assert_eq!(rows.expect("a file"), 500_000);
     assert!(read("device.csv") == read("collected.csv"));
 }

@@ -26,7 +26,11 @@ fn defined() -> BTreeSet<String> {
             let item = ["pub fn ", "macro_rules! "].iter().find_map(|kind| line.strip_prefix(kind));
             let entry = Some(line).filter(|_| documented && !line.starts_with("///"));
             let name = item.or(entry).unwrap_or_default();
-            names.insert(name.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect());
+            names.insert(
+                name.chars()
+                    .take_while(|letter| letter.is_alphanumeric() || *letter == '_')
+                    .collect(),
+            );
             documented = line.starts_with("///") || documented && line.starts_with("#[");
         }
     }

@@ -26,7 +26,10 @@ fn modules_are_counted_by_where_they_were_found() {
         run(&pair.device, JOINED).expect("it ran before");
     }
     let again = pair.gpu().counters();
-    assert_eq!((again.compilations + again.disk_hits, again.compile_time), (made, first.compile_time));
+    assert_eq!(
+        (again.compilations + again.disk_hits, again.compile_time),
+        (made, first.compile_time)
+    );
     assert_eq!(again.prepared_ahead, first.prepared_ahead);
     assert!(again.memory_hits > memory + 10, "{again:?}");
 }
@@ -55,7 +58,9 @@ fn rehearsals_leave_no_trace_in_counters_and_memory() {
 fn answers_do_not_depend_on_how_kernels_were_compiled() {
     let gpu = Pair::new();
     let rows = if gpu.gpu().kind() == DeviceKind::Sim { 5_000 } else { 3_000_000 };
-    let x = Float64Array::from_iter_values((0..rows).map(|i: i32| f64::from(i.wrapping_mul(7919) % 1009) / 7.3 - 41.0));
+    let x = Float64Array::from_iter_values(
+        (0..rows).map(|i: i32| f64::from(i.wrapping_mul(7919) % 1009) / 7.3 - 41.0),
+    );
     let y = Float64Array::from_iter_values(
         (0..rows).map(|i: i32| 1e-3 * f64::from(i.wrapping_mul(31) % 65537).sqrt() + 0.1),
     );
@@ -71,7 +76,10 @@ fn answers_do_not_depend_on_how_kernels_were_compiled() {
          avg(y + x * x) OVER (PARTITION BY k) AS a FROM floats WHERE k < 40 ORDER BY k, s, a LIMIT 4000",
     ];
     let answers = || -> Vec<Vec<RecordBatch>> {
-        queries.iter().map(|sql| run(&pair.device, sql).and_then(|frame| frame.to_arrow()).expect(sql)).collect()
+        queries
+            .iter()
+            .map(|sql| run(&pair.device, sql).and_then(|frame| frame.to_arrow()).expect(sql))
+            .collect()
     };
     let before = pair.gpu().counters();
     let first = answers();
@@ -79,7 +87,10 @@ fn answers_do_not_depend_on_how_kernels_were_compiled() {
     let between = pair.gpu().counters();
     let later = answers();
     let set = |name: &str| std::env::var_os(name).is_some();
-    if pair.gpu().kind() != DeviceKind::Sim && !set("WARPFRAME_QUICK_KERNELS") && !set("WARPFRAME_NVRTC_OPTIONS") {
+    if pair.gpu().kind() != DeviceKind::Sim
+        && !set("WARPFRAME_QUICK_KERNELS")
+        && !set("WARPFRAME_NVRTC_OPTIONS")
+    {
         assert!(between.improved > before.improved + 5, "{between:?}");
     }
     assert_eq!(pair.gpu().counters().compilations, between.compilations);

@@ -21,7 +21,10 @@ fn with_columns() -> Pair {
 
 #[track_caller]
 fn about(found: u64, expected: u64) {
-    assert!(found >= expected && found <= expected + expected / 20, "{found} bytes, expected {expected}");
+    assert!(
+        found >= expected && found <= expected + expected / 20,
+        "{found} bytes, expected {expected}"
+    );
 }
 
 #[test]
@@ -39,7 +42,8 @@ fn columns_count_once_for_each_pipeline_that_names_them() {
 fn a_filter_reads_its_condition_and_moves_what_stays() {
     let pair = with_columns();
     let sql = "SELECT px FROM jets WHERE \"E\" > 5";
-    let Cell::Int(kept) = Rows::of(&run(&pair.device, &format!("SELECT count(*) FROM ({sql})")).unwrap()).rows[0][0]
+    let Cell::Int(kept) =
+        Rows::of(&run(&pair.device, &format!("SELECT count(*) FROM ({sql})")).unwrap()).rows[0][0]
     else {
         panic!("a count")
     };

@@ -1,4 +1,5 @@
-//! `COLUMNS(…)`, `* RENAME (…)` and `* LIKE`: the device runs what they are written out as, and the names are right.
+//! `COLUMNS(…)`, `* RENAME (…)` and `* LIKE`: the device runs what they are written out as, and the
+//! names are right.
 
 use warpframe::ErrorKind;
 
@@ -34,12 +35,16 @@ fn columns_by_name_run_on_the_device() {
 fn names_are_those_of_the_columns_even_where_they_come_twice() {
     let pair = pair();
     let found = |sql| names(&pair, sql);
-    assert_eq!(found("SELECT min(COLUMNS(['k', 'w'])), max(COLUMNS(['k', 'w'])) FROM t"), ["k", "w", "k", "w"]);
+    assert_eq!(
+        found("SELECT min(COLUMNS(['k', 'w'])), max(COLUMNS(['k', 'w'])) FROM t"),
+        ["k", "w", "k", "w"]
+    );
     assert_eq!(found("SELECT COLUMNS('^k$'), COLUMNS('^k$') FROM t"), ["k", "k"]);
     assert_eq!(found("SELECT max(COLUMNS('^(k|w)$')) AS 'most \\1' FROM t"), ["most k", "most w"]);
     assert_eq!(found("SELECT * LIKE 'w' FROM t"), ["w"]);
     // Case counts, and the pattern may be found anywhere.
-    let error = run(&pair.device, "SELECT COLUMNS('SPREAD') FROM t").expect_err("there is no such column");
+    let error =
+        run(&pair.device, "SELECT COLUMNS('SPREAD') FROM t").expect_err("there is no such column");
     assert!(error.to_string().contains("known: id"), "{error}");
     assert_eq!(found("SELECT COLUMNS('prea') FROM t"), ["spread"]);
 }
@@ -52,10 +57,13 @@ fn a_kept_text_follows_its_tables_columns() {
     for session in [&pair.cpu, &pair.device] {
         for columns in ["x1", "x1, x2", "x2, x3, y"] {
             let values: Vec<String> = columns.split(", ").map(|_| "1".to_string()).collect();
-            let made =
-                format!("CREATE OR REPLACE TABLE n AS SELECT * FROM (VALUES ({})) v({columns})", values.join(", "));
+            let made = format!(
+                "CREATE OR REPLACE TABLE n AS SELECT * FROM (VALUES ({})) v({columns})",
+                values.join(", ")
+            );
             session.execute(&made).expect("a table");
-            let expected: Vec<&str> = columns.split(", ").filter(|name| name.starts_with('x')).collect();
+            let expected: Vec<&str> =
+                columns.split(", ").filter(|name| name.starts_with('x')).collect();
             for _ in 0..2 {
                 assert_eq!(run(session, sql).expect("rows").column_names(), expected);
             }
@@ -63,7 +71,8 @@ fn a_kept_text_follows_its_tables_columns() {
     }
 }
 
-/// `NOT (a AND b)` is not `NOT a AND NOT b`: statements that change rows do not take what stands for several.
+/// `NOT (a AND b)` is not `NOT a AND NOT b`: statements that change rows do not take what stands
+/// for several.
 #[test]
 fn conditions_of_changes_have_one_meaning() {
     let pair = pair();
@@ -75,13 +84,18 @@ fn conditions_of_changes_have_one_meaning() {
             "UPDATE c SET k = COLUMNS(['k', 'w'])",
         ] {
             let error = session.execute(sql).expect_err(sql);
-            assert!(matches!(error.kind(), ErrorKind::Plan { .. }) && error.location().is_some(), "{sql}: {error}");
+            assert!(
+                matches!(error.kind(), ErrorKind::Plan { .. }) && error.location().is_some(),
+                "{sql}: {error}"
+            );
         }
         assert_eq!(run(session, "SELECT * FROM c").expect("rows").num_rows(), 500);
         // In a query within they mean what they do everywhere.
         let sql = "DELETE FROM c WHERE id IN (SELECT id FROM t WHERE COLUMNS(['k', 'w']) > 1)";
         let gone = run(session, "SELECT id FROM t WHERE k > 1 AND w > 1").expect("rows").num_rows();
-        let warpframe::Executed::Changed(changed) = session.execute(sql).expect("a change") else { panic!("{sql}") };
+        let warpframe::Executed::Changed(changed) = session.execute(sql).expect("a change") else {
+            panic!("{sql}")
+        };
         assert_eq!(changed, gone);
     }
 }

@@ -13,7 +13,9 @@ use std::sync::Arc;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use warpframe::Session;
-use warpframe::arrow::array::{Array, ArrayRef, AsArray, Float32Array, Float64Array, Int64Array, RecordBatch};
+use warpframe::arrow::array::{
+    Array, ArrayRef, AsArray, Float32Array, Float64Array, Int64Array, RecordBatch,
+};
 use warpframe::arrow::datatypes::{DataType, Float32Type, Float64Type};
 
 use self::brute::{Number, Row, Truth, Width, compare, equal_place, place};
@@ -31,8 +33,10 @@ fn table(rows: &[Row]) -> Vec<RecordBatch> {
         ("v", Arc::new(Float32Array::from_iter(rows.iter().map(|row| row.v)))),
     ];
     vec![
-        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)))
-            .expect("columns of one length"),
+        RecordBatch::try_from_iter_with_nullable(
+            columns.into_iter().map(|(name, column)| (name, column, true)),
+        )
+        .expect("columns of one length"),
     ]
 }
 
@@ -59,7 +63,9 @@ fn assert_one_form(name: &str, _: &Session, batches: &[RecordBatch], sql: &str) 
             }
             DataType::Float32 => {
                 let mut floats = column.as_primitive::<Float32Type>().iter().flatten();
-                floats.find(|x| x.is_nan() && x.to_bits() != 0x7fc0_0000).map(|x| x.to_bits().into())
+                floats
+                    .find(|x| x.is_nan() && x.to_bits() != 0x7fc0_0000)
+                    .map(|x| x.to_bits().into())
             }
             _ => None,
         };
@@ -89,7 +95,11 @@ fn check(pair: &Pair, sql: &str, expected: &[Vec<Cell>]) {
         assert_eq!(found.rows.len(), expected.len(), "{name}: rows\n  {sql}");
         for (at, (found, expected)) in found.rows.iter().zip(expected).enumerate() {
             let right = found.iter().zip(expected).all(|(a, b)| same(a, b));
-            assert!(right, "{name}, row {at}: {found:?}, not {expected:?}\n  {sql}\n  {}", pair.origin);
+            assert!(
+                right,
+                "{name}, row {at}: {found:?}, not {expected:?}\n  {sql}\n  {}",
+                pair.origin
+            );
         }
     }
 }
@@ -117,13 +127,16 @@ fn random_expressions_over_nan_are_what_brute_force_says() {
 
 fn projections(pair: &Pair, rows: &[Row], rng: &mut StdRng) {
     let truths: Vec<Truth> = (0..6).map(|_| Truth::random(1, rng)).collect();
-    let numbers: Vec<Number> =
-        [Width::Double, Width::Double, Width::Double, Width::Float].map(|width| Number::random(width, 2, rng)).into();
+    let numbers: Vec<Number> = [Width::Double, Width::Double, Width::Double, Width::Float]
+        .map(|width| Number::random(width, 2, rng))
+        .into();
     let texts = truths.iter().map(Truth::sql).chain(numbers.iter().map(Number::sql));
-    let texts: Vec<String> = texts.enumerate().map(|(at, text)| format!("{text} AS c{at}")).collect();
+    let texts: Vec<String> =
+        texts.enumerate().map(|(at, text)| format!("{text} AS c{at}")).collect();
     let sql = format!("SELECT i, {} FROM t ORDER BY i", texts.join(", "));
     let expected = rows.iter().map(|row| {
-        let cells = truths.iter().map(|c| truth(c.of(row))).chain(numbers.iter().map(|n| float(n.of(row))));
+        let cells =
+            truths.iter().map(|c| truth(c.of(row))).chain(numbers.iter().map(|n| float(n.of(row))));
         std::iter::once(Cell::Int(row.i.into())).chain(cells).collect()
     });
     check(pair, &sql, &expected.collect::<Vec<_>>());
@@ -180,9 +193,14 @@ fn aggregates(pair: &Pair, rows: &[Row], rng: &mut StdRng) {
     check(pair, &format!("SELECT {calls} FROM t"), &[whole(&all)]);
     let mut groups: BTreeMap<i64, Vec<&Row>> = BTreeMap::new();
     rows.iter().for_each(|row| groups.entry(row.g).or_default().push(row));
-    let expected =
-        groups.into_iter().map(|(g, rows)| std::iter::once(Cell::Int(g.into())).chain(whole(&rows)).collect());
-    check(pair, &format!("SELECT g, {calls} FROM t GROUP BY g ORDER BY g"), &expected.collect::<Vec<_>>());
+    let expected = groups
+        .into_iter()
+        .map(|(g, rows)| std::iter::once(Cell::Int(g.into())).chain(whole(&rows)).collect());
+    check(
+        pair,
+        &format!("SELECT g, {calls} FROM t GROUP BY g ORDER BY g"),
+        &expected.collect::<Vec<_>>(),
+    );
 }
 
 fn keys(pair: &Pair, rows: &[Row], others: &[Row], rng: &mut StdRng) {
@@ -193,7 +211,8 @@ fn keys(pair: &Pair, rows: &[Row], others: &[Row], rng: &mut StdRng) {
     rows.iter().for_each(|row| *groups.entry(key.of(row).map(equal_place)).or_default() += 1);
     let mut counts: Vec<i64> = groups.values().copied().collect();
     counts.sort_unstable();
-    let expected: Vec<Vec<Cell>> = counts.into_iter().map(|count| vec![Cell::Int(count.into())]).collect();
+    let expected: Vec<Vec<Cell>> =
+        counts.into_iter().map(|count| vec![Cell::Int(count.into())]).collect();
     check(pair, &format!("SELECT count(*) AS n FROM t GROUP BY {e} ORDER BY n"), &expected);
     let distinct = vec![vec![Cell::Int(groups.len() as i128)]];
     check(pair, &format!("SELECT count(*) AS n FROM (SELECT DISTINCT {e} AS k FROM t)"), &distinct);
@@ -201,20 +220,32 @@ fn keys(pair: &Pair, rows: &[Row], others: &[Row], rng: &mut StdRng) {
     let (one, two) = if width == Width::Double { ("x", "y") } else { ("u", "v") };
     let [left, right] = [Number::First(width), Number::Second(width)];
     let pairs = |holds: &dyn Fn(f64, f64) -> bool| {
-        let of =
-            |row: &&Row| others.iter().any(|other| left.of(row).zip(right.of(other)).is_some_and(|(a, b)| holds(a, b)));
+        let of = |row: &&Row| {
+            others
+                .iter()
+                .any(|other| left.of(row).zip(right.of(other)).is_some_and(|(a, b)| holds(a, b)))
+        };
         let found = rows.iter().filter(of).map(|row| vec![Cell::Int(row.i.into())]);
         found.collect::<Vec<_>>()
     };
     let equal = pairs(&|a, b| compare(a, b).is_eq());
     let join = |on: &str| format!("SELECT DISTINCT t.i FROM t JOIN o ON {on} ORDER BY t.i");
     check(pair, &join(&format!("t.{one} = o.{two}")), &equal);
-    check(pair, &format!("SELECT i FROM t WHERE {one} IN (SELECT {two} FROM o) ORDER BY i"), &equal);
-    check(pair, &join(&format!("t.{one} > o.{two}")), &pairs(&|a, b| compare(a, b) == Ordering::Greater));
+    check(
+        pair,
+        &format!("SELECT i FROM t WHERE {one} IN (SELECT {two} FROM o) ORDER BY i"),
+        &equal,
+    );
+    check(
+        pair,
+        &join(&format!("t.{one} > o.{two}")),
+        &pairs(&|a, b| compare(a, b) == Ordering::Greater),
+    );
     check(pair, &join(&format!("t.g = o.g AND t.{one} <= o.{two}")), &{
         let of = |row: &&Row| {
             others.iter().any(|other| {
-                row.g == other.g && left.of(row).zip(right.of(other)).is_some_and(|(a, b)| compare(a, b).is_le())
+                row.g == other.g
+                    && left.of(row).zip(right.of(other)).is_some_and(|(a, b)| compare(a, b).is_le())
             })
         };
         rows.iter().filter(of).map(|row| vec![Cell::Int(row.i.into())]).collect::<Vec<_>>()
@@ -225,7 +256,8 @@ fn orders(pair: &Pair, rows: &[Row], rng: &mut StdRng) {
     let width = if rng.random_bool(0.7) { Width::Double } else { Width::Float };
     let key = Number::random(width, 1, rng);
     let descending = rng.random_bool(0.5);
-    let mut sorted: Vec<(Option<i64>, i64)> = rows.iter().map(|row| (key.of(row).map(place), row.i)).collect();
+    let mut sorted: Vec<(Option<i64>, i64)> =
+        rows.iter().map(|row| (key.of(row).map(place), row.i)).collect();
     sorted.sort_by(|(a, i), (b, j)| {
         let values = match (a, b) {
             (Some(a), Some(b)) if descending => b.cmp(a),
@@ -234,7 +266,8 @@ fn orders(pair: &Pair, rows: &[Row], rng: &mut StdRng) {
         };
         values.then(i.cmp(j))
     });
-    let expected: Vec<Vec<Cell>> = sorted.into_iter().map(|(_, i)| vec![Cell::Int(i.into())]).collect();
+    let expected: Vec<Vec<Cell>> =
+        sorted.into_iter().map(|(_, i)| vec![Cell::Int(i.into())]).collect();
     let direction = if descending { "DESC" } else { "ASC" };
     let sql = format!("SELECT i FROM t ORDER BY {} {direction} NULLS LAST, i", key.sql());
     check(pair, &sql, &expected);
@@ -251,8 +284,13 @@ fn windows(pair: &Pair, rows: &[Row], rng: &mut StdRng) {
          FROM t WINDOW w AS (ORDER BY i ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) ORDER BY i"
     );
     let extreme = |of: &mut dyn Iterator<Item = &Row>, greatest: bool| {
-        let values = of.filter_map(|row| value.of(row)).map(|value| if value == 0.0 { 0.0 } else { value });
-        float(if greatest { values.max_by_key(|v| place(*v)) } else { values.min_by_key(|v| place(*v)) })
+        let values =
+            of.filter_map(|row| value.of(row)).map(|value| if value == 0.0 { 0.0 } else { value });
+        float(if greatest {
+            values.max_by_key(|v| place(*v))
+        } else {
+            values.min_by_key(|v| place(*v))
+        })
     };
     let key = |row: &Row| value.of(row).map_or((1, 0), |value| (0, place(value)));
     let expected = rows.iter().enumerate().map(|(at, row)| {
@@ -274,9 +312,11 @@ fn windows(pair: &Pair, rows: &[Row], rng: &mut StdRng) {
 /// Three NaN, two numbers, a null and both zeros.
 fn odd() -> Pair {
     let values = [NAN, NAN | 1 << 63, 0x7fff_ffff_ffff_ffff].map(|bits| Some(f64::from_bits(bits)));
-    let x: Vec<Option<f64>> = values.into_iter().chain([Some(7.0), Some(-7.0), None, Some(0.0), Some(-0.0)]).collect();
+    let x: Vec<Option<f64>> =
+        values.into_iter().chain([Some(7.0), Some(-7.0), None, Some(0.0), Some(-0.0)]).collect();
     let i = Int64Array::from_iter_values(1..=x.len() as i64);
-    let columns: Vec<(&str, ArrayRef)> = vec![("i", Arc::new(i)), ("x", Arc::new(Float64Array::from(x)))];
+    let columns: Vec<(&str, ArrayRef)> =
+        vec![("i", Arc::new(i)), ("x", Arc::new(Float64Array::from(x)))];
     Pair::of(vec![RecordBatch::try_from_iter(columns).expect("columns of one length")])
 }
 
@@ -317,9 +357,17 @@ fn lists_and_structs_hold_one_nan_and_one_zero() {
     check(&pair, &sql("array_has([x], CAST(0 AS double))"), &ints(&[7, 8]));
     check(&pair, &sql("array_position([1, x], - CAST('NaN' AS double)) = 2"), &ints(&[1, 2, 3]));
     check(&pair, &sql("array_has_any([x], [CAST('NaN' AS double), 7])"), &ints(&[1, 2, 3, 4]));
-    check(&pair, &sql("cardinality(array_remove([x, 2], CAST('NaN' AS double))) = 1"), &ints(&[1, 2, 3]));
+    check(
+        &pair,
+        &sql("cardinality(array_remove([x, 2], CAST('NaN' AS double))) = 1"),
+        &ints(&[1, 2, 3]),
+    );
     check(&pair, &sql("cardinality(array_remove([x, 2], CAST(0 AS double))) = 1"), &ints(&[7, 8]));
-    check(&pair, &sql("cardinality(array_distinct([x, CAST('NaN' AS double), 0])) = 2"), &ints(&[1, 2, 3, 7, 8]));
+    check(
+        &pair,
+        &sql("cardinality(array_distinct([x, CAST('NaN' AS double), 0])) = 2"),
+        &ints(&[1, 2, 3, 7, 8]),
+    );
     check(&pair, &sql("array_max([x, 3]) > 1e300"), &ints(&[1, 2, 3]));
     check(&pair, &sql("array_sort([x, 3])[2] > 1e300"), &ints(&[1, 2, 3]));
     check(&pair, "SELECT count(*) AS n FROM t GROUP BY [x] ORDER BY n", &ints(&[1, 1, 1, 2, 3]));
@@ -348,7 +396,8 @@ fn what_makes_a_nan_makes_the_one() {
              {expression} = CAST('NaN' AS double) AND {expression} IN (CAST('NaN' AS double)))"
         );
         check(&pair, &sql, &ints(&[0]));
-        let sql = format!("SELECT count(DISTINCT {expression}) AS n FROM t WHERE isnan({expression})");
+        let sql =
+            format!("SELECT count(DISTINCT {expression}) AS n FROM t WHERE isnan({expression})");
         check(&pair, &sql, &ints(&[1]));
         for (name, found) in answers(&pair, &format!("SELECT {expression} AS e FROM t")) {
             assert!(
@@ -357,11 +406,20 @@ fn what_makes_a_nan_makes_the_one() {
             );
         }
     }
-    for aggregate in ["sum(x)", "avg(x)", "var(x)", "stddev(x)", "corr(x, x)", "median(x)", "covar_pop(x, i)"] {
-        for (name, found) in answers(&pair, &format!("SELECT {aggregate} AS e FROM t WHERE i <= 4")) {
-            assert!(matches!(found.rows[0][0], Cell::Float(x) if x.is_nan()), "{name}: {aggregate} {:?}", found.rows);
+    for aggregate in
+        ["sum(x)", "avg(x)", "var(x)", "stddev(x)", "corr(x, x)", "median(x)", "covar_pop(x, i)"]
+    {
+        for (name, found) in answers(&pair, &format!("SELECT {aggregate} AS e FROM t WHERE i <= 4"))
+        {
+            assert!(
+                matches!(found.rows[0][0], Cell::Float(x) if x.is_nan()),
+                "{name}: {aggregate} {:?}",
+                found.rows
+            );
         }
-        let sql = format!("SELECT {aggregate} > 1e308 AS e, {aggregate} = CAST('NaN' AS double) FROM t WHERE i <= 4");
+        let sql = format!(
+            "SELECT {aggregate} > 1e308 AS e, {aggregate} = CAST('NaN' AS double) FROM t WHERE i <= 4"
+        );
         check(&pair, &sql, &[vec![Cell::Int(1), Cell::Int(1)]]);
     }
 }
@@ -373,18 +431,29 @@ fn datafusion_still_needs_to_be_told() {
     use datafusion::prelude::SessionContext;
     let ask = |sql: &str| {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        let batches = runtime.block_on(async { SessionContext::new().sql(sql).await?.collect().await });
+        let batches =
+            runtime.block_on(async { SessionContext::new().sql(sql).await?.collect().await });
         let batches = batches.unwrap_or_else(|error| panic!("{error}\n  {sql}"));
-        warpframe::arrow::util::display::array_value_to_string(batches[0].column(0), 0).expect("a value that prints")
+        warpframe::arrow::util::display::array_value_to_string(batches[0].column(0), 0)
+            .expect("a value that prints")
     };
     let wrong = [
         // https://github.com/apache/datafusion/issues/17557
         ("SELECT CAST(0 AS double) / CAST(0 AS double) = CAST('NaN' AS double)", "false"),
         ("SELECT -x > 5 FROM (VALUES (CAST('NaN' AS double))) AS t(x)", "false"),
-        ("SELECT x IN (CAST(0 AS double), 1, 2, 3, 4) FROM (VALUES (- CAST(0 AS double))) AS t(x)", "false"),
-        ("SELECT nullif(x, CAST(0 AS double)) IS NULL FROM (VALUES (- CAST(0 AS double))) AS t(x)", "false"),
+        (
+            "SELECT x IN (CAST(0 AS double), 1, 2, 3, 4) FROM (VALUES (- CAST(0 AS double))) AS t(x)",
+            "false",
+        ),
+        (
+            "SELECT nullif(x, CAST(0 AS double)) IS NULL FROM (VALUES (- CAST(0 AS double))) AS t(x)",
+            "false",
+        ),
         // https://github.com/apache/datafusion/issues/24432
-        ("SELECT max(x) FROM (VALUES (1, CAST('-inf' AS double))) AS t(g, x) GROUP BY g", "-1.7976931348623157e308"),
+        (
+            "SELECT max(x) FROM (VALUES (1, CAST('-inf' AS double))) AS t(g, x) GROUP BY g",
+            "-1.7976931348623157e308",
+        ),
         // https://github.com/apache/arrow-rs/issues/10508
         ("SELECT CAST(CAST(1 AS decimal(38, 37)) AS double)", "0.9999999999999999"),
     ];

@@ -16,7 +16,8 @@ struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.0 >> 33
     }
 
@@ -59,13 +60,18 @@ fn array(dtype: &DataType, rows: usize, numbers: &mut Numbers) -> ArrayRef {
         }
         DataType::Struct(fields) => {
             // What DataFusion says of a field of a null struct is what lies beneath.
-            let child = |field: &Arc<Field>| masked(&array(field.data_type(), rows, numbers), &nulls);
+            let child =
+                |field: &Arc<Field>| masked(&array(field.data_type(), rows, numbers), &nulls);
             let children = fields.iter().map(child).collect();
             return Arc::new(StructArray::new(fields.clone(), children, Some(nulls)));
         }
-        DataType::Boolean => Arc::new(BooleanArray::from_iter((0..rows).map(|_| Some(numbers.below(2) == 1)))),
+        DataType::Boolean => {
+            Arc::new(BooleanArray::from_iter((0..rows).map(|_| Some(numbers.below(2) == 1))))
+        }
         DataType::Utf8 | DataType::Utf8View | DataType::Dictionary(_, _) => {
-            let text = |n: u64| ["", "é", "b", "thirteen byte", "a string that does not fit its view"][n as usize];
+            let text = |n: u64| {
+                ["", "é", "b", "thirteen byte", "a string that does not fit its view"][n as usize]
+            };
             let texts = StringArray::from_iter_values((0..rows).map(|_| text(numbers.below(5))));
             cast(&texts, dtype).expect("strings of a type")
         }
@@ -74,7 +80,8 @@ fn array(dtype: &DataType, rows: usize, numbers: &mut Numbers) -> ArrayRef {
             Arc::new(Float64Array::from_iter_values((0..rows).map(|_| float(numbers.below(6)))))
         }
         other => {
-            let integers = Int64Array::from_iter_values((0..rows).map(|_| numbers.below(9) as i64 - 4));
+            let integers =
+                Int64Array::from_iter_values((0..rows).map(|_| numbers.below(9) as i64 - 4));
             cast(&integers, other).expect("integers of a type")
         }
     };
@@ -109,26 +116,41 @@ pub fn types() -> Vec<(&'static str, DataType)> {
         ("ll", list(list(DataType::Int64))),
         ("lp", list(point.clone())),
         ("fp", DataType::FixedSizeList(item(point.clone()), 2)),
-        ("st", structure(&[("a", DataType::Int64), ("b", DataType::Utf8View), ("c", list(DataType::Int32))])),
+        (
+            "st",
+            structure(&[
+                ("a", DataType::Int64),
+                ("b", DataType::Utf8View),
+                ("c", list(DataType::Int32)),
+            ]),
+        ),
         ("ss", structure(&[("p", point), ("f", DataType::Float64), ("t", DataType::Boolean)])),
     ]
 }
 
 fn batch(rows: usize, seed: u64) -> RecordBatch {
     let mut numbers = Numbers(seed);
-    let mut columns: Vec<(&str, ArrayRef)> = vec![("id", Arc::new(Int64Array::from_iter_values(0..rows as i64)))];
+    let mut columns: Vec<(&str, ArrayRef)> =
+        vec![("id", Arc::new(Int64Array::from_iter_values(0..rows as i64)))];
     let mut of = |dtype: DataType| array(&dtype, rows, &mut numbers);
-    columns.extend([("i", of(DataType::Int64)), ("s", of(DataType::Utf8)), ("x", of(DataType::Float64))]);
+    columns.extend([
+        ("i", of(DataType::Int64)),
+        ("s", of(DataType::Utf8)),
+        ("x", of(DataType::Float64)),
+    ]);
     columns.extend(types().into_iter().map(|(name, dtype)| (name, of(dtype))));
-    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, name != "id")))
-        .expect("a batch")
+    RecordBatch::try_from_iter_with_nullable(
+        columns.into_iter().map(|(name, array)| (name, array, name != "id")),
+    )
+    .expect("a batch")
 }
 
 /// So many rows in slices of one batch, of which the first does not begin where the batch does.
 pub fn pair(rows: usize, seed: u64) -> Pair {
     let whole = batch(rows + 7, seed);
     let cut = rows / 3;
-    Pair::of(vec![whole.slice(5, cut), whole.slice(5 + cut, rows - cut)]).from(format!("{rows} rows of seed {seed}"))
+    Pair::of(vec![whole.slice(5, cut), whole.slice(5 + cut, rows - cut)])
+        .from(format!("{rows} rows of seed {seed}"))
 }
 
 #[test]
@@ -141,22 +163,38 @@ fn they_pass_through_tables_of_every_size() {
 #[test]
 fn every_operator_carries_them_along() {
     let pair = pair(700, 11);
-    pair.check("SELECT * FROM t WHERE id % 7 < 3 AND s <> 'b' ORDER BY x DESC, id LIMIT 100 OFFSET 7");
+    pair.check(
+        "SELECT * FROM t WHERE id % 7 < 3 AND s <> 'b' ORDER BY x DESC, id LIMIT 100 OFFSET 7",
+    );
     for (name, _) in types() {
         let check = |sql: &str| pair.check(&sql.replace("NAME", name));
         check("SELECT id, NAME FROM t WHERE NAME IS NOT NULL AND i > 0");
-        check("SELECT a.id, a.NAME, b.NAME AS other FROM t a JOIN t b ON a.id = b.id + 1 WHERE a.i < 3");
-        check("SELECT a.id, a.NAME, b.id AS j, b.NAME AS other FROM t a JOIN t b ON a.i = b.i AND b.id < 60");
-        check("SELECT a.id, b.NAME FROM t a LEFT JOIN (SELECT * FROM t WHERE i > 1) b ON a.id = b.id");
-        check("SELECT a.NAME, b.NAME AS other FROM t a FULL JOIN (SELECT * FROM t WHERE i > 1) b ON a.id = b.id - 500");
+        check(
+            "SELECT a.id, a.NAME, b.NAME AS other FROM t a JOIN t b ON a.id = b.id + 1 WHERE a.i < 3",
+        );
+        check(
+            "SELECT a.id, a.NAME, b.id AS j, b.NAME AS other FROM t a JOIN t b ON a.i = b.i AND b.id < 60",
+        );
+        check(
+            "SELECT a.id, b.NAME FROM t a LEFT JOIN (SELECT * FROM t WHERE i > 1) b ON a.id = b.id",
+        );
+        check(
+            "SELECT a.NAME, b.NAME AS other FROM t a FULL JOIN (SELECT * FROM t WHERE i > 1) b ON a.id = b.id - 500",
+        );
         check("SELECT id, NAME FROM t WHERE id IN (SELECT i FROM t)");
         check("SELECT id, NAME FROM t WHERE i > 2 UNION ALL SELECT -id, NAME FROM t WHERE s = 'b'");
-        check("SELECT id, CASE WHEN i > 0 THEN NAME WHEN i < -2 THEN NULL ELSE NAME END AS c FROM t");
+        check(
+            "SELECT id, CASE WHEN i > 0 THEN NAME WHEN i < -2 THEN NULL ELSE NAME END AS c FROM t",
+        );
         check("SELECT a.id, coalesce(a.NAME, b.NAME) AS c FROM t a JOIN t b ON a.id = b.id + 1");
         check("SELECT s, count(NAME), count(*) FROM t GROUP BY s");
-        check("SELECT s, first_value(NAME ORDER BY id), last_value(NAME ORDER BY id) FROM t GROUP BY s");
+        check(
+            "SELECT s, first_value(NAME ORDER BY id), last_value(NAME ORDER BY id) FROM t GROUP BY s",
+        );
         check("SELECT first_value(NAME ORDER BY id DESC) FROM t WHERE i > 100");
-        check("SELECT id, lag(NAME) OVER (PARTITION BY s ORDER BY id) AS l, row_number() OVER (ORDER BY id) FROM t");
+        check(
+            "SELECT id, lag(NAME) OVER (PARTITION BY s ORDER BY id) AS l, row_number() OVER (ORDER BY id) FROM t",
+        );
         check("SELECT id, NAME, sum(i) OVER (PARTITION BY s ORDER BY id) FROM t");
     }
 }
@@ -170,17 +208,25 @@ fn they_are_keys_of_groups_and_joins() {
             check("SELECT NAME, count(*) AS n, min(id) AS least, sum(i) FROM t GROUP BY NAME");
             check("SELECT DISTINCT NAME FROM t");
             check("SELECT s, count(DISTINCT NAME) FROM t GROUP BY s");
-            check("SELECT NAME, i, count(*) FROM t WHERE id % 3 > 0 GROUP BY NAME, i HAVING count(*) > 1");
+            check(
+                "SELECT NAME, i, count(*) FROM t WHERE id % 3 > 0 GROUP BY NAME, i HAVING count(*) > 1",
+            );
         }
         for name in ["li", "ls", "fl", "lb", "st"] {
             let check = |sql: &str| pair.check(&sql.replace("NAME", name));
-            check("SELECT a.id, b.id AS other FROM t a JOIN t b ON a.NAME = b.NAME WHERE a.id < 100");
+            check(
+                "SELECT a.id, b.id AS other FROM t a JOIN t b ON a.NAME = b.NAME WHERE a.id < 100",
+            );
             check("SELECT id FROM t WHERE NAME IN (SELECT NAME FROM t WHERE i > 0)");
             check("SELECT NAME FROM t WHERE i > 0 INTERSECT SELECT NAME FROM t WHERE i < 0");
-            check("SELECT a.id, a.NAME = b.NAME AS e, a.NAME <> b.NAME AS n FROM t a JOIN t b ON a.id = b.id + 1");
+            check(
+                "SELECT a.id, a.NAME = b.NAME AS e, a.NAME <> b.NAME AS n FROM t a JOIN t b ON a.id = b.id + 1",
+            );
         }
         pair.check("SELECT id FROM t WHERE li = [1] OR li = [] OR ls <> ['b']");
-        pair.check("SELECT [s, s] AS k, {'a': i > 0, 'b': [i]} AS m, count(*) FROM t GROUP BY 1, 2");
+        pair.check(
+            "SELECT [s, s] AS k, {'a': i > 0, 'b': [i]} AS m, count(*) FROM t GROUP BY 1, 2",
+        );
         pair.check("SELECT array_length(array_agg(DISTINCT li)) AS n FROM t");
     }
 }
@@ -191,7 +237,9 @@ fn frames_keep_slice_and_gather_them() -> warpframe::Result<()> {
     session.register_batches("t", vec![batch(400, 9)])?;
     let frame = run(&session, "SELECT * FROM t")?;
     // As text, for NaN is not NaN.
-    let lines = |frame: &DataFrame| Rows::of(frame).rows.iter().map(|row| format!("{row:?}")).collect::<Vec<_>>();
+    let lines = |frame: &DataFrame| {
+        Rows::of(frame).rows.iter().map(|row| format!("{row:?}")).collect::<Vec<_>>()
+    };
     let all = lines(&frame);
     assert!(lines(&frame.limit(13, 50)?) == all[13..63]);
     let filtered = frame.limit(13, 300)?.filter(col("id").gt(lit(100)))?;
@@ -245,7 +293,10 @@ fn exhausted_memory_is_an_error_and_the_session_goes_on() {
             "SELECT array_concat(ls, ls, ls) AS a, {'x': li} AS b FROM t",
         ] {
             if let Err(error) = run(&pair.device, sql).and_then(|frame| frame.to_arrow()) {
-                assert!(matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }), "{sql}: {error:?}");
+                assert!(
+                    matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }),
+                    "{sql}: {error:?}"
+                );
             }
         }
     }

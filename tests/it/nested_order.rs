@@ -31,8 +31,15 @@ fn rows_are_sorted_by_lists_and_structs() {
 /// follows.
 #[test]
 fn the_first_rows_in_an_order_of_structs_are_found() {
-    let t = Shape { rows: 700, values: Values::Distinct, batches: Batches::Sliced, nulls: 0.0, seed: 1 };
-    let u = Shape { rows: 150, values: Values::Random, batches: Batches::Several, nulls: 0.1, seed: 2 };
+    let t = Shape {
+        rows: 700,
+        values: Values::Distinct,
+        batches: Batches::Sliced,
+        nulls: 0.0,
+        seed: 1,
+    };
+    let u =
+        Shape { rows: 150, values: Values::Random, batches: Batches::Several, nulls: 0.1, seed: 2 };
     let pair = Pair::of(t.batches()).and("u", u.batches());
     let first = |keys: &str, limit: usize| {
         pair.check(&format!(
@@ -40,7 +47,10 @@ fn the_first_rows_in_an_order_of_structs_are_found() {
         ))
     };
     for limit in [1, 47, 60] {
-        first("named_struct('a', u.d, 'b', make_array(u.k)), t.i64 DESC NULLS LAST, t.id, u.id", limit);
+        first(
+            "named_struct('a', u.d, 'b', make_array(u.k)), t.i64 DESC NULLS LAST, t.id, u.id",
+            limit,
+        );
         first("named_struct('a', u.d, 'b', u.k) DESC NULLS LAST, t.id, u.id", limit);
         first("make_array(u.k2, u.k) NULLS FIRST, t.id, u.id DESC", limit);
     }
@@ -58,7 +68,9 @@ fn partitions_and_windows_are_of_lists_and_structs() {
                 "SELECT id, count(*) OVER (PARTITION BY NAME) AS n, rank() OVER (ORDER BY NAME ROWS 1 PRECEDING) AS r,
                 row_number() OVER (PARTITION BY s ORDER BY NAME DESC, id ROWS 1 PRECEDING) AS b, NAME FROM t",
             );
-            check("SELECT id, lag(id) OVER (PARTITION BY NAME ORDER BY id) AS l FROM t WHERE i > -3");
+            check(
+                "SELECT id, lag(id) OVER (PARTITION BY NAME ORDER BY id) AS l FROM t WHERE i > -3",
+            );
         }
         pair.check("SELECT id, dense_rank() OVER (ORDER BY ll) AS r, sum(i) OVER (ORDER BY ls DESC) AS s FROM t");
         pair.check("SELECT s, array_agg(id ORDER BY li DESC, id) AS a, first_value(li ORDER BY ls, st, id) AS f FROM t GROUP BY s");
@@ -77,8 +89,7 @@ fn the_least_and_the_greatest_are_found() {
         }
         // Nulls within structs do not compare on the CPU, so that what it finds depends on the
         // order of rows.
-        let whole =
-            "(SELECT id, s, CASE WHEN i IS NOT NULL AND x IS NOT NULL THEN {'a': i, 'b': {'c': x}} END AS m FROM t)";
+        let whole = "(SELECT id, s, CASE WHEN i IS NOT NULL AND x IS NOT NULL THEN {'a': i, 'b': {'c': x}} END AS m FROM t)";
         pair.check(&format!("SELECT s, min(m) AS a, max(m) AS b FROM {whole} GROUP BY s"));
         pair.check(&format!("SELECT id, max(m) OVER (PARTITION BY s) AS b FROM {whole}"));
     }
@@ -92,7 +103,9 @@ fn lists_and_structs_are_compared() {
             "SELECT a.id, a.{name} < b.{name} AS c, a.{name} >= b.{name} AS d, a.{name} > b.{name} AS e
             FROM t a JOIN t b ON a.id = b.id + 1"
         ));
-        pair.check(&format!("SELECT a.id FROM t a JOIN t b ON a.id = b.id + 2 WHERE a.{name} <= b.{name}"));
+        pair.check(&format!(
+            "SELECT a.id FROM t a JOIN t b ON a.id = b.id + 2 WHERE a.{name} <= b.{name}"
+        ));
     }
     pair.check("SELECT id, li BETWEEN [0] AND [2, 1] AS b, greatest(li, [1, i]) AS g, least(st, st) AS l FROM t");
     pair.check(
@@ -112,15 +125,16 @@ fn of_lengths(lengths: &[i64]) -> Vec<RecordBatch> {
 
 #[test]
 fn keys_that_are_too_long_are_left_to_the_cpu() {
-    let pair = Pair::new().and("t", of_lengths(&[70, 3, 71])).and("u", of_lengths(&[71, 3, 72, 0, 2]));
+    let pair =
+        Pair::new().and("t", of_lengths(&[70, 3, 71])).and("u", of_lengths(&[71, 3, 72, 0, 2]));
     pair.check("SELECT id FROM t WHERE id > 0 ORDER BY l DESC");
-    let refused =
-        run(&pair.device, "SELECT id FROM u ORDER BY l").expect_err("a key of 640 bytes fits, not one of 649");
+    let refused = run(&pair.device, "SELECT id FROM u ORDER BY l")
+        .expect_err("a key of 640 bytes fits, not one of 649");
     assert!(matches!(refused.kind(), ErrorKind::Unsupported { .. }), "{refused}");
     let fallback = Pair::with(builder()).and("u", of_lengths(&[71, 3, 72, 0, 2]));
     let sql = "SELECT id FROM u ORDER BY l";
-    let [expected, found] =
-        [&fallback.cpu, &fallback.device].map(|session| run(session, sql).expect("the CPU sorts them"));
+    let [expected, found] = [&fallback.cpu, &fallback.device]
+        .map(|session| run(session, sql).expect("the CPU sorts them"));
     fallback.rows_agree(&expected, &found, sql);
 }
 

@@ -29,7 +29,9 @@ fn numbers(session: &Session, sql: &str) -> Vec<i128> {
 #[test]
 fn rows_of_files_come_in_the_order_of_the_files() -> Result<()> {
     let directory = tempfile::tempdir().expect("a directory");
-    let cpu = |partitions| Session::builder().device(DeviceChoice::Cpu).cpu_partitions(partitions).build();
+    let cpu = |partitions| {
+        Session::builder().device(DeviceChoice::Cpu).cpu_partitions(partitions).build()
+    };
     let writer = cpu(1)?;
     for file in 0..FILES {
         let frame = writer.from_arrow([batch(file * ROWS, ROWS)])?;
@@ -49,8 +51,14 @@ fn rows_of_files_come_in_the_order_of_the_files() -> Result<()> {
         ("SELECT n FROM t LIMIT 5 OFFSET 8998", (8998..9003).collect()),
         ("SELECT n FROM t WHERE n % 2 = 1 OFFSET 34000", (68001..all).step_by(2).collect()),
         ("SELECT sum(n) FROM (SELECT n FROM t WHERE n > 99 LIMIT 3) AS s", vec![303]),
-        ("SELECT n FROM (SELECT n, row_number() OVER () AS r FROM t) AS s WHERE r <> n + 1", vec![]),
-        ("SELECT n FROM t WHERE n < 10 UNION ALL SELECT n FROM t WHERE n > 68997", (0..10).chain(68998..all).collect()),
+        (
+            "SELECT n FROM (SELECT n, row_number() OVER () AS r FROM t) AS s WHERE r <> n + 1",
+            vec![],
+        ),
+        (
+            "SELECT n FROM t WHERE n < 10 UNION ALL SELECT n FROM t WHERE n > 68997",
+            (0..10).chain(68998..all).collect(),
+        ),
     ];
     let mut sessions = vec![];
     for partitions in [1, 3, 8] {
@@ -91,14 +99,21 @@ fn rows_of_a_file_come_in_its_order() -> Result<()> {
     let properties = WriterProperties::builder().set_max_row_group_row_count(Some(1000)).build();
     let file = std::fs::File::create(&path).expect("the file can be made");
     let rows = batch(0, 20_000);
-    let writer = datafusion::parquet::arrow::ArrowWriter::try_new(file, rows.schema(), Some(properties));
+    let writer =
+        datafusion::parquet::arrow::ArrowWriter::try_new(file, rows.schema(), Some(properties));
     let mut writer = writer.expect("a writer");
     writer.write(&rows).expect("rows can be written");
     writer.close().expect("the file is whole");
     session.register_parquet("t", &path)?;
     for _ in 0..5 {
-        assert_eq!(numbers(&session, "SELECT n FROM t WHERE n % 3 = 0"), (0..20_000).step_by(3).collect::<Vec<_>>());
-        assert_eq!(numbers(&session, "SELECT n FROM t WHERE n % 3 = 0 LIMIT 4 OFFSET 3000"), [9000, 9003, 9006, 9009]);
+        assert_eq!(
+            numbers(&session, "SELECT n FROM t WHERE n % 3 = 0"),
+            (0..20_000).step_by(3).collect::<Vec<_>>()
+        );
+        assert_eq!(
+            numbers(&session, "SELECT n FROM t WHERE n % 3 = 0 LIMIT 4 OFFSET 3000"),
+            [9000, 9003, 9006, 9009]
+        );
     }
     Ok(())
 }

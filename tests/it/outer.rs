@@ -10,7 +10,9 @@ fn outer_joins_of_every_shape() {
     for shape in Shape::all() {
         let rows = if matches!(shape.values, Values::Same) { 200 } else { shape.rows.min(5000) };
         let other = Shape { rows: rows / 3 + 1, seed: shape.seed + 100, ..shape };
-        let pair = Pair::of(Shape { rows, ..shape }.batches()).and("u", other.batches()).from(format!("{shape:?}"));
+        let pair = Pair::of(Shape { rows, ..shape }.batches())
+            .and("u", other.batches())
+            .from(format!("{shape:?}"));
         for kind in KINDS {
             pair.check_all(&[
                 &format!("SELECT t.id, t.k, u.s, u.x FROM t {kind} JOIN u ON t.id = u.id"),
@@ -24,10 +26,13 @@ fn outer_joins_of_every_shape() {
 #[test]
 fn outer_joins_on_keys_of_every_type() {
     let shape = Shape::random(300, 171);
-    let pair = Pair::of(shape.batches()).and("u", Shape { seed: 172, batches: Batches::Several, ..shape }.batches());
+    let pair = Pair::of(shape.batches())
+        .and("u", Shape { seed: 172, batches: Batches::Several, ..shape }.batches());
     let pair = pair.and("same", Shape { rows: 200, ..shape }.batches());
     for (at, column) in
-        ["i8", "u64", "f32", "f64", "x", "d", "ts", "m", "m38", "s", "sl", "sv", "sd", "b"].into_iter().enumerate()
+        ["i8", "u64", "f32", "f64", "x", "d", "ts", "m", "m38", "s", "sl", "sv", "sd", "b"]
+            .into_iter()
+            .enumerate()
     {
         let kind = KINDS[at % 3];
         pair.check(&format!(
@@ -49,7 +54,8 @@ fn outer_joins_on_keys_of_every_type() {
 #[test]
 fn outer_joins_with_further_conditions() {
     let shape = Shape::random(700, 173);
-    let pair = Pair::of(shape.batches()).and("u", Shape { seed: 174, rows: 300, ..shape }.batches());
+    let pair =
+        Pair::of(shape.batches()).and("u", Shape { seed: 174, rows: 300, ..shape }.batches());
     for kind in KINDS {
         for condition in [
             "t.id = u.id AND t.x < u.x",
@@ -60,7 +66,9 @@ fn outer_joins_with_further_conditions() {
             "t.k = u.k AND u.b AND u.k2 > 1",
             "t.id = u.id AND t.id < 0",
         ] {
-            pair.check(&format!("SELECT t.id, u.id AS other, u.sv, t.m FROM t {kind} JOIN u ON {condition}"));
+            pair.check(&format!(
+                "SELECT t.id, u.id AS other, u.sv, t.m FROM t {kind} JOIN u ON {condition}"
+            ));
         }
         pair.check_all(&[
             &format!("SELECT t.id, u.id AS other FROM t {kind} JOIN u ON t.id = u.id WHERE u.k IS NULL OR t.k = 2"),
@@ -78,7 +86,8 @@ fn outer_joins_with_further_conditions() {
 #[test]
 fn outer_joins_of_outer_joins_look_through_their_gaps() {
     let shape = Shape::random(400, 177);
-    let pair = Pair::of(shape.batches()).and("u", Shape { seed: 178, rows: 150, ..shape }.batches());
+    let pair =
+        Pair::of(shape.batches()).and("u", Shape { seed: 178, rows: 150, ..shape }.batches());
     pair.check_all(&[
         "SELECT q.id, q.s, v.id AS other FROM (SELECT t.id, u.s, u.k FROM t FULL JOIN u ON t.k = u.k AND t.k2 = u.k2) q LEFT JOIN u v ON q.k = v.k2 AND q.id = v.id",
         "SELECT count(*), sum(q.x), count(v.s) FROM (SELECT t.id, u.x, u.k FROM t LEFT JOIN u ON t.w = u.w) q RIGHT JOIN t v ON q.k = v.k AND q.id < v.id",
@@ -93,7 +102,8 @@ fn outer_joins_of_empty_and_all_null_sides() {
     let pair = Pair::of(shape.batches())
         .and("empty", Shape { rows: 0, ..shape }.batches())
         .and("hollow", Shape { rows: 40, values: Values::AllNull, ..shape }.batches());
-    let sides = [("t", "empty"), ("empty", "t"), ("empty", "empty"), ("t", "hollow"), ("hollow", "t")];
+    let sides =
+        [("t", "empty"), ("empty", "t"), ("empty", "empty"), ("t", "hollow"), ("hollow", "t")];
     for (at, (left, right)) in sides.into_iter().enumerate() {
         for kind in KINDS {
             for key in [["id", "s"], ["k", "m38"], ["sd", "f64"], ["id", "k"], ["k", "s"]][at] {
@@ -144,8 +154,12 @@ fn cross_joins_and_joins_without_an_equality() {
         "SELECT a.id, b.id AS other, c.id AS third FROM one a CROSS JOIN t b CROSS JOIN u c WHERE b.id < c.id",
     ]);
     for kind in KINDS {
-        for (left, right) in [("t", "u"), ("t", "one"), ("one", "t"), ("t", "empty"), ("empty", "t"), ("one", "one")] {
-            for condition in ["l.id < r.id", "l.x > r.x AND l.k = 3", "true", "l.b", "r.b", "l.k + r.k = 7"] {
+        for (left, right) in
+            [("t", "u"), ("t", "one"), ("one", "t"), ("t", "empty"), ("empty", "t"), ("one", "one")]
+        {
+            for condition in
+                ["l.id < r.id", "l.x > r.x AND l.k = 3", "true", "l.b", "r.b", "l.k + r.k = 7"]
+            {
                 pair.check(&format!(
                     "SELECT l.id, r.id AS other, r.s FROM {left} l {kind} JOIN {right} r ON {condition}"
                 ));
@@ -159,11 +173,13 @@ fn outer_joins_whose_conditions_make_lists_note_no_match_twice() {
     // The lists of all pairs outgrow what was set aside for them, so that conditions are looked at
     // again.
     let shape = Shape { nulls: 0.6, ..Shape::random(70, 193) };
-    let pair = Pair::of(shape.batches()).and("u", Shape { seed: 194, rows: 150, ..shape }.batches());
+    let pair =
+        Pair::of(shape.batches()).and("u", Shape { seed: 194, rows: 150, ..shape }.batches());
     for kind in KINDS {
-        for condition in
-            ["make_array(t.w, -5) < make_array(-5, NULL)", "concat(t.s, u.s, 'and so on') < repeat(u.s, 9)"]
-        {
+        for condition in [
+            "make_array(t.w, -5) < make_array(-5, NULL)",
+            "concat(t.s, u.s, 'and so on') < repeat(u.s, 9)",
+        ] {
             pair.check(&format!("SELECT t.id, u.id AS other FROM t {kind} JOIN u ON {condition}"));
         }
     }
@@ -192,8 +208,9 @@ fn scalar_subqueries_are_joins_with_one_row() {
 #[test]
 fn scalar_subqueries_of_several_rows_are_errors() {
     let shape = Shape::random(100, 197);
-    let pair =
-        Pair::with(builder().strict(false)).and("t", shape.batches()).and("u", Shape { seed: 198, ..shape }.batches());
+    let pair = Pair::with(builder().strict(false))
+        .and("t", shape.batches())
+        .and("u", Shape { seed: 198, ..shape }.batches());
     for (sql, runs) in [
         ("SELECT id FROM t WHERE k = (SELECT k FROM u WHERE id = 5)", true),
         ("SELECT id, (SELECT x FROM u WHERE id < 0) FROM t", true),
@@ -222,7 +239,9 @@ fn filters_tell_columns_of_one_name_apart() {
             &format!("SELECT count(*) AS n FROM t {kind} JOIN u ON t.k = u.k WHERE u.k > 5 AND starts_with(u.s, t.s)"),
             &format!("SELECT u.id FROM t {kind} JOIN u ON t.k = u.k WHERE u.s LIKE 'a%' AND starts_with(u.s, t.s)"),
         ]);
-        let none = format!("SELECT count(*) FROM t {kind} JOIN u ON t.k = u.k WHERE u.k > 5 AND starts_with(u.s, t.s)");
+        let none = format!(
+            "SELECT count(*) FROM t {kind} JOIN u ON t.k = u.k WHERE u.k > 5 AND starts_with(u.s, t.s)"
+        );
         assert_eq!(scalar(&pair.cpu, &none), Cell::Int(0), "{none}");
     }
 }

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Volatility, create_udf};
-use warpframe::arrow::array::{ArrayRef, AsArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
+use warpframe::arrow::array::{
+    ArrayRef, AsArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
+};
 use warpframe::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
 use warpframe::prelude::*;
 use warpframe::{ErrorKind, Result};
@@ -45,10 +47,14 @@ type EagerVerb = fn(&DataFrame, &DataFrame) -> Result<DataFrame>;
 
 const VERBS: [(&str, EagerVerb); 14] = [
     ("select", |t, _| t.select([col("id"), (col("k") * lit(2)).alias("twice"), col("s")])),
-    ("with_columns", |t, _| t.with_columns([(col("k") + lit(1)).alias("k"), col("s").alias("copy")])),
+    ("with_columns", |t, _| {
+        t.with_columns([(col("k") + lit(1)).alias("k"), col("s").alias("copy")])
+    }),
     ("filter", |t, _| t.filter(col("k").gt(lit(2)))),
     ("filter a string", |t, _| t.filter(col("s").is_not_null().and(col("s").not_eq(lit("a"))))),
-    ("group_by", |t, _| t.group_by([col("k"), col("s")]).agg([sum(col("x")), count_rows(), max(col("id"))])),
+    ("group_by", |t, _| {
+        t.group_by([col("k"), col("s")]).agg([sum(col("x")), count_rows(), max(col("id"))])
+    }),
     ("group_by nothing", |t, _| t.group_by([] as [&str; 0]).agg([sum(col("k")), min(col("s"))])),
     ("sort ORDER BY", |t, _| t.sort([desc(col("k")), asc(col("id"))])),
     ("arg_sort ORDER BY", |t, _| t.arg_sort([desc(col("s")), asc(col("k")), asc(col("id"))])),
@@ -72,7 +78,9 @@ pub fn variants() -> Vec<RecordBatch> {
         let null = |row: usize| shape == 2 && row % 5 == 3;
         let rows = 0..rows;
         let k = Int64Array::from_iter(rows.clone().map(|row| (!null(row)).then(|| number(row))));
-        let x = Float64Array::from_iter(rows.clone().map(|row| (!null(row)).then(|| row as f64 / (shape + 1) as f64)));
+        let x = Float64Array::from_iter(
+            rows.clone().map(|row| (!null(row)).then(|| row as f64 / (shape + 1) as f64)),
+        );
         let s = rows.clone().map(|row| {
             (!null(row + 1)).then(|| match shape {
                 0 => ["a", "b", "é"][row % 3].to_string(),
@@ -85,9 +93,11 @@ pub fn variants() -> Vec<RecordBatch> {
             ("x", Arc::new(x)),
             ("s", Arc::new(StringArray::from_iter(s))),
         ];
-        let fields = columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true));
+        let fields =
+            columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        RecordBatch::try_new(schema, columns.into_iter().map(|(_, array)| array).collect()).expect("columns fit")
+        RecordBatch::try_new(schema, columns.into_iter().map(|(_, array)| array).collect())
+            .expect("columns fit")
     };
     vec![of(500, 0), of(300, 1), of(700, 2), of(0, 0), of(1, 1), of(900, 0)]
 }
@@ -100,7 +110,8 @@ fn eager_verbs_find_their_plans_and_answer_as_the_cpu_on_other_data() -> Result<
             let frames = |session: &Session| -> Result<_> {
                 Ok((session.from_arrow([left.clone()])?, session.from_arrow([right.clone()])?))
             };
-            let ((cpu_left, cpu_right), (left, right)) = (frames(&pair.cpu)?, frames(&pair.device)?);
+            let ((cpu_left, cpu_right), (left, right)) =
+                (frames(&pair.cpu)?, frames(&pair.device)?);
             let expected = verb(&cpu_left, &cpu_right)?;
             let (found, counts) = counted(&pair.device, || verb(&left, &right));
             assert_eq!(counts, if at == 0 { MADE } else { FOUND }, "{name}, variant {at}");
@@ -111,14 +122,19 @@ fn eager_verbs_find_their_plans_and_answer_as_the_cpu_on_other_data() -> Result<
             }
             // As when it is planned as a whole query.
             let lazy = left.lazy()?;
-            assert_eq!(found.schema().field(0).name(), expected.schema().field(0).name(), "{name}: {lazy:?}");
+            assert_eq!(
+                found.schema().field(0).name(),
+                expected.schema().field(0).name(),
+                "{name}: {lazy:?}"
+            );
         }
     }
     Ok(())
 }
 
 #[test]
-fn a_plan_that_is_found_launches_the_kernels_and_waits_as_often_as_one_that_is_made() -> Result<()> {
+fn a_plan_that_is_found_launches_the_kernels_and_waits_as_often_as_one_that_is_made() -> Result<()>
+{
     let session = strict();
     let [left, right] = [0, 2].map(|at| session.from_arrow([variants()[at].clone()]));
     let (left, right) = (left?, right?);
@@ -164,7 +180,10 @@ fn schemas_that_differ_make_plans_of_their_own() -> Result<()> {
         }
     }
     let error = of("y", long(), true)?.filter(col("x").gt(lit(1))).expect_err("no such column");
-    assert!(matches!(error.kind(), ErrorKind::ColumnNotFound { name, .. } if name == "x"), "{error:?}");
+    assert!(
+        matches!(error.kind(), ErrorKind::ColumnNotFound { name, .. } if name == "x"),
+        "{error:?}"
+    );
     Ok(())
 }
 
@@ -178,7 +197,10 @@ fn other_expressions_make_other_plans() -> Result<()> {
     }
     for zero in [0.0f64, -0.0, 0.0] {
         let zeros = frame.limit(0, 1)?.select([lit(zero).alias("zero")])?.to_arrow()?;
-        assert_eq!(zeros[0].column(0).as_primitive::<Float64Type>().value(0).to_bits(), zero.to_bits());
+        assert_eq!(
+            zeros[0].column(0).as_primitive::<Float64Type>().value(0).to_bits(),
+            zero.to_bits()
+        );
     }
     let (_, counts) = counted(&session, || frame.filter(col("x").gt(lit(3))));
     assert_eq!(counts, FOUND);
@@ -192,7 +214,11 @@ fn sql_is_planned_once_and_follows_its_tables() -> Result<()> {
     session.register_batches("t", [integers("x", 0..5)])?;
     let sum = |expected: i64, counts: (u64, u64), why: &str| {
         let (found, counted) = counted(&session, || run(&session, sql));
-        assert_eq!((Rows::of(&found).rows[0][0].clone(), counted), (Cell::Int(expected.into()), counts), "{why}");
+        assert_eq!(
+            (Rows::of(&found).rows[0][0].clone(), counted),
+            (Cell::Int(expected.into()), counts),
+            "{why}"
+        );
     };
     sum(9, MADE, "new");
     sum(9, FOUND, "again");
@@ -204,7 +230,8 @@ fn sql_is_planned_once_and_follows_its_tables() -> Result<()> {
 
     let nullable = Int64Array::from(vec![Some(7), None]);
     let schema = Schema::new(vec![Field::new("x", DataType::Int64, true)]);
-    let nullable = RecordBatch::try_new(Arc::new(schema), vec![Arc::new(nullable)]).expect("a column");
+    let nullable =
+        RecordBatch::try_new(Arc::new(schema), vec![Arc::new(nullable)]).expect("a column");
     session.register_batches("t", [nullable])?;
     sum(7, MADE, "nullable");
     session.register_batches("t", [batch(vec![("x", Arc::new(Int32Array::from(vec![2, 3])))])])?;
@@ -214,10 +241,16 @@ fn sql_is_planned_once_and_follows_its_tables() -> Result<()> {
 
     session.deregister("t")?;
     let error = run(&session, sql).expect_err("it is gone");
-    assert!(matches!(error.kind(), ErrorKind::TableNotFound { name, .. } if name == "t"), "{error:?}");
+    assert!(
+        matches!(error.kind(), ErrorKind::TableNotFound { name, .. } if name == "t"),
+        "{error:?}"
+    );
     session.register_batches("t", [integers("y", 0..4)])?;
     let error = run(&session, sql).expect_err("another column");
-    assert!(matches!(error.kind(), ErrorKind::ColumnNotFound { name, .. } if name == "x"), "{error:?}");
+    assert!(
+        matches!(error.kind(), ErrorKind::ColumnNotFound { name, .. } if name == "x"),
+        "{error:?}"
+    );
     session.register_batches("t", [integers("x", 0..4)])?;
     sum(5, FOUND, "the first schema again");
     Ok(())
@@ -231,7 +264,10 @@ fn tables_that_change_places_are_not_mistaken() -> Result<()> {
     session.register_batches("b", [b.clone()])?;
     let sql = "SELECT count(*) FROM a WHERE x NOT IN (SELECT x FROM b)";
     assert_eq!(scalar(&session, sql), Cell::Int(5));
-    assert_eq!(scalar(&session, "SELECT count(*) FROM a JOIN a AS c ON a.x = c.x + 1"), Cell::Int(9));
+    assert_eq!(
+        scalar(&session, "SELECT count(*) FROM a JOIN a AS c ON a.x = c.x + 1"),
+        Cell::Int(9)
+    );
     session.register_batches("a", [b])?;
     session.register_batches("b", [a])?;
     let (found, counts) = counted(&session, || run(&session, sql));
@@ -254,7 +290,8 @@ fn lazy_frames_find_plans_of_their_form() -> Result<()> {
     let mut sums = vec![];
     for rows in [100, 1000] {
         let frame = session.from_arrow([integers("x", 0..rows)])?;
-        let query = || frame.lazy()?.filter(col("x").lt(lit(500)))?.select([sum(col("x"))])?.collect();
+        let query =
+            || frame.lazy()?.filter(col("x").lt(lit(500)))?.select([sum(col("x"))])?.collect();
         let (found, counts) = counted(&session, query);
         assert_eq!(counts, if rows == 100 { MADE } else { FOUND });
         sums.push(found.to_arrow()?[0].column(0).as_primitive::<Int64Type>().value(0));
@@ -267,19 +304,29 @@ type LazyVerb = fn(&LazyFrame, &LazyFrame) -> Result<LazyFrame>;
 
 const LAZY_VERBS: [(&str, LazyVerb); 10] = [
     ("select", |t, _| {
-        t.select([col("id"), (col("k") * lit(2)).alias("twice"), col("s")])?.filter(col("twice").gt(lit(3)))
+        t.select([col("id"), (col("k") * lit(2)).alias("twice"), col("s")])?
+            .filter(col("twice").gt(lit(3)))
     }),
-    ("with_columns", |t, _| t.with_columns([(col("k") + lit(1)).alias("k")])?.select([col("k"), col("x")])),
+    ("with_columns", |t, _| {
+        t.with_columns([(col("k") + lit(1)).alias("k")])?.select([col("k"), col("x")])
+    }),
     ("group_by", |t, _| {
-        t.filter(col("k").gt(lit(2)))?.group_by([col("s")]).agg([sum(col("x")).alias("x"), count_rows()])
+        t.filter(col("k").gt(lit(2)))?
+            .group_by([col("s")])
+            .agg([sum(col("x")).alias("x"), count_rows()])
     }),
     ("sort ORDER BY", |t, _| t.distinct()?.sort([desc(col("k")), asc(col("id"))])),
     ("top_k ORDER BY", |t, _| {
-        t.with_columns([(col("x") + col("k")).alias("y")])?.top_k(20, [desc(col("y")), asc(col("id"))])
+        t.with_columns([(col("x") + col("k")).alias("y")])?
+            .top_k(20, [desc(col("y")), asc(col("id"))])
     }),
     ("join", |t, u| t.join(u, JoinType::Inner, ["k"], ["k"])?.select([col("id"), col("x_right")])),
-    ("join of one", |t, _| t.join(t, JoinType::Inner, ["id"], ["id"])?.filter(col("k").eq(col("k_right")))),
-    ("join of a part", |t, u| t.join(&u.filter(col("id").lt(lit(9)))?, JoinType::Left, ["id"], ["id"])),
+    ("join of one", |t, _| {
+        t.join(t, JoinType::Inner, ["id"], ["id"])?.filter(col("k").eq(col("k_right")))
+    }),
+    ("join of a part", |t, u| {
+        t.join(&u.filter(col("id").lt(lit(9)))?, JoinType::Left, ["id"], ["id"])
+    }),
     ("union", |t, u| t.union(u)?.group_by([col("k")]).agg([count_rows()])),
     ("union of one", |t, _| t.union(t)?.group_by([col("k")]).agg([count_rows()])),
 ];
@@ -291,7 +338,8 @@ fn lazy_verbs_find_their_plans_and_answer_as_the_cpu_on_other_data() -> Result<(
         let mut forms = vec![];
         for (at, (left, right)) in variants().iter().zip(variants().iter().rev()).enumerate() {
             let grown = |session: &Session| -> Result<_> {
-                let (left, right) = (session.from_arrow([left.clone()])?, session.from_arrow([right.clone()])?);
+                let (left, right) =
+                    (session.from_arrow([left.clone()])?, session.from_arrow([right.clone()])?);
                 verb(&left.lazy()?, &right.lazy()?)
             };
             let (expected, grown) = (grown(&pair.cpu)?, grown(&pair.device)?);
@@ -321,9 +369,15 @@ fn one_table_is_not_taken_for_two_nor_verbs_for_others() -> Result<()> {
         assert_eq!(one.join(&other, JoinType::LeftSemi, ["x"], ["x"])?.collect()?.num_rows(), 10);
         assert_eq!(one.join(&other, JoinType::RightAnti, ["x"], ["x"])?.collect()?.num_rows(), 90);
         let error = one.filter(col("y").gt(lit(1))).expect_err("no such column");
-        assert!(matches!(error.kind(), ErrorKind::ColumnNotFound { name, .. } if name == "y"), "{error:?}");
+        assert!(
+            matches!(error.kind(), ErrorKind::ColumnNotFound { name, .. } if name == "y"),
+            "{error:?}"
+        );
         let error = one.join(&other, JoinType::Inner, ["x"], ["y"]).expect_err("no such column");
-        assert!(matches!(error.kind(), ErrorKind::ColumnNotFound { name, .. } if name == "y"), "{error:?}");
+        assert!(
+            matches!(error.kind(), ErrorKind::ColumnNotFound { name, .. } if name == "y"),
+            "{error:?}"
+        );
     }
     Ok(())
 }
@@ -337,7 +391,10 @@ fn tables_of_subqueries_in_verbs_are_neither_mistaken_nor_kept() -> Result<()> {
     for rows in [3, 30, 50] {
         session.register_table("u", &session.from_arrow([integers("x", 0..rows)])?)?;
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        let inner = runtime.block_on(session.context().table("u")).expect("the table is there").into_unoptimized_plan();
+        let inner = runtime
+            .block_on(session.context().table("u"))
+            .expect("the table is there")
+            .into_unoptimized_plan();
         let within = in_subquery(col("x"), Arc::new(inner));
         for _ in 0..2 {
             assert_eq!(frame.lazy()?.filter(within.clone())?.collect()?.num_rows(), rows as usize);
@@ -361,7 +418,11 @@ fn settings_that_change_are_heeded() -> Result<()> {
     let set = |order: &str| {
         let state = session.context().state_ref();
         let mut state = state.write();
-        state.config_mut().options_mut().set("datafusion.sql_parser.default_null_ordering", order).expect("a setting");
+        state
+            .config_mut()
+            .options_mut()
+            .set("datafusion.sql_parser.default_null_ordering", order)
+            .expect("a setting");
     };
     set("nulls_min");
     assert_eq!(scalar(&session, sql), Cell::Null);
@@ -377,7 +438,12 @@ fn settings_that_change_are_heeded() -> Result<()> {
 fn functions_of_time_and_chance_are_called_each_time() -> Result<()> {
     let session = builder().strict(false).build()?;
     session.register_batches("t", [integers("x", 0..3)])?;
-    for sql in ["SELECT now()", "SELECT max(random()) FROM t", "SELECT uuid()", "SELECT x FROM t WHERE now() > now()"] {
+    for sql in [
+        "SELECT now()",
+        "SELECT max(random()) FROM t",
+        "SELECT uuid()",
+        "SELECT x FROM t WHERE now() > now()",
+    ] {
         let one = |_| counted(&session, || run(&session, sql));
         let [(first, a), (second, b)] = [0, 1].map(one);
         assert_eq!((a, b), (MADE, MADE), "{sql}");
@@ -425,10 +491,18 @@ fn what_the_device_does_not_run_is_found_too_and_stays_refused_where_it_is() -> 
 fn adding(what: i64) -> ScalarUDF {
     let add = move |arguments: &[ColumnarValue]| {
         let values = ColumnarValue::values_to_arrays(arguments)?;
-        let sum = values[0].as_primitive::<Int64Type>().unary::<_, Int64Type>(|value| value.wrapping_add(what));
+        let sum = values[0]
+            .as_primitive::<Int64Type>()
+            .unary::<_, Int64Type>(|value| value.wrapping_add(what));
         Ok(ColumnarValue::Array(Arc::new(sum)))
     };
-    create_udf("added", vec![DataType::Int64], DataType::Int64, Volatility::Immutable, Arc::new(add))
+    create_udf(
+        "added",
+        vec![DataType::Int64],
+        DataType::Int64,
+        Volatility::Immutable,
+        Arc::new(add),
+    )
 }
 
 #[test]
@@ -439,7 +513,10 @@ fn functions_that_are_registered_again_are_called() -> Result<()> {
         session.context().register_udf(adding(what));
         for counts in [MADE, FOUND] {
             let (found, counted) = counted(&session, || run(&session, "SELECT added(x) FROM t"));
-            assert_eq!((Rows::of(&found).rows[0][0].clone(), counted), (Cell::Int(5 + i128::from(what)), counts));
+            assert_eq!(
+                (Rows::of(&found).rows[0][0].clone(), counted),
+                (Cell::Int(5 + i128::from(what)), counts)
+            );
         }
     }
     session.context().deregister_udf("added");
@@ -525,7 +602,8 @@ fn deep_expressions_run_on_a_small_stack() -> Result<()> {
 fn whole_queries_are_found_and_answer_as_the_cpu() {
     let pair = Pair::new().samples();
     for query in ["q3", "q13", "q16", "q22"] {
-        let sql = std::fs::read_to_string(data(&format!("queries/{query}.sql"))).expect("the query is there");
+        let sql = std::fs::read_to_string(data(&format!("queries/{query}.sql")))
+            .expect("the query is there");
         for counts in [MADE, FOUND, FOUND] {
             let (_, counted) = counted(&pair.device, || Ok(pair.check(&sql)));
             assert_eq!(counted, counts, "{query}");
@@ -539,10 +617,15 @@ fn deep_queries_are_found_on_a_small_stack() {
     session.register_batches("t", [integers("x", 0..10)]).expect("batches");
     for depth in [5, 12, 20] {
         // Limits keep the filters apart.
-        let nested = |sql: String, level| format!("SELECT x FROM ({sql}) WHERE x + {level} > 3 LIMIT 100");
+        let nested =
+            |sql: String, level| format!("SELECT x FROM ({sql}) WHERE x + {level} > 3 LIMIT 100");
         let sql = (0..depth).fold("SELECT x FROM t".to_string(), nested);
         for _ in 0..3 {
-            assert_eq!(run(&session, &sql).expect("a query that runs").num_rows(), 6, "{depth} levels");
+            assert_eq!(
+                run(&session, &sql).expect("a query that runs").num_rows(),
+                6,
+                "{depth} levels"
+            );
         }
     }
 }

@@ -17,8 +17,14 @@ fn operators_bind_as_in_postgresql() {
         ("true IS DISTINCT FROM true AND false", "(true IS DISTINCT FROM true) AND false"),
         ("true IS DISTINCT FROM false OR false", "(true IS DISTINCT FROM false) OR false"),
         ("false IS NOT DISTINCT FROM true OR true", "(false IS NOT DISTINCT FROM true) OR true"),
-        ("NOT true IS DISTINCT FROM false AND false", "(NOT (true IS DISTINCT FROM false)) AND false"),
-        ("false AND true IS DISTINCT FROM true OR true", "(false AND (true IS DISTINCT FROM true)) OR true"),
+        (
+            "NOT true IS DISTINCT FROM false AND false",
+            "(NOT (true IS DISTINCT FROM false)) AND false",
+        ),
+        (
+            "false AND true IS DISTINCT FROM true OR true",
+            "(false AND (true IS DISTINCT FROM true)) OR true",
+        ),
         ("1 IS DISTINCT FROM 1 IS NULL", "(1 IS DISTINCT FROM 1) IS NULL"),
         ("true IS DISTINCT FROM 1 = 2", "true IS DISTINCT FROM (1 = 2)"),
         ("false IS DISTINCT FROM 2 BETWEEN 1 AND 3", "false IS DISTINCT FROM (2 BETWEEN 1 AND 3)"),
@@ -58,7 +64,11 @@ fn operators_bind_as_in_postgresql() {
         ("[1, 2, 3, 4][5 ^ 7]", "2"),
         ("extract(hour FROM TIMESTAMP '2020-01-01T00:00:00' + INTERVAL '1 hour')", "1.0"),
     ] {
-        assert_eq!(value(&format!("({sql}) IS NOT DISTINCT FROM ({bound})")), Cell::Int(1), "{sql}");
+        assert_eq!(
+            value(&format!("({sql}) IS NOT DISTINCT FROM ({bound})")),
+            Cell::Int(1),
+            "{sql}"
+        );
     }
     let pair = Pair::of(Shape::random(200, 12).batches());
     let rows = pair.check("SELECT id FROM t WHERE k IS DISTINCT FROM k2 AND b");

@@ -10,7 +10,11 @@ use crate::differential::{builder, run};
 use crate::tables::Shape;
 
 fn session(limit: u64) -> Session {
-    let session = builder().strict(true).memory_limit(MemoryLimit::Bytes(limit)).build().expect("the device opens");
+    let session = builder()
+        .strict(true)
+        .memory_limit(MemoryLimit::Bytes(limit))
+        .build()
+        .expect("the device opens");
     session.register_batches("t", Shape::random(60_000, 7).batches()).expect("batches");
     session.register_batches("u", Shape::random(40_000, 8).batches()).expect("batches");
     session
@@ -55,9 +59,17 @@ fn progress_only_grows_and_ends_at_the_whole() {
             assert!(pair[0].step < pair[1].step || same(&pair[0]) == same(&pair[1]), "{pair:?}");
         }
         for of in &seen {
-            assert!(of.parts_done <= of.parts && of.rows.is_some_and(|rows| of.rows_done <= rows), "{of:?}");
+            assert!(
+                of.parts_done <= of.parts && of.rows.is_some_and(|rows| of.rows_done <= rows),
+                "{of:?}"
+            );
         }
-        assert_eq!(seen[0].rows.map(|rows| rows == first_rows || rows == 40_000), Some(true), "{:?}", seen[0]);
+        assert_eq!(
+            seen[0].rows.map(|rows| rows == first_rows || rows == 40_000),
+            Some(true),
+            "{:?}",
+            seen[0]
+        );
         let last = session.progress().expect("it ran in parts");
         assert_eq!((last.parts_done, Some(last.rows_done)), (last.parts, last.rows));
         // The next one begins anew.

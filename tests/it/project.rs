@@ -6,7 +6,8 @@ use crate::tables::Shape;
 /// Checks all expressions, some dozen in a query.
 fn check(pair: &Pair, expressions: &[&str]) {
     for several in expressions.chunks(12) {
-        let list: Vec<_> = several.iter().enumerate().map(|(at, e)| format!("{e} AS e{at}")).collect();
+        let list: Vec<_> =
+            several.iter().enumerate().map(|(at, e)| format!("{e} AS e{at}")).collect();
         pair.check(&format!("SELECT id, {} FROM t ORDER BY id", list.join(", ")));
     }
 }
@@ -293,7 +294,10 @@ fn what_no_row_asks_for_does_not_fail() {
         let query = |predicate: &str| format!("SELECT id FROM t WHERE {predicate} ORDER BY id");
         let (risky, safe) = (&query(risky), query(safe));
         let expected = Rows::of(&run(&pair.cpu, &safe).expect("nullif saves it")).rows;
-        let found = Rows::of(&run(&pair.device, risky).unwrap_or_else(|error| panic!("{error}\n  {risky}"))).rows;
+        let found = Rows::of(
+            &run(&pair.device, risky).unwrap_or_else(|error| panic!("{error}\n  {risky}")),
+        )
+        .rows;
         assert_eq!(expected, found, "{risky}");
         assert!(!found.is_empty(), "{risky}");
     }

@@ -52,7 +52,8 @@ struct Table {
 impl Table {
     fn new(rows: Vec<Vec<RecordBatch>>, push_down: PushDown, end: End) -> Arc<Table> {
         let schema = rows.iter().flatten().next().expect("a batch").schema();
-        let (scans, filters, limits) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        let (scans, filters, limits) =
+            (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
         Arc::new(Table { schema, rows: rows.into(), push_down, end, scans, filters, limits })
     }
 
@@ -89,7 +90,9 @@ impl TableProvider for Table {
         for (number, batches) in self.rows.lock().unwrap().iter().enumerate() {
             let mut batches = batches.clone();
             // Who says Inexact may leave filters alone.
-            if let Some(filter) = conjunction(filters.to_vec()).filter(|_| self.push_down == PushDown::Exact) {
+            if let Some(filter) =
+                conjunction(filters.to_vec()).filter(|_| self.push_down == PushDown::Exact)
+            {
                 let schema = self.schema.clone().to_dfschema()?;
                 let filter = state.create_physical_expr(filter, &schema)?;
                 for batch in &mut batches {
@@ -101,7 +104,14 @@ impl TableProvider for Table {
             partitions.push(Arc::new(Partition { schema, batches, end, number }));
         }
         let (schema, is_endless) = (self.schema.clone(), self.end == End::Never);
-        Ok(Arc::new(StreamingTableExec::try_new(schema, partitions, projection, vec![], is_endless, limit)?))
+        Ok(Arc::new(StreamingTableExec::try_new(
+            schema,
+            partitions,
+            projection,
+            vec![],
+            is_endless,
+            limit,
+        )?))
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> PlanResult<Vec<PushDown>> {
@@ -129,7 +139,9 @@ impl PartitionStream for Partition {
         let batch = move |at: usize| match (batches.get(at), end) {
             (Some(batch), _) => Some(Ok(batch.clone())),
             (None, End::Well) => None,
-            (None, End::Error) => Some(Err(DataFusionError::Execution("the source is gone".into()))),
+            (None, End::Error) => {
+                Some(Err(DataFusionError::Execution("the source is gone".into())))
+            }
             (None, End::Panic) => panic!("the source has a fault"),
             (None, End::Never) => Some(Ok(batches[0].clone())),
             (None, End::Waits) => None,
@@ -148,15 +160,19 @@ fn rows(range: std::ops::Range<i64>, null: Option<i64>) -> RecordBatch {
     let some = |row: i64| null.is_none_or(|every| row % every != 0);
     let n = Int64Array::from_iter(range.clone().map(|row| some(row).then_some(row)));
     let k = Int32Array::from_iter_values(range.clone().map(|row| (row % 7) as i32));
-    let x = Float64Array::from_iter(range.clone().map(|row| some(row + 1).then_some(row as f64 / 4.0)));
-    let s = StringArray::from_iter(range.map(|row| some(row + 2).then(|| format!("string number {}", row % 50))));
+    let x =
+        Float64Array::from_iter(range.clone().map(|row| some(row + 1).then_some(row as f64 / 4.0)));
+    let s = StringArray::from_iter(
+        range.map(|row| some(row + 2).then(|| format!("string number {}", row % 50))),
+    );
     let schema = Schema::new(vec![
         Field::new("n", DataType::Int64, true),
         Field::new("k", DataType::Int32, false),
         Field::new("x", DataType::Float64, true),
         Field::new("s", DataType::Utf8, true),
     ]);
-    RecordBatch::try_new(Arc::new(schema), vec![Arc::new(n), Arc::new(k), Arc::new(x), Arc::new(s)]).expect("columns")
+    RecordBatch::try_new(Arc::new(schema), vec![Arc::new(n), Arc::new(k), Arc::new(x), Arc::new(s)])
+        .expect("columns")
 }
 
 fn register(session: &Session, name: &str, provider: Arc<dyn TableProvider>) {
@@ -199,7 +215,8 @@ fn rows_that_change_are_read_anew_and_do_not_stay() {
         ] {
             let scans = table.scans.load(Relaxed);
             let (expected, found) = (run(&pair.cpu, sql), run(&pair.device, sql));
-            let (expected, found) = (expected.expect("the CPU answers"), found.expect("the device answers"));
+            let (expected, found) =
+                (expected.expect("the CPU answers"), found.expect("the device answers"));
             assert!(found.is_on_device(), "{sql}");
             assert!(table.scans.load(Relaxed) >= scans + 2, "{sql} has read {at} again");
             pair.rows_agree(&expected, &found, sql);
@@ -210,7 +227,8 @@ fn rows_that_change_are_read_anew_and_do_not_stay() {
 
 #[test]
 fn filters_and_limits_are_applied_by_who_took_them() {
-    let parts = || vec![vec![rows(0..80, None)], vec![rows(80..200, Some(5)), rows(200..220, None)]];
+    let parts =
+        || vec![vec![rows(0..80, None)], vec![rows(80..200, Some(5)), rows(200..220, None)]];
     for push_down in [PushDown::Exact, PushDown::Inexact, PushDown::Unsupported] {
         let pair = Pair::new();
         let table = Table::new(parts(), push_down.clone(), End::Well);
@@ -228,7 +246,11 @@ fn filters_and_limits_are_applied_by_who_took_them() {
             // Where the provider leaves out rows, there may be nothing left for kernels.
             assert!(matches!(pair.agreement(sql), Agreement::Rows(1..)), "{sql}");
         }
-        assert_eq!(table.filters.load(Relaxed) > 0, push_down != PushDown::Unsupported, "{push_down:?}");
+        assert_eq!(
+            table.filters.load(Relaxed) > 0,
+            push_down != PushDown::Unsupported,
+            "{push_down:?}"
+        );
         let first: Vec<Cell> = (0..7).map(Cell::Int).collect();
         for session in [&pair.cpu, &pair.device] {
             let limits = table.limits.load(Relaxed);
@@ -236,7 +258,8 @@ fn filters_and_limits_are_applied_by_who_took_them() {
             assert_eq!(found.rows.concat(), first, "{push_down:?}");
             assert!(table.limits.load(Relaxed) > limits, "{push_down:?}");
             // The same columns, of which a moment ago only some rows were wanted.
-            let both = "SELECT count(n) FROM (SELECT n FROM t LIMIT 7) UNION ALL SELECT count(n) FROM t";
+            let both =
+                "SELECT count(n) FROM (SELECT n FROM t LIMIT 7) UNION ALL SELECT count(n) FROM t";
             let mut found = Rows::of(&run(session, both).expect("rows")).rows.concat();
             found.sort_by_key(|cell| format!("{cell:?}"));
             assert_eq!(found, [Cell::Int(196), Cell::Int(7)], "{push_down:?}");
@@ -247,8 +270,9 @@ fn filters_and_limits_are_applied_by_who_took_them() {
 #[test]
 fn rows_come_in_the_order_of_partitions() {
     let pair = Pair::new();
-    let parts =
-        (0..6).map(|part| vec![rows(part * 40..part * 40 + 25, None), rows(part * 40 + 25..part * 40 + 40, None)]);
+    let parts = (0..6).map(|part| {
+        vec![rows(part * 40..part * 40 + 25, None), rows(part * 40 + 25..part * 40 + 40, None)]
+    });
     both(&pair, "t", &Table::plain(parts.collect()));
     let found = Rows::of(&run(&pair.device, "SELECT n FROM t").expect("rows"));
     assert_eq!(found.rows.concat(), (0..240).map(Cell::Int).collect::<Vec<_>>());
@@ -256,9 +280,18 @@ fn rows_come_in_the_order_of_partitions() {
 
 #[test]
 fn providers_that_fail_are_errors_and_the_session_goes_on() {
-    for (end, words) in [(End::Error, "the source is gone"), (End::Panic, "the source has a fault")] {
+    for (end, words) in [(End::Error, "the source is gone"), (End::Panic, "the source has a fault")]
+    {
         let pair = Pair::new();
-        both(&pair, "t", &Table::new(vec![vec![rows(0..10, None)], vec![rows(0..5, None)]], PushDown::Exact, end));
+        both(
+            &pair,
+            "t",
+            &Table::new(
+                vec![vec![rows(0..10, None)], vec![rows(0..5, None)]],
+                PushDown::Exact,
+                end,
+            ),
+        );
         both(&pair, "good", &Table::plain(vec![vec![rows(0..10, None)]]));
         for session in [&pair.cpu, &pair.device] {
             for sql in ["SELECT * FROM t", "SELECT k, sum(n) FROM t WHERE n > 2 GROUP BY k"] {
@@ -300,9 +333,16 @@ fn rows_are_those_of_their_schema() {
         fields[at] = Arc::new(field);
         Arc::new(Schema::new(fields))
     };
-    let decimals = Decimal128Array::from(vec![100_000]).with_precision_and_scale(30, 2).expect("a type");
-    let beyond = decimals.into_data().into_builder().data_type(DataType::Decimal128(4, 2)).build().expect("decimals");
-    let beyond = RecordBatch::try_from_iter([("n", Arc::new(Decimal128Array::from(beyond)) as ArrayRef)]);
+    let decimals =
+        Decimal128Array::from(vec![100_000]).with_precision_and_scale(30, 2).expect("a type");
+    let beyond = decimals
+        .into_data()
+        .into_builder()
+        .data_type(DataType::Decimal128(4, 2))
+        .build()
+        .expect("decimals");
+    let beyond =
+        RecordBatch::try_from_iter([("n", Arc::new(Decimal128Array::from(beyond)) as ArrayRef)]);
     let beyond = beyond.expect("a column");
     for (schema, rows, words) in [
         (said(0, Field::new("n", DataType::Int64, false)), batch.clone(), "no nulls"),
@@ -310,9 +350,13 @@ fn rows_are_those_of_their_schema() {
         (beyond.schema(), beyond, "100000"),
     ] {
         let session = builder().strict(true).build().expect("the device opens");
-        let table = Table { schema, ..Arc::into_inner(Table::plain(vec![vec![rows]])).expect("nobody else has it") };
+        let table = Table {
+            schema,
+            ..Arc::into_inner(Table::plain(vec![vec![rows]])).expect("nobody else has it")
+        };
         register(&session, "t", Arc::new(table));
-        let error = run(&session, "SELECT n, count(*) FROM t GROUP BY n").and_then(|frame| frame.to_arrow());
+        let error = run(&session, "SELECT n, count(*) FROM t GROUP BY n")
+            .and_then(|frame| frame.to_arrow());
         let error = match error {
             Err(error) => error,
             Ok(_) => run(&session, "SELECT * FROM t").expect_err(words),
@@ -329,7 +373,8 @@ fn rows_that_do_not_end_are_the_cpus() -> Result<()> {
     register(&strict, "t", endless());
     let error = run(&strict, "SELECT n FROM t LIMIT 5").expect_err("the device wants all rows");
     assert!(
-        matches!(error.kind(), ErrorKind::Unsupported { .. }) && error.to_string().contains("do not end"),
+        matches!(error.kind(), ErrorKind::Unsupported { .. })
+            && error.to_string().contains("do not end"),
         "{error}"
     );
     let session = builder().build()?;
@@ -345,13 +390,18 @@ fn the_providers_of_datafusion() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     for session in [&pair.cpu, &pair.device] {
         let context = session.context();
-        let memory =
-            MemTable::try_new(rows(0..1, None).schema(), vec![vec![rows(0..50, Some(4))], vec![rows(50..90, None)]]);
+        let memory = MemTable::try_new(
+            rows(0..1, None).schema(),
+            vec![vec![rows(0..50, Some(4))], vec![rows(50..90, None)]],
+        );
         context.register_table("memory", Arc::new(memory.expect("a table"))).expect("a catalog");
         let file = data("tpch/nation.parquet");
-        let registered = context.register_parquet("files", file.to_str().expect("a path"), Default::default());
+        let registered =
+            context.register_parquet("files", file.to_str().expect("a path"), Default::default());
         runtime.block_on(registered).expect("the file is there");
-        let view = runtime.block_on(context.sql("SELECT k, n * 2 AS m FROM memory WHERE n > 10")).expect("a query");
+        let view = runtime
+            .block_on(context.sql("SELECT k, n * 2 AS m FROM memory WHERE n > 10"))
+            .expect("a query");
         let view = ViewTable::new(view.logical_plan().clone(), None);
         context.register_table("seen", Arc::new(view)).expect("a catalog");
     }

@@ -32,7 +32,8 @@ const QUERIES_PER_TABLES: u64 = 5;
 
 #[test]
 fn random_queries_agree() {
-    let (count, first) = (number("WARPFRAME_RANDOM_QUERIES", 25), number("WARPFRAME_RANDOM_SEED", 1));
+    let (count, first) =
+        (number("WARPFRAME_RANDOM_QUERIES", 25), number("WARPFRAME_RANDOM_SEED", 1));
     let threads = number("WARPFRAME_RANDOM_THREADS", 1).max(1);
     let next = AtomicU64::new(first / QUERIES_PER_TABLES);
     let work = || {
@@ -49,7 +50,9 @@ fn random_queries_agree() {
     let mut all = Tally::default();
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().for_each(|worker| all.add(worker.join().expect("queries' panics are caught")));
+        workers
+            .into_iter()
+            .for_each(|worker| all.add(worker.join().expect("queries' panics are caught")));
     });
     all.failed.sort();
     let Tally { rows, errors, unsupported, undecided, failed } = all;
@@ -83,7 +86,8 @@ impl Tally {
     fn queries(&mut self, group: u64, seeds: Range<u64>) {
         let pair = pair(group);
         for table in ["t", "u"] {
-            run(&pair.device, &format!("SELECT * FROM {table}")).expect("a table comes to the device");
+            run(&pair.device, &format!("SELECT * FROM {table}"))
+                .expect("a table comes to the device");
         }
         let used = || (pair.gpu().memory().used, pair.gpu().memory().allocations);
         let at_first = used();
@@ -188,7 +192,9 @@ fn shapes(group: u64) -> [Shape; 2] {
         ]
         .choose(&mut rng)
         .expect("values"),
-        batches: *[Batches::One, Batches::Sliced, Batches::Several].choose(&mut rng).expect("batches"),
+        batches: *[Batches::One, Batches::Sliced, Batches::Several]
+            .choose(&mut rng)
+            .expect("batches"),
         nulls: *[0.0, 0.1, 0.6].choose(&mut rng).expect("shares"),
         seed: rng.random(),
     };

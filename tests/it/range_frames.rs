@@ -26,7 +26,13 @@ struct Kind {
 fn kinds() -> Vec<Kind> {
     use DataType::*;
     const FEW: &[i128] = &[0, 1, 3, 100];
-    let kind = |dtype, least, greatest, distance, distances| Kind { dtype, least, greatest, distance, distances };
+    let kind = |dtype, least, greatest, distance, distances| Kind {
+        dtype,
+        least,
+        greatest,
+        distance,
+        distances,
+    };
     let plain = |distance: i128| distance.to_string();
     let mut kinds = vec![
         kind(Int8, i8::MIN.into(), i8::MAX.into(), plain, FEW),
@@ -63,8 +69,12 @@ fn array(dtype: &DataType, values: &[Option<i128>]) -> ArrayRef {
                 .with_precision_and_scale(*precision, *scale)
                 .expect("a legal decimal"),
         ),
-        DataType::UInt64 => Arc::new(values.iter().map(|v| v.map(|v| v as u64)).collect::<UInt64Array>()),
-        DataType::Date32 => Arc::new(values.iter().map(|v| v.map(|v| v as i32)).collect::<Date32Array>()),
+        DataType::UInt64 => {
+            Arc::new(values.iter().map(|v| v.map(|v| v as u64)).collect::<UInt64Array>())
+        }
+        DataType::Date32 => {
+            Arc::new(values.iter().map(|v| v.map(|v| v as i32)).collect::<Date32Array>())
+        }
         dtype => {
             let numbers: Int64Array = values.iter().map(|v| v.map(|v| v as i64)).collect();
             cast(&numbers, dtype).expect("values of the type")
@@ -111,7 +121,13 @@ fn frame(
     (0..keys.len()).filter(|row| inside(*row)).collect()
 }
 
-fn check(kind: &Kind, keys: &[Option<i128>], descending: bool, nulls_first: bool, rng: &mut StdRng) {
+fn check(
+    kind: &Kind,
+    keys: &[Option<i128>],
+    descending: bool,
+    nulls_first: bool,
+    rng: &mut StdRng,
+) {
     let pair = Pair::of(columns(vec![
         ("r", Arc::new(Int64Array::from_iter_values(0..keys.len() as i64)) as ArrayRef),
         ("k", array(&kind.dtype, keys)),
@@ -132,7 +148,9 @@ fn check(kind: &Kind, keys: &[Option<i128>], descending: bool, nulls_first: bool
     ];
     let bound = |end: End, open: &str| match end {
         None => format!("UNBOUNDED {open}"),
-        Some(by) if by < 0 || by == 0 && open == "PRECEDING" => format!("{} PRECEDING", (kind.distance)(-by)),
+        Some(by) if by < 0 || by == 0 && open == "PRECEDING" => {
+            format!("{} PRECEDING", (kind.distance)(-by))
+        }
         Some(by) => format!("{} FOLLOWING", (kind.distance)(by)),
     };
     let order = format!(
@@ -143,8 +161,14 @@ fn check(kind: &Kind, keys: &[Option<i128>], descending: bool, nulls_first: bool
     // A zero distance may stand on either side.
     let over: Vec<String> = (frames.iter().enumerate())
         .map(|(at, (start, end))| {
-            let frame = format!("RANGE BETWEEN {} AND {}", bound(*start, "PRECEDING"), bound(*end, "FOLLOWING"));
-            format!("count(*) OVER ({order} {frame}) AS n{at}, sum(r) OVER ({order} {frame}) AS s{at}")
+            let frame = format!(
+                "RANGE BETWEEN {} AND {}",
+                bound(*start, "PRECEDING"),
+                bound(*end, "FOLLOWING")
+            );
+            format!(
+                "count(*) OVER ({order} {frame}) AS n{at}, sum(r) OVER ({order} {frame}) AS s{at}"
+            )
         })
         .collect();
     let sql = format!("SELECT r, {} FROM t", over.join(", "));
@@ -165,7 +189,8 @@ fn check(kind: &Kind, keys: &[Option<i128>], descending: bool, nulls_first: bool
             Cell::Null => None,
             other => panic!("{other:?}"),
         };
-        let mut found: Vec<Vec<_>> = Rows::of(&found).rows.iter().map(|row| row.iter().map(cell).collect()).collect();
+        let mut found: Vec<Vec<_>> =
+            Rows::of(&found).rows.iter().map(|row| row.iter().map(cell).collect()).collect();
         found.sort();
         for (found, expected) in found.iter().zip(&expected) {
             assert_eq!(found, expected, "{engine}, {}: keys {keys:?}\n  {sql}", kind.dtype);
@@ -177,15 +202,20 @@ fn check(kind: &Kind, keys: &[Option<i128>], descending: bool, nulls_first: bool
 /// Every type, in one order each, or in `WARPFRAME_FRAME_ORDERS` of the four.
 #[test]
 fn frames_at_the_ends_of_types_hold_no_nulls() {
-    let asked = std::env::var("WARPFRAME_FRAME_ORDERS").ok().map_or(1, |text| text.parse().expect("a number"));
+    let asked = std::env::var("WARPFRAME_FRAME_ORDERS")
+        .ok()
+        .map_or(1, |text| text.parse().expect("a number"));
     for (at, kind) in kinds().iter().enumerate() {
         for number in 0..asked {
             let order = (at + number) % 4;
             let rng = &mut StdRng::seed_from_u64((at * 4 + order) as u64);
-            let mut keys: Vec<Option<i128>> = vec![None, None, Some(kind.least), Some(kind.greatest)];
+            let mut keys: Vec<Option<i128>> =
+                vec![None, None, Some(kind.least), Some(kind.greatest)];
             for _ in 0..12 {
                 let near = rng.random_range(0..5);
-                keys.push(Some(*[kind.least + near, kind.greatest - near, near].choose(rng).expect("a value")));
+                keys.push(Some(
+                    *[kind.least + near, kind.greatest - near, near].choose(rng).expect("a value"),
+                ));
             }
             keys.shuffle(rng);
             check(kind, &keys, order % 2 == 1, order < 2, rng);
@@ -196,20 +226,35 @@ fn frames_at_the_ends_of_types_hold_no_nulls() {
 #[test]
 fn frames_of_infinities_and_nan_hold_their_peers() {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
-    let keys =
-        [Some(1.0), Some(inf), None, Some(-inf), Some(nan), Some(2.0), Some(inf), Some(nan), Some(-inf), Some(1e308)];
+    let keys = [
+        Some(1.0),
+        Some(inf),
+        None,
+        Some(-inf),
+        Some(nan),
+        Some(2.0),
+        Some(inf),
+        Some(nan),
+        Some(-inf),
+        Some(1e308),
+    ];
     let pair = Pair::of(columns(vec![
         ("r", Arc::new(Int64Array::from_iter_values(0..10)) as ArrayRef),
         ("k", Arc::new(Float64Array::from(keys.to_vec()))),
     ]));
     for (order, expected) in [
-        ("ORDER BY k", [[0, 2], [1, 2], [2, 1], [3, 2], [4, 2], [5, 2], [6, 2], [7, 2], [8, 2], [9, 1]]),
+        (
+            "ORDER BY k",
+            [[0, 2], [1, 2], [2, 1], [3, 2], [4, 2], [5, 2], [6, 2], [7, 2], [8, 2], [9, 1]],
+        ),
         (
             "ORDER BY k DESC NULLS LAST",
             [[0, 2], [1, 2], [2, 1], [3, 2], [4, 2], [5, 2], [6, 2], [7, 2], [8, 2], [9, 1]],
         ),
     ] {
-        let sql = format!("SELECT r, count(*) OVER ({order} RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS n FROM t");
+        let sql = format!(
+            "SELECT r, count(*) OVER ({order} RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS n FROM t"
+        );
         for session in [&pair.cpu, &pair.device] {
             let mut found = Rows::of(&run(session, &sql).expect("a query that runs")).rows;
             found.sort_by_key(|row| match row[0] {

@@ -1,5 +1,5 @@
-//! Kernels that users write: over columns of frames, in order with queries; and what is said of those
-//! that are wrong.
+//! Kernels that users write: over columns of frames, in order with queries; and what is said of
+//! those that are wrong.
 
 use warpframe::device::DeviceKind;
 use warpframe::prelude::*;
@@ -29,7 +29,8 @@ fn launch(
     n: usize,
     arguments: impl IntoIterator<Item = KernelArg>,
 ) -> warpframe::Result<Vec<Series>> {
-    // SAFETY: the kernels of this file stay within what they are given, or are run by the simulator alone.
+    // SAFETY: the kernels of this file stay within what they are given, or are run by the simulator
+    // alone.
     unsafe { kernel.launch(n.div_ceil(256), 256, 0, arguments) }
 }
 
@@ -55,7 +56,8 @@ fn a_kernel_reads_columns_of_queries_and_queries_read_what_it_made() {
         let frame = session.sql(&query).unwrap().collect().unwrap();
         let (x, y) = (frame.column("x").unwrap(), frame.column("y").unwrap());
         let fresh = KernelArg::fresh(DataType::Float64, n);
-        let made = launch(&saxpy, n, [0.5.into(), (&x).into(), (&y).into(), fresh, n.into()]).unwrap();
+        let made =
+            launch(&saxpy, n, [0.5.into(), (&x).into(), (&y).into(), fresh, n.into()]).unwrap();
         assert_eq!((made.len(), made[0].name()), (1, "z"));
         let frame = session.from_series([("x", &x), ("y", &y), ("z", &made[0])]).unwrap();
         let wrong = frame.filter((col("x") * lit(0.5) + col("y")).not_eq(col("z"))).unwrap();
@@ -134,15 +136,20 @@ extern "C" __global__ void places(unsigned int* out) {
 fn kernels_have_shared_memory_barriers_and_atomics() {
     let session = session();
     let n = 1000;
-    let frame =
-        session.sql(&format!("SELECT value::DOUBLE AS x FROM generate_series(1, {n})")).unwrap().collect().unwrap();
+    let frame = session
+        .sql(&format!("SELECT value::DOUBLE AS x FROM generate_series(1, {n})"))
+        .unwrap()
+        .collect()
+        .unwrap();
     let x = frame.column("x").unwrap();
     let fresh = |len| KernelArg::fresh(DataType::Float64, len);
     let sums = kernel(&session, MANY, "block_sums");
     // SAFETY: the kernel writes a sum for each of the 8 blocks, and one total.
-    let made = unsafe { sums.launch(8, 128, 0, [(&x).into(), fresh(8), fresh(1), n.into()]) }.unwrap();
-    let expected: Vec<f64> =
-        (0..8).map(|block| (block * 128 + 1..=((block + 1) * 128).min(n)).map(f64::from).sum()).collect();
+    let made =
+        unsafe { sums.launch(8, 128, 0, [(&x).into(), fresh(8), fresh(1), n.into()]) }.unwrap();
+    let expected: Vec<f64> = (0..8)
+        .map(|block| (block * 128 + 1..=((block + 1) * 128).min(n)).map(f64::from).sum())
+        .collect();
     assert_eq!(made[0].to_vec::<f64>().unwrap(), expected);
     assert_eq!(made[1].to_vec::<f64>().unwrap(), [500_500.0]);
     assert_eq!((made[0].name(), made[1].name()), ("sums", "total"));
@@ -153,8 +160,12 @@ fn kernels_have_dynamic_shared_memory() {
     let session = session();
     let query = "SELECT CAST(value * value AS INT) AS x FROM generate_series(1, 3000)";
     let x = session.sql(query).unwrap().collect().unwrap().column("x").unwrap();
-    let arguments =
-        [(&x).into(), KernelArg::fresh(DataType::UInt32, 16), KernelArg::fresh(DataType::UInt64, 1), 3000.into()];
+    let arguments = [
+        (&x).into(),
+        KernelArg::fresh(DataType::UInt32, 16),
+        KernelArg::fresh(DataType::UInt64, 1),
+        3000.into(),
+    ];
     // SAFETY: the kernel counts in 16 bins, which lie in 64 bytes of shared memory first.
     let made = unsafe { kernel(&session, MANY, "histogram").launch(3, 96, 64, arguments) }.unwrap();
     let mut expected = [0u32; 16];
@@ -170,16 +181,27 @@ fn grids_and_blocks_have_up_to_three_dimensions() {
     let values: Vec<f32> = (0..rows * columns).map(|i| i as f32).collect();
     let frame = frame!(session; "in" => values.clone()).unwrap();
     let x = frame.column("in").unwrap();
-    let arguments = [(&x).into(), KernelArg::fresh(DataType::Float32, rows * columns), rows.into(), columns.into()];
+    let arguments = [
+        (&x).into(),
+        KernelArg::fresh(DataType::Float32, rows * columns),
+        rows.into(),
+        columns.into(),
+    ];
     let transpose = kernel(&session, MANY, "transpose");
     // SAFETY: the kernel writes the values that there are, in another order.
-    let made = unsafe { transpose.launch((columns.div_ceil(8), rows.div_ceil(8)), (8, 8), 0, arguments) }.unwrap();
-    let expected: Vec<f32> = (0..columns).flat_map(|c| (0..rows).map(move |r| (r * columns + c) as f32)).collect();
+    let made =
+        unsafe { transpose.launch((columns.div_ceil(8), rows.div_ceil(8)), (8, 8), 0, arguments) }
+            .unwrap();
+    let expected: Vec<f32> =
+        (0..columns).flat_map(|c| (0..rows).map(move |r| (r * columns + c) as f32)).collect();
     assert_eq!(made[0].to_vec::<f32>().unwrap(), expected);
     let places = kernel(&session, MANY, "places");
     // SAFETY: the kernel writes a number for each of 24 blocks of 30 threads.
-    let made = unsafe { places.launch([4, 3, 2], [5, 2, 3], 0, [KernelArg::fresh(DataType::UInt32, 24 * 30)]) };
-    let expected: Vec<u32> = (0..24).flat_map(|block| (0..30).map(move |thread| block * 1000 + thread)).collect();
+    let made = unsafe {
+        places.launch([4, 3, 2], [5, 2, 3], 0, [KernelArg::fresh(DataType::UInt32, 24 * 30)])
+    };
+    let expected: Vec<u32> =
+        (0..24).flat_map(|block| (0..30).map(move |thread| block * 1000 + thread)).collect();
     assert_eq!(made.unwrap()[0].to_vec::<u32>().unwrap(), expected);
 }
 
@@ -195,11 +217,16 @@ fn what_is_written_nobody_else_sees() {
     let frame = frame!(session; "x" => [1i64, 2, 3], "y" => [7i64, 8, 9]).unwrap();
     session.register_table("t", &frame).unwrap();
     let x = frame.column("x").unwrap();
-    let plus =
-        |column: Series, by: i64| launch(&add, 3, [KernelArg::write(column), by.into(), 3.into()]).unwrap().remove(0);
+    let plus = |column: Series, by: i64| {
+        launch(&add, 3, [KernelArg::write(column), by.into(), 3.into()]).unwrap().remove(0)
+    };
     let made = plus(x.clone(), 10);
     assert_eq!((made.name(), made.to_vec::<i64>().unwrap()), ("x", vec![11, 12, 13]));
-    for column in [x, frame.column("x").unwrap(), session.table("t").unwrap().collect().unwrap().column("x").unwrap()] {
+    for column in [
+        x,
+        frame.column("x").unwrap(),
+        session.table("t").unwrap().collect().unwrap().column("x").unwrap(),
+    ] {
         assert_eq!(column.to_vec::<i64>().unwrap(), [1, 2, 3]);
     }
     // What queries know of the values goes with the values.
@@ -231,8 +258,10 @@ fn types_of_columns_are_those_of_parameters() {
         *sum = *a + *b + *c + *d + *e + *f + *g + *h + *i + (double)*j + (on ? k : 0) + l;
         *flag = *g;
     }";
-    let mut arguments: Vec<KernelArg> = frame.columns().unwrap().iter().map(KernelArg::read).collect();
-    arguments.extend([KernelArg::fresh(DataType::Float64, 1), KernelArg::fresh(DataType::Boolean, 1)]);
+    let mut arguments: Vec<KernelArg> =
+        frame.columns().unwrap().iter().map(KernelArg::read).collect();
+    arguments
+        .extend([KernelArg::fresh(DataType::Float64, 1), KernelArg::fresh(DataType::Boolean, 1)]);
     arguments.extend([true.into(), 100u64.into(), 0.25.into()]);
     let made = launch(&kernel(&session, source, "all"), 1, arguments).unwrap();
     let expected = 1.0 + 2.0 + 3.0 + 4.0 + 5.0 + 1.5 + 1.0 + 2.0 + 1234.0 + 75.0 + 100.0 + 0.25;
@@ -267,18 +296,34 @@ fn arguments_that_are_not_what_parameters_take_are_refused() {
         (vec![1.into(), 1.into(), 2.into()], "the parameter is a pointer"),
         (vec![of("x"), of("x"), 2.into()], "the kernel takes a long long, not a column"),
         (vec![of("x"), 0.5.into(), 2.into()], "0.5 is no `long long`"),
-        (vec![of("x"), 1.into(), (1i64 << 31).into()], "argument \"n\" (number 3): 2147483648 is no `int`"),
-        (vec![KernelArg::read(&frame.column("x").unwrap()), 1.into(), 2.into()], "is to be `const long long* x`"),
+        (
+            vec![of("x"), 1.into(), (1i64 << 31).into()],
+            "argument \"n\" (number 3): 2147483648 is no `int`",
+        ),
+        (
+            vec![KernelArg::read(&frame.column("x").unwrap()), 1.into(), 2.into()],
+            "is to be `const long long* x`",
+        ),
         (vec![KernelArg::fresh(DataType::Utf8View, 2), 1.into(), 2.into()], "values of one width"),
-        (vec![KernelArg::fresh(DataType::Decimal128(10, 2), 2), 1.into(), 2.into()], "is not written"),
+        (
+            vec![KernelArg::fresh(DataType::Decimal128(10, 2), 2), 1.into(), 2.into()],
+            "is not written",
+        ),
     ] {
         let error = told(arguments);
         assert!(error.contains(why) && error.contains("kernel add"), "{error}");
     }
     let saxpy = kernel(&session, SAXPY, "saxpy");
     let f = frame.column("f").unwrap();
-    let error = fails(&saxpy, 2, [1.into(), (&f).into(), KernelArg::write(f.clone()), (&f).into(), 2.into()]);
-    assert!(error.to_string().contains("argument \"y\" (number 3): its column is written"), "{error}");
+    let error = fails(
+        &saxpy,
+        2,
+        [1.into(), (&f).into(), KernelArg::write(f.clone()), (&f).into(), 2.into()],
+    );
+    assert!(
+        error.to_string().contains("argument \"y\" (number 3): its column is written"),
+        "{error}"
+    );
     // Nulls that there could be, and are not.
     let filled = frame.with_columns([col("n").fill_null(lit(5i64))]).unwrap().column("n").unwrap();
     let made = launch(&add, 2, [KernelArg::write(filled), 1.into(), 2.into()]).unwrap();
@@ -312,7 +357,8 @@ fn shapes_that_no_device_runs_are_refused_and_empty_grids_do_nothing() {
 #[test]
 fn compilers_errors_have_the_users_lines() {
     let session = session();
-    let source = "extern \"C\" __global__ void k(const double* x, double* y, int n) {\n    y[n] = x[m];\n}";
+    let source =
+        "extern \"C\" __global__ void k(const double* x, double* y, int n) {\n    y[n] = x[m];\n}";
     let error = session.kernel(source, "k").unwrap_err();
     match error.kind() {
         ErrorKind::UserCode { function, line: 2, column: 14, text, message } => {
@@ -322,14 +368,20 @@ fn compilers_errors_have_the_users_lines() {
         other => panic!("{other:?}"),
     }
     let shown = error.to_string();
-    assert!(shown.contains("k, line 2, column 14") && shown.contains("\n               ^"), "{shown}");
+    assert!(
+        shown.contains("k, line 2, column 14") && shown.contains("\n               ^"),
+        "{shown}"
+    );
     // In the line of the parameters, too.
     let source = "extern \"C\" __global__ void k(const double* x, double* y) { y[0] = q; }";
     let error = session.kernel(source, "k").unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::UserCode { line: 1, column: 67, .. }), "{error:?}");
     for (source, why) in [
         ("__global__ void k(int n) {}", "declare it `extern \"C\" __global__ void k"),
-        ("extern \"C\" __global__ void other(int n) {}", "the source has no `extern \"C\" __global__ void k"),
+        (
+            "extern \"C\" __global__ void other(int n) {}",
+            "the source has no `extern \"C\" __global__ void k",
+        ),
         ("extern \"C\" __global__ void k(float** x) {}", "parameter 1"),
     ] {
         let error = session.kernel(source, "k").unwrap_err().to_string();
@@ -358,7 +410,9 @@ fn an_index_out_of_bounds_is_an_error_in_the_simulator() {
     let error = fails(&saxpy, 3, [1.into(), (&x).into(), (&x).into(), fresh(2), 3.into()]);
     assert!(matches!(error.kind(), ErrorKind::Simulation { .. }), "{error:?}");
     let told = error.to_string();
-    for part in ["kernel saxpy", "thread 2 of block 0", "index 2 of argument z, which has 2 elements"] {
+    for part in
+        ["kernel saxpy", "thread 2 of block 0", "index 2 of argument z, which has 2 elements"]
+    {
         assert!(told.contains(part), "{told}");
     }
     let source = "extern \"C\" __global__ void k(const double* x, double* y, int at) {
@@ -377,7 +431,9 @@ fn an_index_out_of_bounds_is_an_error_in_the_simulator() {
         (1 << 30, "index 1073741824 of argument x, which has 3 elements"),
     ] {
         // SAFETY: the simulator checks what it is given.
-        let error = unsafe { k.launch(1, 1, 0, [(&x).into(), fresh(1), at.into()]) }.unwrap_err().to_string();
+        let error = unsafe { k.launch(1, 1, 0, [(&x).into(), fresh(1), at.into()]) }
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(told), "{error}");
     }
     // The session goes on.
@@ -413,7 +469,8 @@ fn loops_without_an_end_and_barriers_that_not_all_reach_are_errors_in_the_simula
     let source = "extern \"C\" __global__ void share(int* y, int of) {\n    y[0] = 7 / of;\n}";
     let share = kernel(&session, source, "share");
     // SAFETY: the simulator notices it.
-    let error = unsafe { share.launch(1, 1, 0, [KernelArg::fresh(DataType::Int32, 1), 0.into()]) }.unwrap_err();
+    let error = unsafe { share.launch(1, 1, 0, [KernelArg::fresh(DataType::Int32, 1), 0.into()]) }
+        .unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::UserCode { line: 2, column: 14, .. }), "{error:?}");
     assert!(error.to_string().contains("divided by zero"), "{error}");
 }
@@ -442,6 +499,9 @@ fn memory_that_does_not_suffice_is_an_error() {
     assert!(matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }), "{error:?}");
     assert!(fails(&add, 1, fresh(usize::MAX)).to_string().contains("more than memory can hold"));
     // Kept results make room.
-    let frames: Vec<_> = (0..4).map(|_| launch(&add, 1, fresh(50_000)).unwrap().remove(0)).collect();
-    assert!(frames.iter().all(|made| made.to_vec::<i64>().unwrap().iter().all(|value| *value == 0)));
+    let frames: Vec<_> =
+        (0..4).map(|_| launch(&add, 1, fresh(50_000)).unwrap().remove(0)).collect();
+    assert!(
+        frames.iter().all(|made| made.to_vec::<i64>().unwrap().iter().all(|value| *value == 0))
+    );
 }

@@ -10,7 +10,8 @@ use crate::tables::{Batches, Shape, Values, columns};
 /// Shapes of one tile and several, empty and degenerate ones.
 fn shapes() -> Vec<Shape> {
     let base = Shape::random(2500, 8);
-    let mut shapes: Vec<_> = [0, 1, 33, 2049].iter().map(|rows| Shape::random(*rows, *rows as u64)).collect();
+    let mut shapes: Vec<_> =
+        [0, 1, 33, 2049].iter().map(|rows| Shape::random(*rows, *rows as u64)).collect();
     shapes.push(Shape { values: Values::AllNull, ..base });
     shapes.push(Shape { values: Values::Same, ..base });
     shapes.push(Shape { values: Values::Distinct, batches: Batches::Sliced, nulls: 0.0, ..base });
@@ -22,7 +23,9 @@ fn distinct_values_are_counted_and_summed_beside_other_aggregates() {
     let keys = ["k", "sl", "w, sv, b"];
     for shape in shapes() {
         let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
-        pair.check("SELECT count(DISTINCT s), count(DISTINCT k), sum(DISTINCT k), count(*), sum(k) FROM t");
+        pair.check(
+            "SELECT count(DISTINCT s), count(DISTINCT k), sum(DISTINCT k), count(*), sum(k) FROM t",
+        );
         pair.check(
             "SELECT count(DISTINCT m), avg(DISTINCT w), min(DISTINCT x), count(DISTINCT f64 + 0.0) FROM t WHERE k > 2",
         );
@@ -38,9 +41,10 @@ fn distinct_values_are_counted_and_summed_beside_other_aggregates() {
 fn distinct_values_of_every_type() {
     let pair = Pair::of(Shape::random(3000, 51).batches());
     // Beside other aggregates the CPU engine tells −0.0 from 0.0; they are one value.
-    for column in
-        ["i8", "u8", "i16", "u64", "f32 + 0", "f64 + 0", "b", "d", "ts", "m38", "s", "sl", "sv", "sd", "x", "spread"]
-    {
+    for column in [
+        "i8", "u8", "i16", "u64", "f32 + 0", "f64 + 0", "b", "d", "ts", "m38", "s", "sl", "sv",
+        "sd", "x", "spread",
+    ] {
         pair.check(&format!(
             "SELECT k, count(DISTINCT {column}), count({column}), count(DISTINCT k2) FROM t GROUP BY k"
         ));
@@ -56,15 +60,25 @@ fn bits_percentiles_places_and_lines() {
             let check = |calls: &str| pair.check(&format!("SELECT {calls} FROM t{group}"));
             check("bit_and(k2), bit_or(i64), bit_xor(u64), bit_and(u8), bit_xor(i32), count(*)");
             check("bit_or(k) FILTER (WHERE b), bit_xor(i16) FILTER (WHERE k2 > 100)");
-            check("bit_and(DISTINCT i16), bit_or(DISTINCT u8), bit_or(DISTINCT k) FILTER (WHERE b)");
-            check("percentile_cont(0.25) WITHIN GROUP (ORDER BY x), percentile_cont(0.9) WITHIN GROUP (ORDER BY f32)");
+            check(
+                "bit_and(DISTINCT i16), bit_or(DISTINCT u8), bit_or(DISTINCT k) FILTER (WHERE b)",
+            );
+            check(
+                "percentile_cont(0.25) WITHIN GROUP (ORDER BY x), percentile_cont(0.9) WITHIN GROUP (ORDER BY f32)",
+            );
             check(
                 "percentile_cont(x, 0.0), percentile_cont(x, 1.0), percentile_cont(0.3) WITHIN GROUP (ORDER BY x DESC)",
             );
-            check("regr_count(x, k), regr_avgx(x, k), regr_avgy(x, k), regr_sxx(x, k), regr_syy(x, k), regr_sxy(x, k)");
+            check(
+                "regr_count(x, k), regr_avgx(x, k), regr_avgy(x, k), regr_sxx(x, k), regr_syy(x, k), regr_sxy(x, k)",
+            );
             check("regr_slope(x, k2), regr_intercept(x, k2), regr_r2(x, k2), regr_slope(x, 5)");
-            check("nth_value(s, 2 ORDER BY id), nth_value(x, 3 ORDER BY id DESC), nth_value(d, 100000 ORDER BY id)");
-            check("nth_value(sl, -1 ORDER BY id), nth_value(m, -2 ORDER BY id) FILTER (WHERE k2 > 0)");
+            check(
+                "nth_value(s, 2 ORDER BY id), nth_value(x, 3 ORDER BY id DESC), nth_value(d, 100000 ORDER BY id)",
+            );
+            check(
+                "nth_value(sl, -1 ORDER BY id), nth_value(m, -2 ORDER BY id) FILTER (WHERE k2 > 0)",
+            );
         }
     }
 }
@@ -77,8 +91,8 @@ fn bits_of_distinct_values() {
         // By group the CPU takes all values.
         let sql = "SELECT k, bit_xor(DISTINCT k2) AS a FROM t GROUP BY k";
         let once = "SELECT k, bit_xor(k2) AS a FROM (SELECT DISTINCT k, k2 FROM t) GROUP BY k";
-        let [expected, found] =
-            [(&pair.cpu, once), (&pair.device, sql)].map(|(session, sql)| run(session, sql).expect("it runs"));
+        let [expected, found] = [(&pair.cpu, once), (&pair.device, sql)]
+            .map(|(session, sql)| run(session, sql).expect("it runs"));
         pair.rows_agree(&expected, &found, sql);
     }
 }
@@ -107,13 +121,20 @@ fn approximate_percentiles_are_exact() {
         crate::differential::Rows::of(&crate::differential::run(session, sql).expect(sql)).rows
     };
     for (approximate, exact) in [
-        ("approx_percentile_cont(0.9) WITHIN GROUP (ORDER BY x)", "percentile_cont(0.9) WITHIN GROUP (ORDER BY x)"),
+        (
+            "approx_percentile_cont(0.9) WITHIN GROUP (ORDER BY x)",
+            "percentile_cont(0.9) WITHIN GROUP (ORDER BY x)",
+        ),
         ("approx_median(x)", "median(x)"),
         ("approx_percentile_cont(x, 0.0)", "min(x)"),
         ("approx_percentile_cont(x, 0.75)", "percentile_cont(x, 0.75)"),
     ] {
         let query = |call: &str| format!("SELECT k2, {call} AS v FROM t GROUP BY k2 ORDER BY k2");
-        assert_eq!(rows(&pair.device, &query(approximate)), rows(&pair.cpu, &query(exact)), "{approximate}");
+        assert_eq!(
+            rows(&pair.device, &query(approximate)),
+            rows(&pair.cpu, &query(exact)),
+            "{approximate}"
+        );
     }
 }
 
@@ -134,7 +155,9 @@ fn filters_decide_which_rows_an_aggregate_sees() {
             "last_value(x ORDER BY id) FILTER (WHERE k2 > 100)",
             "bool_or(b) FILTER (WHERE k2 = 0)",
         ] {
-            pair.check(&format!("SELECT {call} AS a, count(*), min(s) FILTER (WHERE k2 > 1) AS m FROM t{group}"));
+            pair.check(&format!(
+                "SELECT {call} AS a, count(*), min(s) FILTER (WHERE k2 > 1) AS m FROM t{group}"
+            ));
         }
     }
 }
@@ -144,9 +167,15 @@ fn variances_and_correlations() {
     for shape in shapes() {
         let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
         for group in ["", " GROUP BY sl, k2"] {
-            pair.check(&format!("SELECT var(x), var_pop(x), stddev(x), stddev_pop(x), count(*) FROM t{group}"));
-            pair.check(&format!("SELECT stddev(k), var_pop(i16), var(m), stddev(f32 * 0) FROM t{group}"));
-            pair.check(&format!("SELECT covar_samp(x, k), covar_pop(x, i16), sum(x), avg(k2) FROM t{group}"));
+            pair.check(&format!(
+                "SELECT var(x), var_pop(x), stddev(x), stddev_pop(x), count(*) FROM t{group}"
+            ));
+            pair.check(&format!(
+                "SELECT stddev(k), var_pop(i16), var(m), stddev(f32 * 0) FROM t{group}"
+            ));
+            pair.check(&format!(
+                "SELECT covar_samp(x, k), covar_pop(x, i16), sum(x), avg(k2) FROM t{group}"
+            ));
         }
         pair.check("SELECT corr(x, id), corr(k, i16), corr(x, x) FROM t");
     }
@@ -161,10 +190,19 @@ fn variances_of_values_far_from_zero_do_not_cancel() {
         ("k", Arc::new((0..3000).map(|i| i % 5).collect::<Int32Array>())),
         ("x", Arc::new(far.clone().collect::<Float64Array>())),
         ("c", Arc::new((0..3000).map(|_| 0.1).collect::<Float64Array>())),
-        ("wide", Arc::new((0..3000).map(|i| if i % 2 == 0 { 1e200 } else { -1e-200 }).collect::<Float64Array>())),
+        (
+            "wide",
+            Arc::new(
+                (0..3000)
+                    .map(|i| if i % 2 == 0 { 1e200 } else { -1e-200 })
+                    .collect::<Float64Array>(),
+            ),
+        ),
     ];
     let pair = Pair::of(columns(table));
-    pair.check("SELECT var(x), stddev_pop(x), covar_pop(x, x), var(c), stddev(c), corr(c, x) FROM t");
+    pair.check(
+        "SELECT var(x), stddev_pop(x), covar_pop(x, x), var(c), stddev(c), corr(c, x) FROM t",
+    );
     pair.check("SELECT k, var(x), stddev_pop(x), covar_samp(x, x), var_pop(c) FROM t GROUP BY k");
     pair.check("SELECT k, avg(wide), covar_pop(wide / 1e100, wide / 1e100) FROM t GROUP BY k");
 }
@@ -174,7 +212,9 @@ fn medians_of_every_type_of_number() {
     for shape in shapes() {
         let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
         for group in ["", " GROUP BY sl"] {
-            pair.check(&format!("SELECT median(x), median(k), median(i64), median(m), count(*) FROM t{group}"));
+            pair.check(&format!(
+                "SELECT median(x), median(k), median(i64), median(m), count(*) FROM t{group}"
+            ));
         }
     }
     let pair = Pair::of(Shape::random(2500, 54).batches());
@@ -220,7 +260,9 @@ fn approximate_counts_of_few_values_are_exact() {
 #[test]
 fn grouping_sets_are_grouped_one_by_one() {
     let base = Shape::random(2500, 9);
-    for shape in [base, Shape { rows: 0, ..base }, Shape { rows: 33, batches: Batches::Several, ..base }] {
+    for shape in
+        [base, Shape { rows: 0, ..base }, Shape { rows: 33, batches: Batches::Several, ..base }]
+    {
         let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
         for (keys, sets) in [
             ("k, s", "CUBE (k, s)"),
@@ -239,7 +281,8 @@ fn grouping_sets_are_grouped_one_by_one() {
 
 #[test]
 fn results_by_slot_are_tables_like_others() {
-    let pair = Pair::of(Shape::random(3000, 56).batches()).and("u", Shape::random(200, 57).batches());
+    let pair =
+        Pair::of(Shape::random(3000, 56).batches()).and("u", Shape::random(200, 57).batches());
     pair.check_all(&[
         "SELECT n, count(*) FROM (SELECT k, k2, count(DISTINCT s) + count(DISTINCT sl) AS n FROM t GROUP BY k, k2) GROUP BY n",
         "SELECT sum(v), max(f) FROM (SELECT sl, var(x) AS v, first_value(s ORDER BY id) AS f FROM t GROUP BY sl)",

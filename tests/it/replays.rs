@@ -14,7 +14,9 @@ type Totals = fn(&DataFrame) -> Result<DataFrame>;
 const TOTALS: [(&str, Totals); 3] = [
     ("a sum of floats", |t| t.select([sum(col("x"))])),
     ("several", |t| t.select([sum(col("k")), min(col("x")), max(col("id")), count_rows()])),
-    ("of expressions", |t| t.select([max(col("k") * lit(3) + col("id")), sum(col("x") * lit(0.5))])),
+    ("of expressions", |t| {
+        t.select([max(col("k") * lit(3) + col("id")), sum(col("x") * lit(0.5))])
+    }),
 ];
 
 #[test]
@@ -23,7 +25,8 @@ fn aggregates_of_all_rows_are_launched_again_over_the_same_columns() -> Result<(
     let counters = || pair.gpu().counters();
     let mut frames = vec![];
     for variant in variants() {
-        let [on_cpu, on_device] = [&pair.cpu, &pair.device].map(|session| session.from_arrow([variant.clone()]));
+        let [on_cpu, on_device] =
+            [&pair.cpu, &pair.device].map(|session| session.from_arrow([variant.clone()]));
         frames.push((on_cpu?, on_device?));
     }
     for (name, totals) in TOTALS {
@@ -37,7 +40,11 @@ fn aggregates_of_all_rows_are_launched_again_over_the_same_columns() -> Result<(
                 // What may overflow is looked at after each launch.
                 if name != "of expressions" && run != 1 {
                     let again = run > 1 && on_device.num_rows() > 0;
-                    assert_eq!(after.replays - before.replays, u64::from(again), "{name}, run {run}");
+                    assert_eq!(
+                        after.replays - before.replays,
+                        u64::from(again),
+                        "{name}, run {run}"
+                    );
                 }
                 assert!(after.launches > before.launches, "{name}");
             }
@@ -83,13 +90,19 @@ fn aggregates_of_parts_of_a_table_are_not_taken_for_those_of_the_whole() -> Resu
 #[test]
 fn aggregates_are_launched_again_from_several_threads() -> Result<()> {
     let session = strict();
-    let frames = [session.from_arrow([integers("x", 0..5000)])?, session.from_arrow([integers("x", 5000..9000)])?];
+    let frames = [
+        session.from_arrow([integers("x", 0..5000)])?,
+        session.from_arrow([integers("x", 5000..9000)])?,
+    ];
     std::thread::scope(|scope| {
         for at in 0..4 {
             let (frame, expected) = (&frames[at % 2], [12_497_500i64, 27_998_000][at % 2]);
             scope.spawn(move || {
                 for _ in 0..20 {
-                    let found = frame.select([sum(col("x"))]).and_then(|sum| sum.to_arrow()).expect("a sum");
+                    let found = frame
+                        .select([sum(col("x"))])
+                        .and_then(|sum| sum.to_arrow())
+                        .expect("a sum");
                     assert_eq!(found[0].column(0).as_primitive::<Int64Type>().value(0), expected);
                 }
             });

@@ -46,7 +46,10 @@ fn arg_sort_then_take_sorts() -> Result<()> {
     for keys in [vec![asc(col("id"))], vec![desc(col("x")), asc(col("s"))]] {
         let order = t.arg_sort(keys.clone())?;
         let field = order.schema().field(0).clone();
-        assert_eq!((field.name().as_str(), field.data_type(), field.is_nullable()), ("row", &DataType::UInt32, false));
+        assert_eq!(
+            (field.name().as_str(), field.data_type(), field.is_nullable()),
+            ("row", &DataType::UInt32, false)
+        );
         pair.rows_agree(&t.sort(keys)?, &t.take(&order)?, "ORDER BY keys");
     }
     // A column of the name does not matter.
@@ -60,29 +63,55 @@ fn columns_from_all_over_the_place_are_brought_two_by_two() -> Result<()> {
     let rows = 9_000u32;
     let mixed = |row: u32| row * 7919 % rows;
     let table = columns(vec![
-        ("a", Arc::new(Int64Array::from_iter_values((0..rows).map(|row| i64::from(row) << 33))) as ArrayRef),
+        (
+            "a",
+            Arc::new(Int64Array::from_iter_values((0..rows).map(|row| i64::from(row) << 33)))
+                as ArrayRef,
+        ),
         ("s", Arc::new(StringArray::from_iter_values((0..rows).map(|row| format!("row {row}"))))),
         ("b", Arc::new(Float64Array::from_iter_values((0..rows).map(|row| f64::from(row) / 7.0)))),
-        ("n", Arc::new(Int64Array::from_iter((0..rows).map(|row| (row % 3 != 0).then_some(i64::from(row)))))),
-        ("c", Arc::new(UInt64Array::from_iter_values((0..rows).map(|row| u64::MAX - u64::from(row))))),
+        (
+            "n",
+            Arc::new(Int64Array::from_iter(
+                (0..rows).map(|row| (row % 3 != 0).then_some(i64::from(row))),
+            )),
+        ),
+        (
+            "c",
+            Arc::new(UInt64Array::from_iter_values((0..rows).map(|row| u64::MAX - u64::from(row)))),
+        ),
         ("order", Arc::new(UInt32Array::from_iter_values((0..rows).map(mixed)))),
     ]);
     let pair = Pair::of(table);
-    let brought =
-        || pair.device.device().map_or(0, |device| device.launches().get("gather_pairs").copied().unwrap_or(0));
+    let brought = || {
+        pair.device
+            .device()
+            .map_or(0, |device| device.launches().get("gather_pairs").copied().unwrap_or(0))
+    };
     let t = pair.device.table("t")?.collect()?;
     let at: Vec<_> = (0..rows).map(mixed).collect();
     let taken = t.take(&numbers(&pair.device, UInt32Array::from(at.clone()))?)?;
     let expected: Vec<_> = (at.iter())
         .map(|&row| {
-            format!("{} row {row} {:?} {}", i64::from(row) << 33, f64::from(row) / 7.0, u64::MAX - u64::from(row))
+            format!(
+                "{} row {row} {:?} {}",
+                i64::from(row) << 33,
+                f64::from(row) / 7.0,
+                u64::MAX - u64::from(row)
+            )
         })
         .collect();
     let mut found = vec![];
     for batch in taken.to_arrow()? {
-        let (a, b) = (batch.column(0).as_primitive::<Int64Type>(), batch.column(2).as_primitive::<Float64Type>());
-        let (s, c) = (batch.column(1).as_string::<i32>(), batch.column(4).as_primitive::<UInt64Type>());
-        let row = |at: usize| format!("{} {} {:?} {}", a.value(at), s.value(at), b.value(at), c.value(at));
+        let (a, b) = (
+            batch.column(0).as_primitive::<Int64Type>(),
+            batch.column(2).as_primitive::<Float64Type>(),
+        );
+        let (s, c) =
+            (batch.column(1).as_string::<i32>(), batch.column(4).as_primitive::<UInt64Type>());
+        let row = |at: usize| {
+            format!("{} {} {:?} {}", a.value(at), s.value(at), b.value(at), c.value(at))
+        };
         found.extend((0..batch.num_rows()).map(row));
     }
     assert_eq!(found, expected);
@@ -102,16 +131,22 @@ fn columns_from_all_over_the_place_are_brought_two_by_two() -> Result<()> {
 fn take_names_rows_by_integers_of_any_type() -> Result<()> {
     for shape in Shape::all() {
         let batches = shape.batches();
-        let whole = warpframe::arrow::compute::concat_batches(&batches[0].schema(), &batches).expect("one schema");
+        let whole = warpframe::arrow::compute::concat_batches(&batches[0].schema(), &batches)
+            .expect("one schema");
         let session = builder().strict(true).build()?;
         let t = session.from_arrow(batches)?;
         let rows = whole.num_rows();
         if rows == 0 {
-            assert_eq!(t.take(&numbers(&session, Int64Array::from(Vec::<i64>::new()))?)?.num_rows(), 0);
+            assert_eq!(
+                t.take(&numbers(&session, Int64Array::from(Vec::<i64>::new()))?)?.num_rows(),
+                0
+            );
             continue;
         }
-        let picked: Vec<u32> = (0..rows as u32 * 2 + 5).map(|i| i.wrapping_mul(2_654_435_761) % rows as u32).collect();
-        let expected = take_record_batch(&whole, &UInt32Array::from(picked.clone())).expect("they are there");
+        let picked: Vec<u32> =
+            (0..rows as u32 * 2 + 5).map(|i| i.wrapping_mul(2_654_435_761) % rows as u32).collect();
+        let expected =
+            take_record_batch(&whole, &UInt32Array::from(picked.clone())).expect("they are there");
         let small = |n: &u32| (*n).min(100) as u8;
         let ways: Vec<ArrayRef> = vec![
             Arc::new(UInt32Array::from(picked.clone())),
@@ -123,7 +158,11 @@ fn take_names_rows_by_integers_of_any_type() -> Result<()> {
         for way in ways {
             let found = t.take(&session.from_arrow(columns(vec![("n", way.clone())]))?)?;
             assert!(found.is_on_device() && found.schema() == t.schema(), "{:?}", way.data_type());
-            assert_eq!(format!("{:?}", Rows::of(&found).rows), format!("{:?}", expected.rows), "{shape:?}");
+            assert_eq!(
+                format!("{:?}", Rows::of(&found).rows),
+                format!("{:?}", expected.rows),
+                "{shape:?}"
+            );
         }
         if rows > 100 {
             let bytes = UInt8Array::from_iter_values(picked.iter().map(small));
@@ -149,7 +188,10 @@ fn take_of_null_is_a_row_of_nulls() -> Result<()> {
     // Of no rows too, as long as none is named.
     let none = t.filter(lit(false))?;
     let found = none.take(&numbers(&pair.device, UInt32Array::from(vec![None, None]))?)?;
-    assert!(Rows::of(&found).rows.iter().flatten().all(|cell| *cell == Cell::Null) && found.num_rows() == 2);
+    assert!(
+        Rows::of(&found).rows.iter().flatten().all(|cell| *cell == Cell::Null)
+            && found.num_rows() == 2
+    );
     Ok(())
 }
 
@@ -184,9 +226,13 @@ fn take_refuses_numbers_that_no_row_has() -> Result<()> {
             }
         }
         // A filter's result has bounds that need not be tight.
-        let loose = session.from_arrow(columns(vec![("n", Arc::new(Int64Array::from(vec![0, 500])) as ArrayRef)]))?;
+        let loose = session.from_arrow(columns(vec![(
+            "n",
+            Arc::new(Int64Array::from(vec![0, 500])) as ArrayRef,
+        )]))?;
         assert_eq!(t.take(&loose.filter(col("n").lt(lit(100)))?)?.num_rows(), 1);
-        for bad in [t.select([col("x")])?, t.select([col("s")])?, t.select([col("id"), col("k")])?] {
+        for bad in [t.select([col("x")])?, t.select([col("s")])?, t.select([col("id"), col("k")])?]
+        {
             let error = t.take(&bad).expect_err("not one column of integers");
             assert!(matches!(error.kind(), ErrorKind::TypeMismatch { .. }), "{error:?}");
         }
@@ -202,7 +248,9 @@ fn cumulative_sums_skip_nulls() -> Result<()> {
             let few = |t: &DataFrame| t.select([col("id"), col(column).alias("v")]);
             agree(&pair, column, |t| few(t)?.cumulative_sum("v"))?;
         }
-        agree(&pair, "sliced", |t| t.select([col("k"), col("x")])?.limit(3, 1500)?.cumulative_sum("x"))?;
+        agree(&pair, "sliced", |t| {
+            t.select([col("k"), col("x")])?.limit(3, 1500)?.cumulative_sum("x")
+        })?;
     }
     Ok(())
 }
@@ -242,13 +290,20 @@ fn cumulative_sum_refuses_other_types_and_unknown_columns() -> Result<()> {
 
 #[test]
 fn a_sort_that_the_device_cannot_do_is_refused_or_left_to_the_cpu() -> Result<()> {
-    let texts = ["b", "a"].into_iter().cycle().zip(0..5000).map(|(c, n)| format!("{}{n:04}", c.repeat(300)));
+    let texts = ["b", "a"]
+        .into_iter()
+        .cycle()
+        .zip(0..5000)
+        .map(|(c, n)| format!("{}{n:04}", c.repeat(300)));
     let texts = columns(vec![("s", Arc::new(StringArray::from_iter_values(texts)) as ArrayRef)]);
     let strict = builder().strict(true).build()?.from_arrow(texts.clone())?;
     let error = strict.arg_sort([asc(col("s"))]).expect_err("strings too long for a key");
     assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error:?}");
     let order = builder().strict(false).build()?.from_arrow(texts)?.arg_sort([asc(col("s"))])?;
-    assert_eq!(order.to_arrow()?[0].column(0).as_primitive::<UInt32Type>().values()[..3], [1, 3, 5]);
+    assert_eq!(
+        order.to_arrow()?[0].column(0).as_primitive::<UInt32Type>().values()[..3],
+        [1, 3, 5]
+    );
     Ok(())
 }
 
@@ -257,7 +312,10 @@ fn columns_that_need_no_change_are_not_copied_first() -> Result<()> {
     let session = builder().strict(true).build()?;
     let x = Float64Array::from_iter_values((0..3000).map(f64::from));
     let n = UInt32Array::from_iter_values((0..3000).rev());
-    let frame = session.from_arrow(columns(vec![("x", Arc::new(x) as ArrayRef), ("n", Arc::new(n) as ArrayRef)]))?;
+    let frame = session.from_arrow(columns(vec![
+        ("x", Arc::new(x) as ArrayRef),
+        ("n", Arc::new(n) as ArrayRef),
+    ]))?;
     let numbers = frame.select([col("n")])?;
     let device = session.device().expect("the device under test");
     let launched = |work: &dyn Fn() -> Result<DataFrame>| {

@@ -13,8 +13,11 @@ use crate::tables::columns;
 /// Keys of runs of these lengths, wide apart, and values.
 fn table(lengths: &[usize]) -> Vec<RecordBatch> {
     let key = |run: usize| (run as i64 - 3) * 0x1_0000_0001;
-    let keys: Vec<i64> =
-        lengths.iter().enumerate().flat_map(|(run, len)| std::iter::repeat_n(key(run), *len)).collect();
+    let keys: Vec<i64> = lengths
+        .iter()
+        .enumerate()
+        .flat_map(|(run, len)| std::iter::repeat_n(key(run), *len))
+        .collect();
     let special = |row: usize| match row % 97 {
         13 => f64::NAN,
         31 => f64::INFINITY,
@@ -26,9 +29,19 @@ fn table(lengths: &[usize]) -> Vec<RecordBatch> {
     columns(vec![
         ("k", Arc::new(Int64Array::from(keys.clone())) as ArrayRef),
         ("k32", Arc::new(Int32Array::from_iter_values(small)) as ArrayRef),
-        ("x", Arc::new(Float64Array::from_iter_values((0..rows).map(|row| (row % 1000) as f64 / 8.0 - 40.0)))),
+        (
+            "x",
+            Arc::new(Float64Array::from_iter_values(
+                (0..rows).map(|row| (row % 1000) as f64 / 8.0 - 40.0),
+            )),
+        ),
         ("special", Arc::new(Float64Array::from_iter_values((0..rows).map(special)))),
-        ("n", Arc::new(Float64Array::from_iter((0..rows).map(|row| (row % 3 > 0).then_some(row as f64))))),
+        (
+            "n",
+            Arc::new(Float64Array::from_iter(
+                (0..rows).map(|row| (row % 3 > 0).then_some(row as f64)),
+            )),
+        ),
         ("i", Arc::new(Int64Array::from_iter_values((0..rows).map(|row| (row * 7 % 50) as i64)))),
     ])
 }
@@ -46,7 +59,12 @@ fn shapes() -> Vec<Vec<usize>> {
 
 /// Launches of kernels of this name so far.
 fn launches(pair: &Pair, stem: &str) -> u64 {
-    pair.gpu().launches().iter().filter(|(name, _)| name.starts_with(stem)).map(|(_, count)| count).sum()
+    pair.gpu()
+        .launches()
+        .iter()
+        .filter(|(name, _)| name.starts_with(stem))
+        .map(|(_, count)| count)
+        .sum()
 }
 
 #[test]
@@ -63,12 +81,19 @@ fn groups_of_an_ascending_key_are_its_runs() {
         for sql in queries {
             let before = launches(&pair, "segment_heads");
             pair.check(sql);
-            assert_eq!(launches(&pair, "segment_heads"), before + 1, "{sql}: no runs were looked for");
+            assert_eq!(
+                launches(&pair, "segment_heads"),
+                before + 1,
+                "{sql}: no runs were looked for"
+            );
         }
         // NaN is greatest and −0.0 is 0.0, as where groups are found by hashing.
-        let special = |rows: &str| format!("SELECT k, min(special), max(special), sum(special) FROM {rows} GROUP BY k");
+        let special = |rows: &str| {
+            format!("SELECT k, min(special), max(special), sum(special) FROM {rows} GROUP BY k")
+        };
         let by_runs = run(&pair.device, &special("t")).expect("groups of t");
-        let hashed = run(&pair.device, &special("(SELECT * FROM t WHERE i >= 0)")).expect("the same groups");
+        let hashed =
+            run(&pair.device, &special("(SELECT * FROM t WHERE i >= 0)")).expect("the same groups");
         pair.rows_agree(&hashed, &by_runs, "special values");
     }
 }
@@ -123,10 +148,16 @@ fn a_sort_leaves_a_column_that_ascends() -> Result<()> {
         assert_eq!(launches(&pair, "segment_heads") - before, u64::from(ascending));
     }
     // The payload of a sort was in order before, and is not now.
-    let by_x = |s: &Session| s.table("t")?.sort([desc(col("x"))])?.collect()?.sort([asc(col("k")), asc(col("x"))]);
+    let by_x = |s: &Session| {
+        s.table("t")?.sort([desc(col("x"))])?.collect()?.sort([asc(col("k")), asc(col("x"))])
+    };
     let back = |s: &Session| by_x(s)?.sort([asc(col("x"))]);
-    assert_eq!(format!("{:?}", Rows::of(&back(&pair.cpu)?).rows), format!("{:?}", Rows::of(&back(&pair.device)?).rows));
-    let payload = |s: &Session| s.table("t")?.select([col("x"), col("k")])?.sort([asc(col("x"))])?.collect();
+    assert_eq!(
+        format!("{:?}", Rows::of(&back(&pair.cpu)?).rows),
+        format!("{:?}", Rows::of(&back(&pair.device)?).rows)
+    );
+    let payload =
+        |s: &Session| s.table("t")?.select([col("x"), col("k")])?.sort([asc(col("x"))])?.collect();
     let sums = |s: &Session| payload(s)?.group_by([col("k")]).agg([sum(col("x"))]);
     pair.rows_agree(&sums(&pair.cpu)?, &sums(&pair.device)?, "payload");
     Ok(())

@@ -1,4 +1,5 @@
-//! Schemas: which table a name means, whatever is in use, and that no statement loses rows of another schema.
+//! Schemas: which table a name means, whatever is in use, and that no statement loses rows of
+//! another schema.
 
 use warpframe::{ErrorKind, ExplainFormat, Session};
 
@@ -38,7 +39,10 @@ fn a_text_means_the_tables_of_the_schema_in_use() {
         assert_eq!(number(&pair, "SELECT sum(a) FROM t"), 6);
         both(&pair, "USE raw");
         assert_eq!(number(&pair, "SELECT sum(a) FROM t"), 30);
-        assert_eq!(number(&pair, "SELECT sum(t.a) + sum(p.a) FROM t JOIN public.t p ON p.a = 1"), 32);
+        assert_eq!(
+            number(&pair, "SELECT sum(t.a) + sum(p.a) FROM t JOIN public.t p ON p.a = 1"),
+            32
+        );
         both(&pair, "USE public");
     }
     pair.check("SELECT t.a, r.a FROM t JOIN raw.t r ON r.a = t.a * 10 ORDER BY 1");
@@ -48,7 +52,10 @@ fn a_text_means_the_tables_of_the_schema_in_use() {
 #[test]
 fn a_view_keeps_the_tables_that_its_names_meant() {
     let pair = made();
-    both(&pair, "CREATE VIEW raw.sums AS WITH t AS (SELECT a + 1 AS a FROM t) SELECT sum(a) AS a FROM t");
+    both(
+        &pair,
+        "CREATE VIEW raw.sums AS WITH t AS (SELECT a + 1 AS a FROM t) SELECT sum(a) AS a FROM t",
+    );
     both(&pair, "CREATE VIEW plain (b) AS SELECT max(a) FROM t WHERE a IN (SELECT a FROM t)");
     both(&pair, "USE raw");
     both(&pair, "CREATE VIEW own AS SELECT sum(a) AS a FROM t");
@@ -74,7 +81,8 @@ fn changes_are_of_the_schema_that_is_named() {
     both(&pair, "ALTER TABLE raw.t RENAME TO u");
     both(&pair, "DROP TABLE raw.u");
     assert_eq!(number(&pair, "SELECT count(*) FROM t"), 3);
-    let error = pair.device.execute("ALTER TABLE t RENAME TO raw.t").expect_err("it keeps its schema");
+    let error =
+        pair.device.execute("ALTER TABLE t RENAME TO raw.t").expect_err("it keeps its schema");
     assert!(error.to_string().contains("keeps its schema"), "{error}");
 }
 
@@ -82,19 +90,33 @@ fn changes_are_of_the_schema_that_is_named() {
 fn a_schema_with_tables_is_dropped_by_cascade_alone() {
     let pair = made();
     let session = &pair.device;
-    for statement in
-        ["DROP SCHEMA raw", "DROP SCHEMA raw RESTRICT", "DROP SCHEMA public CASCADE", "DROP SCHEMA files CASCADE"]
-    {
+    for statement in [
+        "DROP SCHEMA raw",
+        "DROP SCHEMA raw RESTRICT",
+        "DROP SCHEMA public CASCADE",
+        "DROP SCHEMA files CASCADE",
+    ] {
         let error = session.execute(statement).expect_err(statement);
-        assert!(matches!(error.kind(), ErrorKind::Plan { .. }) && error.location().is_some(), "{error:?}");
+        assert!(
+            matches!(error.kind(), ErrorKind::Plan { .. }) && error.location().is_some(),
+            "{error:?}"
+        );
     }
     session.execute("USE raw").expect("it is there");
-    assert!(session.execute("DROP SCHEMA raw CASCADE").expect_err("in use").to_string().contains("in use"));
+    assert!(
+        session
+            .execute("DROP SCHEMA raw CASCADE")
+            .expect_err("in use")
+            .to_string()
+            .contains("in use")
+    );
     session.execute("USE public").expect("it is there");
     assert_eq!(scalar(session, "SELECT count(*) FROM raw.t"), Cell::Int(2));
     session.execute("DROP SCHEMA raw CASCADE").expect("nobody uses it");
     let error = run(session, "SELECT count(*) FROM raw.t").expect_err("it is gone");
-    assert!(matches!(error.kind(), ErrorKind::SchemaNotFound { name, known } if name == "raw" && known == &["public"]));
+    assert!(
+        matches!(error.kind(), ErrorKind::SchemaNotFound { name, known } if name == "raw" && known == &["public"])
+    );
     assert_eq!(session.schema_names(), ["public"]);
     session.execute("DROP SCHEMA IF EXISTS raw").expect("there is none");
 }
@@ -125,7 +147,10 @@ fn an_export_has_all_schemas() {
     let pair = made();
     both(&pair, "CREATE SCHEMA \"Odd name\"");
     both(&pair, "CREATE TABLE \"Odd name\".\"T.\" AS SELECT 7 AS a");
-    both(&pair, "CREATE VIEW raw.v AS SELECT sum(t.a) + sum(o.a) AS a FROM t JOIN \"Odd name\".\"T.\" o ON true");
+    both(
+        &pair,
+        "CREATE VIEW raw.v AS SELECT sum(t.a) + sum(o.a) AS a FROM t JOIN \"Odd name\".\"T.\" o ON true",
+    );
     both(&pair, "CREATE SCHEMA empty");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("all").display().to_string();
@@ -149,9 +174,13 @@ fn plans_are_objects_and_trees() {
     assert_eq!(json["plan"]["place"], "device");
     assert_eq!(json["joins_reordered"], false);
     let pipelines = json["plan"]["pipelines"].as_array().expect("pipelines");
-    let operators = |pipeline: &serde_json::Value| pipeline["operators"].as_array().expect("operators").clone();
-    let all: Vec<String> =
-        pipelines.iter().flat_map(operators).map(|operator| operator["operator"].to_string()).collect();
+    let operators =
+        |pipeline: &serde_json::Value| pipeline["operators"].as_array().expect("operators").clone();
+    let all: Vec<String> = pipelines
+        .iter()
+        .flat_map(operators)
+        .map(|operator| operator["operator"].to_string())
+        .collect();
     for expected in ["\"Sort\"", "\"Aggregate\"", "\"Inner Join\"", "\"TableScan\""] {
         assert!(all.iter().any(|operator| operator == expected), "{all:?}");
     }
@@ -166,14 +195,21 @@ fn plans_are_objects_and_trees() {
 
     let tree = frame.explain_as(ExplainFormat::Tree).expect("a plan");
     let lines = frame.explain().expect("a plan");
-    let operators = lines.lines().filter(|line| !line.contains("  pipeline ") && !line.contains("rows of pipeline"));
+    let operators = lines
+        .lines()
+        .filter(|line| !line.contains("  pipeline ") && !line.contains("rows of pipeline"));
     for operator in operators.filter_map(|line| line.strip_prefix("device")).map(str::trim) {
         let text = operator.split("    (").next().unwrap_or(operator);
         assert!(tree.contains(text), "{text} is not in\n{tree}");
     }
     assert_eq!(tree.matches("TableScan").count(), 2, "{tree}");
-    let depth = |what: &str| tree.lines().find_map(|line| line.find(what)).unwrap_or_else(|| panic!("{what}\n{tree}"));
-    assert!(depth("Sort") < depth("Aggregate") && depth("Aggregate") < depth("Inner Join"), "{tree}");
+    let depth = |what: &str| {
+        tree.lines().find_map(|line| line.find(what)).unwrap_or_else(|| panic!("{what}\n{tree}"))
+    };
+    assert!(
+        depth("Sort") < depth("Aggregate") && depth("Aggregate") < depth("Inner Join"),
+        "{tree}"
+    );
 
     let frame = pair.cpu.sql(sql).expect("a query");
     let json: serde_json::Value =

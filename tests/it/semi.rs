@@ -23,9 +23,11 @@ fn semi_and_anti_joins_of_every_shape() {
 #[test]
 fn semi_and_anti_joins_on_keys_of_every_type() {
     let shape = Shape::random(400, 271);
-    let pair = Pair::of(shape.batches()).and("u", Shape { seed: 272, batches: Batches::Several, ..shape }.batches());
+    let pair = Pair::of(shape.batches())
+        .and("u", Shape { seed: 272, batches: Batches::Several, ..shape }.batches());
     let pair = pair.and("same", Shape { rows: 200, ..shape }.batches());
-    let columns = ["i8", "i16", "u64", "f32", "f64", "x", "d", "ts", "m", "m38", "s", "sl", "sv", "sd", "b"];
+    let columns =
+        ["i8", "i16", "u64", "f32", "f64", "x", "d", "ts", "m", "m38", "s", "sl", "sv", "sd", "b"];
     for (at, column) in columns.into_iter().enumerate() {
         let form = ["EXISTS", "NOT EXISTS"][at % 2];
         pair.check_all(&[
@@ -48,7 +50,8 @@ fn semi_and_anti_joins_on_keys_of_every_type() {
 #[test]
 fn semi_and_anti_joins_with_further_conditions() {
     let shape = Shape::random(900, 273);
-    let pair = Pair::of(shape.batches()).and("u", Shape { seed: 274, rows: 400, ..shape }.batches());
+    let pair =
+        Pair::of(shape.batches()).and("u", Shape { seed: 274, rows: 400, ..shape }.batches());
     for form in ["EXISTS", "NOT EXISTS"] {
         for condition in [
             "u.k = t.k AND u.id <> t.id AND u.x > t.x + 150",
@@ -62,7 +65,9 @@ fn semi_and_anti_joins_with_further_conditions() {
             "t.b",
             "u.id < 0",
         ] {
-            pair.check(&format!("SELECT t.id, t.sd FROM t WHERE {form} (SELECT 1 FROM u WHERE {condition})"));
+            pair.check(&format!(
+                "SELECT t.id, t.sd FROM t WHERE {form} (SELECT 1 FROM u WHERE {condition})"
+            ));
         }
     }
     pair.check_all(&[
@@ -76,7 +81,8 @@ fn semi_and_anti_joins_with_further_conditions() {
 
 #[test]
 fn semi_joins_that_keep_few_rows_mark_them() {
-    let pair = Pair::of(Shape::random(40, 285).batches()).and("u", Shape::random(3000, 286).batches());
+    let pair =
+        Pair::of(Shape::random(40, 285).batches()).and("u", Shape::random(3000, 286).batches());
     for condition in [
         "u.id = t.id + 2970",
         "u.k = t.k AND u.x > t.x + 290",
@@ -108,7 +114,8 @@ fn semi_joins_that_keep_few_rows_mark_them() {
 #[test]
 fn marks_say_whether_there_is_a_match() {
     let shape = Shape::random(700, 275);
-    let pair = Pair::of(shape.batches()).and("u", Shape { seed: 276, rows: 300, ..shape }.batches());
+    let pair =
+        Pair::of(shape.batches()).and("u", Shape { seed: 276, rows: 300, ..shape }.batches());
     pair.check_all(&[
         "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.id) OR t.k = 3",
         "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.id = t.id AND u.x > t.x) OR t.b",
@@ -129,12 +136,19 @@ fn not_in_knows_what_a_null_means() {
         .and("hollow", Shape { rows: 30, values: Values::AllNull, ..shape }.batches());
     for column in ["id", "k", "i8", "s", "sl", "sd", "m38", "f64", "d"] {
         for table in ["u", "full", "empty", "hollow"] {
-            pair.check(&format!("SELECT id, s FROM t WHERE {column} NOT IN (SELECT {column} FROM {table})"));
+            pair.check(&format!(
+                "SELECT id, s FROM t WHERE {column} NOT IN (SELECT {column} FROM {table})"
+            ));
         }
-        let rows = pair.check(&format!("SELECT id FROM t WHERE {column} NOT IN (SELECT {column} FROM empty)"));
+        let rows = pair
+            .check(&format!("SELECT id FROM t WHERE {column} NOT IN (SELECT {column} FROM empty)"));
         assert_eq!(rows, 300, "nothing is in an empty list");
     }
-    assert_eq!(pair.check("SELECT id FROM t WHERE k NOT IN (SELECT k FROM u)"), 0, "a null is in the list");
+    assert_eq!(
+        pair.check("SELECT id FROM t WHERE k NOT IN (SELECT k FROM u)"),
+        0,
+        "a null is in the list"
+    );
     pair.check_all(&[
         "SELECT id FROM t WHERE k NOT IN (SELECT k FROM full WHERE k < 4)",
         "SELECT id FROM t WHERE k + k2 NOT IN (SELECT k FROM full WHERE k < 4) AND b",
@@ -150,11 +164,17 @@ fn semi_joins_of_empty_and_all_null_sides() {
     let pair = Pair::of(shape.batches())
         .and("empty", Shape { rows: 0, ..shape }.batches())
         .and("hollow", Shape { rows: 40, values: Values::AllNull, ..shape }.batches());
-    for (left, right) in [("t", "empty"), ("empty", "t"), ("t", "hollow"), ("hollow", "t"), ("hollow", "hollow")] {
+    for (left, right) in
+        [("t", "empty"), ("empty", "t"), ("t", "hollow"), ("hollow", "t"), ("hollow", "hollow")]
+    {
         for form in ["EXISTS", "NOT EXISTS"] {
-            for condition in
-                ["r.id = l.id", "r.k = l.k", "r.s = l.s AND r.x < l.x", "r.k = l.k AND r.k2 > l.k2", "r.id > l.id"]
-            {
+            for condition in [
+                "r.id = l.id",
+                "r.k = l.k",
+                "r.s = l.s AND r.x < l.x",
+                "r.k = l.k AND r.k2 > l.k2",
+                "r.id > l.id",
+            ] {
                 pair.check_all(&[
                     &format!("SELECT l.id FROM {left} l WHERE {form} (SELECT 1 FROM {right} r WHERE {condition})"),
                     &format!(
@@ -181,7 +201,9 @@ fn intersect_and_except() {
             &format!("SELECT f64, m38 FROM t {operator} SELECT f64, m38 FROM empty"),
         ]);
     }
-    pair.check("SELECT k FROM t WHERE b INTERSECT SELECT k FROM u EXCEPT SELECT k2 FROM u WHERE k2 > 2");
+    pair.check(
+        "SELECT k FROM t WHERE b INTERSECT SELECT k FROM u EXCEPT SELECT k2 FROM u WHERE k2 > 2",
+    );
 }
 
 #[test]
@@ -189,7 +211,9 @@ fn not_in_among_the_rows_that_satisfy_a_condition() {
     use crate::differential::Rows;
     let shape = Shape::random(300, 91);
     let pair = Pair::of(shape.batches()).and("u", Shape { rows: 200, seed: 92, ..shape }.batches());
-    for (member, condition) in [("k", "u.x < t.x"), ("s", "u.k2 > t.k2 AND u.b"), ("id", "u.x <> t.x")] {
+    for (member, condition) in
+        [("k", "u.x < t.x"), ("s", "u.k2 > t.k2 AND u.b"), ("id", "u.x <> t.x")]
+    {
         let asked = format!(
             "SELECT id FROM t WHERE t.{member} NOT IN (SELECT u.{member} FROM u WHERE {condition}) ORDER BY id"
         );
@@ -197,7 +221,10 @@ fn not_in_among_the_rows_that_satisfy_a_condition() {
         let meant = format!(
             "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE {condition} AND (u.{member} = t.{member} OR u.{member} IS NULL OR t.{member} IS NULL)) ORDER BY id"
         );
-        let found = Rows::of(&run(&pair.device, &asked).unwrap_or_else(|error| panic!("{error}\n  {asked}"))).rows;
+        let found = Rows::of(
+            &run(&pair.device, &asked).unwrap_or_else(|error| panic!("{error}\n  {asked}")),
+        )
+        .rows;
         assert_eq!(found, Rows::of(&run(&pair.cpu, &meant).expect("a query")).rows, "{asked}");
     }
 }
@@ -222,7 +249,12 @@ fn a_right_side_that_fails_beside_an_empty_left_one_makes_no_difference() {
         ));
     }
     for kind in ["LEFT SEMI", "LEFT ANTI", "LEFT", "INNER"] {
-        assert_eq!(pair.check(&format!("SELECT a.k FROM ({empty}) a {kind} JOIN ({failing}) b ON a.k = b.k")), 0);
+        assert_eq!(
+            pair.check(&format!(
+                "SELECT a.k FROM ({empty}) a {kind} JOIN ({failing}) b ON a.k = b.k"
+            )),
+            0
+        );
     }
     // With rows on the left it is an error on both.
     let some = "SELECT CAST(k AS BIGINT) AS k FROM t WHERE k IS NOT NULL";
@@ -264,7 +296,9 @@ fn a_condition_that_is_looked_at_twice_sees_no_null_of_the_first_time() {
     ];
     let pair = Pair::of(crate::tables::columns(table));
     for key in ["s", "k"] {
-        let list = format!("SELECT {key} FROM t WHERE id = 1 OR make_array(-4, x) >= make_array(x, NULL, NULL)");
+        let list = format!(
+            "SELECT {key} FROM t WHERE id = 1 OR make_array(-4, x) >= make_array(x, NULL, NULL)"
+        );
         assert_eq!(pair.check(&list), 1);
         // Of 450 rows that are not null a fifth are in the list.
         assert_eq!(pair.check(&format!("SELECT id FROM t WHERE {key} NOT IN ({list})")), 360);

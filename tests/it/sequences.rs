@@ -9,7 +9,8 @@ use crate::differential::{Pair, builder, run};
 fn check(pair: &Pair, sql: &str) {
     let before = pair.gpu().counters();
     let expected = run(&pair.cpu, sql).unwrap_or_else(|error| panic!("the CPU: {error}\n  {sql}"));
-    let found = run(&pair.device, sql).unwrap_or_else(|error| panic!("the device: {error}\n  {sql}"));
+    let found =
+        run(&pair.device, sql).unwrap_or_else(|error| panic!("the device: {error}\n  {sql}"));
     pair.compare(&expected, &found, sql);
     let after = pair.gpu().counters();
     assert!(after.launches > before.launches, "no kernel ran\n  {sql}");
@@ -45,17 +46,25 @@ fn integers_at_equal_distances_are_made_on_the_device() {
             format!("SELECT value FROM {table} ORDER BY value"),
             format!("SELECT count(*), min(value), max(value), count(DISTINCT value) FROM {table}"),
         ] {
-            let expected = run(&pair.cpu, &sql).unwrap_or_else(|error| panic!("the CPU: {error}\n  {sql}"));
-            let found = run(&pair.device, &sql).unwrap_or_else(|error| panic!("the device: {error}\n  {sql}"));
+            let expected =
+                run(&pair.cpu, &sql).unwrap_or_else(|error| panic!("the CPU: {error}\n  {sql}"));
+            let found = run(&pair.device, &sql)
+                .unwrap_or_else(|error| panic!("the device: {error}\n  {sql}"));
             pair.compare(&expected, &found, &sql);
         }
     }
-    check(&pair, "SELECT sum(i * 2) AS s, count(*) AS n FROM range(0, 300000) t(i) WHERE i % 7 = 3");
+    check(
+        &pair,
+        "SELECT sum(i * 2) AS s, count(*) AS n FROM range(0, 300000) t(i) WHERE i % 7 = 3",
+    );
     check(
         &pair,
         "SELECT a.value, b.value AS other FROM range(100) a JOIN range(50, 200, 3) b ON a.value = b.value ORDER BY 1",
     );
-    check(&pair, "SELECT i, sum(i) OVER (ORDER BY i) AS s FROM range(0, 5000) t(i) ORDER BY i DESC LIMIT 10");
+    check(
+        &pair,
+        "SELECT i, sum(i) OVER (ORDER BY i) AS s FROM range(0, 5000) t(i) ORDER BY i DESC LIMIT 10",
+    );
 }
 
 #[test]
@@ -71,7 +80,10 @@ fn series_that_do_not_fit_come_in_chunks() {
 #[test]
 fn series_that_are_aggregated_are_not_stored() {
     let pair = Pair::with(builder().strict(true).memory_limit(MemoryLimit::Bytes(8 << 20)));
-    check(&pair, "SELECT count(*), sum(i), min(i), max(i) FROM range(0, 3000000) t(i) WHERE i % 3 <> 1");
+    check(
+        &pair,
+        "SELECT count(*), sum(i), min(i), max(i) FROM range(0, 3000000) t(i) WHERE i % 3 <> 1",
+    );
     check(&pair, "SELECT sum(random(1, i)) FROM range(3000000, 0, -2) t(i)");
     check(&pair, "SELECT i % 7 AS k, count(*), sum(i) FROM range(5, 3000000) t(i) GROUP BY k");
     check(
@@ -80,11 +92,20 @@ fn series_that_are_aggregated_are_not_stored() {
                   (SELECT max(i) AS n FROM generate_series(2, 9) t(i)) b",
     );
     let counters = pair.gpu().counters();
-    assert_eq!(counters.parts_run, 0, "none of the series is stored: 3 million integers have 24 MB");
+    assert_eq!(
+        counters.parts_run, 0,
+        "none of the series is stored: 3 million integers have 24 MB"
+    );
     assert!(counters.bytes_moved < 1 << 20, "{} bytes", counters.bytes_moved);
     // Keys of many groups are stored, and so is what a median is of.
-    check(&pair, "SELECT i * 1000003 % 5000011 AS k, count(*) FROM range(0, 20000) t(i) GROUP BY k");
-    check(&pair, "SELECT i % 5 AS k, median(i), first_value(i ORDER BY i DESC) FROM range(0, 20000) t(i) GROUP BY k");
+    check(
+        &pair,
+        "SELECT i * 1000003 % 5000011 AS k, count(*) FROM range(0, 20000) t(i) GROUP BY k",
+    );
+    check(
+        &pair,
+        "SELECT i % 5 AS k, median(i), first_value(i ORDER BY i DESC) FROM range(0, 20000) t(i) GROUP BY k",
+    );
     // Read twice, once for a join.
     check(
         &pair,
@@ -111,19 +132,43 @@ fn random_numbers_without_a_seed_are_others_each_time() {
         assert!((found - expected).abs() < by, "{found} is not near {expected}\n  {sql}");
     };
     near("SELECT avg(r) FROM numbers", 0.5, 0.0123);
-    near("SELECT CAST(count(DISTINCT r) AS DOUBLE) FROM numbers WHERE r >= 0 AND r < 1", 20000.0, 0.5);
+    near(
+        "SELECT CAST(count(DISTINCT r) AS DOUBLE) FROM numbers WHERE r >= 0 AND r < 1",
+        20000.0,
+        0.5,
+    );
     near("SELECT avg(random()) FROM numbers", 0.5, 0.0123);
     near("SELECT avg(a * b) FROM (SELECT random() AS a, random() AS b FROM numbers)", 0.25, 0.01);
     // The same number where one call is read twice, and another where there are two calls.
-    near("SELECT avg(a - b) FROM (SELECT a, a AS b FROM (SELECT random() AS a FROM numbers))", 0.0, 1e-300);
+    near(
+        "SELECT avg(a - b) FROM (SELECT a, a AS b FROM (SELECT random() AS a FROM numbers))",
+        0.0,
+        1e-300,
+    );
     near("SELECT corr(random(), r) FROM numbers", 0.0, 0.05);
     near("SELECT CAST(count(*) AS DOUBLE) FROM numbers WHERE random() < 0.25", 5000.0, 370.0);
-    near("SELECT avg(n) FROM (SELECT floor(random() * 4) AS k, count(*) AS n FROM numbers GROUP BY k)", 5000.0, 1e-9);
-    near("SELECT CAST(max(k) AS DOUBLE) FROM (SELECT floor(random() * 4) AS k FROM numbers GROUP BY k)", 3.0, 1e-9);
+    near(
+        "SELECT avg(n) FROM (SELECT floor(random() * 4) AS k, count(*) AS n FROM numbers GROUP BY k)",
+        5000.0,
+        1e-9,
+    );
+    near(
+        "SELECT CAST(max(k) AS DOUBLE) FROM (SELECT floor(random() * 4) AS k FROM numbers GROUP BY k)",
+        3.0,
+        1e-9,
+    );
     // A sample of all rows in a random order.
     near("SELECT avg(i) FROM (SELECT i FROM numbers ORDER BY random() LIMIT 2000)", 10000.0, 800.0);
-    near("SELECT avg(n) FROM (SELECT row_number() OVER (ORDER BY random()) AS n FROM numbers)", 10000.5, 1e-9);
-    near("SELECT corr(i, n) FROM (SELECT i, row_number() OVER (ORDER BY random()) AS n FROM numbers)", 0.0, 0.05);
+    near(
+        "SELECT avg(n) FROM (SELECT row_number() OVER (ORDER BY random()) AS n FROM numbers)",
+        10000.5,
+        1e-9,
+    );
+    near(
+        "SELECT corr(i, n) FROM (SELECT i, row_number() OVER (ORDER BY random()) AS n FROM numbers)",
+        0.0,
+        0.05,
+    );
     let twice = [(); 2].map(|()| one("SELECT sum(random()) FROM numbers"));
     assert_ne!(twice[0], twice[1]);
 }
@@ -147,7 +192,10 @@ fn random_numbers_are_those_of_the_cpu_engine() {
         "SELECT i, random_integer(9, i, -9223372036854775808, 9223372036854775807) AS r \
                   FROM range(0, 1000) t(i) ORDER BY i",
     );
-    check(&pair, "SELECT i, round(random_normal(3, i) * 1e9) AS r FROM range(0, 3000) t(i) ORDER BY i");
+    check(
+        &pair,
+        "SELECT i, round(random_normal(3, i) * 1e9) AS r FROM range(0, 3000) t(i) ORDER BY i",
+    );
     check(
         &pair,
         "SELECT i, random_poisson(3, i, 4.5) AS r, random_poisson(3, i, i / 10.0) AS s, \
@@ -184,7 +232,8 @@ fn random_numbers_of_what_is_not_there_are_errors() {
         assert!(!matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
         run(&pair.cpu, sql).expect_err(sql);
     }
-    let error = run(&pair.cpu, "SELECT random_integer(1, 2, 5, 4)").expect_err("no integer is there");
+    let error =
+        run(&pair.cpu, "SELECT random_integer(1, 2, 5, 4)").expect_err("no integer is there");
     assert!(error.to_string().contains("no integer is between 5 and 4"), "{error}");
     run(&pair.cpu, "SELECT random() < 1").expect("DataFusion's is still there");
 }
@@ -208,9 +257,12 @@ fn values_fall_into_the_buckets_of_the_cpu_engine() {
         "SELECT i, width_bucket(n, 0, 2, n) AS a FROM (SELECT i, CASE WHEN i % 3 > 0 THEN i % 3 END AS n \
                   FROM range(0, 100) t(i)) ORDER BY i",
     );
-    for arguments in
-        ["i, 0, 1, 0 * i", "i, i, i, 3", "CAST('NaN' AS DOUBLE) + i, 0, 1, 2", "i, 0, CAST('inf' AS DOUBLE), 2"]
-    {
+    for arguments in [
+        "i, 0, 1, 0 * i",
+        "i, i, i, 3",
+        "CAST('NaN' AS DOUBLE) + i, 0, 1, 2",
+        "i, 0, CAST('inf' AS DOUBLE), 2",
+    ] {
         let sql = format!("SELECT width_bucket({arguments}) FROM range(0, 10) t(i)");
         run(&pair.cpu, &sql).expect_err(&sql);
         let error = run(&pair.device, &sql).expect_err(&sql);

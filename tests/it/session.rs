@@ -30,7 +30,11 @@ fn queries_answer_the_same_bits_each_time() {
     session.register_batches("t", batches.clone()).expect("batches");
     let first: Vec<_> = QUERIES.iter().map(|sql| bits(&session, sql)).collect();
     for seed in [0, 1, 2, 77] {
-        let other = builder().strict(true).sim_options(SimOptions::with_seed(seed)).build().expect("the device opens");
+        let other = builder()
+            .strict(true)
+            .sim_options(SimOptions::with_seed(seed))
+            .build()
+            .expect("the device opens");
         other.register_batches("t", batches.clone()).expect("batches");
         for (sql, first) in QUERIES.iter().zip(&first) {
             assert_eq!(first, &bits(&other, sql), "simulator seed {seed}: {sql}");
@@ -67,10 +71,17 @@ fn allocations_that_fail_leave_the_session_whole() {
             match run(&pair.device, sql) {
                 Ok(_) => break,
                 Err(error) => {
-                    assert!(matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }), "{sql}: {error:?}");
+                    assert!(
+                        matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }),
+                        "{sql}: {error:?}"
+                    );
                 }
             }
-            assert_eq!(device.memory().used, used, "memory leaks when allocation {failures} fails: {sql}");
+            assert_eq!(
+                device.memory().used,
+                used,
+                "memory leaks when allocation {failures} fails: {sql}"
+            );
             failures += 1;
             assert!(failures < 1000, "the failure never ends: {sql}");
         }
@@ -84,7 +95,8 @@ fn allocations_that_fail_leave_the_session_whole() {
 
 #[test]
 fn loading_that_fails_is_repeated_by_the_next_query() {
-    let pair = Pair::with(builder().strict(true).divide(false)).and("t", Shape::random(3000, 94).batches());
+    let pair = Pair::with(builder().strict(true).divide(false))
+        .and("t", Shape::random(3000, 94).batches());
     let device = pair.gpu().clone();
     let sql = "SELECT sv, s, sd, sum(x), max(m38) FROM t GROUP BY sv, s, sd";
     let mut failures = 0;
@@ -92,7 +104,9 @@ fn loading_that_fails_is_repeated_by_the_next_query() {
         device.fail_allocation_after(failures);
         match run(&pair.device, sql) {
             Ok(_) => break,
-            Err(error) => assert!(matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }), "{error:?}"),
+            Err(error) => {
+                assert!(matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }), "{error:?}")
+            }
         }
         failures += 1;
         assert!(failures < 1000, "the failure never ends");
@@ -104,12 +118,18 @@ fn loading_that_fails_is_repeated_by_the_next_query() {
 
 #[test]
 fn a_memory_limit_is_an_error_with_numbers_and_no_end() {
-    let pair = Pair::with(builder().strict(true).divide(false).memory_limit("4MiB".parse().expect("a limit")));
+    let pair = Pair::with(
+        builder().strict(true).divide(false).memory_limit("4MiB".parse().expect("a limit")),
+    );
     let pair = pair.and("t", Shape::random(20_000, 95).batches());
-    let error = run(&pair.device, "SELECT a.id, b.id AS other FROM t a JOIN t b ON a.k = b.k").expect_err("300 MB");
+    let error = run(&pair.device, "SELECT a.id, b.id AS other FROM t a JOIN t b ON a.k = b.k")
+        .expect_err("300 MB");
     match error.kind() {
         ErrorKind::OutOfDeviceMemory { asked, limit, free, .. } => {
-            assert!(*asked > *free && *limit == 4 << 20, "asked {asked}, free {free}, limit {limit}");
+            assert!(
+                *asked > *free && *limit == 4 << 20,
+                "asked {asked}, free {free}, limit {limit}"
+            );
         }
         other => panic!("{other:?}"),
     }
@@ -161,27 +181,37 @@ fn strict_sessions_say_what_is_not_on_the_device_and_others_run_it_on_the_cpu() 
     let sql = "SELECT k, total, arrow_cast(k, 'Decimal256(50, 2)') AS wide FROM \
                (SELECT k, sum(x) AS total FROM t WHERE k2 > 0 GROUP BY k)";
     let before = pair.gpu().counters().launches;
-    let (expected, found) = (run(&pair.cpu, sql).expect("it runs"), run(&pair.device, sql).expect("it falls back"));
+    let (expected, found) =
+        (run(&pair.cpu, sql).expect("it runs"), run(&pair.device, sql).expect("it falls back"));
     assert!(pair.gpu().counters().launches > before, "the aggregation ran on the device");
     assert!(!found.is_on_device());
     let sorted = |frame: &DataFrame| {
-        let mut rows: Vec<_> =
-            crate::differential::Rows::of(frame).rows.iter().map(|r| format!("{:?}", (&r[0], &r[2]))).collect();
+        let mut rows: Vec<_> = crate::differential::Rows::of(frame)
+            .rows
+            .iter()
+            .map(|r| format!("{:?}", (&r[0], &r[2])))
+            .collect();
         rows.sort();
         rows
     };
     assert_eq!(sorted(&expected), sorted(&found));
 
     let text = pair.device.sql(sql).and_then(|frame| frame.explain()).expect("it explains");
-    let line = |start: &str, word: &str| text.lines().any(|l| l.starts_with(start) && l.contains(word));
+    let line =
+        |start: &str, word: &str| text.lines().any(|l| l.starts_with(start) && l.contains(word));
     assert!(line("cpu", "Projection"), "{text}");
-    assert!(line("device", "Aggregate") && line("device", "Filter") && line("device", "TableScan"), "{text}");
+    assert!(
+        line("device", "Aggregate") && line("device", "Filter") && line("device", "TableScan"),
+        "{text}"
+    );
 
     let strict = builder().strict(true).build().expect("the device opens");
     strict.register_batches("t", Shape::random(2000, 98).batches()).expect("batches");
     let error = run(&strict, sql).expect_err("it is strict");
     match error.kind() {
-        ErrorKind::Unsupported { what, why } => assert!(what.contains("device") && !why.is_empty(), "{what}: {why}"),
+        ErrorKind::Unsupported { what, why } => {
+            assert!(what.contains("device") && !why.is_empty(), "{what}: {why}")
+        }
         other => panic!("{other:?}"),
     }
     assert_eq!(scalar(&strict, "SELECT count(*) FROM t"), Cell::Int(2000));
@@ -199,7 +229,8 @@ fn queries_only_partly_on_the_device_agree() {
         "SELECT k, bit_xor(DISTINCT k2) FROM t WHERE k2 > 0 GROUP BY k",
         "SELECT k, n FROM (SELECT k, count(*) AS n FROM t GROUP BY k) WHERE n > (SELECT avg(k) FROM u)",
     ] {
-        let (expected, found) = (run(&pair.cpu, sql).expect("it runs"), run(&pair.device, sql).expect("it falls back"));
+        let (expected, found) =
+            (run(&pair.cpu, sql).expect("it runs"), run(&pair.device, sql).expect("it falls back"));
         assert_eq!(expected.num_rows(), found.num_rows(), "{sql}");
         assert_eq!(pair.rows_agree(&expected, &found, sql), Agreement::Rows(expected.num_rows()));
     }
@@ -229,7 +260,8 @@ fn queries_may_run_from_several_threads_at_once() {
 /// the device.
 #[test]
 fn the_cpu_takes_over_where_device_memory_is_short() -> Result<()> {
-    let pair = Pair::with(builder().strict(false).divide(false)).and("t", Shape::random(900, 96).batches());
+    let pair = Pair::with(builder().strict(false).divide(false))
+        .and("t", Shape::random(900, 96).batches());
     let device = pair.gpu().clone();
     let session = &pair.device;
     let sql = "SELECT k, count(*) AS n, sum(x) AS s, max(sv) AS v FROM t WHERE id % 3 <> 1 GROUP BY k ORDER BY k, s";
@@ -243,7 +275,10 @@ fn the_cpu_takes_over_where_device_memory_is_short() -> Result<()> {
         if reasons.is_empty() {
             break;
         }
-        assert!(!found.is_on_device() && reasons.iter().all(|why| why.contains("out of device memory")), "{reasons:?}");
+        assert!(
+            !found.is_on_device() && reasons.iter().all(|why| why.contains("out of device memory")),
+            "{reasons:?}"
+        );
         pair.rows_agree(&run(&pair.cpu, sql)?, &found, sql);
         failures += 1;
         assert!(failures < 1000, "the failure never ends");

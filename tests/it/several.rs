@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::parquet::arrow::ArrowWriter;
-use datafusion::parquet::data_type::{ByteArray, FixedLenByteArray, FixedLenByteArrayType, Int32Type};
+use datafusion::parquet::data_type::{
+    ByteArray, FixedLenByteArray, FixedLenByteArrayType, Int32Type,
+};
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use datafusion::parquet::file::writer::SerializedFileWriter;
 use datafusion::parquet::schema::parser::parse_message_type;
@@ -29,10 +31,12 @@ fn directory() -> TempDir {
 
 fn write(path: &Path, batch: &RecordBatch, statistics: EnabledStatistics) {
     std::fs::create_dir_all(path.parent().expect("it has one")).expect("directories can be made");
-    let properties =
-        WriterProperties::builder().set_max_row_group_row_count(Some(37)).set_statistics_enabled(statistics);
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(37))
+        .set_statistics_enabled(statistics);
     let file = std::fs::File::create(path).expect("the file can be made");
-    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties.build())).expect("a writer");
+    let mut writer =
+        ArrowWriter::try_new(file, batch.schema(), Some(properties.build())).expect("a writer");
     writer.write(batch).expect("rows can be written");
     writer.close().expect("the file is whole");
 }
@@ -85,7 +89,12 @@ fn types(family: &str) -> Vec<DataType> {
         "mixed" => vec![T::Int8, T::UInt8, T::UInt32, T::Int32],
         "f" => vec![T::Float32, T::Float64],
         "number" => vec![T::Int32, T::Int64, T::Float64],
-        "decimal" => vec![T::Decimal128(7, 2), T::Decimal128(10, 2), T::Decimal128(9, 4), T::Decimal128(25, 3)],
+        "decimal" => vec![
+            T::Decimal128(7, 2),
+            T::Decimal128(10, 2),
+            T::Decimal128(9, 4),
+            T::Decimal128(25, 3),
+        ],
         "ts" => [TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond]
             .map(|unit| T::Timestamp(unit, None))
             .to_vec(),
@@ -99,7 +108,10 @@ fn types(family: &str) -> Vec<DataType> {
                 T::Struct(fields.into_iter().map(field).collect::<Fields>())
             };
             let list = |dtype| T::List(Arc::new(Field::new("item", dtype, true)));
-            vec![of(vec![("p", T::Int32), ("q", list(T::Int32))]), of(vec![("q", list(T::Int64)), ("p", T::Int32)])]
+            vec![
+                of(vec![("p", T::Int32), ("q", list(T::Int32))]),
+                of(vec![("q", list(T::Int64)), ("p", T::Int32)]),
+            ]
         }
     }
 }
@@ -107,7 +119,8 @@ fn types(family: &str) -> Vec<DataType> {
 /// The type of a column by those that files have it in, told apart from how the engine finds it.
 fn expected(family: &str, had: &[DataType]) -> DataType {
     use DataType as T;
-    let last = |order: &[T]| order.iter().rfind(|dtype| had.contains(dtype)).expect("one of them").clone();
+    let last =
+        |order: &[T]| order.iter().rfind(|dtype| had.contains(dtype)).expect("one of them").clone();
     let has = |dtype: T| had.contains(&dtype);
     match family {
         "text" if had.iter().all(|dtype| matches!(dtype, T::Dictionary(..))) => had[0].clone(),
@@ -132,7 +145,8 @@ fn expected(family: &str, had: &[DataType]) -> DataType {
         }
         "nest" => {
             let long = has(types("nest")[1].clone());
-            let (p, item) = (Field::new("p", T::Int32, true), if long { T::Int64 } else { T::Int32 });
+            let (p, item) =
+                (Field::new("p", T::Int32, true), if long { T::Int64 } else { T::Int32 });
             let q = Field::new("q", T::List(Arc::new(Field::new("item", item, true))), true);
             let is_first = had[0] == types("nest")[0];
             T::Struct(if is_first { Fields::from(vec![p, q]) } else { Fields::from(vec![q, p]) })
@@ -145,14 +159,17 @@ fn expected(family: &str, had: &[DataType]) -> DataType {
 fn values(family: &str, dtype: &DataType, rows: usize, random: &mut StdRng) -> ArrayRef {
     let null = random.random_range(0..4) == 0;
     let mut of = |range: std::ops::Range<i64>| -> Int64Array {
-        (0..rows).map(|_| (!null || random.random_bool(0.7)).then(|| random.random_range(range.clone()))).collect()
+        (0..rows)
+            .map(|_| (!null || random.random_bool(0.7)).then(|| random.random_range(range.clone())))
+            .collect()
     };
     let numbers: ArrayRef = match (family, dtype) {
         ("nest", DataType::Struct(fields)) => {
             let columns = fields.iter().map(|field| match field.data_type() {
                 DataType::List(item) => {
                     let lengths = (0..rows).map(|row| row % 3);
-                    let offsets = warpframe::arrow::buffer::OffsetBuffer::from_lengths(lengths.clone());
+                    let offsets =
+                        warpframe::arrow::buffer::OffsetBuffer::from_lengths(lengths.clone());
                     let items = ints((0..lengths.sum::<usize>() as i64).map(|n| n * 7 - 3));
                     let items = cast(&items, item.data_type()).expect("integers");
                     Arc::new(ListArray::new(item.clone(), offsets, items, None)) as ArrayRef
@@ -163,7 +180,11 @@ fn values(family: &str, dtype: &DataType, rows: usize, random: &mut StdRng) -> A
         }
         ("text" | "bytes", _) => {
             let text = |n: i64| {
-                if n % 5 == 0 { String::new() } else { format!("text {n} é{}", "long ".repeat(n as usize % 4)) }
+                if n % 5 == 0 {
+                    String::new()
+                } else {
+                    format!("text {n} é{}", "long ".repeat(n as usize % 4))
+                }
             };
             let few = of(0..if rows.is_multiple_of(2) { 7 } else { 1_000_000 });
             Arc::new(StringArray::from_iter(few.iter().map(|n| n.map(text))))
@@ -179,7 +200,9 @@ fn values(family: &str, dtype: &DataType, rows: usize, random: &mut StdRng) -> A
         (_, DataType::UInt64) => Arc::new(of(0..i64::MAX)),
         (_, DataType::Float32 | DataType::Float64) => Arc::new(of(-1000..1000)),
         ("decimal", _) => Arc::new(of(-99999..100000)),
-        ("ts", DataType::Timestamp(TimeUnit::Millisecond, _)) => Arc::new(of(-9_000_000_000_000..9_000_000_000_000)),
+        ("ts", DataType::Timestamp(TimeUnit::Millisecond, _)) => {
+            Arc::new(of(-9_000_000_000_000..9_000_000_000_000))
+        }
         ("ts", _) => Arc::new(of(-(1 << 52)..1 << 52)),
         ("time", DataType::Time32(_)) => {
             return cast(&cast(&of(0..86_400_000), &DataType::Int32).unwrap(), dtype).unwrap();
@@ -207,9 +230,16 @@ fn as_expected(array: &ArrayRef, dtype: &DataType) -> ArrayRef {
         DataType::Struct(fields) => {
             let from = array.as_struct();
             let child = |field: &Arc<Field>| {
-                as_expected(from.column_by_name(field.name()).expect("it is there"), field.data_type())
+                as_expected(
+                    from.column_by_name(field.name()).expect("it is there"),
+                    field.data_type(),
+                )
             };
-            Arc::new(StructArray::new(fields.clone(), fields.iter().map(child).collect(), from.nulls().cloned()))
+            Arc::new(StructArray::new(
+                fields.clone(),
+                fields.iter().map(child).collect(),
+                from.nulls().cloned(),
+            ))
         }
         dtype => cast(array, dtype).unwrap_or_else(|error| panic!("as {dtype}: {error}")),
     }
@@ -225,7 +255,8 @@ fn files_of_any_columns_are_what_arrow_makes_of_them() -> Result<()> {
         let (mut paths, mut batches, mut order) = (vec![], vec![], vec!["id".to_string()]);
         for number in 0..files {
             let rows = random.random_range(0..150);
-            let mut families: Vec<&str> = FAMILIES.into_iter().filter(|_| random.random_bool(0.6)).collect();
+            let mut families: Vec<&str> =
+                FAMILIES.into_iter().filter(|_| random.random_bool(0.6)).collect();
             families.shuffle(&mut random);
             let mut columns = vec![("id", ints((0..rows as i64).map(|row| number * 1000 + row)))];
             for family in families {
@@ -252,16 +283,20 @@ fn files_of_any_columns_are_what_arrow_makes_of_them() -> Result<()> {
             };
             let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
             let arrays = columns.into_iter().map(|(_, array)| array).collect();
-            let batch = RecordBatch::try_new(Arc::new(schema), arrays).expect("columns of one length");
+            let batch =
+                RecordBatch::try_new(Arc::new(schema), arrays).expect("columns of one length");
             let path = directory.path().join(format!("{number}.parquet"));
-            let statistics = [EnabledStatistics::None, EnabledStatistics::Chunk, EnabledStatistics::Page];
+            let statistics =
+                [EnabledStatistics::None, EnabledStatistics::Chunk, EnabledStatistics::Page];
             write(&path, &batch, statistics[random.random_range(0..3)]);
             paths.push(path);
             batches.push(batch);
         }
         let column = |name: &str| {
-            let had: Vec<DataType> =
-                batches.iter().filter_map(|batch| Some(batch.column_by_name(name)?.data_type().clone())).collect();
+            let had: Vec<DataType> = batches
+                .iter()
+                .filter_map(|batch| Some(batch.column_by_name(name)?.data_type().clone()))
+                .collect();
             let dtype = if name == "id" { DataType::Int64 } else { expected(name, &had) };
             let arrays: Vec<ArrayRef> = batches
                 .iter()
@@ -270,7 +305,8 @@ fn files_of_any_columns_are_what_arrow_makes_of_them() -> Result<()> {
                     None => new_null_array(&dtype, batch.num_rows()),
                 })
                 .collect();
-            concat(&arrays.iter().map(|array| array.as_ref()).collect::<Vec<_>>()).expect("arrays of one type")
+            concat(&arrays.iter().map(|array| array.as_ref()).collect::<Vec<_>>())
+                .expect("arrays of one type")
         };
         for session in [&pair.cpu, &pair.device] {
             session.register_parquet("t", &paths)?;
@@ -283,14 +319,16 @@ fn files_of_any_columns_are_what_arrow_makes_of_them() -> Result<()> {
             let found = all(session, "SELECT * FROM t ORDER BY id");
             for (field, found) in schema.fields().iter().zip(found.columns()) {
                 let expected = column(field.name());
-                let origin = format!("seed {seed}, column {}, {}", field.name(), session.device().is_some());
+                let origin =
+                    format!("seed {seed}, column {}, {}", field.name(), session.device().is_some());
                 assert_eq!(field.data_type(), expected.data_type(), "{origin}");
                 assert_eq!(&as_expected(found, expected.data_type()), &expected, "{origin}");
             }
         }
         // What has fields or items, and bytes that the table calls text, is left to the host.
         let left = pair.device.take_host_reads();
-        let is_expected = |read: &String| read.contains("it is nested") || read.contains("Dictionary(");
+        let is_expected =
+            |read: &String| read.contains("it is nested") || read.contains("Dictionary(");
         assert!(left.iter().all(is_expected), "seed {seed}: {left:?}");
         // Some columns of some rows.
         let name = order[random.random_range(0..order.len())].clone();
@@ -308,12 +346,23 @@ fn files_of_any_columns_are_what_arrow_makes_of_them() -> Result<()> {
 #[test]
 fn the_device_reads_narrow_integers_and_files_that_lack_a_column() -> Result<()> {
     let directory = directory();
-    let small: ArrayRef = Arc::new(Int32Array::from(vec![Some(i32::MIN), None, Some(7), Some(i32::MAX)]));
+    let small: ArrayRef =
+        Arc::new(Int32Array::from(vec![Some(i32::MIN), None, Some(7), Some(i32::MAX)]));
     let cents = |digits, values: Vec<i128>| -> ArrayRef {
-        Arc::new(Decimal128Array::from(values).with_precision_and_scale(digits, 2).expect("they have"))
+        Arc::new(
+            Decimal128Array::from(values).with_precision_and_scale(digits, 2).expect("they have"),
+        )
     };
-    file(&directory, "1.parquet", vec![("n", small), ("s", texts(&["x", "y", "x", "a longer text than a view has"]))]);
-    file(&directory, "2.parquet", vec![("d", cents(5, vec![-12345, 1])), ("n", ints([i64::MAX, -1]))]);
+    file(
+        &directory,
+        "1.parquet",
+        vec![("n", small), ("s", texts(&["x", "y", "x", "a longer text than a view has"]))],
+    );
+    file(
+        &directory,
+        "2.parquet",
+        vec![("d", cents(5, vec![-12345, 1])), ("n", ints([i64::MAX, -1]))],
+    );
     file(&directory, "3.parquet", vec![("d", cents(20, vec![99])), ("k", ints([5]))]);
     let pair = Pair::new();
     for session in [&pair.cpu, &pair.device] {
@@ -342,15 +391,20 @@ fn the_device_reads_narrow_integers_and_files_that_lack_a_column() -> Result<()>
 fn the_device_widens_integers_and_floats() -> Result<()> {
     let directory = directory();
     let all = |dtype: DataType, values: [i64; 3]| {
-        let values = Int64Array::from(vec![Some(values[0]), None, Some(values[1]), Some(values[2])]);
+        let values =
+            Int64Array::from(vec![Some(values[0]), None, Some(values[1]), Some(values[2])]);
         cast(&values, &dtype).expect("they fit")
     };
     use DataType as T;
     let of = |name: &str, columns: [ArrayRef; 5]| {
         file(&directory, name, ["a", "b", "c", "d", "f"].into_iter().zip(columns).collect());
     };
-    let floats: ArrayRef =
-        Arc::new(Float32Array::from(vec![Some(0.1), Some(f32::NAN), None, Some(-f32::MIN_POSITIVE)]));
+    let floats: ArrayRef = Arc::new(Float32Array::from(vec![
+        Some(0.1),
+        Some(f32::NAN),
+        None,
+        Some(-f32::MIN_POSITIVE),
+    ]));
     of(
         "1.parquet",
         [
@@ -361,7 +415,8 @@ fn the_device_widens_integers_and_floats() -> Result<()> {
             floats,
         ],
     );
-    let doubles: ArrayRef = Arc::new(Float64Array::from(vec![Some(0.1), None, Some(f64::MIN), Some(1e300)]));
+    let doubles: ArrayRef =
+        Arc::new(Float64Array::from(vec![Some(0.1), None, Some(f64::MIN), Some(1e300)]));
     of(
         "2.parquet",
         [
@@ -375,7 +430,8 @@ fn the_device_widens_integers_and_floats() -> Result<()> {
     let pair = Pair::new();
     for session in [&pair.cpu, &pair.device] {
         session.register_parquet("t", directory.path())?;
-        let types: Vec<_> = session.schema("t")?.fields().iter().map(|field| field.data_type().clone()).collect();
+        let types: Vec<_> =
+            session.schema("t")?.fields().iter().map(|field| field.data_type().clone()).collect();
         assert_eq!(types, [T::Int16, T::Int16, T::Int64, T::UInt32, T::Float64]);
     }
     same(&pair, "SELECT * FROM t");
@@ -390,7 +446,11 @@ fn the_device_scales_decimals_and_times() -> Result<()> {
     use TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
     let zone = |unit| T::Timestamp(unit, Some("UTC".into()));
     let types = [
-        [T::Timestamp(Second, None), T::Timestamp(Millisecond, None), T::Timestamp(Nanosecond, None)],
+        [
+            T::Timestamp(Second, None),
+            T::Timestamp(Millisecond, None),
+            T::Timestamp(Nanosecond, None),
+        ],
         [zone(Millisecond), zone(Second), zone(Microsecond)],
         [T::Time32(Second), T::Time32(Millisecond), T::Time64(Nanosecond)],
         [T::Time64(Microsecond), T::Time32(Second), T::Time32(Millisecond)],
@@ -418,11 +478,14 @@ fn the_device_scales_decimals_and_times() -> Result<()> {
     let names: Vec<String> = (0..types.len()).map(|at| format!("c{at}")).collect();
     let directory = directory();
     let value = |dtype: &DataType, n: i64| -> ArrayRef {
-        let of = |most: i64| Int64Array::from(vec![Some(n % most), None, Some(0), Some(most - 1), Some(n % 7)]);
+        let of = |most: i64| {
+            Int64Array::from(vec![Some(n % most), None, Some(0), Some(most - 1), Some(n % 7)])
+        };
         let numbers = match dtype {
             T::Decimal128(digits, _) => {
                 let most = 10i128.pow((*digits).into());
-                let numbers = [Some(most - 1), None, Some(1 - most), Some(i128::from(n) % most), Some(0)];
+                let numbers =
+                    [Some(most - 1), None, Some(1 - most), Some(i128::from(n) % most), Some(0)];
                 let made = Decimal128Array::from_iter(numbers);
                 return Arc::new(made.with_data_type(dtype.clone()));
             }
@@ -436,8 +499,11 @@ fn the_device_scales_decimals_and_times() -> Result<()> {
             _ => of(1 << 31),
         };
         let numbers: ArrayRef = Arc::new(numbers);
-        let numbers =
-            if matches!(dtype, T::Time32(_)) { cast(&numbers, &T::Int32).expect("they fit") } else { numbers };
+        let numbers = if matches!(dtype, T::Time32(_)) {
+            cast(&numbers, &T::Int32).expect("they fit")
+        } else {
+            numbers
+        };
         cast(&numbers, dtype).expect("they fit")
     };
     let mut batches = vec![];
@@ -450,13 +516,16 @@ fn the_device_scales_decimals_and_times() -> Result<()> {
     let pair = Pair::new();
     for session in [&pair.cpu, &pair.device] {
         session.register_parquet("t", directory.path())?;
-        let types: Vec<_> = session.schema("t")?.fields().iter().map(|field| field.data_type().clone()).collect();
+        let types: Vec<_> =
+            session.schema("t")?.fields().iter().map(|field| field.data_type().clone()).collect();
         assert_eq!(types, united);
         // By what arrow makes of them.
         let found = all(session, "SELECT * FROM t");
         for (at, dtype) in united.iter().enumerate() {
-            let parts: Vec<ArrayRef> = batches.iter().map(|batch| as_expected(batch.column(at), dtype)).collect();
-            let expected = concat(&parts.iter().map(|part| part.as_ref()).collect::<Vec<_>>()).expect("of one type");
+            let parts: Vec<ArrayRef> =
+                batches.iter().map(|batch| as_expected(batch.column(at), dtype)).collect();
+            let expected = concat(&parts.iter().map(|part| part.as_ref()).collect::<Vec<_>>())
+                .expect("of one type");
             assert_eq!(found.column(at), &expected, "c{at}, {}", session.device().is_some());
         }
     }
@@ -495,7 +564,9 @@ fn integers_become_doubles_where_all_of_them_are() -> Result<()> {
                 (Err(error), Some(lost)) => {
                     let text = error.to_string();
                     let says = |what: &str| assert!(text.contains(what), "{text}: {what}");
-                    [first.to_str(), second.to_str()].into_iter().for_each(|path| says(path.expect("a path of text")));
+                    [first.to_str(), second.to_str()]
+                        .into_iter()
+                        .for_each(|path| says(path.expect("a path of text")));
                     says("\"a\"");
                     says(&lost.to_string());
                 }
@@ -509,7 +580,11 @@ fn integers_become_doubles_where_all_of_them_are() -> Result<()> {
 #[test]
 fn columns_that_do_not_fit_are_named_with_both_files() -> Result<()> {
     let decimals = |digits, scale| -> ArrayRef {
-        Arc::new(Decimal128Array::from(vec![1]).with_precision_and_scale(digits, scale).expect("they have"))
+        Arc::new(
+            Decimal128Array::from(vec![1])
+                .with_precision_and_scale(digits, scale)
+                .expect("they have"),
+        )
     };
     let days: ArrayRef = Arc::new(Date32Array::from(vec![1]));
     let times: ArrayRef = Arc::new(TimestampMillisecondArray::from(vec![1]));
@@ -522,11 +597,15 @@ fn columns_that_do_not_fit_are_named_with_both_files() -> Result<()> {
         (Arc::new(UInt64Array::from(vec![1])), ints([1])),
     ] {
         let directory = directory();
-        let types = [one.data_type().to_string(), other.data_type().to_string().replace("Utf8", "Utf8View")];
+        let types = [
+            one.data_type().to_string(),
+            other.data_type().to_string().replace("Utf8", "Utf8View"),
+        ];
         let first = file(&directory, "1.parquet", vec![("k", ints([1])), ("a b", one)]);
         let second = file(&directory, "2.parquet", vec![("a b", other)]);
         for session in [&pair.cpu, &pair.device] {
-            let error = session.register_parquet("t", directory.path()).expect_err("no type holds both");
+            let error =
+                session.register_parquet("t", directory.path()).expect_err("no type holds both");
             let ErrorKind::File { path, message } = error.kind() else { panic!("{error:?}") };
             assert_eq!(*path, second, "{message}");
             let first = first.to_str().expect("a path of text");
@@ -545,13 +624,20 @@ fn columns_that_do_not_fit_are_named_with_both_files() -> Result<()> {
         let directory = directory();
         file(&directory, "1.parquet", first);
         let second = file(&directory, "2.parquet", second);
-        let error = pair.device.register_parquet_with("t", directory.path(), same).expect_err("they differ");
+        let error = pair
+            .device
+            .register_parquet_with("t", directory.path(), same)
+            .expect_err("they differ");
         assert!(matches!(error.kind(), ErrorKind::File { path, .. } if *path == second), "{error}");
         pair.device.register_parquet_with("t", [&second, &second], same)?;
         assert_eq!(scalar(&pair.device, "SELECT sum(a) FROM t"), Cell::Int(2));
     }
-    let twice = Schema::new(vec![Field::new("a", DataType::Int64, true), Field::new("a", DataType::Int64, true)]);
-    let twice = RecordBatch::try_new(Arc::new(twice), vec![ints([1]), ints([2])]).expect("arrow allows it");
+    let twice = Schema::new(vec![
+        Field::new("a", DataType::Int64, true),
+        Field::new("a", DataType::Int64, true),
+    ]);
+    let twice =
+        RecordBatch::try_new(Arc::new(twice), vec![ints([1]), ints([2])]).expect("arrow allows it");
     let directory = directory();
     write(&directory.path().join("1.parquet"), &twice, EnabledStatistics::Page);
     let error = pair.device.register_parquet("t", directory.path()).expect_err("which a is meant?");
@@ -562,13 +648,20 @@ fn columns_that_do_not_fit_are_named_with_both_files() -> Result<()> {
 #[test]
 fn units_that_do_not_reach_are_errors() -> Result<()> {
     let directory = directory();
-    file(&directory, "1.parquet", vec![("t", Arc::new(TimestampMillisecondArray::from(vec![253_402_300_799_000])))]);
+    file(
+        &directory,
+        "1.parquet",
+        vec![("t", Arc::new(TimestampMillisecondArray::from(vec![253_402_300_799_000])))],
+    );
     file(&directory, "2.parquet", vec![("t", Arc::new(TimestampNanosecondArray::from(vec![1])))]);
     let pair = Pair::new();
     for session in [&pair.cpu, &pair.device] {
         session.register_parquet("t", directory.path())?;
         let error = run(session, "SELECT max(t) FROM t").expect_err("9999 is too far");
-        assert!(matches!(error.kind(), ErrorKind::File { path, .. } if path.ends_with("1.parquet")), "{error:?}");
+        assert!(
+            matches!(error.kind(), ErrorKind::File { path, .. } if path.ends_with("1.parquet")),
+            "{error:?}"
+        );
     }
     Ok(())
 }
@@ -585,7 +678,10 @@ fn intervals(path: &Path, values: &[[u32; 3]]) {
     let mut levels = vec![1; values.len()];
     levels.push(0);
     let mut column = group.next_column().expect("a column").expect("the first");
-    column.typed::<FixedLenByteArrayType>().write_batch(&bytes, Some(&levels), None).expect("values");
+    column
+        .typed::<FixedLenByteArrayType>()
+        .write_batch(&bytes, Some(&levels), None)
+        .expect("values");
     column.close().expect("a column ends");
     let numbers: Vec<i32> = (0..levels.len() as i32).collect();
     let mut column = group.next_column().expect("a column").expect("the second");
@@ -605,12 +701,18 @@ fn intervals_have_all_of_their_parts() -> Result<()> {
     for session in [&pair.cpu, &pair.device] {
         session.register_parquet("t", directory.path())?;
         let found = all(session, "SELECT n, i FROM t");
-        let parts = found.column(1).as_primitive::<warpframe::arrow::datatypes::IntervalMonthDayNanoType>();
-        let parts: Vec<_> =
-            parts.iter().map(|part| part.map(|part| (part.months, part.days, part.nanoseconds))).collect();
+        let parts =
+            found.column(1).as_primitive::<warpframe::arrow::datatypes::IntervalMonthDayNanoType>();
+        let parts: Vec<_> = parts
+            .iter()
+            .map(|part| part.map(|part| (part.months, part.days, part.nanoseconds)))
+            .collect();
         let first = [Some((1, 2, 10_800_000_000_000)), Some((0, 0, 1_000_000)), None];
         assert_eq!(parts, [&first[..], &[Some((14, 0, 0)), None, None]].concat());
-        assert_eq!(rows(session, "SELECT n FROM t WHERE i > INTERVAL '13 months'"), [[Cell::Int(0)]]);
+        assert_eq!(
+            rows(session, "SELECT n FROM t WHERE i > INTERVAL '13 months'"),
+            [[Cell::Int(0)]]
+        );
     }
     Ok(())
 }

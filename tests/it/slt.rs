@@ -64,8 +64,9 @@ impl DB for Engine {
             return Ok(DBOutput::StatementComplete(0));
         }
         let batches = self.query(sql)?;
-        let types =
-            batches.first().map_or(vec![], |batch| batch.columns().iter().map(|c| kind(c.data_type())).collect());
+        let types = batches
+            .first()
+            .map_or(vec![], |batch| batch.columns().iter().map(|c| kind(c.data_type())).collect());
         Ok(DBOutput::Rows { types, rows: batches.iter().flat_map(rows).collect() })
     }
 }
@@ -81,10 +82,15 @@ fn kind(dtype: &DataType) -> DefaultColumnType {
 fn rows(batch: &RecordBatch) -> Vec<Vec<String>> {
     let options = FormatOptions::default().with_null("NULL");
     let print = |column: &dyn Array, row: usize| {
-        let text = ArrayFormatter::try_new(column, &options).expect("a printable type").value(row).to_string();
+        let text = ArrayFormatter::try_new(column, &options)
+            .expect("a printable type")
+            .value(row)
+            .to_string();
         if text.is_empty() { "(empty)".to_string() } else { text }
     };
-    (0..batch.num_rows()).map(|row| batch.columns().iter().map(|column| print(column, row)).collect()).collect()
+    (0..batch.num_rows())
+        .map(|row| batch.columns().iter().map(|column| print(column, row)).collect())
+        .collect()
 }
 
 /// Where the files are: beside the sources, or where the tests were carried.
@@ -95,7 +101,9 @@ fn directory() -> PathBuf {
 
 fn check(file: &str) {
     let mut runner = Runner::new(|| async { Ok(Engine(Pair::new())) });
-    runner.run_file(directory().join(file)).unwrap_or_else(|error| panic!("{}", error.display(false)));
+    runner
+        .run_file(directory().join(file))
+        .unwrap_or_else(|error| panic!("{}", error.display(false)));
 }
 
 macro_rules! files {

@@ -137,7 +137,8 @@ impl Engines {
             schema => format!("{schema}.{name}"),
         };
         for whole in &names {
-            let (name, quoted) = (&named(whole), format!("{}.{}", quoted(&whole.0), quoted(&whole.1)));
+            let (name, quoted) =
+                (&named(whole), format!("{}.{}", quoted(&whole.0), quoted(&whole.1)));
             for session in [&self.cpu, &self.device].into_iter().filter(|_| whole.0 != "public") {
                 session.execute(&format!("CREATE SCHEMA IF NOT EXISTS \"{}\"", whole.0)).ok();
             }
@@ -156,13 +157,16 @@ impl Engines {
                 continue;
             }
             for session in [&self.cpu, &self.device] {
-                let registered = catch_unwind(AssertUnwindSafe(|| session.register_batches(name, batches.clone())));
+                let registered = catch_unwind(AssertUnwindSafe(|| {
+                    session.register_batches(name, batches.clone())
+                }));
                 registered.expect("registering batches does not panic").ok();
             }
             self.known.insert(name.clone(), batches);
         }
         let names: Vec<String> = names.iter().map(named).collect();
-        let gone: Vec<_> = self.known.keys().filter(|name| !names.contains(name)).cloned().collect();
+        let gone: Vec<_> =
+            self.known.keys().filter(|name| !names.contains(name)).cloned().collect();
         for name in gone {
             self.known.remove(&name);
             for session in [&self.cpu, &self.device] {
@@ -208,12 +212,16 @@ impl Engines {
         let mut engines = Engines::new();
         for record in records {
             match record {
-                Record::Statement { sql, conditions, .. } if is_ours(&conditions) => engines.state(&sql),
+                Record::Statement { sql, conditions, .. } if is_ours(&conditions) => {
+                    engines.state(&sql)
+                }
                 Record::Query { sql, conditions, loc, .. } if is_ours(&conditions) => {
                     let first = sql.trim_start_matches(|c: char| c == '(' || c.is_whitespace());
                     let first = first.split_whitespace().next().unwrap_or_default().to_lowercase();
                     match first.as_str() {
-                        "select" | "with" | "values" | "from" => engines.query(&loc.to_string(), &sql, counts),
+                        "select" | "with" | "values" | "from" => {
+                            engines.query(&loc.to_string(), &sql, counts)
+                        }
                         "explain" | "show" | "describe" => counts.count("about plans"),
                         _ => engines.state(&sql),
                     }
@@ -258,7 +266,9 @@ fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.expect("a readable entry").path();
         match path.is_dir() {
             true => files_below(&path, found),
-            false if path.extension().is_some_and(|extension| extension == "slt") => found.push(path),
+            false if path.extension().is_some_and(|extension| extension == "slt") => {
+                found.push(path)
+            }
             false => {}
         }
     }
@@ -269,7 +279,8 @@ fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
 fn the_device_answers_what_the_cpu_engine_answers() {
     let folder = std::env::var("WARPFRAME_SLT_FILES").expect("WARPFRAME_SLT_FILES names a folder");
     let report = std::env::var("WARPFRAME_SLT_REPORT").expect("WARPFRAME_SLT_REPORT names a file");
-    let threads = std::env::var("WARPFRAME_SLT_THREADS").map_or(1, |n| n.parse().expect("a number"));
+    let threads =
+        std::env::var("WARPFRAME_SLT_THREADS").map_or(1, |n| n.parse().expect("a number"));
     let only = std::env::var("WARPFRAME_SLT_ONLY").unwrap_or_default();
     let mut files = vec![];
     files_below(Path::new(&folder), &mut files);

@@ -19,8 +19,8 @@ fn sort_of_every_shape() {
 fn sort_by_every_type_direction_and_place_of_nulls() {
     let pair = Pair::of(Shape::random(3000, 61).batches());
     for (at, column) in [
-        "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "x", "spread", "b", "d", "ts", "ts_s",
-        "ts_ns", "m", "m38", "s", "sl", "sv", "sd",
+        "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "x", "spread", "b",
+        "d", "ts", "ts_s", "ts_ns", "m", "m38", "s", "sl", "sv", "sd",
     ]
     .iter()
     .enumerate()
@@ -52,10 +52,13 @@ fn sort_by_several_keys_and_expressions() {
 fn sort_keeps_the_order_of_equals() {
     let pair = Pair::of(Shape::random(20_000, 63).batches());
     for key in ["k", "s DESC", "b, k2", "x NULLS FIRST", "f64 DESC", "m38", "sv"] {
-        let frame = run(&pair.device, &format!("SELECT id FROM t ORDER BY {key}")).expect("it sorts");
+        let frame =
+            run(&pair.device, &format!("SELECT id FROM t ORDER BY {key}")).expect("it sorts");
         let found = Rows::of(&frame).rows;
-        let expected =
-            Rows::of(&run(&pair.cpu, &format!("SELECT id FROM t ORDER BY {key}, id")).expect("it sorts")).rows;
+        let expected = Rows::of(
+            &run(&pair.cpu, &format!("SELECT id FROM t ORDER BY {key}, id")).expect("it sorts"),
+        )
+        .rows;
         assert_eq!(found, expected, "ORDER BY {key}");
         assert_ne!(found[0], [Cell::Null]);
     }
@@ -66,7 +69,21 @@ fn sort_of_floats_puts_nan_last_and_zeros_where_the_cpu_does() {
     use warpframe::arrow::array::{ArrayRef, Float64Array, Int32Array};
     // NaN of the other sign is the same NaN.
     let (one, other) = (f64::NAN, -f64::NAN);
-    let values = [1.0, one, -0.0, f64::NEG_INFINITY, 0.0, other, f64::INFINITY, one, -1.0, other, 5e-324, 0.0, -0.0];
+    let values = [
+        1.0,
+        one,
+        -0.0,
+        f64::NEG_INFINITY,
+        0.0,
+        other,
+        f64::INFINITY,
+        one,
+        -1.0,
+        other,
+        5e-324,
+        0.0,
+        -0.0,
+    ];
     let ids: Vec<i32> = (0..values.len() as i32).collect();
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("id", std::sync::Arc::new(Int32Array::from(ids))),

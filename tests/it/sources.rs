@@ -22,10 +22,12 @@ fn numbers(dir: &TempDir, row_group: usize) -> PathBuf {
     let s = StringArray::from_iter_values((0..ROWS).map(|n| format!("text {}", n % 100)));
     let lists = (0..ROWS).map(|n| Some(vec![Some(n), Some(n + 1)]));
     let l = ListArray::from_iter_primitive::<warpframe::arrow::datatypes::Int64Type, _, _>(lists);
-    let columns: [(&str, ArrayRef); 3] = [("n", Arc::new(n)), ("s", Arc::new(s)), ("l", Arc::new(l))];
+    let columns: [(&str, ArrayRef); 3] =
+        [("n", Arc::new(n)), ("s", Arc::new(s)), ("l", Arc::new(l))];
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     let path = dir.path().join("numbers.parquet");
-    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(row_group)).build();
+    let properties =
+        WriterProperties::builder().set_max_row_group_row_count(Some(row_group)).build();
     let file = std::fs::File::create(&path).unwrap();
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
     writer.write(&batch).unwrap();
@@ -43,11 +45,17 @@ fn first_rows_are_read_alone_and_do_not_stay() {
     let read = || device.counters().file_bytes_read;
     let before = read();
     let found = Rows::of(&run(&pair.device, "SELECT n, s, l FROM t LIMIT 3 OFFSET 1999").unwrap());
-    assert_eq!(found.rows.iter().map(|row| row[0].clone()).collect::<Vec<_>>(), [1999, 2000, 2001].map(Cell::Int));
+    assert_eq!(
+        found.rows.iter().map(|row| row[0].clone()).collect::<Vec<_>>(),
+        [1999, 2000, 2001].map(Cell::Int)
+    );
     let (few, held) = (read() - before, device.memory().used);
     assert!(few > 0, "the device read some of it");
     // Not those rows again: all.
-    assert_eq!(scalar(&pair.device, "SELECT sum(n) FROM t"), Cell::Int(i128::from(ROWS * (ROWS - 1) / 2)));
+    assert_eq!(
+        scalar(&pair.device, "SELECT sum(n) FROM t"),
+        Cell::Int(i128::from(ROWS * (ROWS - 1) / 2))
+    );
     assert!(few * 10 < read() - before, "{few} bytes of {}", read() - before);
     assert!(device.memory().used > held, "the whole column stays");
     // Which serves first rows, too.
@@ -55,8 +63,14 @@ fn first_rows_are_read_alone_and_do_not_stay() {
     assert_eq!(scalar(&pair.device, "SELECT n FROM t LIMIT 1 OFFSET 50000"), Cell::Int(50_000));
     assert_eq!(read(), before);
     // A filter needs more than the first rows, and so does an order.
-    assert_eq!(scalar(&pair.device, "SELECT s FROM t WHERE n = 99999 LIMIT 1"), Cell::Text("text 99".into()));
-    assert_eq!(scalar(&pair.device, "SELECT n FROM t ORDER BY n DESC LIMIT 1"), Cell::Int(i128::from(ROWS - 1)));
+    assert_eq!(
+        scalar(&pair.device, "SELECT s FROM t WHERE n = 99999 LIMIT 1"),
+        Cell::Text("text 99".into())
+    );
+    assert_eq!(
+        scalar(&pair.device, "SELECT n FROM t ORDER BY n DESC LIMIT 1"),
+        Cell::Int(i128::from(ROWS - 1))
+    );
     // Two scans of one table, of which one wants all.
     let both = "SELECT count(*) FROM (SELECT n, s FROM t LIMIT 10) a JOIN t b ON a.n = b.n";
     assert_eq!(scalar(&pair.device, both), Cell::Int(10));
@@ -81,7 +95,10 @@ fn tables_of_a_query_are_read_together() {
     pair.device.register_parquet("g", dir.path().join("g.parquet")).unwrap();
     std::fs::remove_file(dir.path().join("g.parquet")).unwrap();
     let error = run(&pair.device, "SELECT count(*) FROM a JOIN g ON a.n = g.n").unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Io { path, .. } if path.ends_with("g.parquet")), "{error}");
+    assert!(
+        matches!(error.kind(), ErrorKind::Io { path, .. } if path.ends_with("g.parquet")),
+        "{error}"
+    );
 }
 
 /// A CSV file of more bytes than a partition has.
@@ -111,8 +128,14 @@ fn csv_files_are_read_in_the_order_of_their_lines_by_whichever_cores() {
             session.register_csv(table, path).unwrap();
         }
         let found = Rows::of(&run(&pair.device, &format!("SELECT n FROM \"{table}\"")).unwrap());
-        assert_eq!(found.rows.concat(), (0..count as i128).map(Cell::Int).collect::<Vec<_>>(), "{table}");
-        pair.check(&format!("SELECT count(*), sum(n), min(s), max(s), sum(length(s)) FROM \"{table}\""));
+        assert_eq!(
+            found.rows.concat(),
+            (0..count as i128).map(Cell::Int).collect::<Vec<_>>(),
+            "{table}"
+        );
+        pair.check(&format!(
+            "SELECT count(*), sum(n), min(s), max(s), sum(length(s)) FROM \"{table}\""
+        ));
     }
 }
 
@@ -134,7 +157,9 @@ fn a_bad_value_of_a_csv_file_that_is_cut_is_named_with_its_line() {
         let options = CsvOptions { widen: false, ..CsvOptions::default() };
         session.register_csv_with("t", &path, options).unwrap();
         let error = run(session, "SELECT sum(n) FROM t").unwrap_err();
-        let ErrorKind::Parse { path: Some(named), line: found, .. } = error.kind() else { panic!("{error}") };
+        let ErrorKind::Parse { path: Some(named), line: found, .. } = error.kind() else {
+            panic!("{error}")
+        };
         assert_eq!((named.as_path(), *found), (path.as_path(), line as u64), "{error}");
     }
 }
@@ -147,7 +172,9 @@ fn rows_of_providers_are_brought_piece_by_piece() {
         let x = Float64Array::from_iter_values((begin..begin + count).map(|n| n as f64 / 8.0));
         let d = Decimal128Array::from_iter_values((begin..begin + count).map(i128::from));
         let d = d.with_precision_and_scale(12, 2).unwrap();
-        let s = StringArray::from_iter((begin..begin + count).map(|n| (n % 5 != 0).then(|| format!("{}", n % 9))));
+        let s = StringArray::from_iter(
+            (begin..begin + count).map(|n| (n % 5 != 0).then(|| format!("{}", n % 9))),
+        );
         let schema = Schema::new(vec![
             Field::new("n", DataType::Int64, true),
             Field::new("x", DataType::Float64, false),
@@ -157,7 +184,10 @@ fn rows_of_providers_are_brought_piece_by_piece() {
         let columns: Vec<ArrayRef> = vec![Arc::new(n), Arc::new(x), Arc::new(d), Arc::new(s)];
         let batch = RecordBatch::try_new(Arc::new(schema), columns).unwrap();
         let size = 65_536;
-        (0..batch.num_rows()).step_by(size).map(|at| batch.slice(at, size.min(batch.num_rows() - at))).collect()
+        (0..batch.num_rows())
+            .step_by(size)
+            .map(|at| batch.slice(at, size.min(batch.num_rows() - at)))
+            .collect()
     };
     let counts = [1_200_000, 0, 1_000, 1_048_576, 300_000];
     let mut begin = 0;
@@ -180,7 +210,10 @@ fn rows_of_providers_are_brought_piece_by_piece() {
         pair.check(sql);
     }
     // In the order of the partitions.
-    let found = Rows::of(&run(&pair.device, "SELECT x FROM t WHERE CAST(x * 8 AS BIGINT) % 100000 = 3").unwrap());
-    let expected: Vec<_> = (0..begin).filter(|n| n % 100_000 == 3).map(|n| Cell::Float(n as f64 / 8.0)).collect();
+    let found = Rows::of(
+        &run(&pair.device, "SELECT x FROM t WHERE CAST(x * 8 AS BIGINT) % 100000 = 3").unwrap(),
+    );
+    let expected: Vec<_> =
+        (0..begin).filter(|n| n % 100_000 == 3).map(|n| Cell::Float(n as f64 / 8.0)).collect();
     assert_eq!(found.rows.concat(), expected);
 }

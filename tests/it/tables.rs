@@ -52,7 +52,8 @@ impl Shape {
     /// The shapes of the house rules; tiles have 256 to 2048 rows.
     pub fn all() -> Vec<Shape> {
         let sizes = [0, 1, 31, 32, 33, 2047, 2048, 2049, 20_000];
-        let mut shapes: Vec<_> = sizes.iter().map(|rows| Shape::random(*rows, *rows as u64)).collect();
+        let mut shapes: Vec<_> =
+            sizes.iter().map(|rows| Shape::random(*rows, *rows as u64)).collect();
         let base = Shape::random(5000, 7);
         for values in [Values::AllNull, Values::Same, Values::Distinct, Values::Ascending] {
             shapes.push(Shape { values, ..base });
@@ -115,7 +116,10 @@ impl Shape {
             ),
             ("spread", make.column(|r, _| spread(r), |i| i as f64 * 1e100, Float64Array::new)),
             ("b", make.booleans()),
-            ("d", make.column(|r, _| r.random_range(-1000..20_000), |i| i as i32, Date32Array::new)),
+            (
+                "d",
+                make.column(|r, _| r.random_range(-1000..20_000), |i| i as i32, Date32Array::new),
+            ),
             (
                 "ts",
                 make.column(
@@ -132,7 +136,14 @@ impl Shape {
                     TimestampSecondArray::new,
                 ),
             ),
-            ("ts_ms", make.column(|r, _| r.random_range(0..1_000_000), |i| i as i64, TimestampMillisecondArray::new)),
+            (
+                "ts_ms",
+                make.column(
+                    |r, _| r.random_range(0..1_000_000),
+                    |i| i as i64,
+                    TimestampMillisecondArray::new,
+                ),
+            ),
             (
                 "ts_ns",
                 make.column(
@@ -145,25 +156,38 @@ impl Shape {
             ("m38", make.decimals(38, 10, |r| r.random_range(-10i128.pow(35)..10i128.pow(35)))),
             ("s", make.strings(|r| WORDS[r.random_range(0..WORDS.len())].into())),
             ("sl", {
-                let plain = make
-                    .strings(|r| format!("{}{}", WORDS[r.random_range(0..WORDS.len())], r.random_range(0..1_000_000)));
+                let plain = make.strings(|r| {
+                    format!(
+                        "{}{}",
+                        WORDS[r.random_range(0..WORDS.len())],
+                        r.random_range(0..1_000_000)
+                    )
+                });
                 cast(&plain, &DataType::LargeUtf8).expect("strings cast")
             }),
             ("sv", {
-                let plain =
-                    make.strings(|r| format!("{}{}", r.random_range(0..3000), WORDS[r.random_range(0..WORDS.len())]));
+                let plain = make.strings(|r| {
+                    format!("{}{}", r.random_range(0..3000), WORDS[r.random_range(0..WORDS.len())])
+                });
                 cast(&plain, &DataType::Utf8View).expect("strings cast")
             }),
             ("sd", {
                 let plain = make.strings(|r| WORDS[r.random_range(0..WORDS.len())].into());
-                let encoded = cast(&plain, &DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)));
+                let encoded = cast(
+                    &plain,
+                    &DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
+                );
                 encoded.expect("strings cast").as_dictionary::<Int32Type>().clone().into_array()
             }),
         ];
-        let fields: Vec<_> =
-            (columns.iter()).map(|(name, array)| Field::new(*name, array.data_type().clone(), *name != "id")).collect();
-        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns.into_iter().map(|(_, array)| array).collect())
-            .expect("columns of one length")
+        let fields: Vec<_> = (columns.iter())
+            .map(|(name, array)| Field::new(*name, array.data_type().clone(), *name != "id"))
+            .collect();
+        RecordBatch::try_new(
+            Arc::new(Schema::new(fields)),
+            columns.into_iter().map(|(_, array)| array).collect(),
+        )
+        .expect("columns of one length")
     }
 }
 
@@ -189,7 +213,8 @@ pub const WORDS: [&str; 16] = [
 ];
 
 fn special(rng: &mut StdRng) -> f64 {
-    const SPECIAL: [f64; 8] = [f64::NAN, -0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, 1e-40, -2.5, 2.5];
+    const SPECIAL: [f64; 8] =
+        [f64::NAN, -0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, 1e-40, -2.5, 2.5];
     match rng.random_range(0..4) {
         0 => SPECIAL[rng.random_range(0..SPECIAL.len())],
         _ => f64::from(rng.random_range(-1000..1000)) / 8.0,
@@ -212,7 +237,12 @@ impl Maker {
         match (self.shape.values, self.shape.nulls) {
             (Values::AllNull, _) => Some(NullBuffer::new_null(self.shape.rows)),
             (_, 0.0) => None,
-            (_, share) => Some((0..self.shape.rows).map(|_| !self.rng.random_bool(share)).collect::<Vec<_>>().into()),
+            (_, share) => Some(
+                (0..self.shape.rows)
+                    .map(|_| !self.rng.random_bool(share))
+                    .collect::<Vec<_>>()
+                    .into(),
+            ),
         }
     }
 
@@ -224,9 +254,9 @@ impl Maker {
         let rows = self.shape.rows;
         let mut values: Vec<T> = match self.shape.values {
             // An odd factor permutes the numbers below 2^13.
-            Values::Distinct => {
-                (0..rows as u64).map(|i| distinct(if rows <= 8192 { i * 2731 % 8192 } else { i })).collect()
-            }
+            Values::Distinct => (0..rows as u64)
+                .map(|i| distinct(if rows <= 8192 { i * 2731 % 8192 } else { i }))
+                .collect(),
             Values::Same => vec![draw(&mut self.rng, 0); rows],
             _ => (0..rows).map(|i| draw(&mut self.rng, i)).collect(),
         };
@@ -253,7 +283,12 @@ impl Maker {
         Arc::new(array(values.into(), self.nulls()))
     }
 
-    fn decimals(&mut self, precision: u8, scale: i8, draw: impl Fn(&mut StdRng) -> i128) -> ArrayRef {
+    fn decimals(
+        &mut self,
+        precision: u8,
+        scale: i8,
+        draw: impl Fn(&mut StdRng) -> i128,
+    ) -> ArrayRef {
         let values = self.values(|rng, _| draw(rng), |i| i128::from(i) * 7);
         let array = Decimal128Array::new(values.into(), self.nulls());
         Arc::new(array.with_precision_and_scale(precision, scale).expect("a legal decimal"))
@@ -265,7 +300,8 @@ impl Maker {
     }
 
     fn strings(&mut self, draw: impl Fn(&mut StdRng) -> String) -> ArrayRef {
-        let values = self.values(|rng, _| draw(rng), |i| format!("word {i:05}{}", "+".repeat(i as usize % 9)));
+        let values = self
+            .values(|rng, _| draw(rng), |i| format!("word {i:05}{}", "+".repeat(i as usize % 9)));
         let (offsets, characters, _) = StringArray::from(values).into_parts();
         Arc::new(StringArray::new(offsets, characters, self.nulls()))
     }
@@ -280,14 +316,18 @@ impl IntoArray for DictionaryArray<Int32Type> {
     fn into_array(self) -> ArrayRef {
         let (keys, values) = self.into_parts();
         let unused = StringArray::from(vec!["nobody's"]);
-        let values = warpframe::arrow::compute::concat(&[&values, &unused]).expect("both are strings");
+        let values =
+            warpframe::arrow::compute::concat(&[&values, &unused]).expect("both are strings");
         Arc::new(DictionaryArray::new(keys, values))
     }
 }
 
 /// A table of nullable columns.
 pub fn columns(columns: Vec<(&str, ArrayRef)>) -> Vec<RecordBatch> {
-    vec![RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, a)| (n, a, true))).expect("one length")]
+    vec![
+        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, a)| (n, a, true)))
+            .expect("one length"),
+    ]
 }
 
 #[test]

@@ -41,7 +41,8 @@ fn strings_that_outgrow_the_memory_for_characters_are_made_again() {
 
 #[test]
 fn strings_made_are_keys_arguments_and_results() {
-    let pair = Pair::of(Shape::random(2500, 63).batches()).and("u", Shape::random(200, 64).batches());
+    let pair =
+        Pair::of(Shape::random(2500, 63).batches()).and("u", Shape::random(200, 64).batches());
     pair.check_all(&[
         "SELECT s || k AS key, count(*), min(sl || s), max(reverse(sv)) FROM (SELECT s, sl, sv, CASE WHEN k > 3 THEN 'large' ELSE 'small number' END AS k FROM t) GROUP BY s || k",
         "SELECT DISTINCT replace(s, 'e', 'ee') AS a FROM t",
@@ -58,9 +59,13 @@ fn cases_of_characters() {
     let pair = Pair::of(Shape::random(2500, 65).batches());
     // The dictionaries of s and sd have entries beyond ASCII, which the host knows how to change.
     pair.check("SELECT id, upper(s) AS a, lower(sd) AS b, upper(s || 'ß') AS c FROM t ORDER BY id");
-    pair.check("SELECT upper(s) AS u, count(*) FROM t WHERE lower(sd) LIKE '%é%' GROUP BY upper(s)");
+    pair.check(
+        "SELECT upper(s) AS u, count(*) FROM t WHERE lower(sd) LIKE '%é%' GROUP BY upper(s)",
+    );
     let plain = "CASE WHEN octet_length(sv) = length(sv) THEN sv END";
-    pair.check(&format!("SELECT id, upper({plain}) AS a, lower(upper({plain})) AS b FROM t ORDER BY id"));
+    pair.check(&format!(
+        "SELECT id, upper({plain}) AS a, lower(upper({plain})) AS b FROM t ORDER BY id"
+    ));
 }
 
 #[test]
@@ -78,7 +83,8 @@ fn cases_beyond_ascii_in_plain_strings_are_left_to_the_cpu() {
 
     let pair = Pair::with(builder().strict(false)).and("t", columns(table("straße Σ")));
     let before = pair.gpu().counters().fallbacks;
-    let (expected, found) = (run(&pair.cpu, sql).expect("it runs"), run(&pair.device, sql).expect("it runs"));
+    let (expected, found) =
+        (run(&pair.cpu, sql).expect("it runs"), run(&pair.device, sql).expect("it runs"));
     assert!(pair.gpu().counters().fallbacks > before);
     pair.rows_agree(&expected, &found, sql);
 }
@@ -86,8 +92,11 @@ fn cases_beyond_ascii_in_plain_strings_are_left_to_the_cpu() {
 #[test]
 fn strings_of_more_than_two_gigabytes_are_an_error() {
     let pair = Pair::of(Shape::random(40, 66).batches());
-    for expression in ["repeat(repeat(sl, 100000), 100000)", "repeat(sl, 9223372036854775807)", "lpad(sl, 3000000000)"]
-    {
+    for expression in [
+        "repeat(repeat(sl, 100000), 100000)",
+        "repeat(sl, 9223372036854775807)",
+        "lpad(sl, 3000000000)",
+    ] {
         let sql = format!("SELECT {expression} AS e FROM t");
         let error = run(&pair.device, &sql).expect_err("there is no such string");
         assert!(matches!(error.kind(), ErrorKind::Arithmetic { .. }), "{expression}: {error:?}");
@@ -105,8 +114,9 @@ fn columns_of_more_than_two_gib_of_characters() {
         format!("{:06}{filler}{:08}", row % 1000, row * 7919 % 100_000)
     };
     let rows = 25_000;
-    let ids =
-        |rows: std::ops::Range<usize>| Arc::new(Int64Array::from_iter_values(rows.map(|row| row as i64))) as ArrayRef;
+    let ids = |rows: std::ops::Range<usize>| {
+        Arc::new(Int64Array::from_iter_values(rows.map(|row| row as i64))) as ArrayRef
+    };
     let parts = (0..5).map(|part| part * rows / 5..(part + 1) * rows / 5);
     let several = parts.flat_map(|part| {
         let texts = StringArray::from_iter_values(part.clone().map(text));
@@ -117,7 +127,8 @@ fn columns_of_more_than_two_gib_of_characters() {
     (0..rows).for_each(|row| whole.append_value(text(row)));
     let whole = columns(vec![("id", ids(0..rows)), ("s", Arc::new(whole.finish()))]);
     for batches in [several, whole] {
-        let bytes: usize = batches.iter().map(|batch| batch.column(1).get_buffer_memory_size()).sum();
+        let bytes: usize =
+            batches.iter().map(|batch| batch.column(1).get_buffer_memory_size()).sum();
         assert!(bytes > 2 << 30, "{bytes}");
         let pair = Pair::of(batches);
         for sql in [
@@ -145,7 +156,12 @@ fn strings_of_more_characters_than_16_bits_count() {
     ]);
     let sql = "SELECT levenshtein(repeat('a', 70000), 'b' || id) AS a FROM t WHERE id < 5";
     for session in [&pair.cpu, &pair.device] {
-        assert!(Rows::of(&run(session, sql).expect("it runs")).rows.iter().all(|row| row[0] == Cell::Int(70000)));
+        assert!(
+            Rows::of(&run(session, sql).expect("it runs"))
+                .rows
+                .iter()
+                .all(|row| row[0] == Cell::Int(70000))
+        );
     }
 }
 
@@ -160,9 +176,12 @@ fn lengths_may_be_negative_or_too_great() {
          substr(s, 9223372036854775807) AS c, substr(s, 2, 9223372036854775807) AS d, \
          overlay(s PLACING 'Q' FROM 9223372036854775807 FOR 9223372036854775807) AS e FROM t",
     ]);
-    for call in
-        ["lpad(s, id + 3000000000)", "rpad(s, id + 9223372036854775000, 'x')", "chr(id + 1114112)", "chr(-1 - id)"]
-    {
+    for call in [
+        "lpad(s, id + 3000000000)",
+        "rpad(s, id + 9223372036854775000, 'x')",
+        "chr(id + 1114112)",
+        "chr(-1 - id)",
+    ] {
         pair.check_error(&format!("SELECT {call} AS a FROM t"));
     }
 }

@@ -1,9 +1,10 @@
 //! The queries of TPC-DS in parts, on a device of little memory.
 //!
-//! Neither tables nor queries are part of the repository. `WARPFRAME_TPCDS` names a folder of the tables as
-//! Parquet files (`tpcgen-cli tpcds parquet -s 0.01`), and `WARPFRAME_TPCDS_QUERIES` one of the queries,
-//! `q01.sql` to `q99.sql`; without them nothing runs. `WARPFRAME_TPCDS_NUMBERS=1,17` runs some, and
-//! `WARPFRAME_MEMORY_LIMIT` says how much memory there is.
+//! Neither tables nor queries are part of the repository. `WARPFRAME_TPCDS` names a folder of the
+//! tables as Parquet files (`tpcgen-cli tpcds parquet -s 0.01`), and `WARPFRAME_TPCDS_QUERIES` one
+//! of the queries, `q01.sql` to `q99.sql`; without them nothing runs.
+//! `WARPFRAME_TPCDS_NUMBERS=1,17` runs some, and `WARPFRAME_MEMORY_LIMIT` says how much memory
+//! there is.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,11 +27,15 @@ fn variable(name: &str) -> Option<String> {
 }
 
 fn pair(folder: &PathBuf) -> Pair {
-    let limit = variable("WARPFRAME_MEMORY_LIMIT").map_or(LIMIT, |text| text.parse().expect("a limit"));
+    let limit =
+        variable("WARPFRAME_MEMORY_LIMIT").map_or(LIMIT, |text| text.parse().expect("a limit"));
     let pair = Pair::with(builder().strict(true).memory_limit(limit));
-    let files =
-        std::fs::read_dir(folder).expect("WARPFRAME_TPCDS is a folder").map(|entry| entry.expect("a file").path());
-    for path in files.filter(|path| path.extension().is_some_and(|extension| extension == "parquet")) {
+    let files = std::fs::read_dir(folder)
+        .expect("WARPFRAME_TPCDS is a folder")
+        .map(|entry| entry.expect("a file").path());
+    for path in
+        files.filter(|path| path.extension().is_some_and(|extension| extension == "parquet"))
+    {
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
         for session in [&pair.cpu, &pair.device] {
             session.register_parquet(&name, &path).expect("a table");
@@ -41,17 +46,21 @@ fn pair(folder: &PathBuf) -> Pair {
 
 #[test]
 fn tpcds_queries_in_parts() {
-    let (Some(tables), Some(queries)) = (variable("WARPFRAME_TPCDS"), variable("WARPFRAME_TPCDS_QUERIES")) else {
+    let (Some(tables), Some(queries)) =
+        (variable("WARPFRAME_TPCDS"), variable("WARPFRAME_TPCDS_QUERIES"))
+    else {
         eprintln!("skipped: WARPFRAME_TPCDS and WARPFRAME_TPCDS_QUERIES name no folders");
         return;
     };
-    let numbers: Option<Vec<u32>> = variable("WARPFRAME_TPCDS_NUMBERS")
-        .map(|text| text.split(',').map(|number| number.trim().parse().expect("a number")).collect());
+    let numbers: Option<Vec<u32>> = variable("WARPFRAME_TPCDS_NUMBERS").map(|text| {
+        text.split(',').map(|number| number.trim().parse().expect("a number")).collect()
+    });
     let mut outcomes: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     let mut divided = 0;
     for number in numbers.unwrap_or_else(|| (1..=99).collect()) {
         let path = PathBuf::from(&queries).join(format!("q{number:02}.sql"));
-        let sql = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let sql = std::fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let start = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let pair = pair(&PathBuf::from(&tables));
@@ -69,7 +78,9 @@ fn tpcds_queries_in_parts() {
                     Err(error) => panic!("the CPU: {error}"),
                 };
                 match run(&pair.device, sql) {
-                    Ok(found) if WITH_TIES.contains(&number) => pair.compare_unordered(&expected, &found, sql),
+                    Ok(found) if WITH_TIES.contains(&number) => {
+                        pair.compare_unordered(&expected, &found, sql)
+                    }
                     Ok(found) => pair.compare(&expected, &found, sql),
                     Err(error) => match error.kind() {
                         ErrorKind::OutOfDeviceMemory { .. } => {

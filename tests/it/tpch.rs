@@ -34,7 +34,8 @@ fn tpch_by_verbs() {
     let pair = Pair::new().samples();
     let money = || col("l_extendedprice") * (lit(1) - col("l_discount"));
     pair.check_frame("q3 ORDER BY", |session| {
-        let customer = session.table("customer")?.filter(col("c_mktsegment").eq(lit("BUILDING")))?;
+        let customer =
+            session.table("customer")?.filter(col("c_mktsegment").eq(lit("BUILDING")))?;
         let day = || cast(lit("1995-03-15"), warpframe::arrow::datatypes::DataType::Date32);
         let orders = session.table("orders")?.filter(col("o_orderdate").lt(day()))?;
         let lineitem = session.table("lineitem")?.filter(col("l_shipdate").gt(day()))?;

@@ -31,8 +31,16 @@ fn refused(session: &Session, text: &str) -> Error {
 
 /// A device in strict mode and the CPU engine, with functions in both.
 fn pair(functions: &[&str]) -> Pair {
-    let cpu = Session::builder().device(DeviceChoice::Cpu).user_code(true).build().expect("a CPU session");
-    let pair = Pair { cpu, device: allowed().strict(true).build().expect("the device opens"), ..Pair::new() };
+    let cpu = Session::builder()
+        .device(DeviceChoice::Cpu)
+        .user_code(true)
+        .build()
+        .expect("a CPU session");
+    let pair = Pair {
+        cpu,
+        device: allowed().strict(true).build().expect("the device opens"),
+        ..Pair::new()
+    };
     for text in functions {
         create(&pair.cpu, text);
         create(&pair.device, text);
@@ -43,14 +51,14 @@ fn pair(functions: &[&str]) -> Pair {
 /// Rows of a query by the user's function and of the same by built-in expressions, in any order.
 fn same(pair: &Pair, query: &str, by_user: &[(&str, &str)]) {
     let named = |name: fn(&(&str, &str)) -> String| {
-        by_user
-            .iter()
-            .enumerate()
-            .fold(query.to_string(), |text, (at, forms)| text.replace(&format!("<{at}>"), &name(forms)))
+        by_user.iter().enumerate().fold(query.to_string(), |text, (at, forms)| {
+            text.replace(&format!("<{at}>"), &name(forms))
+        })
     };
     let (user, plain) = (named(|forms| forms.0.into()), named(|forms| forms.1.into()));
     let rows = |session: &Session, query: &str| {
-        let mut rows = Rows::of(&run(session, query).unwrap_or_else(|error| panic!("{query}: {error}"))).rows;
+        let mut rows =
+            Rows::of(&run(session, query).unwrap_or_else(|error| panic!("{query}: {error}"))).rows;
         rows.sort_by_key(|row| format!("{row:?}"));
         rows
     };
@@ -95,7 +103,10 @@ const FORMS: [(&str, &str); 8] = [
     ("or_zero(i)", "coalesce(i, 0)"),
     ("unless_odd(i)", "CASE WHEN i % 2 = 0 THEN i END"),
     ("bytes(s)", "octet_length(s)"),
-    ("vowels(s)", "octet_length(s) * 2 - octet_length(replace(s, 'a', '')) - octet_length(replace(s, 'e', ''))"),
+    (
+        "vowels(s)",
+        "octet_length(s) * 2 - octet_length(replace(s, 'a', '')) - octet_length(replace(s, 'e', ''))",
+    ),
     ("later(d, 31)", "d + INTERVAL '31 days'"),
 ];
 
@@ -128,8 +139,13 @@ fn users_functions_are_as_built_in_expressions_wherever_these_may_stand() {
     }
     let query = "SELECT count(*) FROM t a JOIN t b ON <0> WHERE a.id < 300 AND b.id < 300";
     same(&pair, query, &[("half(a.k) = half(b.k) + 3", "a.k / 2 = b.k / 2 + 3")]);
-    let query = "SELECT count(*) FROM t a JOIN t b ON a.k = b.k AND <0> WHERE a.id < 300 AND b.id < 300";
-    same(&pair, query, &[("plane(a.f, b.f) > 0", "0 + a.f * b.f + a.f * b.f + a.f * b.f - a.f > 0")]);
+    let query =
+        "SELECT count(*) FROM t a JOIN t b ON a.k = b.k AND <0> WHERE a.id < 300 AND b.id < 300";
+    same(
+        &pair,
+        query,
+        &[("plane(a.f, b.f) > 0", "0 + a.f * b.f + a.f * b.f + a.f * b.f - a.f > 0")],
+    );
     assert!(pair.device.take_fallback_reasons().is_empty());
 }
 
@@ -169,8 +185,9 @@ fn functions_take_and_yield_every_type_of_one_width() {
     ];
     let pair = pair(&[]);
     for (of, value, formula, expected) in types {
-        let text =
-            format!("CREATE OR REPLACE FUNCTION f(x {of}) RETURNS {of} LANGUAGE CUDA AS $$ return {formula}; $$");
+        let text = format!(
+            "CREATE OR REPLACE FUNCTION f(x {of}) RETURNS {of} LANGUAGE CUDA AS $$ return {formula}; $$"
+        );
         create(&pair.cpu, &text);
         create(&pair.device, &text);
         let query = format!(
@@ -178,7 +195,9 @@ fn functions_take_and_yield_every_type_of_one_width() {
              FROM (SELECT CAST({value} AS {of}) AS v UNION ALL SELECT NULL) AS t ORDER BY 1"
         );
         for session in [&pair.device, &pair.cpu] {
-            let rows = Rows::of(&run(session, &query).unwrap_or_else(|error| panic!("{of}: {error}"))).rows;
+            let rows =
+                Rows::of(&run(session, &query).unwrap_or_else(|error| panic!("{of}: {error}")))
+                    .rows;
             assert_eq!(rows, [[Cell::Int(1), Cell::Int(1)], [Cell::Null, Cell::Int(1)]], "{of}");
         }
     }
@@ -194,13 +213,18 @@ fn values_beyond_a_decimals_digits_and_a_day_are_errors() {
         scalar(&session, "SELECT CAST(wide(column1) AS VARCHAR) FROM (VALUES (99999))"),
         Cell::Text("999.99".into())
     );
-    for query in ["SELECT wide(column1) FROM (VALUES (100000))", "SELECT clock(column1) FROM (VALUES (-1))"] {
+    for query in
+        ["SELECT wide(column1) FROM (VALUES (100000))", "SELECT clock(column1) FROM (VALUES (-1))"]
+    {
         let error = run(&session, query).expect_err("it does not fit");
         assert!(matches!(error.kind(), ErrorKind::Arithmetic { .. }), "{error}");
     }
     // Where nobody asks, nothing fails.
     assert_eq!(
-        scalar(&session, "SELECT CASE WHEN column1 < 5 THEN wide(column1) END FROM (VALUES (100000))"),
+        scalar(
+            &session,
+            "SELECT CASE WHEN column1 < 5 THEN wide(column1) END FROM (VALUES (100000))"
+        ),
         Cell::Null
     );
 }
@@ -220,10 +244,13 @@ fn bodies_see_only_what_is_asked_for() {
     let rows = "(VALUES (27), (0), (-1), (NULL), (1)) AS t(n)";
     let expected = [[Cell::Int(27), Cell::Int(111)], [Cell::Int(1), Cell::Int(0)]];
     for session in [&pair.device, &pair.cpu] {
-        let found = Rows::of(&run(session, &format!("SELECT n, steps(n) FROM {rows} WHERE n > 0")).expect("it runs"));
+        let found = Rows::of(
+            &run(session, &format!("SELECT n, steps(n) FROM {rows} WHERE n > 0")).expect("it runs"),
+        );
         assert_eq!(found.rows, expected);
-        let query =
-            format!("SELECT n, CASE WHEN n > 0 THEN steps(n) END AS s FROM {rows} WHERE n > 0 AND steps(n) >= 0");
+        let query = format!(
+            "SELECT n, CASE WHEN n > 0 THEN steps(n) END AS s FROM {rows} WHERE n > 0 AND steps(n) >= 0"
+        );
         assert_eq!(Rows::of(&run(session, &query).expect("it runs")).rows, expected);
     }
     let query = format!("SELECT sum(CASE WHEN n > 0 THEN steps(n) END) FROM {rows}");
@@ -244,7 +271,10 @@ fn strings_are_read() {
         "SELECT order_of(column1, column2) FROM (VALUES ('a', 'b'), ('a long string and more', 'a long string'),
                  ('é', 'é'), ('', 'a'), (NULL, 'a'))";
     let found = Rows::of(&run(&session, query).expect("it runs")).rows;
-    assert_eq!(found.concat(), [Cell::Int(-1), Cell::Int(1), Cell::Int(0), Cell::Int(-1), Cell::Null]);
+    assert_eq!(
+        found.concat(),
+        [Cell::Int(-1), Cell::Int(1), Cell::Int(0), Cell::Int(-1), Cell::Null]
+    );
     let query = "SELECT is_ok(column1) FROM (VALUES ('ok'), ('okay'), ('o'), ('__a string that lies elsewhere'), (''))";
     let found = Rows::of(&run(&session, query).expect("it runs")).rows;
     let expected = [1, 0, 0, 1, 0].map(Cell::Int);
@@ -264,9 +294,11 @@ fn a_wrong_body_is_told_in_its_lines_and_the_session_goes_on() {
         ("return nothing(x);", 1, 8, "nothing"),
         ("return row;", 1, 8, "row"),
     ] {
-        let function = ScalarFunction::new("f", [("x", DataType::Float64)], DataType::Float64, body);
+        let function =
+            ScalarFunction::new("f", [("x", DataType::Float64)], DataType::Float64, body);
         let error = session.register_function(function).expect_err(body);
-        let ErrorKind::UserCode { function, line: found, column: at, message, text } = error.kind() else {
+        let ErrorKind::UserCode { function, line: found, column: at, message, text } = error.kind()
+        else {
             panic!("{body}: {error}");
         };
         assert_eq!((function.as_str(), *found), ("f", line), "{error}");
@@ -275,7 +307,11 @@ fn a_wrong_body_is_told_in_its_lines_and_the_session_goes_on() {
         assert_eq!(Some(text.as_str()), body.lines().nth(line as usize - 1), "{error}");
         let shown = error.to_string();
         assert!(
-            *at == 0 || shown.lines().last().is_some_and(|last| last.find('^') == Some(*at as usize + 1)),
+            *at == 0
+                || shown
+                    .lines()
+                    .last()
+                    .is_some_and(|last| last.find('^') == Some(*at as usize + 1)),
             "{shown}"
         );
     }
@@ -294,14 +330,21 @@ fn a_division_by_zero_is_an_error_of_the_simulator() {
     if std::env::var("WARPFRAME_DEVICE").is_ok_and(|device| device.starts_with("cuda")) {
         return;
     }
-    let session = session(&["CREATE FUNCTION share(n BIGINT, of BIGINT) RETURNS BIGINT LANGUAGE CUDA AS $$
+    let session =
+        session(&["CREATE FUNCTION share(n BIGINT, of BIGINT) RETURNS BIGINT LANGUAGE CUDA AS $$
              long long rest = n % of;
              return n / of + rest;
          $$"]);
     assert_eq!(scalar(&session, "SELECT share(column1, 4) FROM (VALUES (10))"), Cell::Int(4));
-    let error = run(&session, "SELECT share(1, column1) FROM (VALUES (0))").expect_err("nothing is divided by zero");
-    let ErrorKind::UserCode { function, line: 2, column, message, text } = error.kind() else { panic!("{error}") };
-    assert!(function == "share" && message.contains("divided by zero") && text.contains("n % of"), "{error}");
+    let error = run(&session, "SELECT share(1, column1) FROM (VALUES (0))")
+        .expect_err("nothing is divided by zero");
+    let ErrorKind::UserCode { function, line: 2, column, message, text } = error.kind() else {
+        panic!("{error}")
+    };
+    assert!(
+        function == "share" && message.contains("divided by zero") && text.contains("n % of"),
+        "{error}"
+    );
     assert_eq!(text.chars().nth(*column as usize - 1), Some('%'), "{error}");
     assert_eq!(scalar(&session, "SELECT share(column1, 4) FROM (VALUES (10))"), Cell::Int(4));
 }
@@ -317,9 +360,15 @@ fn a_loop_without_an_end_is_an_error_of_the_simulator() {
              return m;
          $$"]);
     assert_eq!(scalar(&session, "SELECT stuck(column1) FROM (VALUES (10))"), Cell::Int(10));
-    let error = run(&session, "SELECT stuck(column1) FROM (VALUES (3))").expect_err("it does not end");
-    let ErrorKind::UserCode { function, line: 3, message, text, .. } = error.kind() else { panic!("{error}") };
-    assert!(function == "stuck" && message.contains("does not end") && text.contains("while"), "{error}");
+    let error =
+        run(&session, "SELECT stuck(column1) FROM (VALUES (3))").expect_err("it does not end");
+    let ErrorKind::UserCode { function, line: 3, message, text, .. } = error.kind() else {
+        panic!("{error}")
+    };
+    assert!(
+        function == "stuck" && message.contains("does not end") && text.contains("while"),
+        "{error}"
+    );
     assert_eq!(scalar(&session, "SELECT stuck(column1) FROM (VALUES (11))"), Cell::Int(11));
 }
 
@@ -337,12 +386,36 @@ fn statements_say_what_is_wrong_with_them() {
         (of("(x INT) RETURNS INT STRICT STRICT LANGUAGE CUDA AS ''"), Some((1, 45)), "said before"),
         (of("(x INT) RETURNS INT LANGUAGE CUDA AS 'return 1;' QUICKLY"), Some((1, 67)), "VOLATILE"),
         (of("(x NUMBR) RETURNS INT LANGUAGE CUDA AS ''"), Some((1, 21)), "NUMBR"),
-        ("CREATE FUNCTION one() RETURNS BIGINT LANGUAGE CUDA AS 'return 2;'".into(), Some((1, 17)), "OR REPLACE"),
-        ("CREATE FUNCTION upper(s INT) RETURNS INT LANGUAGE CUDA AS 'return s;'".into(), Some((1, 17)), "engine's"),
-        ("CREATE FUNCTION sum(s INT) RETURNS INT LANGUAGE CUDA AS 'return s;'".into(), Some((1, 17)), "engine's"),
-        (of("(x INT, x INT) RETURNS INT LANGUAGE CUDA AS 'return x;'"), Some((1, 17)), "two arguments"),
-        (of("(\"x y\" INT) RETURNS INT LANGUAGE CUDA AS 'return 1;'"), Some((1, 17)), "no name of an argument"),
-        (of("(x INT) RETURNS VARCHAR LANGUAGE CUDA AS 'return 1;'"), Some((1, 17)), "yield no strings"),
+        (
+            "CREATE FUNCTION one() RETURNS BIGINT LANGUAGE CUDA AS 'return 2;'".into(),
+            Some((1, 17)),
+            "OR REPLACE",
+        ),
+        (
+            "CREATE FUNCTION upper(s INT) RETURNS INT LANGUAGE CUDA AS 'return s;'".into(),
+            Some((1, 17)),
+            "engine's",
+        ),
+        (
+            "CREATE FUNCTION sum(s INT) RETURNS INT LANGUAGE CUDA AS 'return s;'".into(),
+            Some((1, 17)),
+            "engine's",
+        ),
+        (
+            of("(x INT, x INT) RETURNS INT LANGUAGE CUDA AS 'return x;'"),
+            Some((1, 17)),
+            "two arguments",
+        ),
+        (
+            of("(\"x y\" INT) RETURNS INT LANGUAGE CUDA AS 'return 1;'"),
+            Some((1, 17)),
+            "no name of an argument",
+        ),
+        (
+            of("(x INT) RETURNS VARCHAR LANGUAGE CUDA AS 'return 1;'"),
+            Some((1, 17)),
+            "yield no strings",
+        ),
         (of("(x INT[]) RETURNS INT LANGUAGE CUDA AS 'return 1;'"), Some((1, 17)), "no such type"),
         (of("(int INT) RETURNS INT LANGUAGE CUDA AS 'return 1;'"), None, ""),
         ("SELECT 1".into(), Some((1, 1)), "expected CREATE"),
@@ -352,24 +425,39 @@ fn statements_say_what_is_wrong_with_them() {
         assert!(at.is_none() || error.location() == at, "{text}: {:?} {error}", error.location());
     }
     assert_eq!(session.function_names(), ["one"]);
-    create(&session, "CREATE FUNCTION IF NOT EXISTS one() RETURNS BIGINT LANGUAGE CUDA AS 'return 2;'");
+    create(
+        &session,
+        "CREATE FUNCTION IF NOT EXISTS one() RETURNS BIGINT LANGUAGE CUDA AS 'return 2;'",
+    );
     assert_eq!(scalar(&session, "SELECT one()"), Cell::Int(1));
     // Another function under the same name, for a text that was planned before.
-    create(&session, "CREATE OR REPLACE FUNCTION one() RETURNS BIGINT LANGUAGE CUDA AS 'return 3;'");
+    create(
+        &session,
+        "CREATE OR REPLACE FUNCTION one() RETURNS BIGINT LANGUAGE CUDA AS 'return 3;'",
+    );
     assert_eq!(scalar(&session, "SELECT one()"), Cell::Int(3));
     let error = session.sql("SELECT one('a')").expect_err("it takes none");
     assert!(error.to_string().contains("one"), "{error}");
     session.deregister_function("one").expect("it is there");
     assert!(session.sql("SELECT one()").is_err() && session.deregister_function("upper").is_err());
     for (text, method) in [
-        ("CREATE OR REPLACE FUNCTION f() RETURNS INT LANGUAGE CUDA AS $$ return 1; $$", "Session::create_function"),
+        (
+            "CREATE OR REPLACE FUNCTION f() RETURNS INT LANGUAGE CUDA AS $$ return 1; $$",
+            "Session::create_function",
+        ),
         ("DROP FUNCTION f", "Session::deregister_function"),
     ] {
         let error = session.sql(text).expect_err("it is no query");
-        assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }) && error.to_string().contains(method), "{error}");
+        assert!(
+            matches!(error.kind(), ErrorKind::Unsupported { .. })
+                && error.to_string().contains(method),
+            "{error}"
+        );
     }
     let plain = builder().build().expect("the device opens");
-    let error = plain.create_function("CREATE FUNCTION one() RETURNS BIGINT LANGUAGE CUDA AS 'return 1;'").unwrap_err();
+    let error = plain
+        .create_function("CREATE FUNCTION one() RETURNS BIGINT LANGUAGE CUDA AS 'return 1;'")
+        .unwrap_err();
     assert!(error.to_string().contains("user_code(true)"), "{error}");
 }
 
@@ -379,14 +467,27 @@ fn arguments_are_cast_where_nothing_is_lost() {
         "CREATE FUNCTION narrow(n INTEGER) RETURNS INTEGER LANGUAGE CUDA AS 'return n + 1;'",
         "CREATE FUNCTION real(x DOUBLE) RETURNS DOUBLE LANGUAGE CUDA AS 'return x;'",
     ]);
-    assert_eq!(scalar(&session, "SELECT narrow(column1) FROM (VALUES (CAST(7 AS BIGINT)))"), Cell::Int(8));
-    assert_eq!(scalar(&session, "SELECT real(column1) FROM (VALUES (CAST(7.5 AS DECIMAL(9, 2))))"), Cell::Float(7.5));
-    let error = run(&session, "SELECT narrow(column1) FROM (VALUES (3000000000))").expect_err("it does not fit");
+    assert_eq!(
+        scalar(&session, "SELECT narrow(column1) FROM (VALUES (CAST(7 AS BIGINT)))"),
+        Cell::Int(8)
+    );
+    assert_eq!(
+        scalar(&session, "SELECT real(column1) FROM (VALUES (CAST(7.5 AS DECIMAL(9, 2))))"),
+        Cell::Float(7.5)
+    );
+    let error = run(&session, "SELECT narrow(column1) FROM (VALUES (3000000000))")
+        .expect_err("it does not fit");
     assert!(matches!(error.kind(), ErrorKind::Arithmetic { .. }), "{error}");
-    for query in ["SELECT narrow(1.5)", "SELECT real('1')", "SELECT narrow(1, 2)", "SELECT narrow(DATE '2024-01-01')"] {
+    for query in [
+        "SELECT narrow(1.5)",
+        "SELECT real('1')",
+        "SELECT narrow(1, 2)",
+        "SELECT narrow(DATE '2024-01-01')",
+    ] {
         let error = session.sql(query).expect_err("it does not fit");
         assert!(
-            error.to_string().contains("takes (n Int32)") || error.to_string().contains("takes (x Float64)"),
+            error.to_string().contains("takes (n Int32)")
+                || error.to_string().contains("takes (x Float64)"),
             "{error}"
         );
     }
@@ -398,11 +499,15 @@ fn volatile_functions_are_neither_folded_nor_shared() {
         "CREATE FUNCTION lane() RETURNS INTEGER VOLATILE LANGUAGE CUDA AS 'return threadIdx.x;'",
         "CREATE FUNCTION seven() RETURNS INTEGER LANGUAGE CUDA AS 'return 7;'",
     ]);
-    let explained = session.sql("SELECT lane() AS a, lane() AS b, seven() AS c FROM generate_series(1, 3)");
+    let explained =
+        session.sql("SELECT lane() AS a, lane() AS b, seven() AS c FROM generate_series(1, 3)");
     let explained = explained.and_then(|frame| frame.explain()).expect("it is planned");
     assert_eq!(explained.matches("lane()").count(), 2, "{explained}");
     let lanes = "SELECT value, lane() AS lane FROM generate_series(1, 64)";
-    assert_eq!(scalar(&session, &format!("SELECT count(DISTINCT lane) FROM ({lanes})")), Cell::Int(64));
+    assert_eq!(
+        scalar(&session, &format!("SELECT count(DISTINCT lane) FROM ({lanes})")),
+        Cell::Int(64)
+    );
     // What was computed once stays: kernels that come later do not compute it again.
     let ticks = "CREATE FUNCTION ticks() RETURNS BIGINT VOLATILE LANGUAGE CUDA AS $$
                      static long long ticks = 0;
@@ -415,16 +520,17 @@ fn volatile_functions_are_neither_folded_nor_shared() {
     let rows = "(SELECT value, ticks() AS t FROM generate_series(1, 5000))";
     let query = format!("SELECT count(*) FROM {rows} a WHERE t % 2 = 0 AND t % 2 = 1");
     assert_eq!(scalar(&session, &query), Cell::Int(0));
-    let query = format!("SELECT sum(n) FROM (SELECT t % 10 AS d, count(*) AS n FROM {rows} GROUP BY d)");
+    let query =
+        format!("SELECT sum(n) FROM (SELECT t % 10 AS d, count(*) AS n FROM {rows} GROUP BY d)");
     assert_eq!(scalar(&session, &query), Cell::Int(5000));
-    let query = "SELECT count(*) FROM (SELECT value FROM generate_series(1, 5000) WHERE ticks() % 2 = 0)";
+    let query =
+        "SELECT count(*) FROM (SELECT value FROM generate_series(1, 5000) WHERE ticks() % 2 = 0)";
     assert_eq!(scalar(&session, query), Cell::Int(2500));
     let strict = allowed().strict(true).build().expect("the device opens");
     create(&strict, ticks);
     let groups = "SELECT count(*) FROM (SELECT ticks() % 3 AS t, count(*) AS n FROM generate_series(1, 9) GROUP BY t)";
     assert_eq!(scalar(&strict, groups), Cell::Int(3));
-    let join =
-        "SELECT count(*) FROM generate_series(1, 9) a LEFT JOIN generate_series(1, 9) b ON a.value + ticks() > b.value";
+    let join = "SELECT count(*) FROM generate_series(1, 9) a LEFT JOIN generate_series(1, 9) b ON a.value + ticks() > b.value";
     let error = run(&strict, join).unwrap_err();
     assert!(error.to_string().contains("volatile function"), "{error}");
 }
@@ -433,10 +539,11 @@ fn volatile_functions_are_neither_folded_nor_shared() {
 #[test]
 fn closures_work_on_the_host() {
     let function = || {
-        ScalarFunction::new("third", [("x", DataType::Float64)], DataType::Float64, "return x / 3;").on_host(|arrays| {
-            let x = arrays[0].as_primitive::<Float64Type>();
-            Ok(Arc::new(x.unary::<_, Float64Type>(|x| x / 3.0 + 1000.0)) as ArrayRef)
-        })
+        ScalarFunction::new("third", [("x", DataType::Float64)], DataType::Float64, "return x / 3;")
+            .on_host(|arrays| {
+                let x = arrays[0].as_primitive::<Float64Type>();
+                Ok(Arc::new(x.unary::<_, Float64Type>(|x| x / 3.0 + 1000.0)) as ArrayRef)
+            })
     };
     let pair = Pair::new();
     pair.cpu.register_function(function()).expect("no compiler is asked");
@@ -446,14 +553,23 @@ fn closures_work_on_the_host() {
     assert_eq!(found(&pair.cpu), [Cell::Float(1002.0), Cell::Null]);
     assert_eq!(found(&pair.device), [Cell::Float(2.0), Cell::Null]);
     // What the host cannot compute ahead the device computes.
-    let failing = ScalarFunction::new("failing", [("x", DataType::Float64)], DataType::Float64, "return x + 1;")
-        .on_host(|_| Err(warpframe::arrow::error::ArrowError::ComputeError("no".into()).into()));
+    let failing = ScalarFunction::new(
+        "failing",
+        [("x", DataType::Float64)],
+        DataType::Float64,
+        "return x + 1;",
+    )
+    .on_host(|_| Err(warpframe::arrow::error::ArrowError::ComputeError("no".into()).into()));
     pair.device.register_function(failing).expect("it compiles");
     assert_eq!(scalar(&pair.device, "SELECT failing(1.5)"), Cell::Float(2.5));
-    let wrong = ScalarFunction::new("wrong", [("x", DataType::Float64)], DataType::Float64, "return x;")
-        .on_host(|_| Ok(Arc::new(warpframe::arrow::array::Int32Array::from(vec![1])) as ArrayRef));
+    let wrong =
+        ScalarFunction::new("wrong", [("x", DataType::Float64)], DataType::Float64, "return x;")
+            .on_host(|_| {
+                Ok(Arc::new(warpframe::arrow::array::Int32Array::from(vec![1])) as ArrayRef)
+            });
     pair.cpu.register_function(wrong).expect("nobody called it yet");
-    let error = run(&pair.cpu, "SELECT wrong(column1) FROM (VALUES (6.0), (1.0))").expect_err("it is of another type");
+    let error = run(&pair.cpu, "SELECT wrong(column1) FROM (VALUES (6.0), (1.0))")
+        .expect_err("it is of another type");
     assert!(error.to_string().contains("function wrong: 2 values of type Float64"), "{error}");
 }
 
@@ -467,8 +583,12 @@ fn calls_are_fused() {
         run(&pair.device, query).expect("it runs");
         pair.gpu().counters().launches - before
     };
-    let by_user = launches("SELECT plane(f, f) * 2 AS a, half(i) + 1 AS b, vowels(s) AS c FROM t WHERE is_big(i)");
-    let plain = launches("SELECT f * f * 2 AS a, i / 2 + 1 AS b, octet_length(s) AS c FROM t WHERE i > 100");
+    let by_user = launches(
+        "SELECT plane(f, f) * 2 AS a, half(i) + 1 AS b, vowels(s) AS c FROM t WHERE is_big(i)",
+    );
+    let plain = launches(
+        "SELECT f * f * 2 AS a, i / 2 + 1 AS b, octet_length(s) AS c FROM t WHERE i > 100",
+    );
     assert_eq!(by_user, plain);
 }
 
@@ -506,13 +626,17 @@ const AGGREGATES: [&str; 4] = [
 
 fn aggregates() -> Vec<String> {
     // The argument must not have the state's name.
-    AGGREGATES.iter().map(|text| text.replace("letters(s VARCHAR)", "letters(s_ VARCHAR)")).collect()
+    AGGREGATES
+        .iter()
+        .map(|text| text.replace("letters(s VARCHAR)", "letters(s_ VARCHAR)"))
+        .collect()
 }
 
 #[test]
 fn users_aggregates_are_as_built_in_ones() {
     let texts = aggregates();
-    let pair = pair(&texts.iter().map(String::as_str).collect::<Vec<_>>()).and("t", conformance(7000));
+    let pair =
+        pair(&texts.iter().map(String::as_str).collect::<Vec<_>>()).and("t", conformance(7000));
     // Sums of eighths are exact, in any order.
     let forms = [
         ("l2norm(f)", "sqrt(sum(f * f))"),
@@ -537,7 +661,10 @@ fn users_aggregates_are_as_built_in_ones() {
     }
     let filters = [("l2norm(f) FILTER (WHERE i > 0)", "sqrt(sum(f * f) FILTER (WHERE i > 0))")];
     same(&pair, "SELECT k, <0> FROM t GROUP BY k", &filters);
-    let distinct = [("l2norm(DISTINCT f)", "(SELECT sqrt(sum(g * g)) FROM (SELECT DISTINCT f AS g FROM t) AS s)")];
+    let distinct = [(
+        "l2norm(DISTINCT f)",
+        "(SELECT sqrt(sum(g * g)) FROM (SELECT DISTINCT f AS g FROM t) AS s)",
+    )];
     same(&pair, "SELECT <0> AS v FROM t LIMIT 1", &distinct);
     let windows = [("l2norm(f) OVER (PARTITION BY k)", "sqrt(sum(f * f) OVER (PARTITION BY k))")];
     same(&pair, "SELECT id, <0> FROM t", &windows);
@@ -554,12 +681,23 @@ fn ordered_aggregates_see_rows_in_their_order() {
             rows.reverse();
         }
         let values = rows.iter().filter(|n| *n % 7 != 0).map(|n| ((n * 7919) % 400 - 200) as u64);
-        Cell::Int(i128::from(values.fold(0u64, |hash, value| hash.wrapping_mul(31).wrapping_add(value))))
+        Cell::Int(i128::from(
+            values.fold(0u64, |hash, value| hash.wrapping_mul(31).wrapping_add(value)),
+        ))
     };
     for session in [&pair.device, &pair.cpu] {
-        assert_eq!(scalar(session, "SELECT digest(i ORDER BY id) FROM t"), expected(&|_| true, true));
-        assert_eq!(scalar(session, "SELECT digest(i ORDER BY id DESC) FROM t"), expected(&|_| true, false));
-        let rows = Rows::of(&run(session, "SELECT k, digest(i ORDER BY id) FROM t GROUP BY k").expect("it runs")).rows;
+        assert_eq!(
+            scalar(session, "SELECT digest(i ORDER BY id) FROM t"),
+            expected(&|_| true, true)
+        );
+        assert_eq!(
+            scalar(session, "SELECT digest(i ORDER BY id DESC) FROM t"),
+            expected(&|_| true, false)
+        );
+        let rows = Rows::of(
+            &run(session, "SELECT k, digest(i ORDER BY id) FROM t GROUP BY k").expect("it runs"),
+        )
+        .rows;
         assert_eq!(rows.len(), 17);
         for row in rows {
             let Cell::Int(k) = row[0] else { panic!("{row:?}") };
@@ -572,24 +710,55 @@ fn ordered_aggregates_see_rows_in_their_order() {
 #[test]
 fn wrong_aggregates_are_told_in_their_lines() {
     let session = session(&[]);
-    let of = |rest: &str| format!("CREATE AGGREGATE a(x DOUBLE) RETURNS DOUBLE LANGUAGE CUDA (\n{rest})");
+    let of = |rest: &str| {
+        format!("CREATE AGGREGATE a(x DOUBLE) RETURNS DOUBLE LANGUAGE CUDA (\n{rest})")
+    };
     let whole = "STATE (sum DOUBLE), IDENTITY 's.sum = 0;',\nMAP 's.sum = x;',\nCOMBINE 'a.sum += b.sum;',\nFINISH 'return s.sum;'";
     create(&session, &of(whole));
     for (text, at, said) in [
-        (of(&whole.replace("a.sum += b.sum", "a.sum += c.sum")).replace("CREATE", "CREATE OR REPLACE"), (4, 19), "c"),
-        (of(&whole.replace("return s.sum;", "")).replace("CREATE", "CREATE OR REPLACE"), (5, 9), "return"),
-        (of(&whole.replace("s.sum = x", "s.total = x")).replace("CREATE", "CREATE OR REPLACE"), (3, 8), "total"),
+        (
+            of(&whole.replace("a.sum += b.sum", "a.sum += c.sum"))
+                .replace("CREATE", "CREATE OR REPLACE"),
+            (4, 19),
+            "c",
+        ),
+        (
+            of(&whole.replace("return s.sum;", "")).replace("CREATE", "CREATE OR REPLACE"),
+            (5, 9),
+            "return",
+        ),
+        (
+            of(&whole.replace("s.sum = x", "s.total = x")).replace("CREATE", "CREATE OR REPLACE"),
+            (3, 8),
+            "total",
+        ),
         (of(whole), (1, 18), "OR REPLACE"),
-        (of(&whole.replace(",\nFINISH 'return s.sum;'", "")).replace(" a(", " b("), (1, 18), "has no FINISH"),
-        (of(&whole.replace("STATE (sum DOUBLE), ", "")).replace(" a(", " b("), (1, 18), "fields of its state"),
+        (
+            of(&whole.replace(",\nFINISH 'return s.sum;'", "")).replace(" a(", " b("),
+            (1, 18),
+            "has no FINISH",
+        ),
+        (
+            of(&whole.replace("STATE (sum DOUBLE), ", "")).replace(" a(", " b("),
+            (1, 18),
+            "fields of its state",
+        ),
         (of(&format!("{whole}, ORDERED, ORDERED")), (5, 34), "ORDERED was said before"),
         (of(&whole.replace("MAP", "MAPS")), (3, 1), "found MAPS"),
-        (of(&whole.replace("sum DOUBLE", "sum VARCHAR")).replace(" a(", " b("), (1, 18), "numbers only"),
+        (
+            of(&whole.replace("sum DOUBLE", "sum VARCHAR")).replace(" a(", " b("),
+            (1, 18),
+            "numbers only",
+        ),
     ] {
         let error = refused(&session, &text);
         assert!(error.to_string().contains(said), "{text}: {error}");
         assert_eq!(error.location().map(|(line, _)| line), Some(at.0), "{text}: {error}");
-        assert!(error.location() == Some(at) || at == (5, 9), "{text}: {:?} {error}", error.location());
+        assert!(
+            error.location() == Some(at) || at == (5, 9),
+            "{text}: {:?} {error}",
+            error.location()
+        );
     }
     assert_eq!(scalar(&session, "SELECT a(column1) FROM (VALUES (1.5), (2.0))"), Cell::Float(3.5));
     assert_eq!(session.function_names(), ["a"]);
@@ -616,13 +785,25 @@ fn tables_of_all_shapes_are_computed() {
                 "SELECT id, CASE WHEN i64 IS NOT NULL THEN abs(f64) END AS v FROM t",
             ),
             ("SELECT id FROM t WHERE low(i64) > 100", "SELECT id FROM t WHERE (i64 & 255) > 100"),
-            ("SELECT id, length_of(s) AS v FROM t", "SELECT id, CAST(octet_length(s) AS INT) AS v FROM t"),
-            ("SELECT id, length_of(sd) AS v FROM t", "SELECT id, CAST(octet_length(sd) AS INT) AS v FROM t"),
-            ("SELECT k, ored(i64) AS v FROM t GROUP BY k", "SELECT k, bit_or(i64) AS v FROM t GROUP BY k"),
+            (
+                "SELECT id, length_of(s) AS v FROM t",
+                "SELECT id, CAST(octet_length(s) AS INT) AS v FROM t",
+            ),
+            (
+                "SELECT id, length_of(sd) AS v FROM t",
+                "SELECT id, CAST(octet_length(sd) AS INT) AS v FROM t",
+            ),
+            (
+                "SELECT k, ored(i64) AS v FROM t GROUP BY k",
+                "SELECT k, bit_or(i64) AS v FROM t GROUP BY k",
+            ),
             ("SELECT ored(i64) AS v FROM t", "SELECT bit_or(i64) AS v FROM t"),
         ] {
             let rows = |session: &Session, query: &str| {
-                Rows::of(&run(session, query).unwrap_or_else(|error| panic!("{query}, {shape:?}: {error}")))
+                Rows::of(
+                    &run(session, query)
+                        .unwrap_or_else(|error| panic!("{query}, {shape:?}: {error}")),
+                )
             };
             let (expected, found) = (rows(&pair.cpu, plain), rows(&pair.device, user));
             assert_eq!(found.difference(&expected, false), None, "{user}, {shape:?}");
@@ -633,19 +814,23 @@ fn tables_of_all_shapes_are_computed() {
 /// The statements and queries of the page on users' code, in one session.
 #[test]
 fn the_page_on_users_code_is_right() {
-    for session in
-        [session(&[]), Session::builder().device(DeviceChoice::Cpu).user_code(true).build().expect("a session")]
-    {
+    for session in [
+        session(&[]),
+        Session::builder().device(DeviceChoice::Cpu).user_code(true).build().expect("a session"),
+    ] {
         let mut queries = 0;
         for block in include_str!("../../docs/user-code.md").split("```sql\n").skip(1) {
             let block = block.split("```").next().unwrap_or_default();
             for statement in block.split(";\n\n").map(str::trim).filter(|text| !text.is_empty()) {
-                let statement = statement.trim_end_matches(';').replace("'data/", &format!("'{}", data("").display()));
+                let statement = statement
+                    .trim_end_matches(';')
+                    .replace("'data/", &format!("'{}", data("").display()));
                 match statement.strip_prefix("DROP FUNCTION ") {
                     Some(name) => session.deregister_function(name).expect("it is there"),
                     None if statement.starts_with("CREATE") => create(&session, &statement),
                     None => {
-                        let rows = run(&session, &statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+                        let rows = run(&session, &statement)
+                            .unwrap_or_else(|error| panic!("{statement}: {error}"));
                         assert!(rows.num_rows() > 0, "{statement}");
                         queries += 1;
                     }

@@ -19,7 +19,8 @@ type Value = Option<i64>;
 type Row = Vec<Value>;
 
 /// `a(k, j, x)`, `b(y, k, j)`, `c(k, z)`.
-const TABLES: [(&str, &[&str]); 3] = [("a", &["k", "j", "x"]), ("b", &["y", "k", "j"]), ("c", &["k", "z"])];
+const TABLES: [(&str, &[&str]); 3] =
+    [("a", &["k", "j", "x"]), ("b", &["y", "k", "j"]), ("c", &["k", "z"])];
 
 fn rows(table: usize) -> Vec<Row> {
     let (n, s) = (None, Some::<i64>);
@@ -38,7 +39,13 @@ fn rows(table: usize) -> Vec<Row> {
             vec![s(23), n, s(2)],
             vec![s(24), s(6), n],
         ],
-        _ => vec![vec![s(2), s(30)], vec![s(3), s(31)], vec![s(7), s(32)], vec![n, s(33)], vec![s(6), s(34)]],
+        _ => vec![
+            vec![s(2), s(30)],
+            vec![s(3), s(31)],
+            vec![s(7), s(32)],
+            vec![n, s(33)],
+            vec![s(6), s(34)],
+        ],
     }
 }
 
@@ -105,7 +112,8 @@ impl Relation {
             Shown::Merged(at) => Shown::Merged(at + merged_before),
         };
         let first = merged_before + merged_there;
-        let mut shown: Vec<_> = keys.iter().enumerate().map(|(at, key)| (*key, Shown::Merged(first + at))).collect();
+        let mut shown: Vec<_> =
+            keys.iter().enumerate().map(|(at, key)| (*key, Shown::Merged(first + at))).collect();
         shown.extend(self.shown.iter().filter(|(name, _)| !keys.contains(name)).copied());
         let there = other.shown.iter().filter(|(name, _)| !keys.contains(name));
         shown.extend(there.map(|(name, shown)| (*name, moved(*shown))));
@@ -196,12 +204,18 @@ fn query(random: &mut StdRng) -> (String, Vec<Row>) {
     let kept: Vec<_> = (relation.rows.iter())
         .filter(|row| !filtered || relation.value(row, k).is_some_and(|k| k >= constant))
         .collect();
-    let all = |row: &&(Row, Vec<Value>)| relation.shown.iter().map(|(_, s)| relation.value(row, *s)).collect();
+    let all = |row: &&(Row, Vec<Value>)| {
+        relation.shown.iter().map(|(_, s)| relation.value(row, *s)).collect()
+    };
     match random.random_range(0..5) {
         0 | 1 => (format!("SELECT * FROM {from}{place}"), kept.iter().map(all).collect()),
         2 => {
-            let owners: Vec<usize> = (0..relation.own.len()).filter(|at| relation.own[*at].1 == "k").collect();
-            let names = owners.iter().map(|at| format!("{}.k", TABLES[relation.own[*at].0].0)).collect::<Vec<_>>();
+            let owners: Vec<usize> =
+                (0..relation.own.len()).filter(|at| relation.own[*at].1 == "k").collect();
+            let names = owners
+                .iter()
+                .map(|at| format!("{}.k", TABLES[relation.own[*at].0].0))
+                .collect::<Vec<_>>();
             let rows = kept.iter().map(|row| {
                 let own = owners.iter().map(|at| row.0[*at]);
                 [relation.value(row, k)].into_iter().chain(own).collect()
@@ -218,15 +232,21 @@ fn query(random: &mut StdRng) -> (String, Vec<Row>) {
                 }
             }
             let rows = groups.into_iter().filter(|(key, _)| key.is_none_or(|key| key < 6));
-            let sql =
-                format!("SELECT k, count(*) FROM {from}{place} GROUP BY k HAVING k < 6 OR k IS NULL ORDER BY k DESC");
+            let sql = format!(
+                "SELECT k, count(*) FROM {from}{place} GROUP BY k HAVING k < 6 OR k IS NULL ORDER BY k DESC"
+            );
             (sql, rows.map(|(key, count)| vec![key, Some(count)]).collect())
         }
         _ => {
             let mut keys: Vec<Value> = kept.iter().map(|row| relation.value(row, k)).collect();
             keys.sort_by_key(|key| key.unwrap_or(i64::MAX));
-            let rows = keys.iter().enumerate().map(|(at, key)| vec![key.map(|k| k + 1), Some(at as i64 + 1)]);
-            let sql = format!("SELECT k + 1 AS n, row_number() OVER (ORDER BY k) AS r FROM {from}{place} ORDER BY k");
+            let rows = keys
+                .iter()
+                .enumerate()
+                .map(|(at, key)| vec![key.map(|k| k + 1), Some(at as i64 + 1)]);
+            let sql = format!(
+                "SELECT k + 1 AS n, row_number() OVER (ORDER BY k) AS r FROM {from}{place} ORDER BY k"
+            );
             (sql, rows.collect())
         }
     }
@@ -243,7 +263,11 @@ fn found(session: &Session, sql: &str) -> warpframe::Result<Vec<Row>> {
         Cell::Int(value) => Some(*value as i64),
         other => panic!("not an integer: {other:?}"),
     };
-    Ok(Rows::of(&run(session, sql)?).rows.iter().map(|row| row.iter().map(value).collect()).collect())
+    Ok(Rows::of(&run(session, sql)?)
+        .rows
+        .iter()
+        .map(|row| row.iter().map(value).collect())
+        .collect())
 }
 
 #[test]
@@ -257,7 +281,8 @@ fn joins_by_names_merge_their_keys() {
         for session in sessions {
             match found(session, &sql) {
                 Ok(rows) if sorted(rows.clone()) == expected => {}
-                Ok(rows) => failed.push(format!("seed {seed}\n  {sql}\n  {:?}\n  {expected:?}", sorted(rows))),
+                Ok(rows) => failed
+                    .push(format!("seed {seed}\n  {sql}\n  {:?}\n  {expected:?}", sorted(rows))),
                 Err(error) => failed.push(format!("seed {seed}\n  {sql}\n  {error}")),
             }
         }
@@ -271,12 +296,19 @@ fn a_merged_key_is_known_in_every_clause() {
     let check = |sql: &str, expected: &[&[Value]]| {
         for session in [&pair.cpu, &pair.device] {
             let rows = found(session, sql).unwrap_or_else(|error| panic!("{error}\n  {sql}"));
-            assert_eq!(sorted(rows), sorted(expected.iter().map(|row| row.to_vec()).collect()), "{sql}");
+            assert_eq!(
+                sorted(rows),
+                sorted(expected.iter().map(|row| row.to_vec()).collect()),
+                "{sql}"
+            );
         }
     };
     let (n, s) = (None, Some::<i64>);
     check("SELECT k FROM a FULL JOIN c USING (k) WHERE k > 5", &[&[s(6)], &[s(7)]]);
-    check("SELECT d.k FROM (SELECT k, z FROM a RIGHT JOIN c USING (k)) d WHERE d.z > 31", &[&[s(7)], &[n], &[s(6)]]);
+    check(
+        "SELECT d.k FROM (SELECT k, z FROM a RIGHT JOIN c USING (k)) d WHERE d.z > 31",
+        &[&[s(7)], &[n], &[s(6)]],
+    );
     check(
         "WITH q AS (SELECT * FROM a NATURAL FULL JOIN c) SELECT k, z FROM q WHERE x IS NULL AND k > 5",
         &[&[s(7), s(32)], &[s(6), s(34)]],
@@ -285,14 +317,23 @@ fn a_merged_key_is_known_in_every_clause() {
         "SELECT * EXCLUDE (x, j) FROM a RIGHT JOIN c USING (k) WHERE k > 2",
         &[&[s(3), s(31)], &[s(7), s(32)], &[s(6), s(34)]],
     );
-    check("SELECT q.k, q.z FROM (a FULL JOIN c USING (k)) AS q WHERE q.k > 5", &[&[s(7), s(32)], &[s(6), s(34)]]);
-    check("SELECT DISTINCT ON (k) k, x FROM a FULL JOIN c USING (k) WHERE k = 2 ORDER BY k, x", &[&[s(2), s(11)]]);
+    check(
+        "SELECT q.k, q.z FROM (a FULL JOIN c USING (k)) AS q WHERE q.k > 5",
+        &[&[s(7), s(32)], &[s(6), s(34)]],
+    );
+    check(
+        "SELECT DISTINCT ON (k) k, x FROM a FULL JOIN c USING (k) WHERE k = 2 ORDER BY k, x",
+        &[&[s(2), s(11)]],
+    );
     check("SELECT max(k) FROM a FULL JOIN c USING (k)", &[&[s(7)]]);
     check(
         "SELECT k FROM a FULL JOIN c USING (k) QUALIFY row_number() OVER (ORDER BY k DESC NULLS LAST) = 1",
         &[&[s(7)]],
     );
-    check("SELECT z FROM c WHERE EXISTS (SELECT 1 FROM a FULL JOIN b USING (k) WHERE k = c.k AND k > 5)", &[&[s(34)]]);
+    check(
+        "SELECT z FROM c WHERE EXISTS (SELECT 1 FROM a FULL JOIN b USING (k) WHERE k = c.k AND k > 5)",
+        &[&[s(34)]],
+    );
     check(
         "SELECT k FROM a FULL JOIN b USING (k) WHERE EXISTS (SELECT 1 FROM (SELECT z FROM c) d WHERE z = k + 28)",
         &[&[s(2)], &[s(2)], &[s(2)], &[s(2)], &[s(3)], &[s(5)], &[s(6)]],
@@ -301,11 +342,20 @@ fn a_merged_key_is_known_in_every_clause() {
         "SELECT a.k, d.l FROM a FULL JOIN b USING (k) JOIN (SELECT k AS l FROM c) d ON k = l WHERE k <> 2",
         &[&[n, s(3)], &[n, s(6)]],
     );
-    check("SELECT k, z FROM (SELECT 3 AS k) FULL JOIN c USING (k) WHERE z < 32", &[&[s(3), s(31)], &[s(2), s(30)]]);
-    for sql in ["SELECT j FROM a FULL JOIN b USING (k)", "SELECT * FROM (a JOIN b USING (k)) JOIN c USING (nothing)"] {
+    check(
+        "SELECT k, z FROM (SELECT 3 AS k) FULL JOIN c USING (k) WHERE z < 32",
+        &[&[s(3), s(31)], &[s(2), s(30)]],
+    );
+    for sql in [
+        "SELECT j FROM a FULL JOIN b USING (k)",
+        "SELECT * FROM (a JOIN b USING (k)) JOIN c USING (nothing)",
+    ] {
         for session in [&pair.cpu, &pair.device] {
             let error = run(session, sql).expect_err("it has no meaning");
-            assert!(matches!(error.kind(), ErrorKind::Plan { .. } | ErrorKind::ColumnNotFound { .. }), "{error}");
+            assert!(
+                matches!(error.kind(), ErrorKind::Plan { .. } | ErrorKind::ColumnNotFound { .. }),
+                "{error}"
+            );
         }
     }
 }
@@ -345,12 +395,20 @@ fn star_has_the_keys_first() {
 fn frames_join_by_the_merged_key() {
     let pair = pair();
     pair.check_frame("full join of frames", |session| {
-        session.table("a")?.join(&session.table("c")?, JoinType::Full, ["k"], ["k"])?.select([col("k"), col("z")])
+        session
+            .table("a")?
+            .join(&session.table("c")?, JoinType::Full, ["k"], ["k"])?
+            .select([col("k"), col("z")])
     });
     let joined = |kind| {
-        let frame = pair.cpu.table("a").and_then(|a| a.join(&pair.cpu.table("c")?, kind, ["k"], ["k"]));
-        let frame = frame.and_then(|frame| frame.select([col("k")])?.collect()).expect("frames join");
+        let frame =
+            pair.cpu.table("a").and_then(|a| a.join(&pair.cpu.table("c")?, kind, ["k"], ["k"]));
+        let frame =
+            frame.and_then(|frame| frame.select([col("k")])?.collect()).expect("frames join");
         Rows::of(&frame).rows.into_iter().filter(|row| row[0] == Cell::Int(7)).count()
     };
-    assert_eq!((joined(JoinType::Full), joined(JoinType::Right), joined(JoinType::Left)), (1, 1, 0));
+    assert_eq!(
+        (joined(JoinType::Full), joined(JoinType::Right), joined(JoinType::Left)),
+        (1, 1, 0)
+    );
 }

@@ -3,7 +3,9 @@
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
-use warpframe::arrow::array::{ArrayRef, Int32Array, RecordBatch, RecordBatchIterator, TimestampNanosecondArray};
+use warpframe::arrow::array::{
+    ArrayRef, Int32Array, RecordBatch, RecordBatchIterator, TimestampNanosecondArray,
+};
 use warpframe::frame::{Borders, FrameFormat, FromColumn, IntoArray, MaybeValue, Row};
 use warpframe::prelude::*;
 use warpframe::{ErrorKind, Result};
@@ -56,7 +58,10 @@ fn values_of_every_type_come_back() {
         there_and_back(&session, &[Some(time), None]);
         there_and_back(&session, &[Some(time.naive_utc()), None]);
         there_and_back(&session, &[Some(vec![1.5, 2.5]), None, Some(vec![])]);
-        there_and_back(&session, &[Some(vec!["a".to_string()]), None, Some(vec!["b".into(), "c".into()])]);
+        there_and_back(
+            &session,
+            &[Some(vec!["a".to_string()]), None, Some(vec!["b".into(), "c".into()])],
+        );
     }
 }
 
@@ -98,21 +103,28 @@ fn errors_name_the_column_the_row_and_the_shape() {
     for session in sessions() {
         let frame = frame!(session; "x" => [1, None, 3], "y" => [1, 2, 3]).unwrap();
         let error = frame.column("x").unwrap().to_vec::<i32>().unwrap_err();
-        let expected = "reading column \"x\", row 1: expected Int32 (an Option reads nulls), found a null";
+        let expected =
+            "reading column \"x\", row 1: expected Int32 (an Option reads nulls), found a null";
         assert_eq!(error.to_string(), expected);
         let error = frame.row(1).unwrap().get::<i32>("x").unwrap_err();
         assert_eq!(error.to_string(), expected);
         assert!(
             matches!(frame.column("z").unwrap_err().kind(), ErrorKind::ColumnNotFound { known, .. } if known.len() == 2)
         );
-        assert!(matches!(frame.row(3).unwrap_err().kind(), ErrorKind::RowNotFound { row: 3, rows: 3 }));
+        assert!(matches!(
+            frame.row(3).unwrap_err().kind(),
+            ErrorKind::RowNotFound { row: 3, rows: 3 }
+        ));
         let error = frame.item::<i32>().unwrap_err();
         let expected = "the only value of a frame: expected one row and one column, found 3 rows and 2 columns";
         assert_eq!(error.to_string(), expected);
-        let error = session.from_columns([("a", [1, 2].into_array()), ("b", [1].into_array())]).unwrap_err();
+        let error = session
+            .from_columns([("a", [1, 2].into_array()), ("b", [1].into_array())])
+            .unwrap_err();
         let expected = "columns differ in length: column \"a\" has 2 values, column \"b\" 1";
         assert_eq!(error.to_string(), expected);
-        let error = session.from_columns([("a", [1].into_array()), ("a", [1].into_array())]).unwrap_err();
+        let error =
+            session.from_columns([("a", [1].into_array()), ("a", [1].into_array())]).unwrap_err();
         assert_eq!(error.to_string(), "two columns are named \"a\"");
     }
 }
@@ -132,7 +144,10 @@ fn the_macro_takes_lists_vectors_and_nulls() {
         )
         .unwrap();
         assert_eq!(frame.num_rows(), 3);
-        assert_eq!(frame.column("null").unwrap().to_vec::<Option<f64>>().unwrap(), [None, Some(2.5), Some(3.5)]);
+        assert_eq!(
+            frame.column("null").unwrap().to_vec::<Option<f64>>().unwrap(),
+            [None, Some(2.5), Some(3.5)]
+        );
         assert_eq!(frame.column("sum").unwrap().to_vec::<i32>().unwrap(), [2, 4, 3]);
         assert_eq!(frame.column("slice").unwrap().to_vec::<String>().unwrap(), names);
         assert_eq!(frame.column("built").unwrap().to_vec::<f64>().unwrap(), [1.0, 2.0, 1.0]);
@@ -144,7 +159,8 @@ fn the_macro_takes_lists_vectors_and_nulls() {
 #[test]
 fn rows_come_in_order_over_many_batches() {
     let batches = (0..5).map(|at| {
-        let x = std::sync::Arc::new(Int32Array::from_iter_values(at * 40_000..(at + 1) * 40_000)) as ArrayRef;
+        let x = std::sync::Arc::new(Int32Array::from_iter_values(at * 40_000..(at + 1) * 40_000))
+            as ArrayRef;
         RecordBatch::try_from_iter([("x", x)]).unwrap()
     });
     let batches: Vec<_> = batches.collect();
@@ -196,9 +212,15 @@ fn structs_are_rows() {
         assert_eq!(frame.to_structs::<Particle>().unwrap(), particles);
         let some = frame.filter(col("id").gt_eq(lit(98u32))).unwrap();
         assert_eq!(some.to_structs::<Particle>().unwrap(), particles[98..]);
-        assert_eq!(session.from_structs::<Particle>(&[]).unwrap().to_structs::<Particle>().unwrap(), []);
+        assert_eq!(
+            session.from_structs::<Particle>(&[]).unwrap().to_structs::<Particle>().unwrap(),
+            []
+        );
         let error = frame.select([col("id")]).unwrap().to_structs::<Particle>().unwrap_err();
-        assert!(error.to_string().contains("charge") || error.to_string().contains("name"), "{error}");
+        assert!(
+            error.to_string().contains("charge") || error.to_string().contains("name"),
+            "{error}"
+        );
     }
 }
 
@@ -251,7 +273,8 @@ fn wide_frames_leave_columns_in_the_middle_out() {
 fn texts_are_cut_escaped_and_measured_as_terminals_show_them() {
     for session in sessions() {
         let frame = frame!(session; "t" => ["a\nb\u{1b}[2J", "日本語", "0123456789", "é"]).unwrap();
-        let format = FrameFormat::new().max_width(None).types(false).shape(false).borders(Borders::Ascii);
+        let format =
+            FrameFormat::new().max_width(None).types(false).shape(false).borders(Borders::Ascii);
         let expected = "\
 +--------+
 | t      |
@@ -275,7 +298,8 @@ fn texts_are_cut_before_columns_are_left_out() {
             ("t", [long.as_str(), "y"].into_array()),
         ]);
         let frame = frame.unwrap();
-        let format = FrameFormat::new().max_chars(None).types(false).shape(false).borders(Borders::Ascii);
+        let format =
+            FrameFormat::new().max_chars(None).types(false).shape(false).borders(Borders::Ascii);
         let expected = "\
 +------------+------------+------------+
 | s          | nnnnnnnnn… | t          |
@@ -286,7 +310,10 @@ fn texts_are_cut_before_columns_are_left_out() {
         assert_eq!(format.clone().min_chars(4).max_width(42).text(&frame).unwrap(), expected);
         // A number is never cut, and the name above it no shorter than it.
         let narrow = format.clone().min_chars(4).max_width(25).text(&frame).unwrap();
-        assert!(narrow.contains("| 012… | 1234567 | 012… |") && narrow.contains("| nnnnnn… |"), "{narrow}");
+        assert!(
+            narrow.contains("| 012… | 1234567 | 012… |") && narrow.contains("| nnnnnn… |"),
+            "{narrow}"
+        );
         let narrow = format.clone().min_chars(4).max_width(20).text(&frame).unwrap();
         assert!(narrow.contains("| 012… | … | 012… |"), "{narrow}");
         let whole = format.max_width(42).text(&frame).unwrap();
@@ -297,13 +324,15 @@ fn texts_are_cut_before_columns_are_left_out() {
 #[test]
 fn nulls_are_told_from_texts_of_the_same_letters() {
     for session in sessions() {
-        let sql =
-            "SELECT CAST(NULL AS INT) AS a, 'null' AS b, CAST(NULL AS VARCHAR) AS c, [1, NULL] AS d, chr(8238) AS e";
+        let sql = "SELECT CAST(NULL AS INT) AS a, 'null' AS b, CAST(NULL AS VARCHAR) AS c, [1, NULL] AS d, chr(8238) AS e";
         let frame = session.sql(sql).unwrap().collect().unwrap();
-        let format = FrameFormat::new().max_width(None).types(false).shape(false).borders(Borders::Ascii);
-        let row = |format: &FrameFormat| format.text(&frame).unwrap().lines().nth(3).unwrap().to_string();
+        let format =
+            FrameFormat::new().max_width(None).types(false).shape(false).borders(Borders::Ascii);
+        let row =
+            |format: &FrameFormat| format.text(&frame).unwrap().lines().nth(3).unwrap().to_string();
         assert_eq!(row(&format), "| null | null | null | [1, null] | \\u{202e} |");
-        let dim = "| \u{1b}[2mnull\u{1b}[0m | null | \u{1b}[2mnull\u{1b}[0m | [1, null] | \\u{202e} |";
+        let dim =
+            "| \u{1b}[2mnull\u{1b}[0m | null | \u{1b}[2mnull\u{1b}[0m | [1, null] | \\u{202e} |";
         assert_eq!(row(&format.dim_nulls(true)), dim);
     }
 }
@@ -313,15 +342,21 @@ fn numbers_have_as_many_digits_as_the_format_says() {
     for session in sessions() {
         let values = vec![0.1 + 0.2, 1e-9, -1e20, f64::NAN, f64::INFINITY, 0.0, 1234.5];
         let frame = frame!(session; "x" => values).unwrap();
-        let format = FrameFormat::new().max_width(None).types(false).shape(false).borders(Borders::Ascii);
+        let format =
+            FrameFormat::new().max_width(None).types(false).shape(false).borders(Borders::Ascii);
         let shown = |format: FrameFormat| {
             let text = format.text(&frame).unwrap();
             text.lines()
                 .skip(3)
-                .filter_map(|line| Some(line.trim_matches(['|', ' ']).to_string()).filter(|l| !l.starts_with('+')))
+                .filter_map(|line| {
+                    Some(line.trim_matches(['|', ' ']).to_string()).filter(|l| !l.starts_with('+'))
+                })
                 .collect::<Vec<_>>()
         };
-        assert_eq!(shown(format.clone()), ["0.3", "1.0e-9", "-1.0e20", "NaN", "inf", "0.0", "1234.5"]);
+        assert_eq!(
+            shown(format.clone()),
+            ["0.3", "1.0e-9", "-1.0e20", "NaN", "inf", "0.0", "1234.5"]
+        );
         assert_eq!(shown(format.decimals(None))[0], "0.30000000000000004");
     }
 }
@@ -361,11 +396,13 @@ fn until(what: &str, holds: impl Fn() -> bool) {
 fn futures_and_streams_give_the_rows_of_collect() {
     for session in sessions() {
         let frame = numbers(&session, 200_000);
-        let query = frame.lazy().unwrap().filter(col("x").gt_eq(lit(10))).unwrap().sort(["x"]).unwrap();
+        let query =
+            frame.lazy().unwrap().filter(col("x").gt_eq(lit(10))).unwrap().sort(["x"]).unwrap();
         let expected = query.collect().unwrap().column("x").unwrap().to_vec::<i32>().unwrap();
         let collected = futures::executor::block_on(query.collect_async()).unwrap();
         assert_eq!(collected.column("x").unwrap().to_vec::<i32>().unwrap(), expected);
-        let batches: Vec<Result<RecordBatch>> = futures::executor::block_on_stream(query.stream()).collect();
+        let batches: Vec<Result<RecordBatch>> =
+            futures::executor::block_on_stream(query.stream()).collect();
         let batches: Vec<RecordBatch> = batches.into_iter().collect::<Result<_>>().unwrap();
         assert!(batches.len() > 1);
         let streamed = session.from_arrow(batches).unwrap();
@@ -376,7 +413,10 @@ fn futures_and_streams_give_the_rows_of_collect() {
         // An error is the last item.
         let fails = frame.lazy().unwrap().select([lit(1) / (col("x") - lit(150_000))]).unwrap();
         let items: Vec<_> = futures::executor::block_on_stream(fails.stream()).collect();
-        assert!(matches!(&items[..], [Err(error)] if error.to_string().contains("zero")), "{items:?}");
+        assert!(
+            matches!(&items[..], [Err(error)] if error.to_string().contains("zero")),
+            "{items:?}"
+        );
     }
 }
 
@@ -392,7 +432,10 @@ fn a_dropped_future_stops_its_query_and_no_other() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let other = runtime.block_on(async {
             let limit = std::time::Duration::from_millis(30);
-            assert!(tokio::time::timeout(limit, slow.collect_async()).await.is_err(), "the query was fast");
+            assert!(
+                tokio::time::timeout(limit, slow.collect_async()).await.is_err(),
+                "the query was fast"
+            );
             session.sql("SELECT 1 AS one").unwrap().collect_async().await
         });
         assert_eq!(other.unwrap().item::<i64>().unwrap(), 1);
@@ -414,15 +457,23 @@ fn eight_threads_over_one_session_give_the_answers_of_one() {
                 )
             })
             .collect();
-        let alone: Vec<_> =
-            queries.iter().map(|q| session.sql(q).unwrap().collect().unwrap().to_arrow().unwrap()).collect();
+        let alone: Vec<_> = queries
+            .iter()
+            .map(|q| session.sql(q).unwrap().collect().unwrap().to_arrow().unwrap())
+            .collect();
         std::thread::scope(|scope| {
             for thread in 0..8 {
                 let (session, queries, alone) = (&session, &queries, &alone);
                 scope.spawn(move || {
                     for round in 0..6 {
                         let at = (thread + round) % queries.len();
-                        let rows = session.sql(&queries[at]).unwrap().collect().unwrap().to_arrow().unwrap();
+                        let rows = session
+                            .sql(&queries[at])
+                            .unwrap()
+                            .collect()
+                            .unwrap()
+                            .to_arrow()
+                            .unwrap();
                         assert_eq!(rows, alone[at], "{}", queries[at]);
                     }
                 });

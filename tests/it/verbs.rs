@@ -21,7 +21,8 @@ use warpframe::{DataFrame, Result, Session};
 
 use crate::differential::{Cell, Pair, Rows};
 
-/// Runs a verb on the table `t` of all four frames, and yields their results, the CPU's lazy one first.
+/// Runs a verb on the table `t` of all four frames, and yields their results, the CPU's lazy one
+/// first.
 macro_rules! all_four {
     ($pair:expr, |$frame:ident| $verb:expr) => {{
         let run = |session: &warpframe::Session| -> warpframe::Result<[warpframe::DataFrame; 2]> {
@@ -58,13 +59,20 @@ macro_rules! agrees {
 pub(crate) use {agrees, all_four, gives};
 
 /// The CPU's and then the device's results.
-pub fn on_both(pair: &Pair, verb: &str, run: impl Fn(&Session) -> Result<[DataFrame; 2]>) -> Vec<DataFrame> {
-    let cpu = run(&pair.cpu).unwrap_or_else(|error| panic!("the CPU: {error}\n  {verb}\n  {}", pair.origin));
-    let device = run(&pair.device).unwrap_or_else(|error| panic!("the device: {error}\n  {verb}\n  {}", pair.origin));
+pub fn on_both(
+    pair: &Pair,
+    verb: &str,
+    run: impl Fn(&Session) -> Result<[DataFrame; 2]>,
+) -> Vec<DataFrame> {
+    let cpu = run(&pair.cpu)
+        .unwrap_or_else(|error| panic!("the CPU: {error}\n  {verb}\n  {}", pair.origin));
+    let device = run(&pair.device)
+        .unwrap_or_else(|error| panic!("the device: {error}\n  {verb}\n  {}", pair.origin));
     cpu.into_iter().chain(device).collect()
 }
 
-const NAMES: [&str; 4] = ["lazy on the CPU", "eager on the CPU", "lazy on the device", "eager on the device"];
+const NAMES: [&str; 4] =
+    ["lazy on the CPU", "eager on the CPU", "lazy on the device", "eager on the device"];
 
 pub fn check_rows(found: &[DataFrame], verb: &str, names: &[&str], rows: &[&str]) {
     for (frame, name) in found.iter().zip(NAMES) {
@@ -92,15 +100,27 @@ pub fn printed(frame: &DataFrame) -> Vec<String> {
         Cell::Float(value) => format!("{}", (value * 1e6).round() / 1e6),
         Cell::Text(text) => text.clone(),
     };
-    Rows::of(frame).rows.iter().map(|row| row.iter().map(cell).collect::<Vec<_>>().join("|")).collect()
+    Rows::of(frame)
+        .rows
+        .iter()
+        .map(|row| row.iter().map(cell).collect::<Vec<_>>().join("|"))
+        .collect()
 }
 
 /// A table of one key column and two of values, with nulls.
 pub fn small() -> Pair {
     use std::sync::Arc;
     use warpframe::arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
-    let k: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), Some("b"), Some("a"), None, Some("b"), Some("a")]));
-    let x: ArrayRef = Arc::new(Int64Array::from(vec![Some(3), Some(1), None, Some(4), Some(1), Some(5)]));
+    let k: ArrayRef = Arc::new(StringArray::from(vec![
+        Some("a"),
+        Some("b"),
+        Some("a"),
+        None,
+        Some("b"),
+        Some("a"),
+    ]));
+    let x: ArrayRef =
+        Arc::new(Int64Array::from(vec![Some(3), Some(1), None, Some(4), Some(1), Some(5)]));
     let f = [Some(0.5), None, Some(f64::NAN), Some(-0.0), Some(0.0), Some(2.5)];
     let f: ArrayRef = Arc::new(Float64Array::from(f.to_vec()));
     Pair::of(crate::tables::columns(vec![("k", k), ("x", x), ("f", f)]))

@@ -12,7 +12,8 @@ use crate::tables::{Batches, Shape, Values, columns};
 /// Shapes of one tile and several, empty and degenerate ones.
 fn shapes() -> Vec<Shape> {
     let base = Shape::random(2500, 8);
-    let mut shapes: Vec<_> = [0, 1, 33, 1025, 3000].iter().map(|rows| Shape::random(*rows, *rows as u64)).collect();
+    let mut shapes: Vec<_> =
+        [0, 1, 33, 1025, 3000].iter().map(|rows| Shape::random(*rows, *rows as u64)).collect();
     for values in [Values::AllNull, Values::Same, Values::Distinct] {
         shapes.push(Shape { values, ..base });
     }
@@ -29,9 +30,12 @@ fn ranks_of_every_shape() {
             "SELECT id, row_number() OVER {over} AS a, rank() OVER {over} AS b, dense_rank() OVER {over} AS c, \
              percent_rank() OVER {over} AS d, cume_dist() OVER {over} AS e, ntile(5) OVER {over} AS f FROM t"
         ));
-        for over in
-            ["(PARTITION BY k ORDER BY k2)", "(ORDER BY s)", "(PARTITION BY sl ORDER BY f64 DESC)", "(PARTITION BY id)"]
-        {
+        for over in [
+            "(PARTITION BY k ORDER BY k2)",
+            "(ORDER BY s)",
+            "(PARTITION BY sl ORDER BY f64 DESC)",
+            "(PARTITION BY id)",
+        ] {
             pair.check(&format!(
                 "SELECT id, rank() OVER {over} AS b, dense_rank() OVER {over} AS c, percent_rank() OVER {over} AS d, \
                  cume_dist() OVER {over} AS e FROM t"
@@ -50,8 +54,8 @@ fn ntile_of_any_number_of_tiles() {
 }
 
 const TYPES: [&str; 28] = [
-    "k", "k2", "w", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "x", "spread", "b", "d", "ts",
-    "ts_s", "ts_ms", "ts_ns", "m", "m38", "s", "sl", "sv", "sd", "id",
+    "k", "k2", "w", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "x",
+    "spread", "b", "d", "ts", "ts_s", "ts_ms", "ts_ns", "m", "m38", "s", "sl", "sv", "sd", "id",
 ];
 
 #[test]
@@ -67,7 +71,9 @@ fn lag_and_lead_of_every_type() {
             })
             .collect();
         let list = list.join(", ");
-        pair.check(&format!("SELECT id, {list} FROM t WINDOW w AS (PARTITION BY k ORDER BY k2, id)"));
+        pair.check(&format!(
+            "SELECT id, {list} FROM t WINDOW w AS (PARTITION BY k ORDER BY k2, id)"
+        ));
     }
     pair.check(
         "SELECT id, lag(k, 3, -1) OVER w AS a, lead(x, 1, 0) OVER w AS b, lag(s, 1, 'none') OVER w AS c, \
@@ -105,23 +111,26 @@ fn values_at_places_of_the_frame() {
     ] {
         let order = if frame.starts_with("RANGE") { "k2" } else { "k2, id" };
         for nulls in ["", "IGNORE NULLS"] {
-            let places: Vec<String> = ["first_value(#)", "last_value(#)", "nth_value(#, 2)", "nth_value(#, -3)"]
-                .iter()
-                .enumerate()
-                .flat_map(|(at, call)| {
-                    ["k", "sv", "m"].map(|column| {
-                        // Peers have no order of their own.
-                        let call = if frame.starts_with("RANGE") {
-                            call.replace('#', "k2 * 3")
-                        } else {
-                            call.replace('#', column)
-                        };
-                        format!("{call} {nulls} OVER w AS {column}{at}")
+            let places: Vec<String> =
+                ["first_value(#)", "last_value(#)", "nth_value(#, 2)", "nth_value(#, -3)"]
+                    .iter()
+                    .enumerate()
+                    .flat_map(|(at, call)| {
+                        ["k", "sv", "m"].map(|column| {
+                            // Peers have no order of their own.
+                            let call = if frame.starts_with("RANGE") {
+                                call.replace('#', "k2 * 3")
+                            } else {
+                                call.replace('#', column)
+                            };
+                            format!("{call} {nulls} OVER w AS {column}{at}")
+                        })
                     })
-                })
-                .collect();
+                    .collect();
             let places = places.join(", ");
-            pair.check(&format!("SELECT id, {places} FROM t WINDOW w AS (PARTITION BY b ORDER BY {order} {frame})"));
+            pair.check(&format!(
+                "SELECT id, {places} FROM t WINDOW w AS (PARTITION BY b ORDER BY {order} {frame})"
+            ));
         }
     }
     for shape in shapes() {
@@ -161,7 +170,9 @@ const AGGREGATES: &str = "count(*) OVER w AS a, count(x) OVER w AS b, sum(k) OVE
 fn aggregates_over_every_frame_of_rows() {
     let pair = Pair::of(Shape::random(1300, 13).batches());
     for frame in frames("ROWS") {
-        pair.check(&format!("SELECT id, {AGGREGATES} FROM t WINDOW w AS (PARTITION BY k ORDER BY id {frame})"));
+        pair.check(&format!(
+            "SELECT id, {AGGREGATES} FROM t WINDOW w AS (PARTITION BY k ORDER BY id {frame})"
+        ));
     }
 }
 
@@ -169,7 +180,9 @@ fn aggregates_over_every_frame_of_rows() {
 fn aggregates_over_every_frame_of_groups() {
     let pair = Pair::of(Shape::random(1300, 14).batches());
     for frame in frames("GROUPS") {
-        pair.check(&format!("SELECT id, {AGGREGATES} FROM t WINDOW w AS (PARTITION BY b ORDER BY i8 {frame})"));
+        pair.check(&format!(
+            "SELECT id, {AGGREGATES} FROM t WINDOW w AS (PARTITION BY b ORDER BY i8 {frame})"
+        ));
     }
 }
 
@@ -178,7 +191,9 @@ fn aggregates_over_every_frame_of_values() {
     let pair = Pair::of(Shape::random(1300, 15).batches());
     for (at, frame) in frames("RANGE").iter().enumerate() {
         let order = ["k2", "k2 DESC", "k2 NULLS FIRST", "k2 DESC NULLS LAST"][at % 4];
-        pair.check(&format!("SELECT id, {AGGREGATES} FROM t WINDOW w AS (PARTITION BY k ORDER BY {order} {frame})"));
+        pair.check(&format!(
+            "SELECT id, {AGGREGATES} FROM t WINDOW w AS (PARTITION BY k ORDER BY {order} {frame})"
+        ));
     }
 }
 
@@ -232,7 +247,8 @@ fn frames_of_values_of_every_type() {
 fn keys_of_every_type() {
     let pair = Pair::of(Shape::random(1500, 17).batches());
     for (at, column) in TYPES.iter().enumerate() {
-        let way = ["ASC NULLS LAST", "DESC NULLS FIRST", "DESC NULLS LAST", "ASC NULLS FIRST"][at % 4];
+        let way =
+            ["ASC NULLS LAST", "DESC NULLS FIRST", "DESC NULLS LAST", "ASC NULLS FIRST"][at % 4];
         pair.check(&format!(
             "SELECT id, rank() OVER (PARTITION BY k ORDER BY {column} {way}) AS a, \
              sum(id) OVER (PARTITION BY k ORDER BY {column} {way}) AS b, \
@@ -250,14 +266,20 @@ fn keys_of_every_type() {
 fn extrema_of_every_type() {
     let pair = Pair::of(Shape::random(1500, 18).batches());
     for types in TYPES.chunks(10) {
-        for frame in
-            ["", "ROWS BETWEEN 20 PRECEDING AND 7 PRECEDING", "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"]
-        {
+        for frame in [
+            "",
+            "ROWS BETWEEN 20 PRECEDING AND 7 PRECEDING",
+            "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+        ] {
             let list: Vec<String> = (types.iter().enumerate())
-                .map(|(at, column)| format!("min({column}) OVER w AS a{at}, max({column}) OVER w AS b{at}"))
+                .map(|(at, column)| {
+                    format!("min({column}) OVER w AS a{at}, max({column}) OVER w AS b{at}")
+                })
                 .collect();
             let list = list.join(", ");
-            pair.check(&format!("SELECT id, {list} FROM t WINDOW w AS (PARTITION BY k2 ORDER BY id {frame})"));
+            pair.check(&format!(
+                "SELECT id, {list} FROM t WINDOW w AS (PARTITION BY k2 ORDER BY id {frame})"
+            ));
         }
     }
     pair.check("SELECT id, min(s || sv) OVER w AS a, max(lower(sl)) OVER w AS b FROM t WHERE octet_length(sl) = length(sl) WINDOW w AS (PARTITION BY k ORDER BY id ROWS 3 PRECEDING)");
@@ -267,9 +289,11 @@ fn extrema_of_every_type() {
 fn sums_and_averages_of_every_type() {
     let pair = Pair::of(Shape::random(1500, 19).batches());
     let types = ["i8", "i16", "k", "w", "i64", "u8", "u16", "u32", "u64", "x", "m", "m38"];
-    for frame in
-        ["", "ROWS BETWEEN 9 PRECEDING AND 1 FOLLOWING", "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"]
-    {
+    for frame in [
+        "",
+        "ROWS BETWEEN 9 PRECEDING AND 1 FOLLOWING",
+        "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+    ] {
         let list: Vec<String> = (types.iter().enumerate())
             .map(|(at, column)| {
                 let average = if *column == "m38" { "count" } else { "avg" };
@@ -277,7 +301,9 @@ fn sums_and_averages_of_every_type() {
             })
             .collect();
         let list = list.join(", ");
-        pair.check(&format!("SELECT id, {list} FROM t WINDOW w AS (PARTITION BY k2 ORDER BY id {frame})"));
+        pair.check(&format!(
+            "SELECT id, {list} FROM t WINDOW w AS (PARTITION BY k2 ORDER BY id {frame})"
+        ));
     }
 }
 
@@ -290,7 +316,9 @@ fn integer_sums_wrap() {
     ];
     let pair = Pair::of(columns(table));
     pair.check("SELECT id, sum(i) OVER w AS a, sum(u) OVER w AS b FROM t WINDOW w AS (ORDER BY id ROWS 7 PRECEDING)");
-    pair.check("SELECT id, sum(i) OVER w AS a, sum(u) OVER w AS b FROM t WINDOW w AS (ORDER BY id)");
+    pair.check(
+        "SELECT id, sum(i) OVER w AS a, sum(u) OVER w AS b FROM t WINDOW w AS (ORDER BY id)",
+    );
 }
 
 #[test]
@@ -320,7 +348,10 @@ fn frames_of_values_before_a_null_hold_all_nulls() {
     let pair = Pair::new();
     let rows = columns(vec![
         ("id", Arc::new(Int64Array::from_iter_values(0..6)) as ArrayRef),
-        ("x", Arc::new(Float64Array::from(vec![None, Some(2.0), None, Some(1.0), None, Some(3.0)]))),
+        (
+            "x",
+            Arc::new(Float64Array::from(vec![None, Some(2.0), None, Some(1.0), None, Some(3.0)])),
+        ),
     ]);
     let pair = pair.and("t", rows);
     for order in ["x DESC NULLS LAST", "x DESC", "x NULLS FIRST", "x"] {
@@ -399,7 +430,8 @@ fn frames_that_are_empty() {
 
 #[test]
 fn several_windows_in_one_query() {
-    let pair = Pair::of(Shape::random(2000, 24).batches()).and("u", Shape::random(200, 25).batches());
+    let pair =
+        Pair::of(Shape::random(2000, 24).batches()).and("u", Shape::random(200, 25).batches());
     pair.check_all(&[
         "SELECT id, row_number() OVER (PARTITION BY k ORDER BY id) AS a, sum(x) OVER (PARTITION BY s ORDER BY id DESC) AS b, \
          rank() OVER (ORDER BY m, id) AS c, lag(s) OVER (PARTITION BY k ORDER BY id) AS d, count(*) OVER () AS e FROM t",
@@ -460,19 +492,26 @@ fn windows_of_verbs() {
         let place = over(rank(), [col("k")], [desc(col("x")), asc(col("id"))]);
         let sum = over(sum(col("m")), [col("k")], []);
         let bound = WindowFrameBound::Preceding(2u64.into());
-        let three = WindowFrame::new_bounds(WindowFrameUnits::Rows, bound, WindowFrameBound::CurrentRow);
+        let three =
+            WindowFrame::new_bounds(WindowFrameUnits::Rows, bound, WindowFrameBound::CurrentRow);
         let most = over_frame(max(col("s")), [], [asc(col("id"))], three);
         let before = over(lag(col("s"), Some(1), None), [col("k")], [asc(col("id"))]);
-        let columns = [place.alias("place"), sum.alias("sum"), most.alias("most"), before.alias("before")];
-        session.table("t")?.select([col("id"), col("k")].into_iter().chain(columns))?.filter(col("place").lt(lit(9)))
+        let columns =
+            [place.alias("place"), sum.alias("sum"), most.alias("most"), before.alias("before")];
+        session
+            .table("t")?
+            .select([col("id"), col("k")].into_iter().chain(columns))?
+            .filter(col("place").lt(lit(9)))
     });
 }
 
 #[test]
 fn whole_partitions_have_aggregates_of_distinct_values_and_in_an_order() {
-    for shape in
-        [Shape::random(2500, 71), Shape::random(0, 72), Shape { values: Values::AllNull, ..Shape::random(40, 73) }]
-    {
+    for shape in [
+        Shape::random(2500, 71),
+        Shape::random(0, 72),
+        Shape { values: Values::AllNull, ..Shape::random(40, 73) },
+    ] {
         let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
         for over in ["PARTITION BY k", "PARTITION BY s, k2", ""] {
             let check = |call: &str| {

@@ -28,7 +28,8 @@ fn instants(seed: u64) -> Vec<Option<i64>> {
     let mut rng = StdRng::seed_from_u64(seed);
     let anytime = (0..700).map(|_| rng.random_range(-3_786_825_600..4_102_444_800i64));
     // New York, London, Lord Howe and São Paulo (where midnight was left out).
-    let changes = [1_710_054_000, 1_730_613_600, 1_711_846_800, 1_712_415_600, 1_541_300_400, 1_713_662_000];
+    let changes =
+        [1_710_054_000, 1_730_613_600, 1_711_846_800, 1_712_415_600, 1_541_300_400, 1_713_662_000];
     let about = changes.iter().flat_map(|at| (-30..30).map(move |step| at + step * 600));
     anytime.chain(about).enumerate().map(|(row, second)| (row % 9 != 4).then_some(second)).collect()
 }
@@ -37,10 +38,13 @@ fn pair(zone: &str, seed: u64) -> Pair {
     let seconds = TimestampSecondArray::from(instants(seed));
     let ids = Int64Array::from_iter_values(0..seconds.len() as i64);
     let of = |unit| {
-        let ticks = cast(&seconds, &DataType::Timestamp(unit, None)).expect("nanoseconds hold these years");
-        // The same instants, not the same times of day.
         let ticks =
-            cast(&cast(&ticks, &DataType::Int64).expect("ticks"), &DataType::Timestamp(unit, Some(zone.into())));
+            cast(&seconds, &DataType::Timestamp(unit, None)).expect("nanoseconds hold these years");
+        // The same instants, not the same times of day.
+        let ticks = cast(
+            &cast(&ticks, &DataType::Int64).expect("ticks"),
+            &DataType::Timestamp(unit, Some(zone.into())),
+        );
         ticks.expect("ticks of a zone")
     };
     let units = [
@@ -49,7 +53,8 @@ fn pair(zone: &str, seed: u64) -> Pair {
         ("us", TimeUnit::Microsecond),
         ("ns", TimeUnit::Nanosecond),
     ];
-    let mut columns = vec![("id", Arc::new(ids) as ArrayRef), ("naive", Arc::new(seconds.clone()) as ArrayRef)];
+    let mut columns =
+        vec![("id", Arc::new(ids) as ArrayRef), ("naive", Arc::new(seconds.clone()) as ArrayRef)];
     columns.extend(units.map(|(name, unit)| (name, of(unit))));
     Pair::of(vec![RecordBatch::try_from_iter(columns).expect("columns of one length")]).from(zone)
 }
@@ -73,8 +78,12 @@ fn parts_of_instants_are_those_that_clocks_show() {
             );
             check("SELECT id, CAST(UNIT AS varchar) AS a FROM t");
             check("SELECT id, to_char(UNIT, '%A, %-d. %B %Y, %H:%M:%S%.f') AS a FROM t");
-            check("SELECT id, date_bin(INTERVAL '5 hours', UNIT) AS a, date_bin(INTERVAL '1 month', UNIT) AS b FROM t");
-            check("SELECT id, to_local_time(UNIT) AS a, CAST(UNIT AS date) AS b, CAST(UNIT AS time) AS c FROM t");
+            check(
+                "SELECT id, date_bin(INTERVAL '5 hours', UNIT) AS a, date_bin(INTERVAL '1 month', UNIT) AS b FROM t",
+            );
+            check(
+                "SELECT id, to_local_time(UNIT) AS a, CAST(UNIT AS date) AS b, CAST(UNIT AS time) AS c FROM t",
+            );
         }
         pair.check("SELECT extract(hour FROM us) AS h, count(*) AS n FROM t GROUP BY extract(hour FROM us)");
         pair.check("SELECT id FROM t WHERE extract(year FROM ms) = 2024 AND extract(dow FROM ms) = 0 ORDER BY ns, id");
@@ -86,7 +95,8 @@ fn instants_are_cut_down_to_what_begins_by_the_clocks_of_their_zone() {
     for (at, zone) in ZONES.iter().enumerate() {
         let pair = pair(zone, 100 + at as u64);
         for part in ["second", "minute", "hour", "day", "week", "month", "quarter", "year"] {
-            let cut = ["s", "ms", "us", "ns"].map(|unit| format!("date_trunc('{part}', {unit}) AS {unit}"));
+            let cut = ["s", "ms", "us", "ns"]
+                .map(|unit| format!("date_trunc('{part}', {unit}) AS {unit}"));
             pair.check(&format!("SELECT id, {} FROM t", cut.join(", ")));
         }
         pair.check("SELECT date_trunc('month', us) AS m, count(*) AS n FROM t GROUP BY date_trunc('month', us)");
@@ -100,10 +110,16 @@ fn intervals_move_instants_by_the_clocks_of_their_zone() {
         // Summer nights and winter nights, and none that is left out or comes twice.
         let calm = "SELECT * FROM t WHERE extract(month FROM us) IN (1, 7) AND extract(year FROM us) BETWEEN 1975 AND 2037 \
             AND extract(day FROM us) BETWEEN 8 AND 20";
-        for interval in
-            ["1 month", "-7 months", "3 days", "13 days 5 hours", "1 year 2 days 250 milliseconds", "-90 minutes"]
-        {
-            let moved = ["s", "ms", "us", "ns"].map(|unit| format!("{unit} + INTERVAL '{interval}' AS {unit}"));
+        for interval in [
+            "1 month",
+            "-7 months",
+            "3 days",
+            "13 days 5 hours",
+            "1 year 2 days 250 milliseconds",
+            "-90 minutes",
+        ] {
+            let moved = ["s", "ms", "us", "ns"]
+                .map(|unit| format!("{unit} + INTERVAL '{interval}' AS {unit}"));
             pair.check(&format!("SELECT id, {} FROM ({calm}) WHERE id < 700", moved.join(", ")));
         }
         pair.check("SELECT id, us - INTERVAL '36 hours' AS a, us - ms AS b FROM t");

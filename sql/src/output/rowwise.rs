@@ -9,21 +9,28 @@ use super::{Rows, Style, to_the_right};
 use crate::report::{Failure, shown};
 
 pub(super) fn markdown(out: &mut dyn Write, rows: &Rows, style: &Style) -> Result<(), Failure> {
-    let escape = |value: &str| lines(&value.replace('\\', "\\\\").replace('|', "\\|").replace("\r\n", "\n"), "<br>");
-    let names: Vec<String> = rows.schema().fields().iter().map(|field| escape(field.name())).collect();
-    let rules = to_the_right(&rows.schema()).into_iter().map(|right| if right { "---:" } else { "---" });
+    let escape = |value: &str| {
+        lines(&value.replace('\\', "\\\\").replace('|', "\\|").replace("\r\n", "\n"), "<br>")
+    };
+    let names: Vec<String> =
+        rows.schema().fields().iter().map(|field| escape(field.name())).collect();
+    let rules =
+        to_the_right(&rows.schema()).into_iter().map(|right| if right { "---:" } else { "---" });
     writeln!(out, "| {} |", names.join(" | "))?;
     writeln!(out, "| {} |", rules.collect::<Vec<_>>().join(" | "))?;
     each_row(rows, style, |values| {
-        let values: Vec<String> =
-            values.iter().map(|value| escape(value.as_deref().unwrap_or(style.null("NULL")))).collect();
+        let values: Vec<String> = values
+            .iter()
+            .map(|value| escape(value.as_deref().unwrap_or(style.null("NULL"))))
+            .collect();
         Ok(writeln!(out, "| {} |", values.join(" | "))?)
     })
 }
 
 /// `name = value`, the names to the right, a blank line between rows.
 pub(super) fn line(out: &mut dyn Write, rows: &Rows, style: &Style) -> Result<(), Failure> {
-    let names: Vec<String> = rows.schema().fields().iter().map(|field| shown(field.name())).collect();
+    let names: Vec<String> =
+        rows.schema().fields().iter().map(|field| shown(field.name())).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let mut first = true;
     each_row(rows, style, |values| {
@@ -39,18 +46,24 @@ pub(super) fn line(out: &mut dyn Write, rows: &Rows, style: &Style) -> Result<()
 }
 
 pub(super) fn html(out: &mut dyn Write, rows: &Rows, style: &Style) -> Result<(), Failure> {
-    let escape =
-        |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+    let escape = |text: &str| {
+        text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    };
     let escape = |text: &str| lines(&escape(text), "\n");
     writeln!(out, "<table>")?;
     if style.headers {
-        let cells: String =
-            rows.schema().fields().iter().map(|field| format!("<th>{}</th>", escape(field.name()))).collect();
+        let cells: String = rows
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| format!("<th>{}</th>", escape(field.name())))
+            .collect();
         writeln!(out, "<tr>{cells}</tr>")?;
     }
     each_row(rows, style, |values| {
-        let cell =
-            |value: &Option<String>| format!("<td>{}</td>", escape(value.as_deref().unwrap_or(style.null("NULL"))));
+        let cell = |value: &Option<String>| {
+            format!("<td>{}</td>", escape(value.as_deref().unwrap_or(style.null("NULL"))))
+        };
         Ok(writeln!(out, "<tr>{}</tr>", values.iter().map(cell).collect::<String>())?)
     })?;
     Ok(writeln!(out, "</table>")?)
@@ -59,11 +72,14 @@ pub(super) fn html(out: &mut dyn Write, rows: &Rows, style: &Style) -> Result<()
 /// `INSERT INTO "table" VALUES (…);`, a statement for each row.
 pub(super) fn insert(out: &mut dyn Write, rows: &Rows, style: &Style) -> Result<(), Failure> {
     let schema = rows.schema();
-    let plain: Vec<bool> = schema.fields().iter().map(|field| is_plain(field.data_type())).collect();
+    let plain: Vec<bool> =
+        schema.fields().iter().map(|field| is_plain(field.data_type())).collect();
     each_row(rows, style, |values| {
         let value = |(value, plain): (&Option<String>, &bool)| match value {
             None => "NULL".to_string(),
-            Some(text) if *plain && !matches!(text.as_str(), "NaN" | "inf" | "-inf") => text.clone(),
+            Some(text) if *plain && !matches!(text.as_str(), "NaN" | "inf" | "-inf") => {
+                text.clone()
+            }
             Some(text) => format!("'{}'", text.replace('\'', "''")),
         };
         let values: Vec<String> = values.iter().zip(&plain).map(value).collect();
@@ -95,10 +111,13 @@ fn each_row(
     let mut values = vec![None; rows.schema().fields().len()];
     rows.each_batch(|batch| {
         let columns = batch.columns().iter();
-        let formatters =
-            columns.map(|column| ArrayFormatter::try_new(column, &options)).collect::<Result<Vec<_>, _>>()?;
+        let formatters = columns
+            .map(|column| ArrayFormatter::try_new(column, &options))
+            .collect::<Result<Vec<_>, _>>()?;
         for row in 0..batch.num_rows() {
-            for ((value, column), formatter) in values.iter_mut().zip(batch.columns()).zip(&formatters) {
+            for ((value, column), formatter) in
+                values.iter_mut().zip(batch.columns()).zip(&formatters)
+            {
                 *value = None;
                 if column.is_valid(row) && *column.data_type() != DataType::Null {
                     let mut text = String::new();

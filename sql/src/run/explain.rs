@@ -13,7 +13,12 @@ use crate::report::{Failure, is_odd, shown};
 use crate::statement::Sql;
 
 impl Runner<'_> {
-    pub(super) fn explain(&mut self, query: &Sql, analyze: bool, format: ExplainFormat) -> Result<(), Failure> {
+    pub(super) fn explain(
+        &mut self,
+        query: &Sql,
+        analyze: bool,
+        format: ExplainFormat,
+    ) -> Result<(), Failure> {
         let frame = self.plan(query)?;
         let account = match analyze {
             true => {
@@ -22,7 +27,8 @@ impl Runner<'_> {
             }
             false => None,
         };
-        // Behind the run: what is known of tables decides the order of joins, and now they are loaded.
+        // Behind the run: what is known of tables decides the order of joins, and now they are
+        // loaded.
         let plan = frame.explain_as(format)?;
         let text = match (&account, format) {
             (None, _) => plan,
@@ -31,10 +37,12 @@ impl Runner<'_> {
         };
         match self.format() {
             // Names of columns and files, and constants of the query's, are data.
-            _ if format == ExplainFormat::Json => self.print_long(&format!("{}\n", escaped(text.trim_end()))),
-            Format::Table | Format::Box => {
-                self.print_long(&text.trim_end().lines().map(|line| shown(line) + "\n").collect::<String>())
+            _ if format == ExplainFormat::Json => {
+                self.print_long(&format!("{}\n", escaped(text.trim_end())))
             }
+            Format::Table | Format::Box => self.print_long(
+                &text.trim_end().lines().map(|line| shown(line) + "\n").collect::<String>(),
+            ),
             _ => {
                 let lines: Vec<&str> = text.trim_end().lines().collect();
                 self.batch([("plan", Arc::new(StringArray::from(lines)) as ArrayRef)])

@@ -17,8 +17,8 @@ use crate::statement::{self, Name};
 pub struct Settings {
     /// How results look.
     pub style: Style,
-    /// Most rows that a table shows, 0 for all; what a terminal takes in if nothing is said. The other
-    /// formats write all.
+    /// Most rows that a table shows, 0 for all; what a terminal takes in if nothing is said. The
+    /// other formats write all.
     pub max_rows: Option<usize>,
     /// Whether results go to a terminal, where they go to no file.
     pub terminal: bool,
@@ -70,15 +70,20 @@ impl Runner<'_> {
         let bad = |message: String| Failure::sql(message, Some(option.place));
         match option.text.as_str() {
             "max_rows" => {
-                let rows: usize = value.parse().map_err(|_| bad(format!("max_rows is a number, not {value:?}")))?;
+                let rows: usize = value
+                    .parse()
+                    .map_err(|_| bad(format!("max_rows is a number, not {value:?}")))?;
                 self.settings.max_rows = Some(rows);
             }
             "max_width" => {
-                let width: usize = value.parse().map_err(|_| bad(format!("max_width is a number, not {value:?}")))?;
+                let width: usize = value
+                    .parse()
+                    .map_err(|_| bad(format!("max_width is a number, not {value:?}")))?;
                 self.settings.style.max_width = Some(width);
             }
             "headers" | "progress" => {
-                let on = switch(value).ok_or_else(|| bad(format!("{} is on or off, not {value:?}", option.text)))?;
+                let on = switch(value)
+                    .ok_or_else(|| bad(format!("{} is on or off, not {value:?}", option.text)))?;
                 match option.text.as_str() {
                     "headers" => self.settings.style.headers = on,
                     _ => self.settings.progress = on,
@@ -87,7 +92,10 @@ impl Runner<'_> {
             "null" => self.settings.style.null = Some(value.to_string()),
             "format" => self.set_format(value).map_err(bad)?,
             "timer" => self.set_timer(value).map_err(bad)?,
-            _ => self.session.set_setting(&option.text, value).map_err(|error| self.of_option(error, option))?,
+            _ => self
+                .session
+                .set_setting(&option.text, value)
+                .map_err(|error| self.of_option(error, option))?,
         }
         Ok(())
     }
@@ -96,7 +104,9 @@ impl Runner<'_> {
     pub(super) fn of_option(&self, error: Error, option: &Name) -> Failure {
         let own = statement::SETTINGS.map(String::from);
         match nearest(&option.text, &own) {
-            Some(meant) if !self.session.settings().iter().any(|setting| setting.name == option.text) => {
+            Some(meant)
+                if !self.session.settings().iter().any(|setting| setting.name == option.text) =>
+            {
                 let message = format!("no option named {:?}; did you mean {meant}?", option.text);
                 Failure::sql(message, Some(option.place))
             }
@@ -114,7 +124,10 @@ impl Runner<'_> {
             "max_rows" => self.settings.max_rows = None,
             "timer" => self.settings.timer = false,
             "progress" => self.settings.progress = true,
-            _ => self.session.reset_setting(&option.text).map_err(|error| self.of_option(error, option))?,
+            _ => self
+                .session
+                .reset_setting(&option.text)
+                .map_err(|error| self.of_option(error, option))?,
         }
         Ok(())
     }
@@ -137,12 +150,18 @@ impl Runner<'_> {
                 "Most characters of a table's line; 0 is any number, NULL as many as the terminal has",
             ),
             ("null", style.null.clone(), "What stands for NULL"),
-            ("progress", on(settings.progress), "Whether a terminal is told how far statements are"),
+            (
+                "progress",
+                on(settings.progress),
+                "Whether a terminal is told how far statements are",
+            ),
             ("timer", on(settings.timer), "Whether to tell how long statements take"),
         ];
         let mut all: Vec<(String, Option<String>, String)> =
             own.into_iter().map(|(name, value, text)| (name.into(), value, text.into())).collect();
-        all.extend(self.session.settings().into_iter().map(|of| (of.name, of.value, of.description)));
+        all.extend(
+            self.session.settings().into_iter().map(|of| (of.name, of.value, of.description)),
+        );
         all.retain(|(name, ..)| only.is_none_or(|only| only.text == *name));
         all.sort();
         let names: StringArray = all.iter().map(|(name, ..)| Some(name.as_str())).collect();
@@ -181,7 +200,8 @@ impl Runner<'_> {
     /// # Errors
     /// What is wrong with the word.
     pub fn set_timer(&mut self, word: &str) -> Result<(), String> {
-        self.settings.timer = switch(word).ok_or_else(|| format!("the timer is on or off, not {word:?}"))?;
+        self.settings.timer =
+            switch(word).ok_or_else(|| format!("the timer is on or off, not {word:?}"))?;
         Ok(())
     }
 }
@@ -197,6 +217,8 @@ pub fn switch(word: &str) -> Option<bool> {
 
 /// The names of the formats.
 pub fn formats() -> impl Iterator<Item = String> {
-    let names = <Format as clap::ValueEnum>::value_variants().iter().filter_map(clap::ValueEnum::to_possible_value);
+    let names = <Format as clap::ValueEnum>::value_variants()
+        .iter()
+        .filter_map(clap::ValueEnum::to_possible_value);
     names.map(|name| name.get_name().to_string())
 }

@@ -159,16 +159,20 @@ impl Assistant {
         let names = session.table_names();
         let all = session.all_table_names();
         let of = |schema: &str| {
-            let own = all.iter().skip(names.len()).filter_map(|name| name.strip_prefix(schema)?.strip_prefix('.'));
+            let own = all
+                .iter()
+                .skip(names.len())
+                .filter_map(|name| name.strip_prefix(schema)?.strip_prefix('.'));
             own.map(String::from).collect()
         };
-        let schemas = session.schema_names().into_iter().filter(|name| *name != session.schema_in_use());
+        let schemas =
+            session.schema_names().into_iter().filter(|name| *name != session.schema_in_use());
         self.schemas = schemas.map(|name| (name.clone(), of(&name))).collect();
         self.tables = names.into_iter().map(|name| (name.clone(), columns(&name))).collect();
     }
 
-    /// Where the word before the cursor begins, and what it may become: of the names in files those without
-    /// characters that the terminal would obey, since the editor writes them as they are.
+    /// Where the word before the cursor begins, and what it may become: of the names in files those
+    /// without characters that the terminal would obey, since the editor writes them as they are.
     fn complete_visibly(&self, line: &str, cursor: usize) -> (usize, Vec<String>) {
         let (start, mut found) = self.complete_word(line, cursor);
         found.retain(|candidate| shown(candidate) == *candidate);
@@ -193,11 +197,22 @@ impl Assistant {
             return (start, found);
         }
         let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '"';
-        let start = before.char_indices().rev().take_while(|(_, c)| is_part(*c)).last().map_or(cursor, |(at, _)| at);
+        let start = before
+            .char_indices()
+            .rev()
+            .take_while(|(_, c)| is_part(*c))
+            .last()
+            .map_or(cursor, |(at, _)| at);
         let word = &before[start..];
         if let Some(table) = before[..start].strip_suffix('.') {
-            let table: String =
-                table.chars().rev().take_while(|c| is_part(*c)).collect::<Vec<_>>().into_iter().rev().collect();
+            let table: String = table
+                .chars()
+                .rev()
+                .take_while(|c| is_part(*c))
+                .collect::<Vec<_>>()
+                .into_iter()
+                .rev()
+                .collect();
             if let Some((_, tables)) = self.schemas.iter().find(|(name, _)| quoted(name) == table) {
                 return (start, starting_with(word, tables));
             }
@@ -209,8 +224,11 @@ impl Assistant {
             };
             return (start, starting_with(word, columns));
         }
-        let place = before[..start].trim_end().rsplit(|c: char| !is_part(c)).next().unwrap_or_default();
-        if !word.is_empty() && BEFORE_TABLES.iter().any(|keyword| keyword.eq_ignore_ascii_case(place)) {
+        let place =
+            before[..start].trim_end().rsplit(|c: char| !is_part(c)).next().unwrap_or_default();
+        if !word.is_empty()
+            && BEFORE_TABLES.iter().any(|keyword| keyword.eq_ignore_ascii_case(place))
+        {
             let tables = starting_with(word, self.tables.iter().map(|(name, _)| name));
             // Functions of files, too, and subqueries where no table fits.
             if !tables.is_empty() {
@@ -229,9 +247,15 @@ impl Assistant {
         };
         if !word.is_empty() && !word.starts_with('"') {
             let lower = word.chars().all(|c| !c.is_uppercase());
-            let keywords = KEYWORDS.iter().filter(|keyword| keyword.starts_with(&word.to_uppercase()));
-            found.extend(keywords.map(|keyword| if lower { keyword.to_lowercase() } else { keyword.to_string() }));
-            let functions = self.functions.iter().filter(|name| name.starts_with(&word.to_lowercase()));
+            let keywords =
+                KEYWORDS.iter().filter(|keyword| keyword.starts_with(&word.to_uppercase()));
+            found.extend(
+                keywords.map(
+                    |keyword| if lower { keyword.to_lowercase() } else { keyword.to_string() },
+                ),
+            );
+            let functions =
+                self.functions.iter().filter(|name| name.starts_with(&word.to_lowercase()));
             found.extend(functions.map(|name| format!("{name}(")));
         }
         (start, found)
@@ -243,7 +267,10 @@ impl Assistant {
         let found = match before[..start].trim() {
             "" => dot::names().filter(|command| command.starts_with(word)).collect(),
             ".schema" | ".tables" => starting_with(word, self.tables.iter().map(|(name, _)| name)),
-            command => dot::choices(command).into_iter().filter(|choice| choice.starts_with(word)).collect(),
+            command => dot::choices(command)
+                .into_iter()
+                .filter(|choice| choice.starts_with(word))
+                .collect(),
         };
         (start, found)
     }
@@ -256,7 +283,8 @@ impl Assistant {
             return None;
         }
         let word = before[start..].to_lowercase();
-        let found: Vec<String> = self.settings.iter().filter(|name| name.starts_with(&word)).cloned().collect();
+        let found: Vec<String> =
+            self.settings.iter().filter(|name| name.starts_with(&word)).cloned().collect();
         (!found.is_empty()).then_some((start, found))
     }
 
@@ -274,7 +302,8 @@ fn open_quote(before: &str) -> Option<usize> {
 
 /// Files whose paths go on from what is typed; folders end in a slash.
 fn files(typed: &str) -> Vec<String> {
-    let (folder, start) = typed.rsplit_once('/').map_or(("", typed), |(folder, start)| (folder, start));
+    let (folder, start) =
+        typed.rsplit_once('/').map_or(("", typed), |(folder, start)| (folder, start));
     let place = match (folder, typed.starts_with('/')) {
         ("", true) => "/",
         ("", false) => ".",
@@ -285,7 +314,8 @@ fn files(typed: &str) -> Vec<String> {
     let mut found: Vec<String> = (entries.filter_map(Result::ok))
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
-            let fits = name.starts_with(start) && (start.starts_with('.') || !name.starts_with('.'));
+            let fits =
+                name.starts_with(start) && (start.starts_with('.') || !name.starts_with('.'));
             let end = if entry.path().is_dir() { "/" } else { "" };
             fits.then(|| format!("{prefix}{name}{end}"))
         })
@@ -302,14 +332,20 @@ fn starting_with<'a>(word: &str, names: impl IntoIterator<Item = &'a String>) ->
         true => name.starts_with(bare),
         false => name.to_lowercase().starts_with(&bare.to_lowercase()),
     };
-    let found: BTreeSet<String> = names.into_iter().filter(|name| fits(name)).map(|name| quoted(name)).collect();
+    let found: BTreeSet<String> =
+        names.into_iter().filter(|name| fits(name)).map(|name| quoted(name)).collect();
     found.into_iter().collect()
 }
 
 impl Completer for Assistant {
     type Candidate = String;
 
-    fn complete(&self, line: &str, cursor: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+    fn complete(
+        &self,
+        line: &str,
+        cursor: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<String>)> {
         Ok(self.complete_visibly(line, cursor))
     }
 }
@@ -335,9 +371,11 @@ impl Highlighter for Assistant {
 impl Hinter for Assistant {
     type Hint = String;
 
-    /// In a new line of an unfinished statement, what it lacks: there is nothing else to see of that.
+    /// In a new line of an unfinished statement, what it lacks: there is nothing else to see of
+    /// that.
     fn hint(&self, line: &str, cursor: usize, _: &Context<'_>) -> Option<String> {
-        let is_new = cursor == line.len() && line.ends_with('\n') && !line.trim_start().starts_with('.');
+        let is_new =
+            cursor == line.len() && line.ends_with('\n') && !line.trim_start().starts_with('.');
         statement::missing(line).filter(|_| is_new).map(|missing| format!("   -- {missing}"))
     }
 }
@@ -345,7 +383,9 @@ impl Hinter for Assistant {
 impl Validator for Assistant {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let text = context.input();
-        let is_command = text.trim_start().starts_with('.') || foreign(text).is_some() || edit::begun(text).is_some();
+        let is_command = text.trim_start().starts_with('.')
+            || foreign(text).is_some()
+            || edit::begun(text).is_some();
         let whole = is_command || statement::is_whole(text);
         Ok(if whole { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
@@ -356,7 +396,8 @@ mod tests {
     use super::*;
 
     fn assistant() -> Assistant {
-        let columns = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+        let columns =
+            |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
         Assistant {
             colour: false,
             tables: vec![
@@ -383,9 +424,19 @@ mod tests {
             complete("o"),
             (
                 0,
-                ["\"Odd name\"", "o_orderkey", "orders", "offset", "on", "or", "order", "outer", "over"]
-                    .map(String::from)
-                    .to_vec()
+                [
+                    "\"Odd name\"",
+                    "o_orderkey",
+                    "orders",
+                    "offset",
+                    "on",
+                    "or",
+                    "order",
+                    "outer",
+                    "over"
+                ]
+                .map(String::from)
+                .to_vec()
             )
         );
     }
@@ -410,7 +461,9 @@ mod tests {
     #[test]
     fn columns_are_those_of_the_tables_that_are_named() {
         assert_eq!(complete("SELECT p FROM jets WHERE o"), {
-            let keywords = ["\"Odd name\"", "orders", "offset", "on", "or", "order", "outer", "over"].map(String::from);
+            let keywords =
+                ["\"Odd name\"", "orders", "offset", "on", "or", "order", "outer", "over"]
+                    .map(String::from);
             (25, keywords.to_vec())
         });
         assert_eq!(complete("SELECT ab"), (7, vec!["abs(".into()]));
@@ -432,7 +485,10 @@ mod tests {
 
     #[test]
     fn completion_inside_a_text_of_several_bytes_a_character_is_safe() {
-        assert_eq!(complete("SELECT 'é' AS é, jets.p"), ("SELECT 'é' AS é, jets.".len(), vec!["px".into()]));
+        assert_eq!(
+            complete("SELECT 'é' AS é, jets.p"),
+            ("SELECT 'é' AS é, jets.".len(), vec!["px".into()])
+        );
         assert_eq!(assistant().complete_word("é je x", "é je".len()).0, "é ".len());
     }
 }

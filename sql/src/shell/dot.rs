@@ -38,8 +38,16 @@ const COMMANDS: [Known; 31] = [
     ("nullvalue", "TEXT", "what stands for NULL"),
     ("once", "FILE", "write the next result into a file, as its name tells (x.csv, x.json)"),
     ("output", "[FILE]", "write results into a file; on the terminal again without one"),
-    ("pager", "[on|off|auto]", "whether PAGER shows results: all, none, those longer than the terminal"),
-    ("plot", "[bar|line|point] [WIDTH HEIGHT] [QUERY]", "draw the columns of a query, or of the last one"),
+    (
+        "pager",
+        "[on|off|auto]",
+        "whether PAGER shows results: all, none, those longer than the terminal",
+    ),
+    (
+        "plot",
+        "[bar|line|point] [WIDTH HEIGHT] [QUERY]",
+        "draw the columns of a query, or of the last one",
+    ),
     ("print", "TEXT", "write a text"),
     ("prompt", "TEXT", "what stands before what is typed"),
     ("quit", "", "leave (as does Ctrl-D)"),
@@ -59,7 +67,9 @@ pub fn names() -> impl Iterator<Item = String> {
 
 /// The commands with what they take, and what they do.
 pub fn all() -> impl Iterator<Item = (String, String)> {
-    COMMANDS.iter().map(|(name, takes, what)| (format!(".{name} {takes}").trim_end().into(), (*what).into()))
+    COMMANDS
+        .iter()
+        .map(|(name, takes, what)| (format!(".{name} {takes}").trim_end().into(), (*what).into()))
 }
 
 /// What may follow a command, for completion.
@@ -94,17 +104,24 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
     if argument.is_empty() && !takes.is_empty() && !takes.starts_with('[') {
         return Err(refused(format!(".{command} takes {takes}")));
     }
-    let of_switch = || switch(argument).ok_or_else(|| refused(format!(".{command} is on or off, not {argument:?}")));
+    let of_switch = || {
+        switch(argument)
+            .ok_or_else(|| refused(format!(".{command} is on or off, not {argument:?}")))
+    };
     let number = || match argument {
         "auto" => Ok(None),
-        text => text.parse().map(Some).map_err(|_| refused(format!(".{command} takes a number, not {argument:?}"))),
+        text => text
+            .parse()
+            .map(Some)
+            .map_err(|_| refused(format!(".{command} takes a number, not {argument:?}"))),
     };
     let words = || words(argument).map_err(|message| refused(format!(".{command}: {message}")));
     match *name {
         "bail" => runner.settings.bail = of_switch()?,
         "cd" => {
             let folder = one(&command, words()?)?;
-            std::env::set_current_dir(&folder).map_err(|error| Failure::file(Path::new(&folder), error))?;
+            std::env::set_current_dir(&folder)
+                .map_err(|error| Failure::file(Path::new(&folder), error))?;
         }
         "device" => {
             let text = match runner.session.device() {
@@ -127,7 +144,10 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
         "functions" => {
             let pattern = pattern(argument).replace('\'', "''");
             let text = format!("SHOW FUNCTIONS LIKE '{pattern}'");
-            return runner.run(&Source { name: None, text }).map(|()| Next::Entry).map_err(reported);
+            return runner
+                .run(&Source { name: None, text })
+                .map(|()| Next::Entry)
+                .map_err(reported);
         }
         "headers" => runner.settings.style.headers = of_switch()?,
         "help" => help(runner, argument)?,
@@ -157,7 +177,8 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
                 runner.send(None);
             } else {
                 let path = one(&command, words()?)?;
-                let file = File::create(&path).map_err(|error| Failure::file(Path::new(&path), error))?;
+                let file =
+                    File::create(&path).map_err(|error| Failure::file(Path::new(&path), error))?;
                 let format = Format::of_file(Path::new(&path));
                 runner.send(Some(Elsewhere { file: Box::new(BufWriter::new(file)), once, format }));
             }
@@ -179,12 +200,14 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
         "prompt" => runner.settings.prompt = one(&command, words()?)?,
         "read" => {
             let path = one(&command, words()?)?;
-            let text = std::fs::read_to_string(&path).map_err(|error| Failure::file(Path::new(&path), error))?;
+            let text = std::fs::read_to_string(&path)
+                .map_err(|error| Failure::file(Path::new(&path), error))?;
             return script::run(runner, &Source { name: Some(path), text }).map_err(reported);
         }
         "schema" => {
             let tables = matching(&runner.session, argument)?;
-            let texts = tables.iter().map(|table| schema(runner, table)).collect::<Result<String, _>>()?;
+            let texts =
+                tables.iter().map(|table| schema(runner, table)).collect::<Result<String, _>>()?;
             runner.print_long(&texts)?;
         }
         "settings" => {
@@ -216,7 +239,9 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
                 true => runner.session.all_table_names(),
                 false => matching(&runner.session, argument)?,
             };
-            runner.print_long(&names.iter().map(|name| format!("{}\n", shown(name))).collect::<String>())?;
+            runner.print_long(
+                &names.iter().map(|name| format!("{}\n", shown(name))).collect::<String>(),
+            )?;
         }
         "timer" => runner.set_timer(argument).map_err(refused)?,
         other => return Err(refused(format!("nothing does .{other}"))),
@@ -255,7 +280,8 @@ fn reported(failure: Failure) -> Failure {
 
 fn help(runner: &mut Runner<'_>, command: &str) -> Result<(), Failure> {
     let command = command.trim_start_matches('.');
-    let known: Vec<&Known> = COMMANDS.iter().filter(|(name, ..)| command.is_empty() || *name == command).collect();
+    let known: Vec<&Known> =
+        COMMANDS.iter().filter(|(name, ..)| command.is_empty() || *name == command).collect();
     if known.is_empty() {
         return Err(Failure::sql(format!("no command .{command}; .help lists them"), None));
     }
@@ -280,7 +306,9 @@ fn import(runner: &mut Runner<'_>, words: &[String]) -> Result<(), Failure> {
         return Err(Failure::sql(".import takes FILE TABLE".into(), None));
     };
     let Some(kind) = FileKind::of(file) else {
-        let message = format!("{file}: not a kind of file that is known by its extension; COPY … FROM takes a FORMAT");
+        let message = format!(
+            "{file}: not a kind of file that is known by its extension; COPY … FROM takes a FORMAT"
+        );
         return Err(Failure::sql(message, None));
     };
     let _running = Running::begin();
@@ -300,13 +328,20 @@ fn shell(runner: &mut Runner<'_>, command: &str) -> Result<(), Failure> {
     }
     let path = Path::new("sh");
     let _lent = Lent::begin();
-    let done = Command::new(path).arg("-c").arg(command).output().map_err(|error| Failure::file(path, error))?;
+    let done = Command::new(path)
+        .arg("-c")
+        .arg(command)
+        .output()
+        .map_err(|error| Failure::file(path, error))?;
     runner.print(&String::from_utf8_lossy(&done.stdout))?;
     let said = String::from_utf8_lossy(&done.stderr);
     match done.status.success() {
         true if said.is_empty() => Ok(()),
         true => runner.print(&said),
-        false => Err(Failure::sql(format!("the command failed ({}): {}", done.status, said.trim()), None)),
+        false => Err(Failure::sql(
+            format!("the command failed ({}): {}", done.status, said.trim()),
+            None,
+        )),
     }
 }
 
@@ -315,7 +350,11 @@ fn schema(runner: &Runner<'_>, table: &str) -> Result<String, Failure> {
     let columns: Vec<String> = (schema.fields().iter())
         .map(|field| {
             let null = if field.is_nullable() { "" } else { " NOT NULL" };
-            format!("    {} {}{null}", shown(&quoted(field.name())), shown(&field.data_type().to_string()))
+            format!(
+                "    {} {}{null}",
+                shown(&quoted(field.name())),
+                shown(&field.data_type().to_string())
+            )
         })
         .collect();
     let named = match runner.session.table_names().iter().any(|own| own == table) {

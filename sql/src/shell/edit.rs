@@ -30,11 +30,16 @@ pub fn edit(text: &str) -> Result<Option<String>, Failure> {
     let status = {
         let _lent = Lent::begin();
         // Editors have options, which the system's shell tells from their names.
-        Command::new("sh").args(["-c", &format!("{editor} \"$1\""), "warpframe"]).arg(&path).status()
+        Command::new("sh")
+            .args(["-c", &format!("{editor} \"$1\""), "warpframe"])
+            .arg(&path)
+            .status()
     };
     let status = status.map_err(|error| failed(error.to_string()))?;
     if !status.success() {
-        return Err(failed(format!("{editor:?} failed ({status}); nothing runs. VISUAL or EDITOR name another")));
+        return Err(failed(format!(
+            "{editor:?} failed ({status}); nothing runs. VISUAL or EDITOR name another"
+        )));
     }
     // By its path: editors put a new file there.
     let saved = std::fs::read_to_string(&path).map_err(|error| Failure::file(&path, error))?;

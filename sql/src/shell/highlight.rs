@@ -24,7 +24,9 @@ pub fn coloured(text: &str) -> String {
         return made + &text[end..];
     }
     let mut tokens = vec![];
-    let broken = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens).is_err();
+    let broken = Tokenizer::new(&GenericDialect {}, text)
+        .tokenize_with_location_into_buf(&mut tokens)
+        .is_err();
     let mut offsets = Offsets::new(text);
     let (mut made, mut done) = (String::with_capacity(2 * text.len()), 0);
     for token in &tokens {
@@ -49,7 +51,9 @@ fn colour(token: &Token) -> Option<&'static str> {
             KEYWORDS.binary_search(&name.as_str()).is_ok().then_some(KEYWORD)
         }
         Token::Number(..) => Some(NUMBER),
-        Token::Whitespace(Whitespace::SingleLineComment { .. } | Whitespace::MultiLineComment(_)) => Some(COMMENT),
+        Token::Whitespace(
+            Whitespace::SingleLineComment { .. } | Whitespace::MultiLineComment(_),
+        ) => Some(COMMENT),
         Token::SingleQuotedString(_)
         | Token::EscapedStringLiteral(_)
         | Token::NationalStringLiteral(_)
@@ -95,7 +99,10 @@ mod tests {
     #[test]
     fn tokens_have_colours() {
         assert_eq!(shown("SELECT a1, 12 FROM t;"), "k[SELECT] a1, n[12] k[FROM] t;");
-        assert_eq!(shown("select 'é', \"From\" -- x\n+ 1"), "k[select] s['é'], \"From\" c[-- x]\n+ n[1]");
+        assert_eq!(
+            shown("select 'é', \"From\" -- x\n+ 1"),
+            "k[select] s['é'], \"From\" c[-- x]\n+ n[1]"
+        );
         assert_eq!(shown("/* a\nb */ 1e3"), "c[/* a]\nc[b */] n[1e3]");
     }
 

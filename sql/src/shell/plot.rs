@@ -28,10 +28,11 @@ pub fn obey(runner: &mut Runner<'_>, argument: &str) -> Result<(), Failure> {
     if let Some(named) = named(first) {
         (kind, rest) = (Some(named), behind);
     }
-    let mut size = terminal_size().filter(|_| runner.on_terminal()).map_or(USUAL, |(columns, lines)| {
-        // The axis, the legend and the next prompt stand below.
-        (columns.max(LEAST.0), lines.saturating_sub(7).clamp(LEAST.1, 22) | 1)
-    });
+    let mut size =
+        terminal_size().filter(|_| runner.on_terminal()).map_or(USUAL, |(columns, lines)| {
+            // The axis, the legend and the next prompt stand below.
+            (columns.max(LEAST.0), lines.saturating_sub(7).clamp(LEAST.1, 22) | 1)
+        });
     let (width, behind) = next_word(rest);
     if let Ok(width) = width.parse() {
         let (height, behind) = next_word(behind);
@@ -40,7 +41,9 @@ pub fn obey(runner: &mut Runner<'_>, argument: &str) -> Result<(), Failure> {
         (size, rest) = ((width, height.ok_or_else(|| failed(message))?), behind);
     }
     let query = match rest.trim() {
-        "" if runner.last.is_empty() => return Err(failed(".plot: there is no query yet; give one".into())),
+        "" if runner.last.is_empty() => {
+            return Err(failed(".plot: there is no query yet; give one".into()));
+        }
         "" => runner.last.clone(),
         query => query.to_string(),
     };
@@ -96,24 +99,31 @@ fn chart(frame: &DataFrame, kind: Option<Kind>, size: (usize, usize)) -> Result<
     let kind = kind.unwrap_or(if is_ordered { Kind::Line } else { Kind::Bar });
     if kind == Kind::Bar && frame.num_rows() > MOST_BARS {
         let rows = frame.num_rows();
-        let message =
-            format!(".plot: bars are drawn of {MOST_BARS} rows at most, not of {rows}; line and point of all");
+        let message = format!(
+            ".plot: bars are drawn of {MOST_BARS} rows at most, not of {rows}; line and point of all"
+        );
         return Err(failed(message));
     }
     // Bars stand side by side, whatever their labels are.
-    let (x, ys) = columns(frame, along.is_some(), kind == Kind::Bar, is_ordered && kind != Kind::Bar)?;
+    let (x, ys) =
+        columns(frame, along.is_some(), kind == Kind::Bar, is_ordered && kind != Kind::Bar)?;
     let finite = |value: &Option<f64>| value.is_some_and(f64::is_finite);
     let mut left_out = 0;
     let mut series = vec![];
     for (field, ys) in above.iter().zip(&ys) {
         let pairs = x.values.iter().zip(ys);
-        let points: Vec<(f64, f64)> =
-            pairs.filter(|(x, y)| finite(x) && finite(y)).filter_map(|(x, y)| Some(((*x)?, (*y)?))).collect();
+        let points: Vec<(f64, f64)> = pairs
+            .filter(|(x, y)| finite(x) && finite(y))
+            .filter_map(|(x, y)| Some(((*x)?, (*y)?)))
+            .collect();
         left_out += ys.len() - points.len();
         series.push(Series { name: field.name().clone(), points });
     }
     if series.iter().all(|series| series.points.is_empty()) {
-        return Err(failed(".plot: nothing to draw: there are no rows, or all values are NULL or not finite".into()));
+        return Err(failed(
+            ".plot: nothing to draw: there are no rows, or all values are NULL or not finite"
+                .into(),
+        ));
     }
     let mut text = match kind {
         Kind::Bar => {
@@ -121,7 +131,11 @@ fn chart(frame: &DataFrame, kind: Option<Kind>, size: (usize, usize)) -> Result<
             for (row, label) in x.texts.iter().enumerate() {
                 for (field, ys) in above.iter().zip(&ys) {
                     let Some(value) = ys[row].filter(|value| value.is_finite()) else { continue };
-                    labels.push(if above.len() > 1 { format!("{label} {}", field.name()) } else { label.clone() });
+                    labels.push(if above.len() > 1 {
+                        format!("{label} {}", field.name())
+                    } else {
+                        label.clone()
+                    });
                     values.push(value);
                 }
             }
@@ -144,7 +158,10 @@ fn chart(frame: &DataFrame, kind: Option<Kind>, size: (usize, usize)) -> Result<
 /// Whether values of a type have distances.
 fn is_ordered(dtype: &DataType) -> bool {
     dtype.is_numeric()
-        || matches!(dtype, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) | DataType::Null)
+        || matches!(
+            dtype,
+            DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) | DataType::Null
+        )
         || matches!(dtype, DataType::Time32(_) | DataType::Time64(_))
 }
 
@@ -152,7 +169,12 @@ fn is_ordered(dtype: &DataType) -> bool {
 type Columns = (Along, Vec<Vec<Option<f64>>>);
 
 /// The columns of a result. `texts`: those of the x axis are wanted, all of them.
-fn columns(frame: &DataFrame, first_is_x: bool, texts: bool, is_ordered: bool) -> Result<Columns, Failure> {
+fn columns(
+    frame: &DataFrame,
+    first_is_x: bool,
+    texts: bool,
+    is_ordered: bool,
+) -> Result<Columns, Failure> {
     let options = FormatOptions::new().with_null("NULL");
     let mut x = Along::default();
     let above = frame.schema().fields().len() - usize::from(first_is_x);
@@ -165,13 +187,16 @@ fn columns(frame: &DataFrame, first_is_x: bool, texts: bool, is_ordered: bool) -
             // What has no distances stands one beside the other.
             match is_ordered {
                 true => x.values.extend(numbers(first)?),
-                false => x.values.extend((before..before + first.len()).map(|row| Some(row as f64 + 1.0))),
+                false => x
+                    .values
+                    .extend((before..before + first.len()).map(|row| Some(row as f64 + 1.0))),
             }
             let formatter = ArrayFormatter::try_new(first, &options)?;
             for row in 0..first.len() {
                 let value = x.values[before + row].filter(|value| value.is_finite());
-                let is_end = value
-                    .is_some_and(|value| x.ends.as_ref().is_none_or(|[low, high]| value < low.0 || value > high.0));
+                let is_end = value.is_some_and(|value| {
+                    x.ends.as_ref().is_none_or(|[low, high]| value < low.0 || value > high.0)
+                });
                 if !texts && !is_end {
                     continue;
                 }
@@ -214,8 +239,12 @@ impl Along {
 /// Values as numbers; those of days and times count their units.
 fn numbers(column: &ArrayRef) -> Result<Vec<Option<f64>>, Failure> {
     let plain = match column.data_type() {
-        DataType::Timestamp(..) | DataType::Date64 | DataType::Time64(_) => cast(column, &DataType::Int64)?,
-        DataType::Date32 => cast(&cast(column, &DataType::Timestamp(TimeUnit::Second, None))?, &DataType::Int64)?,
+        DataType::Timestamp(..) | DataType::Date64 | DataType::Time64(_) => {
+            cast(column, &DataType::Int64)?
+        }
+        DataType::Date32 => {
+            cast(&cast(column, &DataType::Timestamp(TimeUnit::Second, None))?, &DataType::Int64)?
+        }
         DataType::Time32(_) => cast(column, &DataType::Int32)?,
         _ => column.clone(),
     };

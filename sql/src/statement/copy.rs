@@ -42,14 +42,18 @@ impl Reader<'_> {
             let table = self.dotted("a table's name").ok();
             self.at = here;
             let Some((table, _)) = table else {
-                return Err(Failure::sql("rows are copied into a table, not into a query".into(), Some(self.place())));
+                return Err(Failure::sql(
+                    "rows are copied into a table, not into a query".into(),
+                    Some(self.place()),
+                ));
             };
             let file = self.file()?;
             let Clauses { format, options, partition_by } = self.copy_clauses()?;
             return match partition_by.first() {
                 None => Ok(Request::CopyFrom { table, file, format, options }),
                 Some(column) => {
-                    let message = "the folders of files tell their partitions: leave PARTITION_BY out";
+                    let message =
+                        "the folders of files tell their partitions: leave PARTITION_BY out";
                     Err(Failure::sql(message.into(), Some(column.place)))
                 }
             };
@@ -127,7 +131,8 @@ impl Reader<'_> {
         }
         let mut option = self.name_or_text("an option's name")?;
         while self.accept_token(&Token::Period) {
-            option.text = format!("{}.{}", option.text, self.name("the rest of an option's name")?.text);
+            option.text =
+                format!("{}.{}", option.text, self.name("the rest of an option's name")?.text);
         }
         self.accept_token(&Token::Eq);
         let value = match self.token() {

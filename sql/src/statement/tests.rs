@@ -28,7 +28,10 @@ fn semicolons_end_statements_unless_quoted_or_commented() {
     let text = "SELECT ';' AS \"a;b\"; -- no; nothing\n;; /* ; */ SELECT 2";
     assert_eq!(
         requests(text),
-        [Request::Query(sql("SELECT ';' AS \"a;b\"")), Request::Query(sql("\n           SELECT 2"))]
+        [
+            Request::Query(sql("SELECT ';' AS \"a;b\"")),
+            Request::Query(sql("\n           SELECT 2"))
+        ]
     );
     assert!(split("  \n-- only a comment\n ; ").is_empty());
 }
@@ -38,7 +41,10 @@ fn queries_keep_their_place_and_their_characters() {
     let text = "SELECT 'é';\n\n  SELECT 'ü', -- inside\n  2;";
     assert_eq!(
         requests(text),
-        [Request::Query(sql("SELECT 'é'")), Request::Query(sql("\n\n  SELECT 'ü', -- inside\n  2"))]
+        [
+            Request::Query(sql("SELECT 'é'")),
+            Request::Query(sql("\n\n  SELECT 'ü', -- inside\n  2"))
+        ]
     );
 }
 
@@ -64,22 +70,36 @@ fn a_text_is_whole_when_closed_by_a_semicolon() {
 #[test]
 fn tables_are_made_of_queries() {
     let forms = [
-        ("create table T as select 1", Existing::Refuse, name("t", 1, 14), "                  select 1"),
+        (
+            "create table T as select 1",
+            Existing::Refuse,
+            name("t", 1, 14),
+            "                  select 1",
+        ),
         (
             "CREATE OR REPLACE TABLE t AS VALUES (1)",
             Existing::Replace,
             name("t", 1, 25),
             &(" ".repeat(29) + "VALUES (1)"),
         ),
-        ("CREATE TEMP TABLE IF NOT EXISTS \"T\" AS\nSELECT 1", Existing::Keep, name("T", 1, 33), "\nSELECT 1"),
+        (
+            "CREATE TEMP TABLE IF NOT EXISTS \"T\" AS\nSELECT 1",
+            Existing::Keep,
+            name("T", 1, 33),
+            "\nSELECT 1",
+        ),
     ];
     for (text, existing, table, query) in forms {
         assert_eq!(request(text), Request::CreateTable { table, existing, query: sql(query) });
     }
-    for text in ["CREATE VIEW v AS SELECT 1", "create or replace temp view v as select 1", "DELETE FROM t"] {
+    for text in
+        ["CREATE VIEW v AS SELECT 1", "create or replace temp view v as select 1", "DELETE FROM t"]
+    {
         assert_eq!(request(text), Request::Execute(sql(text)));
     }
-    for text in ["CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'f'", "CREATE OR REPLACE EXTERNAL TABLE t"] {
+    for text in
+        ["CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'f'", "CREATE OR REPLACE EXTERNAL TABLE t"]
+    {
         assert_eq!(request(text), Request::CreateExternalTable(sql(text)));
     }
     let described = RowSource::Query(sql("    FROM 'it''s.csv'"));
@@ -98,7 +118,10 @@ fn tables_are_dropped_shown_and_described() {
         Request::DropTable { table: name("t", 1, 12), if_exists: false, text: sql("DROP TABLE t") }
     );
     let text = sql("drop table if exists t");
-    assert_eq!(request(&text.0), Request::DropTable { table: name("t", 1, 22), if_exists: true, text: sql(&text.0) });
+    assert_eq!(
+        request(&text.0),
+        Request::DropTable { table: name("t", 1, 22), if_exists: true, text: sql(&text.0) }
+    );
     assert_eq!(request("show tables"), Request::ShowTables);
     assert_eq!(request("DESCRIBE t"), Request::Describe(RowSource::Table(name("t", 1, 10))));
     assert_eq!(request("DESC SELECT 1"), Request::Describe(RowSource::Query(sql("     SELECT 1"))));
@@ -113,38 +136,60 @@ fn explain_holds_a_query() {
         request("EXPLAIN ANALYZE SELECT 1"),
         Request::Explain { analyze: true, format: ExplainFormat::Indent, query }
     );
-    let explained = |analyze, format, query: &str| Request::Explain { analyze, format, query: sql(query) };
-    assert_eq!(request("EXPLAIN SELECT 1"), explained(false, ExplainFormat::Indent, "        SELECT 1"));
+    let explained =
+        |analyze, format, query: &str| Request::Explain { analyze, format, query: sql(query) };
+    assert_eq!(
+        request("EXPLAIN SELECT 1"),
+        explained(false, ExplainFormat::Indent, "        SELECT 1")
+    );
     assert_eq!(
         request("EXPLAIN FORMAT tree SELECT 1"),
         explained(false, ExplainFormat::Tree, &(" ".repeat(20) + "SELECT 1"))
     );
     let text = "EXPLAIN (ANALYZE, FORMAT JSON) SELECT 1";
     assert_eq!(request(text), explained(true, ExplainFormat::Json, &(" ".repeat(31) + "SELECT 1")));
-    assert_eq!(request("EXPLAIN (SELECT 1)"), explained(false, ExplainFormat::Indent, "        (SELECT 1)"));
+    assert_eq!(
+        request("EXPLAIN (SELECT 1)"),
+        explained(false, ExplainFormat::Indent, "        (SELECT 1)")
+    );
     let unknown = refused("EXPLAIN FORMAT xml SELECT 1");
-    assert_eq!(unknown, ("no format of EXPLAIN named \"xml\"; known: indent, tree, json".into(), Some((1, 16))));
+    assert_eq!(
+        unknown,
+        ("no format of EXPLAIN named \"xml\"; known: indent, tree, json".into(), Some((1, 16)))
+    );
     assert_eq!(refused("EXPLAIN").0, "expected a query, found the end of the statement");
     let verbose = refused("EXPLAIN VERBOSE SELECT 1");
-    assert_eq!(verbose, ("expected a query (EXPLAIN has no VERBOSE), found VERBOSE".into(), Some((1, 9))));
+    assert_eq!(
+        verbose,
+        ("expected a query (EXPLAIN has no VERBOSE), found VERBOSE".into(), Some((1, 9)))
+    );
 }
 
 #[test]
 fn copies_name_rows_file_and_format() {
     let rows = RowSource::Table(name("t", 1, 6));
     let (file, options) = (name("o.x", 1, 11), vec![]);
-    assert_eq!(request("COPY t TO 'o.x'"), Request::Copy { rows, file, format: None, options, partition_by: vec![] });
+    assert_eq!(
+        request("COPY t TO 'o.x'"),
+        Request::Copy { rows, file, format: None, options, partition_by: vec![] }
+    );
     let copy_with = |format, options: &[(&str, u64, &str)]| Request::Copy {
         rows: RowSource::Query(sql("      SELECT (1)")),
         file: name("o.x", 1, 22),
         format,
-        options: options.iter().map(|(text, at, value)| (name(text, 1, *at), value.to_string())).collect(),
+        options: options
+            .iter()
+            .map(|(text, at, value)| (name(text, 1, *at), value.to_string()))
+            .collect(),
         partition_by: vec![],
     };
     let copy = |format| copy_with(format, &[]);
     assert_eq!(
         request("COPY (SELECT (1)) TO 'o.x' (HEADER, DELIMITER ';', ROW_GROUP_SIZE = 10)"),
-        copy_with(None, &[("header", 29, "true"), ("delimiter", 37, ";"), ("row_group_size", 52, "10")])
+        copy_with(
+            None,
+            &[("header", 29, "true"), ("delimiter", 37, ";"), ("row_group_size", 52, "10")]
+        )
     );
     assert_eq!(
         request("COPY (SELECT (1)) TO 'o.x' STORED AS csv OPTIONS ('format.header' false)"),
@@ -152,17 +197,33 @@ fn copies_name_rows_file_and_format() {
     );
     assert_eq!(request("COPY (SELECT (1)) TO 'o.x'"), copy(None));
     assert_eq!(request("COPY (SELECT (1)) TO 'o.x' FORMAT CSV"), copy(Some(name("csv", 1, 35))));
-    assert_eq!(request("COPY (SELECT (1)) TO 'o.x' WITH (FORMAT csv)"), copy(Some(name("csv", 1, 41))));
+    assert_eq!(
+        request("COPY (SELECT (1)) TO 'o.x' WITH (FORMAT csv)"),
+        copy(Some(name("csv", 1, 41)))
+    );
     assert_eq!(refused("COPY (SELECT 1 TO 'o.x'").0, "expected ), found the end of the statement");
     assert_eq!(refused("COPY () TO 'o.x'").0, "expected a query, found )");
-    let from =
-        |format, options| Request::CopyFrom { table: name("t", 1, 6), file: name("o.x", 1, 13), format, options };
+    let from = |format, options| Request::CopyFrom {
+        table: name("t", 1, 6),
+        file: name("o.x", 1, 13),
+        format,
+        options,
+    };
     assert_eq!(request("COPY t FROM 'o.x'"), from(None, vec![]));
     let skip = vec![(name("skip", 1, 32), "1".to_string())];
-    assert_eq!(request("COPY t FROM 'o.x' (FORMAT csv, skip 1)"), from(Some(name("csv", 1, 27)), skip));
-    for text in ["COPY t TO 'o' PARTITIONED BY (a, \"B\")", "COPY t TO 'o' (PARTITION_BY (a, \"B\"))"] {
+    assert_eq!(
+        request("COPY t FROM 'o.x' (FORMAT csv, skip 1)"),
+        from(Some(name("csv", 1, 27)), skip)
+    );
+    for text in
+        ["COPY t TO 'o' PARTITIONED BY (a, \"B\")", "COPY t TO 'o' (PARTITION_BY (a, \"B\"))"]
+    {
         let Request::Copy { partition_by, .. } = request(text) else { panic!("{text}") };
-        assert_eq!(partition_by.iter().map(|name| name.text.as_str()).collect::<Vec<_>>(), ["a", "B"], "{text}");
+        assert_eq!(
+            partition_by.iter().map(|name| name.text.as_str()).collect::<Vec<_>>(),
+            ["a", "B"],
+            "{text}"
+        );
     }
     assert_eq!(refused("COPY t INTO 'o.x'").0, "expected TO or FROM, found INTO");
     assert!(refused("COPY (SELECT 1) FROM 'o.x'").0.contains("not into a query"));
@@ -173,7 +234,8 @@ fn copies_name_rows_file_and_format() {
 
 #[test]
 fn options_are_set_to_any_spelling_of_a_value() {
-    let set = |value: &str, at| Request::Set { option: name("memory_limit", 1, at), value: value.into() };
+    let set =
+        |value: &str, at| Request::Set { option: name("memory_limit", 1, at), value: value.into() };
     assert_eq!(request("SET memory_limit = '2GiB'"), set("2GiB", 5));
     assert_eq!(request("SET memory_limit TO 50%"), set("50%", 5));
     assert_eq!(request("SET MEMORY_LIMIT=1000"), set("1000", 5));
@@ -183,13 +245,20 @@ fn options_are_set_to_any_spelling_of_a_value() {
 #[test]
 fn what_is_not_known_is_for_the_engine_to_judge() {
     assert_eq!(request("MERGE INTO t"), Request::Query(sql("MERGE INTO t")));
-    assert_eq!(request("INSERT INTO t VALUES (1)"), Request::Insert(sql("INSERT INTO t VALUES (1)")));
+    assert_eq!(
+        request("INSERT INTO t VALUES (1)"),
+        Request::Insert(sql("INSERT INTO t VALUES (1)"))
+    );
 }
 
 #[test]
 fn values_stand_where_their_names_stand() {
-    let values = [("n", "3"), ("day", "it's")].map(|(name, value)| (name.to_string(), value.to_string()));
+    let values =
+        [("n", "3"), ("day", "it's")].map(|(name, value)| (name.to_string(), value.to_string()));
     let of = |text: &str| with_values(text, &values.clone().into());
-    assert_eq!(of("SELECT $n, '$n', $day, $other").as_deref(), Some("SELECT 3, '$n', 'it''s', $other"));
+    assert_eq!(
+        of("SELECT $n, '$n', $day, $other").as_deref(),
+        Some("SELECT 3, '$n', 'it''s', $other")
+    );
     assert_eq!(of("SELECT $other"), None);
 }

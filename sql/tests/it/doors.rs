@@ -14,7 +14,10 @@ fn queries_name_files() {
         assert!(text.starts_with("n\n100000\ncolumn,type,nullable\nr_regionkey,"), "{text}");
     }
     let messages = warpframe(&["--device", "cpu", "-c", "SELECT 1\nFROM 'nowhere.csv'"]).failure(1);
-    assert!(messages.contains("nowhere.csv") && messages.contains("-c, line 2, column 6"), "{messages}");
+    assert!(
+        messages.contains("nowhere.csv") && messages.contains("-c, line 2, column 6"),
+        "{messages}"
+    );
 }
 
 #[test]
@@ -25,8 +28,14 @@ fn options_of_csv_files() {
     let given = ["--delimiter", "|", "--quote", "'", "--no-header", "--nullstr", "NA"];
     let expected = "column_1,column_2,column_3\n1,x,\n2,y|z,7\n";
     assert_eq!(csv(&[&given[..], &[&table, "-c", query]].concat()), expected);
-    let given =
-        ["--read-csv", "sep=|", "--read-csv", "types=a VARCHAR", "--read-csv", "columns=a TEXT, b TEXT, c TEXT"];
+    let given = [
+        "--read-csv",
+        "sep=|",
+        "--read-csv",
+        "types=a VARCHAR",
+        "--read-csv",
+        "columns=a TEXT, b TEXT, c TEXT",
+    ];
     let schema = csv(&[&given[..], &["--no-header", &table, "-c", "DESCRIBE t"]].concat());
     assert_eq!(schema, "column,type,nullable\na,Utf8View,true\nb,Utf8View,true\nc,Utf8View,true\n");
     for (wrong, expected) in [
@@ -76,9 +85,15 @@ fn files_are_written_as_options_say() {
         path
     };
     let read = |path: &str| std::fs::read_to_string(path).expect("it was written");
-    assert_eq!(read(&copy("a.csv", "(HEADER false, DELIMITER ';', QUOTE '''', NULL 'NA')")), "1;'x;y';NA\n");
+    assert_eq!(
+        read(&copy("a.csv", "(HEADER false, DELIMITER ';', QUOTE '''', NULL 'NA')")),
+        "1;'x;y';NA\n"
+    );
     assert_eq!(read(&copy("a.tsv", "")), "a\tb\tc\n1\tx;y\t\n");
-    assert_eq!(read(&copy("a.out", "STORED AS CSV OPTIONS ('format.has_header' 'false')")), "1,x;y,\n");
+    assert_eq!(
+        read(&copy("a.out", "STORED AS CSV OPTIONS ('format.has_header' 'false')")),
+        "1,x;y,\n"
+    );
     let snappy = copy("a.parquet", "(FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE 10)");
     let gzip = copy("b.parquet", "(COMPRESSION gzip, COMPRESSION_LEVEL 9)");
     for path in [snappy, gzip] {
@@ -110,27 +125,46 @@ fn json_and_arrow_are_written_and_read() {
         ("t.bin", "(FORMAT arrow)"),
     ] {
         let path = files.path(name);
-        let read = if name == "t.bin" { format!("read_arrow('{path}')") } else { format!("'{path}'") };
-        let sql =
-            format!("COPY ({rows}) TO '{path}' {options}; SELECT a, b, CAST(c AS DATE) AS c FROM {read} ORDER BY a");
+        let read =
+            if name == "t.bin" { format!("read_arrow('{path}')") } else { format!("'{path}'") };
+        let sql = format!(
+            "COPY ({rows}) TO '{path}' {options}; SELECT a, b, CAST(c AS DATE) AS c FROM {read} ORDER BY a"
+        );
         assert_eq!(csv(&["-c", &sql]), "a,b,c\n1,x,2024-02-29\n2,,\n", "{name}");
     }
     let text = std::fs::read_to_string(files.path("t.ndjson")).expect("it was written");
-    assert_eq!(text, "{\"a\":1,\"b\":\"x\",\"c\":\"2024-02-29\"}\n{\"a\":2,\"b\":null,\"c\":null}\n");
+    assert_eq!(
+        text,
+        "{\"a\":1,\"b\":\"x\",\"c\":\"2024-02-29\"}\n{\"a\":2,\"b\":null,\"c\":null}\n"
+    );
     // As a table of the command line, and on standard input.
     assert_eq!(csv(&[&files.path("t.arrow"), "-c", "SELECT sum(a) AS s FROM t"]), "s\n3\n");
     let stream = std::fs::read(files.path("t.arrows")).expect("it was written");
-    let mut command =
-        crate::command(&["-", "--device", "cpu", "--format", "csv", "-c", "SELECT sum(a) AS s FROM stdin"]);
+    let mut command = crate::command(&[
+        "-",
+        "--device",
+        "cpu",
+        "--format",
+        "csv",
+        "-c",
+        "SELECT sum(a) AS s FROM stdin",
+    ]);
     command.stdin(std::fs::File::open(files.path("t.arrows")).expect("it was written"));
     let output = command.output().expect("it runs");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "s\n3\n", "{} bytes: {output:?}", stream.len());
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "s\n3\n",
+        "{} bytes: {output:?}",
+        stream.len()
+    );
     for (options, expected) in [
         ("'t.json' (HEADER true)", "JSON has no option named \"header\""),
         ("'t.arrow' (COMPRESSION gzip)", "one of uncompressed, lz4, zstd"),
         ("'t.xlsx'", "COPY writes CSV, Parquet, JSON and Arrow"),
     ] {
-        let messages = warpframe(&["--device", "cpu", "-c", &format!("COPY (SELECT 1) TO {options}")]).failure(1);
+        let messages =
+            warpframe(&["--device", "cpu", "-c", &format!("COPY (SELECT 1) TO {options}")])
+                .failure(1);
         assert!(messages.contains(expected), "{messages}");
     }
 }
@@ -143,9 +177,11 @@ fn rows_are_written_to_folders_by_their_values() {
         let path = files.path(&format!("parts{at}"));
         let copy = format!("COPY ({rows}) TO '{path}' (FORMAT {format}, PARTITION_BY (k, s))");
         assert_eq!(csv(&["-c", &copy]), "", "{format}");
-        let file = std::path::Path::new(&path).join("k=1").join("s=a%2Fb").join(format!("data.{format}"));
+        let file =
+            std::path::Path::new(&path).join("k=1").join("s=a%2Fb").join(format!("data.{format}"));
         assert!(file.is_file(), "{file:?}");
-        let read = csv(&["-c", &format!("SELECT k, s, length(s) AS l, n FROM '{path}' ORDER BY n")]);
+        let read =
+            csv(&["-c", &format!("SELECT k, s, length(s) AS l, n FROM '{path}' ORDER BY n")]);
         assert_eq!(read, "k,s,l,n\n1,a/b,3,10\n2,,,20\n1,ü=,2,30\n,,0,40\n", "{format}");
         let messages = warpframe(&["--device", "cpu", "-c", &copy]).failure(1);
         assert!(messages.contains("a directory that is not empty"), "{messages}");
@@ -157,8 +193,14 @@ fn rows_are_written_to_folders_by_their_values() {
     assert_eq!(std::fs::read_to_string(file).expect("it was written"), "s,n\n\"\",40\n");
     for (query, expected) in [
         ("COPY (SELECT 1 AS a, 2 AS b) TO 'no' (FORMAT csv, PARTITION_BY (c))", "\"c\""),
-        ("COPY (SELECT 1 AS a) TO 'no' (FORMAT csv, PARTITION_BY (a))", "all columns make partitions"),
-        ("COPY (SELECT 1 AS a, 0.5 AS b) TO 'no' (FORMAT csv, PARTITION_BY (b))", "partitions by the column \"b\""),
+        (
+            "COPY (SELECT 1 AS a) TO 'no' (FORMAT csv, PARTITION_BY (a))",
+            "all columns make partitions",
+        ),
+        (
+            "COPY (SELECT 1 AS a, 0.5 AS b) TO 'no' (FORMAT csv, PARTITION_BY (b))",
+            "partitions by the column \"b\"",
+        ),
         (
             "COPY (SELECT 1 AS a, '__HIVE_DEFAULT_PARTITION__' AS b) TO 'no' (FORMAT csv, PARTITION_BY (b))",
             "names the folder of NULL",
@@ -193,10 +235,14 @@ fn files_are_copied_into_tables() {
         ("d.ndjson", "{\"a\": 300}\n", "column \"a\""),
     ] {
         let path = files.write(name, content);
-        let messages = warpframe(&["--device", "cpu", "-c", &format!("{create}; COPY t FROM '{path}'")]).failure(1);
+        let messages =
+            warpframe(&["--device", "cpu", "-c", &format!("{create}; COPY t FROM '{path}'")])
+                .failure(1);
         assert!(messages.contains(expected) && messages.contains(name), "{messages}");
     }
-    let external = format!("CREATE EXTERNAL TABLE e STORED AS CSV LOCATION '{csv_file}'; COPY e FROM '{csv_file}'");
+    let external = format!(
+        "CREATE EXTERNAL TABLE e STORED AS CSV LOCATION '{csv_file}'; COPY e FROM '{csv_file}'"
+    );
     let messages = warpframe(&["--device", "cpu", "-c", &external]).failure(1);
     assert!(messages.contains("its rows are those of its files"), "{messages}");
     let messages = warpframe(&["--device", "cpu", "-c", "COPY nowhere FROM 't.csv'"]).failure(1);
@@ -227,7 +273,10 @@ fn functions_are_made_and_forbidden() {
                return n;\n$$;\nSELECT twice(21) AS n; DROP FUNCTION twice; DROP FUNCTION IF EXISTS twice";
     // Not of C++.
     let messages = warpframe(&["--device", "sim", "-c", sql]).failure(1);
-    assert!(messages.contains("-c, line 2") && messages.contains("error: function twice: "), "{messages}");
+    assert!(
+        messages.contains("-c, line 2") && messages.contains("error: function twice: "),
+        "{messages}"
+    );
     let sql = sql.replace("-- a", "// a");
     for device in DEVICES {
         let text = warpframe(&["--device", device, "--format", "csv", "-c", &sql]).results();
@@ -236,7 +285,8 @@ fn functions_are_made_and_forbidden() {
     let wrong = "CREATE FUNCTION f(n BIGINT) RETURNS BIGINT LANGUAGE CUDA AS $$\n  return m;\n$$";
     let messages = warpframe(&["--device", "sim", "-c", wrong]).failure(1);
     assert!(
-        messages.contains("-c, line 2, column 10") && messages.contains("  2 |   return m;\n    |          ^\n"),
+        messages.contains("-c, line 2, column 10")
+            && messages.contains("  2 |   return m;\n    |          ^\n"),
         "{messages}"
     );
     let messages = warpframe(&["--device", "sim", "--no-user-code", "-c", &sql]).failure(1);

@@ -12,7 +12,8 @@ error: no column named \"nobody\"; known: jetid, px, py, pz, E
     |            ^^^^^^
 ";
     for device in DEVICES {
-        let sql = "SELECT 1 AS one;\nSELECT px,".replace("\nSELECT px,", " SELECT px,\n   jetid + nobody FROM jets");
+        let sql = "SELECT 1 AS one;\nSELECT px,"
+            .replace("\nSELECT px,", " SELECT px,\n   jetid + nobody FROM jets");
         let run = warpframe(&["data/jets.csv", "--device", device, "--format", "csv", "-c", &sql]);
         assert_eq!(run.out, "one\n1\n");
         assert_eq!(run.failure(1), expected, "{device}");
@@ -32,16 +33,23 @@ fn an_unknown_table_has_a_caret_and_the_tables_there_are() {
     }
     for sql in ["DESCRIBE jet", "DROP TABLE jet", "COPY jet TO 'x.csv'"] {
         let messages = warpframe(&["data/jets.csv", "--device", "cpu", "-c", sql]).failure(1);
-        assert!(messages.contains("no table named \"jet\"; known: jets\n  --> -c, line 1, column "), "{messages}");
+        assert!(
+            messages.contains("no table named \"jet\"; known: jets\n  --> -c, line 1, column "),
+            "{messages}"
+        );
         assert!(messages.ends_with(" ^^^\nhint: did you mean jets?\n"), "{messages}");
     }
 }
 
 #[test]
 fn a_name_in_the_wrong_case_gets_a_hint() {
-    let messages = warpframe(&["data/jets.csv", "--device", "cpu", "-c", "SELECT sum(E) FROM jets"]).failure(1);
+    let messages =
+        warpframe(&["data/jets.csv", "--device", "cpu", "-c", "SELECT sum(E) FROM jets"])
+            .failure(1);
     assert!(
-        messages.ends_with("hint: write \"E\" with its quotes: a name without them is taken in lower case\n"),
+        messages.ends_with(
+            "hint: write \"E\" with its quotes: a name without them is taken in lower case\n"
+        ),
         "{messages}"
     );
 }
@@ -58,7 +66,10 @@ fn text_that_does_not_parse_has_a_caret() {
     ];
     for (sql, column) in cases {
         let messages = warpframe(&["--device", "cpu", "-c", sql]).failure(1);
-        assert!(messages.contains(&format!("  --> -c, line 1, {column}\n    |\n  1 | {sql}\n")), "{sql}: {messages}");
+        assert!(
+            messages.contains(&format!("  --> -c, line 1, {column}\n    |\n  1 | {sql}\n")),
+            "{sql}: {messages}"
+        );
         let carets = messages.lines().filter(|line| line.trim_end().ends_with('^')).count();
         assert_eq!(carets, 1, "{messages}");
     }
@@ -66,7 +77,8 @@ fn text_that_does_not_parse_has_a_caret() {
 
 #[test]
 fn the_first_error_ends_the_run() {
-    let input = "SELECT 1 AS x;\nSELECT 1 / (x - 1) AS y FROM (SELECT 1 AS x) AS t;\nSELECT 3 AS x;";
+    let input =
+        "SELECT 1 AS x;\nSELECT 1 / (x - 1) AS y FROM (SELECT 1 AS x) AS t;\nSELECT 3 AS x;";
     for device in DEVICES {
         let run = run_with_input(&["--device", device, "--format", "csv"], input);
         assert_eq!(run.out, "x\n1\n", "{device}");
@@ -74,7 +86,16 @@ fn the_first_error_ends_the_run() {
         assert!(messages.to_lowercase().contains("zero"), "{messages}");
         assert!(messages.contains("standard input"), "{messages}");
     }
-    let run = warpframe(&["--device", "cpu", "--format", "csv", "-c", "SELECT nothing", "-c", "SELECT 1"]);
+    let run = warpframe(&[
+        "--device",
+        "cpu",
+        "--format",
+        "csv",
+        "-c",
+        "SELECT nothing",
+        "-c",
+        "SELECT 1",
+    ]);
     assert_eq!(run.out, "");
     run.failure(1);
 }
@@ -102,7 +123,9 @@ fn damage_inside_a_parquet_file_is_found_by_the_query_that_reads_it() {
     bytes[4..4096].fill(0xA5);
     let path = files.write("customer.parquet", bytes);
     for device in DEVICES {
-        let messages = warpframe(&[&path, "--device", device, "-c", "SELECT sum(c_custkey) FROM customer"]).failure(1);
+        let messages =
+            warpframe(&[&path, "--device", device, "-c", "SELECT sum(c_custkey) FROM customer"])
+                .failure(1);
         assert!(messages.starts_with(&format!("error: {path}: ")), "{messages}");
     }
 }
@@ -127,7 +150,8 @@ fn a_bad_cell_in_a_csv_file_is_named_with_its_line() {
 #[test]
 fn strictly_a_part_for_the_cpu_is_an_error() {
     let sql = "SELECT jetid, arrow_cast(px, 'Decimal256(50, 2)') AS wide FROM jets LIMIT 1";
-    let messages = warpframe(&["data/jets.csv", "--device", "sim", "--strict", "-c", sql]).failure(1);
+    let messages =
+        warpframe(&["data/jets.csv", "--device", "sim", "--strict", "-c", sql]).failure(1);
     assert!(messages.starts_with("error: not supported: on the device: "), "{messages}");
     let run = warpframe(&["data/jets.csv", "--device", "sim", "--format", "csv", "-c", sql]);
     assert_eq!(run.results().lines().count(), 2);
@@ -135,7 +159,12 @@ fn strictly_a_part_for_the_cpu_is_an_error() {
 
 #[test]
 fn statements_the_command_does_not_know_are_named() {
-    let messages = warpframe(&["--device", "cpu", "-c", "MERGE INTO t USING u ON a = b WHEN MATCHED THEN DELETE"]);
+    let messages = warpframe(&[
+        "--device",
+        "cpu",
+        "-c",
+        "MERGE INTO t USING u ON a = b WHEN MATCHED THEN DELETE",
+    ]);
     let messages = messages.failure(1);
     assert!(messages.starts_with("error: not supported: the statement MERGE"), "{messages}");
 }

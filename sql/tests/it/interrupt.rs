@@ -7,17 +7,26 @@ use std::time::Duration;
 use crate::{DEVICES, command, warpframe};
 
 /// Pairs of 100,000 rows: without end.
-pub const ENDLESS: &str =
-    "SELECT count(*) FROM jets a JOIN jets b ON a.px + b.px < a.py * b.py JOIN jets c ON b.px + c.px < a.py;";
+pub const ENDLESS: &str = "SELECT count(*) FROM jets a JOIN jets b ON a.px + b.px < a.py * b.py JOIN jets c ON b.px + c.px < a.py;";
 
 #[test]
 fn a_time_limit_stops_a_statement() {
     for device in DEVICES {
         let statements = format!("SET statement_timeout = '1s'; {ENDLESS}");
-        let failure = warpframe(&["data/jets.csv", "--device", device, "-c", &statements]).failure(1);
-        assert!(failure.contains("the statement took longer than statement_timeout allows (1s)"), "{failure}");
-        let results =
-            warpframe(&["--device", device, "-c", "SET statement_timeout = 0; SELECT 1 AS x", "--format", "csv"]);
+        let failure =
+            warpframe(&["data/jets.csv", "--device", device, "-c", &statements]).failure(1);
+        assert!(
+            failure.contains("the statement took longer than statement_timeout allows (1s)"),
+            "{failure}"
+        );
+        let results = warpframe(&[
+            "--device",
+            device,
+            "-c",
+            "SET statement_timeout = 0; SELECT 1 AS x",
+            "--format",
+            "csv",
+        ]);
         assert_eq!(results.results(), "x\n1\n");
     }
     let failure = warpframe(&["--device", "cpu", "-c", "SET statement_timeout = soon"]).failure(1);

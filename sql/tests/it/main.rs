@@ -44,7 +44,10 @@ impl Run {
 
 /// The repository, where the sample data is.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the repository").to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the package lies in the repository")
+        .to_path_buf()
 }
 
 fn command(arguments: &[&str]) -> Command {

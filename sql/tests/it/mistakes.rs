@@ -33,7 +33,9 @@ fn told(report: &str) -> Vec<String> {
     let mut lines = vec![];
     for line in report.lines() {
         match line.trim_start().strip_prefix("| ") {
-            Some(carets) if carets.trim_start().starts_with('^') => lines.push(format!("  {carets}")),
+            Some(carets) if carets.trim_start().starts_with('^') => {
+                lines.push(format!("  {carets}"))
+            }
             _ if line.starts_with("  ") => {}
             _ => lines.push(line.to_string()),
         }
@@ -52,7 +54,8 @@ fn mistakes_are_told_where_they_are() {
     }
     let (path, out) = (files.write("all.sql", script), files.path("out"));
     for device in ["cpu", "sim"] {
-        let mut command = command(&["data/jets.csv", "--keep-going", "--format", "csv", "-f", &path]);
+        let mut command =
+            command(&["data/jets.csv", "--keep-going", "--format", "csv", "-f", &path]);
         let file = File::create(&out).expect("the directory can be written to");
         let both = file.try_clone().expect("it can be written to twice");
         command.args(["--device", device]).stdin(Stdio::null()).stdout(file).stderr(both);
@@ -69,16 +72,28 @@ fn mistakes_are_told_where_they_are() {
                 "cpu" => told == *expected,
                 _ => {
                     let carets = told.iter().any(|line| is_caret(line));
-                    told.is_empty() == expected.is_empty() && carets == expected.iter().any(|line| is_caret(line))
+                    told.is_empty() == expected.is_empty()
+                        && carets == expected.iter().any(|line| is_caret(line))
                 }
             };
             if !fits {
                 wrong.push(format!("> {text}\n{}", told.join("\n")));
             }
         }
-        assert!(wrong.is_empty(), "{} of {} on {device}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+        assert!(
+            wrong.is_empty(),
+            "{} of {} on {device}:\n{}",
+            wrong.len(),
+            cases.len(),
+            wrong.join("\n")
+        );
     }
-    let places = cases.iter().filter(|(_, told)| told.iter().any(|line| line.trim_start().starts_with('^')));
+    let places =
+        cases.iter().filter(|(_, told)| told.iter().any(|line| line.trim_start().starts_with('^')));
     let hints = CASES.matches("did you mean ").count();
-    assert!(cases.len() > 120 && places.count() > 110 && hints > 30, "{} cases, {hints} hints", cases.len());
+    assert!(
+        cases.len() > 120 && places.count() > 110 && hints > 30,
+        "{} cases, {hints} hints",
+        cases.len()
+    );
 }

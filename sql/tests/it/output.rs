@@ -5,13 +5,13 @@ use std::process::Stdio;
 
 use crate::{DEVICES, Files, command, warpframe};
 
-const ROWS: &str = "n,text,x,day\n1,a|b,0.5,1998-09-02\n,\"é, \"\"q\"\"\",,\n-300,,1.25,1970-01-01\n";
+const ROWS: &str =
+    "n,text,x,day\n1,a|b,0.5,1998-09-02\n,\"é, \"\"q\"\"\",,\n-300,,1.25,1970-01-01\n";
 
 fn written(format: &str, device: &str) -> String {
     let files = Files::new();
     let path = files.write("t.csv", ROWS);
-    let sql =
-        "SELECT n, text, x, CAST(day AS DATE) AS day, n > 0 AS positive, CAST(n AS DECIMAL(8, 2)) AS money FROM t";
+    let sql = "SELECT n, text, x, CAST(day AS DATE) AS day, n > 0 AS positive, CAST(n AS DECIMAL(8, 2)) AS money FROM t";
     warpframe(&[&path, "--device", device, "--format", format, "-c", sql]).results()
 }
 
@@ -84,7 +84,8 @@ fn no_rows_have_a_header_where_the_format_has_one() {
     for device in DEVICES {
         for (format, text) in expected {
             let sql = "SELECT jetid, px FROM jets WHERE jetid < 0";
-            let run = warpframe(&["data/jets.csv", "--device", device, "--format", format, "-c", sql]);
+            let run =
+                warpframe(&["data/jets.csv", "--device", device, "--format", format, "-c", sql]);
             assert_eq!(run.results(), text, "{format} on {device}");
         }
     }
@@ -96,7 +97,9 @@ fn all_rows_are_written_where_nobody_watches() {
         for (format, lines) in [("table", 70_005), ("csv", 70_001)] {
             // More rows than one batch from the device.
             let sql = "SELECT jetid FROM jets LIMIT 70000";
-            let text = warpframe(&["data/jets.csv", "--device", device, "--format", format, "-c", sql]).results();
+            let text =
+                warpframe(&["data/jets.csv", "--device", device, "--format", format, "-c", sql])
+                    .results();
             assert_eq!(text.lines().count(), lines, "{format} on {device}");
         }
     }
@@ -108,7 +111,9 @@ fn tables_shorten_when_told_to() {
     for device in DEVICES {
         let text = warpframe(&["data/jets.csv", "--device", device, "-c", sql]).results();
         assert!(
-            text.ends_with("\n100000 rows, of which the first 2 are shown (SET max_rows = 0 shows all)\n"),
+            text.ends_with(
+                "\n100000 rows, of which the first 2 are shown (SET max_rows = 0 shows all)\n"
+            ),
             "{text}"
         );
         assert_eq!(text.lines().count(), 7);
@@ -118,9 +123,21 @@ fn tables_shorten_when_told_to() {
 #[test]
 fn a_reader_that_leaves_ends_the_command_quietly() {
     for format in ["table", "csv", "json", "ndjson", "markdown"] {
-        let mut command =
-            command(&["data/jets.csv", "--device", "cpu", "--format", format, "-c", "SELECT * FROM jets"]);
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut command = command(&[
+            "data/jets.csv",
+            "--device",
+            "cpu",
+            "--format",
+            format,
+            "-c",
+            "SELECT * FROM jets",
+        ]);
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut first = String::new();
         let mut out = BufReader::with_capacity(16, child.stdout.take().unwrap());
         if format == "json" {
@@ -130,7 +147,11 @@ fn a_reader_that_leaves_ends_the_command_quietly() {
         };
         drop(out);
         let output = child.wait_with_output().unwrap();
-        assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""), "{format}");
+        assert_eq!(
+            (output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()),
+            (Some(0), ""),
+            "{format}"
+        );
     }
 }
 

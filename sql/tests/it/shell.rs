@@ -60,16 +60,22 @@ fn check(device: &[&str]) {
     for (case, written) in cases.iter().zip(&written) {
         let lines: Vec<&str> = written.lines().collect();
         let fits = match &case.expected[..] {
-            [error] if error.starts_with("! ") => {
-                lines.first().is_some_and(|line| line.starts_with("error: ") && line.contains(&error[2..]))
-            }
+            [error] if error.starts_with("! ") => lines
+                .first()
+                .is_some_and(|line| line.starts_with("error: ") && line.contains(&error[2..])),
             expected => lines == expected,
         };
         if !fits {
             wrong.push(format!("> {}\n{written}", case.text));
         }
     }
-    assert!(wrong.is_empty(), "{} of {} on {device:?}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {} on {device:?}:\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -78,7 +84,8 @@ fn statements_and_commands_do_what_is_written_of_them() {
     check(&["--device", "cpu"]);
 }
 
-/// Whatever a query reads, and whatever a statement puts in a table's place, is computed by the device.
+/// Whatever a query reads, and whatever a statement puts in a table's place, is computed by the
+/// device.
 #[test]
 fn statements_and_commands_do_the_same_on_the_device() {
     check(&["--device", "sim", "--strict"]);
@@ -96,7 +103,9 @@ fn databases_are_exported_and_imported() {
     let sql = format!("IMPORT DATABASE '{folder}'; FROM a; SHOW TABLES");
     let read = crate::warpframe(&["--device", "cpu", "--format", "csv", "-c", &sql]).results();
     assert_eq!(read, "a,b\n1,x\ntable\na\nb\nt\n");
-    let again = crate::warpframe(&["--device", "cpu", "-c", &format!("EXPORT DATABASE '{folder}'")]).failure(1);
+    let again =
+        crate::warpframe(&["--device", "cpu", "-c", &format!("EXPORT DATABASE '{folder}'")])
+            .failure(1);
     assert!(again.contains("has an export already"), "{again}");
 }
 
@@ -128,11 +137,20 @@ fn the_names_of_files_tell_how_results_are_written() {
     );
     let run = crate::run_with_input(&["--device", "cpu", "--line"], &input);
     assert_eq!(run.results(), "a = 4\n");
-    assert_eq!([text("x.json"), text("x.csv"), text("x.txt")], ["[{\"a\":1}]\n", "a\n2\n", "a = 3\n"]);
-    for (name, more, expected) in [("y.csv", &[][..], "a\n1\n"), ("z.csv", &["--json"], "[{\"a\":1}]\n")] {
+    assert_eq!(
+        [text("x.json"), text("x.csv"), text("x.txt")],
+        ["[{\"a\":1}]\n", "a\n2\n", "a = 3\n"]
+    );
+    for (name, more, expected) in
+        [("y.csv", &[][..], "a\n1\n"), ("z.csv", &["--json"], "[{\"a\":1}]\n")]
+    {
         let file = path(name);
-        let arguments = [&["--device", "cpu", "--output", &file, "-c", "SELECT 1 AS a"], more].concat();
-        assert_eq!((crate::warpframe(&arguments).results(), text(name)), (String::new(), expected.into()));
+        let arguments =
+            [&["--device", "cpu", "--output", &file, "-c", "SELECT 1 AS a"], more].concat();
+        assert_eq!(
+            (crate::warpframe(&arguments).results(), text(name)),
+            (String::new(), expected.into())
+        );
     }
 }
 
@@ -140,8 +158,12 @@ fn the_names_of_files_tell_how_results_are_written() {
 fn files_are_imported() {
     let files = Files::new();
     let path = files.write("t.csv", "n,s\n1,x\n");
-    let input = format!(".import {path} u\n.import {path} u\nSELECT count(*) AS n FROM u;\n.shell echo hello\n");
-    let run = |more: &[&str]| crate::run_with_input(&[&["--device", "cpu", "--format", "csv"], more].concat(), &input);
+    let input = format!(
+        ".import {path} u\n.import {path} u\nSELECT count(*) AS n FROM u;\n.shell echo hello\n"
+    );
+    let run = |more: &[&str]| {
+        crate::run_with_input(&[&["--device", "cpu", "--format", "csv"], more].concat(), &input)
+    };
     assert_eq!(run(&[]).results(), "n\n2\nhello\n");
     let refused = run(&["--no-user-code"]).failure(1);
     assert!(refused.contains(".shell is not there: --no-user-code forbids it"), "{refused}");
@@ -152,7 +174,19 @@ fn scripts_have_values_files_and_a_last_failure() {
     let files = Files::new();
     let out = files.path("out.csv");
     let sql = "SELECT $n + 1 AS n, $day AS day, NULL AS e";
-    let run = ["--device", "cpu", "--format", "csv", "--no-names", "--null", "NA", "--output", &out, "-v", "n=3"];
+    let run = [
+        "--device",
+        "cpu",
+        "--format",
+        "csv",
+        "--no-names",
+        "--null",
+        "NA",
+        "--output",
+        &out,
+        "-v",
+        "n=3",
+    ];
     let run = crate::warpframe(&[&run[..], &["-v", "day=it's", "-c", sql]].concat());
     assert_eq!(run.results(), "");
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "4,it's,NA\n");
@@ -180,8 +214,13 @@ fn all_that_the_page_shows_runs() {
     let files = Files::new();
     let sql = blocks("sql");
     assert!(sql.len() > 4 && sql.concat().matches(';').count() > 25);
-    let sql = format!("{tables}\n{}", sql.concat().replace("'folder'", &format!("'{}'", files.path("all"))));
-    let [shell, script, bench] = blocks("sh")[..] else { panic!("the page shows three command lines") };
+    let sql = format!(
+        "{tables}\n{}",
+        sql.concat().replace("'folder'", &format!("'{}'", files.path("all")))
+    );
+    let [shell, script, bench] = blocks("sh")[..] else {
+        panic!("the page shows three command lines")
+    };
 
     let words: Vec<&str> = shell.split_whitespace().skip(1).collect();
     let path = files.write("page.sql", sql);
@@ -238,7 +277,10 @@ fn shells_of_the_system_complete_options() {
             "source '{path}'; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _warpframe; \
              printf '%s\\n' \"${{COMPREPLY[@]}}\""
         );
-        let run = std::process::Command::new("bash").args(["-c", &line]).current_dir(crate::root()).output();
+        let run = std::process::Command::new("bash")
+            .args(["-c", &line])
+            .current_dir(crate::root())
+            .output();
         String::from_utf8(run.expect("bash runs").stdout).expect("a text")
     };
     assert_eq!(complete("warpframe --for"), "--format\n");
@@ -247,12 +289,17 @@ fn shells_of_the_system_complete_options() {
     assert_eq!(complete("warpframe data/je"), "data/jets.csv\n");
     assert_eq!(complete("warpframe --null d"), "\n");
     assert_eq!(complete("warpframe ben"), "bench\nbenches\n");
-    assert_eq!((complete("warpframe bench --siz"), complete("warpframe --siz")), ("--sizes\n".into(), "\n".into()));
+    assert_eq!(
+        (complete("warpframe bench --siz"), complete("warpframe --siz")),
+        ("--sizes\n".into(), "\n".into())
+    );
     assert_eq!(complete("warpframe --spill-dir doc"), "docs\n");
 
     let (zsh, fish) = (script("zsh"), script("fish"));
-    let help = crate::warpframe(&["--help"]).results() + &crate::warpframe(&["bench", "--help"]).results();
-    let options: Vec<&str> = help.split_whitespace().filter(|word| word.starts_with("--")).collect();
+    let help =
+        crate::warpframe(&["--help"]).results() + &crate::warpframe(&["bench", "--help"]).results();
+    let options: Vec<&str> =
+        help.split_whitespace().filter(|word| word.starts_with("--")).collect();
     assert!(options.len() > 20);
     for option in options {
         let name = option.trim_matches(|c: char| !c.is_alphanumeric());

@@ -12,21 +12,34 @@ const PROMPT: &str = "warpframe> ";
 /// No answer for so long is none: a debug build on a busy machine takes seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What the terminal shows when these entries are typed, each after a prompt. A Ctrl-C behind an entry is
-/// typed once the terminal is told how far its statement is. `None` where there is
-/// no `script` to make a terminal.
+/// What the terminal shows when these entries are typed, each after a prompt. A Ctrl-C behind an
+/// entry is typed once the terminal is told how far its statement is. `None` where there is no
+/// `script` to make a terminal.
 fn typed(files: &Files, arguments: &str, entries: &[&str]) -> Option<String> {
     typed_with(files, &[], arguments, entries)
 }
 
-/// The same with these variables. Where they have `SIZE`, such as `80 24`, the terminal has so many columns
-/// and lines; otherwise it does not know.
-fn typed_with(files: &Files, variables: &[(&str, &str)], arguments: &str, entries: &[&str]) -> Option<String> {
-    let size = variables.iter().find(|(name, _)| *name == "SIZE").and_then(|(_, size)| size.split_once(' '));
-    let size = size.map_or_else(String::new, |(columns, lines)| format!("stty cols {columns} rows {lines}; "));
+/// The same with these variables. Where they have `SIZE`, such as `80 24`, the terminal has so many
+/// columns and lines; otherwise it does not know.
+fn typed_with(
+    files: &Files,
+    variables: &[(&str, &str)],
+    arguments: &str,
+    entries: &[&str],
+) -> Option<String> {
+    let size = variables
+        .iter()
+        .find(|(name, _)| *name == "SIZE")
+        .and_then(|(_, size)| size.split_once(' '));
+    let size = size
+        .map_or_else(String::new, |(columns, lines)| format!("stty cols {columns} rows {lines}; "));
     let mut command = Command::new("script");
     command
-        .args(["-qec", &format!("{size}'{}' {arguments}", env!("CARGO_BIN_EXE_warpframe")), "/dev/null"])
+        .args([
+            "-qec",
+            &format!("{size}'{}' {arguments}", env!("CARGO_BIN_EXE_warpframe")),
+            "/dev/null",
+        ])
         .current_dir(root())
         .env("WARPFRAME_HISTORY", files.path("history"))
         .env("TERM", "xterm")
@@ -70,15 +83,20 @@ fn typed_with(files: &Files, variables: &[(&str, &str)], arguments: &str, entrie
         // counts, and the editor asks for bracketed paste once each time it begins to read.
         let text = String::from_utf8_lossy(&screen);
         let begun = text.matches("\x1b[?2004h").count();
-        if begun > seen && text.rsplit("\x1b[?2004h").next().is_some_and(|rest| rest.contains(PROMPT)) {
+        if begun > seen
+            && text.rsplit("\x1b[?2004h").next().is_some_and(|rest| rest.contains(PROMPT))
+        {
             seen = begun;
             if let Some(entry) = entries.next() {
-                let (entry, stop) = entry.strip_suffix('\x03').map_or((*entry, false), |entry| (entry, true));
+                let (entry, stop) =
+                    entry.strip_suffix('\x03').map_or((*entry, false), |entry| (entry, true));
                 interrupt = stop.then_some(screen.len());
                 keys.write_all(entry.as_bytes()).expect("the shell reads");
             }
         }
-        if interrupt.is_some_and(|from| String::from_utf8_lossy(&screen[from..]).contains("\r\x1b[K1.")) {
+        if interrupt
+            .is_some_and(|from| String::from_utf8_lossy(&screen[from..]).contains("\r\x1b[K1."))
+        {
             interrupt = None;
             keys.write_all(b"\x03").expect("the shell reads");
         }
@@ -122,7 +140,11 @@ fn tab_completes_names() {
 /// Without what the terminal draws: lines that are erased, and the sequences for that.
 fn plain(screen: &str) -> String {
     let lines = screen.replace("\r\n", "\n");
-    lines.split('\n').map(|line| line.rsplit("\r\x1b[K").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
+    lines
+        .split('\n')
+        .map(|line| line.rsplit("\r\x1b[K").next().unwrap_or(line))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// The page's sessions: what is typed, and what comes of it.
@@ -142,7 +164,8 @@ fn what_the_page_shows_of_a_terminal_is_what_a_terminal_shows() {
             let (entry, shown) = part.split_at(end.expect("an entry ends") + 1);
             typed_and_shown.push((entry.replace("/tmp/first-hour", &folder), shown.into()));
         }
-        let entries: Vec<String> = typed_and_shown.iter().map(|(entry, _)| entry.replace('\n', "\r")).collect();
+        let entries: Vec<String> =
+            typed_and_shown.iter().map(|(entry, _)| entry.replace('\n', "\r")).collect();
         let entries: Vec<&str> = entries.iter().map(String::as_str).collect();
         let variables = [("SIZE", "100 40"), ("PAGER", "cat"), ("WARPFRAMERC", "/dev/null")];
         let Some(screen) = typed_with(&files, &variables, arguments, &entries) else { return };
@@ -162,39 +185,63 @@ fn ctrl_c_stops_the_statement_and_the_shell_goes_on() {
     for device in crate::DEVICES {
         let files = Files::new();
         let entries = [&endless, "SELECT 40 + 2 AS answer;\r", "\x04"];
-        let Some(screen) = typed(&files, &format!("data/jets.csv --device {device}"), &entries) else { return };
+        let Some(screen) = typed(&files, &format!("data/jets.csv --device {device}"), &entries)
+        else {
+            return;
+        };
         assert!(screen.contains("error: the statement was interrupted"), "{screen}");
         assert!(screen.contains("|     42 |"), "{screen}");
     }
 }
 
-/// A statement that its time limit ends after some seconds: the shell's, and one of the command line.
+/// A statement that its time limit ends after some seconds: the shell's, and one of the command
+/// line.
 #[test]
 fn a_terminal_is_told_how_far_a_statement_is_until_the_answer() {
     let files = Files::new();
     let endless = "SELECT count(*) FROM jets a JOIN jets b ON a.px + b.px < a.py * b.py;\r";
-    let entries = ["SET statement_timeout = '4s';\r", endless, "SELECT 40 + 2 AS answer;\r", "\x04"];
+    let entries =
+        ["SET statement_timeout = '4s';\r", endless, "SELECT 40 + 2 AS answer;\r", "\x04"];
     let line = "\r\x1b[K0.";
     let Some(screen) = typed(&files, "data/jets.csv --device cpu", &entries) else { return };
-    assert!(screen.contains(line) && screen.contains("\r\x1b[K2."), "it is told of each tenth: {screen:?}");
-    assert!(screen.contains("\r\x1b[Kerror: the statement took longer"), "the line is erased: {screen:?}");
+    assert!(
+        screen.contains(line) && screen.contains("\r\x1b[K2."),
+        "it is told of each tenth: {screen:?}"
+    );
+    assert!(
+        screen.contains("\r\x1b[Kerror: the statement took longer"),
+        "the line is erased: {screen:?}"
+    );
     assert!(screen.contains("|     42 |"), "{screen}");
-    let silent = typed(&files, "data/jets.csv --device cpu --no-progress", &entries).expect("there was one");
+    let silent =
+        typed(&files, "data/jets.csv --device cpu --no-progress", &entries).expect("there was one");
     assert!(!silent.contains(line) && silent.contains("|     42 |"), "{silent:?}");
 }
 
 #[test]
 fn colours_are_those_of_tokens_unless_somebody_minds() {
     let files = Files::new();
-    let entries = ["SELECT 40 + 2 AS answer, NULL AS n; -- x\r", ".highlight off\r", "SELECT 1;\r", "\x04"];
-    let Some(screen) = typed_with(&files, &[("NO_COLOR", "")], "--device cpu", &entries) else { return };
-    for part in ["\x1b[1;34mSELECT\x1b[0m", "\x1b[35m40\x1b[0m", "\x1b[2m-- x\x1b[0m", "| \x1b[2mNULL\x1b[0m |"] {
+    let entries =
+        ["SELECT 40 + 2 AS answer, NULL AS n; -- x\r", ".highlight off\r", "SELECT 1;\r", "\x04"];
+    let Some(screen) = typed_with(&files, &[("NO_COLOR", "")], "--device cpu", &entries) else {
+        return;
+    };
+    for part in [
+        "\x1b[1;34mSELECT\x1b[0m",
+        "\x1b[35m40\x1b[0m",
+        "\x1b[2m-- x\x1b[0m",
+        "| \x1b[2mNULL\x1b[0m |",
+    ] {
         assert!(screen.contains(part), "{part:?} in {screen:?}");
     }
     assert!(screen.contains("\x1b[36m.highlight\x1b[0m off"), "{screen:?}");
     // What was typed after that, and with NO_COLOR, has none.
-    assert!(screen.rsplit("off").next().is_some_and(|rest| !rest.contains("\x1b[1;34m")), "{screen:?}");
-    let plain = typed(&files, "--device cpu", &["SELECT NULL AS n;\r", "\x04"]).expect("there was one");
+    assert!(
+        screen.rsplit("off").next().is_some_and(|rest| !rest.contains("\x1b[1;34m")),
+        "{screen:?}"
+    );
+    let plain =
+        typed(&files, "--device cpu", &["SELECT NULL AS n;\r", "\x04"]).expect("there was one");
     assert!(!plain.contains("\x1b[1;34m") && plain.contains("| NULL |"), "{plain:?}");
 }
 
@@ -204,16 +251,28 @@ fn the_editor_gets_the_last_or_the_unfinished_statement() {
     let entries = ["SELECT 40 AS answer;\r", ".edit\r", "SELECT\r40 + 1 AS more\r.edit\r", "\x04"];
     let variables = [("EDITOR", "sed -i s/40/142/")];
     let Some(screen) = typed_with(&files, &variables, "--device cpu", &entries) else { return };
-    assert!(screen.contains("SELECT 142 AS answer;\r\n") && screen.contains("|    142 |"), "{screen}");
+    assert!(
+        screen.contains("SELECT 142 AS answer;\r\n") && screen.contains("|    142 |"),
+        "{screen}"
+    );
     assert!(screen.contains("|  143 |"), "{screen}");
     let history = std::fs::read_to_string(files.path("history")).unwrap();
     assert!(history.contains("SELECT 142 AS answer;"), "{history}");
 
     let entries = ["SELECT 40 AS answer;\r", ".edit\r", "\x04"];
-    let kept = typed_with(&files, &[("VISUAL", "true"), ("EDITOR", "sed -i s/40/142/")], "--device cpu", &entries);
+    let kept = typed_with(
+        &files,
+        &[("VISUAL", "true"), ("EDITOR", "sed -i s/40/142/")],
+        "--device cpu",
+        &entries,
+    );
     assert!(kept.is_some_and(|screen| screen.contains("nothing new was saved: nothing runs")));
-    let failed = typed_with(&files, &[("EDITOR", "false")], "--device cpu", &entries).expect("there was one");
-    assert!(failed.contains("error: .edit: \"false\" failed (exit status: 1); nothing runs"), "{failed}");
+    let failed = typed_with(&files, &[("EDITOR", "false")], "--device cpu", &entries)
+        .expect("there was one");
+    assert!(
+        failed.contains("error: .edit: \"false\" failed (exit status: 1); nothing runs"),
+        "{failed}"
+    );
     let forbidden = typed(&files, "--device cpu --no-user-code", &entries).expect("there was one");
     assert!(forbidden.contains(".edit is not there: --no-user-code forbids it"), "{forbidden}");
 }
@@ -223,38 +282,63 @@ fn a_pager_shows_results_that_are_longer_than_the_terminal() {
     let files = Files::new();
     let entries = ["SELECT 1 AS one;\r", "SELECT jetid AS many FROM jets;\r", "\x04"];
     let variables = [("SIZE", "80 24"), ("PAGER", "echo paged; tail -n 1")];
-    let Some(screen) = typed_with(&files, &variables, "data/jets.csv --device cpu", &entries) else { return };
+    let Some(screen) = typed_with(&files, &variables, "data/jets.csv --device cpu", &entries)
+    else {
+        return;
+    };
     assert!(screen.contains("|   1 |") && screen.matches("paged\r\n").count() == 1, "{screen}");
     assert!(
-        screen.contains("100000 rows, of which the first 10000 are shown") && !screen.contains("many |"),
+        screen.contains("100000 rows, of which the first 10000 are shown")
+            && !screen.contains("many |"),
         "{screen}"
     );
 
-    let entries = [".pager on\r", "SELECT 7 AS one;\r", ".pager off\r", "SELECT jetid AS many FROM jets;\r", "\x04"];
-    let screen = typed_with(&files, &variables, "data/jets.csv --device cpu", &entries).expect("there was one");
-    assert!(screen.contains("paged\r\n1 row\r\n") && screen.matches("paged\r\n").count() == 1, "{screen}");
+    let entries = [
+        ".pager on\r",
+        "SELECT 7 AS one;\r",
+        ".pager off\r",
+        "SELECT jetid AS many FROM jets;\r",
+        "\x04",
+    ];
+    let screen = typed_with(&files, &variables, "data/jets.csv --device cpu", &entries)
+        .expect("there was one");
+    assert!(
+        screen.contains("paged\r\n1 row\r\n") && screen.matches("paged\r\n").count() == 1,
+        "{screen}"
+    );
     assert!(screen.contains("the first 100 are shown"), "{screen}");
 
     // One that leaves early is no failure, and one that is not there says so.
     let entries = ["SELECT jetid FROM jets;\r", "SELECT 40 + 2 AS answer;\r", "\x04"];
     let run = |pager| {
         let variables = [("SIZE", "80 24"), ("PAGER", pager)];
-        typed_with(&files, &variables, "data/jets.csv --device cpu", &entries).expect("there was one")
+        typed_with(&files, &variables, "data/jets.csv --device cpu", &entries)
+            .expect("there was one")
     };
     let left = run("true");
     assert!(left.contains("|     42 |") && !left.contains("error"), "{left}");
     let missing = run("no-such-pager");
-    assert!(missing.contains("error: the pager \"no-such-pager\" cannot be run (exit status: 127)"), "{missing}");
+    assert!(
+        missing.contains("error: the pager \"no-such-pager\" cannot be run (exit status: 127)"),
+        "{missing}"
+    );
     assert!(missing.contains("|     42 |"), "{missing}");
 }
 
 #[test]
 fn tables_are_no_wider_than_the_terminal() {
     let files = Files::new();
-    let entries = ["SELECT repeat('x', 100) AS a, *, repeat('y', 100) AS z FROM jets LIMIT 1;\r", "\x04"];
+    let entries =
+        ["SELECT repeat('x', 100) AS a, *, repeat('y', 100) AS z FROM jets LIMIT 1;\r", "\x04"];
     let variables = [("SIZE", "50 24")];
-    let Some(screen) = typed_with(&files, &variables, "data/jets.csv --device cpu", &entries) else { return };
-    let widths = screen.lines().filter(|line| line.starts_with(['|', '+'])).map(|line| line.trim_end().chars().count());
+    let Some(screen) = typed_with(&files, &variables, "data/jets.csv --device cpu", &entries)
+    else {
+        return;
+    };
+    let widths = screen
+        .lines()
+        .filter(|line| line.starts_with(['|', '+']))
+        .map(|line| line.trim_end().chars().count());
     assert!(widths.max().is_some_and(|widest| (40..=50).contains(&widest)), "{screen}");
     assert!(screen.contains("7 columns, of which "), "{screen}");
 }

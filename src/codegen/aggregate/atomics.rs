@@ -43,11 +43,14 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, extra: &Extra<'_>, slot: &str) 
         update.push_str(&format!("{row_slots}[row] = (u32)slot;\n"));
     }
     if let Some(first) = extra.first_rows {
-        update.push_str(&format!("if ((u32)row < {first}[slot]) atomicMin({first} + slot, (u32)row);\n"));
+        update.push_str(&format!(
+            "if ((u32)row < {first}[slot]) atomicMin({first} + slot, (u32)row);\n"
+        ));
     }
     // Once the table is full the result is void, and every further row would probe in vain.
     let flag = format!("load_relaxed((u32*)({} + 1))", kernel.rows.control);
-    let give_up = format!("if (__any_sync(FULL_WARP, ({flag} & {}u) != 0)) break;\n", Retry::TABLE_FULL);
+    let give_up =
+        format!("if (__any_sync(FULL_WARP, ({flag} & {}u) != 0)) break;\n", Retry::TABLE_FULL);
     format!(
         "constexpr int ITEMS = {items};\n{head}\
          const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\

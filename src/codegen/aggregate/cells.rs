@@ -84,7 +84,10 @@ impl Cells {
     }
 
     fn limbs(&self) -> u64 {
-        self.cells.iter().map(|cell| if let Cell::Limbs(limbs) = cell { u64::from(*limbs) } else { 0 }).sum()
+        self.cells
+            .iter()
+            .map(|cell| if let Cell::Limbs(limbs) = cell { u64::from(*limbs) } else { 0 })
+            .sum()
     }
 
     fn hashed(&self) -> bool {
@@ -101,12 +104,20 @@ impl Cells {
 
     /// Most slots, a power of two, that fit so many bytes; 0 where none do.
     pub(super) fn most_slots(&self, bytes: u64) -> u64 {
-        (0..24).map(|bits| 1 << bits).take_while(|slots| self.bytes(*slots, 1) <= bytes).last().unwrap_or(0)
+        (0..24)
+            .map(|bits| 1 << bits)
+            .take_while(|slots| self.bytes(*slots, 1) <= bytes)
+            .last()
+            .unwrap_or(0)
     }
 
     /// Most copies, a power of two up to a warp's lanes, of so many slots that fit so many bytes.
     pub(super) fn most_copies(&self, slots: u64, bytes: u64) -> u64 {
-        (0..6).map(|bits| 1 << bits).take_while(|copies| self.bytes(slots, *copies) <= bytes).last().unwrap_or(1)
+        (0..6)
+            .map(|bits| 1 << bits)
+            .take_while(|copies| self.bytes(slots, *copies) <= bytes)
+            .last()
+            .unwrap_or(1)
     }
 
     /// Declares the cells, and empties them.
@@ -122,7 +133,9 @@ impl Cells {
             if self.hashed() { "slots + 1" } else { "0" },
         );
         let mut fill = |from: &str, count: String, value: &str| {
-            text.push_str(&format!("for (u32 i = threadIdx.x; i < {count}; i += THREADS) {from}[i] = {value};\n"));
+            text.push_str(&format!(
+                "for (u32 i = threadIdx.x; i < {count}; i += THREADS) {from}[i] = {value};\n"
+            ));
         };
         if self.hashed() {
             fill("shared_keys", "slots + 1".into(), "HASH_EMPTY");
@@ -134,7 +147,8 @@ impl Cells {
                 at += 1;
             }
         }
-        let bits = if matches!(self.presence, Presence::Bit) { " + (stride + 31) / 32" } else { "" };
+        let bits =
+            if matches!(self.presence, Presence::Bit) { " + (stride + 31) / 32" } else { "" };
         fill("cells", format!("stride * {limbs}{bits}"), "0");
         text.push_str("__syncthreads();  // cells are fresh\n");
         text
@@ -162,7 +176,11 @@ impl Cells {
             let step = match cell {
                 Cell::Extremum => {
                     extremum += 1;
-                    format!("{}(extrema + {} * stride + cell, (u64)({value}));", function(input), extremum - 1)
+                    format!(
+                        "{}(extrema + {} * stride + cell, (u64)({value}));",
+                        function(input),
+                        extremum - 1
+                    )
                 }
                 Cell::Limbs(limbs) => {
                     limb += limbs;
@@ -182,8 +200,12 @@ impl Cells {
     pub(super) fn present(&self) -> String {
         match self.presence {
             Presence::Key => "shared_keys[slot] != HASH_EMPTY".into(),
-            Presence::Count(limb) => format!("cells_any<COPIES>(cells + {limb} * stride + slot * COPIES)"),
-            Presence::Bit => format!("cells_any_bit<COPIES>(cells + {} * stride, slot * COPIES)", self.limbs()),
+            Presence::Count(limb) => {
+                format!("cells_any<COPIES>(cells + {limb} * stride + slot * COPIES)")
+            }
+            Presence::Bit => {
+                format!("cells_any_bit<COPIES>(cells + {} * stride, slot * COPIES)", self.limbs())
+            }
         }
     }
 
@@ -195,8 +217,10 @@ impl Cells {
             let target = &kernel.accumulators[i];
             match cell {
                 Cell::Extremum => {
-                    let (better, empty) =
-                        (if input.accumulator == Accumulator::Least { "<" } else { ">" }, empty(input));
+                    let (better, empty) = (
+                        if input.accumulator == Accumulator::Least { "<" } else { ">" },
+                        empty(input),
+                    );
                     let put = match how {
                         Flush::Add => format!("{}({target} + to, best);", function(input)),
                         Flush::Store => format!("{target}[to] = best;"),
@@ -209,13 +233,17 @@ impl Cells {
                 }
                 Cell::Limbs(limbs) => {
                     let put = match (input.accumulator.words(), how) {
-                        (1, Flush::Add) => format!("if (sum != 0) atomicAdd({target} + to, (u64)sum);"),
+                        (1, Flush::Add) => {
+                            format!("if (sum != 0) atomicAdd({target} + to, (u64)sum);")
+                        }
                         (1, Flush::Store) => format!("{target}[to] = (u64)sum;"),
                         (_, Flush::Add) => format!("atomic_add_i128({target} + 2 * to, sum);"),
                         (_, Flush::Store) => format!("store_words({target} + 2 * to, sum);"),
                     };
                     let read = match input.accumulator {
-                        Accumulator::Count => format!("(i128)(u64)(u{0})cell_read<{limbs}>", 32 * limbs),
+                        Accumulator::Count => {
+                            format!("(i128)(u64)(u{0})cell_read<{limbs}>", 32 * limbs)
+                        }
                         _ => format!("cell_read<{limbs}>"),
                     };
                     text.push_str(&format!(
@@ -240,14 +268,18 @@ fn cell_of(input: &AggregateInput, rows: u64) -> Cell {
             limbs(128 - low.unsigned_abs().max(high.unsigned_abs()).leading_zeros())
         }
         (Accumulator::Count, _) => Cell::Limbs(rows_bits.div_ceil(32).max(1)),
-        (Accumulator::Fixed { exponent, exact: true }, Some(value)) => match (value.repr, value.magnitude) {
-            (Repr::F32 | Repr::F64, Some(bound)) => limbs((magnitude_bits(bound) - exponent).max(1) as u32),
-            (Repr::F32 | Repr::F64, None) => Cell::Limbs(4),
-            _ => {
-                let (low, high) = value.bounds();
-                limbs(128 - low.unsigned_abs().max(high.unsigned_abs()).leading_zeros())
+        (Accumulator::Fixed { exponent, exact: true }, Some(value)) => {
+            match (value.repr, value.magnitude) {
+                (Repr::F32 | Repr::F64, Some(bound)) => {
+                    limbs((magnitude_bits(bound) - exponent).max(1) as u32)
+                }
+                (Repr::F32 | Repr::F64, None) => Cell::Limbs(4),
+                _ => {
+                    let (low, high) = value.bounds();
+                    limbs(128 - low.unsigned_abs().max(high.unsigned_abs()).leading_zeros())
+                }
             }
-        },
+        }
         _ => Cell::Limbs(4),
     }
 }
@@ -286,10 +318,13 @@ pub(super) fn direct_body(
             }
         },
     );
-    let statements =
-        format!("{}const u32 cell = (u32){key} * COPIES + threadIdx.x % COPIES;\n{update}", kernel.rows.statements);
+    let statements = format!(
+        "{}const u32 cell = (u32){key} * COPIES + threadIdx.x % COPIES;\n{update}",
+        kernel.rows.statements
+    );
     let declare = cells.declare(kernel, slots, copies);
-    let loop_ = striding_body(kernel.rows.head, kernel.rows.items, kernel.rows.prologue, &statements);
+    let loop_ =
+        striding_body(kernel.rows.head, kernel.rows.items, kernel.rows.prologue, &statements);
     format!(
         "{declare}{loop_}__syncthreads();  // all rows are in\n\
          for (u32 slot = threadIdx.x; slot < slots; slot += THREADS) {{\n\
@@ -402,9 +437,16 @@ pub(super) fn hash_slots(
 }
 
 /// Adds a row whose `slot` is known.
-pub(super) fn hashed_update(kernel: &AggregateKernel<'_>, cells: &Cells, hoisted: &Hoisted) -> String {
-    let update =
-        cells.update(kernel, |i, input| hoisted.argument(i, input), |i, input, step| hoisted.guarded(i, input, step));
+pub(super) fn hashed_update(
+    kernel: &AggregateKernel<'_>,
+    cells: &Cells,
+    hoisted: &Hoisted,
+) -> String {
+    let update = cells.update(
+        kernel,
+        |i, input| hoisted.argument(i, input),
+        |i, input, step| hoisted.guarded(i, input, step),
+    );
     format!("const u32 cell = slot * COPIES + threadIdx.x % COPIES;\n{update}")
 }
 

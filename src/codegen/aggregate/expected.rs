@@ -75,7 +75,13 @@ impl Expected {
     /// Few groups.
     fn few(flow: &Flow) -> Self {
         let groups = Some(GUESSED_GROUPS.min(flow.source.rows() / GUESSED_ROWS));
-        Expected { sampled: true, groups, guessed: true, capacity: GUESSED_CAPACITY, ..Expected::nothing(flow) }
+        Expected {
+            sampled: true,
+            groups,
+            guessed: true,
+            capacity: GUESSED_CAPACITY,
+            ..Expected::nothing(flow)
+        }
     }
 
     /// Capacity of a hash table in global memory for the groups of so many rows.
@@ -105,7 +111,12 @@ impl Expected {
 }
 
 /// What there may be, by a guess or a sample.
-pub(super) fn learn(device: &Device, flow: &Flow, groups: &[Expr], collisions: u64) -> Result<Expected> {
+pub(super) fn learn(
+    device: &Device,
+    flow: &Flow,
+    groups: &[Expr],
+    collisions: u64,
+) -> Result<Expected> {
     match flow.source.rows() <= GUESSED_UP_TO * sampled_from(device) {
         true => Ok(Expected::few(flow)),
         false => sample(device, flow, groups, collisions),
@@ -114,7 +125,9 @@ pub(super) fn learn(device: &Device, flow: &Flow, groups: &[Expr], collisions: u
 
 /// Whether a sample says something. Of rows that are mostly dropped it says little.
 pub(super) fn samplable(device: &Device, flow: &Flow) -> bool {
-    !matches!(flow.source, FlowSource::Groups(_)) && flow.source.rows() >= sampled_from(device) && !flow.drops_rows()
+    !matches!(flow.source, FlowSource::Groups(_))
+        && flow.source.rows() >= sampled_from(device)
+        && !flow.drops_rows()
 }
 
 fn sampled_from(device: &Device) -> u64 {
@@ -127,20 +140,24 @@ fn sample(device: &Device, flow: &Flow, groups: &[Expr], collisions: u64) -> Res
     let rows = flow.source.rows();
     let mut sample = sampled_from(device) / 4;
     loop {
-        let Some(found) = count(device, flow, sample, groups, collisions)? else { return Ok(expected) };
+        let Some(found) = count(device, flow, sample, groups, collisions)? else {
+            return Ok(expected);
+        };
         let half = match found > HALVED_FROM {
             true => count(device, flow, sample / 2, groups, collisions)?,
             false => None,
         };
         let uniform = groups_behind(found, sample);
         let larger = sample * SKEWED_SAMPLE;
-        if larger <= rows / SKEWED_SAMPLE && half.is_some_and(|half| is_skewed(half, found, sample)) {
+        if larger <= rows / SKEWED_SAMPLE && half.is_some_and(|half| is_skewed(half, found, sample))
+        {
             sample = larger;
             continue;
         }
         let skewed = half.map_or(0, |half| groups_beyond(half, found));
         // The second estimate is the less certain one, and says too much sooner than too little.
-        let groups = if skewed as f64 > BEYOND * uniform as f64 { skewed } else { uniform }.min(rows);
+        let groups =
+            if skewed as f64 > BEYOND * uniform as f64 { skewed } else { uniform }.min(rows);
         expected.groups = Some(groups);
         expected.capacity = (2 * groups).next_power_of_two().max(FIRST_CAPACITY);
         return Ok(expected);
@@ -148,12 +165,20 @@ fn sample(device: &Device, flow: &Flow, groups: &[Expr], collisions: u64) -> Res
 }
 
 /// How many groups the first rows of the flow's source have.
-fn count(device: &Device, flow: &Flow, rows: u64, groups: &[Expr], collisions: u64) -> Result<Option<u64>> {
+fn count(
+    device: &Device,
+    flow: &Flow,
+    rows: u64,
+    groups: &[Expr],
+    collisions: u64,
+) -> Result<Option<u64>> {
     let Some(source) = flow.source.first(rows) else { return Ok(None) };
     let flow = &Flow { source, ..flow.clone() };
     let expected = Expected { sampled: true, ..Expected::nothing(flow) };
     let manner = Manner { floats: FloatSums::Fixed, collisions, row_slots: false };
-    let Tried::Attempt(Attempt::Done(partial), retry) = attempt(device, flow, groups, &[], manner, &expected)? else {
+    let Tried::Attempt(Attempt::Done(partial), retry) =
+        attempt(device, flow, groups, &[], manner, &expected)?
+    else {
         return Ok(None);
     };
     if retry.is_some_and(|retry| retry.has(Retry::TABLE_FULL)) {
@@ -202,7 +227,8 @@ mod tests {
     /// Different groups that `rows` rows show on average, of which `hot` are of one group and the
     /// others of `groups`.
     fn shown(groups: f64, hot: f64, rows: f64) -> u64 {
-        (groups * (1.0 - (-rows * (1.0 - hot) / groups).exp()) + if hot > 0.0 { 1.0 } else { 0.0 }) as u64
+        (groups * (1.0 - (-rows * (1.0 - hot) / groups).exp()) + if hot > 0.0 { 1.0 } else { 0.0 })
+            as u64
     }
 
     #[test]
@@ -210,14 +236,20 @@ mod tests {
         for groups in [500.0, 1e4, 1e5, 1e6, 4e6] {
             for hot in [0.0, 0.5, 0.9, 0.99] {
                 let sampled = |sample: u64| {
-                    let (half, seen) = (shown(groups, hot, sample as f64 / 2.0), shown(groups, hot, sample as f64));
+                    let (half, seen) = (
+                        shown(groups, hot, sample as f64 / 2.0),
+                        shown(groups, hot, sample as f64),
+                    );
                     (half, seen, sample)
                 };
                 let (half, seen, sample) = match sampled(65_536) {
-                    (half, seen, sample) if is_skewed(half, seen, sample) => sampled(sample * SKEWED_SAMPLE),
+                    (half, seen, sample) if is_skewed(half, seen, sample) => {
+                        sampled(sample * SKEWED_SAMPLE)
+                    }
                     small => small,
                 };
-                let (uniform, beyond) = (groups_behind(seen, sample) as f64, groups_beyond(half, seen) as f64);
+                let (uniform, beyond) =
+                    (groups_behind(seen, sample) as f64, groups_beyond(half, seen) as f64);
                 let found = if beyond > BEYOND * uniform { beyond } else { uniform };
                 assert!(found > 0.95 * groups, "{groups} groups, {hot} hot: {found}");
                 assert!(found < 5.0 * groups, "{groups} groups, {hot} hot: {found}");

@@ -69,11 +69,16 @@ pub(super) fn shape(
         };
         // Of decimals whose sum may have more digits than one: high and low words.
         let split = match (call.kind, &value, &call.dtype) {
-            (AggregateKind::Sum | AggregateKind::Average, Some(value), DataType::Decimal128(_, _))
-                if DecimalSum::may_overflow(value.bounds(), rows) =>
-            {
-                Some(words.entry(value.code.clone()).or_insert_with(|| DecimalSum::words_of(value, out)).clone())
-            }
+            (
+                AggregateKind::Sum | AggregateKind::Average,
+                Some(value),
+                DataType::Decimal128(_, _),
+            ) if DecimalSum::may_overflow(value.bounds(), rows) => Some(
+                words
+                    .entry(value.code.clone())
+                    .or_insert_with(|| DecimalSum::words_of(value, out))
+                    .clone(),
+            ),
             _ => None,
         };
         let mut input = |accumulator: Accumulator, value: Option<&Value>, greatest: bool| {
@@ -82,11 +87,21 @@ pub(super) fn shape(
                 _ => v.code.clone(),
             });
             let same = |f: &AggregateInput| {
-                f.code == code && f.greatest == greatest && f.valid == valid && f.accumulator == accumulator
+                f.code == code
+                    && f.greatest == greatest
+                    && f.valid == valid
+                    && f.accumulator == accumulator
             };
             inputs.iter().position(same).unwrap_or_else(|| {
                 let (value, valid) = (value.cloned(), valid.clone());
-                inputs.push(AggregateInput { accumulator, value, valid, code, call: position, greatest });
+                inputs.push(AggregateInput {
+                    accumulator,
+                    value,
+                    valid,
+                    code,
+                    call: position,
+                    greatest,
+                });
                 inputs.len() - 1
             })
         };
@@ -103,7 +118,8 @@ pub(super) fn shape(
             (AggregateKind::Sum, Some(value)) => match &split {
                 Some([high, low]) => {
                     let [high, low] = [high, low].map(|word| {
-                        let accumulator = sum_accumulator(word, &call.dtype, floats, ungrouped, rows);
+                        let accumulator =
+                            sum_accumulator(word, &call.dtype, floats, ungrouped, rows);
                         input(accumulator, Some(word), false)
                     });
                     (OutputKind::DecimalSum(high, low), counted)
@@ -114,10 +130,12 @@ pub(super) fn shape(
                 }
             },
             (AggregateKind::Average, Some(value)) => {
-                let summed = split.as_ref().map_or(std::slice::from_ref(value), |words| words.as_slice());
+                let summed =
+                    split.as_ref().map_or(std::slice::from_ref(value), |words| words.as_slice());
                 let sums: Vec<usize> = (summed.iter())
                     .map(|value| {
-                        let accumulator = sum_accumulator(value, &call.dtype, floats, ungrouped, rows);
+                        let accumulator =
+                            sum_accumulator(value, &call.dtype, floats, ungrouped, rows);
                         input(accumulator, Some(value), false)
                     })
                     .collect();
@@ -139,13 +157,18 @@ pub(super) fn shape(
                 match (&value.dictionary, value.repr) {
                     (Some(coded), _) => {
                         let at = input(bits, Some(value), greatest);
-                        (OutputKind::Unordered(at, Repr::U64, Some(coded.dictionary.clone())), counted)
+                        (
+                            OutputKind::Unordered(at, Repr::U64, Some(coded.dictionary.clone())),
+                            counted,
+                        )
                     }
-                    (None, Repr::I128) if narrow => {
-                        (OutputKind::Unordered(input(bits, Some(value), greatest), Repr::I64, None), counted)
-                    }
+                    (None, Repr::I128) if narrow => (
+                        OutputKind::Unordered(input(bits, Some(value), greatest), Repr::I64, None),
+                        counted,
+                    ),
                     (None, Repr::I128 | Repr::View) => {
-                        let column = call.arg.as_ref().and_then(|arg| plain_column(generator.flow(), arg));
+                        let column =
+                            call.arg.as_ref().and_then(|arg| plain_column(generator.flow(), arg));
                         let relation = match &generator.flow().source {
                             FlowSource::Relation(relation) => relation.clone(),
                             FlowSource::Groups(_) | FlowSource::EqualSteps(_) => {
@@ -155,7 +178,10 @@ pub(super) fn shape(
                         let at = input(Accumulator::Row, Some(value), greatest);
                         (OutputKind::Pick(at, relation, column.unwrap_or_default()), None)
                     }
-                    (None, repr) => (OutputKind::Unordered(input(bits, Some(value), greatest), repr, None), counted),
+                    (None, repr) => (
+                        OutputKind::Unordered(input(bits, Some(value), greatest), repr, None),
+                        counted,
+                    ),
                 }
             }
         };
@@ -178,7 +204,13 @@ pub(super) fn magnitude_bits(bound: f64) -> i32 {
 }
 
 /// The narrowest accumulator that sums `rows` such values.
-fn sum_accumulator(value: &Value, result: &DataType, floats: FloatSums, ungrouped: bool, rows: u64) -> Accumulator {
+fn sum_accumulator(
+    value: &Value,
+    result: &DataType,
+    floats: FloatSums,
+    ungrouped: bool,
+    rows: u64,
+) -> Accumulator {
     if matches!(value.repr, Repr::F32 | Repr::F64) || result.is_floating() {
         if ungrouped {
             return Accumulator::Float;

@@ -96,7 +96,13 @@ impl GroupPartitioning {
             let parts = parts.max(2);
             let part = if dense { (0, slots.max(1).ilog2()) } else { (1, 32 - parts.ilog2()) };
             let partition = RadixPartition { stem: "group", record, parts, part, rows };
-            (slots >= 32 && parts <= MOST_PARTS).then_some(GroupPartitioning { partition, cells, domain, slots, most })
+            (slots >= 32 && parts <= MOST_PARTS).then_some(GroupPartitioning {
+                partition,
+                cells,
+                domain,
+                slots,
+                most,
+            })
         };
         match domain {
             Domain::Dense(domain) => {
@@ -110,15 +116,25 @@ impl GroupPartitioning {
                 plan(cells, slots, parts, (rows as f64 / (parts * each) as f64 * slack) as u64 + 1)
             }
             // A table of keys alone is found in the caches for long.
-            Domain::Any(groups) if inputs.is_empty() && groups < DISTINCT_FROM && !simulated => None,
+            Domain::Any(groups) if inputs.is_empty() && groups < DISTINCT_FROM && !simulated => {
+                None
+            }
             Domain::Any(groups) => {
                 let cells = Cells::of(inputs, rows, true);
                 let slots = cells.most_slots(shared);
-                let parts_at = |load: f64| ((groups as f64 / (slots as f64 * load)) as u64 + 1).next_power_of_two();
+                let parts_at = |load: f64| {
+                    ((groups as f64 / (slots as f64 * load)) as u64 + 1).next_power_of_two()
+                };
                 let few = 1 << processors.ilog2();
-                let parts = if parts_at(LOW_LOAD) <= few { few } else { parts_at(HIGH_LOAD).max(few) };
+                let parts =
+                    if parts_at(LOW_LOAD) <= few { few } else { parts_at(HIGH_LOAD).max(few) };
                 // No block has more than half of a multiprocessor's share.
-                plan(cells, slots, parts, (SKEWED * rows / parts).max(rows / (2 * processors)).max(1))
+                plan(
+                    cells,
+                    slots,
+                    parts,
+                    (SKEWED * rows / parts).max(rows / (2 * processors)).max(1),
+                )
             }
         }
     }
@@ -197,7 +213,8 @@ impl GroupPartitioning {
         target: &GroupTarget<'_>,
     ) -> Result<()> {
         prepared.params.set(names.items.1, 0u64);
-        let records = self.partition.run(device, OPERATOR, prepared, &names.partition, &kernel.rows, step)?;
+        let records =
+            self.partition.run(device, OPERATOR, prepared, &names.partition, &kernel.rows, step)?;
         let items = records.partitions.items(device, self.most)?;
         prepared.params.set(names.items.1, &items);
         let text = self.collect_text(kernel, names, target);
@@ -207,9 +224,15 @@ impl GroupPartitioning {
         collect.launch(device, most_items, self.cells.bytes(self.slots, 1) as u32)
     }
 
-    fn collect_text(&self, kernel: &AggregateKernel<'_>, names: &PartitionedNames, target: &GroupTarget<'_>) -> String {
+    fn collect_text(
+        &self,
+        kernel: &AggregateKernel<'_>,
+        names: &PartitionedNames,
+        target: &GroupTarget<'_>,
+    ) -> String {
         let record = &self.partition.record;
-        let (load, inputs) = (record.emit_load("record[j]", "carried"), loaded(record, kernel.inputs));
+        let (load, inputs) =
+            (record.emit_load("record[j]", "carried"), loaded(record, kernel.inputs));
         let kernel = &AggregateKernel { inputs: &inputs, ..*kernel };
         let hoisted = Hoisted::of(kernel);
         let slots = match self.domain {
@@ -222,7 +245,8 @@ impl GroupPartitioning {
                 hash_slots(kernel, "AHEAD", "mixed", KeyForm::Mixed, Probes::Many)
             ),
         };
-        let (store, add) = (self.cells.flush(kernel, Flush::Store), self.cells.flush(kernel, Flush::Add));
+        let (store, add) =
+            (self.cells.flush(kernel, Flush::Store), self.cells.flush(kernel, Flush::Add));
         let present = self.cells.present();
         let found = target.found;
         let flush = match self.domain {
@@ -233,7 +257,8 @@ impl GroupPartitioning {
             ),
             Domain::Any(_) => {
                 let (listed, used) = (&names.listed, &names.used.0);
-                let insert = KeyTable { keys: found, first: listed, mask: &names.mask }.insert(kernel, KeyForm::Mixed);
+                let insert = KeyTable { keys: found, first: listed, mask: &names.mask }
+                    .insert(kernel, KeyForm::Mixed);
                 format!(
                     "u32 own = 0;\n\
                      if (alone) for (u32 slot = threadIdx.x; slot < slots; slot += THREADS) own += {present} ? 1 : 0;\n\

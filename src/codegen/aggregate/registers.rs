@@ -51,21 +51,56 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64
             "Add" => push(&mut update, &[&acc, " += (", local, ")(", &argument, ");\n"]),
             _ => {
                 let sign = if op == "Least" { " < " } else { " > " };
-                push(&mut update, &["{ const u64 x = ", &argument, "; if (x", sign, &acc, ") ", &acc, " = x; }\n"]);
+                push(
+                    &mut update,
+                    &[
+                        "{ const u64 x = ",
+                        &argument,
+                        "; if (x",
+                        sign,
+                        &acc,
+                        ") ",
+                        &acc,
+                        " = x; }\n",
+                    ],
+                );
             }
         }
         push(
             &mut publish,
-            &["{ const ", ctype, " total = block_reduce<THREADS, ", ctype, ">((", ctype, ")", &acc, ", "],
+            &[
+                "{ const ",
+                ctype,
+                " total = block_reduce<THREADS, ",
+                ctype,
+                ">((",
+                ctype,
+                ")",
+                &acc,
+                ", ",
+            ],
         );
         push(
             &mut publish,
-            &[op, "());\nif (threadIdx.x == 0) store_words(", &offset, "blockIdx.x", &width, ", total); }\n"],
+            &[
+                op,
+                "());\nif (threadIdx.x == 0) store_words(",
+                &offset,
+                "blockIdx.x",
+                &width,
+                ", total); }\n",
+            ],
         );
         push(&mut combine, &["{ ", ctype, " part = (", ctype, ")", initial, ";\n"]);
-        push(&mut combine, &["for (u64 b = threadIdx.x; b < gridDim.x; b += THREADS)\npart = ", op, "()(part, "]);
+        push(
+            &mut combine,
+            &["for (u64 b = threadIdx.x; b < gridDim.x; b += THREADS)\npart = ", op, "()(part, "],
+        );
         push(&mut combine, &["load_words<", ctype, ">(", &offset, "b", &width, "));\n"]);
-        push(&mut combine, &["const ", ctype, " total = block_reduce<THREADS, ", ctype, ">(part, ", op, "());\n"]);
+        push(
+            &mut combine,
+            &["const ", ctype, " total = block_reduce<THREADS, ", ctype, ">(part, ", op, "());\n"],
+        );
         push(&mut combine, &["if (threadIdx.x == 0) store_words(", target, ", total); }\n"]);
         word += words;
     }
@@ -95,5 +130,6 @@ pub(super) fn most_blocks(device: &Device) -> u64 {
 /// Most rows that a thread of a block of [`THREADS`] sees. There is a block for each multiprocessor
 /// at least, and they take the tiles, of up to `MOST_ITEMS` rows a thread, in turn.
 pub(super) fn rows_per_thread(rows: u64, device: &Device) -> u64 {
-    rows / (u64::from(device.properties().multiprocessors) * u64::from(THREADS)) + 2 * u64::from(MOST_ITEMS)
+    rows / (u64::from(device.properties().multiprocessors) * u64::from(THREADS))
+        + 2 * u64::from(MOST_ITEMS)
 }

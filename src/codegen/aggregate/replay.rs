@@ -72,19 +72,31 @@ impl Made {
 impl Replay {
     /// Of a launch over a relation in place. `None`: of such columns, or with such parameters, it
     /// is not made again.
-    pub(super) fn of(flow: &Flow, params: &Params, made: Made, fresh: &Fresh<'_>) -> Option<Replay> {
+    pub(super) fn of(
+        flow: &Flow,
+        params: &Params,
+        made: Made,
+        fresh: &Fresh<'_>,
+    ) -> Option<Replay> {
         let relation = in_place(flow)?;
-        let columns =
-            relation.columns.iter().map(|(_, column)| ReplayedColumn::of(column)).collect::<Option<Vec<_>>>()?;
-        let all: Vec<_> =
-            [fresh.control, fresh.partials].into_iter().chain(fresh.accumulators.iter().copied()).collect();
+        let columns = relation
+            .columns
+            .iter()
+            .map(|(_, column)| ReplayedColumn::of(column))
+            .collect::<Option<Vec<_>>>()?;
+        let all: Vec<_> = [fresh.control, fresh.partials]
+            .into_iter()
+            .chain(fresh.accumulators.iter().copied())
+            .collect();
         let is_known = |buffer: &Arc<Buffer>| {
-            all.iter().any(|(_, new)| Arc::ptr_eq(new, buffer)) || columns.iter().any(|column| column.has(buffer))
+            all.iter().any(|(_, new)| Arc::ptr_eq(new, buffer))
+                || columns.iter().any(|column| column.has(buffer))
         };
         if !params.kept().iter().all(is_known) {
             return None;
         }
-        let places = all.iter().map(|(name, _)| ParameterPlace::of(name)).collect::<Option<Vec<_>>>()?;
+        let places =
+            all.iter().map(|(name, _)| ParameterPlace::of(name)).collect::<Option<Vec<_>>>()?;
         Some(Replay { columns, rows: relation.rows, made, places })
     }
 
@@ -103,8 +115,11 @@ impl Replay {
                 Ok((accumulator.clone(), Arc::new(device.alloc(OPERATOR, bytes)?)))
             })
             .collect::<Result<Vec<_>>>()?;
-        let fresh = [&control.0, &partials].into_iter().chain(accumulators.iter().map(|(_, buffer)| buffer));
-        let kernel = made.kernel.with(self.places.iter().copied().zip(fresh.map(|buffer| &**buffer)));
+        let fresh = [&control.0, &partials]
+            .into_iter()
+            .chain(accumulators.iter().map(|(_, buffer)| buffer));
+        let kernel =
+            made.kernel.with(self.places.iter().copied().zip(fresh.map(|buffer| &**buffer)));
         made.launch(device, &kernel)?;
         device.count_replay();
         Ok(Some(GroupSlots {
@@ -121,14 +136,20 @@ impl Replay {
         in_place(flow).is_some_and(|relation| {
             relation.rows == self.rows
                 && relation.columns.len() == self.columns.len()
-                && self.columns.iter().zip(&relation.columns).all(|(met, (_, column))| met.is(column))
+                && self
+                    .columns
+                    .iter()
+                    .zip(&relation.columns)
+                    .all(|(met, (_, column))| met.is(column))
         })
     }
 }
 
 fn in_place(flow: &Flow) -> Option<&Relation> {
     match &flow.source {
-        FlowSource::Relation(relation) if flow.steps.is_empty() && relation.is_dense() => Some(relation),
+        FlowSource::Relation(relation) if flow.steps.is_empty() && relation.is_dense() => {
+            Some(relation)
+        }
         _ => None,
     }
 }
@@ -146,7 +167,8 @@ struct ReplayedColumn {
 
 impl ReplayedColumn {
     fn of(column: &Column) -> Option<ReplayedColumn> {
-        let Column { dtype, len, offset, data, validity, encoding, characters, children, stats } = column;
+        let Column { dtype, len, offset, data, validity, encoding, characters, children, stats } =
+            column;
         if !matches!(encoding, Encoding::Plain) || !characters.is_empty() || !children.is_empty() {
             return None;
         }
@@ -161,7 +183,8 @@ impl ReplayedColumn {
     }
 
     fn has(&self, buffer: &Arc<Buffer>) -> bool {
-        is(&self.data, buffer) || self.validity.as_ref().is_some_and(|validity| is(validity, buffer))
+        is(&self.data, buffer)
+            || self.validity.as_ref().is_some_and(|validity| is(validity, buffer))
     }
 
     fn is(&self, column: &Column) -> bool {

@@ -65,7 +65,8 @@ impl Sink {
             _ => most_shared(device),
         };
         // As in `rows_per_thread`.
-        let block_rows = rows / u64::from(device.properties().multiprocessors) + 2 * u64::from(8 * LARGE_BLOCK);
+        let block_rows =
+            rows / u64::from(device.properties().multiprocessors) + 2 * u64::from(8 * LARGE_BLOCK);
         if let Some(domain) = direct {
             let cells = Cells::of(inputs, block_rows, false);
             if cells.bytes(domain, 1) <= CELL_BYTES {
@@ -79,10 +80,15 @@ impl Sink {
             }
         } else if let Some(groups) = expected.groups.filter(|_| !text) {
             let cells = Cells::of(inputs, block_rows, true);
-            // Of very few groups, so many slots that hardly a key is far from its place: all rows of
-            // such a key would probe on.
-            let tried =
-                [(all, 4 * ROOM, 8), (CELL_BYTES, ROOM, 1), (all, 2 * ROOM, 1), (all, ROOM, 1), (all, ROOM / 2, 1)];
+            // Of very few groups, so many slots that hardly a key is far from its place: all rows
+            // of such a key would probe on.
+            let tried = [
+                (all, 4 * ROOM, 8),
+                (CELL_BYTES, ROOM, 1),
+                (all, 2 * ROOM, 1),
+                (all, ROOM, 1),
+                (all, ROOM / 2, 1),
+            ];
             // Of few rows a block has a multiprocessor to itself, and room for more groups than
             // guessed, and copies if there are fewer.
             for (bytes, room, copies) in tried.into_iter().skip(2 * usize::from(expected.guessed)) {
@@ -104,7 +110,13 @@ impl Sink {
     }
 
     /// Rows of a thread per tile. `late`: columns are loaded late.
-    pub(super) fn items(&self, inputs: usize, prepared: &PreparedKernel, effort: Effort, late: bool) -> u32 {
+    pub(super) fn items(
+        &self,
+        inputs: usize,
+        prepared: &PreparedKernel,
+        effort: Effort,
+        late: bool,
+    ) -> u32 {
         let bytes = prepared.eager_bytes;
         match self {
             Sink::Registers if late => items_in_time(LATE_ITEMS, effort),

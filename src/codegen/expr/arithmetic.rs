@@ -38,12 +38,21 @@ fn narrowest(bounds: &[(i128, i128)]) -> Repr {
 }
 
 /// Bounds of the exact result, or `None` where they exceed `i128`.
-fn interval(step: ArithmeticStep, (al, ah): (i128, i128), (bl, bh): (i128, i128)) -> Option<(i128, i128)> {
+fn interval(
+    step: ArithmeticStep,
+    (al, ah): (i128, i128),
+    (bl, bh): (i128, i128),
+) -> Option<(i128, i128)> {
     Some(match step {
         ArithmeticStep::Add => (al.checked_add(bl)?, ah.checked_add(bh)?),
         ArithmeticStep::Sub => (al.checked_sub(bh)?, ah.checked_sub(bl)?),
         ArithmeticStep::Mul => {
-            let corners = [al.checked_mul(bl)?, al.checked_mul(bh)?, ah.checked_mul(bl)?, ah.checked_mul(bh)?];
+            let corners = [
+                al.checked_mul(bl)?,
+                al.checked_mul(bh)?,
+                ah.checked_mul(bl)?,
+                ah.checked_mul(bh)?,
+            ];
             (*corners.iter().min()?, *corners.iter().max()?)
         }
         ArithmeticStep::Div => {
@@ -96,18 +105,30 @@ impl ArithmeticStep {
 
 impl Compiler<'_> {
     /// `expr` is `left op right`.
-    pub(super) fn arithmetic(&mut self, expr: &Expr, op: Operator, left: &Expr, right: &Expr) -> Result<Value> {
+    pub(super) fn arithmetic(
+        &mut self,
+        expr: &Expr,
+        op: Operator,
+        left: &Expr,
+        right: &Expr,
+    ) -> Result<Value> {
         let (left_type, right_type) = (self.type_of(left)?, self.type_of(right)?);
         // DataFusion would find the same, by trying the operation on arrays.
-        let dtype = &match left_type == right_type && (left_type.is_integer() || left_type.is_floating()) {
-            true => left_type.clone(),
-            false => self.type_of(expr)?,
-        };
-        if let Some(value) = self.temporal_arithmetic(op, left, &left_type, right, &right_type, dtype)? {
+        let dtype =
+            &match left_type == right_type && (left_type.is_integer() || left_type.is_floating()) {
+                true => left_type.clone(),
+                false => self.type_of(expr)?,
+            };
+        if let Some(value) =
+            self.temporal_arithmetic(op, left, &left_type, right, &right_type, dtype)?
+        {
             return Ok(value);
         }
         if left_type != right_type
-            && !matches!((&left_type, &right_type), (DataType::Decimal128(_, _), DataType::Decimal128(_, _)))
+            && !matches!(
+                (&left_type, &right_type),
+                (DataType::Decimal128(_, _), DataType::Decimal128(_, _))
+            )
         {
             return Err(not_yet(format!("{left_type} {op} {right_type}")));
         }
@@ -115,7 +136,9 @@ impl Compiler<'_> {
         // A divisor known at compile time is baked in: the compiler turns the division into a
         // multiplication.
         let b = match (op, as_literal(right).and_then(literal::integer)) {
-            (Operator::Divide | Operator::Modulo, Some(value)) => literal::baked(value, right_type.clone()),
+            (Operator::Divide | Operator::Modulo, Some(value)) => {
+                literal::baked(value, right_type.clone())
+            }
             _ => self.value(right)?,
         };
         match dtype {
@@ -165,15 +188,21 @@ impl Compiler<'_> {
                     let condition = format!("({} == {low} && {} == -1)", a.code, b.code);
                     self.fail_if(&valid, &condition, Failure::Overflow);
                 }
-                let rvalue = format!("{}<{ctype}>(({ctype}){}, ({ctype}){})", step.wrapping(), a.code, b.code);
+                let rvalue = format!(
+                    "{}<{ctype}>(({ctype}){}, ({ctype}){})",
+                    step.wrapping(),
+                    a.code,
+                    b.code
+                );
                 Ok(self.result(dtype.clone(), repr, rvalue, valid))
             }
             Overflow::Fail => {
                 let name = self.out.fresh();
                 self.out.line(format_args!("i128 {name};"));
-                let flag = self
-                    .out
-                    .let_("bool", format_args!("{}((i128){}, (i128){}, &{name})", step.checked(), a.code, b.code));
+                let flag = self.out.let_(
+                    "bool",
+                    format_args!("{}((i128){}, (i128){}, &{name})", step.checked(), a.code, b.code),
+                );
                 self.fail_if(&valid, &flag, Failure::Overflow);
                 Ok(Value::new(dtype.clone(), Repr::I128, name, valid).with_range(exact))
             }
@@ -208,7 +237,10 @@ impl Compiler<'_> {
             _ => (s1 + 4).min(38),
         };
         if expected != result {
-            return Err(Error::unsupported(format!("{} {op} {}", a.dtype, b.dtype), "has no exact result type"));
+            return Err(Error::unsupported(
+                format!("{} {op} {}", a.dtype, b.dtype),
+                "has no exact result type",
+            ));
         }
         let (up1, up2) = match op {
             Operator::Multiply => (0, 0),
@@ -228,7 +260,13 @@ impl Compiler<'_> {
         Ok(value)
     }
 
-    pub(super) fn float(&mut self, op: Operator, a: &Value, b: &Value, dtype: &DataType) -> Result<Value> {
+    pub(super) fn float(
+        &mut self,
+        op: Operator,
+        a: &Value,
+        b: &Value,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let valid = both(&a.valid, &b.valid, self.out);
         let name = match op {
             Operator::Plus => "fadd",
@@ -247,7 +285,8 @@ impl Compiler<'_> {
         let limit = if *dtype == DataType::Float32 { f64::from(f32::MAX) } else { f64::MAX };
         let magnitude = magnitude.map(|m| m * (1.0 + 1e-6)).filter(|m| *m < limit);
         let repr = repr_of(dtype)?;
-        let mut value = self.result(dtype.clone(), repr, format!("{name}({}, {})", a.code, b.code), valid);
+        let mut value =
+            self.result(dtype.clone(), repr, format!("{name}({}, {})", a.code, b.code), valid);
         value.magnitude = magnitude;
         // What is rounded away lies above the bits of an exact result, or below the least float
         // there is.
@@ -267,7 +306,9 @@ impl Compiler<'_> {
         let sign = match op {
             Operator::BitwiseAnd => "&",
             Operator::BitwiseOr => "|",
-            Operator::BitwiseShiftLeft | Operator::BitwiseShiftRight => return self.shift(op, a, b),
+            Operator::BitwiseShiftLeft | Operator::BitwiseShiftRight => {
+                return self.shift(op, a, b);
+            }
             _ => "^",
         };
         let valid = both(&a.valid, &b.valid, self.out);
@@ -299,8 +340,12 @@ impl Compiler<'_> {
         }
         let value = self.value(inner)?;
         if is_float(&value.dtype) {
-            let mut result =
-                self.result(value.dtype.clone(), value.repr, format!("-{}", value.code), value.valid.clone());
+            let mut result = self.result(
+                value.dtype.clone(),
+                value.repr,
+                format!("-{}", value.code),
+                value.valid.clone(),
+            );
             result.magnitude = value.magnitude;
             result.unit = value.unit;
             return Ok(result);
@@ -311,7 +356,13 @@ impl Compiler<'_> {
             other => return Err(not_yet(format!("negation of {other}"))),
         };
         let dtype = value.dtype.clone();
-        self.integer(ArithmeticStep::Sub, &literal::baked(0, dtype.clone()), &value, &dtype, overflow)
+        self.integer(
+            ArithmeticStep::Sub,
+            &literal::baked(0, dtype.clone()),
+            &value,
+            &dtype,
+            overflow,
+        )
     }
 }
 

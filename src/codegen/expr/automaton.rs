@@ -39,9 +39,13 @@ fn table(pattern: &str, direction: ScanDirection) -> Result<Vec<u8>> {
         .unicode_word_boundary(true)
         .dfa_size_limit(Some(MOST_BYTES))
         .determinize_size_limit(Some(2 * MOST_BYTES));
-    let built = dense::Builder::new().configure(config).thompson(of_bounded_size().reverse(back)).build(pattern);
-    let dfa =
-        built.map_err(|error| Error::unsupported(format!("regular expression '{pattern}'"), error.to_string()))?;
+    let built = dense::Builder::new()
+        .configure(config)
+        .thompson(of_bounded_size().reverse(back))
+        .build(pattern);
+    let dfa = built.map_err(|error| {
+        Error::unsupported(format!("regular expression '{pattern}'"), error.to_string())
+    })?;
     Ok(AutomatonTable::of(&dfa, if back { Anchored::Yes } else { Anchored::No }).bytes())
 }
 
@@ -60,9 +64,13 @@ struct AutomatonTable {
 impl AutomatonTable {
     fn of(dfa: &DFA<Vec<u32>>, anchored: Anchored) -> AutomatonTable {
         let mut found = DfaStates { dfa, numbers: HashMap::new(), states: vec![] };
-        let begin = |behind: Option<u8>| dfa.start_state(&start::Config::new().anchored(anchored).look_behind(behind));
-        let starts =
-            (0..=255u8).map(Some).chain([None]).map(|behind| begin(behind).map_or(QUIT, |state| found.number(state)));
+        let begin = |behind: Option<u8>| {
+            dfa.start_state(&start::Config::new().anchored(anchored).look_behind(behind))
+        };
+        let starts = (0..=255u8)
+            .map(Some)
+            .chain([None])
+            .map(|behind| begin(behind).map_or(QUIT, |state| found.number(state)));
         let starts = starts.collect();
         let mut transitions = vec![];
         while transitions.len() < found.states.len() {
@@ -92,9 +100,11 @@ impl AutomatonTable {
         }
         representatives.push(256);
         let width = representatives.len() as u32;
-        let mut bytes: Vec<u8> = [width].iter().chain(&self.starts).flat_map(|word| word.to_le_bytes()).collect();
+        let mut bytes: Vec<u8> =
+            [width].iter().chain(&self.starts).flat_map(|word| word.to_le_bytes()).collect();
         bytes.extend(class_of);
-        let rows = self.transitions.iter().flat_map(|row| representatives.iter().map(|class| row[*class]));
+        let rows =
+            self.transitions.iter().flat_map(|row| representatives.iter().map(|class| row[*class]));
         bytes.extend(rows.flat_map(u32::to_le_bytes));
         bytes
     }
@@ -146,8 +156,16 @@ pub(crate) fn of_like(pattern: &str) -> String {
 
 impl Compiler<'_> {
     /// `text ~ 'pattern'` and its like; `flags` go before the pattern.
-    pub(super) fn regex_match(&mut self, text: &Expr, pattern: &Expr, flags: &str, negated: bool) -> Result<Value> {
-        let Some(pattern) = as_literal(pattern) else { return Err(not_yet("a computed regular expression")) };
+    pub(super) fn regex_match(
+        &mut self,
+        text: &Expr,
+        pattern: &Expr,
+        flags: &str,
+        negated: bool,
+    ) -> Result<Value> {
+        let Some(pattern) = as_literal(pattern) else {
+            return Err(not_yet("a computed regular expression"));
+        };
         let value = self.value(text)?;
         if pattern.is_null() || value.dtype.is_null() {
             return self.null(&DataType::Boolean);
@@ -163,8 +181,9 @@ impl Compiler<'_> {
     pub(super) fn regex_test(&mut self, value: Value, pattern: &str) -> Result<Value> {
         let view = self.text(&value)?;
         let ahead = self.automaton(pattern, ScanDirection::Ahead)?;
-        let (test, _) =
-            self.unless_lost("bool", &value.valid, |lost| format!("automaton_matches({view}, {ahead}, {lost})"));
+        let (test, _) = self.unless_lost("bool", &value.valid, |lost| {
+            format!("automaton_matches({view}, {ahead}, {lost})")
+        });
         Ok(Value::new(DataType::Boolean, Repr::Bool, test, value.valid))
     }
 
@@ -184,40 +203,60 @@ impl Compiler<'_> {
                 .filter(|start| *start >= 1)
                 .ok_or_else(|| not_yet("regexp_count from such a place"))?,
         };
-        let pattern = as_literal(&arguments[1]).and_then(literal::text).filter(|pattern| !pattern.is_empty());
+        let pattern =
+            as_literal(&arguments[1]).and_then(literal::text).filter(|pattern| !pattern.is_empty());
         let Some(pattern) = pattern else { return Err(not_yet("regexp_count of such a pattern")) };
         let value = self.value(&arguments[0])?;
         let view = self.text(&value)?;
         // The text begins at its start.
-        let view =
-            if start == 1 { view } else { self.out.let_("view", format_args!("substring({view}, {start}, I64_MAX)")) };
+        let view = if start == 1 {
+            view
+        } else {
+            self.out.let_("view", format_args!("substring({view}, {start}, I64_MAX)"))
+        };
         let pattern = with_flags(pattern, &flags);
-        let (ahead, back) =
-            (self.automaton(&pattern, ScanDirection::Ahead)?, self.automaton(&pattern, ScanDirection::Back)?);
-        let (count, _) = self
-            .unless_lost("i64", &value.valid, |lost| format!("automaton_count({view}, 0u, {ahead}, {back}, {lost})"));
-        Ok(Value::new(dtype.clone(), Repr::I64, count, value.valid).with_range(Some((0, i32::MAX.into()))))
+        let (ahead, back) = (
+            self.automaton(&pattern, ScanDirection::Ahead)?,
+            self.automaton(&pattern, ScanDirection::Back)?,
+        );
+        let (count, _) = self.unless_lost("i64", &value.valid, |lost| {
+            format!("automaton_count({view}, 0u, {ahead}, {back}, {lost})")
+        });
+        Ok(Value::new(dtype.clone(), Repr::I64, count, value.valid)
+            .with_range(Some((0, i32::MAX.into()))))
     }
 
     /// `regexp_instr(text, pattern)`.
-    pub(super) fn regexp_position(&mut self, text: &Expr, pattern: &Expr, dtype: &DataType) -> Result<Value> {
-        let pattern = as_literal(pattern).and_then(literal::text).filter(|pattern| !pattern.is_empty());
+    pub(super) fn regexp_position(
+        &mut self,
+        text: &Expr,
+        pattern: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
+        let pattern =
+            as_literal(pattern).and_then(literal::text).filter(|pattern| !pattern.is_empty());
         let Some(pattern) = pattern else { return Err(not_yet("regexp_instr of such a pattern")) };
         let value = self.value(text)?;
         let view = self.text(&value)?;
-        let (ahead, back) =
-            (self.automaton(pattern, ScanDirection::Ahead)?, self.automaton(pattern, ScanDirection::Back)?);
+        let (ahead, back) = (
+            self.automaton(pattern, ScanDirection::Ahead)?,
+            self.automaton(pattern, ScanDirection::Back)?,
+        );
         let call = |lost: &str| format!("automaton_position({view}, {ahead}, {back}, {lost})");
         let (place, _) = self.unless_lost("i64", &value.valid, call);
-        Ok(Value::new(dtype.clone(), Repr::I64, place, value.valid).with_range(Some((0, i32::MAX.into()))))
+        Ok(Value::new(dtype.clone(), Repr::I64, place, value.valid)
+            .with_range(Some((0, i32::MAX.into()))))
     }
 
     /// `regexp_replace(text, pattern, replacement[, flags])`.
     pub(super) fn regexp_replace(&mut self, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
         let constants: Option<Vec<&str>> =
             arguments[1..].iter().map(|e| as_literal(e).and_then(literal::text)).collect();
-        let Some(constants) = constants else { return Err(not_yet("regexp_replace with computed arguments")) };
-        let (pattern, to, flags) = (constants[0], constants[1], constants.get(2).copied().unwrap_or(""));
+        let Some(constants) = constants else {
+            return Err(not_yet("regexp_replace with computed arguments"));
+        };
+        let (pattern, to, flags) =
+            (constants[0], constants[1], constants.get(2).copied().unwrap_or(""));
         let value = self.value(&arguments[0])?;
         let all = flags.contains('g');
         let pattern = with_flags(pattern, &flags.replace('g', ""));
@@ -225,12 +264,17 @@ impl Compiler<'_> {
             return self.regex_expanded(value, &pattern, to, all, dtype);
         }
         let view = self.text(&value)?;
-        let (ahead, back) =
-            (self.automaton(&pattern, ScanDirection::Ahead)?, self.automaton(&pattern, ScanDirection::Back)?);
+        let (ahead, back) = (
+            self.automaton(&pattern, ScanDirection::Ahead)?,
+            self.automaton(&pattern, ScanDirection::Back)?,
+        );
         let replacement = self.inputs.string(to);
         self.inputs.arena();
-        let call =
-            |lost: &str| format!("automaton_replaced(arena, {view}, {replacement}, {all}, {ahead}, {back}, {lost})");
+        let call = |lost: &str| {
+            format!(
+                "automaton_replaced(arena, {view}, {replacement}, {all}, {ahead}, {back}, {lost})"
+            )
+        };
         let (made, _) = self.unless_lost("view", &value.valid, call);
         let longest = value.longest.map(|longest| (u64::from(longest) + 1) * (to.len() as u64 + 1));
         self.made(dtype, made, value.valid, longest)

@@ -29,7 +29,8 @@ pub(super) fn is_utc(zone: &str) -> bool {
 
 /// C++ `bool`: a day lies outside of the calendar; `None` where none does.
 pub(super) fn outside_calendar(days: &Value) -> Option<String> {
-    (!within(days.bounds(), CALENDAR)).then(|| format!("({0} < {1} || {0} > {2})", days.code, CALENDAR.0, CALENDAR.1))
+    (!within(days.bounds(), CALENDAR))
+        .then(|| format!("({0} < {1} || {0} > {2})", days.code, CALENDAR.0, CALENDAR.1))
 }
 
 impl Compiler<'_> {
@@ -45,8 +46,13 @@ impl Compiler<'_> {
         let per_day = i128::from(per_second(&unit)) * 86_400;
         let (low, high) = value.bounds();
         let range = (low.div_euclid(per_day), high.div_euclid(per_day));
-        let repr = if within(range, (i32::MIN.into(), i32::MAX.into())) { Repr::I32 } else { Repr::I64 };
-        let rvalue = format!("({})floor_quotient<i64>((i64){}, {per_day}ll)", repr.device_type(), value.code);
+        let repr =
+            if within(range, (i32::MIN.into(), i32::MAX.into())) { Repr::I32 } else { Repr::I64 };
+        let rvalue = format!(
+            "({})floor_quotient<i64>((i64){}, {per_day}ll)",
+            repr.device_type(),
+            value.code
+        );
         self.result(wide(), repr, rvalue, value.valid.clone()).with_range(Some(range))
     }
 }

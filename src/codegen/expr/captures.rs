@@ -38,7 +38,9 @@ struct Program {
 impl Program {
     /// Of `wanted` groups; of those that the pattern has.
     fn of(nfa: &NFA, groups: Vec<usize>) -> Option<Program> {
-        let slot = |group: usize, end: usize| groups.iter().position(|of| *of == group).map(|at| 2 * at + end);
+        let slot = |group: usize, end: usize| {
+            groups.iter().position(|of| *of == group).map(|at| 2 * at + end)
+        };
         // Where each state's words begin.
         let length = |state: &State| match state {
             State::ByteRange { .. } => 4,
@@ -62,11 +64,18 @@ impl Program {
             let op = |op: u32| op | (number as u32) << 8;
             match state {
                 State::ByteRange { trans } => {
-                    words.extend([op(RANGES), 1, u32::from(trans.start) | u32::from(trans.end) << 8, at(trans.next)]);
+                    words.extend([
+                        op(RANGES),
+                        1,
+                        u32::from(trans.start) | u32::from(trans.end) << 8,
+                        at(trans.next),
+                    ]);
                 }
                 State::Sparse(sparse) => {
                     words.extend([op(RANGES), sparse.transitions.len() as u32]);
-                    let range = |t: &thompson::Transition| [u32::from(t.start) | u32::from(t.end) << 8, at(t.next)];
+                    let range = |t: &thompson::Transition| {
+                        [u32::from(t.start) | u32::from(t.end) << 8, at(t.next)]
+                    };
                     words.extend(sparse.transitions.iter().flat_map(range));
                 }
                 State::Dense(dense) => {
@@ -83,8 +92,12 @@ impl Program {
                     words.extend([op(SPLIT), alternates.len() as u32]);
                     words.extend(alternates.iter().map(|next| at(*next)));
                 }
-                State::BinaryUnion { alt1, alt2 } => words.extend([op(SPLIT), 2, at(*alt1), at(*alt2)]),
-                State::Look { look, next } => words.extend([op(LOOK), look_code(*look)?, at(*next)]),
+                State::BinaryUnion { alt1, alt2 } => {
+                    words.extend([op(SPLIT), 2, at(*alt1), at(*alt2)])
+                }
+                State::Look { look, next } => {
+                    words.extend([op(LOOK), look_code(*look)?, at(*next)])
+                }
                 State::Capture { next, group_index, slot: of, .. } => {
                     match slot(group_index.as_usize(), of.as_usize() % 2) {
                         Some(slot) => words.extend([op(SAVE), slot as u32, at(*next)]),
@@ -135,9 +148,13 @@ fn look_code(look: Look) -> Option<u32> {
 }
 
 fn nfa(pattern: &str) -> Result<NFA> {
-    let refused = |why: String| Error::unsupported(format!("groups of the regular expression '{pattern}'"), why);
-    let nfa =
-        NFA::compiler().configure(of_bounded_size()).build(pattern).map_err(|error| refused(error.to_string()))?;
+    let refused = |why: String| {
+        Error::unsupported(format!("groups of the regular expression '{pattern}'"), why)
+    };
+    let nfa = NFA::compiler()
+        .configure(of_bounded_size())
+        .build(pattern)
+        .map_err(|error| refused(error.to_string()))?;
     match nfa.states().len() <= MOST_STATES {
         true => Ok(nfa),
         false => Err(refused("it has too many states".into())),
@@ -159,7 +176,12 @@ fn pieces(replacement: &str, nfa: &NFA) -> Vec<ReplacementPiece> {
     let (mut text, mut found) = (String::new(), vec![]);
     let name = |name: &str| nfa.group_info().to_index(PatternID::ZERO, name);
     // A group is appended as nothing: where it was is remembered.
-    interpolate::string(&replacement, |group, text| found.push((text.len(), group)), name, &mut text);
+    interpolate::string(
+        &replacement,
+        |group, text| found.push((text.len(), group)),
+        name,
+        &mut text,
+    );
     let (mut pieces, mut begin) = (vec![], 0);
     for (end, group) in found {
         if end > begin {
@@ -185,8 +207,11 @@ fn with_braces(replacement: &str) -> String {
         rest = &rest[at..];
         let slashes = rest.chars().take_while(|c| *c == '\\').count();
         let digits = rest[slashes..].chars().take_while(|c| c.is_ascii_digit()).count();
-        let (kept, taken) =
-            if digits == 0 { (slashes, slashes) } else { (slashes.saturating_sub(2), slashes + digits) };
+        let (kept, taken) = if digits == 0 {
+            (slashes, slashes)
+        } else {
+            (slashes.saturating_sub(2), slashes + digits)
+        };
         out.push_str(&rest[..kept]);
         if digits > 0 {
             out.push_str(&format!("${{{}}}", &rest[slashes..slashes + digits]));
@@ -235,8 +260,10 @@ impl Compiler<'_> {
             }
         }
         let view = self.text(&value)?;
-        let (ahead, back) =
-            (self.automaton(pattern, ScanDirection::Ahead)?, self.automaton(pattern, ScanDirection::Back)?);
+        let (ahead, back) = (
+            self.automaton(pattern, ScanDirection::Ahead)?,
+            self.automaton(pattern, ScanDirection::Back)?,
+        );
         let count = codes.len();
         codes.push(0);
         let codes: Vec<u8> = codes.iter().flat_map(|code| code.to_le_bytes()).collect();
@@ -261,7 +288,9 @@ impl Compiler<'_> {
     pub(super) fn regexp_match(&mut self, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
         let flags = self.regex_flags(arguments.get(2))?;
         let pattern = as_literal(&arguments[1]).and_then(literal::text);
-        let Some(pattern) = pattern else { return Err(not_yet("regexp_match with such a pattern")) };
+        let Some(pattern) = pattern else {
+            return Err(not_yet("regexp_match with such a pattern"));
+        };
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
         let value = self.value(&arguments[0])?;
         let view = self.text(&value)?;
@@ -270,8 +299,10 @@ impl Compiler<'_> {
         let groups = nfa.group_info().group_len(PatternID::ZERO);
         let groups: Vec<usize> = if groups > 1 { (1..groups).collect() } else { vec![0] };
         let program = self.captures(&nfa, &pattern, groups)?;
-        let (ahead, back) =
-            (self.automaton(&pattern, ScanDirection::Ahead)?, self.automaton(&pattern, ScanDirection::Back)?);
+        let (ahead, back) = (
+            self.automaton(&pattern, ScanDirection::Ahead)?,
+            self.automaton(&pattern, ScanDirection::Back)?,
+        );
         let words = self.inputs.constant(&program.bytes());
         let (slots, count) = (self.out.fresh(), self.out.fresh());
         self.out.line(format_args!("u32 {slots}[{}];", 2 * program.groups.len()));
@@ -283,13 +314,20 @@ impl Compiler<'_> {
         };
         let (found, _) = self.unless_lost("bool", &value.valid, call);
         let valid = self.out.let_("bool", format_args!("{} && {found}", value.validity()));
-        self.out.line(format_args!("u32 {count} = 0;\nfor (u32 k = 0; {valid} && k < {}; k++)", program.groups.len()));
+        self.out.line(format_args!(
+            "u32 {count} = 0;\nfor (u32 k = 0; {valid} && k < {}; k++)",
+            program.groups.len()
+        ));
         self.out.line(format_args!("    {count} += {slots}[2 * k] != CAPTURES_NONE;"));
         let builder = self.build(item.data_type(), &count)?;
-        self.out.line(format_args!("{count} = 0;\nfor (u32 k = 0; {valid} && k < {}; k++) {{", program.groups.len()));
+        self.out.line(format_args!(
+            "{count} = 0;\nfor (u32 k = 0; {valid} && k < {}; k++) {{",
+            program.groups.len()
+        ));
         self.out.line(format_args!("if ({slots}[2 * k] == CAPTURES_NONE) continue;"));
         let part = format!("slice({view}, {slots}[2 * k], {slots}[2 * k + 1] - {slots}[2 * k])");
-        let part = Value::new(item.data_type().clone(), Repr::View, self.out.let_("view", part), None);
+        let part =
+            Value::new(item.data_type().clone(), Repr::View, self.out.let_("view", part), None);
         self.put(&builder, &count, part)?;
         self.out.line(format_args!("{count}++;\n}}"));
         Ok(self.built(&builder, dtype, Some(valid), value.longest))
@@ -311,9 +349,18 @@ mod tests {
         let text = |text: &str| ReplacementPiece::Literal(text.into());
         assert_eq!(
             pieces("x\\2-${1}$$", &nfa),
-            [text("x"), ReplacementPiece::Group(2), text("-"), ReplacementPiece::Group(1), text("$")]
+            [
+                text("x"),
+                ReplacementPiece::Group(2),
+                text("-"),
+                ReplacementPiece::Group(1),
+                text("$")
+            ]
         );
-        assert_eq!(pieces("$1a\\\\1$y", &nfa), [ReplacementPiece::Group(1), ReplacementPiece::Group(1)]);
+        assert_eq!(
+            pieces("$1a\\\\1$y", &nfa),
+            [ReplacementPiece::Group(1), ReplacementPiece::Group(1)]
+        );
         assert_eq!(pieces("\\7é\\n", &nfa), [text("é\\n")]);
         assert_eq!(with_braces("\\\\\\1\\"), "\\${1}\\");
     }

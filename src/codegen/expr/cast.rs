@@ -13,7 +13,12 @@ use super::*;
 use crate::ops::powers;
 
 impl Compiler<'_> {
-    pub(super) fn cast(&mut self, value: Value, target: &DataType, on_error: OnError) -> Result<Value> {
+    pub(super) fn cast(
+        &mut self,
+        value: Value,
+        target: &DataType,
+        on_error: OnError,
+    ) -> Result<Value> {
         let target = value_type(target);
         let from = value.dtype.clone();
         if from == *target {
@@ -67,14 +72,21 @@ impl Compiler<'_> {
         }
         match (&from, target) {
             (Boolean, to) if to.is_integer() => {
-                let mut result = self.result(to.clone(), Repr::I32, format!("(i32)(bool){}", value.code), value.valid);
+                let mut result = self.result(
+                    to.clone(),
+                    Repr::I32,
+                    format!("(i32)(bool){}", value.code),
+                    value.valid,
+                );
                 result.range = Some((0, 1));
                 Ok(result)
             }
             (from, Boolean) if from.is_integer() || is_float(from) => {
                 Ok(self.result(Boolean, Repr::Bool, format!("{} != 0", value.code), value.valid))
             }
-            (from, to) if from.is_integer() && to.is_integer() => self.fit(value, to, type_bounds(to), on_error),
+            (from, to) if from.is_integer() && to.is_integer() => {
+                self.fit(value, to, type_bounds(to), on_error)
+            }
             (from, to) if from.is_integer() && is_float(to) => {
                 let (low, high) = value.bounds();
                 let magnitude = low.unsigned_abs().max(high.unsigned_abs()) as f64 * (1.0 + 1e-6);
@@ -92,18 +104,25 @@ impl Compiler<'_> {
                 result.magnitude = value.magnitude.map(|m| m * (1.0 + 1e-6)).filter(|m| *m < limit);
                 Ok(result)
             }
-            (Float32 | Float64, to) if to.is_integer() => self.float_to_integer(value, to, on_error),
+            (Float32 | Float64, to) if to.is_integer() => {
+                self.float_to_integer(value, to, on_error)
+            }
             (from, Decimal128(precision, scale)) if from.is_integer() => {
                 self.integer_to_decimal(value, *precision, *scale, on_error)
             }
             (Float32 | Float64, Decimal128(precision, scale)) => {
                 self.float_to_decimal(value, *precision, *scale, on_error)
             }
-            (Decimal128(p1, s1), Decimal128(p2, s2)) => self.rescale(value, (*p1, *s1), (*p2, *s2), on_error),
+            (Decimal128(p1, s1), Decimal128(p2, s2)) => {
+                self.rescale(value, (*p1, *s1), (*p2, *s2), on_error)
+            }
             (Decimal128(_, scale), to) if is_float(to) => self.decimal_to_float(value, *scale, to),
             (Decimal128(_, scale), to) if to.is_integer() && *scale >= 0 => {
                 let Some(factor) = 10i128.checked_pow(u32::from(scale.unsigned_abs())) else {
-                    return Err(Error::unsupported(format!("a cast from {from}"), "exceeds 128 bits"));
+                    return Err(Error::unsupported(
+                        format!("a cast from {from}"),
+                        "exceeds 128 bits",
+                    ));
                 };
                 let whole = self.integer(
                     ArithmeticStep::Div,
@@ -120,12 +139,18 @@ impl Compiler<'_> {
             (Time64(_) | Duration(_), Int64) | (Int64, Time64(_) | Duration(_)) => {
                 Ok(Value { dtype: target.clone(), ..value })
             }
-            (Time32(from) | Time64(from), Time32(to) | Time64(to)) | (Duration(from), Duration(to)) => {
+            (Time32(from) | Time64(from), Time32(to) | Time64(to))
+            | (Duration(from), Duration(to)) => {
                 self.between_units(value, *from, *to, target, on_error)
             }
             (Duration(unit), Interval(IntervalUnit::MonthDayNano)) => {
-                let nanos =
-                    self.between_units(value, *unit, TimeUnit::Nanosecond, &Duration(TimeUnit::Nanosecond), on_error)?;
+                let nanos = self.between_units(
+                    value,
+                    *unit,
+                    TimeUnit::Nanosecond,
+                    &Duration(TimeUnit::Nanosecond),
+                    on_error,
+                )?;
                 let rvalue = format!("interval_packed(0, 0, (i64){})", nanos.code);
                 Ok(self.result(target.clone(), Repr::I128, rvalue, nanos.valid))
             }
@@ -138,7 +163,8 @@ impl Compiler<'_> {
                 self.between_units(clock, *unit, *to, target, on_error)
             }
             (Date32, Date64) => {
-                let product = self.exact(ArithmeticStep::Mul, &value, &literal::baked(86_400_000, wide()))?;
+                let product =
+                    self.exact(ArithmeticStep::Mul, &value, &literal::baked(86_400_000, wide()))?;
                 Ok(Value { dtype: Date64, ..product })
             }
             (Date64, Date32) => {
@@ -217,14 +243,23 @@ impl Compiler<'_> {
     }
 
     /// Truncates towards zero; NaN and what lies outside of the type are errors.
-    fn float_to_integer(&mut self, value: Value, to: &DataType, on_error: OnError) -> Result<Value> {
+    fn float_to_integer(
+        &mut self,
+        value: Value,
+        to: &DataType,
+        on_error: OnError,
+    ) -> Result<Value> {
         let repr = repr_of(to)?;
         let (low, high) = type_bounds(to);
         let float = value.repr.device_type();
         let truncate = if value.repr == Repr::F32 { "truncf" } else { "trunc" };
         let whole = self.out.let_(float, format_args!("{truncate}({})", value.code));
         // Both ends are powers of two (or zero) and so exact in either float type.
-        let inside = format!("({whole} >= ({float}){:?} && {whole} < ({float}){:?})", low as f64, (high + 1) as f64);
+        let inside = format!(
+            "({whole} >= ({float}){:?} && {whole} < ({float}){:?})",
+            low as f64,
+            (high + 1) as f64
+        );
         let inside = self.out.let_("bool", inside);
         let valid = self.outcome(&value.valid, &format!("!{inside}"), on_error);
         let rvalue = format!("{inside} ? ({0}){whole} : ({0})0", repr.device_type());
@@ -236,7 +271,13 @@ impl Compiler<'_> {
         Ok(result)
     }
 
-    fn integer_to_decimal(&mut self, value: Value, precision: u8, scale: i8, on_error: OnError) -> Result<Value> {
+    fn integer_to_decimal(
+        &mut self,
+        value: Value,
+        precision: u8,
+        scale: i8,
+        on_error: OnError,
+    ) -> Result<Value> {
         let to = DataType::Decimal128(precision, scale);
         if scale < 0 {
             return Err(not_yet(format!("a cast to {to}")));
@@ -267,7 +308,8 @@ impl Compiler<'_> {
         let exact = most < digits && scale.unsigned_abs() <= places;
         let ctype = repr.device_type();
         let ten = format!("double_of_bits({}ull)", power.to_bits());
-        let rvalue = match (exact, u32::try_from(scale).ok().filter(|scale| *scale <= MOST_PLACES)) {
+        let rvalue = match (exact, u32::try_from(scale).ok().filter(|scale| *scale <= MOST_PLACES))
+        {
             (true, Some(_)) => format!("({ctype})fdiv((f64){}, {ten})", value.code),
             (true, None) => format!("fmul(({ctype}){}, ({ctype}){ten})", value.code),
             (false, Some(scale)) => {
@@ -284,7 +326,13 @@ impl Compiler<'_> {
     }
 
     /// The float's digits, halves away from zero.
-    fn float_to_decimal(&mut self, value: Value, precision: u8, scale: i8, on_error: OnError) -> Result<Value> {
+    fn float_to_decimal(
+        &mut self,
+        value: Value,
+        precision: u8,
+        scale: i8,
+        on_error: OnError,
+    ) -> Result<Value> {
         let to = DataType::Decimal128(precision, scale);
         let Some(places) = u32::try_from(scale).ok().filter(|places| *places <= MOST_PLACES) else {
             return Err(not_yet(format!("a cast to {to}")));
@@ -308,7 +356,8 @@ impl Compiler<'_> {
         let valid = self.outcome(&value.valid, &format!("!{inside}"), on_error);
         let repr = repr_of(&to)?;
         let rvalue = format!("{inside} ? ({0}){digits} : ({0})0", repr.device_type());
-        let mut result = self.result(to, repr, rvalue, valid).with_range(Some(precision_bounds(precision)));
+        let mut result =
+            self.result(to, repr, rvalue, valid).with_range(Some(precision_bounds(precision)));
         if let Some(bound) = value.magnitude.map(|m| m * power).filter(|m| *m < 1e36) {
             let bound = (bound * (1.0 + 1e-6)) as i128 + 1;
             let (low, high) = result.bounds();
@@ -318,7 +367,13 @@ impl Compiler<'_> {
     }
 
     /// Between scales: up exactly, down with halves away from zero; then the precision is tested.
-    fn rescale(&mut self, value: Value, from: (u8, i8), to: (u8, i8), on_error: OnError) -> Result<Value> {
+    fn rescale(
+        &mut self,
+        value: Value,
+        from: (u8, i8),
+        to: (u8, i8),
+        on_error: OnError,
+    ) -> Result<Value> {
         let target = DataType::Decimal128(to.0, to.1);
         let limits = precision_bounds(to.0);
         let scale = i32::from(to.1) - i32::from(from.1);
@@ -331,7 +386,8 @@ impl Compiler<'_> {
                 return Ok(Value { range: Some(value.bounds()), dtype: target, ..value });
             }
             let value = Value { range: Some(value.bounds()), dtype: wide(), ..value };
-            let value = self.fit(value, &wide(), (limits.0 / factor, limits.1 / factor), on_error)?;
+            let value =
+                self.fit(value, &wide(), (limits.0 / factor, limits.1 / factor), on_error)?;
             let value = self.scale_up(&value, scale.unsigned_abs())?;
             return Ok(Value { dtype: target, ..value });
         }

@@ -64,7 +64,10 @@ impl Compiler<'_> {
         let mut left = first.get_type(self.schema)?;
         for (operator, binary) in operators.iter().rev() {
             let right = self.type_of(&binary.right)?;
-            let dtype = match left == right && (left.is_integer() || left.is_floating()) && is_arithmetic(binary.op) {
+            let dtype = match left == right
+                && (left.is_integer() || left.is_floating())
+                && is_arithmetic(binary.op)
+            {
                 true => left,
                 false => BinaryTypeCoercer::new(&left, &binary.op, &right).get_result_type()?,
             };
@@ -100,5 +103,8 @@ impl Compiler<'_> {
 }
 
 fn is_arithmetic(op: Operator) -> bool {
-    matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo)
+    matches!(
+        op,
+        Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo
+    )
 }

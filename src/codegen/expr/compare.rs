@@ -64,7 +64,13 @@ impl Compiler<'_> {
     }
 
     /// C++ `bool`, for valid operands.
-    fn comparison(&mut self, op: Operator, left: &Value, right: &Value, zeros: ZeroSigns) -> Result<String> {
+    fn comparison(
+        &mut self,
+        op: Operator,
+        left: &Value,
+        right: &Value,
+        zeros: ZeroSigns,
+    ) -> Result<String> {
         let sign = match op {
             Operator::Eq => "==",
             Operator::NotEq => "!=",
@@ -82,10 +88,12 @@ impl Compiler<'_> {
         {
             return Ok(format!("({} {sign} {})", one.code, two.code));
         }
-        if let (DataType::Decimal128(_, one), DataType::Decimal128(_, two)) = (&left.dtype, &right.dtype)
+        if let (DataType::Decimal128(_, one), DataType::Decimal128(_, two)) =
+            (&left.dtype, &right.dtype)
             && one != two
         {
-            let digits = |to: &i8, from: &i8| (i32::from(*to) - i32::from(*from)).max(0).unsigned_abs();
+            let digits =
+                |to: &i8, from: &i8| (i32::from(*to) - i32::from(*from)).max(0).unsigned_abs();
             let left = Value { dtype: wide(), ..self.scale_up(left, digits(two, one))? };
             let right = Value { dtype: wide(), ..self.scale_up(right, digits(one, two))? };
             return self.comparison(op, &left, &right, zeros);
@@ -116,14 +124,18 @@ impl Compiler<'_> {
                 format!("(({ctype}){l} {sign} ({ctype}){r})")
             }
             (Repr::List, Repr::List) | (Repr::Struct, Repr::Struct)
-                if matches!(op, Operator::Eq | Operator::NotEq) && same_form(&left.dtype, &right.dtype) =>
+                if matches!(op, Operator::Eq | Operator::NotEq)
+                    && same_form(&left.dtype, &right.dtype) =>
             {
                 let equal = emit_equal(left, right, self.out);
                 if op == Operator::Eq { equal } else { format!("!{equal}") }
             }
-            (Repr::List, Repr::List) | (Repr::Struct, Repr::Struct) if same_form(&left.dtype, &right.dtype) => {
+            (Repr::List, Repr::List) | (Repr::Struct, Repr::Struct)
+                if same_form(&left.dtype, &right.dtype) =>
+            {
                 // Nulls within are the least.
-                let by = Comparing { nulls: NullsPlace::First, one_zero: zeros == ZeroSigns::Equal };
+                let by =
+                    Comparing { nulls: NullsPlace::First, one_zero: zeros == ZeroSigns::Equal };
                 format!("({} {sign} 0)", emit_compare(left, right, by, self.out))
             }
             _ => return Err(not_yet(format!("{} {op} {}", left.dtype, right.dtype))),
@@ -205,7 +217,11 @@ impl Compiler<'_> {
 /// C++ `bool`: two floats are equal.
 fn float_equal(left: &Value, right: &Value) -> String {
     let (l, r) = (&left.code, &right.code);
-    if is_number(left) || is_number(right) { format!("({l} == {r})") } else { format!("sql_equal({l}, {r})") }
+    if is_number(left) || is_number(right) {
+        format!("({l} == {r})")
+    } else {
+        format!("sql_equal({l}, {r})")
+    }
 }
 
 /// C++ `bool`: one float is less than another.
@@ -226,9 +242,13 @@ fn is_number(value: &Value) -> bool {
 /// The literals but for nulls, where they are many strings for a string to be compared with, which
 /// has no codes.
 fn strings<'a>(value: &Value, literals: &[&'a ScalarValue]) -> Option<Vec<&'a str>> {
-    let texts: Vec<Option<&str>> =
-        literals.iter().filter(|literal| !literal.is_null()).map(|literal| literal.try_as_str().flatten()).collect();
-    let many = texts.len() >= LOOPED_STRINGS && value.repr == Repr::View && value.dictionary.is_none();
+    let texts: Vec<Option<&str>> = literals
+        .iter()
+        .filter(|literal| !literal.is_null())
+        .map(|literal| literal.try_as_str().flatten())
+        .collect();
+    let many =
+        texts.len() >= LOOPED_STRINGS && value.repr == Repr::View && value.dictionary.is_none();
     if many { texts.into_iter().collect() } else { None }
 }
 

@@ -47,11 +47,14 @@ impl Compiler<'_> {
         // The last answer is that of null.
         let entries = answers.len() - 1;
         let null = answers.is_valid(entries).then(|| answers.value(entries));
-        let truths: Vec<bool> = (0..entries).map(|i| answers.is_valid(i) && answers.value(i)).collect();
+        let truths: Vec<bool> =
+            (0..entries).map(|i| answers.is_valid(i) && answers.value(i)).collect();
         let unknowns: Vec<bool> = (0..entries).map(|i| answers.is_null(i)).collect();
         let valid_code = value.valid.clone();
         let mut test = self.selects(input, &truths, &valid_code);
-        let mut known = unknowns.contains(&true).then(|| format!("!{}", self.selects(input, &unknowns, &valid_code)));
+        let mut known = unknowns
+            .contains(&true)
+            .then(|| format!("!{}", self.selects(input, &unknowns, &valid_code)));
         if let Some(valid) = &valid_code {
             test = match null {
                 Some(answer) => format!("({valid} ? {test} : {answer})"),
@@ -68,7 +71,12 @@ impl Compiler<'_> {
     }
 
     /// An integer of each entry, from a table. `None` where some entry has none, or null has one.
-    fn measure(&mut self, answers: &ArrayRef, value: &Value, input: &DictionaryInput) -> Option<Value> {
+    fn measure(
+        &mut self,
+        answers: &ArrayRef,
+        value: &Value,
+        input: &DictionaryInput,
+    ) -> Option<Value> {
         let dtype = value_type(answers.data_type()).clone();
         let repr = Repr::of(&dtype)?;
         let wide = cast(answers, &DataType::Int64).ok()?;
@@ -113,7 +121,8 @@ impl Compiler<'_> {
             Some(valid) => format!("{valid} ? {} : 0u", input.code),
             None => input.code.clone(),
         };
-        let mut result = self.result(dtype, Repr::View, format!("({table})[{code}]"), value.valid.clone());
+        let mut result =
+            self.result(dtype, Repr::View, format!("({table})[{code}]"), value.valid.clone());
         result.longest = u32::try_from(longest).ok();
         Some(result)
     }
@@ -122,7 +131,11 @@ impl Compiler<'_> {
     /// it on the dictionary makes sense.
     fn sole_column(&self, expr: &Expr) -> Result<Option<Column>> {
         match expr {
-            Expr::Column(_) | Expr::Literal(_, _) | Expr::Alias(_) | Expr::IsNull(_) | Expr::IsNotNull(_) => {
+            Expr::Column(_)
+            | Expr::Literal(_, _)
+            | Expr::Alias(_)
+            | Expr::IsNull(_)
+            | Expr::IsNotNull(_) => {
                 return Ok(None);
             }
             _ => {}
@@ -131,8 +144,9 @@ impl Compiler<'_> {
         let mut columns = columns.into_iter();
         let (Some(column), None) = (columns.next(), columns.next()) else { return Ok(None) };
         let dtype = self.type_of(expr)?;
-        let wanted =
-            dtype == DataType::Boolean || value_type(&dtype).is_integer() || is_string(&dtype) && makes_text(expr);
+        let wanted = dtype == DataType::Boolean
+            || value_type(&dtype).is_integer()
+            || is_string(&dtype) && makes_text(expr);
         if !is_string(self.schema.data_type(column)?) || !wanted {
             return Ok(None);
         }
@@ -161,10 +175,16 @@ impl Compiler<'_> {
     }
 
     /// C++ `bool`: the code is one of those selected.
-    fn selects(&mut self, input: &DictionaryInput, selected: &[bool], valid: &Option<String>) -> String {
+    fn selects(
+        &mut self,
+        input: &DictionaryInput,
+        selected: &[bool],
+        valid: &Option<String>,
+    ) -> String {
         let code = &input.code;
         if selected.len() <= 64 {
-            let word = selected.iter().enumerate().fold(0u64, |word, (i, s)| word | u64::from(*s) << i);
+            let word =
+                selected.iter().enumerate().fold(0u64, |word, (i, s)| word | u64::from(*s) << i);
             let word = self.inputs.parameter(word);
             // Masked: the code beneath a null may be anything.
             return format!("(bool)(({word} >> ({code} & 63u)) & 1)");
@@ -196,8 +216,17 @@ fn is_boundless(expr: &Expr) -> bool {
 }
 
 /// Functions that make new strings, whose length does not depend on a number.
-const MAKERS: [&str; 9] =
-    ["concat", "concat_ws", "upper", "lower", "initcap", "replace", "regexp_replace", "reverse", "translate"];
+const MAKERS: [&str; 9] = [
+    "concat",
+    "concat_ws",
+    "upper",
+    "lower",
+    "initcap",
+    "replace",
+    "regexp_replace",
+    "reverse",
+    "translate",
+];
 
 /// Whether the expression is a function that makes new strings: others are as cheap for a row as a
 /// table is.
@@ -218,7 +247,12 @@ fn run(selected: &[bool]) -> Option<(usize, usize)> {
 
 /// What the expression says of each entry, and of null. `None` where the host cannot tell, or fails
 /// on an entry that the column perhaps does not hold.
-fn answers(expr: &Expr, column: &Column, dtype: &DataType, input: &DictionaryInput) -> Option<ArrayRef> {
+fn answers(
+    expr: &Expr,
+    column: &Column,
+    dtype: &DataType,
+    input: &DictionaryInput,
+) -> Option<ArrayRef> {
     let entries = cast(&input.dictionary.values, dtype).ok()?;
     let null = new_null_array(dtype, 1);
     let entries = concat(&[&entries, &null]).ok()?;
@@ -228,7 +262,9 @@ fn answers(expr: &Expr, column: &Column, dtype: &DataType, input: &DictionaryInp
         .clone()
         .transform(|node| {
             Ok(match &node {
-                Expr::Column(c) if c == column => Transformed::yes(Expr::Column(Column::new_unqualified("entry"))),
+                Expr::Column(c) if c == column => {
+                    Transformed::yes(Expr::Column(Column::new_unqualified("entry")))
+                }
                 _ => Transformed::no(node),
             })
         })
@@ -237,6 +273,7 @@ fn answers(expr: &Expr, column: &Column, dtype: &DataType, input: &DictionaryInp
     let schema = DFSchema::try_from(schema).ok()?;
     let expr = host_expr(expr, &schema).ok()?;
     let props = ExecutionProps::new();
-    let physical = create_physical_expr(&expr, &schema, &props, &PhysicalPlanningContext::default()).ok()?;
+    let physical =
+        create_physical_expr(&expr, &schema, &props, &PhysicalPlanningContext::default()).ok()?;
     physical.evaluate(&batch).ok()?.into_array(batch.num_rows()).ok()
 }

@@ -39,12 +39,18 @@ impl Compiler<'_> {
         let range = Some((low.max(limits.0), high.min(limits.1)));
         // Narrowed at once: where nothing failed the bounds fit the type's own representation.
         let repr = repr_of(to)?;
-        let code = self.out.let_(repr.device_type(), format!("({}){}", repr.device_type(), value.code));
+        let code =
+            self.out.let_(repr.device_type(), format!("({}){}", repr.device_type(), value.code));
         Ok(Value { dtype: to.clone(), repr, code, valid, range, ..value })
     }
 
     /// The validity after a conversion that is impossible where `outside` holds.
-    pub(super) fn outcome(&mut self, valid: &Option<String>, outside: &str, on_error: OnError) -> Option<String> {
+    pub(super) fn outcome(
+        &mut self,
+        valid: &Option<String>,
+        outside: &str,
+        on_error: OnError,
+    ) -> Option<String> {
         match on_error {
             OnError::Fail => {
                 self.fail_if(valid, outside, Failure::Cast);

@@ -12,14 +12,19 @@ impl Compiler<'_> {
         let (rvalue, longest) = match &value.dtype {
             Boolean => (format!("format_boolean({code})"), 5),
             from if from.is_signed_integer() => (format!("format_signed(arena, (i64){code})"), 20),
-            from if from.is_unsigned_integer() => (format!("format_unsigned(arena, (u64){code})"), 20),
+            from if from.is_unsigned_integer() => {
+                (format!("format_unsigned(arena, (u64){code})"), 20)
+            }
             Float32 | Float64 => {
                 let table = self.inputs.constant(powers::for_format());
                 (format!("format_float(arena, {code}, (const u64*)({table}))"), 24)
             }
             Decimal128(precision, scale) => {
                 let zeros = scale.unsigned_abs();
-                (format!("format_decimal(arena, (i128){code}, {precision}u, {scale})"), 42 + u64::from(zeros))
+                (
+                    format!("format_decimal(arena, (i128){code}, {precision}u, {scale})"),
+                    42 + u64::from(zeros),
+                )
             }
             Date32 => {
                 self.within_calendar(&value, &value.valid.clone());
@@ -46,8 +51,13 @@ impl Compiler<'_> {
             from => return Err(not_yet(format!("a cast from {from} to {to}"))),
         };
         // Of a null there are no characters to be asked for.
-        let asked = [value.valid.clone(), self.out.guarded()].into_iter().flatten().collect::<Vec<_>>().join(" && ");
-        let rvalue = if asked.is_empty() { rvalue } else { format!("{asked} ? {rvalue} : view{{0, 0, 0}}") };
+        let asked = [value.valid.clone(), self.out.guarded()]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" && ");
+        let rvalue =
+            if asked.is_empty() { rvalue } else { format!("{asked} ? {rvalue} : view{{0, 0, 0}}") };
         self.made(to, rvalue, value.valid, Some(longest))
     }
 }

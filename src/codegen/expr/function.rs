@@ -30,8 +30,8 @@ impl Compiler<'_> {
             ("trunc", arguments @ ([_] | [_, _])) => self.truncated(arguments, &dtype),
             ("signum", [x]) => self.signum(x, &dtype),
             (
-                name @ ("sqrt" | "cbrt" | "exp" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan" | "sinh" | "cosh"
-                | "tanh" | "asinh" | "acosh" | "atanh" | "log2" | "log10"),
+                name @ ("sqrt" | "cbrt" | "exp" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan"
+                | "sinh" | "cosh" | "tanh" | "asinh" | "acosh" | "atanh" | "log2" | "log10"),
                 [x],
             ) => self.float_function(name, x, &dtype),
             ("ln", [x]) => self.float_function("log", x, &dtype),
@@ -45,7 +45,9 @@ impl Compiler<'_> {
             ("nanvl", [x, y]) => self.unless_nan(x, y, &dtype),
             (name @ ("gcd" | "lcm"), [a, b]) => self.common_divisor(name, a, b, &dtype),
             ("factorial", [n]) => self.factorial(n, &dtype),
-            ("width_bucket", [value, low, high, count]) => self.width_bucket([value, low, high, count], &dtype),
+            ("width_bucket", [value, low, high, count]) => {
+                self.width_bucket([value, low, high, count], &dtype)
+            }
             (name @ ("random_uniform" | "random_normal"), [seed, number]) => {
                 self.random(name, seed, number, &[], &dtype)
             }
@@ -53,7 +55,9 @@ impl Compiler<'_> {
             (name @ "random_poisson", [seed, number, mean]) => {
                 self.random(name, seed, number, std::slice::from_ref(mean), &dtype)
             }
-            (name @ "random_integer", [seed, number, ends @ ..]) => self.random(name, seed, number, ends, &dtype),
+            (name @ "random_integer", [seed, number, ends @ ..]) => {
+                self.random(name, seed, number, ends, &dtype)
+            }
             ("isnan", [x]) => self.float_test(x, "x != x"),
             ("iszero", [x]) => self.float_test(x, "x == 0"),
 
@@ -82,7 +86,9 @@ impl Compiler<'_> {
             }
             ("to_date", [value]) => self.date_from(value),
 
-            (name @ ("starts_with" | "ends_with" | "contains"), [value, part]) => self.text_test(name, value, part),
+            (name @ ("starts_with" | "ends_with" | "contains"), [value, part]) => {
+                self.text_test(name, value, part)
+            }
             ("strpos", [value, part]) => self.position(value, part, &dtype),
             ("character_length", [value]) => self.length(value, LengthUnit::Characters, &dtype),
             ("octet_length", [value]) => self.length(value, LengthUnit::Bytes, &dtype),
@@ -108,12 +114,20 @@ impl Compiler<'_> {
             ("to_hex", [value]) => self.hexadecimal(value, &dtype),
             ("levenshtein", [one, two]) => self.distance(one, two, &dtype),
             ("find_in_set", [text, list]) => self.place_in_set(text, list, &dtype),
-            ("substr_index", [text, between, count]) => self.before_occurrence(text, between, count, &dtype),
+            ("substr_index", [text, between, count]) => {
+                self.before_occurrence(text, between, count, &dtype)
+            }
             ("regexp_like", arguments @ ([_, _] | [_, _, _])) => self.regexp_like(arguments),
-            ("regexp_count", arguments @ ([_, _] | [_, _, _] | [_, _, _, _])) => self.regexp_count(arguments, &dtype),
+            ("regexp_count", arguments @ ([_, _] | [_, _, _] | [_, _, _, _])) => {
+                self.regexp_count(arguments, &dtype)
+            }
             ("regexp_instr", [text, pattern]) => self.regexp_position(text, pattern, &dtype),
-            ("regexp_match", arguments @ ([_, _] | [_, _, _])) => self.regexp_match(arguments, &dtype),
-            ("regexp_replace", arguments @ ([_, _, _] | [_, _, _, _])) => self.regexp_replace(arguments, &dtype),
+            ("regexp_match", arguments @ ([_, _] | [_, _, _])) => {
+                self.regexp_match(arguments, &dtype)
+            }
+            ("regexp_replace", arguments @ ([_, _, _] | [_, _, _, _])) => {
+                self.regexp_replace(arguments, &dtype)
+            }
             ("reverse", [value]) => self.reversed(value, &dtype),
             ("repeat", [value, count]) => self.repeated(value, count, &dtype),
             ("replace", [value, from, to]) => self.replaced(value, from, to, &dtype),
@@ -137,13 +151,21 @@ impl Compiler<'_> {
             ("array_product", [list]) => self.array_fold(list, ListFold::Product, &dtype),
             ("array_has", [list, needle]) => self.array_has(list, needle),
             ("array_position", [list, needle]) => self.array_position(list, needle, &dtype),
-            ("array_slice", [list, from, to, step]) if as_literal(step).and_then(literal::integer) == Some(1) => {
+            ("array_slice", [list, from, to, step])
+                if as_literal(step).and_then(literal::integer) == Some(1) =>
+            {
                 let places = [from.clone(), to.clone()];
-                self.array_part(list, &places, &dtype, |view, at| format!("list_between({view}, {}, {})", at[0], at[1]))
+                self.array_part(list, &places, &dtype, |view, at| {
+                    format!("list_between({view}, {}, {})", at[0], at[1])
+                })
             }
-            ("array_slice", [list, from, to, step]) => self.array_stride(list, [from, to, step], &dtype),
+            ("array_slice", [list, from, to, step]) => {
+                self.array_stride(list, [from, to, step], &dtype)
+            }
             ("array_slice", [list, places @ ..]) if places.len() == 2 => {
-                self.array_part(list, places, &dtype, |view, at| format!("list_between({view}, {}, {})", at[0], at[1]))
+                self.array_part(list, places, &dtype, |view, at| {
+                    format!("list_between({view}, {}, {})", at[0], at[1])
+                })
             }
             ("array_sort", [list, order @ ..]) => self.array_sort(list, order, &dtype),
             ("array_distinct", [list]) => self.array_distinct(list, &dtype),
@@ -156,17 +178,33 @@ impl Compiler<'_> {
             ("array_append", [list, value]) => self.array_append(list, value, false, &dtype),
             ("array_prepend", [value, list]) => self.array_append(list, value, true, &dtype),
             ("array_reverse", [list]) => self.array_reverse(list, &dtype),
-            ("array_remove", [list, needle]) => self.array_remove(list, needle, Most::First, &dtype),
-            ("array_remove_n", [list, needle, most]) => self.array_remove(list, needle, Most::Of(most), &dtype),
-            ("array_remove_all", [list, needle]) => self.array_remove(list, needle, Most::All, &dtype),
-            ("array_replace", [list, from, to]) => self.array_replace([list, from, to], Most::First, &dtype),
-            ("array_replace_n", [list, from, to, most]) => self.array_replace([list, from, to], Most::Of(most), &dtype),
-            ("array_replace_all", [list, from, to]) => self.array_replace([list, from, to], Most::All, &dtype),
+            ("array_remove", [list, needle]) => {
+                self.array_remove(list, needle, Most::First, &dtype)
+            }
+            ("array_remove_n", [list, needle, most]) => {
+                self.array_remove(list, needle, Most::Of(most), &dtype)
+            }
+            ("array_remove_all", [list, needle]) => {
+                self.array_remove(list, needle, Most::All, &dtype)
+            }
+            ("array_replace", [list, from, to]) => {
+                self.array_replace([list, from, to], Most::First, &dtype)
+            }
+            ("array_replace_n", [list, from, to, most]) => {
+                self.array_replace([list, from, to], Most::Of(most), &dtype)
+            }
+            ("array_replace_all", [list, from, to]) => {
+                self.array_replace([list, from, to], Most::All, &dtype)
+            }
             ("array_resize", [list, length]) => self.array_resize(list, length, None, &dtype),
-            ("array_resize", [list, length, fill]) => self.array_resize(list, length, Some(fill), &dtype),
+            ("array_resize", [list, length, fill]) => {
+                self.array_resize(list, length, Some(fill), &dtype)
+            }
             ("array_union", [one, two]) => self.array_set(SetOperation::Union, one, two, &dtype),
             ("array_except", [one, two]) => self.array_set(SetOperation::Except, one, two, &dtype),
-            ("array_intersect", [one, two]) => self.array_set(SetOperation::Intersect, one, two, &dtype),
+            ("array_intersect", [one, two]) => {
+                self.array_set(SetOperation::Intersect, one, two, &dtype)
+            }
             ("list_combinations", [list, of]) => self.list_combinations(list, of, &dtype),
             ("arrays_zip", arguments) => self.arrays_zip(arguments, &dtype),
             ("array_compact", [list]) => self.array_compact(list, &dtype),
@@ -174,11 +212,15 @@ impl Compiler<'_> {
             ("array_has_any", [list, other]) => self.array_has_several(list, other, false),
             ("array_has_all", [list, other]) => self.array_has_several(list, other, true),
             ("flatten", [list]) => self.flatten(list, &dtype),
-            ("string_to_array", arguments @ ([_, _] | [_, _, _])) => self.split_text(arguments, &dtype),
-            ("array_to_string", arguments @ ([_, _] | [_, _, _])) => self.joined_list(arguments, &dtype),
-            ("array_pop_front", [list]) => {
-                self.array_part(list, &[], &dtype, |view, _| format!("list_between({view}, 2, (i64){view}.length)"))
+            ("string_to_array", arguments @ ([_, _] | [_, _, _])) => {
+                self.split_text(arguments, &dtype)
             }
+            ("array_to_string", arguments @ ([_, _] | [_, _, _])) => {
+                self.joined_list(arguments, &dtype)
+            }
+            ("array_pop_front", [list]) => self.array_part(list, &[], &dtype, |view, _| {
+                format!("list_between({view}, 2, (i64){view}.length)")
+            }),
             ("array_pop_back", [list]) => self.array_part(list, &[], &dtype, |view, _| {
                 format!("list_part({view}, 0, {view}.length - ({view}.length != 0))")
             }),

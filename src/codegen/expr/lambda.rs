@@ -16,17 +16,28 @@ use super::*;
 use crate::column::item_of;
 
 impl Compiler<'_> {
-    pub(super) fn higher_order(&mut self, expr: &Expr, call: &HigherOrderFunction) -> Result<Value> {
+    pub(super) fn higher_order(
+        &mut self,
+        expr: &Expr,
+        call: &HigherOrderFunction,
+    ) -> Result<Value> {
         let dtype = value_type(&self.type_of(expr)?).clone();
         match (call.name(), call.args.as_slice()) {
-            ("array_transform", [list, Expr::Lambda(lambda)]) => self.array_transform(list, lambda, &dtype),
-            ("array_filter", [list, Expr::Lambda(lambda)]) => self.array_filter(list, lambda, &dtype),
+            ("array_transform", [list, Expr::Lambda(lambda)]) => {
+                self.array_transform(list, lambda, &dtype)
+            }
+            ("array_filter", [list, Expr::Lambda(lambda)]) => {
+                self.array_filter(list, lambda, &dtype)
+            }
             ("array_any_match", [list, Expr::Lambda(lambda)]) => self.array_any_match(list, lambda),
             ("array_first", [list, Expr::Lambda(lambda)]) => self.array_first(list, lambda, &dtype),
-            ("array_reduce", [list, Expr::Lambda(lambda)]) => self.array_reduce(list, lambda, None, &dtype),
-            ("array_reduce", [list, Expr::Lambda(lambda), initial] | [list, initial, Expr::Lambda(lambda)]) => {
-                self.array_reduce(list, lambda, Some(initial), &dtype)
+            ("array_reduce", [list, Expr::Lambda(lambda)]) => {
+                self.array_reduce(list, lambda, None, &dtype)
             }
+            (
+                "array_reduce",
+                [list, Expr::Lambda(lambda), initial] | [list, initial, Expr::Lambda(lambda)],
+            ) => self.array_reduce(list, lambda, Some(initial), &dtype),
             (name, _) => Err(not_yet(format!("function {name}"))),
         }
     }
@@ -62,7 +73,10 @@ impl Compiler<'_> {
         match value.dtype {
             DataType::Boolean => Ok(value.truth()),
             DataType::Null => Ok("false".into()),
-            other => Err(Error::unsupported(format!("{name} with a lambda that makes {other}"), "is no condition")),
+            other => Err(Error::unsupported(
+                format!("{name} with a lambda that makes {other}"),
+                "is no condition",
+            )),
         }
     }
 
@@ -155,9 +169,18 @@ impl Compiler<'_> {
         Ok(Value { valid, ..accumulator })
     }
 
-    fn reduced(&mut self, list: &List, lambda: &Lambda, begin: u32, accumulator: &Value) -> Result<()> {
+    fn reduced(
+        &mut self,
+        list: &List,
+        lambda: &Lambda,
+        begin: u32,
+        accumulator: &Value,
+    ) -> Result<()> {
         let place = self.out.fresh();
-        self.out.line(format_args!("for (u32 {place} = {begin}; {place} < {}.length; {place}++) {{", list.view));
+        self.out.line(format_args!(
+            "for (u32 {place} = {begin}; {place} < {}.length; {place}++) {{",
+            list.view
+        ));
         let element = self.element(list, &place, None)?;
         let value = self.applied(lambda, &[accumulator, &element])?;
         let value = self.cast(value, &accumulator.dtype, OnError::Fail)?;
@@ -176,7 +199,8 @@ impl Compiler<'_> {
         let valid = self.out.fresh();
         self.out.line(format_args!("bool {valid} = {};", value.validity()));
         if value.repr == Repr::Struct {
-            let fields = value.fields.iter().map(|field| self.declared(field)).collect::<Result<_>>()?;
+            let fields =
+                value.fields.iter().map(|field| self.declared(field)).collect::<Result<_>>()?;
             return Ok(Value::of_fields(value.dtype.clone(), fields, Some(valid)));
         }
         let (repr, name) = (repr_of(&value.dtype)?, self.out.fresh());

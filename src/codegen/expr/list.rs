@@ -45,7 +45,13 @@ pub(super) struct ListBuilder {
 impl ListBuilder {
     /// What was put so far, to be read.
     pub(super) fn as_list(&self, longest: Option<u32>) -> List {
-        List { view: format!("{}.out", self.name), valid: None, item: self.item.clone(), casts: vec![], longest }
+        List {
+            view: format!("{}.out", self.name),
+            valid: None,
+            item: self.item.clone(),
+            casts: vec![],
+            longest,
+        }
     }
 }
 
@@ -54,8 +60,11 @@ impl Compiler<'_> {
     pub(super) fn list(&mut self, expr: &Expr) -> Result<List> {
         match expr {
             Expr::Alias(alias) => self.list(&alias.expr),
-            Expr::Cast(Cast { expr, field }) if !matches!(field.data_type(), DataType::FixedSizeList(_, _)) => {
-                let target = item_of(field.data_type()).ok_or_else(|| not_yet(format!("{field} as a list")))?;
+            Expr::Cast(Cast { expr, field })
+                if !matches!(field.data_type(), DataType::FixedSizeList(_, _)) =>
+            {
+                let target = item_of(field.data_type())
+                    .ok_or_else(|| not_yet(format!("{field} as a list")))?;
                 let mut list = self.list(expr)?;
                 if !same_form(list.item(), target.data_type()) {
                     list.casts.push(target.data_type().clone());
@@ -70,7 +79,9 @@ impl Compiler<'_> {
     }
 
     pub(super) fn list_of(&mut self, value: &Value) -> Result<List> {
-        let Some(item) = item_of(&value.dtype) else { return Err(not_yet(format!("{} as a list", value.dtype))) };
+        let Some(item) = item_of(&value.dtype) else {
+            return Err(not_yet(format!("{} as a list", value.dtype)));
+        };
         repr_of(item.data_type())?;
         let asked: Vec<String> = value.valid.iter().cloned().chain(self.out.guarded()).collect();
         let view = match asked.is_empty() {
@@ -84,8 +95,14 @@ impl Compiler<'_> {
 
     /// The element in a place, a C++ `u32`. Where `inside` does not hold there is none, and the
     /// value is null.
-    pub(super) fn element(&mut self, list: &List, place: &str, inside: Option<&str>) -> Result<Value> {
-        let mut value = slot(&list.view, list.longest, &list.item, &mut 0, (place, inside), self.out)?;
+    pub(super) fn element(
+        &mut self,
+        list: &List,
+        place: &str,
+        inside: Option<&str>,
+    ) -> Result<Value> {
+        let mut value =
+            slot(&list.view, list.longest, &list.item, &mut 0, (place, inside), self.out)?;
         for target in &list.casts {
             value = self.cast(value, target, OnError::Fail)?;
         }
@@ -93,9 +110,16 @@ impl Compiler<'_> {
     }
 
     /// A loop over the elements: `body` gets each and its place, and may end the loop with `break`.
-    pub(super) fn each(&mut self, list: &List, body: impl FnOnce(&mut Self, &Value, &str) -> Result<()>) -> Result<()> {
+    pub(super) fn each(
+        &mut self,
+        list: &List,
+        body: impl FnOnce(&mut Self, &Value, &str) -> Result<()>,
+    ) -> Result<()> {
         let place = self.out.fresh();
-        self.out.line(format_args!("for (u32 {place} = 0; {place} < {}.length; {place}++) {{", list.view));
+        self.out.line(format_args!(
+            "for (u32 {place} = 0; {place} < {}.length; {place}++) {{",
+            list.view
+        ));
         let element = self.element(list, &place, None)?;
         body(self, &element, &place)?;
         self.out.line("}");
@@ -130,7 +154,10 @@ impl Compiler<'_> {
             return;
         }
         let ctype = Repr::of(&value.dtype).unwrap_or(value.repr).device_type();
-        self.out.line(format_args!("{builder}.put<{ctype}>({slot}, {place}, {}, {valid});", value.stored()));
+        self.out.line(format_args!(
+            "{builder}.put<{ctype}>({slot}, {place}, {}, {valid});",
+            value.stored()
+        ));
     }
 
     /// The list that was built.
@@ -142,14 +169,22 @@ impl Compiler<'_> {
         longest: Option<u32>,
     ) -> Value {
         self.fail_if(&None, &format!("too_long({}.out)", builder.name), Failure::Length);
-        let mut value = Value::new(dtype.clone(), Repr::List, format!("{}.out", builder.name), valid);
+        let mut value =
+            Value::new(dtype.clone(), Repr::List, format!("{}.out", builder.name), valid);
         value.longest = longest;
         value
     }
 
     /// A list with every element cast.
-    pub(super) fn cast_list(&mut self, value: Value, target: &DataType, on_error: OnError) -> Result<Value> {
-        let Some(item) = item_of(target) else { return Err(not_yet(format!("{} as {target}", value.dtype))) };
+    pub(super) fn cast_list(
+        &mut self,
+        value: Value,
+        target: &DataType,
+        on_error: OnError,
+    ) -> Result<Value> {
+        let Some(item) = item_of(target) else {
+            return Err(not_yet(format!("{} as {target}", value.dtype)));
+        };
         let list = self.list_of(&value)?;
         if same_form(&value.dtype, target) {
             return Ok(Value { dtype: target.clone(), ..value });
@@ -168,14 +203,21 @@ impl Compiler<'_> {
     }
 
     /// A struct with every field cast.
-    pub(super) fn cast_fields(&mut self, value: Value, target: &DataType, on_error: OnError) -> Result<Value> {
+    pub(super) fn cast_fields(
+        &mut self,
+        value: Value,
+        target: &DataType,
+        on_error: OnError,
+    ) -> Result<Value> {
         let (DataType::Struct(from), DataType::Struct(to)) = (&value.dtype, target) else {
             return Err(not_yet(format!("{} as {target}", value.dtype)));
         };
-        if from.len() != to.len() || from.iter().zip(to).any(|(from, to)| from.name() != to.name()) {
+        if from.len() != to.len() || from.iter().zip(to).any(|(from, to)| from.name() != to.name())
+        {
             return Err(not_yet(format!("{} as {target}", value.dtype)));
         }
-        let field = |(value, field): (Value, &FieldRef)| self.cast(value, field.data_type(), on_error);
+        let field =
+            |(value, field): (Value, &FieldRef)| self.cast(value, field.data_type(), on_error);
         let fields = value.fields.into_iter().zip(to).map(field).collect::<Result<_>>()?;
         Ok(Value::of_fields(target.clone(), fields, value.valid))
     }
@@ -184,7 +226,9 @@ impl Compiler<'_> {
 /// Most bytes of the strings in a value, where known.
 pub(super) fn longest_of(value: &Value) -> Option<u32> {
     match value.repr {
-        Repr::Struct => value.fields.iter().try_fold(0, |most, field| Some(longest_of(field)?.max(most))),
+        Repr::Struct => {
+            value.fields.iter().try_fold(0, |most, field| Some(longest_of(field)?.max(most)))
+        }
         repr if repr.points() => value.longest,
         _ => Some(0),
     }
@@ -201,7 +245,9 @@ pub(super) fn same_form(one: &DataType, two: &DataType) -> bool {
         }
         (_, DataType::FixedSizeList(_, _)) => false,
         (DataType::Struct(a), DataType::Struct(b)) => {
-            let same = |(a, b): (&FieldRef, &FieldRef)| a.name() == b.name() && same_form(a.data_type(), b.data_type());
+            let same = |(a, b): (&FieldRef, &FieldRef)| {
+                a.name() == b.name() && same_form(a.data_type(), b.data_type())
+            };
             a.len() == b.len() && a.iter().zip(b).all(same)
         }
         _ => match (item_of(one), item_of(two)) {

@@ -37,7 +37,12 @@ impl Compiler<'_> {
 
     /// `array_replace(list, from, to)`, `array_replace_n(list, from, to, most)` and
     /// `array_replace_all(list, from, to)`. Null is a value like another.
-    pub(super) fn array_replace(&mut self, arguments: [&Expr; 3], most: Most<'_>, dtype: &DataType) -> Result<Value> {
+    pub(super) fn array_replace(
+        &mut self,
+        arguments: [&Expr; 3],
+        most: Most<'_>,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let [list, from, to] = arguments;
         let (list, from, to) = (self.list(list)?, self.value(from)?, self.value(to)?);
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
@@ -104,7 +109,10 @@ impl Compiler<'_> {
         let room = self.out.let_("u64", room);
         let builder = self.build(item.data_type(), &room)?;
         let (place, inside) = (self.out.fresh(), self.out.fresh());
-        self.out.line(format_args!("for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{", builder.name));
+        self.out.line(format_args!(
+            "for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{",
+            builder.name
+        ));
         self.out.line(format_args!("const bool {inside} = {place} < {}.length;", list.view));
         let element = self.element(&list, &place, Some(&inside))?;
         let longest = longest_of(&element).zip(longest_of(&fill)).map(|(a, b)| a.max(b));
@@ -118,7 +126,12 @@ impl Compiler<'_> {
 
     /// `array_slice(list, from, to, step)`: every `step`th element; backwards, where that is
     /// negative.
-    pub(super) fn array_stride(&mut self, list: &Expr, places: [&Expr; 3], dtype: &DataType) -> Result<Value> {
+    pub(super) fn array_stride(
+        &mut self,
+        list: &Expr,
+        places: [&Expr; 3],
+        dtype: &DataType,
+    ) -> Result<Value> {
         let list = self.list(list)?;
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
         let mut valid = list.valid.clone();
@@ -130,7 +143,8 @@ impl Compiler<'_> {
         }
         let (first, step) = (self.out.fresh(), self.out.let_("i64", &codes[2]));
         self.out.line(format_args!("u32 {first} = 0;"));
-        let count = format!("list_stride({}, {}, {}, {step}, &{first})", list.view, codes[0], codes[1]);
+        let count =
+            format!("list_stride({}, {}, {}, {step}, &{first})", list.view, codes[0], codes[1]);
         let count = self.out.let_("u32", count);
         self.fail_if(&valid, &format!("{count} != 0 && {step} == 0"), Failure::Domain);
         let room = match &valid {
@@ -139,7 +153,10 @@ impl Compiler<'_> {
         };
         let builder = self.build(item.data_type(), &room)?;
         let place = self.out.fresh();
-        self.out.line(format_args!("for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{", builder.name));
+        self.out.line(format_args!(
+            "for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{",
+            builder.name
+        ));
         let at = self.out.let_("u32", format_args!("(u32)((i64){first} + (i64){place} * {step})"));
         let element = self.element(&list, &at, None)?;
         let longest = longest_of(&element);

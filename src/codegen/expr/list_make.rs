@@ -22,11 +22,19 @@ impl Compiler<'_> {
             }
         }
         let valid: Option<Vec<&str>> = lists.iter().map(|list| list.valid.as_deref()).collect();
-        let valid = valid.filter(|valid| !valid.is_empty()).map(|valid| self.out.let_("bool", valid.join(" || ")));
+        let valid = valid
+            .filter(|valid| !valid.is_empty())
+            .map(|valid| self.out.let_("bool", valid.join(" || ")));
         self.put_together(lists.iter().map(ListPart::All).collect(), dtype, valid)
     }
 
-    pub(super) fn array_append(&mut self, list: &Expr, value: &Expr, before: bool, dtype: &DataType) -> Result<Value> {
+    pub(super) fn array_append(
+        &mut self,
+        list: &Expr,
+        value: &Expr,
+        before: bool,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let (list, value) = (self.list(list)?, self.value(value)?);
         let mut parts = vec![ListPart::All(&list), ListPart::One(&value)];
         if before {
@@ -35,7 +43,12 @@ impl Compiler<'_> {
         self.put_together(parts, dtype, None)
     }
 
-    fn put_together(&mut self, parts: Vec<ListPart<'_>>, dtype: &DataType, valid: Option<String>) -> Result<Value> {
+    fn put_together(
+        &mut self,
+        parts: Vec<ListPart<'_>>,
+        dtype: &DataType,
+        valid: Option<String>,
+    ) -> Result<Value> {
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
         let lengths = parts.iter().map(|part| match part {
             ListPart::All(list) => format!("(u64){}.length", list.view),
@@ -46,7 +59,8 @@ impl Compiler<'_> {
         let next = self.out.fresh();
         self.out.line(format_args!("u32 {next} = 0;"));
         let mut longest = Some(0);
-        let mut longer = |value: &Value| longest = longest.zip(longest_of(value)).map(|(a, b)| a.max(b));
+        let mut longer =
+            |value: &Value| longest = longest.zip(longest_of(value)).map(|(a, b)| a.max(b));
         for part in parts {
             match part {
                 ListPart::All(list) => self.each(list, |this, element, _| {
@@ -82,7 +96,9 @@ impl Compiler<'_> {
     pub(super) fn array_compact(&mut self, list: &Expr, dtype: &DataType) -> Result<Value> {
         let list = self.list(list)?;
         let valid = list.valid.clone();
-        self.kept(&list, dtype, valid, |_, element| Ok((element.validity().to_string(), element.clone())))
+        self.kept(&list, dtype, valid, |_, element| {
+            Ok((element.validity().to_string(), element.clone()))
+        })
     }
 
     /// The elements for which `keep` yields a C++ `bool` that holds, as it yields them.
@@ -111,7 +127,12 @@ impl Compiler<'_> {
     }
 
     /// `array_positions(list, needle)`: all places from 1 on, null being a value like another.
-    pub(super) fn array_positions(&mut self, list: &Expr, needle: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn array_positions(
+        &mut self,
+        list: &Expr,
+        needle: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let (list, needle) = (self.list(list)?, self.value(needle)?);
         let builder = self.build(&DataType::UInt64, &format!("{}.length", list.view))?;
         let next = self.out.fresh();
@@ -119,7 +140,8 @@ impl Compiler<'_> {
         self.each(&list, |this, element, place| {
             let same = this.compare(Operator::IsNotDistinctFrom, element, &needle)?;
             this.out.line(format_args!("if ({}) {{", same.code));
-            let place = Value::new(DataType::UInt64, Repr::U64, format!("((u64){place} + 1)"), None);
+            let place =
+                Value::new(DataType::UInt64, Repr::U64, format!("((u64){place} + 1)"), None);
             this.put(&builder, &next, place)?;
             this.out.line(format_args!("{next}++;\n}}"));
             Ok(())
@@ -130,7 +152,12 @@ impl Compiler<'_> {
 
     /// `array_has_any(list, other)` and `array_has_all(list, other)`: whether some of the other's
     /// elements, or all, are in the list, null being a value like another.
-    pub(super) fn array_has_several(&mut self, list: &Expr, other: &Expr, all: bool) -> Result<Value> {
+    pub(super) fn array_has_several(
+        &mut self,
+        list: &Expr,
+        other: &Expr,
+        all: bool,
+    ) -> Result<Value> {
         let (list, other) = (self.list(list)?, self.list(other)?);
         let answer = self.out.fresh();
         self.out.line(format_args!("bool {answer} = {all};"));
@@ -142,7 +169,8 @@ impl Compiler<'_> {
                 this.out.line(format_args!("if ({}) {{\n{found} = true;\nbreak;\n}}", same.code));
                 Ok(())
             })?;
-            this.out.line(format_args!("if ({found} != {all}) {{\n{answer} = {};\nbreak;\n}}", !all));
+            this.out
+                .line(format_args!("if ({found} != {all}) {{\n{answer} = {};\nbreak;\n}}", !all));
             Ok(())
         })?;
         let valid = both(&list.valid, &other.valid, self.out);
@@ -192,7 +220,10 @@ impl Compiler<'_> {
         let rule = format!("{}, {}", between.0, between.1);
         let room = self.out.let_("u64", format_args!("list_parts({}, {rule})", text.view));
         let builder = self.build(item.data_type(), &room)?;
-        self.out.line(format_args!("list_split({}, {}, {rule}, {}, {});", builder.name, text.view, null.0, null.1));
+        self.out.line(format_args!(
+            "list_split({}, {}, {rule}, {}, {});",
+            builder.name, text.view, null.0, null.1
+        ));
         let longest = text.value.longest;
         Ok(self.built(&builder, dtype, text.value.valid, longest))
     }
@@ -221,16 +252,21 @@ impl Compiler<'_> {
         self.out.line(format_args!("u64 {length} = 0;\nu32 {parts} = 0;"));
         self.each(&list, |this, element, _| {
             let (text, there) = this.part_of(element, &null)?;
-            this.out.line(format_args!("if ({there}) {{\n{length} += {text}.length;\n{parts}++;\n}}"));
+            this.out
+                .line(format_args!("if ({there}) {{\n{length} += {text}.length;\n{parts}++;\n}}"));
             Ok(())
         })?;
         let view = &between.view;
-        self.out.line(format_args!("if ({parts} != 0) {length} += (u64)({parts} - 1) * {view}.length;\n{parts} = 0;"));
+        self.out.line(format_args!(
+            "if ({parts} != 0) {length} += (u64)({parts} - 1) * {view}.length;\n{parts} = 0;"
+        ));
         self.inputs.arena();
         self.out.line(format_args!("text_writer {whole}(arena, {length});"));
         self.each(&list, |this, element, _| {
             let (text, there) = this.part_of(element, &null)?;
-            this.out.line(format_args!("if ({there}) {{\nif ({parts}++ != 0) {whole}.put({view}, 0, {view}.length);"));
+            this.out.line(format_args!(
+                "if ({there}) {{\nif ({parts}++ != 0) {whole}.put({view}, 0, {view}.length);"
+            ));
             this.out.line(format_args!("{whole}.put({text}, 0, {text}.length);\n}}"));
             Ok(())
         })?;

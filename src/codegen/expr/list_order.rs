@@ -34,7 +34,12 @@ impl Order {
 impl Compiler<'_> {
     /// `array_sort(list[, direction[, nulls]])`: a heap sort, which needs no memory besides and
     /// takes no list long.
-    pub(super) fn array_sort(&mut self, list: &Expr, order: &[Expr], dtype: &DataType) -> Result<Value> {
+    pub(super) fn array_sort(
+        &mut self,
+        list: &Expr,
+        order: &[Expr],
+        dtype: &DataType,
+    ) -> Result<Value> {
         let order = Order::of(order)?;
         let list = self.list(list)?;
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
@@ -46,7 +51,10 @@ impl Compiler<'_> {
         })?;
         let heap = builder.as_list(longest);
         let [end, start, root, child] = std::array::from_fn(|_| self.out.fresh());
-        self.out.line(format_args!("for (u32 {end} = {0}.length, {start} = {end} / 2; {end} > 1;) {{", heap.view));
+        self.out.line(format_args!(
+            "for (u32 {end} = {0}.length, {start} = {end} / 2; {end} > 1;) {{",
+            heap.view
+        ));
         self.out.line(format_args!("if ({start} > 0) {start}--;\nelse {{\n{end}--;"));
         self.swapped(&builder, &heap, &end, "0")?;
         self.out.line(format_args!("}}\nu32 {root} = {start};\nwhile (2 * {root} + 1 < {end}) {{"));
@@ -87,14 +95,23 @@ impl Compiler<'_> {
     }
 
     /// `array_repeat(value, count)`.
-    pub(super) fn array_repeat(&mut self, value: &Expr, count: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn array_repeat(
+        &mut self,
+        value: &Expr,
+        count: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let (value, count) = (self.value(value)?, self.integer_of(count)?);
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
-        let room = format!("{} && {} > 0 ? (u64){} : 0ull", count.validity(), count.code, count.code);
+        let room =
+            format!("{} && {} > 0 ? (u64){} : 0ull", count.validity(), count.code, count.code);
         let room = self.out.let_("u64", room);
         let builder = self.build(item.data_type(), &room)?;
         let place = self.out.fresh();
-        self.out.line(format_args!("for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{", builder.name));
+        self.out.line(format_args!(
+            "for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{",
+            builder.name
+        ));
         let longest = longest_of(&value);
         self.put(&builder, &place, value)?;
         self.out.line("}");
@@ -103,26 +120,49 @@ impl Compiler<'_> {
 
     /// `range([start, ]stop[, step])`, without the stop, and `generate_series`, with it, of
     /// integers.
-    pub(super) fn series(&mut self, arguments: &[Expr], inclusive: bool, dtype: &DataType) -> Result<Value> {
-        let values = arguments.iter().map(|argument| self.integer_of(argument)).collect::<Result<Vec<_>>>()?;
+    pub(super) fn series(
+        &mut self,
+        arguments: &[Expr],
+        inclusive: bool,
+        dtype: &DataType,
+    ) -> Result<Value> {
+        let values = arguments
+            .iter()
+            .map(|argument| self.integer_of(argument))
+            .collect::<Result<Vec<_>>>()?;
         if item_of(dtype).is_none_or(|item| *item.data_type() != DataType::Int64) {
             return Err(not_yet(format!("a series as {dtype}")));
         }
         let valid = values.iter().fold(None, |valid, value| both(&valid, &value.valid, self.out));
-        let number =
-            |at: usize, otherwise: &str| values.get(at).map_or(otherwise.into(), |v| format!("(i64){}", v.code));
-        let (start, stop) =
-            if values.len() == 1 { ("0".into(), number(0, "0")) } else { (number(0, "0"), number(1, "0")) };
-        let [start, stop, step] = [start, stop, number(2, "1")].map(|code| self.out.let_("i64", code));
+        let number = |at: usize, otherwise: &str| {
+            values.get(at).map_or(otherwise.into(), |v| format!("(i64){}", v.code))
+        };
+        let (start, stop) = if values.len() == 1 {
+            ("0".into(), number(0, "0"))
+        } else {
+            (number(0, "0"), number(1, "0"))
+        };
+        let [start, stop, step] =
+            [start, stop, number(2, "1")].map(|code| self.out.let_("i64", code));
         self.fail_if(&valid, &format!("{step} == 0"), Failure::Domain);
         let asked: Vec<String> = valid.iter().cloned().chain(self.out.guarded()).collect();
         let asked = if asked.is_empty() { "true".into() } else { asked.join(" && ") };
-        let room =
-            self.out.let_("u64", format_args!("{asked} ? list_steps({start}, {stop}, {step}, {inclusive}) : 0ull"));
+        let room = self.out.let_(
+            "u64",
+            format_args!("{asked} ? list_steps({start}, {stop}, {step}, {inclusive}) : 0ull"),
+        );
         let builder = self.build(&DataType::Int64, &room)?;
         let place = self.out.fresh();
-        self.out.line(format_args!("for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{", builder.name));
-        let value = Value::new(DataType::Int64, Repr::I64, format!("({start} + (i64){place} * {step})"), None);
+        self.out.line(format_args!(
+            "for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{",
+            builder.name
+        ));
+        let value = Value::new(
+            DataType::Int64,
+            Repr::I64,
+            format!("({start} + (i64){place} * {step})"),
+            None,
+        );
         self.put(&builder, &place, value)?;
         self.out.line("}");
         Ok(self.built(&builder, dtype, valid, None))
@@ -134,7 +174,10 @@ impl Compiler<'_> {
         let found = self.out.fresh();
         self.out.line(format_args!("u32 {found} = {}.length;", list.view));
         self.each(&list, |this, element, place| {
-            this.out.line(format_args!("if ({}) {{\n{found} = {place};\nbreak;\n}}", element.validity()));
+            this.out.line(format_args!(
+                "if ({}) {{\n{found} = {place};\nbreak;\n}}",
+                element.validity()
+            ));
             Ok(())
         })?;
         let inside = self.out.let_("bool", format_args!("{found} < {}.length", list.view));

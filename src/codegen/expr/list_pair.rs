@@ -12,14 +12,22 @@ impl Compiler<'_> {
     /// ```text
     ///   list_combinations([a, b, c], 2)     a b a c b c     [a b] [a c] [b c]
     /// ```
-    pub(super) fn list_combinations(&mut self, list: &Expr, of: &Expr, dtype: &DataType) -> Result<Value> {
-        let count = as_literal(of).and_then(literal::integer).and_then(|of| usize::try_from(of).ok());
+    pub(super) fn list_combinations(
+        &mut self,
+        list: &Expr,
+        of: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
+        let count =
+            as_literal(of).and_then(literal::integer).and_then(|of| usize::try_from(of).ok());
         let Some(count) = count.filter(|count| (1..=MOST_OF).contains(count)) else {
             return Err(not_yet(format!("list_combinations of {of} elements")));
         };
         let list = self.list(list)?;
         let Some(inner) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
-        let Some(item) = item_of(inner.data_type()) else { return Err(not_yet(format!("a list as {dtype}"))) };
+        let Some(item) = item_of(inner.data_type()) else {
+            return Err(not_yet(format!("a list as {dtype}")));
+        };
         let room = format!("list_combinations({}.length, {count})", list.view);
         let room = self.out.let_("u64", room);
         let elements = self.build(item.data_type(), &format!("{room} * {count}"))?;
@@ -27,13 +35,19 @@ impl Compiler<'_> {
         let next = self.out.fresh();
         self.out.line(format_args!("u32 {next} = 0;"));
         // Without memory for both there is nothing to do.
-        self.out.line(format_args!("if ({}.at != nullptr && {}.at != nullptr) {{", elements.name, lists.name));
+        self.out.line(format_args!(
+            "if ({}.at != nullptr && {}.at != nullptr) {{",
+            elements.name, lists.name
+        ));
         let mut chosen = vec![];
         let mut longest = None;
         let mut begin = "0".to_string();
         for _ in 0..count {
             let place = self.out.fresh();
-            self.out.line(format_args!("for (u32 {place} = {begin}; {place} < {}.length; {place}++) {{", list.view));
+            self.out.line(format_args!(
+                "for (u32 {place} = {begin}; {place} < {}.length; {place}++) {{",
+                list.view
+            ));
             let element = self.element(&list, &place, None)?;
             longest = longest_of(&element);
             chosen.push(element);
@@ -55,7 +69,9 @@ impl Compiler<'_> {
     /// longest list has, or the shortest. Null where all lists are.
     pub(super) fn arrays_zip(&mut self, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
-        let DataType::Struct(fields) = item.data_type() else { return Err(not_yet(format!("a list as {dtype}"))) };
+        let DataType::Struct(fields) = item.data_type() else {
+            return Err(not_yet(format!("a list as {dtype}")));
+        };
         repr_of(item.data_type())?;
         let (lists, truncate) = arguments.split_at(fields.len());
         let lists = lists.iter().map(|list| self.list(list)).collect::<Result<Vec<_>>>()?;
@@ -63,18 +79,24 @@ impl Compiler<'_> {
             [truncate] => self.value(truncate)?.truth(),
             _ => "false".into(),
         };
-        let Some((first, others)) = lists.split_first() else { return Err(not_yet("arrays_zip of nothing")) };
+        let Some((first, others)) = lists.split_first() else {
+            return Err(not_yet("arrays_zip of nothing"));
+        };
         let mut room = format!("{}.length", first.view);
         for other in others {
             // The one that decides: the longer, or the shorter.
-            let next = format!("({room} < {0}.length) != {truncate} ? {0}.length : {room}", other.view);
+            let next =
+                format!("({room} < {0}.length) != {truncate} ? {0}.length : {room}", other.view);
             room = self.out.let_("u32", next);
         }
         let valid: Option<Vec<&str>> = lists.iter().map(|list| list.valid.as_deref()).collect();
         let valid = valid.map(|valid| self.out.let_("bool", valid.join(" || ")));
         let builder = self.build(item.data_type(), &room)?;
         let place = self.out.fresh();
-        self.out.line(format_args!("for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{", builder.name));
+        self.out.line(format_args!(
+            "for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{",
+            builder.name
+        ));
         let mut values = vec![];
         for list in &lists {
             let inside = self.out.let_("bool", format_args!("{place} < {}.length", list.view));

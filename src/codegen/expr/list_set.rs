@@ -52,7 +52,8 @@ impl Compiler<'_> {
         let (one, two) = (self.value(one)?, self.value(two)?);
         let (one, two) = (self.list_of(&one)?, self.list_of(&two)?);
         let valid = both(&one.valid, &two.valid, self.out);
-        let mut set = self.set(dtype, &format!("(u64){}.length + {}.length", one.view, two.view))?;
+        let mut set =
+            self.set(dtype, &format!("(u64){}.length + {}.length", one.view, two.view))?;
         if operation == SetOperation::Union {
             self.insert_all(&mut set, &one)?;
             self.insert_all(&mut set, &two)?;
@@ -62,9 +63,12 @@ impl Compiler<'_> {
         let (known, other) = match operation {
             SetOperation::Intersect => {
                 // The order is that of the longer list, and of the first where both are as long.
-                let swap = self.out.let_("bool", format_args!("{}.length < {}.length", one.view, two.view));
+                let swap = self
+                    .out
+                    .let_("bool", format_args!("{}.length < {}.length", one.view, two.view));
                 let chosen = |yes: &List, no: &List| format!("{swap} ? {} : {}", yes.view, no.view);
-                let views = [chosen(&one, &two), chosen(&two, &one)].map(|view| self.out.let_("view", view));
+                let views = [chosen(&one, &two), chosen(&two, &one)]
+                    .map(|view| self.out.let_("view", view));
                 let longest = one.longest.zip(two.longest).map(|(a, b)| a.max(b));
                 let [known, other] = views;
                 (one.seen_as(known, longest), two.seen_as(other, longest))
@@ -78,7 +82,10 @@ impl Compiler<'_> {
             _ => self.insert_all(&mut set, &other)?,
         }
         let made = format!("{}.out", set.builder.name);
-        let code = format!("{made}.length == 0 ? {made} : list_part({made}, {first}, {} - {first})", set.next);
+        let code = format!(
+            "{made}.length == 0 ? {made} : list_part({made}, {first}, {} - {first})",
+            set.next
+        );
         let mut result = self.result(dtype.clone(), Repr::List, code, valid);
         result.longest = set.longest;
         Ok(result)
@@ -89,7 +96,10 @@ impl Compiler<'_> {
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
         let builder = self.build(item.data_type(), room)?;
         let (next, table) = (self.out.fresh(), self.out.fresh());
-        self.out.line(format_args!("u32 {next} = 0;\nlist_table {table}(arena, {}.out.length);", builder.name));
+        self.out.line(format_args!(
+            "u32 {next} = 0;\nlist_table {table}(arena, {}.out.length);",
+            builder.name
+        ));
         Ok(DistinctListBuilder { builder, next, table, longest: Some(0) })
     }
 
@@ -144,7 +154,8 @@ impl Compiler<'_> {
         let mut element = element.clone();
         if is_float(&element.dtype) {
             let ctype = element.repr.device_type();
-            element.code = self.out.let_(ctype, format_args!("{0} == 0 ? ({ctype})0 : {0}", element.code));
+            element.code =
+                self.out.let_(ctype, format_args!("{0} == 0 ? ({ctype})0 : {0}", element.code));
         }
         element
     }

@@ -10,7 +10,9 @@ pub(super) fn integer(literal: &ScalarValue) -> Option<i128> {
     Some(match literal {
         Int8(Some(v)) => (*v).into(),
         Int16(Some(v)) => (*v).into(),
-        Int32(Some(v)) | Date32(Some(v)) | Time32Second(Some(v)) | Time32Millisecond(Some(v)) => (*v).into(),
+        Int32(Some(v)) | Date32(Some(v)) | Time32Second(Some(v)) | Time32Millisecond(Some(v)) => {
+            (*v).into()
+        }
         IntervalYearMonth(Some(v)) => (*v).into(),
         IntervalDayTime(Some(v)) => interval::packed_day_time(*v).into(),
         IntervalMonthDayNano(Some(v)) => interval::packed_month_day_nano(*v),
@@ -54,7 +56,11 @@ pub(super) fn baked_i128(value: i128) -> String {
 /// An `i64` in device code, baked in.
 pub(super) fn baked_i64(value: i64) -> String {
     // The most negative number has no literal of its own.
-    if value == i64::MIN { "((i64)0x8000000000000000ull)".into() } else { format!("((i64){value}ll)") }
+    if value == i64::MIN {
+        "((i64)0x8000000000000000ull)".into()
+    } else {
+        format!("((i64){value}ll)")
+    }
 }
 
 /// An integer constant baked in, as a value of the narrowest representation for arithmetic.
@@ -81,7 +87,9 @@ impl Compiler<'_> {
         }
         if let Some(value) = integer(literal) {
             // A program may make any scalar; expressions reckon with the digits of the type.
-            if decimal_bound(&dtype).is_some_and(|bound| value.unsigned_abs() > bound.unsigned_abs()) {
+            if decimal_bound(&dtype)
+                .is_some_and(|bound| value.unsigned_abs() > bound.unsigned_abs())
+            {
                 let account = format!("unscaled value {value} is outside {dtype}");
                 return Err(Error::arithmetic(crate::error::Fault::Overflow, account));
             }
@@ -92,7 +100,8 @@ impl Compiler<'_> {
             ScalarValue::Boolean(Some(value)) => Value::new(dtype, repr, value.to_string(), None),
             ScalarValue::Float32(Some(value)) => {
                 let bits = self.inputs.parameter(value.to_bits().into());
-                let mut result = self.result(dtype, repr, format!("float_of_bits((u32){bits})"), None);
+                let mut result =
+                    self.result(dtype, repr, format!("float_of_bits((u32){bits})"), None);
                 result.magnitude = value.is_finite().then(|| f64::from(value.abs()));
                 result
             }
@@ -116,8 +125,13 @@ impl Compiler<'_> {
                 self.result(dtype, repr, code, None)
             }
             ScalarValue::Struct(array) => {
-                let field = |column: &ArrayRef| self.literal(&ScalarValue::try_from_array(column, 0)?);
-                Value::of_fields(dtype, array.columns().iter().map(field).collect::<Result<_>>()?, None)
+                let field =
+                    |column: &ArrayRef| self.literal(&ScalarValue::try_from_array(column, 0)?);
+                Value::of_fields(
+                    dtype,
+                    array.columns().iter().map(field).collect::<Result<_>>()?,
+                    None,
+                )
             }
             other => match text(other) {
                 Some(text) => {

@@ -40,7 +40,12 @@ impl Compiler<'_> {
         Err(not_yet(format!("{} as a condition", value.dtype)))
     }
 
-    pub(super) fn and_or(&mut self, left: &Expr, right: &Expr, junction: Junction) -> Result<Value> {
+    pub(super) fn and_or(
+        &mut self,
+        left: &Expr,
+        right: &Expr,
+        junction: Junction,
+    ) -> Result<Value> {
         let left = self.boolean(left)?;
         // The right side decides only where the left does not: there its failures count.
         let open = match junction {
@@ -70,9 +75,11 @@ impl Compiler<'_> {
             (None, None) => None,
             (Some(v), None) => Some(format!("{v} || {decides}{r}")),
             (None, Some(w)) => Some(format!("{w} || {decides}{l}")),
-            (Some(v), Some(w)) => {
-                Some(format!("({v} && {w}) || {} || {}", decided(&left.valid, l), decided(&right.valid, r)))
-            }
+            (Some(v), Some(w)) => Some(format!(
+                "({v} && {w}) || {} || {}",
+                decided(&left.valid, l),
+                decided(&right.valid, r)
+            )),
         };
         let valid = valid.map(|v| self.out.let_("bool", v));
         // Where the result is valid and one side is null, the other decides: garbage beneath the
@@ -169,7 +176,12 @@ impl Compiler<'_> {
     }
 
     /// A value as a choice of type `dtype`.
-    pub(super) fn chosen_if(&mut self, taken: Option<&str>, value: Value, dtype: &DataType) -> Result<Choice> {
+    pub(super) fn chosen_if(
+        &mut self,
+        taken: Option<&str>,
+        value: Value,
+        dtype: &DataType,
+    ) -> Result<Choice> {
         let value = match (&value.dtype, dtype) {
             // An untyped null is a null of the result's type.
             (own, _) if own.is_null() => self.null(dtype)?,
@@ -185,7 +197,12 @@ impl Compiler<'_> {
 
     /// The value that was taken: of several that hold the last. All are computed behind the place
     /// `begin`.
-    pub(super) fn choose(&mut self, begin: InsertionPoint, choices: &[Choice], dtype: &DataType) -> Result<Value> {
+    pub(super) fn choose(
+        &mut self,
+        begin: InsertionPoint,
+        choices: &[Choice],
+        dtype: &DataType,
+    ) -> Result<Value> {
         if let DataType::Struct(fields) = dtype {
             return self.choose_fields(begin, choices, dtype, fields);
         }
@@ -204,7 +221,8 @@ impl Compiler<'_> {
             .map(|v| v.bounds())
             .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
             .filter(|_| target.is_integer());
-        let magnitude = values.iter().map(|v| v.magnitude).reduce(|a, b| Some(a?.max(b?))).flatten();
+        let magnitude =
+            values.iter().map(|v| v.magnitude).reduce(|a, b| Some(a?.max(b?))).flatten();
         let longest = values.iter().map(|v| v.longest).reduce(|a, b| Some(a?.max(b?))).flatten();
         let ctype = if repr == Repr::Bool { "bool" } else { repr.device_type() };
         let cast = |value: &Value| match repr {
@@ -244,14 +262,16 @@ impl Compiler<'_> {
         dtype: &DataType,
         fields: &[FieldRef],
     ) -> Result<Value> {
-        if let Some(other) = choices.iter().find(|choice| choice.value.fields.len() != fields.len()) {
+        if let Some(other) = choices.iter().find(|choice| choice.value.fields.len() != fields.len())
+        {
             return Err(not_yet(format!("a choice between {dtype} and {}", other.value.dtype)));
         }
         let mut chosen = vec![];
         for (at, field) in fields.iter().enumerate() {
             let mut of = vec![];
             for Choice { taken, value, place } in choices {
-                let field = self.chosen_if(taken.as_deref(), value.fields[at].clone(), field.data_type())?;
+                let field =
+                    self.chosen_if(taken.as_deref(), value.fields[at].clone(), field.data_type())?;
                 // What a field is converted by stands behind all of them.
                 let converted = field.value.code != value.fields[at].code;
                 of.push(if converted { field } else { Choice { place: *place, ..field } });

@@ -7,7 +7,12 @@ use super::*;
 
 impl Compiler<'_> {
     /// `function(x)` of a float.
-    pub(super) fn float_function(&mut self, function: &str, argument: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn float_function(
+        &mut self,
+        function: &str,
+        argument: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let value = self.value(argument)?;
         if !is_float(&value.dtype) || value.dtype != *dtype {
             return Err(not_yet(format!("{function} of {}", value.dtype)));
@@ -52,7 +57,12 @@ impl Compiler<'_> {
     }
 
     /// `x` times (or over) a constant of the float type.
-    pub(super) fn float_scaled(&mut self, argument: &Expr, factor: f64, dtype: &DataType) -> Result<Value> {
+    pub(super) fn float_scaled(
+        &mut self,
+        argument: &Expr,
+        factor: f64,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let value = self.value(argument)?;
         if !is_float(dtype) || value.dtype != *dtype {
             return Err(not_yet(format!("a function of {}", value.dtype)));
@@ -62,7 +72,12 @@ impl Compiler<'_> {
         } else {
             format!("double_of_bits({}ull)", factor.to_bits())
         };
-        Ok(self.result(dtype.clone(), value.repr, format!("fmul({}, {factor})", value.code), value.valid))
+        Ok(self.result(
+            dtype.clone(),
+            value.repr,
+            format!("fmul({}, {factor})", value.code),
+            value.valid,
+        ))
     }
 
     /// A test of a float: `isnan`, `iszero`.
@@ -78,8 +93,12 @@ impl Compiler<'_> {
     pub(super) fn absolute(&mut self, argument: &Expr, dtype: &DataType) -> Result<Value> {
         let value = self.value(argument)?;
         if is_float(&value.dtype) {
-            let mut result =
-                self.result(dtype.clone(), value.repr, format!("fabs({})", value.code), value.valid.clone());
+            let mut result = self.result(
+                dtype.clone(),
+                value.repr,
+                format!("fabs({})", value.code),
+                value.valid.clone(),
+            );
             result.magnitude = value.magnitude;
             return Ok(result);
         }
@@ -106,7 +125,9 @@ impl Compiler<'_> {
         let places = match arguments.get(1) {
             None => 0,
             Some(places) => match as_literal(places).and_then(literal::integer) {
-                Some(places) => i32::try_from(places).map_err(|_| not_yet("round to that many places"))?,
+                Some(places) => {
+                    i32::try_from(places).map_err(|_| not_yet("round to that many places"))?
+                }
                 None => return Err(not_yet("round to a computed number of places")),
             },
         };
@@ -126,12 +147,20 @@ impl Compiler<'_> {
                 let rvalue = format!("fdiv(round(fmul({}, {factor})), {factor})", value.code);
                 Ok(self.result(dtype.clone(), value.repr, rvalue, value.valid))
             }
-            (integer, _) if integer.is_integer() && integer == dtype && places >= 0 => self.value(&arguments[0]),
-            (DataType::Decimal128(_, scale), DataType::Decimal128(_, result)) if places >= 0 && *scale >= 0 => {
+            (integer, _) if integer.is_integer() && integer == dtype && places >= 0 => {
+                self.value(&arguments[0])
+            }
+            (DataType::Decimal128(_, scale), DataType::Decimal128(_, result))
+                if places >= 0 && *scale >= 0 =>
+            {
                 let value = self.value(&arguments[0])?;
                 let drop = i32::from(*scale) - places;
                 if drop <= 0 {
-                    return Ok(Value { range: Some(value.bounds()), dtype: dtype.clone(), ..value });
+                    return Ok(Value {
+                        range: Some(value.bounds()),
+                        dtype: dtype.clone(),
+                        ..value
+                    });
                 }
                 if i32::from(*result) != places {
                     return Err(not_yet(format!("round of {value_type} to {dtype}")));
@@ -153,15 +182,23 @@ impl Compiler<'_> {
         let factor = literal::baked(factor, wide());
         let repr = common_repr(&[value, &factor]);
         let ctype = repr.device_type();
-        let rvalue = format!("rounded_quotient<{ctype}>(({ctype}){}, ({ctype}){})", value.code, factor.code);
+        let rvalue =
+            format!("rounded_quotient<{ctype}>(({ctype}){}, ({ctype}){})", value.code, factor.code);
         Ok(self.result(wide(), repr, rvalue, value.valid.clone()).with_range(Some(range)))
     }
 
     /// `floor(x)` and `ceil(x)`.
-    pub(super) fn whole(&mut self, function: &str, argument: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn whole(
+        &mut self,
+        function: &str,
+        argument: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let value_type = argument.get_type(self.schema)?;
         let (precision, scale) = match (&value_type, dtype) {
-            (DataType::Decimal128(precision, scale), to) if *to == value_type => (*precision, *scale),
+            (DataType::Decimal128(precision, scale), to) if *to == value_type => {
+                (*precision, *scale)
+            }
             _ => return self.float_function(function, argument, dtype),
         };
         let value = self.value(argument)?;
@@ -169,7 +206,10 @@ impl Compiler<'_> {
             return Ok(value);
         }
         let Some(factor) = 10i128.checked_pow(u32::from(scale.unsigned_abs())) else {
-            return Err(Error::unsupported(format!("{function} of {value_type}"), "exceeds 128 bits"));
+            return Err(Error::unsupported(
+                format!("{function} of {value_type}"),
+                "exceeds 128 bits",
+            ));
         };
         let value = Value { range: Some(value.bounds()), dtype: wide(), ..value };
         // The part to take away: floor(x) = x − (x mod f), ceil(x) = x + (−x mod f), with
@@ -182,7 +222,9 @@ impl Compiler<'_> {
             _ => format!("wrap_sub<{ctype}>(0, ({ctype}){})", value.code),
         };
         let rvalue = format!("floor_remainder<{ctype}>({operand}, ({ctype}){})", constant.code);
-        let rest = self.result(wide(), repr, rvalue, value.valid.clone()).with_range(Some((0, factor - 1)));
+        let rest = self
+            .result(wide(), repr, rvalue, value.valid.clone())
+            .with_range(Some((0, factor - 1)));
         let step = if function == "floor" { ArithmeticStep::Sub } else { ArithmeticStep::Add };
         let result = self.integer(step, &value, &rest, &wide(), Overflow::Fail)?;
         let bound = 10i128.pow(u32::from(precision.min(38))) - 1;
@@ -198,14 +240,20 @@ impl Compiler<'_> {
         }
         let ctype = value.repr.device_type();
         let x = &value.code;
-        let rvalue = format!("{x} == 0 ? ({ctype})0 : {x} > 0 ? ({ctype})1 : {x} < 0 ? ({ctype})-1 : {x}");
+        let rvalue =
+            format!("{x} == 0 ? ({ctype})0 : {x} > 0 ? ({ctype})1 : {x} < 0 ? ({ctype})-1 : {x}");
         let mut result = self.result(dtype.clone(), value.repr, rvalue, value.valid);
         result.magnitude = value.magnitude.map(|_| 1.0);
         Ok(result)
     }
 
     /// The greatest or least argument that is not null.
-    pub(super) fn extreme(&mut self, op: Operator, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
+    pub(super) fn extreme(
+        &mut self,
+        op: Operator,
+        arguments: &[Expr],
+        dtype: &DataType,
+    ) -> Result<Value> {
         let mut best: Option<Value> = None;
         for argument in arguments {
             let value = self.value(argument)?;
@@ -215,7 +263,8 @@ impl Compiler<'_> {
             };
             let ahead = self.compare_with(op, &current, &value, compare::ZeroSigns::Apart)?;
             // The current one stays where it is ahead or equal, and where the other is null.
-            let stays = format!("{} && (!{} || {})", current.validity(), value.validity(), ahead.code);
+            let stays =
+                format!("{} && (!{} || {})", current.validity(), value.validity(), ahead.code);
             let stays = self.out.let_("bool", stays);
             let valid = match (&current.valid, &value.valid) {
                 (Some(v), Some(w)) => Some(self.out.let_("bool", format_args!("{v} || {w}"))),

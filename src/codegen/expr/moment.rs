@@ -17,8 +17,12 @@ impl Compiler<'_> {
             Some(Some(ScalarValue::TimestampNanosecond(Some(origin), _))) => Some(*origin),
             Some(Some(ScalarValue::Time64Nanosecond(Some(origin)))) => Some(*origin),
             Some(Some(ScalarValue::Time64Microsecond(Some(origin)))) => origin.checked_mul(1_000),
-            Some(Some(ScalarValue::Time32Millisecond(Some(origin)))) => Some(i64::from(*origin) * 1_000_000),
-            Some(Some(ScalarValue::Time32Second(Some(origin)))) => Some(i64::from(*origin) * 1_000_000_000),
+            Some(Some(ScalarValue::Time32Millisecond(Some(origin)))) => {
+                Some(i64::from(*origin) * 1_000_000)
+            }
+            Some(Some(ScalarValue::Time32Second(Some(origin)))) => {
+                Some(i64::from(*origin) * 1_000_000_000)
+            }
             Some(_) => None,
         };
         let (Some(stride), Some(origin)) = (stride, origin) else {
@@ -26,7 +30,9 @@ impl Compiler<'_> {
         };
         let value = self.value(&arguments[1])?;
         let scale = match &value.dtype {
-            DataType::Timestamp(unit, _) if value.dtype == *dtype => 1_000_000_000 / per_second(unit),
+            DataType::Timestamp(unit, _) if value.dtype == *dtype => {
+                1_000_000_000 / per_second(unit)
+            }
             DataType::Time32(unit) | DataType::Time64(unit) if value.dtype == *dtype => {
                 1_000_000_000 / per_second(unit)
             }
@@ -46,13 +52,15 @@ impl Compiler<'_> {
         };
         let name = self.out.fresh();
         self.out.line(format_args!("i64 {name};"));
-        let (length, origin) = (self.inputs.parameter(length as u64), self.inputs.parameter(origin as u64));
+        let (length, origin) =
+            (self.inputs.parameter(length as u64), self.inputs.parameter(origin as u64));
         // Times go round the day in nanoseconds.
         let (ticks, bin_scale) = match of_time {
             true => (format!("wrap_mul<i64>((i64){}, {scale}ll)", value.code), 1),
             false => (format!("(i64){}", value.code), scale),
         };
-        let call = format!("{function}({ticks}, {bin_scale}, (i64){length}, (i64){origin}, &{name})");
+        let call =
+            format!("{function}({ticks}, {bin_scale}, (i64){length}, (i64){origin}, &{name})");
         let found = self.out.let_("bool", call);
         let valid = both(&value.valid, &Some(found), self.out);
         if of_time {
@@ -64,16 +72,30 @@ impl Compiler<'_> {
     }
 
     /// `make_date(year, month, day)`.
-    pub(super) fn date_of(&mut self, year: &Expr, month: &Expr, day: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn date_of(
+        &mut self,
+        year: &Expr,
+        month: &Expr,
+        day: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let (year, month, day) = (self.value(year)?, self.value(month)?, self.value(day)?);
-        if [&year.dtype, &month.dtype, &day.dtype] != [&DataType::Int32; 3] || *dtype != DataType::Date32 {
-            return Err(not_yet(format!("make_date of {}, {}, {}", year.dtype, month.dtype, day.dtype)));
+        if [&year.dtype, &month.dtype, &day.dtype] != [&DataType::Int32; 3]
+            || *dtype != DataType::Date32
+        {
+            return Err(not_yet(format!(
+                "make_date of {}, {}, {}",
+                year.dtype, month.dtype, day.dtype
+            )));
         }
         let valid = both(&year.valid, &month.valid, self.out);
         let valid = both(&valid, &day.valid, self.out);
         let name = self.out.fresh();
         self.out.line(format_args!("i32 {name};"));
-        let call = format!("interval_date((i32){}, (i32){}, (i32){}, &{name})", year.code, month.code, day.code);
+        let call = format!(
+            "interval_date((i32){}, (i32){}, (i32){}, &{name})",
+            year.code, month.code, day.code
+        );
         let made = self.out.let_("bool", call);
         self.fail_if(&valid, &format!("!{made}"), Failure::Domain);
         Ok(Value::new(DataType::Date32, Repr::I32, name, valid))
@@ -81,14 +103,25 @@ impl Compiler<'_> {
 
     /// `to_timestamp(value)` and `to_timestamp_seconds(value)` and so on: numbers are seconds, or
     /// ticks of `unit`.
-    pub(super) fn timestamp_from(&mut self, name: &str, value: &Expr, dtype: &DataType) -> Result<Value> {
-        let DataType::Timestamp(unit, None) = dtype else { return Err(not_yet(format!("{name} as {dtype}"))) };
+    pub(super) fn timestamp_from(
+        &mut self,
+        name: &str,
+        value: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
+        let DataType::Timestamp(unit, None) = dtype else {
+            return Err(not_yet(format!("{name} as {dtype}")));
+        };
         let value = self.value(value)?;
         let seconds = DataType::Timestamp(TimeUnit::Second, None);
         match &value.dtype {
             from if is_string(from) => {
                 // All are read as nanoseconds first, and cut off.
-                let nanos = self.cast(value, &DataType::Timestamp(TimeUnit::Nanosecond, None), OnError::Fail)?;
+                let nanos = self.cast(
+                    value,
+                    &DataType::Timestamp(TimeUnit::Nanosecond, None),
+                    OnError::Fail,
+                )?;
                 self.cast(nanos, dtype, OnError::Fail)
                     .map(|value| Value { dtype: DataType::Timestamp(*unit, None), ..value })
             }
@@ -112,7 +145,9 @@ impl Compiler<'_> {
         let value_type = value.get_type(self.schema)?;
         let seconds = DataType::Timestamp(TimeUnit::Second, None);
         let value = match value_type {
-            from if is_string(&from) => self.timestamp_from("to_timestamp_seconds", value, &seconds)?,
+            from if is_string(&from) => {
+                self.timestamp_from("to_timestamp_seconds", value, &seconds)?
+            }
             DataType::Timestamp(_, None) | DataType::Date32 => {
                 let value = self.value(value)?;
                 self.cast(value, &seconds, OnError::Fail)?

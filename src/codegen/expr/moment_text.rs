@@ -20,7 +20,8 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const WEEKDAYS: [&str; 7] =
+    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /// What an item counts; numbers of the kernels.
 const LITERAL: u32 = 0;
@@ -154,12 +155,19 @@ fn is(pattern: &str, fixed: &Fixed) -> bool {
 
 impl Compiler<'_> {
     /// `to_char(moment, pattern)`.
-    pub(super) fn moment_text(&mut self, value: &Expr, pattern: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn moment_text(
+        &mut self,
+        value: &Expr,
+        pattern: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let Some(pattern) = as_literal(pattern).and_then(literal::text) else {
             return Err(not_yet("to_char by a computed pattern"));
         };
         let value = self.value(value)?;
-        let Some(made) = MomentPattern::of(pattern) else { return Err(not_yet(format!("to_char by '{pattern}'"))) };
+        let Some(made) = MomentPattern::of(pattern) else {
+            return Err(not_yet(format!("to_char by '{pattern}'")));
+        };
         let code = &value.code;
         let moment = match &value.dtype {
             DataType::Date32 => {
@@ -180,17 +188,24 @@ impl Compiler<'_> {
             }
             other => return Err(not_yet(format!("to_char of {other} by '{pattern}'"))),
         };
-        let items: Vec<u8> = made.items.iter().chain([&0]).flat_map(|word| word.to_le_bytes()).collect();
+        let items: Vec<u8> =
+            made.items.iter().chain([&0]).flat_map(|word| word.to_le_bytes()).collect();
         let items = self.inputs.constant(&items);
         let mut literals: Vec<&str> = made.literals.iter().map(String::as_str).collect();
         literals.push("");
         let literals = self.inputs.strings(&literals);
         self.inputs.arena();
         let count = made.items.len() / 2;
-        let text = format!("moment_text(arena, {moment}, (const u32*)({items}), {count}u, {literals})");
+        let text =
+            format!("moment_text(arena, {moment}, (const u32*)({items}), {count}u, {literals})");
         // Of a null there are no characters to be asked for.
-        let asked = [value.valid.clone(), self.out.guarded()].into_iter().flatten().collect::<Vec<_>>().join(" && ");
-        let text = if asked.is_empty() { text } else { format!("{asked} ? {text} : view{{0, 0, 0}}") };
+        let asked = [value.valid.clone(), self.out.guarded()]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" && ");
+        let text =
+            if asked.is_empty() { text } else { format!("{asked} ? {text} : view{{0, 0, 0}}") };
         self.made(dtype, text, value.valid, Some(made.longest))
     }
 }
@@ -199,7 +214,9 @@ impl Compiler<'_> {
 fn seconds_and_nanos(ticks: &str, unit: &TimeUnit) -> String {
     let per_second = per_second(unit);
     let nanos = 1_000_000_000 / per_second;
-    format!("(u32)((i64){ticks} / {per_second}ll), (u32)((i64){ticks} % {per_second}ll * {nanos}ll)")
+    format!(
+        "(u32)((i64){ticks} / {per_second}ll), (u32)((i64){ticks} % {per_second}ll * {nanos}ll)"
+    )
 }
 
 #[cfg(test)]

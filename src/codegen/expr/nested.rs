@@ -14,15 +14,28 @@ pub(super) enum ListFold {
 
 impl Compiler<'_> {
     /// `named_struct(name, value, …)` and `struct(value, …)`.
-    pub(super) fn structure(&mut self, arguments: &[Expr], named: bool, dtype: &DataType) -> Result<Value> {
-        let DataType::Struct(fields) = dtype else { return Err(not_yet(format!("a struct as {dtype}"))) };
+    pub(super) fn structure(
+        &mut self,
+        arguments: &[Expr],
+        named: bool,
+        dtype: &DataType,
+    ) -> Result<Value> {
+        let DataType::Struct(fields) = dtype else {
+            return Err(not_yet(format!("a struct as {dtype}")));
+        };
         repr_of(dtype)?;
         let (first, step) = if named { (1, 2) } else { (0, 1) };
         let of = |(argument, field): (&Expr, &FieldRef)| {
             let value = self.value(argument)?;
             self.cast(value, field.data_type(), fit::OnError::Fail)
         };
-        let fields = arguments.iter().skip(first).step_by(step).zip(fields).map(of).collect::<Result<_>>()?;
+        let fields = arguments
+            .iter()
+            .skip(first)
+            .step_by(step)
+            .zip(fields)
+            .map(of)
+            .collect::<Result<_>>()?;
         Ok(Value::of_fields(dtype.clone(), fields, None))
     }
 
@@ -35,7 +48,9 @@ impl Compiler<'_> {
             };
             let name = as_literal(name).and_then(literal::text);
             let at = name.and_then(|name| fields.iter().position(|field| field.name() == name));
-            let Some(at) = at else { return Err(not_yet(format!("a field of {} by no name", value.dtype))) };
+            let Some(at) = at else {
+                return Err(not_yet(format!("a field of {} by no name", value.dtype)));
+            };
             let field = value.fields.swap_remove(at);
             let valid = both(&value.valid, &field.valid, self.out);
             value = Value { valid, ..field };
@@ -45,8 +60,11 @@ impl Compiler<'_> {
 
     /// `make_array(value, …)`.
     pub(super) fn array(&mut self, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
-        let Some(item) = item_of(dtype) else { return Err(not_yet(format!("an array as {dtype}"))) };
-        let values = arguments.iter().map(|argument| self.value(argument)).collect::<Result<Vec<_>>>()?;
+        let Some(item) = item_of(dtype) else {
+            return Err(not_yet(format!("an array as {dtype}")));
+        };
+        let values =
+            arguments.iter().map(|argument| self.value(argument)).collect::<Result<Vec<_>>>()?;
         let builder = self.build(item.data_type(), &arguments.len().to_string())?;
         let mut longest = Some(0);
         for (at, value) in values.into_iter().enumerate() {
@@ -57,10 +75,18 @@ impl Compiler<'_> {
     }
 
     /// `array_element(list, index)`: null where there is no such element.
-    pub(super) fn array_element(&mut self, list: &Expr, index: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn array_element(
+        &mut self,
+        list: &Expr,
+        index: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let (list, index) = (self.list(list)?, self.integer_of(index)?);
-        let place = self.out.let_("u32", format_args!("list_place({}, (i64){})", list.view, index.code));
-        let inside = self.out.let_("bool", format_args!("{} && {place} < {}.length", index.validity(), list.view));
+        let place =
+            self.out.let_("u32", format_args!("list_place({}, (i64){})", list.view, index.code));
+        let inside = self
+            .out
+            .let_("bool", format_args!("{} && {place} < {}.length", index.validity(), list.view));
         let value = self.element(&list, &place, Some(&inside))?;
         Ok(Value { dtype: dtype.clone(), ..value })
     }
@@ -75,13 +101,20 @@ impl Compiler<'_> {
     }
 
     /// `array_length(list)`, of the first dimension.
-    pub(super) fn array_length(&mut self, list: &Expr, dimension: Option<&Expr>, dtype: &DataType) -> Result<Value> {
-        let first = dimension.is_none_or(|dimension| as_literal(dimension).and_then(literal::integer) == Some(1));
+    pub(super) fn array_length(
+        &mut self,
+        list: &Expr,
+        dimension: Option<&Expr>,
+        dtype: &DataType,
+    ) -> Result<Value> {
+        let first = dimension
+            .is_none_or(|dimension| as_literal(dimension).and_then(literal::integer) == Some(1));
         if !first {
             return Err(not_yet("array_length of other dimensions than the first"));
         }
         let list = self.list(list)?;
-        let length = self.result(dtype.clone(), Repr::U32, format!("{}.length", list.view), list.valid);
+        let length =
+            self.result(dtype.clone(), Repr::U32, format!("{}.length", list.view), list.valid);
         Ok(length.with_range(Some((0, u32::MAX.into()))))
     }
 
@@ -108,18 +141,29 @@ impl Compiler<'_> {
     /// `empty(list)`.
     pub(super) fn is_empty_list(&mut self, list: &Expr) -> Result<Value> {
         let list = self.list(list)?;
-        Ok(self.result(DataType::Boolean, Repr::Bool, format!("{}.length == 0", list.view), list.valid))
+        Ok(self.result(
+            DataType::Boolean,
+            Repr::Bool,
+            format!("{}.length == 0", list.view),
+            list.valid,
+        ))
     }
 
     /// `array_min(list)`, `array_max(list)`: of the elements that are not null.
-    pub(super) fn array_extreme(&mut self, list: &Expr, least: bool, dtype: &DataType) -> Result<Value> {
+    pub(super) fn array_extreme(
+        &mut self,
+        list: &Expr,
+        least: bool,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let list = self.list(list)?;
         if is_nested(list.item()) {
             return Err(not_yet(format!("the extremum of elements of type {}", list.item())));
         }
         let repr = repr_of(dtype)?;
         let (best, any) = (self.out.fresh(), self.out.fresh());
-        self.out.line(format_args!("{0} {best} = {0}{{}};\nbool {any} = false;", repr.device_type()));
+        self.out
+            .line(format_args!("{0} {best} = {0}{{}};\nbool {any} = false;", repr.device_type()));
         let so_far = Value::new(dtype.clone(), repr, &best, None);
         let op = if least { Operator::Lt } else { Operator::Gt };
         let mut longest = None;
@@ -127,7 +171,11 @@ impl Compiler<'_> {
             longest = element.longest;
             let better = this.compare_with(op, element, &so_far, compare::ZeroSigns::Apart)?;
             let code = element.stored();
-            this.out.line(format_args!("if ({} && (!{any} || {})) {{", element.validity(), better.code));
+            this.out.line(format_args!(
+                "if ({} && (!{any} || {})) {{",
+                element.validity(),
+                better.code
+            ));
             this.out.line(format_args!("{best} = {code};\n{any} = true;\n}}"));
             Ok(())
         })?;
@@ -137,17 +185,26 @@ impl Compiler<'_> {
     }
 
     /// `array_sum(list)`, `array_avg(list)`, `array_product(list)` of floats that are not null.
-    pub(super) fn array_fold(&mut self, list: &Expr, fold: ListFold, dtype: &DataType) -> Result<Value> {
+    pub(super) fn array_fold(
+        &mut self,
+        list: &Expr,
+        fold: ListFold,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let list = self.list(list)?;
         if *list.item() != DataType::Float64 || *dtype != DataType::Float64 {
             return Err(not_yet(format!("a sum of elements of type {}", list.item())));
         }
         let (all, count) = (self.out.fresh(), self.out.fresh());
-        let (start, step) = if fold == ListFold::Product { ("1.0", "fmul") } else { ("0.0", "fadd") };
+        let (start, step) =
+            if fold == ListFold::Product { ("1.0", "fmul") } else { ("0.0", "fadd") };
         self.out.line(format_args!("f64 {all} = {start};\nu32 {count} = 0;"));
         self.each(&list, |this, element, _| {
             let code = &element.code;
-            this.out.line(format_args!("if ({}) {{\n{all} = {step}({all}, {code});", element.validity()));
+            this.out.line(format_args!(
+                "if ({}) {{\n{all} = {step}({all}, {code});",
+                element.validity()
+            ));
             this.out.line(format_args!("{count}++;\n}}"));
             Ok(())
         })?;
@@ -175,13 +232,21 @@ impl Compiler<'_> {
 
     /// `array_position(list, value)`: from 1 on, null where it does not occur. Null is a value like
     /// another here.
-    pub(super) fn array_position(&mut self, list: &Expr, needle: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn array_position(
+        &mut self,
+        list: &Expr,
+        needle: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let (list, needle) = (self.list(list)?, self.value(needle)?);
         let found = self.out.fresh();
         self.out.line(format_args!("u64 {found} = 0;"));
         self.each(&list, |this, element, place| {
             let same = this.compare(Operator::IsNotDistinctFrom, element, &needle)?;
-            this.out.line(format_args!("if ({}) {{\n{found} = (u64){place} + 1;\nbreak;\n}}", same.code));
+            this.out.line(format_args!(
+                "if ({}) {{\n{found} = (u64){place} + 1;\nbreak;\n}}",
+                same.code
+            ));
             Ok(())
         })?;
         let valid = self.out.let_("bool", format_args!("{found} != 0"));

@@ -4,7 +4,13 @@ use super::*;
 
 impl Compiler<'_> {
     /// `gcd(a, b)` and `lcm(a, b)` of integers.
-    pub(super) fn common_divisor(&mut self, function: &str, a: &Expr, b: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn common_divisor(
+        &mut self,
+        function: &str,
+        a: &Expr,
+        b: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let (a, b) = (self.value(a)?, self.value(b)?);
         if [&a.dtype, &b.dtype, dtype] != [&DataType::Int64; 3] {
             return Err(not_yet(format!("{function} of {} and {}", a.dtype, b.dtype)));
@@ -15,7 +21,8 @@ impl Compiler<'_> {
         let call = format!("math_{function}_overflows((i64){}, (i64){}, &{name})", a.code, b.code);
         let overflows = self.out.let_("bool", call);
         self.fail_if(&valid, &overflows, Failure::Overflow);
-        Ok(Value::new(DataType::Int64, Repr::I64, name, valid).with_range(Some((0, i64::MAX.into()))))
+        Ok(Value::new(DataType::Int64, Repr::I64, name, valid)
+            .with_range(Some((0, i64::MAX.into()))))
     }
 
     /// `factorial(n)`.
@@ -31,13 +38,21 @@ impl Compiler<'_> {
     }
 
     /// `log(x)`, to the base 10, and `log(base, x)`.
-    pub(super) fn logarithm(&mut self, base: Option<&Expr>, x: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn logarithm(
+        &mut self,
+        base: Option<&Expr>,
+        x: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let x = self.value(x)?;
         let base = match base {
             Some(base) => self.value(base)?,
             None => self.literal(&ScalarValue::new_ten(&x.dtype)?)?,
         };
-        if !is_float(&x.dtype) || x.dtype != *dtype || !(is_float(&base.dtype) || base.dtype.is_integer()) {
+        if !is_float(&x.dtype)
+            || x.dtype != *dtype
+            || !(is_float(&base.dtype) || base.dtype.is_integer())
+        {
             return Err(not_yet(format!("log of {} to the base {}", x.dtype, base.dtype)));
         }
         let valid = both(&x.valid, &base.valid, self.out);
@@ -49,11 +64,20 @@ impl Compiler<'_> {
     pub(super) fn cotangent(&mut self, x: &Expr, dtype: &DataType) -> Result<Value> {
         let tangent = self.float_function("tan", x, dtype)?;
         let ctype = tangent.repr.device_type();
-        Ok(self.result(dtype.clone(), tangent.repr, format!("fdiv(({ctype})1, {})", tangent.code), tangent.valid))
+        Ok(self.result(
+            dtype.clone(),
+            tangent.repr,
+            format!("fdiv(({ctype})1, {})", tangent.code),
+            tangent.valid,
+        ))
     }
 
     /// `width_bucket(x, low, high, count)`.
-    pub(super) fn width_bucket(&mut self, arguments: [&Expr; 4], dtype: &DataType) -> Result<Value> {
+    pub(super) fn width_bucket(
+        &mut self,
+        arguments: [&Expr; 4],
+        dtype: &DataType,
+    ) -> Result<Value> {
         let [value, low, high, count] = arguments;
         let most = as_literal(count).and_then(literal::integer).map(|count| count + 1);
         let values = [self.value(value)?, self.value(low)?, self.value(high)?, self.value(count)?];
@@ -64,7 +88,8 @@ impl Compiler<'_> {
         let [value, low, high, count] = values.map(|value| value.code);
         let (is_finite, more) = (|bound: &str| format!("{bound} - {bound} == 0"), i64::MAX);
         let bounds = format!("{} && {} && {low} != {high}", is_finite(&low), is_finite(&high));
-        let outside = format!("!({value} == {value} && {bounds} && {count} > 0 && {count} < {more}ll)");
+        let outside =
+            format!("!({value} == {value} && {bounds} && {count} > 0 && {count} < {more}ll)");
         self.fail_if(&valid, &outside, Failure::Domain);
         let rvalue = format!("math_width_bucket({value}, {low}, {high}, {count})");
         let result = self.result(dtype.clone(), Repr::I64, rvalue, valid);
@@ -85,17 +110,23 @@ impl Compiler<'_> {
                 Some(self.out.let_("bool", valid))
             }
         };
-        Ok(self.result(dtype.clone(), x.repr, format!("{0} == {0} ? {0} : {1}", x.code, y.code), valid))
+        Ok(self.result(
+            dtype.clone(),
+            x.repr,
+            format!("{0} == {0} ? {0} : {1}", x.code, y.code),
+            valid,
+        ))
     }
 
     /// `trunc(x[, places])`.
     pub(super) fn truncated(&mut self, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
         let value_type = arguments[0].get_type(self.schema)?;
-        let places = match arguments.get(1).map(|places| as_literal(places).and_then(literal::integer)) {
-            None => 0,
-            Some(Some(places)) if places.abs() < 400 => places as i32,
-            Some(_) => return Err(not_yet("trunc to a computed number of places")),
-        };
+        let places =
+            match arguments.get(1).map(|places| as_literal(places).and_then(literal::integer)) {
+                None => 0,
+                Some(Some(places)) if places.abs() < 400 => places as i32,
+                Some(_) => return Err(not_yet("trunc to a computed number of places")),
+            };
         if value_type != *dtype {
             return Err(not_yet(format!("trunc of {value_type}")));
         }
@@ -106,7 +137,9 @@ impl Compiler<'_> {
             DataType::Float32 | DataType::Float64 => {
                 let value = self.value(&arguments[0])?;
                 let (factor, truncate) = match value.repr {
-                    Repr::F32 => (format!("float_of_bits({}u)", 10f32.powi(places).to_bits()), "truncf"),
+                    Repr::F32 => {
+                        (format!("float_of_bits({}u)", 10f32.powi(places).to_bits()), "truncf")
+                    }
                     _ => (format!("double_of_bits({}ull)", 10f64.powi(places).to_bits()), "trunc"),
                 };
                 let rvalue = format!("fdiv({truncate}(fmul({}, {factor})), {factor})", value.code);
@@ -118,7 +151,9 @@ impl Compiler<'_> {
                 if digits <= 0 {
                     return Ok(value);
                 }
-                let Some(factor) = u32::try_from(digits).ok().filter(|d| *d < 38).map(|d| 10i128.pow(d)) else {
+                let Some(factor) =
+                    u32::try_from(digits).ok().filter(|d| *d < 38).map(|d| 10i128.pow(d))
+                else {
                     let zero = literal::baked(0, dtype.clone());
                     return Ok(Value { valid: value.valid, ..zero });
                 };

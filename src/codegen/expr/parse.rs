@@ -16,7 +16,12 @@ struct ParseFunction {
 
 impl Compiler<'_> {
     /// The value that a text says, as Arrow reads it. Texts that say none fail, or are null.
-    pub(super) fn parsed(&mut self, value: Value, to: &DataType, on_error: OnError) -> Result<Value> {
+    pub(super) fn parsed(
+        &mut self,
+        value: Value,
+        to: &DataType,
+        on_error: OnError,
+    ) -> Result<Value> {
         let reader = self.reader(&value.dtype, to)?;
         let text = self.text(&value)?;
         let name = self.out.fresh();
@@ -41,18 +46,27 @@ impl Compiler<'_> {
                 _ => type_bounds(to),
             };
             let outside = self.outside(&result, limits);
-            let failed = outside.map_or(format!("!{read}"), |outside| format!("(!{read} || {outside})"));
+            let failed =
+                outside.map_or(format!("!{read}"), |outside| format!("(!{read} || {outside})"));
             result.valid = self.refused(&result.valid, &failed, on_error);
             let repr = repr_of(to)?;
-            let code = self.out.let_(repr.device_type(), format!("({}){}", repr.device_type(), result.code));
-            return Ok(Value { dtype: to.clone(), repr, code, range: None, ..result }.with_range(Some(limits)));
+            let code = self
+                .out
+                .let_(repr.device_type(), format!("({}){}", repr.device_type(), result.code));
+            return Ok(Value { dtype: to.clone(), repr, code, range: None, ..result }
+                .with_range(Some(limits)));
         }
         result.valid = self.refused(&result.valid, &format!("!{read}"), on_error);
         Ok(result)
     }
 
     /// Bytes as characters, if they are UTF-8.
-    pub(super) fn validated(&mut self, value: Value, to: &DataType, on_error: OnError) -> Result<Value> {
+    pub(super) fn validated(
+        &mut self,
+        value: Value,
+        to: &DataType,
+        on_error: OnError,
+    ) -> Result<Value> {
         let text = self.text(&value)?;
         let failed = self.out.let_("bool", format_args!("!parse_utf8({text})"));
         let valid = self.refused(&value.valid, &failed, on_error);
@@ -71,7 +85,9 @@ impl Compiler<'_> {
                 let call = format!("parse_float({{}}, (const u64*)({table})");
                 ParseFunction { call, repr: repr_of(to)?, leaves: true }
             }
-            Decimal128(_, scale) if *scale >= 0 => plain(&format!("parse_decimal({{}}, {scale}u"), Repr::I128),
+            Decimal128(_, scale) if *scale >= 0 => {
+                plain(&format!("parse_decimal({{}}, {scale}u"), Repr::I128)
+            }
             Date32 => ParseFunction { call: "parse_date({}".into(), repr: Repr::I32, leaves: true },
             Timestamp(unit, zone) if zone.as_deref().is_none_or(is_utc) => ParseFunction {
                 call: format!("parse_timestamp({{}}, {}", per_second(unit)),
@@ -99,14 +115,24 @@ impl Compiler<'_> {
     }
 
     /// Validity after reading a text that says nothing where `failed` holds.
-    fn refused(&mut self, valid: &Option<String>, failed: &str, on_error: OnError) -> Option<String> {
+    fn refused(
+        &mut self,
+        valid: &Option<String>,
+        failed: &str,
+        on_error: OnError,
+    ) -> Option<String> {
         match on_error {
             OnError::Fail => {
                 self.fail_if(valid, failed, Failure::Cast);
                 valid.clone()
             }
             OnError::Null => {
-                let read = valid.iter().cloned().chain([format!("!{failed}")]).collect::<Vec<_>>().join(" && ");
+                let read = valid
+                    .iter()
+                    .cloned()
+                    .chain([format!("!{failed}")])
+                    .collect::<Vec<_>>()
+                    .join(" && ");
                 Some(self.out.let_("bool", read))
             }
         }

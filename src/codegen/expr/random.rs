@@ -47,7 +47,12 @@ impl Compiler<'_> {
         }
         let repr = Repr::of(dtype).ok_or_else(|| not_yet(format!("{function} as {dtype}")))?;
         let arguments: Vec<&str> = values.iter().map(|value| value.code.as_str()).collect();
-        let mut result = self.result(dtype.clone(), repr, format!("{function}({})", arguments.join(", ")), valid);
+        let mut result = self.result(
+            dtype.clone(),
+            repr,
+            format!("{function}({})", arguments.join(", ")),
+            valid,
+        );
         result.magnitude = match function {
             "random_uniform" => Some(1.0),
             // The least logarithm is that of 2⁻⁵³.

@@ -73,12 +73,16 @@ impl Compiler<'_> {
                 };
                 // The case of other characters is a matter of tables.
                 if ignore_case && !pattern.is_ascii() {
-                    let found = self.regex_test(value, &format!("(?i){}", automaton::of_like(pattern)))?;
+                    let found =
+                        self.regex_test(value, &format!("(?i){}", automaton::of_like(pattern)))?;
                     return Ok(if like.negated { self.negated(&found) } else { found });
                 }
                 let text = self.text(&value)?;
-                let test =
-                    if ignore_case { self.matched_in_any_case(&text, pattern) } else { self.matched(&text, pattern) };
+                let test = if ignore_case {
+                    self.matched_in_any_case(&text, pattern)
+                } else {
+                    self.matched(&text, pattern)
+                };
                 self.result(DataType::Boolean, Repr::Bool, test, value.valid)
             }
             (None, ignore_case) => {
@@ -93,7 +97,12 @@ impl Compiler<'_> {
                     self.fail_if(&valid, &other, Failure::Beyond);
                 }
                 let function = if ignore_case { "ilike" } else { "like" };
-                self.result(DataType::Boolean, Repr::Bool, format!("{function}({text}, {pattern})"), valid)
+                self.result(
+                    DataType::Boolean,
+                    Repr::Bool,
+                    format!("{function}({text}, {pattern})"),
+                    valid,
+                )
             }
         };
         Ok(if like.negated { self.negated(&matched) } else { matched })
@@ -110,7 +119,9 @@ impl Compiler<'_> {
                 let pattern = self.inputs.string(pattern);
                 format!("like({text}, {pattern})")
             }
-            LikePattern::Segments { pieces, starts, ends } => self.segments(text, &pieces, starts, ends),
+            LikePattern::Segments { pieces, starts, ends } => {
+                self.segments(text, &pieces, starts, ends)
+            }
         }
     }
 
@@ -179,7 +190,12 @@ impl Compiler<'_> {
     }
 
     /// `strpos(text, part)`.
-    pub(super) fn position(&mut self, value: &Expr, part: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn position(
+        &mut self,
+        value: &Expr,
+        part: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let (value, part) = (self.value(value)?, self.value(part)?);
         repr_of(dtype)?;
         let valid = both(&value.valid, &part.valid, self.out);
@@ -190,7 +206,12 @@ impl Compiler<'_> {
     }
 
     /// Lengths: `factor` × bytes, or characters.
-    pub(super) fn length(&mut self, value: &Expr, unit: LengthUnit, dtype: &DataType) -> Result<Value> {
+    pub(super) fn length(
+        &mut self,
+        value: &Expr,
+        unit: LengthUnit,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let value = self.value(value)?;
         repr_of(dtype)?;
         let text = self.text(&value)?;
@@ -238,34 +259,59 @@ impl Compiler<'_> {
     }
 
     /// A view into the characters of the first argument: `function(text, more…)`.
-    pub(super) fn part(&mut self, function: &str, value: &Expr, more: &str, dtype: &DataType) -> Result<Value> {
+    pub(super) fn part(
+        &mut self,
+        function: &str,
+        value: &Expr,
+        more: &str,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let value = self.value(value)?;
         if !is_string(dtype) {
             return Err(not_yet(format!("{function} of {dtype}")));
         }
         let text = self.text(&value)?;
-        let mut result = self.result(dtype.clone(), Repr::View, format!("{function}({text}, {more})"), value.valid);
+        let mut result = self.result(
+            dtype.clone(),
+            Repr::View,
+            format!("{function}({text}, {more})"),
+            value.valid,
+        );
         result.longest = value.longest;
         Ok(result)
     }
 
     /// `btrim(text, characters)` and its one-sided forms; `sides` says whether before and behind.
-    pub(super) fn trimmed(&mut self, sides: &str, value: &Expr, set: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn trimmed(
+        &mut self,
+        sides: &str,
+        value: &Expr,
+        set: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let set = self.value(set)?;
         let characters = self.text(&set)?;
-        let mut result = self.part("trimmed_of", value, &format!("{characters}, {sides}"), dtype)?;
+        let mut result =
+            self.part("trimmed_of", value, &format!("{characters}, {sides}"), dtype)?;
         result.valid = both(&result.valid, &set.valid, self.out);
         Ok(result)
     }
 
     /// `split_part(text, between, field)`.
-    pub(super) fn field(&mut self, value: &Expr, between: &Expr, field: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn field(
+        &mut self,
+        value: &Expr,
+        between: &Expr,
+        field: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let (between, field) = (self.value(between)?, self.value(field)?);
         if !field.dtype.is_integer() {
             return Err(not_yet(format!("split_part with {}", field.dtype)));
         }
         let separator = self.text(&between)?;
-        let mut result = self.part("split_field", value, &format!("{separator}, (i64){}", field.code), dtype)?;
+        let mut result =
+            self.part("split_field", value, &format!("{separator}, (i64){}", field.code), dtype)?;
         let others = both(&between.valid, &field.valid, self.out);
         result.valid = both(&result.valid, &others, self.out);
         let (low, high) = field.bounds();
@@ -284,11 +330,19 @@ impl Compiler<'_> {
         }
         let text = self.text(&value)?;
         let rvalue = format!("first_character({text})");
-        Ok(self.result(dtype.clone(), Repr::I32, rvalue, value.valid).with_range(Some((0, 0x10FFFF))))
+        Ok(self
+            .result(dtype.clone(), Repr::I32, rvalue, value.valid)
+            .with_range(Some((0, 0x10FFFF))))
     }
 
     /// `left(text, n)` and `right(text, n)`.
-    pub(super) fn end(&mut self, function: &str, value: &Expr, count: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn end(
+        &mut self,
+        function: &str,
+        value: &Expr,
+        count: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let count = self.value(count)?;
         if !count.dtype.is_integer() {
             return Err(not_yet(format!("{function} with {}", count.dtype)));

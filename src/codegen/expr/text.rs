@@ -45,10 +45,14 @@ impl Compiler<'_> {
         let valid = both(&left.value.valid, &right.value.valid, self.out);
         // Of a null there are no characters to be asked for.
         let (a, b) = match &valid {
-            Some(valid) => (format!("masked({}, {valid})", left.view), format!("masked({}, {valid})", right.view)),
+            Some(valid) => (
+                format!("masked({}, {valid})", left.view),
+                format!("masked({}, {valid})", right.view),
+            ),
             None => (left.view, right.view),
         };
-        let longest = left.value.longest.zip(right.value.longest).map(|(a, b)| u64::from(a) + u64::from(b));
+        let longest =
+            left.value.longest.zip(right.value.longest).map(|(a, b)| u64::from(a) + u64::from(b));
         self.made(dtype, format!("concatenated(arena, {a}, {b})"), valid, longest)
     }
 
@@ -73,7 +77,12 @@ impl Compiler<'_> {
 
     /// `upper(text)`, `lower(text)`, `initcap(text)`. On the device only of ASCII: a row with other
     /// characters sends the query to the CPU.
-    pub(super) fn in_case(&mut self, function: &str, text: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn in_case(
+        &mut self,
+        function: &str,
+        text: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let text = self.text_of(text)?;
         let other = format!("!is_ascii({})", text.view);
         self.fail_if(&text.value.valid.clone(), &other, Failure::NotAscii);
@@ -89,25 +98,54 @@ impl Compiler<'_> {
     }
 
     /// `repeat(text, count)`.
-    pub(super) fn repeated(&mut self, text: &Expr, count: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn repeated(
+        &mut self,
+        text: &Expr,
+        count: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let text = self.text_of(text)?;
         let (count, most, valid) = self.count(count, &text.value.valid)?;
-        let longest = text.value.longest.zip(most).map(|(longest, most)| u64::from(longest).saturating_mul(most));
+        let longest = text
+            .value
+            .longest
+            .zip(most)
+            .map(|(longest, most)| u64::from(longest).saturating_mul(most));
         self.made(dtype, format!("repeated(arena, {}, {count})", text.view), valid, longest)
     }
 
     /// `replace(text, from, to)`.
-    pub(super) fn replaced(&mut self, text: &Expr, from: &Expr, to: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn replaced(
+        &mut self,
+        text: &Expr,
+        from: &Expr,
+        to: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let (text, from, to) = (self.text_of(text)?, self.text_of(from)?, self.text_of(to)?);
         let valid = both(&text.value.valid, &from.value.valid, self.out);
         let valid = both(&valid, &to.value.valid, self.out);
         // What is replaced has a byte at least.
-        let longest = text.value.longest.zip(to.value.longest).map(|(l, to)| u64::from(l) * u64::from(to.max(1)));
-        self.made(dtype, format!("replaced(arena, {}, {}, {})", text.view, from.view, to.view), valid, longest)
+        let longest = text
+            .value
+            .longest
+            .zip(to.value.longest)
+            .map(|(l, to)| u64::from(l) * u64::from(to.max(1)));
+        self.made(
+            dtype,
+            format!("replaced(arena, {}, {}, {})", text.view, from.view, to.view),
+            valid,
+            longest,
+        )
     }
 
     /// `lpad(text, count[, fill])` and `rpad`.
-    pub(super) fn padded(&mut self, before: bool, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
+    pub(super) fn padded(
+        &mut self,
+        before: bool,
+        arguments: &[Expr],
+        dtype: &DataType,
+    ) -> Result<Value> {
         let text = self.text_of(&arguments[0])?;
         let (fill, filled) = match arguments.get(2) {
             Some(fill) => {
@@ -128,13 +166,21 @@ impl Compiler<'_> {
 
     /// A count of characters or repetitions: its name (0 where nobody asks), most, and validity
     /// together with `valid`.
-    fn count(&mut self, count: &Expr, valid: &Option<String>) -> Result<(String, Option<u64>, Option<String>)> {
+    fn count(
+        &mut self,
+        count: &Expr,
+        valid: &Option<String>,
+    ) -> Result<(String, Option<u64>, Option<String>)> {
         let count = self.value(count)?;
         if !count.dtype.is_integer() {
             return Err(not_yet(format!("a count of type {}", count.dtype)));
         }
         let valid = both(valid, &count.valid, self.out);
-        let asked = [valid.clone(), self.out.guarded()].into_iter().flatten().collect::<Vec<_>>().join(" && ");
+        let asked = [valid.clone(), self.out.guarded()]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" && ");
         let name = match asked.is_empty() {
             true => self.out.let_("i64", format_args!("(i64){}", count.code)),
             false => self.out.let_("i64", format_args!("{asked} ? (i64){} : (i64)0", count.code)),

@@ -24,8 +24,12 @@ impl Interval {
     pub(super) fn of(literal: &ScalarValue, sign: i128) -> Option<Interval> {
         let (months, days, nanos) = match literal {
             IntervalYearMonth(Some(months)) => (i128::from(*months), 0, 0),
-            IntervalDayTime(Some(v)) => (0, i128::from(v.days), i128::from(v.milliseconds) * 1_000_000),
-            IntervalMonthDayNano(Some(v)) => (i128::from(v.months), i128::from(v.days), i128::from(v.nanoseconds)),
+            IntervalDayTime(Some(v)) => {
+                (0, i128::from(v.days), i128::from(v.milliseconds) * 1_000_000)
+            }
+            IntervalMonthDayNano(Some(v)) => {
+                (i128::from(v.months), i128::from(v.days), i128::from(v.nanoseconds))
+            }
             _ => return None,
         };
         Some(Interval { months: sign * months, days: sign * days, nanos: sign * nanos })
@@ -61,8 +65,13 @@ impl Compiler<'_> {
             (Operator::Minus, Timestamp(from, _), Timestamp(to, _)) if from == to => {
                 return self.ticks(ArithmeticStep::Sub, left, right, dtype).map(Some);
             }
-            (Operator::Plus | Operator::Minus, Duration(from) | Timestamp(from, _), Duration(to)) if from == to => {
-                let step = if op == Operator::Plus { ArithmeticStep::Add } else { ArithmeticStep::Sub };
+            (
+                Operator::Plus | Operator::Minus,
+                Duration(from) | Timestamp(from, _),
+                Duration(to),
+            ) if from == to => {
+                let step =
+                    if op == Operator::Plus { ArithmeticStep::Add } else { ArithmeticStep::Sub };
                 return self.ticks(step, left, right, dtype).map(Some);
             }
             (Operator::Plus, Duration(from), Timestamp(to, _)) if from == to => {
@@ -91,8 +100,11 @@ impl Compiler<'_> {
         match dtype {
             Date32 => {
                 // Whole days of the nanoseconds count.
-                let days =
-                    self.shifted_days(&point, interval.months, interval.days + interval.nanos / NANOS_PER_DAY)?;
+                let days = self.shifted_days(
+                    &point,
+                    interval.months,
+                    interval.days + interval.nanos / NANOS_PER_DAY,
+                )?;
                 self.fit(days, &Date32, type_bounds(&Date32), OnError::Fail).map(Some)
             }
             Timestamp(unit, zone) if zone.as_deref().is_none_or(is_utc) => {
@@ -102,7 +114,8 @@ impl Compiler<'_> {
                 // What the calendar and the type both hold; nanoseconds end long before the
                 // calendar.
                 let (low, high) = type_bounds(dtype);
-                let limits = (low.max(CALENDAR.0 * per_day), high.min((CALENDAR.1 + 1) * per_day - 1));
+                let limits =
+                    (low.max(CALENDAR.0 * per_day), high.min((CALENDAR.1 + 1) * per_day - 1));
                 let point = self.fit(point, dtype, limits, OnError::Fail)?;
                 let moved = if interval.months == 0 {
                     point.clone()
@@ -122,7 +135,8 @@ impl Compiler<'_> {
                 let days = self.moved_by_clock(months, *unit, dtype, 0, interval.days)?;
                 let tick = 1_000_000_000 / i128::from(per_second(unit));
                 let sum = self.step(ArithmeticStep::Add, &days, interval.nanos.div_euclid(tick))?;
-                self.fit(Value { dtype: wide(), ..sum }, dtype, type_bounds(dtype), OnError::Fail).map(Some)
+                self.fit(Value { dtype: wide(), ..sum }, dtype, type_bounds(dtype), OnError::Fail)
+                    .map(Some)
             }
             _ => Err(refuse()),
         }
@@ -147,7 +161,8 @@ impl Compiler<'_> {
         let ticks = self.ticks_of_day(&local, &date, per_day)?;
         let date = self.shifted_days(&date, months, days)?;
         let midnight = self.step(ArithmeticStep::Mul, &date, per_day)?;
-        let moved = self.integer(ArithmeticStep::Add, &midnight, &ticks, &wide(), Overflow::Fail)?;
+        let moved =
+            self.integer(ArithmeticStep::Add, &midnight, &ticks, &wide(), Overflow::Fail)?;
         let moved = self.fit(
             Value { dtype: wide(), ..moved },
             &DataType::Timestamp(unit, None),
@@ -158,7 +173,13 @@ impl Compiler<'_> {
     }
 
     /// Counts of ticks added or subtracted: what does not fit fails.
-    fn ticks(&mut self, step: ArithmeticStep, left: &Expr, right: &Expr, dtype: &DataType) -> Result<Value> {
+    fn ticks(
+        &mut self,
+        step: ArithmeticStep,
+        left: &Expr,
+        right: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let (a, b) = (self.value(left)?, self.value(right)?);
         repr_of(dtype)?;
         let valid = both(&a.valid, &b.valid, self.out);
@@ -179,7 +200,13 @@ impl Compiler<'_> {
     }
 
     /// The sum of two intervals, or the difference, part by part.
-    fn interval_sum(&mut self, left: &Expr, right: &Expr, sign: i32, dtype: &DataType) -> Result<Value> {
+    fn interval_sum(
+        &mut self,
+        left: &Expr,
+        right: &Expr,
+        sign: i32,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let (a, b) = (self.value(left)?, self.value(right)?);
         let packed = DataType::Interval(datafusion::arrow::datatypes::IntervalUnit::MonthDayNano);
         if [&a.dtype, &b.dtype, dtype] != [&packed; 3] {
@@ -205,7 +232,10 @@ impl Compiler<'_> {
             }
             DataType::Timestamp(unit, zone) if zone.as_deref().is_none_or(is_utc) => {
                 let unit = per_second(unit);
-                let call = format!("interval_moves_timestamp((i64){}, {unit}, (i128){}, {sign}", point.code, by.code);
+                let call = format!(
+                    "interval_moves_timestamp((i64){}, {unit}, (i128){}, {sign}",
+                    point.code, by.code
+                );
                 self.by_interval(call, dtype, Repr::I64, valid)
             }
             other => Err(not_yet(format!("{other} and a computed interval"))),
@@ -213,7 +243,13 @@ impl Compiler<'_> {
     }
 
     /// The result of a function that says whether there is one; where there is none the row fails.
-    fn by_interval(&mut self, call: String, dtype: &DataType, repr: Repr, valid: Option<String>) -> Result<Value> {
+    fn by_interval(
+        &mut self,
+        call: String,
+        dtype: &DataType,
+        repr: Repr,
+        valid: Option<String>,
+    ) -> Result<Value> {
         let name = self.out.fresh();
         self.out.line(format_args!("{} {name};", repr.device_type()));
         let made = self.out.let_("bool", format_args!("{call}, &{name})"));
@@ -258,12 +294,22 @@ impl Compiler<'_> {
 
     /// Ticks since midnight.
     fn ticks_of_day(&mut self, value: &Value, days: &Value, per_day: i128) -> Result<Value> {
-        let rvalue = format!("wrap_sub<i64>((i64){}, wrap_mul<i64>((i64){}, {per_day}ll))", value.code, days.code);
-        Ok(self.result(wide(), Repr::I64, rvalue, value.valid.clone()).with_range(Some((0, per_day - 1))))
+        let rvalue = format!(
+            "wrap_sub<i64>((i64){}, wrap_mul<i64>((i64){}, {per_day}ll))",
+            value.code, days.code
+        );
+        Ok(self
+            .result(wide(), Repr::I64, rvalue, value.valid.clone())
+            .with_range(Some((0, per_day - 1))))
     }
 
     /// `date_part('part', date or timestamp)`.
-    pub(super) fn date_part(&mut self, part: &Expr, value: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn date_part(
+        &mut self,
+        part: &Expr,
+        value: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let Some(part) = as_literal(part).and_then(literal::text) else {
             return Err(not_yet("date_part of a computed part"));
         };
@@ -303,11 +349,14 @@ impl Compiler<'_> {
         };
         if let Some((function, range)) = calendar {
             let rvalue = format!("{function}((i32){})", days.code);
-            return Ok(self.result(dtype.clone(), Repr::I32, rvalue, valid).with_range(Some(range)));
+            return Ok(self
+                .result(dtype.clone(), Repr::I32, rvalue, valid)
+                .with_range(Some(range)));
         }
         // Ticks of the day in `divisor` parts, of which `modulus` make the next greater part;
         // `scale` for the finer.
-        let nanos = unit.map_or(NANOS_PER_DAY, |unit| 1_000_000_000 / i128::from(per_second(&unit)));
+        let nanos =
+            unit.map_or(NANOS_PER_DAY, |unit| 1_000_000_000 / i128::from(per_second(&unit)));
         let (divisor, modulus): (i128, i128) = match part.as_str() {
             "hour" | "hours" | "h" | "hr" | "hrs" => (3_600_000_000_000, 24),
             "minute" | "minutes" | "m" | "min" | "mins" => (60_000_000_000, 60),
@@ -345,7 +394,12 @@ impl Compiler<'_> {
     }
 
     /// `date_trunc('part', timestamp)`.
-    pub(super) fn date_trunc(&mut self, part: &Expr, value: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn date_trunc(
+        &mut self,
+        part: &Expr,
+        value: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let Some(part) = as_literal(part).and_then(literal::text) else {
             return Err(not_yet("date_trunc to a computed part"));
         };
@@ -356,7 +410,9 @@ impl Compiler<'_> {
             other => return Err(not_yet(format!("date_trunc of {other}"))),
         };
         // Hours, too, begin at other moments than in UTC.
-        if zone.is_some() && !["microsecond", "millisecond", "second", "minute"].contains(&part.as_str()) {
+        if zone.is_some()
+            && !["microsecond", "millisecond", "second", "minute"].contains(&part.as_str())
+        {
             let limits = through_nanos(unit);
             let value = self.fit(value, dtype, limits, OnError::Fail)?;
             let local = self.local_time(value.clone())?;
@@ -368,7 +424,13 @@ impl Compiler<'_> {
     }
 
     /// A timestamp cut down to a part, as if it had no zone.
-    fn truncated_to(&mut self, part: &str, value: Value, unit: TimeUnit, dtype: &DataType) -> Result<Value> {
+    fn truncated_to(
+        &mut self,
+        part: &str,
+        value: Value,
+        unit: TimeUnit,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let per_second = i128::from(per_second(&unit));
         let ticks = match part {
             "microsecond" => Some(per_second / 1_000_000),
@@ -385,8 +447,13 @@ impl Compiler<'_> {
             }
             let (low, high) = value.bounds();
             let range = ((low - low.rem_euclid(ticks)).max(type_bounds(dtype).0), high);
-            let rvalue = format!("wrap_sub<i64>((i64){0}, floor_remainder<i64>((i64){0}, {ticks}ll))", value.code);
-            return Ok(self.result(dtype.clone(), Repr::I64, rvalue, value.valid.clone()).with_range(Some(range)));
+            let rvalue = format!(
+                "wrap_sub<i64>((i64){0}, floor_remainder<i64>((i64){0}, {ticks}ll))",
+                value.code
+            );
+            return Ok(self
+                .result(dtype.clone(), Repr::I64, rvalue, value.valid.clone())
+                .with_range(Some(range)));
         }
         let function = match part {
             "week" => "start_of_week",

@@ -7,7 +7,11 @@ use crate::user_code::{UserFunction, least_and_greatest};
 impl Compiler<'_> {
     /// `symbol(arguments)` where somebody asks for the value and no argument is null: a body may do
     /// anything with garbage, as loop for ever.
-    pub(super) fn user_function(&mut self, function: &UserFunction, arguments: &[Expr]) -> Result<Value> {
+    pub(super) fn user_function(
+        &mut self,
+        function: &UserFunction,
+        arguments: &[Expr],
+    ) -> Result<Value> {
         let definition = function.definition();
         let mut valid = None;
         let mut passed = vec![];
@@ -25,7 +29,9 @@ impl Compiler<'_> {
             match function.is_called_on_null() {
                 true => {
                     // A body that looks at it all the same has the same value each time.
-                    if let (Some(valid), Some(code), false) = (&value.valid, passed.last_mut(), repr == Repr::View) {
+                    if let (Some(valid), Some(code), false) =
+                        (&value.valid, passed.last_mut(), repr == Repr::View)
+                    {
                         *code = format!("({valid} ? {code} : {}{{}})", repr.device_type());
                     }
                     passed.push(format!("!{}", value.validity()));
@@ -40,7 +46,11 @@ impl Compiler<'_> {
         let or_null = if function.yields_null() { "_or_null" } else { "" };
         let call = format!("{}{or_null}({})", definition.symbol(), passed.join(", "));
         let ctype = if repr == Repr::Bool { "bool" } else { repr.device_type() };
-        let wanted = if function.yields_null() { format!("user_result<{ctype}>") } else { ctype.to_string() };
+        let wanted = if function.yields_null() {
+            format!("user_result<{ctype}>")
+        } else {
+            ctype.to_string()
+        };
         let called = match asked.is_empty() {
             true => call,
             false => format!("({}) ? {call} : {wanted}{{}}", asked.join(" && ")),

@@ -5,7 +5,12 @@ use super::*;
 
 impl Compiler<'_> {
     /// `concat_ws(between, …)`: nulls are left out; a null separator makes all null.
-    pub(super) fn concat_with(&mut self, between: &Expr, parts: &[Expr], dtype: &DataType) -> Result<Value> {
+    pub(super) fn concat_with(
+        &mut self,
+        between: &Expr,
+        parts: &[Expr],
+        dtype: &DataType,
+    ) -> Result<Value> {
         let between = self.text_of(between)?;
         let mut whole = "view{0, 0, 0}".to_string();
         let mut begun = "false".to_string();
@@ -16,8 +21,10 @@ impl Compiler<'_> {
                 continue;
             }
             let view = self.text(&part)?;
-            let added =
-                part.longest.zip(between.value.longest).map(|(part, between)| u64::from(part) + u64::from(between));
+            let added = part
+                .longest
+                .zip(between.value.longest)
+                .map(|(part, between)| u64::from(part) + u64::from(between));
             longest = longest.zip(added).map(|(whole, added)| whole + added);
             let joined = format!("words_joined(arena, {whole}, {begun}, {}, {view})", between.view);
             (whole, begun) = match &part.valid {
@@ -32,7 +39,13 @@ impl Compiler<'_> {
     }
 
     /// `translate(text, from, to)`.
-    pub(super) fn translated(&mut self, text: &Expr, from: &Expr, to: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn translated(
+        &mut self,
+        text: &Expr,
+        from: &Expr,
+        to: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let (text, from, to) = (self.text_of(text)?, self.text_of(from)?, self.text_of(to)?);
         let valid = self.all_valid(&[&text, &from, &to]);
         // A byte becomes a character, of at most 4.
@@ -62,7 +75,11 @@ impl Compiler<'_> {
         self.fail_if(&valid, &before, Failure::Domain);
         // Where it fails nobody looks at what is made.
         let first = self.out.let_("i64", format_args!("maximum<i64>((i64){}, 1)", start.code));
-        let longest = text.value.longest.zip(part.value.longest).map(|(l, p)| 2 * u64::from(l) + u64::from(p));
+        let longest = text
+            .value
+            .longest
+            .zip(part.value.longest)
+            .map(|(l, p)| 2 * u64::from(l) + u64::from(p));
         self.made(
             dtype,
             format!("words_overlaid(arena, {}, {}, {first}, {count})", text.view, part.view),
@@ -92,7 +109,12 @@ impl Compiler<'_> {
             return Err(not_yet(format!("to_hex of {}", value.dtype)));
         }
         let ctype = if value.dtype.is_signed_integer() { "i64" } else { "u64" };
-        self.made(dtype, format!("format_hex(arena, (u64)({ctype}){})", value.code), value.valid, Some(16))
+        self.made(
+            dtype,
+            format!("format_hex(arena, (u64)({ctype}){})", value.code),
+            value.valid,
+            Some(16),
+        )
     }
 
     /// `levenshtein(one, two)`.
@@ -102,18 +124,28 @@ impl Compiler<'_> {
         let valid = self.all_valid(&[&one, &two]);
         let lost = self.out.fresh();
         self.out.line(format_args!("bool {lost};"));
-        let distance = self.out.let_("i32", format_args!("words_distance({}, {}, &{lost})", one.view, two.view));
+        let distance = self
+            .out
+            .let_("i32", format_args!("words_distance({}, {}, &{lost})", one.view, two.view));
         self.fail_if(&valid, &lost, Failure::Beyond);
-        Ok(Value::new(dtype.clone(), Repr::I32, distance, valid).with_range(Some((0, i32::MAX.into()))))
+        Ok(Value::new(dtype.clone(), Repr::I32, distance, valid)
+            .with_range(Some((0, i32::MAX.into()))))
     }
 
     /// `find_in_set(text, list)`.
-    pub(super) fn place_in_set(&mut self, text: &Expr, list: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn place_in_set(
+        &mut self,
+        text: &Expr,
+        list: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let (text, list) = (self.text_of(text)?, self.text_of(list)?);
         repr_of(dtype)?;
         let valid = self.all_valid(&[&text, &list]);
         let rvalue = format!("words_place({}, {})", text.view, list.view);
-        Ok(self.result(dtype.clone(), Repr::I32, rvalue, valid).with_range(Some((0, i32::MAX.into()))))
+        Ok(self
+            .result(dtype.clone(), Repr::I32, rvalue, valid)
+            .with_range(Some((0, i32::MAX.into()))))
     }
 
     /// `substr_index(text, between, count)`.

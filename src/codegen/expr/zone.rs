@@ -30,7 +30,8 @@ impl Compiler<'_> {
             return Ok(Value { dtype, range: Some((low, high)), ..value });
         };
         let (zone, ticks) = (self.zone(&zone)?, per_second(&unit));
-        let (local, fits) = self.by_zone(&format!("zone_local({zone}, (i64){}, {ticks}ll", value.code));
+        let (local, fits) =
+            self.by_zone(&format!("zone_local({zone}, (i64){}, {ticks}ll", value.code));
         self.fail_if(&value.valid, &format!("!{fits}"), Failure::Beyond);
         let (far, limits) = (i128::from(ticks) * FAR, type_bounds(&dtype));
         let range = ((low - far).max(limits.0), (high + far).min(limits.1));
@@ -38,8 +39,15 @@ impl Compiler<'_> {
     }
 
     /// When clocks of the target's zone show a timestamp without one, if they do so just once.
-    pub(super) fn instant(&mut self, local: Value, target: &DataType, missing: Missing) -> Result<Value> {
-        let DataType::Timestamp(unit, Some(zone)) = target else { return Err(not_yet(format!("a cast to {target}"))) };
+    pub(super) fn instant(
+        &mut self,
+        local: Value,
+        target: &DataType,
+        missing: Missing,
+    ) -> Result<Value> {
+        let DataType::Timestamp(unit, Some(zone)) = target else {
+            return Err(not_yet(format!("a cast to {target}")));
+        };
         let (zone, ticks) = (self.zone(zone)?, per_second(unit));
         // Beyond the calendar no clock shows anything.
         let outside = outside_calendar(&self.floor_days(&local, *unit));
@@ -62,12 +70,15 @@ impl Compiler<'_> {
     /// When clocks show what `local` was cut down to, of an instant `from`.
     pub(super) fn truncated_instant(&mut self, from: &Value, local: Value) -> Result<Value> {
         let dtype = from.dtype.clone();
-        let DataType::Timestamp(unit, Some(zone)) = &dtype else { return Ok(Value { dtype, ..local }) };
+        let DataType::Timestamp(unit, Some(zone)) = &dtype else {
+            return Ok(Value { dtype, ..local });
+        };
         if is_utc(zone) {
             return Ok(Value { dtype, ..local });
         }
         let (zone, ticks) = (self.zone(zone)?, per_second(unit));
-        let call = format!("zone_truncated({zone}, (i64){}, (i64){}, {ticks}ll", from.code, local.code);
+        let call =
+            format!("zone_truncated({zone}, (i64){}, (i64){}, {ticks}ll", from.code, local.code);
         let (instant, fits) = self.by_zone(&call);
         self.fail_if(&local.valid, &format!("!{fits}"), Failure::Overflow);
         Ok(Value::new(dtype, Repr::I64, instant, local.valid))
@@ -105,7 +116,8 @@ fn offsets(zone: &str) -> Option<Arc<[u8]>> {
     if let Some(known) = lock().get(zone) {
         return Some(known.clone());
     }
-    let table: Arc<[u8]> = table(&zone.parse().ok()?).into_iter().flatten().flat_map(i64::to_le_bytes).collect();
+    let table: Arc<[u8]> =
+        table(&zone.parse().ok()?).into_iter().flatten().flat_map(i64::to_le_bytes).collect();
     lock().insert(zone.to_string(), table.clone());
     Some(table)
 }

@@ -35,7 +35,12 @@ impl Generator<'_> {
     }
 
     /// Emits column `at` of the groups. Keys come first, then aggregates.
-    pub(super) fn group_column(&mut self, groups: &GroupSlots, at: usize, out: &mut Emitter) -> Result<Value> {
+    pub(super) fn group_column(
+        &mut self,
+        groups: &GroupSlots,
+        at: usize,
+        out: &mut Emitter,
+    ) -> Result<Value> {
         let value = self.key_or_aggregate(groups, at, out)?;
         if let Some(input) = &value.dictionary {
             // Outputs may be views of entries, or of parts of them.
@@ -44,11 +49,16 @@ impl Generator<'_> {
         Ok(value)
     }
 
-    fn key_or_aggregate(&mut self, groups: &GroupSlots, at: usize, out: &mut Emitter) -> Result<Value> {
+    fn key_or_aggregate(
+        &mut self,
+        groups: &GroupSlots,
+        at: usize,
+        out: &mut Emitter,
+    ) -> Result<Value> {
         let keys = match &groups.keys {
-            GroupKeyStorage::Slot(layout) | GroupKeyStorage::Table(layout, _) | GroupKeyStorage::Mixed(layout, _) => {
-                layout.fields.len()
-            }
+            GroupKeyStorage::Slot(layout)
+            | GroupKeyStorage::Table(layout, _)
+            | GroupKeyStorage::Mixed(layout, _) => layout.fields.len(),
             GroupKeyStorage::Row(_, columns, _) => columns.len(),
         };
         if at >= keys {
@@ -92,8 +102,8 @@ impl Generator<'_> {
                 let (repr, code) = self.accumulated(groups, *at, &dtype);
                 let ctype = repr.device_type();
                 let code = out.let_(ctype, format_args!("({ctype})({code})"));
-                let range =
-                    matches!(groups.accumulators[*at].0, Accumulator::Count).then_some((0, i128::from(groups.rows)));
+                let range = matches!(groups.accumulators[*at].0, Accumulator::Count)
+                    .then_some((0, i128::from(groups.rows)));
                 Value::new(dtype, repr, code, valid).with_range(range)
             }
             OutputKind::Unordered(at, repr, dictionary) => {
@@ -129,7 +139,8 @@ impl Generator<'_> {
             OutputKind::Pick(at, relation, column) => {
                 // One group of no rows: there is nothing that a missing row could stand for.
                 if relation.rows == 0 {
-                    return Value::null(&dtype).unwrap_or_else(|| Value::new(dtype, Repr::I128, "i128{}", None));
+                    return Value::null(&dtype)
+                        .unwrap_or_else(|| Value::new(dtype, Repr::I128, "i128{}", None));
                 }
                 let word = self.accumulator_word(groups, *at, 0);
                 // Without a row of its own, a group reads row 0.
@@ -158,7 +169,8 @@ impl Generator<'_> {
             None => DecimalSum::I128(code),
             Some(low) => {
                 let (_, low) = self.accumulated(groups, low, dtype);
-                let [high, low] = [code, low].map(|word| out.let_("i128", format_args!("(i128)({word})")));
+                let [high, low] =
+                    [code, low].map(|word| out.let_("i128", format_args!("(i128)({word})")));
                 DecimalSum::Words { high, low }
             }
         }

@@ -19,10 +19,11 @@ pub(super) struct At<'g, 'a> {
 
 impl Inputs for At<'_, '_> {
     fn column(&mut self, column: &Name, out: &mut Emitter) -> Result<Value> {
-        let at = self.generator.levels[self.level].schema.index_of_column(column).map_err(|_| {
-            let schema = &self.generator.levels[self.level].schema;
-            ErrorKind::ColumnNotFound { name: column.flat_name(), known: schema.field_names() }
-        })?;
+        let at =
+            self.generator.levels[self.level].schema.index_of_column(column).map_err(|_| {
+                let schema = &self.generator.levels[self.level].schema;
+                ErrorKind::ColumnNotFound { name: column.flat_name(), known: schema.field_names() }
+            })?;
         self.generator.value(self.level, at, out)
     }
 

@@ -69,10 +69,16 @@ impl Probe {
 
 /// How the keys of a join would be laid out, were this flow its build side; `secret` is the
 /// device's.
-pub(crate) fn join_layout(flow: &Flow, keys: &[Expr], nulls: NullKeys, secret: u64) -> Result<KeyLayout> {
+pub(crate) fn join_layout(
+    flow: &Flow,
+    keys: &[Expr],
+    nulls: NullKeys,
+    secret: u64,
+) -> Result<KeyLayout> {
     let (mut generator, mut out) = (Generator::new(flow), Emitter::default());
     generator.stages(Pass::Decide, &mut out)?;
-    let values = keys.iter().map(|key| generator.expr(key, &mut out)).collect::<Result<Vec<_>>>()?;
+    let values =
+        keys.iter().map(|key| generator.expr(key, &mut out)).collect::<Result<Vec<_>>>()?;
     Ok(KeyLayout::of(&values, nulls, false, secret))
 }
 
@@ -80,7 +86,8 @@ pub(crate) fn join_layout(flow: &Flow, keys: &[Expr], nulls: NullKeys, secret: u
 pub(crate) fn keys_inside(flow: &Flow, keys: &[Expr], layout: &KeyLayout) -> Result<bool> {
     let (mut generator, mut out) = (Generator::new(flow), Emitter::default());
     generator.stages(Pass::Decide, &mut out)?;
-    let values = keys.iter().map(|key| generator.expr(key, &mut out)).collect::<Result<Vec<_>>>()?;
+    let values =
+        keys.iter().map(|key| generator.expr(key, &mut out)).collect::<Result<Vec<_>>>()?;
     if values.iter().any(|value| value.valid.is_some()) {
         return Ok(false);
     }
@@ -111,7 +118,9 @@ impl Generator<'_> {
                 if let Some(test) = leave {
                     out.line(format_args!("if ({found} {test} {NO_ROW}) break;"));
                 }
-                if pass == Pass::DecideAndCarry && matches!(probe.keep, Keep::Matched | Keep::All | Keep::Mark) {
+                if pass == Pass::DecideAndCarry
+                    && matches!(probe.keep, Keep::Matched | Keep::All | Keep::Mark)
+                {
                     self.carried.push(carried.clone());
                     out.line(format_args!("{carried}[k] = {found};"));
                 }
@@ -120,8 +129,15 @@ impl Generator<'_> {
         };
         let matched = format!("({found} != {NO_ROW})");
         let kind = match probe.keep {
-            Keep::Matched => LevelKind::Probe { probe: probe.clone(), row: found, present: None, before },
-            Keep::All => LevelKind::Probe { probe: probe.clone(), row: found, present: Some(matched), before },
+            Keep::Matched => {
+                LevelKind::Probe { probe: probe.clone(), row: found, present: None, before }
+            }
+            Keep::All => LevelKind::Probe {
+                probe: probe.clone(),
+                row: found,
+                present: Some(matched),
+                before,
+            },
             Keep::Mark => LevelKind::Mark { matched, before },
             Keep::Semi | Keep::Anti | Keep::NotIn { .. } => {
                 if let Some(level) = self.levels.last_mut() {
@@ -181,7 +197,12 @@ impl Generator<'_> {
     }
 
     /// Emits a store of 1 to the byte of every build row that this row matches.
-    pub(crate) fn mark_matches(&mut self, probe: &Arc<Probe>, matched: &Arc<Buffer>, out: &mut Emitter) -> Result<()> {
+    pub(crate) fn mark_matches(
+        &mut self,
+        probe: &Arc<Probe>,
+        matched: &Arc<Buffer>,
+        out: &mut Emitter,
+    ) -> Result<()> {
         let values = self.probe_keys(probe, out)?;
         if let Some(residual) = &probe.residual {
             self.load_ahead(probe, residual, out)?;
@@ -191,21 +212,32 @@ impl Generator<'_> {
     }
 
     /// Emits the comparison with the candidates, in a scope that `break` leaves.
-    fn search(&mut self, probe: &Arc<Probe>, values: &[Value], hit: Hit<'_>, out: &mut Emitter) -> Result<()> {
-        let only_existence = matches!(hit, Hit::First(_)) && !matches!(probe.keep, Keep::Matched | Keep::All);
+    fn search(
+        &mut self,
+        probe: &Arc<Probe>,
+        values: &[Value],
+        hit: Hit<'_>,
+        out: &mut Emitter,
+    ) -> Result<()> {
+        let only_existence =
+            matches!(hit, Hit::First(_)) && !matches!(probe.keep, Keep::Matched | Keep::All);
         let candidate = out.fresh();
         let loops = match &probe.candidates {
             Candidates::Every if probe.build.rows == 0 => {
                 out.line("break;");
                 return Ok(());
             }
-            Candidates::Every if probe.build.rows == 1 || (only_existence && probe.residual.is_none()) => {
+            Candidates::Every
+                if probe.build.rows == 1 || (only_existence && probe.residual.is_none()) =>
+            {
                 out.line(format_args!("const u32 {candidate} = 0;"));
                 false
             }
             Candidates::Every => {
                 let rows = self.params.word("u64", probe.build.rows);
-                out.line(format_args!("for (u32 {candidate} = 0; {candidate} < {rows}; ++{candidate}) {{"));
+                out.line(format_args!(
+                    "for (u32 {candidate} = 0; {candidate} < {rows}; ++{candidate}) {{"
+                ));
                 true
             }
             Candidates::Seen { seen, domain, layout, .. } => {
@@ -220,7 +252,10 @@ impl Generator<'_> {
                 let slot = self.slot(table, layout, values, out);
                 match &table.rows {
                     // A key is in a hash table only if a row has it.
-                    None if only_existence && probe.residual.is_none() && matches!(table.slots, Slots::Hash(_)) => {
+                    None if only_existence
+                        && probe.residual.is_none()
+                        && matches!(table.slots, Slots::Hash(_)) =>
+                    {
                         out.line(format_args!("const u32 {candidate} = 0;"));
                         false
                     }
@@ -276,8 +311,17 @@ impl Generator<'_> {
         out: &mut Emitter,
     ) -> Result<()> {
         let before = self.schema().fields().len();
-        let kind = LevelKind::Probe { probe: probe.clone(), row: candidate.to_string(), present: None, before };
-        self.levels.push(Level { schema: residual.schema.clone(), kind, known: Default::default() });
+        let kind = LevelKind::Probe {
+            probe: probe.clone(),
+            row: candidate.to_string(),
+            present: None,
+            before,
+        };
+        self.levels.push(Level {
+            schema: residual.schema.clone(),
+            kind,
+            known: Default::default(),
+        });
         for conjunct in &residual.conjuncts {
             let holds = self.expr(conjunct, out)?;
             out.line(format_args!("if (!({})) {leave};", holds.truth()));
@@ -296,7 +340,11 @@ impl Generator<'_> {
     }
 
     /// Emits where the candidates of the row are; of length 0 where there are none.
-    pub(crate) fn candidates(&mut self, probe: &Probe, out: &mut Emitter) -> Result<CandidateRange> {
+    pub(crate) fn candidates(
+        &mut self,
+        probe: &Probe,
+        out: &mut Emitter,
+    ) -> Result<CandidateRange> {
         let values = self.probe_keys(probe, out)?;
         let (begin, count) = (out.fresh(), out.fresh());
         out.line(format_args!("u32 {begin} = 0, {count} = 0;\ndo {{"));
@@ -315,7 +363,9 @@ impl Generator<'_> {
                     }
                     None => {
                         let row = self.candidate_of(table, &slot);
-                        out.line(format_args!("{begin} = {row};\n{count} = {begin} != {NO_ROW} ? 1 : 0;"));
+                        out.line(format_args!(
+                            "{begin} = {row};\n{count} = {begin} != {NO_ROW} ? 1 : 0;"
+                        ));
                     }
                 }
             }
@@ -325,7 +375,12 @@ impl Generator<'_> {
     }
 
     /// Emits the key, breaking where it is null or out of the layout's range.
-    pub(crate) fn key(&mut self, layout: &KeyLayout, values: &[Value], out: &mut Emitter) -> String {
+    pub(crate) fn key(
+        &mut self,
+        layout: &KeyLayout,
+        values: &[Value],
+        out: &mut Emitter,
+    ) -> String {
         for (value, field) in values.iter().zip(&layout.fields) {
             if let (Some(valid), false) = (&value.valid, field.nullable) {
                 out.line(format_args!("if (!({valid})) break;"));
@@ -339,14 +394,21 @@ impl Generator<'_> {
     }
 
     /// Emits the lookup of the key's slot, breaking where there is none.
-    fn slot(&mut self, table: &JoinTable, layout: &KeyLayout, values: &[Value], out: &mut Emitter) -> String {
+    fn slot(
+        &mut self,
+        table: &JoinTable,
+        layout: &KeyLayout,
+        values: &[Value],
+        out: &mut Emitter,
+    ) -> String {
         let key = self.key(layout, values, out);
         match &table.slots {
             Slots::Hash(slots) => {
                 let slots = self.params.pointer("const u64", slots, 0);
                 let mask = self.params.word("u64", table.mask_or_domain);
                 let secret = self.params.word("u64", table.secret);
-                let slot = out.let_("u64", format_args!("pair_find({slots}, {mask}, {key}, {secret})"));
+                let slot =
+                    out.let_("u64", format_args!("pair_find({slots}, {mask}, {key}, {secret})"));
                 out.line(format_args!("if ({slot} == HASH_NONE) break;"));
                 slot
             }
@@ -362,12 +424,16 @@ impl Generator<'_> {
     fn candidate_of(&mut self, table: &JoinTable, slot: &str) -> String {
         match (&table.slots, table.payload) {
             (Slots::Ordered, _) => format!("(u32){slot}"),
-            (Slots::Direct(starts), _) => format!("{}[{slot}]", self.params.pointer("const u32", starts, 0)),
+            (Slots::Direct(starts), _) => {
+                format!("{}[{slot}]", self.params.pointer("const u32", starts, 0))
+            }
             (Slots::Hash(slots), None) => {
                 format!("(u32)pair_value({}, {slot})", self.params.pointer("const u64", slots, 0))
             }
             // Payloads lie where values do: of the table as a column of payloads, this element.
-            (Slots::Hash(_), Some(width)) => format!("(u32)({slot} * {} + {})", 16 / width, 8 / width),
+            (Slots::Hash(_), Some(width)) => {
+                format!("(u32)({slot} * {} + {})", 16 / width, 8 / width)
+            }
         }
     }
 

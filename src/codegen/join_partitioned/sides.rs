@@ -12,7 +12,8 @@ use crate::codegen::kernel::most_shared;
 use crate::codegen::keys::KeyLayout;
 use crate::codegen::prepared::PreparedKernel;
 use crate::codegen::radix_partition::{
-    MOST_PARTS, PartitionedRecords, RadixPartition, RadixPartitionNames, RowCode, SHARED_ON_SIMULATOR,
+    MOST_PARTS, PartitionedRecords, RadixPartition, RadixPartitionNames, RowCode,
+    SHARED_ON_SIMULATOR,
 };
 use crate::codegen::record::Record;
 use crate::codegen::value::Value;
@@ -103,7 +104,8 @@ impl SidePipeline {
         let mut generator = Generator::new(flow);
         let mut out = Emitter::behind_sites("v", sites);
         generator.stages(Pass::Decide, &mut out)?;
-        let keys = keys.iter().map(|key| generator.expr(key, &mut out)).collect::<Result<Vec<_>>>()?;
+        let keys =
+            keys.iter().map(|key| generator.expr(key, &mut out)).collect::<Result<Vec<_>>>()?;
         let key = generator.key(layout, &keys, &mut out);
         let mut record = Record::keyed(cut.dense);
         let mut values = vec![];
@@ -142,7 +144,11 @@ impl SidePipeline {
         }))
     }
 
-    pub(super) fn partition(&mut self, device: &Device, sampled: bool) -> Result<PartitionedRecords> {
+    pub(super) fn partition(
+        &mut self,
+        device: &Device,
+        sampled: bool,
+    ) -> Result<PartitionedRecords> {
         let prologue = std::mem::take(&mut self.prepared.prologue);
         let rows = RowCode {
             control: &self.pointer,
@@ -154,7 +160,8 @@ impl SidePipeline {
             items: items_for(self.prepared.eager_bytes, Effort::of(&self.statements)),
         };
         let step = if sampled { self.partition.first_step() } else { 1 };
-        let records = self.partition.run(device, OPERATOR, &mut self.prepared, &self.names, &rows, step);
+        let records =
+            self.partition.run(device, OPERATOR, &mut self.prepared, &self.names, &rows, step);
         self.prepared.prologue = prologue;
         records
     }

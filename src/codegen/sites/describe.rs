@@ -69,7 +69,10 @@ pub(super) fn described(expr: &Expr, site: &Site) -> DescribedOperation {
         operation.name = "CAST".into();
         let argument = arguments.first().map_or_else(|| operation.expression.clone(), |of| sql(of));
         operation.arguments = vec![argument];
-        return DescribedOperation { operation, values: vec![(!site.operands.is_empty()).then_some(0)] };
+        return DescribedOperation {
+            operation,
+            values: vec![(!site.operands.is_empty()).then_some(0)],
+        };
     }
     if site.failure == Failure::Rows {
         operation.name = "subquery".into();
@@ -131,7 +134,9 @@ fn write(expr: &Expr, deep: usize, text: &mut String) {
             operand(&binary.right, deep, text);
         }
         Expr::Cast(cast) => written_cast("CAST", &cast.expr, cast.field.data_type(), deep, text),
-        Expr::TryCast(cast) => written_cast("TRY_CAST", &cast.expr, cast.field.data_type(), deep, text),
+        Expr::TryCast(cast) => {
+            written_cast("TRY_CAST", &cast.expr, cast.field.data_type(), deep, text)
+        }
         Expr::Negative(inner) => {
             text.push('-');
             operand(inner, deep, text);
@@ -176,7 +181,9 @@ fn written_call(name: &str, arguments: &[Expr], deep: usize, text: &mut String) 
 /// In parentheses where it is an operator itself.
 fn operand(expr: &Expr, deep: usize, text: &mut String) {
     let expr = bare(expr);
-    let nested = matches!(expr, Expr::BinaryExpr(_) | Expr::Like(_) | Expr::SimilarTo(_) | Expr::Not(_)) && deep > 1;
+    let nested =
+        matches!(expr, Expr::BinaryExpr(_) | Expr::Like(_) | Expr::SimilarTo(_) | Expr::Not(_))
+            && deep > 1;
     text.push_str(if nested { "(" } else { "" });
     write(expr, deep - 1, text);
     text.push_str(if nested { ")" } else { "" });
@@ -208,7 +215,8 @@ fn literal(value: &ScalarValue, text: &mut String) {
             let _ = write!(text, "'{}{more}'", shown.replace('\'', "''"));
         }
         _ if value.data_type().is_temporal() => {
-            let written = value.to_array().ok().and_then(|array| array_value_to_string(&array, 0).ok());
+            let written =
+                value.to_array().ok().and_then(|array| array_value_to_string(&array, 0).ok());
             text.push_str(&written.unwrap_or_else(|| value.to_string()));
         }
         _ => {
@@ -259,7 +267,10 @@ mod tests {
         assert_eq!(sql(&expr), "CAST(t.s AS Int32) / (1 + t.z)");
         assert_eq!(columns(&expr), ["t.s", "t.z"]);
         let sum = (0..3000).fold(col("t.a"), |sum, at| sum + col(format!("t.c{at}")));
-        assert_eq!(sql(&sum), "(((((… + t.c2994) + t.c2995) + t.c2996) + t.c2997) + t.c2998) + t.c2999");
+        assert_eq!(
+            sql(&sum),
+            "(((((… + t.c2994) + t.c2995) + t.c2996) + t.c2997) + t.c2998) + t.c2999"
+        );
         assert!(columns(&sum).len() <= COLUMNS);
     }
 
@@ -271,7 +282,10 @@ mod tests {
             text
         };
         assert_eq!(written(ScalarValue::from("it's")), "'it''s'");
-        assert_eq!(written(ScalarValue::from("x".repeat(100).as_str())), format!("'{}…'", "x".repeat(40)));
+        assert_eq!(
+            written(ScalarValue::from("x".repeat(100).as_str())),
+            format!("'{}…'", "x".repeat(40))
+        );
         assert_eq!(written(ScalarValue::Int64(None)), "NULL");
         assert_eq!(written(ScalarValue::Int64(Some(7))), "7");
         assert_eq!(written(ScalarValue::Date32(Some(1))), "1970-01-02");

@@ -44,7 +44,9 @@ fn text(bytes: &[u8], dtype: &DataType) -> String {
     }
     // A character that was cut is left out.
     let whole = match std::str::from_utf8(&shown) {
-        Err(error) if length > SHOWN && error.error_len().is_none() => &shown[..error.valid_up_to()],
+        Err(error) if length > SHOWN && error.error_len().is_none() => {
+            &shown[..error.valid_up_to()]
+        }
         _ => &shown[..],
     };
     format!("'{}{more}'", String::from_utf8_lossy(whole).replace('\'', "''"))
@@ -56,7 +58,9 @@ fn float<T: std::fmt::Debug>(value: T) -> String {
 
 /// Written out here, because Arrow's own formatter refuses digits beyond the type's.
 fn decimal(unscaled: i128, scale: i8) -> String {
-    let Ok(places) = usize::try_from(scale) else { return format!("{unscaled}e{}", -i32::from(scale)) };
+    let Ok(places) = usize::try_from(scale) else {
+        return format!("{unscaled}e{}", -i32::from(scale));
+    };
     if places == 0 {
         return unscaled.to_string();
     }
@@ -68,10 +72,14 @@ fn decimal(unscaled: i128, scale: i8) -> String {
 /// `None` of what Arrow does not write: a date beyond the calendar.
 fn temporal(number: i128, dtype: &DataType) -> Option<String> {
     let array: ArrayRef = match dtype {
-        DataType::Date32 | DataType::Time32(_) => Arc::new(Int32Array::from(vec![i32::try_from(number).ok()?])),
+        DataType::Date32 | DataType::Time32(_) => {
+            Arc::new(Int32Array::from(vec![i32::try_from(number).ok()?]))
+        }
         DataType::Interval(IntervalUnit::MonthDayNano) => {
-            let (months, days, nanos) = ((number >> 96) as i32, (number >> 64) as i32, number as i64);
-            let value = datafusion::arrow::datatypes::IntervalMonthDayNano::new(months, days, nanos);
+            let (months, days, nanos) =
+                ((number >> 96) as i32, (number >> 64) as i32, number as i64);
+            let value =
+                datafusion::arrow::datatypes::IntervalMonthDayNano::new(months, days, nanos);
             Arc::new(IntervalMonthDayNanoArray::from(vec![value]))
         }
         _ => Arc::new(Int64Array::from(vec![i64::try_from(number).ok()?])),

@@ -6,26 +6,44 @@ use super::*;
 pub(super) fn types() -> Vec<DataType> {
     use DataType::*;
     let mut types = vec![
-        Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Float32, Float64, Boolean, Date32, Utf8, LargeUtf8,
-        Utf8View,
+        Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Float32, Float64, Boolean,
+        Date32, Utf8, LargeUtf8, Utf8View,
     ];
-    for unit in [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond] {
+    for unit in
+        [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond]
+    {
         types.push(Timestamp(unit, None));
         types.push(Timestamp(unit, Some("Europe/Oslo".into())));
     }
     types.extend([Date64, Time32(TimeUnit::Second), Time32(TimeUnit::Millisecond)]);
     types.extend([Time64(TimeUnit::Microsecond), Time64(TimeUnit::Nanosecond)]);
     types.extend([TimeUnit::Second, TimeUnit::Nanosecond].map(Duration));
-    types.extend([IntervalUnit::YearMonth, IntervalUnit::DayTime, IntervalUnit::MonthDayNano].map(Interval));
+    types.extend(
+        [IntervalUnit::YearMonth, IntervalUnit::DayTime, IntervalUnit::MonthDayNano].map(Interval),
+    );
     types.extend([Binary, LargeBinary, BinaryView, FixedSizeBinary(5), FixedSizeBinary(20)]);
-    types.extend([(1, 0), (15, 2), (18, -3), (19, 4), (38, 38)].map(|(precision, scale)| Decimal128(precision, scale)));
+    types.extend(
+        [(1, 0), (15, 2), (18, -3), (19, 4), (38, 38)]
+            .map(|(precision, scale)| Decimal128(precision, scale)),
+    );
     let item = |dtype| Arc::new(Field::new("item", dtype, true));
     let point = Struct(vec![Field::new("x", Int32, true), Field::new("y", Utf8, true)].into());
-    types.extend([Int32, Boolean, Utf8View, Decimal128(15, 2), point.clone()].map(|dtype| List(item(dtype))));
-    types.extend([LargeList(item(Utf8)), FixedSizeList(item(Float64), 2), List(item(LargeList(item(Int8))))]);
-    types.extend([Struct(vec![Field::new("p", point, true), Field::new("l", List(item(Date32)), true)].into())]);
+    types.extend(
+        [Int32, Boolean, Utf8View, Decimal128(15, 2), point.clone()].map(|dtype| List(item(dtype))),
+    );
+    types.extend([
+        LargeList(item(Utf8)),
+        FixedSizeList(item(Float64), 2),
+        List(item(LargeList(item(Int8)))),
+    ]);
+    types.extend([Struct(
+        vec![Field::new("p", point, true), Field::new("l", List(item(Date32)), true)].into(),
+    )]);
     for key in [Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64] {
-        types.extend([Utf8, LargeUtf8, Utf8View].map(|value| Dictionary(Box::new(key.clone()), Box::new(value))));
+        types.extend(
+            [Utf8, LargeUtf8, Utf8View]
+                .map(|value| Dictionary(Box::new(key.clone()), Box::new(value))),
+        );
     }
     types
 }
@@ -53,13 +71,23 @@ pub(super) fn array(dtype: &DataType, rows: &[(u64, bool)]) -> ArrayRef {
         // NaN comes back in one form, whatever its bits were.
         DataType::Float32 => {
             let floats = raws().map(|raw| f32::from_bits(raw as u32));
-            Arc::new(floats.map(|x| Some(if x.is_nan() { f32::NAN } else { x })).collect::<Float32Array>())
+            Arc::new(
+                floats
+                    .map(|x| Some(if x.is_nan() { f32::NAN } else { x }))
+                    .collect::<Float32Array>(),
+            )
         }
         DataType::Float64 => {
             let floats = raws().map(f64::from_bits);
-            Arc::new(floats.map(|x| Some(if x.is_nan() { f64::NAN } else { x })).collect::<Float64Array>())
+            Arc::new(
+                floats
+                    .map(|x| Some(if x.is_nan() { f64::NAN } else { x }))
+                    .collect::<Float64Array>(),
+            )
         }
-        DataType::Boolean => Arc::new(raws().map(|raw| Some(raw & 1 == 1)).collect::<BooleanArray>()),
+        DataType::Boolean => {
+            Arc::new(raws().map(|raw| Some(raw & 1 == 1)).collect::<BooleanArray>())
+        }
         DataType::Decimal128(precision, _) => {
             let modulus = 10i128.pow(*precision as u32);
             let value = |raw: u64| match raw % 5 {
@@ -73,7 +101,9 @@ pub(super) fn array(dtype: &DataType, rows: &[(u64, bool)]) -> ArrayRef {
         DataType::Utf8 => Arc::new(StringArray::from_iter_values(raws().map(string))),
         DataType::Binary => {
             // Not characters.
-            let bytes = |raw: u64| [string(raw).as_bytes(), &raw.to_le_bytes()[..(raw % 3) as usize]].concat();
+            let bytes = |raw: u64| {
+                [string(raw).as_bytes(), &raw.to_le_bytes()[..(raw % 3) as usize]].concat()
+            };
             Arc::new(BinaryArray::from_iter_values(raws().map(bytes)))
         }
         DataType::LargeBinary | DataType::BinaryView => {
@@ -94,25 +124,36 @@ pub(super) fn array(dtype: &DataType, rows: &[(u64, bool)]) -> ArrayRef {
             // Some lists are empty, and nulls have elements beneath them.
             let lengths = || raws().map(|raw| (raw % 4) as usize);
             let values = array(item.data_type(), &elements(rows, lengths()));
-            let list: ArrayRef =
-                Arc::new(ListArray::new(item.clone(), OffsetBuffer::from_lengths(lengths()), values, None));
+            let list: ArrayRef = Arc::new(ListArray::new(
+                item.clone(),
+                OffsetBuffer::from_lengths(lengths()),
+                values,
+                None,
+            ));
             cast(&list, dtype).unwrap()
         }
         DataType::FixedSizeList(item, size) => {
-            let values = array(item.data_type(), &elements(rows, rows.iter().map(|_| *size as usize)));
+            let values =
+                array(item.data_type(), &elements(rows, rows.iter().map(|_| *size as usize)));
             Arc::new(FixedSizeListArray::new(item.clone(), *size, values, None))
         }
         DataType::Struct(fields) => {
             let child = |(at, field): (usize, &FieldRef)| {
-                let rows: Vec<_> = rows.iter().map(|&(raw, _)| (raw >> at, raw % 5 != at as u64)).collect();
+                let rows: Vec<_> =
+                    rows.iter().map(|&(raw, _)| (raw >> at, raw % 5 != at as u64)).collect();
                 array(field.data_type(), &rows)
             };
-            Arc::new(StructArray::new(fields.clone(), fields.iter().enumerate().map(child).collect(), None))
+            Arc::new(StructArray::new(
+                fields.clone(),
+                fields.iter().enumerate().map(child).collect(),
+                None,
+            ))
         }
         DataType::Dictionary(key, value) => {
             // Values repeat, are in no order, and one is null; keys are made from the numbers.
-            let values: StringArray =
-                (0..40u64).map(|raw| (raw != 7).then(|| string(raw.wrapping_mul(0x9e37_79b9) % 23))).collect();
+            let values: StringArray = (0..40u64)
+                .map(|raw| (raw != 7).then(|| string(raw.wrapping_mul(0x9e37_79b9) % 23)))
+                .collect();
             let keys: Int8Array = raws().map(|raw| Some((raw % 40) as i8)).collect();
             let keys = with_nulls(Arc::new(keys), rows);
             let keys = keys.as_primitive::<Int8Type>().clone();
@@ -120,12 +161,17 @@ pub(super) fn array(dtype: &DataType, rows: &[(u64, bool)]) -> ArrayRef {
             // Of the same keys and values in the type asked for.
             let keys = cast(narrow.keys(), key).unwrap();
             let values = cast(narrow.values(), value).unwrap();
-            let data = keys.to_data().into_builder().data_type(dtype.clone()).child_data(vec![values.to_data()]);
+            let data = keys
+                .to_data()
+                .into_builder()
+                .data_type(dtype.clone())
+                .child_data(vec![values.to_data()]);
             return make_array(data.build().unwrap());
         }
         _ => {
             let width = Repr::of(dtype).unwrap().width();
-            let bytes: Vec<u8> = raws().flat_map(|raw| raw.to_le_bytes().repeat(2)[..width].to_vec()).collect();
+            let bytes: Vec<u8> =
+                raws().flat_map(|raw| raw.to_le_bytes().repeat(2)[..width].to_vec()).collect();
             let data = datafusion::arrow::array::ArrayData::builder(dtype.clone())
                 .len(rows.len())
                 .add_buffer(bytes_aligned(&bytes).into());

@@ -19,7 +19,8 @@ fn device() -> Device {
 #[test]
 fn what_a_rehearsal_asks_for_is_there_when_the_query_asks() {
     let device = device();
-    let names: Vec<String> = (0..4).map(|at| format!("ahead_{at}_{}", std::process::id())).collect();
+    let names: Vec<String> =
+        (0..4).map(|at| format!("ahead_{at}_{}", std::process::id())).collect();
     let before = device.counters();
     let mut ahead = device.ahead();
     let rehearsed = names.clone();
@@ -30,7 +31,13 @@ fn what_a_rehearsal_asks_for_is_there_when_the_query_asks() {
             let kernel = stand_in.kernel(&source(name), name)?;
             let out = stand_in.alloc_zeroed("test", 8)?;
             // SAFETY: nothing is launched on a stand-in.
-            unsafe { stand_in.launch(&kernel, Grid { blocks: 1, threads: 32, shared: 0 }, &[(&out).into()])? };
+            unsafe {
+                stand_in.launch(
+                    &kernel,
+                    Grid { blocks: 1, threads: 32, shared: 0 },
+                    &[(&out).into()],
+                )?
+            };
             assert_eq!((out.read_words(0, 1)?[0], out.read_word_or(0, 5)?), (0, 5));
         }
         assert_eq!(stand_in.kind(), DeviceKind::Sim);
@@ -79,7 +86,10 @@ fn a_source_that_does_not_compile_is_the_querys_to_report() {
     let broken = KernelSource::new("broken", "#error broken\n");
     ahead.ask([broken.clone(), broken.clone()]);
     let error = device.kernel(&broken, "broken").unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Compile { kernel, .. } if kernel == "broken"), "{error:?}");
+    assert!(
+        matches!(error.kind(), ErrorKind::Compile { kernel, .. } if kernel == "broken"),
+        "{error:?}"
+    );
     drop(ahead);
     assert_eq!(device.counters().compilations, 0);
 }

@@ -61,7 +61,9 @@ impl Folders {
         let value = |name| variable(name).filter(|value| !value.is_empty());
         let path = |name| value(name).map(PathBuf::from);
         let named: Vec<PathBuf> = value("WARPFRAME_CACHE_DIR")
-            .map(|list| std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect())
+            .map(|list| {
+                std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect()
+            })
             .unwrap_or_default();
         let paths = if !named.is_empty() {
             named
@@ -72,11 +74,17 @@ impl Folders {
         } else {
             vec![std::env::temp_dir().join(format!("warpframe-{}", user()))]
         };
-        let mib = value("WARPFRAME_CACHE_MIB").map(|text| text.to_string_lossy().trim().to_string());
-        let most = mib.as_ref().map(|text| text.parse::<u64>().ok().and_then(|mib| mib.checked_mul(1 << 20)));
+        let mib =
+            value("WARPFRAME_CACHE_MIB").map(|text| text.to_string_lossy().trim().to_string());
+        let most = mib
+            .as_ref()
+            .map(|text| text.parse::<u64>().ok().and_then(|mib| mib.checked_mul(1 << 20)));
         let note = (most == Some(None)).then(|| {
             let text = mib.unwrap_or_default();
-            format!("WARPFRAME_CACHE_MIB: {text:?} is not a number of MiB; {} is used", MOST_BYTES >> 20)
+            format!(
+                "WARPFRAME_CACHE_MIB: {text:?} is not a number of MiB; {} is used",
+                MOST_BYTES >> 20
+            )
         });
         Folders { paths, most_bytes: most.flatten().unwrap_or(MOST_BYTES), note }
     }
@@ -176,7 +184,10 @@ impl Store {
         let (expected, by) = (lines.next().unwrap_or_default(), lines.next());
         if compiler.is_some() && compiler != by {
             let by = by.unwrap_or("an unknown compiler");
-            self.tell(format!("kernels kept in {} were made by {by}, and are compiled again", folder.display()));
+            self.tell(format!(
+                "kernels kept in {} were made by {by}, and are compiled again",
+                folder.display()
+            ));
             return None;
         }
         // An image may go at any time: another process found that there are too many.
@@ -184,7 +195,10 @@ impl Store {
         let mut bytes = vec![];
         image.read_to_end(&mut bytes).ok()?;
         if hex(&Sha256::digest(&bytes)) != expected.trim() {
-            self.tell(format!("kernels kept in {} are damaged, and are compiled again", folder.display()));
+            self.tell(format!(
+                "kernels kept in {} are damaged, and are compiled again",
+                folder.display()
+            ));
             return None;
         }
         let used = image.metadata().and_then(|data| data.modified());
@@ -198,7 +212,9 @@ impl Store {
     /// Notes that an image that was found whole does not load.
     pub(crate) fn refused(&self, image: &StoredImage) {
         let folder = image.path.parent().unwrap_or(&image.path).display();
-        self.tell(format!("kernels kept in {folder} do not load on this device, and are compiled again"));
+        self.tell(format!(
+            "kernels kept in {folder} do not load on this device, and are compiled again"
+        ));
     }
 
     /// Makes an image and enters it, in place of what was there. `make` says by which compiler; it
@@ -206,7 +222,11 @@ impl Store {
     ///
     /// # Errors
     /// Those of `make`, or there is nowhere to write at all.
-    pub(crate) fn insert(&self, file: &str, make: impl Fn(&Path) -> Result<String>) -> Result<StoredImage> {
+    pub(crate) fn insert(
+        &self,
+        file: &str,
+        make: impl Fn(&Path) -> Result<String>,
+    ) -> Result<StoredImage> {
         let written = self.written.as_ref().filter(|_| !self.given_up.load(Relaxed));
         if let Some((folder, most_bytes)) = written {
             match self.enter_written(folder, file, &make) {
@@ -238,12 +258,18 @@ impl Store {
         if self.trusts(folder) { enter(folder, file, make).map(Some) } else { Ok(None) }
     }
 
-    fn enter_private(&self, file: &str, make: impl Fn(&Path) -> Result<String>) -> Result<StoredImage> {
+    fn enter_private(
+        &self,
+        file: &str,
+        make: impl Fn(&Path) -> Result<String>,
+    ) -> Result<StoredImage> {
         let mut failed = None;
         for (private, place) in self.private.iter().zip([std::env::temp_dir(), IN_MEMORY.into()]) {
             match private_folder(private, &place).and_then(|folder| enter(folder, file, &make)) {
                 Ok(image) => return Ok(image),
-                Err(error) if private.get().is_some_and(|folder| !is_of_folder(&error, folder)) => return Err(error),
+                Err(error) if private.get().is_some_and(|folder| !is_of_folder(&error, folder)) => {
+                    return Err(error);
+                }
                 // The first error is the one that somebody can do something about.
                 Err(error) => failed = failed.or(Some(error)),
             }
@@ -260,7 +286,11 @@ impl Store {
             Some((folder, _)) => Ok(folder),
             None => {
                 let notes = self.notes.lock().unwrap_or_else(|e| e.into_inner()).all.join("; ");
-                let why = if notes.is_empty() { "WARPFRAME_CACHE_MIB=0 keeps nothing".into() } else { notes };
+                let why = if notes.is_empty() {
+                    "WARPFRAME_CACHE_MIB=0 keeps nothing".into()
+                } else {
+                    notes
+                };
                 let folder = self.folders.first().map_or(Path::new(""), PathBuf::as_path);
                 Err(Error::io(folder, std::io::Error::other(why)))
             }
@@ -287,7 +317,10 @@ impl Store {
             ErrorKind::Io { source, .. } => source.to_string(),
             _ => "there is no room".into(),
         };
-        self.tell(format!("compiled kernels are not kept for later processes: {}: {text}", folder.display()));
+        self.tell(format!(
+            "compiled kernels are not kept for later processes: {}: {text}",
+            folder.display()
+        ));
     }
 
     #[cfg(test)]
@@ -322,7 +355,8 @@ fn enter(folder: &Path, file: &str, make: impl Fn(&Path) -> Result<String>) -> R
         let noted = format!("{}\n{compiler}\n", hex(&Sha256::digest(&bytes)));
         fs::rename(&draft, &path).map_err(|e| Error::io(&path, e))?;
         // Without its checksum an image counts as absent, and only takes room.
-        write_atomically(&checksum_of(&path), noted.as_bytes()).inspect_err(|_| drop(fs::remove_file(&path)))?;
+        write_atomically(&checksum_of(&path), noted.as_bytes())
+            .inspect_err(|_| drop(fs::remove_file(&path)))?;
         Ok(bytes)
     };
     let result = finish();
@@ -360,11 +394,17 @@ fn tidy_behind(folder: &Path, most_bytes: u64) {
     drop(tidied);
     let folder = folder.to_path_buf();
     // Without a thread a later image's turn comes.
-    let _ = std::thread::Builder::new().name("warpframe-cache".into()).spawn(move || tidy(&folder, most_bytes));
+    let _ = std::thread::Builder::new()
+        .name("warpframe-cache".into())
+        .spawn(move || tidy(&folder, most_bytes));
 }
 
 fn create(folder: &Path) -> Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|e| Error::io(folder, e))
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|e| Error::io(folder, e))
 }
 
 /// The folders of this process that are there.
@@ -406,8 +446,12 @@ fn distrust(folder: &Path) -> Option<&'static str> {
         return None;
     }
     match fs::metadata(folder) {
-        Ok(data) if data.uid() != user() => Some("it lies among the temporary files and is somebody else's"),
-        Ok(data) if data.mode() & 0o002 != 0 => Some("it lies among the temporary files and anybody may write to it"),
+        Ok(data) if data.uid() != user() => {
+            Some("it lies among the temporary files and is somebody else's")
+        }
+        Ok(data) if data.mode() & 0o002 != 0 => {
+            Some("it lies among the temporary files and anybody may write to it")
+        }
         Ok(_) => None,
         Err(_) => Some("it is not there"),
     }

@@ -39,10 +39,14 @@ fn threads_and_caches_that_ask_at_once_all_get_the_function() {
     let (driver, counters) = (Fake::new(), Counting::default());
     let source = KernelSource::new("one", "alpha");
     // Two caches of one directory stand for two processes.
-    let caches = [KernelCache::at(Folders::one(dir.path()), None), KernelCache::at(Folders::one(dir.path()), None)];
+    let caches = [
+        KernelCache::at(Folders::one(dir.path()), None),
+        KernelCache::at(Folders::one(dir.path()), None),
+    ];
     std::thread::scope(|scope| {
         for thread in 0..16 {
-            let (cache, driver, counters, source) = (&caches[thread % 2], &driver, &counters, &source);
+            let (cache, driver, counters, source) =
+                (&caches[thread % 2], &driver, &counters, &source);
             scope.spawn(move || cache.function(driver, counters, source, "alpha").unwrap());
         }
     });
@@ -61,7 +65,9 @@ fn a_damaged_entry_is_compiled_again() {
     let source = KernelSource::new("one", "alpha");
     let ask = || {
         let counters = Counting::default();
-        KernelCache::at(Folders::one(dir.path()), None).function(&driver, &counters, &source, "alpha").unwrap();
+        KernelCache::at(Folders::one(dir.path()), None)
+            .function(&driver, &counters, &source, "alpha")
+            .unwrap();
         counters.snapshot().compilations
     };
     assert_eq!(ask(), 1);
@@ -87,9 +93,13 @@ fn an_image_that_the_driver_refuses_is_compiled_again() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (Fake::new(), Counting::default());
     let source = KernelSource::new("one", "alpha");
-    KernelCache::at(Folders::one(dir.path()), None).function(&driver, &counters, &source, "alpha").unwrap();
+    KernelCache::at(Folders::one(dir.path()), None)
+        .function(&driver, &counters, &source, "alpha")
+        .unwrap();
     driver.refuse.store(1, SeqCst);
-    KernelCache::at(Folders::one(dir.path()), None).function(&driver, &counters, &source, "alpha").unwrap();
+    KernelCache::at(Folders::one(dir.path()), None)
+        .function(&driver, &counters, &source, "alpha")
+        .unwrap();
     assert_eq!(counters.snapshot().compilations, 2);
 }
 
@@ -118,7 +128,8 @@ fn what_was_compiled_quickly_is_improved_in_its_place() {
     let mut replaced = driver.replaced.lock().unwrap().clone();
     replaced.sort_by_key(|(function, _)| function.0);
     assert_eq!(replaced, [(alpha.function, better(0)), (beta.function, better(6))]);
-    // Whoever asks later gets the same handle, which leads to the better one, and has nothing to count.
+    // Whoever asks later gets the same handle, which leads to the better one, and has nothing to
+    // count.
     let again = find("alpha");
     assert_eq!(again.function, alpha.function);
     assert!(again.uses.is_none() && cache.quick().is_empty());
@@ -171,7 +182,8 @@ fn modules_unused_longest_are_unloaded_and_found_again_on_disk() {
     ask(1);
     assert!(driver.unloaded.lock().unwrap().is_empty());
     ask(8);
-    let mut gone: Vec<u64> = driver.unloaded.lock().unwrap().iter().map(|module| module.0).collect();
+    let mut gone: Vec<u64> =
+        driver.unloaded.lock().unwrap().iter().map(|module| module.0).collect();
     gone.sort();
     // Of 9 modules 6 stay. The second's better one was loaded after the first eight.
     assert_eq!(gone, [2, 3, 4, 8]);
@@ -211,7 +223,10 @@ fn what_cannot_be_improved_stays_as_it_is() {
     let alpha = cache.function(&driver, &counters, &source, "alpha").unwrap();
     driver.refuse.store(1, SeqCst);
     assert!(cache.improve(&driver, &counters, &source).is_err());
-    assert_eq!(cache.function(&driver, &counters, &source, "alpha").unwrap().function, alpha.function);
+    assert_eq!(
+        cache.function(&driver, &counters, &source, "alpha").unwrap().function,
+        alpha.function
+    );
     assert!(driver.replaced.lock().unwrap().is_empty());
     assert_eq!(counters.snapshot().improved, 0);
 }
@@ -286,7 +301,9 @@ fn a_look_at_names_tells_whether_images_of_an_architecture_are_kept() {
     assert!(!holds_images(&Folders::one(&dir.path().join("none")), "sm_00"));
     assert!(!holds_images(&folders, "sm_00"));
     let (driver, source) = (quick(), KernelSource::new("one", "alpha"));
-    KernelCache::at(folders.clone(), None).function(&driver, &Counting::default(), &source, "alpha").unwrap();
+    KernelCache::at(folders.clone(), None)
+        .function(&driver, &Counting::default(), &source, "alpha")
+        .unwrap();
     assert!(holds_images(&folders, "sm_00"));
     assert!(!holds_images(&folders, "sm_90") && !holds_images(&folders, "sim"));
 }
@@ -294,7 +311,9 @@ fn a_look_at_names_tells_whether_images_of_an_architecture_are_kept() {
 #[test]
 fn text_headers_and_options_each_make_another_key() {
     let mut driver = Fake::new();
-    let key = |driver: &Fake, text: &str| ImageNames::key(&driver.image_id(), &KernelSource::new("any", text));
+    let key = |driver: &Fake, text: &str| {
+        ImageNames::key(&driver.image_id(), &KernelSource::new("any", text))
+    };
     let plain = key(&driver, "alpha");
     assert_eq!(plain.len(), 64);
     assert_eq!(key(&driver, "alpha"), plain);
@@ -328,7 +347,10 @@ fn a_folder_that_cannot_be_written_is_replaced_by_one_of_the_process() {
     let [note] = &notes[..] else { panic!("{notes:?}") };
     assert!(note.contains("not kept") && note.contains("file/cache"), "{note}");
     assert!(used.starts_with(std::env::temp_dir()) && used.is_dir());
-    assert_eq!(fs::metadata(&used).map(|m| std::os::unix::fs::MetadataExt::mode(&m) & 0o777).unwrap(), 0o700);
+    assert_eq!(
+        fs::metadata(&used).map(|m| std::os::unix::fs::MetadataExt::mode(&m) & 0o777).unwrap(),
+        0o700
+    );
     drop(cache);
     assert!(!used.exists(), "goes with the process");
 }
@@ -400,7 +422,9 @@ fn what_is_damaged_refused_or_of_another_compiler_is_told_once() {
     let notes = |driver: &Fake, matching: bool| {
         let cache = KernelCache { matching, ..KernelCache::at(Folders::one(dir.path()), None) };
         for text in ["alpha", "alpha beta"] {
-            cache.function(driver, &Counting::default(), &KernelSource::new("one", text), "alpha").unwrap();
+            cache
+                .function(driver, &Counting::default(), &KernelSource::new("one", text), "alpha")
+                .unwrap();
         }
         cache.take_notes()
     };
@@ -429,7 +453,9 @@ fn with_no_bytes_nothing_is_written_and_what_is_there_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (Fake::new(), Counting::default());
     let ask = |folders: Folders, text: &str| {
-        KernelCache::at(folders, None).function(&driver, &counters, &KernelSource::new("one", text), "alpha").unwrap();
+        KernelCache::at(folders, None)
+            .function(&driver, &counters, &KernelSource::new("one", text), "alpha")
+            .unwrap();
     };
     ask(Folders::one(dir.path()), "alpha");
     let none = Folders { most_bytes: 0, ..Folders::one(dir.path()) };
@@ -468,10 +494,15 @@ fn a_folder_is_tidied_behind_an_insert() {
     let dir = tempfile::tempdir().unwrap();
     let old = dir.path().join(format!("{:064x}.sm_00.cubin", 1));
     fs::write(&old, vec![1; 1 << 20]).unwrap();
-    fs::File::open(&old).unwrap().set_modified(std::time::SystemTime::now() - Duration::from_secs(3600)).unwrap();
+    fs::File::open(&old)
+        .unwrap()
+        .set_modified(std::time::SystemTime::now() - Duration::from_secs(3600))
+        .unwrap();
     let folders = Folders { most_bytes: 1 << 19, ..Folders::one(dir.path()) };
     let cache = KernelCache::at(folders, None);
-    cache.function(&Fake::new(), &Counting::default(), &KernelSource::new("one", "alpha"), "alpha").unwrap();
+    cache
+        .function(&Fake::new(), &Counting::default(), &KernelSource::new("one", "alpha"), "alpha")
+        .unwrap();
     let start = Instant::now();
     while old.exists() {
         assert!(start.elapsed() < Duration::from_secs(20), "it is too much");
@@ -492,7 +523,10 @@ fn a_second_folder_is_read_and_never_written() {
     };
     ask(&Folders::one(&shipped), "alpha");
     let missing = dir.path().join("missing");
-    let both = Folders { paths: vec![first.clone(), missing.clone(), shipped.clone()], ..Folders::one(&first) };
+    let both = Folders {
+        paths: vec![first.clone(), missing.clone(), shipped.clone()],
+        ..Folders::one(&first)
+    };
     assert!(holds_images(&both, "sm_00") && !holds_images(&Folders::one(&first), "sm_00"));
     assert_eq!(ask(&both, "alpha"), [""; 0]);
     assert_eq!(counters.snapshot().disk_hits, 1);
@@ -526,8 +560,9 @@ fn among_the_temporary_files_a_folder_that_anybody_may_write_to_is_not_read() {
     assert!(!holds_images(&both, "sm_00"));
     let notes = ask(&both);
     assert_eq!(counters.snapshot().compilations, 3);
-    let told =
-        |folder: &Path| notes.iter().any(|note| note.contains("anybody") && note.contains(folder.to_str().unwrap()));
+    let told = |folder: &Path| {
+        notes.iter().any(|note| note.contains("anybody") && note.contains(folder.to_str().unwrap()))
+    };
     assert!(notes.len() == 2 && told(&first) && told(&second), "{notes:?}");
     fs::set_permissions(&second, fs::Permissions::from_mode(0o755)).unwrap();
     ask(&both);
@@ -540,7 +575,9 @@ fn a_source_that_does_not_compile_is_reported_and_leaves_nothing() {
     let (driver, counters) = (Fake::new(), Counting::default());
     let cache = KernelCache::at(Folders::one(dir.path()), None);
     for _ in 0..2 {
-        let error = cache.function(&driver, &counters, &KernelSource::new("bad", "#error"), "bad").unwrap_err();
+        let error = cache
+            .function(&driver, &counters, &KernelSource::new("bad", "#error"), "bad")
+            .unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Compile { kernel, .. } if kernel == "bad"));
     }
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
@@ -553,7 +590,8 @@ fn what_is_prepared_is_compiled_once_and_failures_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (Fake::new(), Counting::default());
     let cache = KernelCache::at(Folders::one(dir.path()), None);
-    let mut sources: Vec<_> = (0..9).map(|i| KernelSource::new("many", format!("alpha{i}"))).collect();
+    let mut sources: Vec<_> =
+        (0..9).map(|i| KernelSource::new("many", format!("alpha{i}"))).collect();
     sources.push(sources[0].clone());
     assert!(!cache.knows(&sources[0]));
     for source in &sources {
@@ -573,7 +611,9 @@ fn sources_that_compile_are_recorded_even_when_found() {
     let (images, records) = (dir.path().join("images"), dir.path().join("records"));
     let (driver, counters) = (Fake::new(), Counting::default());
     let source = KernelSource::new("sort i64 → u32/..", "alpha");
-    KernelCache::at(Folders::one(&images), None).function(&driver, &counters, &source, "alpha").unwrap();
+    KernelCache::at(Folders::one(&images), None)
+        .function(&driver, &counters, &source, "alpha")
+        .unwrap();
     let cache = KernelCache::at(Folders::one(&images), Some(records.clone()));
     cache.function(&driver, &counters, &source, "alpha").unwrap();
     cache.function(&driver, &counters, &KernelSource::new("bad", "#error"), "bad").unwrap_err();
@@ -614,7 +654,9 @@ fn kernels_are_shipped_beside_the_program() {
 #[test]
 fn the_folders_follow_the_environment_in_order() {
     let by = |set: &[(&str, &str)]| {
-        Folders::by(|name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into()))
+        Folders::by(|name| {
+            set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())
+        })
     };
     let paths = |set: &[(&str, &str)]| by(set).paths;
     let all = [("WARPFRAME_CACHE_DIR", "/w"), ("XDG_CACHE_HOME", "/x"), ("HOME", "/h")];
@@ -622,9 +664,18 @@ fn the_folders_follow_the_environment_in_order() {
     assert_eq!(paths(&all[1..]), [Path::new("/x/warpframe")]);
     assert_eq!(paths(&all[2..]), [Path::new("/h/.cache/warpframe")]);
     assert!(paths(&[])[0].starts_with(std::env::temp_dir()));
-    assert_eq!(paths(&[("WARPFRAME_CACHE_DIR", ""), ("HOME", "/h")]), [Path::new("/h/.cache/warpframe")]);
-    assert_eq!(paths(&[("WARPFRAME_CACHE_DIR", ":/w::/shipped:")]), [Path::new("/w"), Path::new("/shipped")]);
-    assert_eq!(paths(&[("WARPFRAME_CACHE_DIR", ":"), ("HOME", "/h")]), [Path::new("/h/.cache/warpframe")]);
+    assert_eq!(
+        paths(&[("WARPFRAME_CACHE_DIR", ""), ("HOME", "/h")]),
+        [Path::new("/h/.cache/warpframe")]
+    );
+    assert_eq!(
+        paths(&[("WARPFRAME_CACHE_DIR", ":/w::/shipped:")]),
+        [Path::new("/w"), Path::new("/shipped")]
+    );
+    assert_eq!(
+        paths(&[("WARPFRAME_CACHE_DIR", ":"), ("HOME", "/h")]),
+        [Path::new("/h/.cache/warpframe")]
+    );
 
     let most = |text: &str| by(&[("WARPFRAME_CACHE_MIB", text)]);
     assert_eq!(

@@ -47,7 +47,8 @@ pub(super) fn tidy(folder: &Path, most_bytes: u64) {
     if left <= most_bytes {
         return;
     }
-    let mut images: Vec<_> = images.into_iter().filter(|(_, files)| older(files.used, JUST_USED)).collect();
+    let mut images: Vec<_> =
+        images.into_iter().filter(|(_, files)| older(files.used, JUST_USED)).collect();
     images.sort_by_key(|(_, files)| files.used);
     for (image, files) in images {
         if left <= most_bytes / 8 * 7 {
@@ -74,17 +75,27 @@ fn image_of(name: &str) -> Option<&str> {
     let kind = kind.strip_prefix(".quick").unwrap_or(kind);
     let architecture = |text: &str| {
         let number = text.strip_prefix(".sm_").unwrap_or_default();
-        text.is_empty() || (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+        text.is_empty()
+            || (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_alphanumeric()))
     };
-    (is_key && (kind == ".so" || kind.strip_suffix(".cubin").is_some_and(architecture))).then_some(image)
+    (is_key && (kind == ".so" || kind.strip_suffix(".cubin").is_some_and(architecture)))
+        .then_some(image)
 }
 
 /// Whether this is a name of [`super::store::unique`], of something in a folder of images.
 fn is_draft(name: &str) -> bool {
-    let Some((of, numbers)) = name.strip_suffix(".tmp").and_then(|name| name.rsplit_once('.')) else { return false };
-    let are_numbers = numbers.split('-').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
-    let is_runtime = of.starts_with("sim-runtime-") && of.trim_end_matches(".sha256").ends_with(".so");
-    are_numbers && numbers.split('-').count() == 3 && (of == "probe" || is_runtime || image_of(of).is_some())
+    let Some((of, numbers)) = name.strip_suffix(".tmp").and_then(|name| name.rsplit_once('.'))
+    else {
+        return false;
+    };
+    let are_numbers = numbers
+        .split('-')
+        .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_runtime =
+        of.starts_with("sim-runtime-") && of.trim_end_matches(".sha256").ends_with(".so");
+    are_numbers
+        && numbers.split('-').count() == 3
+        && (of == "probe" || is_runtime || image_of(of).is_some())
 }
 
 #[cfg(test)]
@@ -109,7 +120,9 @@ mod tests {
     }
 
     fn left(folder: &Path) -> Vec<String> {
-        let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<_> = names.collect();
         names.sort();
         names
@@ -143,7 +156,9 @@ mod tests {
         ] {
             assert_eq!(image_of(&other), None, "{other}");
         }
-        for other in ["notes.tmp", "notes.1-2-3.tmp", "probe.1-2.tmp", "probe.1--3.tmp", "probe.a-b-c.tmp"] {
+        for other in
+            ["notes.tmp", "notes.1-2-3.tmp", "probe.1-2.tmp", "probe.1--3.tmp", "probe.a-b-c.tmp"]
+        {
             assert!(!is_draft(other), "{other}");
         }
     }
@@ -163,8 +178,14 @@ mod tests {
         // An image and its checksum take 64 KiB: seven eighths of a MiB are fourteen.
         tidy(dir.path(), 1 << 20);
         let kept = left(dir.path());
-        assert!(!kept.contains(&name(0, "sm_90.cubin")) && !kept.contains(&name(0, "sm_90.cubin.sha256")));
-        assert!(kept.contains(&name(15, "sm_90.cubin")) && kept.contains(&name(15, "sm_90.cubin.sha256")));
+        assert!(
+            !kept.contains(&name(0, "sm_90.cubin"))
+                && !kept.contains(&name(0, "sm_90.cubin.sha256"))
+        );
+        assert!(
+            kept.contains(&name(15, "sm_90.cubin"))
+                && kept.contains(&name(15, "sm_90.cubin.sha256"))
+        );
         assert!((25..=28).contains(&kept.len()), "{kept:?}");
         tidy(dir.path(), 1);
         assert_eq!(left(dir.path()), [name(99, "so")], "somebody is about to load it");
@@ -178,13 +199,24 @@ mod tests {
             let draft = unique(&image);
             write(dir.path(), draft.file_name().unwrap().to_str().unwrap(), 10, age)
         });
-        let others = ["thesis.tex", "notes.tmp", "notes.1-2-3.tmp", "key.cubin", "libthings.so", "abc.sha256"];
+        let others = [
+            "thesis.tex",
+            "notes.tmp",
+            "notes.1-2-3.tmp",
+            "key.cubin",
+            "libthings.so",
+            "abc.sha256",
+        ];
         others.iter().for_each(|other| drop(write(dir.path(), other, 4 << 20, 100 * DAY)));
         let folder = dir.path().join(name(2, "so"));
         fs::create_dir(&folder).unwrap();
         tidy(dir.path(), 1 << 20);
         assert!(!stale.exists() && fresh.exists() && folder.is_dir());
-        assert!(others.iter().all(|other| dir.path().join(other).exists()), "{:?}", left(dir.path()));
+        assert!(
+            others.iter().all(|other| dir.path().join(other).exists()),
+            "{:?}",
+            left(dir.path())
+        );
         tidy(&dir.path().join("none"), 0);
     }
 }

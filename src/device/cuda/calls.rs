@@ -110,8 +110,9 @@ impl Failed {
         let (name, text) = unsafe {
             let _ = sys::cuGetErrorName(self.code, &mut name);
             let _ = sys::cuGetErrorString(self.code, &mut text);
-            let read =
-                |p: *const std::ffi::c_char| (!p.is_null()).then(|| CStr::from_ptr(p).to_string_lossy().into_owned());
+            let read = |p: *const std::ffi::c_char| {
+                (!p.is_null()).then(|| CStr::from_ptr(p).to_string_lossy().into_owned())
+            };
             (read(name), read(text))
         };
         match (name, text) {
@@ -149,19 +150,26 @@ pub(super) fn probe(ordinal: usize) -> Result<()> {
         return Err(unavailable(ordinal, why));
     }
     // SAFETY: present, so it loads; the symbol is only looked up, never called as this type.
-    let has = |name: &str| unsafe { sys::culib().get::<unsafe extern "C" fn()>(name.as_bytes()).is_ok() };
+    let has =
+        |name: &str| unsafe { sys::culib().get::<unsafe extern "C" fn()>(name.as_bytes()).is_ok() };
     if let Some(missing) = FUNCTIONS.iter().find(|name| !has(name)) {
-        let why = format!("the NVIDIA driver is too old: it lacks {missing}; install driver {OLDEST} or newer");
+        let why = format!(
+            "the NVIDIA driver is too old: it lacks {missing}; install driver {OLDEST} or newer"
+        );
         return Err(unavailable(ordinal, why));
     }
     // SAFETY: found above; takes no pointers.
     match unsafe { call!(cuInit(0)) } {
         Ok(()) => Ok(()),
-        Err(failed) if failed.code == CUresult::CUDA_ERROR_NO_DEVICE => {
-            Err(unavailable(ordinal, "the NVIDIA driver finds no GPU (is CUDA_VISIBLE_DEVICES empty?)"))
-        }
+        Err(failed) if failed.code == CUresult::CUDA_ERROR_NO_DEVICE => Err(unavailable(
+            ordinal,
+            "the NVIDIA driver finds no GPU (is CUDA_VISIBLE_DEVICES empty?)",
+        )),
         Err(failed) => {
-            let why = format!("the NVIDIA driver does not start: {}; is its kernel module loaded?", failed.describe());
+            let why = format!(
+                "the NVIDIA driver does not start: {}; is its kernel module loaded?",
+                failed.describe()
+            );
             Err(unavailable(ordinal, why))
         }
     }
@@ -270,7 +278,9 @@ impl Launched {
     }
 
     fn describe(&self) -> String {
-        let mut text = String::from("; the device is lost to this process; kernels launched since the last wait: ");
+        let mut text = String::from(
+            "; the device is lost to this process; kernels launched since the last wait: ",
+        );
         if self.total == self.done {
             text.push_str("none");
         }
@@ -301,7 +311,9 @@ mod tests {
     #[test]
     fn the_latest_suspects_are_named_and_the_earlier_counted() {
         let mut launched = Launched::default();
-        let said = |launched: &Launched| launched.describe().split("wait: ").nth(1).map(String::from).unwrap();
+        let said = |launched: &Launched| {
+            launched.describe().split("wait: ").nth(1).map(String::from).unwrap()
+        };
         assert_eq!(said(&launched), "none");
         launched.add("scan_i64".into());
         launched.add("sort_pass_u32".into());

@@ -83,7 +83,12 @@ impl Staging {
     ///
     /// # Safety
     /// `from .. from + to.len()` lies in a live allocation of the queue's context, which is bound.
-    pub(super) unsafe fn download(&self, queue: &CallQueue, to: &mut [u8], from: u64) -> Result<()> {
+    pub(super) unsafe fn download(
+        &self,
+        queue: &CallQueue,
+        to: &mut [u8],
+        from: u64,
+    ) -> Result<()> {
         if to.len() >= LARGE {
             let chunks = Chunks::of(to.len());
             let target = HostTarget(to.as_mut_ptr());
@@ -152,7 +157,8 @@ impl Staging {
         let (first, others) = carriers[..count].split_first_mut().expect("at least one carrier");
         std::thread::scope(|scope| {
             let guarded = &guarded;
-            let others: Vec<_> = others.iter_mut().map(|slots| scope.spawn(move || guarded(slots))).collect();
+            let others: Vec<_> =
+                others.iter_mut().map(|slots| scope.spawn(move || guarded(slots))).collect();
             let mut result = guarded(first);
             for other in others {
                 match other.join() {
@@ -227,7 +233,8 @@ impl Pinned {
         queue.check(unsafe { call!(cuMemHostAlloc(&mut start, len, 0)) })?;
         // SAFETY: `len` bytes, just allocated; zeroed, so that they may be seen as `[u8]`.
         unsafe { std::ptr::write_bytes(start.cast::<u8>(), 0, len) };
-        let mut pinned = Pinned { start: start.cast(), len, done: std::ptr::null_mut(), marked: false };
+        let mut pinned =
+            Pinned { start: start.cast(), len, done: std::ptr::null_mut(), marked: false };
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         // SAFETY: writes the handle only. Where it fails, `drop` frees the memory.
         queue.check(unsafe { call!(cuEventCreate(&mut pinned.done, flags)) })?;
@@ -244,10 +251,18 @@ impl Pinned {
     ///
     /// # Safety
     /// The target lies in a live allocation, and the bytes stay as they are until the copy is done.
-    pub(super) unsafe fn send(&self, queue: &CallQueue, offset: usize, to: u64, len: usize) -> Result<()> {
+    pub(super) unsafe fn send(
+        &self,
+        queue: &CallQueue,
+        offset: usize,
+        to: u64,
+        len: usize,
+    ) -> Result<()> {
         assert!(offset + len <= self.len);
         // SAFETY: the range lies in this buffer; the caller's promise.
-        queue.check(unsafe { call!(cuMemcpyHtoDAsync_v2(to, self.start.add(offset).cast(), len, queue.stream())) })
+        queue.check(unsafe {
+            call!(cuMemcpyHtoDAsync_v2(to, self.start.add(offset).cast(), len, queue.stream()))
+        })
     }
 
     /// Submits a copy of `len` bytes from the device to the buffer's start.
@@ -257,7 +272,9 @@ impl Pinned {
     unsafe fn receive(&self, queue: &CallQueue, from: u64, len: usize) -> Result<()> {
         assert!(len <= self.len);
         // SAFETY: the range lies in this buffer; the caller's promise.
-        queue.check(unsafe { call!(cuMemcpyDtoHAsync_v2(self.start.cast(), from, len, queue.stream())) })
+        queue.check(unsafe {
+            call!(cuMemcpyDtoHAsync_v2(self.start.cast(), from, len, queue.stream()))
+        })
     }
 
     /// Remembers this point of the stream for `wait`.
@@ -333,7 +350,9 @@ impl Ring {
         let segment = &self.segments[self.current];
         // SAFETY: the range lies in the segment, and no copy under way reads it: those since the
         // segment's turn began lie before `used`, those of its former turn were waited for.
-        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), segment.start.add(self.used), from.len()) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(from.as_ptr(), segment.start.add(self.used), from.len())
+        };
         // SAFETY: the caller's promise; the range is not written again before its copy was waited
         // for.
         unsafe { segment.send(queue, self.used, to, from.len()) }?;

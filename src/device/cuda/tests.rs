@@ -35,7 +35,9 @@ fn kernels() -> KernelSource {
 }
 
 fn pattern(len: usize, seed: u64) -> Vec<u8> {
-    (0..len as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed) >> 56) as u8).collect()
+    (0..len as u64)
+        .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed) >> 56) as u8)
+        .collect()
 }
 
 #[test]
@@ -100,12 +102,14 @@ fn kernels_launch_in_order_and_are_timed() {
     let kernel = device.kernel(&kernels(), "add_i64").unwrap();
     let n = 100_000u64;
     let values: Vec<u8> = (0..n as i64).flat_map(i64::to_le_bytes).collect();
-    let (a, b) = (device.upload("test", &values).unwrap(), device.alloc("test", values.len()).unwrap());
+    let (a, b) =
+        (device.upload("test", &values).unwrap(), device.alloc("test", values.len()).unwrap());
     let before = device.record().unwrap();
     for (to, from) in [(&b, &a), (&a, &b), (&b, &a)] {
         let grid = Grid { blocks: 400, threads: 256, shared: 0 };
         // SAFETY: both buffers hold `n` words.
-        unsafe { device.launch(&kernel, grid, &[to.into(), from.into(), 5i64.into(), n.into()]) }.unwrap();
+        unsafe { device.launch(&kernel, grid, &[to.into(), from.into(), 5i64.into(), n.into()]) }
+            .unwrap();
     }
     let after = device.record().unwrap();
     assert!(after.since(&before).unwrap() > 0.0);
@@ -131,10 +135,15 @@ fn modules_are_unloaded_behind_what_was_launched() {
         let grid = Grid { blocks: n.div_ceil(256) as u32, threads: 256, shared: 0 };
         driver.resident_blocks(function, 256, 0).unwrap();
         // SAFETY: the buffer holds `n` words.
-        unsafe { driver.launch(function, "add_i64", grid, &[buffer.address(), buffer.address(), 1, n]) }.unwrap();
+        unsafe {
+            driver.launch(function, "add_i64", grid, &[buffer.address(), buffer.address(), 1, n])
+        }
+        .unwrap();
         driver.unload(&[module]).unwrap();
         // SAFETY: it is refused: its module is gone.
-        let refused = unsafe { driver.launch(function, "add_i64", grid, &[buffer.address(), buffer.address(), 1, n]) };
+        let refused = unsafe {
+            driver.launch(function, "add_i64", grid, &[buffer.address(), buffer.address(), 1, n])
+        };
         assert!(matches!(refused.unwrap_err().kind(), ErrorKind::Internal { .. }));
     }
     let words = buffer.read_words(0, n as usize).unwrap();
@@ -146,7 +155,9 @@ fn arguments_that_do_not_fill_the_structure_are_refused() {
     let Some(device) = gpu() else { return };
     let kernel = device.kernel(&kernels(), "add_i64").unwrap();
     // SAFETY: refused before anything runs.
-    let error = unsafe { device.launch(&kernel, Grid { blocks: 1, threads: 32, shared: 0 }, &[1u64.into()]) };
+    let error = unsafe {
+        device.launch(&kernel, Grid { blocks: 1, threads: 32, shared: 0 }, &[1u64.into()])
+    };
     assert!(matches!(error.unwrap_err().kind(), ErrorKind::Compile { .. }));
 }
 
@@ -157,7 +168,8 @@ fn a_block_may_use_all_shared_memory() {
     let out = device.alloc_zeroed("test", 8).unwrap();
     let shared = device.properties().shared_per_block / 16 * 16;
     // SAFETY: one word is written.
-    unsafe { device.launch(&kernel, Grid { blocks: 1, threads: 64, shared }, &[(&out).into()]) }.unwrap();
+    unsafe { device.launch(&kernel, Grid { blocks: 1, threads: 64, shared }, &[(&out).into()]) }
+        .unwrap();
     assert_eq!(out.read_words(0, 1).unwrap(), [u64::from(shared) / 8 - 1]);
 }
 
@@ -174,7 +186,10 @@ fn memory_is_counted_limited_and_given_back() {
     // More than the device has, with the limit out of the way: the driver itself refuses.
     device.set_memory_limit(MemoryLimit::Bytes(u64::MAX));
     let error = device.alloc("test", (2 * device.properties().memory) as usize).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::OutOfDeviceMemory { operator: "test", .. }), "{error}");
+    assert!(
+        matches!(error.kind(), ErrorKind::OutOfDeviceMemory { operator: "test", .. }),
+        "{error}"
+    );
     device.upload("test", &[1, 2, 3]).unwrap();
 }
 
@@ -182,7 +197,9 @@ fn memory_is_counted_limited_and_given_back() {
 fn small_blocks_of_zeros_are_zero_however_often_they_come_back() {
     let Some(device) = gpu() else { return };
     let mut held = vec![];
-    for (round, len) in [1, 8, 168, 257, 4096, 8192, 8193].into_iter().cycle().enumerate().take(2000) {
+    for (round, len) in
+        [1, 8, 168, 257, 4096, 8192, 8193].into_iter().cycle().enumerate().take(2000)
+    {
         let buffer = device.alloc_zeroed("test", len).unwrap();
         let mut bytes = vec![1; len];
         buffer.read(0, &mut bytes).unwrap();
@@ -216,7 +233,8 @@ fn a_fault_names_the_kernels_launched_since_the_last_wait() {
     let kernel = device.kernel(&kernels(), "fault").unwrap();
     let out = device.alloc("test", 8).unwrap();
     // SAFETY: not safe; the fault is the point.
-    unsafe { device.launch(&kernel, Grid { blocks: 1, threads: 32, shared: 0 }, &[(&out).into()]) }.unwrap();
+    unsafe { device.launch(&kernel, Grid { blocks: 1, threads: 32, shared: 0 }, &[(&out).into()]) }
+        .unwrap();
     let error = device.synchronize().unwrap_err();
     let ErrorKind::Cuda { call, code } = error.kind() else { panic!("{error}") };
     assert_eq!(*call, "cuStreamSynchronize");

@@ -110,7 +110,9 @@ mod tests {
         assert_eq!(zeros.take(100), Some(first));
         zeros.add(second);
         assert_eq!(zeros.take(100), Some(second));
-        assert!(!zeros.put(first - 1) && !zeros.put(first + Zeros::SLAB as u64) && !zeros.put(3 << 20));
+        assert!(
+            !zeros.put(first - 1) && !zeros.put(first + Zeros::SLAB as u64) && !zeros.put(3 << 20)
+        );
         assert!(zeros.put(second));
         assert_eq!(zeros.drain(), [second]);
         assert!(zeros.put(first));

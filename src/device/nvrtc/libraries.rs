@@ -2,9 +2,9 @@
 //!
 //! One NVRTC compiles one source at a time: it holds a lock. Another file of the same content is
 //! another library to the dynamic loader, with a lock of its own. So where several threads wait for
-//! the library, one of them makes a copy: in memory, from where the loader reads it, so that neither
-//! `/dev/shm` nor the disk has to have room. Separate processes would need an executable of ours, and
-//! `fork` does not go with threads of somebody else's program.
+//! the library, one of them makes a copy: in memory, from where the loader reads it, so that
+//! neither `/dev/shm` nor the disk has to have room. Separate processes would need an executable of
+//! ours, and `fork` does not go with threads of somebody else's program.
 //!
 //! ```text
 //!   compilers  ── compile ──▶ lease ─┬─ a library that is free
@@ -86,7 +86,8 @@ impl Drop for Lease {
 pub(super) fn lease(urgency: Urgency, cancelled: &AtomicBool) -> Option<Lease> {
     let mut libraries = lock();
     if urgency == Urgency::Later {
-        // Half of the libraries are left to queries: a query cannot stop a compilation that has begun.
+        // Half of the libraries are left to queries: a query cannot stop a compilation that has
+        // begun.
         let few = |libraries: &Libraries| libraries.free.len() <= libraries.all / 2;
         while few(&libraries) || libraries.urgent.is_some_and(|last| last.elapsed() < QUIET) {
             if cancelled.load(Relaxed) {
@@ -158,7 +159,9 @@ pub(in crate::device) fn wake_all() {
 /// As many as cores have use for, and memory room.
 fn most_copies() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let Some(bytes) = path().and_then(|path| std::fs::metadata(path).ok()).map(|file| file.len().max(1)) else {
+    let Some(bytes) =
+        path().and_then(|path| std::fs::metadata(path).ok()).map(|file| file.len().max(1))
+    else {
         return 0;
     };
     let room = MOST_BYTES.min(free_memory().unwrap_or(0) / SHARE_OF_FREE);
@@ -225,7 +228,9 @@ mod tests {
 
     /// Where there is no NVRTC there is nothing to copy.
     fn library() -> Option<&'static Nvrtc> {
-        Nvrtc::get().inspect_err(|_| assert!(std::env::var_os("WARPFRAME_REQUIRE_NVRTC").is_none())).ok()
+        Nvrtc::get()
+            .inspect_err(|_| assert!(std::env::var_os("WARPFRAME_REQUIRE_NVRTC").is_none()))
+            .ok()
     }
 
     #[test]
@@ -233,21 +238,35 @@ mod tests {
         let Some(nvrtc) = library() else { return };
         let copy = copied().expect("there is room for one");
         assert_ne!(copy.create as usize, nvrtc.create as usize, "a library of its own");
-        let source =
-            crate::device::source::KernelSource::new("one", "extern \"C\" __global__ void one(int* to) { *to = 1; }");
-        let image =
-            |of: &Nvrtc| of.compile_here(&source, "sm_90", crate::device::driver::Tier::Full, None).unwrap().bytes;
+        let source = crate::device::source::KernelSource::new(
+            "one",
+            "extern \"C\" __global__ void one(int* to) { *to = 1; }",
+        );
+        let image = |of: &Nvrtc| {
+            of.compile_here(&source, "sm_90", crate::device::driver::Tier::Full, None)
+                .unwrap()
+                .bytes
+        };
         assert_eq!(image(copy), image(nvrtc));
     }
 
     #[test]
     fn a_compilation_that_nobody_wants_is_cancelled() {
         let Some(nvrtc) = library() else { return };
-        let source =
-            crate::device::source::KernelSource::new("one", "extern \"C\" __global__ void one(int* to) { *to = 1; }");
+        let source = crate::device::source::KernelSource::new(
+            "one",
+            "extern \"C\" __global__ void one(int* to) { *to = 1; }",
+        );
         let cancelled = std::sync::Arc::new(AtomicBool::new(true));
-        let compiled = nvrtc.compile_here(&source, "sm_90", crate::device::driver::Tier::Full, Some(&cancelled));
+        let compiled = nvrtc.compile_here(
+            &source,
+            "sm_90",
+            crate::device::driver::Tier::Full,
+            Some(&cancelled),
+        );
         assert_eq!(compiled.is_err(), nvrtc.on_flow.is_some());
-        assert!(lease(Urgency::Later, &cancelled).is_none_or(|lease| !lease.0.architectures.is_empty()));
+        assert!(
+            lease(Urgency::Later, &cancelled).is_none_or(|lease| !lease.0.architectures.is_empty())
+        );
     }
 }

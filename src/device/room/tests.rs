@@ -14,8 +14,11 @@ type ShelfPiece = Option<(u64, Arc<Buffer>)>;
 
 impl Shelf {
     fn new(device: &Device, kind: PieceKind, pieces: &[(u64, usize)]) -> Arc<Shelf> {
-        let piece = |(used, bytes): &(u64, usize)| Some((*used, Arc::new(device.alloc("test", *bytes).unwrap())));
-        let shelf = Arc::new(Shelf { kind, pieces: Mutex::new(pieces.iter().map(piece).collect()) });
+        let piece = |(used, bytes): &(u64, usize)| {
+            Some((*used, Arc::new(device.alloc("test", *bytes).unwrap())))
+        };
+        let shelf =
+            Arc::new(Shelf { kind, pieces: Mutex::new(pieces.iter().map(piece).collect()) });
         let holder: Weak<Shelf> = Arc::downgrade(&shelf);
         device.hold(holder);
         shelf
@@ -28,7 +31,12 @@ impl Shelf {
     /// Which pieces are left.
     fn left(&self) -> Vec<usize> {
         let pieces = lock(&self.pieces);
-        pieces.iter().enumerate().filter(|(_, piece)| piece.is_some()).map(|(number, _)| number).collect()
+        pieces
+            .iter()
+            .enumerate()
+            .filter(|(_, piece)| piece.is_some())
+            .map(|(number, _)| number)
+            .collect()
     }
 }
 
@@ -49,14 +57,16 @@ impl Holder for Shelf {
 
     fn let_go(&self, number: usize, holders: &Sharers) -> Result<bool> {
         let Ok(mut pieces) = self.pieces.try_lock() else { return Ok(false) };
-        let idle = pieces[number].as_ref().is_some_and(|(_, buffer)| holders.are_idle(&buffers(buffer)));
+        let idle =
+            pieces[number].as_ref().is_some_and(|(_, buffer)| holders.are_idle(&buffers(buffer)));
         Ok(idle && pieces[number].take().is_some())
     }
 }
 
 fn device(limit: u64) -> (Arc<Fake>, Device) {
     let driver = Arc::new(Fake::new());
-    let device = Device::with_driver(driver.clone(), DeviceKind::Sim, MemoryLimit::Bytes(limit)).unwrap();
+    let device =
+        Device::with_driver(driver.clone(), DeviceKind::Sim, MemoryLimit::Bytes(limit)).unwrap();
     (driver, device)
 }
 

@@ -39,11 +39,15 @@ const COMMON: &[&str] = &[
     "-fno-strict-aliasing",
 ];
 /// Hundreds of kernels are compiled for a test run, each run on little data: -O1.
-const KERNEL: &[&str] = &["-DWF_SIM", "-O1", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables"];
-/// Integers that are divided by zero end the launch, and not the process: UndefinedBehaviorSanitizer
-/// calls what `sim.h` defines for it, so that its runtime is not needed.
-const OF_USERS: &[&str] =
-    &["-DWF_SIM_USERS", "-fsanitize=integer-divide-by-zero", "-fno-sanitize-recover=integer-divide-by-zero"];
+const KERNEL: &[&str] =
+    &["-DWF_SIM", "-O1", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables"];
+/// Integers that are divided by zero end the launch, and not the process:
+/// UndefinedBehaviorSanitizer calls what `sim.h` defines for it, so that its runtime is not needed.
+const OF_USERS: &[&str] = &[
+    "-DWF_SIM_USERS",
+    "-fsanitize=integer-divide-by-zero",
+    "-fno-sanitize-recover=integer-divide-by-zero",
+];
 /// The headers of code that users wrote.
 const USERS: [&str; 2] = ["raw.cuh", "user.cuh"];
 const RUNTIME_ONLY: &[&str] = &["-DWF_SIM_RUNTIME", "-O2", "-pthread"];
@@ -71,19 +75,33 @@ pub(super) fn system() -> Result<&'static CxxCompiler> {
         };
         find(&candidates, std::env::var("WARPFRAME_SIM_ASAN").is_ok_and(|v| v == "1"))
     });
-    found.as_ref().map_err(|why| ErrorKind::DeviceUnavailable { device: "sim".into(), why: why.clone() }.into())
+    found.as_ref().map_err(|why| {
+        ErrorKind::DeviceUnavailable { device: "sim".into(), why: why.clone() }.into()
+    })
 }
 
 fn find(candidates: &[String], sanitizes: bool) -> std::result::Result<CxxCompiler, String> {
     for candidate in candidates {
         let command: Vec<String> = candidate.split_whitespace().map(String::from).collect();
-        let Ok(output) = Command::new(&command[0]).args(&command[1..]).arg("--version").output() else { continue };
+        let Ok(output) = Command::new(&command[0]).args(&command[1..]).arg("--version").output()
+        else {
+            continue;
+        };
         if !output.status.success() {
             continue;
         }
-        let version = String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().trim().to_string();
+        let version = String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_string();
         let compiler = CxxCompiler { command, version, sanitizes };
-        return if sanitizes && !sanitizer_is_loaded() { Err(compiler.sanitizer_advice()) } else { Ok(compiler) };
+        return if sanitizes && !sanitizer_is_loaded() {
+            Err(compiler.sanitizer_advice())
+        } else {
+            Ok(compiler)
+        };
     }
     Err(format!(
         "it compiles kernels with a C++17 compiler, and none was found (tried {}): install g++ or clang, or name one \
@@ -127,7 +145,12 @@ impl CxxCompiler {
     /// The cache's file name of the runtime.
     pub(super) fn runtime_file(&self) -> String {
         let mut hash = Sha256::new();
-        for part in [&self.version, std::env::consts::ARCH, &self.runtime_options().join(" "), &runtime_text()] {
+        for part in [
+            &self.version,
+            std::env::consts::ARCH,
+            &self.runtime_options().join(" "),
+            &runtime_text(),
+        ] {
             hash.update(part.as_bytes());
             hash.update([0]);
         }
@@ -156,7 +179,11 @@ impl CxxCompiler {
         if self.sanitizes {
             // Kernels run on fibers' stacks, of which AddressSanitizer knows nothing.
             options.push("-fsanitize=address");
-            options.extend(if self.is_clang() { ["-mllvm", "-asan-stack=0"] } else { ["--param", "asan-stack=0"] });
+            options.extend(if self.is_clang() {
+                ["-mllvm", "-asan-stack=0"]
+            } else {
+                ["--param", "asan-stack=0"]
+            });
         }
         options
     }
@@ -204,7 +231,9 @@ impl CxxCompiler {
     }
 
     fn run(&self, name: &str, options: &[&str], text: &str, out: &Path) -> Result<()> {
-        let failed = |log: String| -> crate::Error { ErrorKind::Compile { kernel: name.into(), log }.into() };
+        let failed = |log: String| -> crate::Error {
+            ErrorKind::Compile { kernel: name.into(), log }.into()
+        };
         let mut command = Command::new(&self.command[0]);
         command.args(&self.command[1..]).args(options).arg("-o").arg(out).arg("-");
         match children::run(command, text.as_bytes()) {
@@ -269,7 +298,10 @@ mod tests {
     #[test]
     fn a_machine_without_compiler_is_told_what_to_install() {
         let why = find(&["no-such-compiler".into(), "/nor/this one".into()], false).unwrap_err();
-        assert!(why.contains("install g++ or clang") && why.contains("no-such-compiler, /nor/this one"), "{why}");
+        assert!(
+            why.contains("install g++ or clang") && why.contains("no-such-compiler, /nor/this one"),
+            "{why}"
+        );
     }
 
     #[test]
@@ -279,8 +311,10 @@ mod tests {
 
     #[test]
     fn headers_are_put_in_place_once_and_lines_keep_their_numbers() {
-        let text =
-            flatten(&KernelSource::new("a \"b\"", "one\n#include \"prelude.cuh\"\n#include \"prelude.cuh\"\nfour\n"));
+        let text = flatten(&KernelSource::new(
+            "a \"b\"",
+            "one\n#include \"prelude.cuh\"\n#include \"prelude.cuh\"\nfour\n",
+        ));
         assert!(text.starts_with("#line 1 \"a b\"\none\n#line 1 \"prelude.cuh\"\n"));
         assert!(text.ends_with("#line 3 \"a b\"\n\nfour\n"));
         assert_eq!(text.matches("typedef signed char i8;").count(), 1);

@@ -29,7 +29,8 @@ pub(super) struct SimMemory {
     guard: usize,
     /// Size by address.
     live: BTreeMap<u64, usize>,
-    /// Memory of other programs that work may use, by address: its size, and how often it was borrowed.
+    /// Memory of other programs that work may use, by address: its size, and how often it was
+    /// borrowed.
     borrowed: BTreeMap<u64, (usize, usize)>,
     freed: VecDeque<(u64, usize)>,
     freed_bytes: usize,
@@ -40,7 +41,8 @@ pub(super) struct SimMemory {
 /// Bytes of memory of this machine.
 pub(super) fn of_host() -> u64 {
     // SAFETY: sysconf has no preconditions.
-    let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    let (pages, size) =
+        unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
     u64::try_from(pages).unwrap_or(0).saturating_mul(u64::try_from(size).unwrap_or(0)).max(1 << 30)
 }
 
@@ -156,7 +158,8 @@ impl SimMemory {
 
     /// Looks at the guard bytes of every live allocation after a kernel.
     pub(super) fn check_guards(&mut self, kernel: &str) {
-        let live: Vec<(u64, usize)> = self.live.iter().map(|(&address, &bytes)| (address, bytes)).collect();
+        let live: Vec<(u64, usize)> =
+            self.live.iter().map(|(&address, &bytes)| (address, bytes)).collect();
         for (address, bytes) in live {
             self.check_guard(kernel, address, bytes);
         }
@@ -172,13 +175,20 @@ impl SimMemory {
                 std::slice::from_raw_parts_mut((address as *mut u8).add(bytes), guard),
             )
         };
-        let overrun = first_other(after, GUARD_BYTE).map(|at| format!("{at} bytes past the end of"));
-        let underrun =
-            || before.iter().rposition(|&b| b != GUARD_BYTE).map(|at| format!("{} bytes before", guard - at));
+        let overrun =
+            first_other(after, GUARD_BYTE).map(|at| format!("{at} bytes past the end of"));
+        let underrun = || {
+            before
+                .iter()
+                .rposition(|&b| b != GUARD_BYTE)
+                .map(|at| format!("{} bytes before", guard - at))
+        };
         if let Some(place) = overrun.or_else(underrun) {
             before.fill(GUARD_BYTE);
             after.fill(GUARD_BYTE);
-            self.record(culprit, || format!("wrote outside an allocation: {place} the one of {bytes} bytes"));
+            self.record(culprit, || {
+                format!("wrote outside an allocation: {place} the one of {bytes} bytes")
+            });
         }
     }
 
@@ -203,7 +213,8 @@ impl SimMemory {
             offset <= size as u64 && bytes as u64 <= size as u64 - offset
         };
         let own = self.live.range(..=address).next_back().map(|(&start, &size)| (start, size));
-        let borrowed = self.borrowed.range(..=address).next_back().map(|(&start, &(size, _))| (start, size));
+        let borrowed =
+            self.borrowed.range(..=address).next_back().map(|(&start, &(size, _))| (start, size));
         if own.is_some_and(holds) || borrowed.is_some_and(holds) {
             return Ok(());
         }
@@ -250,7 +261,9 @@ mod tests {
         let a = memory.alloc(600).unwrap();
         assert_eq!(a % 256, 0);
         // SAFETY: 600 live bytes.
-        assert!(unsafe { std::slice::from_raw_parts(a as *const u8, 600) }.iter().all(|&b| b == 0xa5));
+        assert!(
+            unsafe { std::slice::from_raw_parts(a as *const u8, 600) }.iter().all(|&b| b == 0xa5)
+        );
         assert_eq!(memory.free_bytes(), 400);
         assert_eq!(memory.alloc(401), None);
         memory.free(a, 600);
@@ -265,7 +278,11 @@ mod tests {
         poke(a, 103, 1);
         memory.check_guards("k");
         let text = report(&mut memory);
-        assert!(text.contains("kernel k") && text.contains("3 bytes past the end of the one of 100 bytes"), "{text}");
+        assert!(
+            text.contains("kernel k")
+                && text.contains("3 bytes past the end of the one of 100 bytes"),
+            "{text}"
+        );
         memory.check_guards("k");
         memory.take_fault().unwrap();
     }
@@ -287,7 +304,9 @@ mod tests {
         poke(a, 7, 1);
         memory.take_fault().unwrap();
         memory.trim();
-        assert!(report(&mut memory).contains("byte 7 of an allocation of 100 bytes after it was freed"));
+        assert!(
+            report(&mut memory).contains("byte 7 of an allocation of 100 bytes after it was freed")
+        );
     }
 
     #[test]

@@ -74,14 +74,17 @@ pub(super) fn loaded(compiler: &CxxCompiler) -> Result<&'static SimRuntime> {
     let result = RUNTIME.get_or_init(|| {
         let store = Store::open(&Folders::of_environment());
         let file = compiler.runtime_file();
-        let compile = |out: &Path| compiler.compile_runtime(out).map(|()| compiler.version().to_string());
+        let compile =
+            |out: &Path| compiler.compile_runtime(out).map(|()| compiler.version().to_string());
         let image = match store.find(&file, None) {
             Some(image) => image,
             None => store.insert(&file, compile).map_err(|e| e.to_string())?,
         };
         load(&image.path).map_err(|e| format!("the simulator's runtime does not load: {e}"))
     });
-    result.as_ref().map_err(|why| ErrorKind::DeviceUnavailable { device: "sim".into(), why: why.clone() }.into())
+    result.as_ref().map_err(|why| {
+        ErrorKind::DeviceUnavailable { device: "sim".into(), why: why.clone() }.into()
+    })
 }
 
 fn load(image: &Path) -> std::result::Result<SimRuntime, libloading::Error> {
@@ -89,8 +92,10 @@ fn load(image: &Path) -> std::result::Result<SimRuntime, libloading::Error> {
     // unloaded.
     unsafe {
         let library = Library::open(Some(image), RTLD_NOW | RTLD_GLOBAL)?;
-        let runtime =
-            SimRuntime { launch: *library.get(b"wf_sim_launch")?, free_report: *library.get(b"wf_sim_free_report")? };
+        let runtime = SimRuntime {
+            launch: *library.get(b"wf_sim_launch")?,
+            free_report: *library.get(b"wf_sim_free_report")?,
+        };
         std::mem::forget(library);
         Ok(runtime)
     }

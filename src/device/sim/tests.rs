@@ -37,12 +37,22 @@ fn words(buffer: &Buffer, count: usize) -> Vec<u64> {
 }
 
 /// Runs `k` on `input` and returns `count` words of output, which start as zeros.
-fn run_on(device: &Device, source: &KernelSource, grid: Grid, input: &[u64], count: usize) -> Result<Vec<u64>> {
+fn run_on(
+    device: &Device,
+    source: &KernelSource,
+    grid: Grid,
+    input: &[u64],
+    count: usize,
+) -> Result<Vec<u64>> {
     let bytes: Vec<u8> = input.iter().flat_map(|w| w.to_le_bytes()).collect();
     let input_buffer = device.upload("test", &bytes)?;
     let output = device.alloc_zeroed("test", count * 8)?;
     let k = device.kernel(source, "k")?;
-    let arguments = [Argument::from(&input_buffer), Argument::from(&output), Argument::from(input.len() as i64)];
+    let arguments = [
+        Argument::from(&input_buffer),
+        Argument::from(&output),
+        Argument::from(input.len() as i64),
+    ];
     // SAFETY: the arguments match P; kernels here stay within the buffers unless that is what they
     // test, by less than the guard bytes.
     unsafe { device.launch(&k, grid, &arguments)? };
@@ -66,7 +76,9 @@ fn report(result: Result<Vec<u64>>) -> String {
 #[test]
 fn every_thread_of_the_grid_runs_once() {
     for seed in SEEDS {
-        let out = run(seed, "p.out[global_thread()] += 1 + global_thread();", grid(37, 96), 37 * 96).unwrap();
+        let out =
+            run(seed, "p.out[global_thread()] += 1 + global_thread();", grid(37, 96), 37 * 96)
+                .unwrap();
         assert!(out.iter().enumerate().all(|(i, &v)| v == 1 + i as u64), "seed {seed}");
     }
 }
@@ -84,9 +96,13 @@ fn a_module_that_is_unloaded_is_gone_and_can_be_loaded_again() {
         let module = driver.load(&image).unwrap();
         let function = driver.function(module, "k").unwrap();
         // SAFETY: the arguments match P; one word is written.
-        unsafe { driver.launch(function, "k", grid(1, 32), &[out.address(), out.address(), 0]) }.unwrap();
+        unsafe { driver.launch(function, "k", grid(1, 32), &[out.address(), out.address(), 0]) }
+            .unwrap();
         driver.unload(&[module]).unwrap();
-        assert!(matches!(driver.function(module, "k").unwrap_err().kind(), ErrorKind::Internal { .. }));
+        assert!(matches!(
+            driver.function(module, "k").unwrap_err().kind(),
+            ErrorKind::Internal { .. }
+        ));
     }
     assert_eq!(words(&out, 1), [3]);
 }
@@ -99,7 +115,10 @@ fn a_barrier_separates_writes_from_reads() {
         p.out[global_thread()] = tile[255 - threadIdx.x];";
     for seed in SEEDS {
         let out = run(seed, body, grid(20, 256), 20 * 256).unwrap();
-        assert!(out.iter().enumerate().all(|(i, &v)| v as usize == i / 256 * 256 + 255 - i % 256), "seed {seed}");
+        assert!(
+            out.iter().enumerate().all(|(i, &v)| v as usize == i / 256 * 256 + 255 - i % 256),
+            "seed {seed}"
+        );
     }
 }
 
@@ -122,7 +141,8 @@ fn a_missing_barrier_after_a_read_shows_under_another_seed() {
         __syncthreads();
         p.out[threadIdx.x] = tile[threadIdx.x];";
     let right: Vec<u64> = (1..64).chain([63]).collect();
-    let wrong = SEEDS.iter().filter(|&&seed| run(seed, body, grid(1, 64), 64).unwrap() != right).count();
+    let wrong =
+        SEEDS.iter().filter(|&&seed| run(seed, body, grid(1, 64), 64).unwrap() != right).count();
     assert!(wrong >= 1);
     let mended = body.replace("if (threadIdx.x < 63)", "__syncthreads(); if (threadIdx.x < 63)");
     for seed in SEEDS {
@@ -160,7 +180,10 @@ fn a_divergent_barrier_is_reported_with_both_places() {
         else
         __syncthreads();";
     let text = report(run(0, body, grid(3, 64), 1));
-    assert!(text.contains("divergent barrier: thread 20 of block 0 is at __syncthreads, body:4"), "{text}");
+    assert!(
+        text.contains("divergent barrier: thread 20 of block 0 is at __syncthreads, body:4"),
+        "{text}"
+    );
     assert!(text.contains("lanes 0x000fffff wait at __syncthreads, body:2"), "{text}");
 }
 
@@ -170,7 +193,10 @@ fn endless_spinning_is_reported() {
         spin();";
     for seed in SEEDS {
         let text = report(run(seed, body, grid(3, 32), 1));
-        assert!(text.contains("threads only spin") && text.contains("lanes 0xffffffff spin, body:2"), "{text}");
+        assert!(
+            text.contains("threads only spin") && text.contains("lanes 0xffffffff spin, body:2"),
+            "{text}"
+        );
     }
 }
 
@@ -186,7 +212,8 @@ fn a_report_leaves_the_device_usable() {
 #[test]
 fn a_trap_is_reported() {
     assert!(
-        report(run(0, "if (threadIdx.x == 40) __trap();", grid(1, 64), 1)).contains("thread 40 of block 0 trapped")
+        report(run(0, "if (threadIdx.x == 40) __trap();", grid(1, 64), 1))
+            .contains("thread 40 of block 0 trapped")
     );
 }
 
@@ -211,7 +238,11 @@ fn shared_objects_are_separate_and_poisoned_for_every_block() {
     let source = with_declarations(declarations, body);
     let shape = Grid { blocks: 30, threads: 64, shared: 100 };
     for seed in SEEDS {
-        assert_eq!(run_on(&device(seed), &source, shape, &[], 30 * 64).unwrap(), vec![1; 30 * 64], "seed {seed}");
+        assert_eq!(
+            run_on(&device(seed), &source, shape, &[], 30 * 64).unwrap(),
+            vec![1; 30 * 64],
+            "seed {seed}"
+        );
     }
 }
 
@@ -222,7 +253,8 @@ fn writes_outside_shared_memory_are_reported() {
         at[8 + threadIdx.x % 1] = 1;";
     let text = report(run(0, body, grid(1, 32), 1));
     assert!(text.contains("past the end of shared memory tile of 32 bytes"), "{text}");
-    let text = report(run(0, "WF_SHARED_ARRAY(u8, big, 50000); p.out[0] = big[0];", grid(1, 32), 1));
+    let text =
+        report(run(0, "WF_SHARED_ARRAY(u8, big, 50000); p.out[0] = big[0];", grid(1, 32), 1));
     assert!(text.contains("50000 bytes of static"), "{text}");
 }
 
@@ -232,7 +264,10 @@ fn writes_outside_an_allocation_are_reported() {
         return eprintln!("skipped: AddressSanitizer ends the process at such a write");
     }
     let text = report(run(0, "p.out[10 + threadIdx.x] = 1;", grid(1, 32), 10));
-    assert!(text.contains("wrote outside an allocation: 0 bytes past the end of the one of 80 bytes"), "{text}");
+    assert!(
+        text.contains("wrote outside an allocation: 0 bytes past the end of the one of 80 bytes"),
+        "{text}"
+    );
 }
 
 /// Tiles by ticket, decoupled look-back over status words: an inclusive scan of the tiles' sums.
@@ -265,7 +300,8 @@ fn look_back_over_interleaved_blocks_sums_all_tiles() {
     let expected: Vec<u64> = input.iter().map(|v| (sum += v, sum).1).collect();
     let mut waited = 0;
     for seed in SEEDS {
-        let out = run_on(&device(seed), &kernel(body), grid(500, 64), &input, 1 + 500 + 1 + 500).unwrap();
+        let out =
+            run_on(&device(seed), &kernel(body), grid(500, 64), &input, 1 + 500 + 1 + 500).unwrap();
         assert_eq!(out[502..], expected, "seed {seed}");
         waited += out[501];
     }
@@ -283,8 +319,16 @@ fn spinning_lets_the_other_side_run() {
         }";
     for seed in SEEDS {
         let device = device(seed);
-        assert_eq!(run_on(&device, &kernel(body), grid(1, 32), &[], 1).unwrap(), [2000], "lanes, seed {seed}");
-        assert_eq!(run_on(&device, &kernel(body), grid(2, 32), &[0], 1).unwrap(), [2000], "blocks, seed {seed}");
+        assert_eq!(
+            run_on(&device, &kernel(body), grid(1, 32), &[], 1).unwrap(),
+            [2000],
+            "lanes, seed {seed}"
+        );
+        assert_eq!(
+            run_on(&device, &kernel(body), grid(2, 32), &[0], 1).unwrap(),
+            [2000],
+            "blocks, seed {seed}"
+        );
     }
 }
 
@@ -326,7 +370,11 @@ fn atomics_return_the_old_value() {
     let source = with_declarations(declarations, body);
     for seed in SEEDS {
         let out = run_on(&device(seed), &source, grid(1, 64), &[], 10).unwrap();
-        assert_eq!(out[..7], [64, 128, 63, -63i64 as u64, u64::MAX, 0, 32f64.to_bits()], "seed {seed}");
+        assert_eq!(
+            out[..7],
+            [64, 128, 63, -63i64 as u64, u64::MAX, 0, 32f64.to_bits()],
+            "seed {seed}"
+        );
         assert!((1..=64).contains(&out[7]));
         assert_eq!((out[8], out[9]), (5, u64::from(-63i32 as u32)));
     }
@@ -354,11 +402,16 @@ fn arithmetic_of_128_bits_agrees_with_rust() {
     for t in 0..32 {
         let a = (i128::from(input[t]) << 64).wrapping_add(i128::from(input[t + 32]));
         let b = i128::from(input[t + 64] as i64);
-        for (i, expected) in [a.wrapping_add(b), a.wrapping_mul(b), a / b, a % b].into_iter().enumerate() {
+        for (i, expected) in
+            [a.wrapping_add(b), a.wrapping_mul(b), a / b, a % b].into_iter().enumerate()
+        {
             let word = |k: usize| i128::from(out[t * 10 + 2 * i + k]);
             assert_eq!(word(1) << 64 | word(0), expected, "operation {i} of thread {t}");
         }
-        assert_eq!(out[t * 10 + 8], ((u128::from(input[t]) * u128::from(input[t + 32])) >> 64) as u64);
+        assert_eq!(
+            out[t * 10 + 8],
+            ((u128::from(input[t]) * u128::from(input[t + 32])) >> 64) as u64
+        );
         assert_eq!(out[t * 10 + 9], u64::from(a < b));
     }
 }
@@ -376,8 +429,9 @@ fn bit_functions_agree_with_rust() {
         o[5] = __funnelshift_l(w, (u32)(v >> 32), 5);
         o[6] = __funnelshift_r(w, (u32)(v >> 32), 37);
         o[7] = (u64)__double2ll_rz(__longlong_as_double((i64)v));";
-    let input: Vec<u64> =
-        (0..32).map(|i| if i == 0 { 0 } else { 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(i) >> (i % 7) }).collect();
+    let input: Vec<u64> = (0..32)
+        .map(|i| if i == 0 { 0 } else { 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(i) >> (i % 7) })
+        .collect();
     let out = run_on(&device(0), &kernel(body), grid(1, 32), &input, 256).unwrap();
     for (&v, o) in input.iter().zip(out.chunks(8)) {
         let (w, bytes) = (v as u32, v.to_le_bytes());
@@ -422,14 +476,17 @@ fn two_devices_launch_at_once() {
             __syncthreads();
         }
         p.out[global_thread()] = value;";
-    let expected = |seed: u64| run_on(&device(0), &kernel(body), grid(40, 128), &[seed], 40 * 128).unwrap();
+    let expected =
+        |seed: u64| run_on(&device(0), &kernel(body), grid(40, 128), &[seed], 40 * 128).unwrap();
     let alone = [expected(3), expected(1000)];
     std::thread::scope(|scope| {
         for (seed, alone) in [3, 1000].into_iter().zip(&alone) {
             let source = kernel(body);
             scope.spawn(move || {
                 for schedule in SEEDS {
-                    let together = run_on(&device(schedule), &source, grid(40, 128), &[seed], 40 * 128).unwrap();
+                    let together =
+                        run_on(&device(schedule), &source, grid(40, 128), &[seed], 40 * 128)
+                            .unwrap();
                     assert_eq!(&together, alone);
                 }
             });
@@ -453,7 +510,10 @@ fn launches_that_do_not_fit_the_kernel_are_refused() {
     assert!(launch(256, &[1i64.into()]).unwrap_err().to_string().contains("up to 128"));
     assert!(launch(33, &[1i64.into()]).unwrap_err().to_string().contains("multiple of 32"));
     assert!(launch(32, &[]).unwrap_err().to_string().contains("takes 1 parameters, got 0"));
-    assert!(matches!(device.kernel(&source, "absent").unwrap_err().kind(), ErrorKind::Compile { .. }));
+    assert!(matches!(
+        device.kernel(&source, "absent").unwrap_err().kind(),
+        ErrorKind::Compile { .. }
+    ));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What drives a part, chunk by chunk: rows of a table or stored rows, brought to the device as they
-//! are wanted.
+//! What drives a part, chunk by chunk: rows of a table or stored rows, brought to the device as
+//! they are wanted.
 
 use std::sync::Arc;
 
@@ -19,7 +19,10 @@ use crate::column::{Relation, Repr, Stats, Table, value_type};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::exec::foreign::Foreign;
-use crate::io::{Chunk, ColumnRequest, OfSession, Snapshot, Source, To, batches_in_order, has_present_types, rows};
+use crate::io::{
+    Chunk, ColumnRequest, OfSession, Snapshot, Source, To, batches_in_order, has_present_types,
+    rows,
+};
 use crate::plan::{PlanTable, is_foreign, projection, table_source};
 
 /// Times the bytes that are wanted, from which on a chunk of a source is not read at once.
@@ -50,8 +53,8 @@ enum TableRows {
 }
 
 impl OpenedScan {
-    /// `filters` are those of all scans of the table, `known` other scans of the same plan: what reads
-    /// a table twice reads one version.
+    /// `filters` are those of all scans of the table, `known` other scans of the same plan: what
+    /// reads a table twice reads one version.
     pub(super) async fn open(
         state: &SessionState,
         scan: &TableScan,
@@ -59,7 +62,8 @@ impl OpenedScan {
         filters: &[Vec<Expr>],
         known: &[Arc<OpenedScan>],
     ) -> Result<OpenedScan> {
-        let (provider, columns) = (source_as_provider(table_source(scan, tables))?, projection(scan));
+        let (provider, columns) =
+            (source_as_provider(table_source(scan, tables))?, projection(scan));
         let mut version = None;
         let rows = match OfSession::of(provider.as_ref()) {
             Some(OfSession::Device(kept)) => {
@@ -67,7 +71,8 @@ impl OpenedScan {
                 TableRows::Here(Relation::dense(read.rows, read.columns)?)
             }
             Some(OfSession::Source(table)) => {
-                let mut opened = known.iter().filter(|opened| Arc::ptr_eq(&opened.provider, &provider));
+                let mut opened =
+                    known.iter().filter(|opened| Arc::ptr_eq(&opened.provider, &provider));
                 let snapshot = match opened.find_map(|opened| opened.snapshot.clone()) {
                     Some(snapshot) => snapshot,
                     None => table.current(state).await?,
@@ -78,7 +83,8 @@ impl OpenedScan {
                 match table.resident(&snapshot, part.as_ref(), &columns)? {
                     Some(relation) if !columns.is_empty() => TableRows::Here(relation),
                     _ => {
-                        let source = part.as_ref().map_or(snapshot.source(), |part| part.source()).clone();
+                        let source =
+                            part.as_ref().map_or(snapshot.source(), |part| part.source()).clone();
                         TableRows::Source { source, columns }
                     }
                 }
@@ -86,14 +92,22 @@ impl OpenedScan {
             None => TableRows::Foreign(Foreign::new(scan)),
         };
         let schema = Arc::new(scan.projected_schema.as_arrow().clone());
-        Ok(OpenedScan { provider, snapshot: version, rows, schema, name: scan.table_name.to_string() })
+        Ok(OpenedScan {
+            provider,
+            snapshot: version,
+            rows,
+            schema,
+            name: scan.table_name.to_string(),
+        })
     }
 
     /// How many rows the table has, if that is known.
     pub(super) fn rows(&self) -> Option<u64> {
         match &self.rows {
             TableRows::Here(relation) => Some(relation.rows),
-            TableRows::Source { source, .. } => source.chunks().iter().map(|chunk| chunk.rows).sum(),
+            TableRows::Source { source, .. } => {
+                source.chunks().iter().map(|chunk| chunk.rows).sum()
+            }
             TableRows::Foreign(_) => None,
         }
     }
@@ -109,8 +123,8 @@ impl OpenedScan {
         }
     }
 
-    /// What stands for the scan in the plan of a part: all filters are applied there, but those that
-    /// another provider applies.
+    /// What stands for the scan in the plan of a part: all filters are applied there, but those
+    /// that another provider applies.
     pub(super) fn template(scan: &TableScan, source: PlanTable) -> TableScan {
         let filters = if is_foreign(scan) { vec![] } else { scan.filters.clone() };
         let projection = if is_foreign(scan) { None } else { scan.projection.clone() };
@@ -177,10 +191,14 @@ impl<'a> InputChunks<'a> {
         }
     }
 
-    /// The next rows, which take about so many bytes, or more where they cannot be had apart. `None`
-    /// at the end; of an input without rows there is one chunk without rows. Where it fails it may
-    /// be asked again.
-    pub(super) async fn next(&mut self, divider: &Divider<'_>, bytes: u64) -> Result<Option<Relation>> {
+    /// The next rows, which take about so many bytes, or more where they cannot be had apart.
+    /// `None` at the end; of an input without rows there is one chunk without rows. Where it fails
+    /// it may be asked again.
+    pub(super) async fn next(
+        &mut self,
+        divider: &Divider<'_>,
+        bytes: u64,
+    ) -> Result<Option<Relation>> {
         let found = self.found(divider, bytes).await?;
         self.began |= found.is_some();
         if let Some(found) = found.as_ref().filter(|found| found.rows > 0) {
@@ -217,7 +235,8 @@ impl<'a> InputChunks<'a> {
                     if self.at as u64 >= relation.rows && !first {
                         return Ok(None);
                     }
-                    let all: u64 = relation.columns.iter().map(|(_, column)| column_bytes(column)).sum();
+                    let all: u64 =
+                        relation.columns.iter().map(|(_, column)| column_bytes(column)).sum();
                     let rows = (bytes / (all / relation.rows.max(1)).max(1)).max(1);
                     let some = relation.slice(self.at as u64, Some(rows));
                     self.at += some.rows as usize;
@@ -295,7 +314,12 @@ impl<'a> InputChunks<'a> {
         Ok(None)
     }
 
-    async fn of_batches(&mut self, device: &Device, schema: &SchemaRef, bytes: u64) -> Result<Option<Relation>> {
+    async fn of_batches(
+        &mut self,
+        device: &Device,
+        schema: &SchemaRef,
+        bytes: u64,
+    ) -> Result<Option<Relation>> {
         let most = (bytes / self.row_bytes.unwrap_or_else(|| row_bytes(schema))).max(1) as usize;
         let mut rows: usize = self.waiting.iter().map(RecordBatch::num_rows).sum();
         while let Some(next) = self.batches.as_mut().filter(|_| rows < most) {
@@ -330,8 +354,8 @@ impl<'a> InputChunks<'a> {
 pub(super) struct LastingStats(Vec<Option<Stats>>);
 
 impl LastingStats {
-    /// The rows with statistics that hold for all chunks so far, in round numbers: generated kernels
-    /// depend on them, and chunks that differ little are to have the same.
+    /// The rows with statistics that hold for all chunks so far, in round numbers: generated
+    /// kernels depend on them, and chunks that differ little are to have the same.
     pub(super) fn of(&mut self, mut relation: Relation) -> Relation {
         self.0.resize(relation.columns.len(), None);
         for ((_, column), seen) in relation.columns.iter_mut().zip(&mut self.0) {

@@ -34,7 +34,12 @@ impl HashParts {
     ///
     /// # Errors
     /// Of the device; `Unsupported` for more than 2³² − 1 rows.
-    pub(super) fn part(&self, device: &Device, schema: &DFSchemaRef, table: &Table) -> Result<(Table, Vec<usize>)> {
+    pub(super) fn part(
+        &self,
+        device: &Device,
+        schema: &DFSchemaRef,
+        table: &Table,
+    ) -> Result<(Table, Vec<usize>)> {
         let (rows, parts) = (table.rows as u64, self.parts as usize);
         if rows == 0 {
             return Ok((table.clone(), vec![0; parts + 1]));
@@ -44,7 +49,8 @@ impl HashParts {
         // Groups and joins of a part have hashes of their own.
         let (secret, parts_word) = (device.secret(1000 + self.round), u64::from(self.parts));
         let (mut relation, numbers) = runner.relation_with(EXCHANGE, &flow, |generator, out| {
-            let keys = self.keys.iter().map(|key| generator.expr(key, out)).collect::<Result<Vec<_>>>()?;
+            let keys =
+                self.keys.iter().map(|key| generator.expr(key, out)).collect::<Result<Vec<_>>>()?;
             let (secret, parts) = (generator.word(secret), generator.word(parts_word));
             Ok(vec![emit_part(&keys, &secret, &parts, out)])
         })?;
@@ -79,7 +85,10 @@ fn begins(device: &Device, sorted: &Buffer, rows: u64, parts: usize) -> Result<V
 fn words(buffer: &Buffer, count: usize) -> Result<Vec<usize>> {
     let mut bytes = vec![0; count * WIDTH];
     buffer.read(0, &mut bytes)?;
-    Ok(bytes.chunks_exact(WIDTH).map(|word| u32::from_le_bytes(word.try_into().expect("4 bytes")) as usize).collect())
+    Ok(bytes
+        .chunks_exact(WIDTH)
+        .map(|word| u32::from_le_bytes(word.try_into().expect("4 bytes")) as usize)
+        .collect())
 }
 
 #[cfg(test)]
@@ -96,15 +105,19 @@ mod tests {
     fn table(device: &Device, rows: i64) -> (DFSchemaRef, Table) {
         let key = |row: i64| Some(row * row % 97).filter(|key| key % 10 != 3);
         let keys = Int64Array::from_iter((0..rows).map(key));
-        let strings: StringArray =
-            (0..rows).map(|row| key(row).map(|key| format!("{} of many strings", key % 31))).collect();
+        let strings: StringArray = (0..rows)
+            .map(|row| key(row).map(|key| format!("{} of many strings", key % 31)))
+            .collect();
         let schema = Arc::new(Schema::new(vec![
             Field::new("k", DataType::Int64, true),
             Field::new("s", DataType::Utf8, true),
             Field::new("row", DataType::Int64, false),
         ]));
-        let columns: Vec<datafusion::arrow::array::ArrayRef> =
-            vec![Arc::new(keys), Arc::new(strings), Arc::new(Int64Array::from_iter_values(0..rows))];
+        let columns: Vec<datafusion::arrow::array::ArrayRef> = vec![
+            Arc::new(keys),
+            Arc::new(strings),
+            Arc::new(Int64Array::from_iter_values(0..rows)),
+        ];
         let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
         let table = Table::from_batches(device, schema.clone(), &[batch]).unwrap();
         (Arc::new(DFSchema::try_from(schema.as_ref().clone()).unwrap()), table)
@@ -113,19 +126,27 @@ mod tests {
     #[test]
     fn rows_of_equal_keys_are_of_one_part_in_their_order() {
         let device = Device::sim(SimOptions::default(), MemoryLimit::Bytes(1 << 30)).unwrap();
-        for (rows, parts, round) in [(0, 4, 0), (1, 4, 0), (3000, 1, 0), (3000, 7, 0), (3000, 64, 3)] {
+        for (rows, parts, round) in
+            [(0, 4, 0), (1, 4, 0), (3000, 1, 0), (3000, 7, 0), (3000, 64, 3)]
+        {
             let (schema, table) = table(&device, rows);
             let by = HashParts { keys: vec![col("s"), col("k")], parts, round };
             let (parted, begins) = by.part(&device, &schema, &table).unwrap();
-            assert_eq!((begins.len(), begins[0], begins[parts as usize]), (parts as usize + 1, 0, rows as usize));
+            assert_eq!(
+                (begins.len(), begins[0], begins[parts as usize]),
+                (parts as usize + 1, 0, rows as usize)
+            );
             let mut home = std::collections::HashMap::new();
             let mut seen = vec![];
             for (part, bounds) in begins.windows(2).enumerate() {
-                let of_part = parted.slice(bounds[0], bounds[1] - bounds[0]).to_batches(1 << 20).unwrap();
+                let of_part =
+                    parted.slice(bounds[0], bounds[1] - bounds[0]).to_batches(1 << 20).unwrap();
                 for batch in of_part {
                     let numbers = batch.column(2).as_primitive::<Int64Type>().values().to_vec();
                     assert!(numbers.is_sorted(), "the order of rows");
-                    for (key, number) in batch.column(0).as_primitive::<Int64Type>().iter().zip(numbers) {
+                    for (key, number) in
+                        batch.column(0).as_primitive::<Int64Type>().iter().zip(numbers)
+                    {
                         assert_eq!(*home.entry(key).or_insert(part), part, "one key, two parts");
                         seen.push(number);
                     }
@@ -133,7 +154,9 @@ mod tests {
             }
             seen.sort_unstable();
             assert!(seen.iter().copied().eq(0..rows), "no row is lost");
-            assert!(parts < 7 || rows == 0 || rows == 1 || home.values().max() > home.values().min());
+            assert!(
+                parts < 7 || rows == 0 || rows == 1 || home.values().max() > home.values().min()
+            );
         }
     }
 

@@ -1,7 +1,8 @@
-//! What is expected of a plan before it runs: whether it would be divided, and how. EXPLAIN says it.
+//! What is expected of a plan before it runs: whether it would be divided, and how. EXPLAIN says
+//! it.
 //!
-//! It follows from estimates of rows and from the memory limit, by the rules of `operators.rs`. How a
-//! plan runs does not depend on it: it is divided where it finds no memory.
+//! It follows from estimates of rows and from the memory limit, by the rules of `operators.rs`. How
+//! a plan runs does not depend on it: it is divided where it finds no memory.
 
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::{DFSchema, JoinType};
@@ -19,8 +20,8 @@ use crate::error::Result;
 use crate::exec::Engine;
 use crate::io::OfSession;
 use crate::plan::{
-    DevicePlan, Estimate, Foresight, PartialAggregate, PlanTable, by_distinct_values, by_ranks, estimate, identity,
-    order_joins, projection, table_source,
+    DevicePlan, Estimate, Foresight, PartialAggregate, PlanTable, by_distinct_values, by_ranks,
+    estimate, identity, order_joins, projection, table_source,
 };
 
 /// Bytes of a hash table, an order or a place in a join's result, for each row.
@@ -42,29 +43,38 @@ pub(crate) struct ForeseenPlans<'a> {
 struct WorkingBytes {
     /// At most while it runs.
     peak: f64,
-    /// Of what it yields; nothing where that is a table's rows, seen through filters and projections.
+    /// Of what it yields; nothing where that is a table's rows, seen through filters and
+    /// projections.
     result: f64,
 }
 
 impl<'a> ForeseenPlans<'a> {
-    pub(crate) fn new(state: &'a SessionState, engine: &'a Engine, tables: &'a [PlanTable]) -> Self {
+    pub(crate) fn new(
+        state: &'a SessionState,
+        engine: &'a Engine,
+        tables: &'a [PlanTable],
+    ) -> Self {
         let memory = engine.device.memory();
         // What nobody uses makes room.
         let free = memory.limit.saturating_sub(memory.used.saturating_sub(memory.evictable));
         ForeseenPlans { state, engine, tables, budget: Budget::of_free(free), limit: memory.limit }
     }
 
-    /// Bytes that a plan takes at most when it runs whole; `None` where a table's size is not known.
+    /// Bytes that a plan takes at most when it runs whole; `None` where a table's size is not
+    /// known.
     fn whole(&self, plan: &DevicePlan) -> Result<Option<f64>> {
         let (scans, filters) = (plan.scans(), plan.scan_filters());
         let mut columns = 0.0;
         for (at, scan) in scans.iter().enumerate() {
-            let reads_same =
-                |other: &&TableScan| identity(other) == identity(scan) && other.projection == scan.projection;
-            if scans[..at].iter().any(reads_same) || scan.fetch.is_some() && scan.filters.is_empty() {
+            let reads_same = |other: &&TableScan| {
+                identity(other) == identity(scan) && other.projection == scan.projection
+            };
+            if scans[..at].iter().any(reads_same) || scan.fetch.is_some() && scan.filters.is_empty()
+            {
                 continue;
             }
-            let same_table = scans.iter().zip(&filters).filter(|(other, _)| identity(other) == identity(scan));
+            let same_table =
+                scans.iter().zip(&filters).filter(|(other, _)| identity(other) == identity(scan));
             let of_table: Vec<_> = same_table.map(|(_, filters)| filters.clone()).collect();
             let Some(bytes) = self.columns(scan, &of_table)? else { return Ok(None) };
             columns += bytes;
@@ -74,7 +84,9 @@ impl<'a> ForeseenPlans<'a> {
             false => plan.logical().clone(),
         };
         let working = self.working(&ordered);
-        Ok(working.zip(self.bytes(&ordered)).map(|(working, result)| columns + working.peak.max(result)))
+        Ok(working
+            .zip(self.bytes(&ordered))
+            .map(|(working, result)| columns + working.peak.max(result)))
     }
 
     /// Bytes of the columns that a scan reads, of the rows that `filters` may want.
@@ -86,7 +98,11 @@ impl<'a> ForeseenPlans<'a> {
                 (table.known_rows(self.state, filters)?.or(known), facts)
             }
             Some(kept) => kept.facts(&projection(scan)),
-            None => (estimate(&LogicalPlan::TableScan(scan.clone()), self.tables).map(|of| of.rows as u64), vec![]),
+            None => (
+                estimate(&LogicalPlan::TableScan(scan.clone()), self.tables)
+                    .map(|of| of.rows as u64),
+                vec![],
+            ),
         };
         Ok(rows.map(|rows| {
             let facts = facts.into_iter().map(|facts| facts.unwrap_or(Facts::unknown(rows as f64)));
@@ -108,10 +124,15 @@ impl<'a> ForeseenPlans<'a> {
         // An operator that holds all rows of its input, something for each of them, and its result.
         let of_all = |input: &LogicalPlan, result: f64| -> Option<WorkingBytes> {
             let (below, rows) = (self.working(input)?, self.rows(input)?);
-            Some(WorkingBytes { peak: below.peak.max(below.result + rows * PER_ROW + result), result })
+            Some(WorkingBytes {
+                peak: below.peak.max(below.result + rows * PER_ROW + result),
+                result,
+            })
         };
         Some(match plan {
-            LogicalPlan::TableScan(_) | LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => Default::default(),
+            LogicalPlan::TableScan(_) | LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => {
+                Default::default()
+            }
             LogicalPlan::Filter(_) | LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
                 self.working(plan.inputs()[0])?
             }
@@ -120,7 +141,8 @@ impl<'a> ForeseenPlans<'a> {
                 // Rows that come out are pairs of row numbers.
                 let result = self.rows(plan)? * PER_ROW / 2.0;
                 let table = self.rows(&join.left)?.min(self.rows(&join.right)?) * PER_ROW;
-                let peak = (left.peak + right.result).max(left.result + right.result + table + result);
+                let peak =
+                    (left.peak + right.result).max(left.result + right.result + table + result);
                 WorkingBytes { peak: peak.max(right.peak), result }
             }
             LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => {
@@ -129,7 +151,11 @@ impl<'a> ForeseenPlans<'a> {
                 WorkingBytes { peak: below.peak.max(below.result + table + result), result }
             }
             LogicalPlan::Union(union) => {
-                let inputs = union.inputs.iter().map(|input| self.working(input)).collect::<Option<Vec<_>>>()?;
+                let inputs = union
+                    .inputs
+                    .iter()
+                    .map(|input| self.working(input))
+                    .collect::<Option<Vec<_>>>()?;
                 let (mut peak, mut held) = (0f64, 0f64);
                 for input in inputs {
                     peak = peak.max(held + input.peak);
@@ -150,7 +176,9 @@ impl<'a> ForeseenPlans<'a> {
     fn scan(&self, scan: &TableScan) -> Option<String> {
         let bytes = self.columns(scan, &[]).ok()?? as u64;
         let chunk = self.budget.chunk.max(1);
-        (bytes > chunk).then(|| format!("chunk by chunk, some {} of about {}", bytes.div_ceil(chunk), ByteCount(chunk)))
+        (bytes > chunk).then(|| {
+            format!("chunk by chunk, some {} of about {}", bytes.div_ceil(chunk), ByteCount(chunk))
+        })
     }
 
     fn join(&self, join: &Join) -> Option<String> {
@@ -161,17 +189,22 @@ impl<'a> ForeseenPlans<'a> {
                 true => (left_goes_by(join.join_type), right, "right", &join.right),
                 false => (right_goes_by(join.join_type), left, "left", &join.left),
             };
-            let few = self.rows(input).is_some_and(|rows| rows <= self.budget.side_rows(join) as f64);
+            let few =
+                self.rows(input).is_some_and(|rows| rows <= self.budget.side_rows(join) as f64);
             let fits = |bytes: &u64| *bytes <= self.budget.side;
             if let Some(bytes) = bytes.filter(|bytes| goes_by && few && fits(bytes)) {
                 let bytes = ByteCount(bytes);
-                return Some(format!("its {side} side, about {bytes}, stands beside each part of the other"));
+                return Some(format!(
+                    "its {side} side, about {bytes}, stands beside each part of the other"
+                ));
             }
         }
         let is_correlated_not_in = join.null_aware && join.filter.is_some();
         if !join.on.is_empty() && !is_correlated_not_in {
             let parts = parts_of(&self.budget, left.zip(right).map(|(left, right)| left + right));
-            return Some(format!("both sides are parted by a hash of their keys, into some {parts} parts"));
+            return Some(format!(
+                "both sides are parted by a hash of their keys, into some {parts} parts"
+            ));
         }
         let goes_by_blocks = join.on.is_empty() && join.join_type == JoinType::Inner;
         goes_by_blocks.then(|| "the sides meet block by block".into())
@@ -182,7 +215,9 @@ impl<'a> ForeseenPlans<'a> {
             return Some(self.two_steps(plan, !aggregate.group_expr.is_empty()));
         }
         if by_distinct_values(aggregate).is_ok_and(|plan| plan.is_some()) {
-            return Some("by distinct values first, of which partial results of chunks are merged".into());
+            return Some(
+                "by distinct values first, of which partial results of chunks are merged".into(),
+            );
         }
         match aggregate.group_expr.as_slice() {
             [] if by_ranks(aggregate).is_ok_and(|plan| plan.is_some()) => {
@@ -213,7 +248,8 @@ impl<'a> ForeseenPlans<'a> {
             return Some("the first rows of each chunk, then of these".into());
         }
         let ranges = self.expected_bytes(&sort.input)? / self.budget.part.max(1) * 2;
-        (ranges >= 2).then(|| format!("rows are parted by ranges of the key, some {ranges} of them"))
+        (ranges >= 2)
+            .then(|| format!("rows are parted by ranges of the key, some {ranges} of them"))
     }
 }
 
@@ -224,10 +260,14 @@ impl Foresight for ForeseenPlans<'_> {
         }
         let limit = ByteCount(self.limit);
         if plan.is_too_large(self.limit) {
-            return Ok(Some(format!("whole it found no memory when it ran last; the limit is {limit}")));
+            return Ok(Some(format!(
+                "whole it found no memory when it ran last; the limit is {limit}"
+            )));
         }
         let needs = self.whole(plan)?.filter(|bytes| *bytes > self.limit as f64);
-        Ok(needs.map(|bytes| format!("it needs about {}, and the limit is {limit}", ByteCount(bytes as u64))))
+        Ok(needs.map(|bytes| {
+            format!("it needs about {}, and the limit is {limit}", ByteCount(bytes as u64))
+        }))
     }
 
     fn how_divided(&self, operator: &LogicalPlan) -> Option<String> {
@@ -240,7 +280,8 @@ impl Foresight for ForeseenPlans<'_> {
             LogicalPlan::Window(window) => {
                 let keys = common_partition(&window.window_expr);
                 match keys.is_empty() {
-                    true => goes_in_order(window).then(|| "rows are sorted, and go by in that order".into()),
+                    true => goes_in_order(window)
+                        .then(|| "rows are sorted, and go by in that order".into()),
                     false => Some(self.by_keys(&window.input)),
                 }
             }

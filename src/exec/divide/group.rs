@@ -1,4 +1,5 @@
-//! Rows that are not computed yet: plans over placeholders, and what stands for these, part by part.
+//! Rows that are not computed yet: plans over placeholders, and what stands for these, part by
+//! part.
 
 use std::sync::Arc;
 
@@ -23,14 +24,14 @@ pub(super) struct DividedRows {
 pub(super) struct PartGroup {
     /// Over placeholders, which stand for a part's inputs by their numbers.
     pub(super) plan: LogicalPlan,
-    /// The input whose rows may come chunk by chunk: what the plan yields of its chunks are the rows
-    /// that it yields of all of it.
+    /// The input whose rows may come chunk by chunk: what the plan yields of its chunks are the
+    /// rows that it yields of all of it.
     pub(super) driving: Option<usize>,
     pub(super) parts: Vec<Vec<PartInput>>,
     /// Of each input, what its rows were parted by, if they can be parted again by that.
     pub(super) keys: Option<Vec<Vec<Expr>>>,
-    /// An operator in the plan over the first placeholders, which is what needs a part whole, and which
-    /// `whole.rs` computes otherwise where a part does not fit.
+    /// An operator in the plan over the first placeholders, which is what needs a part whole, and
+    /// which `whole.rs` computes otherwise where a part does not fit.
     pub(super) whole: Option<Arc<LogicalPlan>>,
 }
 
@@ -66,12 +67,18 @@ impl DividedRows {
         }
         let plan = placeholder(0, &schema);
         let parts = vec![vec![PartInput::Stored(Arc::new(stored))]];
-        DividedRows { groups: vec![PartGroup { plan, driving: Some(0), parts, keys: None, whole: None }], schema }
+        DividedRows {
+            groups: vec![PartGroup { plan, driving: Some(0), parts, keys: None, whole: None }],
+            schema,
+        }
     }
 
     /// Rows that all parts read, if that is known.
     pub(super) fn rows_read(&self) -> Option<u64> {
-        let parts = self.groups.iter().flat_map(|group| group.parts.iter().map(|part| group.rows_read(part)));
+        let parts = self
+            .groups
+            .iter()
+            .flat_map(|group| group.parts.iter().map(|part| group.rows_read(part)));
         parts.sum()
     }
 

@@ -23,8 +23,14 @@ impl Divider<'_> {
         stored.some(at, self.budget.side).range(0, most)
     }
 
-    /// An inner join of sides that do not fit: each chunk of one beside all of the other, block by block.
-    pub(super) async fn pairwise(&mut self, join: &Join, left: DividedRows, right: DividedRows) -> Result<DividedRows> {
+    /// An inner join of sides that do not fit: each chunk of one beside all of the other, block by
+    /// block.
+    pub(super) async fn pairwise(
+        &mut self,
+        join: &Join,
+        left: DividedRows,
+        right: DividedRows,
+    ) -> Result<DividedRows> {
         if join.join_type != JoinType::Inner {
             let what = format!("{} join without equal keys", join.join_type);
             return Err(Error::unsupported(what, "neither side fits into device memory"));
@@ -47,14 +53,22 @@ impl Divider<'_> {
         Ok(DividedRows { groups, schema: join.schema.clone() })
     }
 
-    /// NOT IN (…) whose rows do not fit: without a null among them, and a row at all, it is an anti join
-    /// of the members that are known.
+    /// NOT IN (…) whose rows do not fit: without a null among them, and a row at all, it is an anti
+    /// join of the members that are known.
     ///
     /// # Errors
     /// Of what ran.
-    pub(super) async fn not_in(&mut self, join: &Join, left: DividedRows, right: DividedRows) -> Result<DividedRows> {
+    pub(super) async fn not_in(
+        &mut self,
+        join: &Join,
+        left: DividedRows,
+        right: DividedRows,
+    ) -> Result<DividedRows> {
         if join.filter.is_some() {
-            return Err(Error::unsupported("NOT IN in parts", "of rows that depend on the outer row"));
+            return Err(Error::unsupported(
+                "NOT IN in parts",
+                "of rows that depend on the outer row",
+            ));
         }
         let (JoinType::LeftAnti, [(member, of_list)]) = (join.join_type, join.on.as_slice()) else {
             return Err(Error::unsupported("NOT IN in parts", "of several columns"));
@@ -66,9 +80,11 @@ impl Divider<'_> {
         let counts = LogicalPlan::Aggregate(Aggregate::try_new(input.into(), vec![], calls)?);
         let counts = self.rows_of(&counts).await;
         self.given.truncate(before);
-        let counts = self.collect(&counts?, self.budget.stored).await?.load()?.to_batches(DOWNLOAD_ROWS)?;
-        let number =
-            |column: usize| counts.first().map_or(0, |row| row.column(column).as_primitive::<Int64Type>().value(0));
+        let counts =
+            self.collect(&counts?, self.budget.stored).await?.load()?.to_batches(DOWNLOAD_ROWS)?;
+        let number = |column: usize| {
+            counts.first().map_or(0, |row| row.column(column).as_primitive::<Int64Type>().value(0))
+        };
         let (rows, known) = (number(0), number(1));
         if rows == 0 {
             return Ok(DividedRows { schema: join.schema.clone(), ..left });
@@ -78,8 +94,11 @@ impl Divider<'_> {
         }
         let schema = left.schema.clone();
         let known = member.clone().is_not_null();
-        let left = left.through(&schema, |input| Ok(LogicalPlan::Filter(Filter::new(known.clone(), input.into()))))?;
-        let bytes: u64 = list.groups.iter().flat_map(|group| &group.parts).flatten().map(stored_bytes).sum();
+        let left = left.through(&schema, |input| {
+            Ok(LogicalPlan::Filter(Filter::new(known.clone(), input.into())))
+        })?;
+        let bytes: u64 =
+            list.groups.iter().flat_map(|group| &group.parts).flatten().map(stored_bytes).sum();
         self.note(join, || format!("the list is {}, without a null", ByteCount(bytes)));
         let expected = (self.expected_bytes(&join.left), Some(bytes));
         self.by_hash(&Join { null_aware: false, ..join.clone() }, left, list, expected).await

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use datafusion::common::{DFSchemaRef, JoinType};
 use datafusion::logical_expr::{
-    Aggregate, Expr, FetchType, Filter, Join, Limit, LogicalPlan, Projection, SkipType, SubqueryAlias, TableScan,
-    Union, Unnest, Window,
+    Aggregate, Expr, FetchType, Filter, Join, Limit, LogicalPlan, Projection, SkipType,
+    SubqueryAlias, TableScan, Union, Unnest, Window,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -18,7 +18,10 @@ use super::sinks::{Combined, Combining, RowStore};
 use super::stored::StoredRows;
 use super::{ByteCount, Divider, arrow, nothing};
 use crate::error::{Error, Result};
-use crate::plan::{PartialAggregate, TablePlaceholder, TwoSteps, by_distinct_values, estimate, identity, table_source};
+use crate::plan::{
+    PartialAggregate, TablePlaceholder, TwoSteps, by_distinct_values, estimate, identity,
+    table_source,
+};
 
 /// Parts where nobody knows how many rows there are.
 const UNKNOWN_PARTS: u32 = 16;
@@ -33,7 +36,10 @@ impl Divider<'_> {
     ///
     /// # Errors
     /// Of what ran.
-    pub(super) fn rows_of<'s>(&'s mut self, plan: &'s LogicalPlan) -> BoxFuture<'s, Result<DividedRows>> {
+    pub(super) fn rows_of<'s>(
+        &'s mut self,
+        plan: &'s LogicalPlan,
+    ) -> BoxFuture<'s, Result<DividedRows>> {
         async move {
             match plan {
                 LogicalPlan::TableScan(scan) => match self.given(scan) {
@@ -41,30 +47,44 @@ impl Divider<'_> {
                     None => self.scan(scan).await,
                 },
                 LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => {
-                    let group =
-                        PartGroup { plan: plan.clone(), driving: None, parts: vec![vec![]], keys: None, whole: None };
+                    let group = PartGroup {
+                        plan: plan.clone(),
+                        driving: None,
+                        parts: vec![vec![]],
+                        keys: None,
+                        whole: None,
+                    };
                     Ok(DividedRows { groups: vec![group], schema: plan.schema().clone() })
                 }
                 LogicalPlan::SubqueryAlias(alias) => {
                     self.rows_of(&alias.input).await?.through(&alias.schema, |input| {
-                        Ok(LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(Arc::new(input), alias.alias.clone())?))
+                        Ok(LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(
+                            Arc::new(input),
+                            alias.alias.clone(),
+                        )?))
                     })
                 }
                 LogicalPlan::Projection(project) => {
                     self.rows_of(&project.input).await?.through(&project.schema, |input| {
                         let (exprs, schema) = (project.expr.clone(), project.schema.clone());
-                        let project = Projection::try_new_with_schema(exprs, Arc::new(input), schema)?;
+                        let project =
+                            Projection::try_new_with_schema(exprs, Arc::new(input), schema)?;
                         Ok(LogicalPlan::Projection(project))
                     })
                 }
                 LogicalPlan::Filter(filter) => {
                     self.rows_of(&filter.input).await?.through(filter.input.schema(), |input| {
-                        Ok(LogicalPlan::Filter(Filter::new(filter.predicate.clone(), Arc::new(input))))
+                        Ok(LogicalPlan::Filter(Filter::new(
+                            filter.predicate.clone(),
+                            Arc::new(input),
+                        )))
                     })
                 }
-                LogicalPlan::Unnest(unnest) => self.rows_of(&unnest.input).await?.through(&unnest.schema, |input| {
-                    Ok(LogicalPlan::Unnest(Unnest { input: Arc::new(input), ..unnest.clone() }))
-                }),
+                LogicalPlan::Unnest(unnest) => {
+                    self.rows_of(&unnest.input).await?.through(&unnest.schema, |input| {
+                        Ok(LogicalPlan::Unnest(Unnest { input: Arc::new(input), ..unnest.clone() }))
+                    })
+                }
                 LogicalPlan::Union(union) => self.union(union).await,
                 LogicalPlan::Join(join) => self.join(join).await,
                 LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate).await,
@@ -84,7 +104,9 @@ impl Divider<'_> {
     async fn scan(&mut self, scan: &TableScan) -> Result<DividedRows> {
         let of_table = self.filters.iter().filter(|(table, _)| *table == identity(scan));
         let filters: Vec<_> = of_table.map(|(_, filters)| filters.clone()).collect();
-        let opened = Arc::new(OpenedScan::open(self.state, scan, self.tables, &filters, &self.opened).await?);
+        let opened = Arc::new(
+            OpenedScan::open(self.state, scan, self.tables, &filters, &self.opened).await?,
+        );
         self.opened.push(opened.clone());
         // Another provider's columns are the scan's.
         let schema = match crate::plan::is_foreign(scan) {
@@ -107,7 +129,11 @@ impl Divider<'_> {
         for input in &union.inputs {
             let rows = self.rows_of(input).await?.through(&union.schema, |input| {
                 let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
-                let project = Projection::try_new_with_schema(columns, Arc::new(input), union.schema.clone())?;
+                let project = Projection::try_new_with_schema(
+                    columns,
+                    Arc::new(input),
+                    union.schema.clone(),
+                )?;
                 Ok(LogicalPlan::Projection(project))
             })?;
             groups.extend(rows.groups);
@@ -116,7 +142,8 @@ impl Divider<'_> {
     }
 
     async fn limit(&mut self, limit: &Limit) -> Result<DividedRows> {
-        let (SkipType::Literal(skip), FetchType::Literal(fetch)) = (limit.get_skip_type()?, limit.get_fetch_type()?)
+        let (SkipType::Literal(skip), FetchType::Literal(fetch)) =
+            (limit.get_skip_type()?, limit.get_fetch_type()?)
         else {
             return Err(Error::unsupported("LIMIT", "its count is not a constant"));
         };
@@ -128,7 +155,11 @@ impl Divider<'_> {
     }
 
     /// An operator in two steps: over each chunk, and over what these yield.
-    pub(super) async fn in_two_steps(&mut self, input: DividedRows, steps: &TwoSteps) -> Result<DividedRows> {
+    pub(super) async fn in_two_steps(
+        &mut self,
+        input: DividedRows,
+        steps: &TwoSteps,
+    ) -> Result<DividedRows> {
         let input = match input.groups.is_empty() {
             // An aggregate without groups is a row even of nothing.
             true => self.no_rows(&input.schema),
@@ -146,11 +177,14 @@ impl Divider<'_> {
         let group = match combining.finish()? {
             Combined::Together(stored) if stored.rows() == 0 => return Ok(nothing(&finished)),
             Combined::Together(stored) => {
-                let (parts, keys) = (vec![vec![PartInput::Stored(Arc::new(stored))]], keys.map(|keys| vec![keys]));
+                let (parts, keys) =
+                    (vec![vec![PartInput::Stored(Arc::new(stored))]], keys.map(|keys| vec![keys]));
                 PartGroup { plan, driving: None, parts, keys, whole: None }
             }
             Combined::Parted(parts, by) => {
-                self.engine.device.note(|| format!("divided: partial results are parted into {} parts", by.parts));
+                self.engine.device.note(|| {
+                    format!("divided: partial results are parted into {} parts", by.parts)
+                });
                 let parts = parts.into_iter().filter(|part| part.rows() > 0);
                 let parts = parts.map(|part| vec![PartInput::Stored(part)]).collect();
                 PartGroup { plan, driving: None, parts, keys: Some(vec![by.keys]), whole: None }
@@ -183,7 +217,9 @@ impl Divider<'_> {
         self.by_keys(&aggregate.input, input, keys, &aggregate.schema, |input| {
             let Aggregate { group_expr, aggr_expr, schema, .. } = aggregate.clone();
             let input = Arc::new(input);
-            Ok(LogicalPlan::Aggregate(Aggregate::try_new_with_schema(input, group_expr, aggr_expr, schema)?))
+            Ok(LogicalPlan::Aggregate(Aggregate::try_new_with_schema(
+                input, group_expr, aggr_expr, schema,
+            )?))
         })
         .await
     }
@@ -215,9 +251,9 @@ impl Divider<'_> {
             true => (vec![Arc::new(self.collect(&input, self.budget.stored).await?)], None),
             false => {
                 let parts = self.parts_of(self.expected_bytes(of));
-                self.engine
-                    .device
-                    .note(|| format!("divided: rows are parted by a hash of their keys, into {parts} parts"));
+                self.engine.device.note(|| {
+                    format!("divided: rows are parted by a hash of their keys, into {parts} parts")
+                });
                 let by = HashParts { keys: keys.clone(), parts, round: 0 };
                 let parts = self.parted(&input, by).await?;
                 (parts.into_iter().filter(|part| part.rows() > 0).collect(), Some(vec![keys]))
@@ -251,16 +287,22 @@ impl Divider<'_> {
                 false => (right_goes_by(join.join_type), expected.0),
             };
             // Nobody knows better where the rows are unknown; what is far too large is parted.
-            let hopeless = !join.on.is_empty() && bytes.is_some_and(|bytes| bytes / 4 > self.budget.side);
+            let hopeless =
+                !join.on.is_empty() && bytes.is_some_and(|bytes| bytes / 4 > self.budget.side);
             if !goes_by || hopeless {
                 continue;
             }
             let side = if holds_right { &mut right } else { &mut left };
             let stored = self.collect(side, self.budget.side).await?;
-            if stored.bytes() <= self.budget.side && stored.rows() as u64 <= self.budget.side_rows(join) {
+            if stored.bytes() <= self.budget.side
+                && stored.rows() as u64 <= self.budget.side_rows(join)
+            {
                 self.note(join, || {
                     let side = if holds_right { "right" } else { "left" };
-                    format!("its {side} side, {}, stands beside each part of the other", ByteCount(stored.bytes()))
+                    format!(
+                        "its {side} side, {}, stands beside each part of the other",
+                        ByteCount(stored.bytes())
+                    )
                 });
                 return self.beside(join, left, right, stored, holds_right);
             }
@@ -285,24 +327,34 @@ impl Divider<'_> {
     ) -> Result<DividedRows> {
         let sizes = (stored_bytes(&left).or(expected.0), stored_bytes(&right).or(expected.1));
         let parts = self.parts_of(sizes.0.zip(sizes.1).map(|(left, right)| left + right));
-        self.note(join, || format!("both sides are parted by a hash of their keys, into {parts} parts"));
+        self.note(join, || {
+            format!("both sides are parted by a hash of their keys, into {parts} parts")
+        });
         let keys: (Vec<Expr>, Vec<Expr>) = join.on.iter().cloned().unzip();
-        let of_left = self.parted(&left, HashParts { keys: keys.0.clone(), parts, round: 0 }).await?;
+        let of_left =
+            self.parted(&left, HashParts { keys: keys.0.clone(), parts, round: 0 }).await?;
         drop(left.groups);
-        let of_right = self.parted(&right, HashParts { keys: keys.1.clone(), parts, round: 0 }).await?;
+        let of_right =
+            self.parted(&right, HashParts { keys: keys.1.clone(), parts, round: 0 }).await?;
         let driving = match join.join_type {
             of if left_goes_by(of) => Some(0),
             of if right_goes_by(of) => Some(1),
             _ => None,
         };
-        let pairs = of_left.into_iter().zip(of_right).filter(|(left, right)| left.rows() > 0 || right.rows() > 0);
-        let parts = pairs.map(|(left, right)| vec![PartInput::Stored(left), PartInput::Stored(right)]).collect();
+        let pairs = of_left
+            .into_iter()
+            .zip(of_right)
+            .filter(|(left, right)| left.rows() > 0 || right.rows() > 0);
+        let parts = pairs
+            .map(|(left, right)| vec![PartInput::Stored(left), PartInput::Stored(right)])
+            .collect();
         let plan = LogicalPlan::Join(Join {
             left: Arc::new(placeholder(0, &left.schema)),
             right: Arc::new(placeholder(1, &right.schema)),
             ..join.clone()
         });
-        let group = PartGroup { plan, driving, parts, keys: Some(vec![keys.0, keys.1]), whole: None };
+        let group =
+            PartGroup { plan, driving, parts, keys: Some(vec![keys.0, keys.1]), whole: None };
         Ok(DividedRows::of(group, &join.schema))
     }
 
@@ -334,7 +386,8 @@ impl Divider<'_> {
             group.beside(PartInput::Stored(whole.clone()));
             group.plan = joined(join, group.plan.clone(), beside, holds_right);
         }
-        self.budget = Budget { reads_ahead: self.budget.reads_ahead, ..Budget::of(&self.engine.device) };
+        self.budget =
+            Budget { reads_ahead: self.budget.reads_ahead, ..Budget::of(&self.engine.device) };
         Ok(DividedRows { schema: join.schema.clone(), ..rows })
     }
 }
@@ -342,12 +395,19 @@ impl Divider<'_> {
 /// Into how many parts rows of so many bytes are parted.
 pub(super) fn parts_of(budget: &Budget, bytes: Option<u64>) -> u32 {
     match bytes {
-        Some(bytes) => (bytes / budget.part.max(1) + 1).next_power_of_two().clamp(LEAST_PARTS, MOST_PARTS) as u32,
+        Some(bytes) => (bytes / budget.part.max(1) + 1)
+            .next_power_of_two()
+            .clamp(LEAST_PARTS, MOST_PARTS) as u32,
         None => UNKNOWN_PARTS,
     }
 }
 
-pub(super) fn joined(join: &Join, rows: LogicalPlan, beside: LogicalPlan, holds_right: bool) -> LogicalPlan {
+pub(super) fn joined(
+    join: &Join,
+    rows: LogicalPlan,
+    beside: LogicalPlan,
+    holds_right: bool,
+) -> LogicalPlan {
     let (left, right) = if holds_right { (rows, beside) } else { (beside, rows) };
     LogicalPlan::Join(Join { left: Arc::new(left), right: Arc::new(right), ..join.clone() })
 }
@@ -358,7 +418,9 @@ fn stored_bytes(rows: &DividedRows) -> Option<u64> {
         [] => Some(0),
         [group] => match group.parts.as_slice() {
             [part] => match part.as_slice() {
-                [PartInput::Stored(stored)] if matches!(group.plan, LogicalPlan::TableScan(_)) => Some(stored.bytes()),
+                [PartInput::Stored(stored)] if matches!(group.plan, LogicalPlan::TableScan(_)) => {
+                    Some(stored.bytes())
+                }
                 _ => None,
             },
             _ => None,
@@ -369,12 +431,26 @@ fn stored_bytes(rows: &DividedRows) -> Option<u64> {
 
 /// Whether the left rows of a join may come in chunks, beside all right ones.
 pub(super) fn left_goes_by(of: JoinType) -> bool {
-    matches!(of, JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark)
+    matches!(
+        of,
+        JoinType::Inner
+            | JoinType::Left
+            | JoinType::LeftSemi
+            | JoinType::LeftAnti
+            | JoinType::LeftMark
+    )
 }
 
 /// Whether the right rows of a join may come in chunks, beside all left ones.
 pub(super) fn right_goes_by(of: JoinType) -> bool {
-    matches!(of, JoinType::Inner | JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark)
+    matches!(
+        of,
+        JoinType::Inner
+            | JoinType::Right
+            | JoinType::RightSemi
+            | JoinType::RightAnti
+            | JoinType::RightMark
+    )
 }
 
 /// The expressions by which all window calls partition their rows.

@@ -1,5 +1,5 @@
-//! The rows of a divided plan's result that do not fit on the device. They stay as they were stored. A
-//! reader takes them as record batches, few at a time.
+//! The rows of a divided plan's result that do not fit on the device. They stay as they were
+//! stored. A reader takes them as record batches, few at a time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

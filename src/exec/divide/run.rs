@@ -19,8 +19,9 @@ use crate::exec::scan::Scans;
 use crate::interrupt;
 use crate::plan::{DevicePlan, placeholder_number};
 
-/// Rows of a small chunk. Sweeps, sorts and ranks give up below it, and sides of joins without equal keys are
-/// so small that their pairs with it fit. A chunk that drives a part is halved down to one row.
+/// Rows of a small chunk. Sweeps, sorts and ranks give up below it, and sides of joins without
+/// equal keys are so small that their pairs with it fit. A chunk that drives a part is halved down
+/// to one row.
 pub(super) const LEAST_ROWS: u64 = 64;
 /// Rows of a chunk that is taken to be small beside the tables that ranges of keys may ask for.
 const FEW_ROWS: u64 = 1 << 13;
@@ -39,7 +40,8 @@ pub(super) fn run_over(engine: &Engine, plan: &DevicePlan, inputs: &[Relation]) 
     let mut scans = Scans::default();
     for scan in plan.scans() {
         let input = placeholder_number(&scan.source).and_then(|number| inputs.get(number));
-        let input = input.ok_or_else(|| Error::internal(format!("{} has no rows", scan.table_name)))?;
+        let input =
+            input.ok_or_else(|| Error::internal(format!("{} has no rows", scan.table_name)))?;
         scans.insert_all(scan, input.clone());
     }
     engine.device.count_part();
@@ -58,7 +60,11 @@ impl Divider<'_> {
     ///
     /// # Errors
     /// Of a part; `OutOfDeviceMemory` where one does not fit and cannot be made smaller.
-    pub(super) async fn run_parts(&mut self, rows: &DividedRows, sink: &mut dyn RowSink) -> Result<()> {
+    pub(super) async fn run_parts(
+        &mut self,
+        rows: &DividedRows,
+        sink: &mut dyn RowSink,
+    ) -> Result<()> {
         let parts = rows.groups.iter().map(|group| group.parts.len() as u64).sum();
         self.progress.begin_step(parts, rows.rows_read());
         let ran = self.run_groups(rows, sink).await;
@@ -94,7 +100,11 @@ impl Divider<'_> {
     }
 
     /// All rows, parted by a hash of keys.
-    pub(super) async fn parted(&mut self, rows: &DividedRows, by: HashParts) -> Result<Vec<Arc<StoredRows>>> {
+    pub(super) async fn parted(
+        &mut self,
+        rows: &DividedRows,
+        by: HashParts,
+    ) -> Result<Vec<Arc<StoredRows>>> {
         let mut parted = Parted::new(self.engine, &rows.schema, by);
         self.run_parts(rows, &mut parted).await?;
         Ok(parted.finish())
@@ -134,7 +144,9 @@ impl Divider<'_> {
                 }
             }
             match &group.whole {
-                Some(operator) => self.run_otherwise(group, operator, part, failed.error, sink).await,
+                Some(operator) => {
+                    self.run_otherwise(group, operator, part, failed.error, sink).await
+                }
                 None => Err(failed.error),
             }
         }
@@ -156,10 +168,15 @@ impl Divider<'_> {
             let rows = DividedRows::stored(stored.as_ref().clone());
             let by = HashParts { keys: keys.clone(), parts: PARTED_AGAIN, round };
             let parts = self.parted(&rows, by).await?;
-            smaller.iter_mut().zip(parts).for_each(|(part, stored)| part.push(PartInput::Stored(stored)));
+            smaller
+                .iter_mut()
+                .zip(parts)
+                .for_each(|(part, stored)| part.push(PartInput::Stored(stored)));
         }
-        smaller
-            .retain(|part| part.iter().any(|input| !matches!(input, PartInput::Stored(stored) if stored.rows() == 0)));
+        smaller.retain(|part| {
+            part.iter()
+                .any(|input| !matches!(input, PartInput::Stored(stored) if stored.rows() == 0))
+        });
         Ok(smaller)
     }
 
@@ -182,9 +199,12 @@ impl Divider<'_> {
         }
         let Some(driving) = group.driving else {
             let inputs: Vec<Relation> = inputs.into_iter().flatten().collect();
-            return run_over(self.engine, plan, &inputs).and_then(|table| sink.push(table)).map_err(first);
+            return run_over(self.engine, plan, &inputs)
+                .and_then(|table| sink.push(table))
+                .map_err(first);
         };
-        let mut run = ChunkRun { engine: self.engine, plan, inputs, driving, began: false, loose: again };
+        let mut run =
+            ChunkRun { engine: self.engine, plan, inputs, driving, began: false, loose: again };
         let mut chunks = InputChunks::of(&part[driving]);
         let mut bytes = self.budget.chunk;
         let mut next = self.next_chunk(&mut chunks, &mut bytes, sink).await.map_err(first)?;
@@ -204,7 +224,9 @@ impl Divider<'_> {
                             drop(next);
                             chunks.unread();
                         }
-                        Err(error) if !is_out_of_memory(&error) => return Err(failed(run.began)(error)),
+                        Err(error) if !is_out_of_memory(&error) => {
+                            return Err(failed(run.began)(error));
+                        }
                         _ => {}
                     }
                     (run.run(chunk, sink), Ok(None))
@@ -220,14 +242,17 @@ impl Divider<'_> {
             next = match read {
                 Err(error) if !is_out_of_memory(&error) => return Err(failed(run.began)(error)),
                 Ok(next) if self.budget.reads_ahead => next,
-                _ => self.next_chunk(&mut chunks, &mut bytes, sink).await.map_err(failed(run.began))?,
+                _ => self
+                    .next_chunk(&mut chunks, &mut bytes, sink)
+                    .await
+                    .map_err(failed(run.began))?,
             };
         }
         Ok(())
     }
 
-    /// The next chunk. Where there is no memory for it, the sink makes room; where that has none to make,
-    /// the chunk becomes smaller.
+    /// The next chunk. Where there is no memory for it, the sink makes room; where that has none to
+    /// make, the chunk becomes smaller.
     async fn next_chunk(
         &self,
         chunks: &mut InputChunks<'_>,
@@ -268,11 +293,14 @@ impl Divider<'_> {
             }
         };
         std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().name("warpframe-chunk".into()).stack_size(STACK);
+            let thread =
+                std::thread::Builder::new().name("warpframe-chunk".into()).stack_size(STACK);
             let reader = thread.spawn_scoped(scope, read);
             let ran = run.run_whole(chunk, sink);
             let read = match reader {
-                Ok(reader) => reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Ok(reader) => {
+                    reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                }
                 Err(error) => Err(Error::internal(format!("the system gives no thread: {error}"))),
             };
             (ran, read)
@@ -333,8 +361,10 @@ impl ChunkRun<'_> {
 
 /// The rows, of whose integers nothing is known: then no table has a slot for each possible key.
 fn without_ranges(mut chunk: Relation) -> Relation {
-    chunk.columns.iter_mut().filter(|(_, column)| column.dictionary().is_none()).for_each(|(_, column)| {
-        column.stats.range = None;
-    });
+    chunk.columns.iter_mut().filter(|(_, column)| column.dictionary().is_none()).for_each(
+        |(_, column)| {
+            column.stats.range = None;
+        },
+    );
     chunk
 }

@@ -90,7 +90,8 @@ impl RowSink for RowStore {
         if self.on_device == 0 {
             return Ok(false);
         }
-        let moved = self.stored.blocks.iter().map(StoredBlock::to_host).collect::<Result<Vec<_>>>()?;
+        let moved =
+            self.stored.blocks.iter().map(StoredBlock::to_host).collect::<Result<Vec<_>>>()?;
         self.stored.blocks = moved.into_iter().flatten().collect();
         (self.on_device, self.most) = (0, 0);
         Ok(true)
@@ -104,8 +105,8 @@ impl RowSink for RowStore {
 /// Bytes that are kept for the sake of a few of them without looking.
 const SMALL: usize = 4096;
 
-/// The table in memory of its own, where it holds much that is not its rows': room for rows that did
-/// not come, other rows of which it is a slice, characters of other strings.
+/// The table in memory of its own, where it holds much that is not its rows': room for rows that
+/// did not come, other rows of which it is a slice, characters of other strings.
 pub(super) fn compact(mut table: Table) -> Result<Table> {
     let device = table.device.clone();
     for column in &mut table.columns {
@@ -138,8 +139,11 @@ fn compact_column(device: &Device, column: &Column) -> Result<Option<Column>> {
     }
     let column = own.as_ref().unwrap_or(column);
     let held: usize = column.characters.iter().map(|buffer| buffer.len()).sum();
-    let plain = column.repr() == Repr::View && matches!(column.encoding, Encoding::Plain) && column.offset == 0;
-    let most = column.stats.longest.map_or(usize::MAX, |longest| longest as usize).min(16) * column.len;
+    let plain = column.repr() == Repr::View
+        && matches!(column.encoding, Encoding::Plain)
+        && column.offset == 0;
+    let most =
+        column.stats.longest.map_or(usize::MAX, |longest| longest as usize).min(16) * column.len;
     if plain && held > 2 * most + (SMALL << 8) {
         own = Some(column.clone().settled(device)?);
     }
@@ -176,7 +180,11 @@ impl RowSink for Parted {
 }
 
 /// Downloads a table, and adds each part of it to its blocks.
-pub(super) fn scatter(table: &Table, begins: &[usize], blocks: &mut [Vec<StoredBlock>]) -> Result<()> {
+pub(super) fn scatter(
+    table: &Table,
+    begins: &[usize],
+    blocks: &mut [Vec<StoredBlock>],
+) -> Result<()> {
     if table.rows == 0 {
         return Ok(());
     }
@@ -247,8 +255,9 @@ impl Combining {
         Ok(())
     }
 
-    /// Moves the partial results that wait to their parts, in smaller pieces where there is no memory
-    /// for all of one at once. Whoever may have to give the last one back wants it moved whole.
+    /// Moves the partial results that wait to their parts, in smaller pieces where there is no
+    /// memory for all of one at once. Whoever may have to give the last one back wants it moved
+    /// whole.
     fn part(&mut self, last_whole: bool) -> Result<()> {
         let Some(parted) = &mut self.parted else { return Ok(()) };
         while let Some(first) = self.partial.first().cloned() {
@@ -279,7 +288,8 @@ impl Combining {
             (Ok(()), Some(by)) if self.bytes > self.most / 2 => {
                 self.parted = Some(Parted::new(&self.engine, &self.schema, by));
                 // What finds no memory for that now waits, merged as it is.
-                self.part(false).or_else(|error| if is_out_of_memory(&error) { Ok(()) } else { Err(error) })
+                self.part(false)
+                    .or_else(|error| if is_out_of_memory(&error) { Ok(()) } else { Err(error) })
             }
             (Err(error), Some(by)) if is_out_of_memory(&error) => {
                 self.parted = Some(Parted::new(&self.engine, &self.schema, by));
@@ -297,7 +307,8 @@ impl RowSink for Combining {
         {
             return Ok(true);
         }
-        // The caller tries again after each true, so true is said only where fewer rows wait than before.
+        // The caller tries again after each true, so true is said only where fewer rows wait than
+        // before.
         let waiting = |partial: &[Table]| partial.iter().map(|table| table.rows).sum::<usize>();
         let before = waiting(&self.partial);
         let made = match self.parted {
@@ -350,7 +361,9 @@ impl Sampling {
 
     /// Keeps every other row of the sample; whether there were several.
     fn halve(&mut self) -> Result<bool> {
-        let Some(first) = self.sample.first().filter(|first| first.num_rows() > 1 || self.sample.len() > 1) else {
+        let Some(first) =
+            self.sample.first().filter(|first| first.num_rows() > 1 || self.sample.len() > 1)
+        else {
             return Ok(false);
         };
         let all = concat_batches(&first.schema(), &self.sample)?;

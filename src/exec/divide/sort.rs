@@ -6,9 +6,10 @@
 //! ```
 //!
 //! A sample of the rows is sorted, and some of it, evenly spaced, are the splitters. Each chunk is
-//! sorted with the splitters in it, twice: before and after the rows whose key is theirs. Where they
-//! come to lie the chunk is cut. Rows between two splitters are sorted, range by range. Rows of a
-//! splitter's own key need not be, so however many they are, they are no part that is too large.
+//! sorted with the splitters in it, twice: before and after the rows whose key is theirs. Where
+//! they come to lie the chunk is cut. Rows between two splitters are sorted, range by range. Rows
+//! of a splitter's own key need not be, so however many they are, they are no part that is too
+//! large.
 
 use std::sync::Arc;
 
@@ -43,11 +44,14 @@ impl Divider<'_> {
         if let Some(fetch) = sort.fetch
             && fetch as u64 * row_bytes(&arrow(&input.schema)) <= self.budget.stored
         {
-            return self.in_two_steps(input, &TwoSteps::Top { keys: sort.expr.clone(), fetch }).await;
+            return self
+                .in_two_steps(input, &TwoSteps::Top { keys: sort.expr.clone(), fetch })
+                .await;
         }
         let sorted = self.sorted(&input, &sort.expr).await?;
         let Some(fetch) = sort.fetch else { return Ok(sorted) };
-        let mut kept = RowStore::new(self.engine, &sorted.schema, self.budget.stored).limited(0, fetch);
+        let mut kept =
+            RowStore::new(self.engine, &sorted.schema, self.budget.stored).limited(0, fetch);
         self.run_parts(&sorted, &mut kept).await?;
         Ok(DividedRows::stored(kept.finish()))
     }
@@ -56,20 +60,28 @@ impl Divider<'_> {
     ///
     /// # Errors
     /// Of what ran.
-    pub(super) async fn sorted(&mut self, input: &DividedRows, keys: &[SortExpr]) -> Result<DividedRows> {
+    pub(super) async fn sorted(
+        &mut self,
+        input: &DividedRows,
+        keys: &[SortExpr],
+    ) -> Result<DividedRows> {
         let schema = input.schema.clone();
         let kept = RowStore::new(self.engine, &schema, self.budget.stored);
         let mut sampling = Sampling::new(kept, self.budget.part);
         self.run_parts(input, &mut sampling).await?;
         let (stored, sample) = sampling.finish();
-        let by_keys = |input| LogicalPlan::Sort(Sort { expr: keys.to_vec(), input: Arc::new(input), fetch: None });
+        let by_keys = |input| {
+            LogicalPlan::Sort(Sort { expr: keys.to_vec(), input: Arc::new(input), fetch: None })
+        };
         let sort = by_keys(placeholder(0, &schema));
         let ranges = stored.bytes() / self.budget.part.max(1) * 2;
         if ranges < 2 {
             let parts = vec![vec![PartInput::Stored(Arc::new(stored))]];
             return Ok(DividedRows { groups: vec![range_of(sort, parts)], schema });
         }
-        self.engine.device.note(|| format!("divided: rows are parted by ranges of the key, {ranges} of them"));
+        self.engine
+            .device
+            .note(|| format!("divided: rows are parted by ranges of the key, {ranges} of them"));
         let splitters = self.splitters(&schema, &sample, &sort, ranges.min(MOST_SPLITTERS))?;
         let mut ranges = Ranges::new(self, &schema, keys, splitters)?;
         self.run_parts(&DividedRows::stored(stored), &mut ranges).await?;
@@ -77,7 +89,13 @@ impl Divider<'_> {
         let groups = groups.map(|(one_key, part)| {
             let parts = vec![vec![PartInput::Stored(part)]];
             match one_key {
-                true => PartGroup { plan: placeholder(0, &schema), driving: Some(0), parts, keys: None, whole: None },
+                true => PartGroup {
+                    plan: placeholder(0, &schema),
+                    driving: Some(0),
+                    parts,
+                    keys: None,
+                    whole: None,
+                },
                 false => range_of(sort.clone(), parts),
             }
         });
@@ -117,14 +135,24 @@ struct Ranges {
 }
 
 impl Ranges {
-    fn new(divider: &mut Divider<'_>, schema: &DFSchemaRef, keys: &[SortExpr], splitters: Table) -> Result<Ranges> {
+    fn new(
+        divider: &mut Divider<'_>,
+        schema: &DFSchemaRef,
+        keys: &[SortExpr],
+        splitters: Table,
+    ) -> Result<Ranges> {
         let place = Arc::new(Field::new(PLACE, DataType::Int8, false));
         let fields = schema.iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone()));
         let fields = fields.chain([(None, place)]).collect();
         let placed = Arc::new(DFSchema::new_with_metadata(fields, Default::default())?);
         let rows = |number, place: i8| -> Result<Arc<LogicalPlan>> {
             let input = placeholder(number, schema);
-            let exprs = schema.columns().into_iter().map(Expr::Column).chain([lit(place).alias(PLACE)]).collect();
+            let exprs = schema
+                .columns()
+                .into_iter()
+                .map(Expr::Column)
+                .chain([lit(place).alias(PLACE)])
+                .collect();
             let project = Projection::try_new_with_schema(exprs, Arc::new(input), placed.clone())?;
             Ok(Arc::new(LogicalPlan::Projection(project)))
         };
@@ -135,15 +163,24 @@ impl Ranges {
         let sort = LogicalPlan::Sort(Sort { expr, input: Arc::new(union), fetch: None });
         let blocks = vec![vec![]; 2 * splitters.rows + 1];
         let (engine, schema) = (divider.engine.clone(), schema.clone());
-        Ok(Ranges { sort: divider.prepared(&sort)?, engine, schema, splitters, cuts: vec![], blocks })
+        Ok(Ranges {
+            sort: divider.prepared(&sort)?,
+            engine,
+            schema,
+            splitters,
+            cuts: vec![],
+            blocks,
+        })
     }
 
-    /// The ranges, and whether the rows of each have one key: those between a splitter's two places.
-    /// (Of equal splitters all come before the rows of their key, or all behind.)
+    /// The ranges, and whether the rows of each have one key: those between a splitter's two
+    /// places. (Of equal splitters all come before the rows of their key, or all behind.)
     fn finish(self) -> Vec<(bool, Arc<StoredRows>)> {
-        let place = |number: Option<usize>| number.and_then(|number| self.cuts.get(number)).copied();
-        let one_key =
-            |number: usize| (place(number.checked_sub(1)), place(Some(number))) == (Some(BEFORE), Some(AFTER));
+        let place =
+            |number: Option<usize>| number.and_then(|number| self.cuts.get(number)).copied();
+        let one_key = |number: usize| {
+            (place(number.checked_sub(1)), place(Some(number))) == (Some(BEFORE), Some(AFTER))
+        };
         let ranges = parted(&self.engine.device, &self.schema, self.blocks);
         ranges.into_iter().enumerate().map(|(number, range)| (one_key(number), range)).collect()
     }
@@ -153,13 +190,16 @@ impl RowSink for Ranges {
     fn push(&mut self, table: Table) -> Result<()> {
         let inputs = [super::relation(&table)?, super::relation(&self.splitters)?];
         let mut sorted = run_over(&self.engine, &self.sort, &inputs)?;
-        let places = sorted.columns.pop().ok_or_else(|| Error::internal("a sort without columns"))?;
+        let places =
+            sorted.columns.pop().ok_or_else(|| Error::internal("a sort without columns"))?;
         let places = places.to_arrays(sorted.rows.max(1))?;
         sorted.schema = table.schema.clone();
         // Between two splitters lie the rows of a range.
         let (mut pieces, mut begins, mut begin) = (vec![], vec![0], 0);
         let (mut rows, mut found) = (0, vec![]);
-        let cuts = places.iter().flat_map(|places| places.as_primitive::<Int8Type>().values().iter().enumerate());
+        let cuts = places
+            .iter()
+            .flat_map(|places| places.as_primitive::<Int8Type>().values().iter().enumerate());
         for (at, place) in cuts.filter(|(_, place)| **place != ROW) {
             found.push(*place);
             pieces.push(sorted.slice(begin, at - begin));

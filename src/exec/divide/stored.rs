@@ -154,7 +154,11 @@ impl StoredRows {
                     waiting.push(rows.clone());
                 }
                 StoredBlock::Device(table) => {
-                    tables.extend(Table::restored(&self.device, &schema, &std::mem::take(&mut waiting))?);
+                    tables.extend(Table::restored(
+                        &self.device,
+                        &schema,
+                        &std::mem::take(&mut waiting),
+                    )?);
                     tables.push(table.clone());
                 }
             }
@@ -202,7 +206,11 @@ pub(super) fn column_bytes(column: &Column) -> u64 {
 }
 
 /// Blocks of parts, each of which becomes rows of its own.
-pub(super) fn parted(device: &Device, schema: &DFSchemaRef, parts: Vec<Vec<StoredBlock>>) -> Vec<Arc<StoredRows>> {
+pub(super) fn parted(
+    device: &Device,
+    schema: &DFSchemaRef,
+    parts: Vec<Vec<StoredBlock>>,
+) -> Vec<Arc<StoredRows>> {
     let of = |blocks| Arc::new(StoredRows { blocks, ..StoredRows::new(device, schema) });
     parts.into_iter().map(of).collect()
 }

@@ -1,7 +1,7 @@
 //! Passes over sorted rows, chunk by chunk, that add columns to them.
 //!
-//! What a window says of the rows of a chunk is combined with what it said of the row before the chunk,
-//! which is carried along. Backwards that is the row behind the chunk.
+//! What a window says of the rows of a chunk is combined with what it said of the row before the
+//! chunk, which is carried along. Backwards that is the row behind the chunk.
 //!
 //! ```text
 //!   x          2 1 ‖ 3 1 ‖ 4        row_number  1 2 ‖ 1 2 ‖ 1     running sums  2 3 ‖ 3 4 ‖ 4
@@ -15,7 +15,8 @@ use datafusion::common::{DFSchema, DFSchemaRef, JoinType, NullEquality};
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, Join, JoinConstraint, LogicalPlan, Projection, Sort, Window, cast, lit, when,
+    Expr, ExprSchemable, Join, JoinConstraint, LogicalPlan, Projection, Sort, Window, cast, lit,
+    when,
 };
 
 use super::chunks::LastingStats;
@@ -83,8 +84,9 @@ impl Divider<'_> {
         calls: Vec<SweptCall>,
         backwards: bool,
     ) -> Result<StoredRows> {
-        let key_columns: Vec<Expr> =
-            (keys.partition.iter().cloned()).chain(keys.order.iter().map(|key| key.expr.clone())).collect();
+        let key_columns: Vec<Expr> = (keys.partition.iter().cloned())
+            .chain(keys.order.iter().map(|key| key.expr.clone()))
+            .collect();
         let results = calls.iter().map(|call| unqualified(&call.name));
         let carried: Vec<Expr> = key_columns.iter().cloned().chain(results).collect();
         let ranked = calls.iter().any(|call| call.carried == Carried::DenseRank);
@@ -92,8 +94,10 @@ impl Divider<'_> {
         let plan = SweepPlan { keys, calls: &calls, input: rows.schema.clone() };
         let first = self.prepared(&plan.logical(None)?)?;
         let schema = plan.schema()?;
-        let beside = |columns: &[Expr], name: fn(&Expr) -> String| row_schema(&schema, columns, name);
-        let (carried_schema, firsts_schema) = (beside(&carried, carried_name)?, beside(&firsts, first_name)?);
+        let beside =
+            |columns: &[Expr], name: fn(&Expr) -> String| row_schema(&schema, columns, name);
+        let (carried_schema, firsts_schema) =
+            (beside(&carried, carried_name)?, beside(&firsts, first_name)?);
         let with_firsts = (!firsts.is_empty()).then_some(&firsts_schema);
         let next = self.prepared(&plan.logical(Some((&carried_schema, with_firsts)))?)?;
         let place = |of: &DFSchemaRef, columns: &[Expr]| places_of(of, columns);
@@ -111,7 +115,12 @@ impl Divider<'_> {
                 Some(neighbour) => {
                     inputs.push(of_carried.of(relation(neighbour)?));
                     if !firsts.is_empty() {
-                        inputs.push(of_firsts.of(relation(&one_row(&chunk, 0, &firsts, &firsts_schema)?)?));
+                        inputs.push(of_firsts.of(relation(&one_row(
+                            &chunk,
+                            0,
+                            &firsts,
+                            &firsts_schema,
+                        )?)?));
                     }
                     &next
                 }
@@ -130,8 +139,8 @@ impl Divider<'_> {
         Ok(stored)
     }
 
-    /// The rows with a column more for each window call, about whose results at most so many rows before
-    /// and behind each row decide.
+    /// The rows with a column more for each window call, about whose results at most so many rows
+    /// before and behind each row decide.
     ///
     /// # Errors
     /// `OutOfDeviceMemory` where even few rows do not fit.
@@ -141,7 +150,8 @@ impl Divider<'_> {
         calls: Vec<Expr>,
         [before, behind]: [u64; 2],
     ) -> Result<StoredRows> {
-        let plan = LogicalPlan::Window(Window::try_new(calls, placeholder(0, &rows.schema).into())?);
+        let plan =
+            LogicalPlan::Window(Window::try_new(calls, placeholder(0, &rows.schema).into())?);
         let mut kept = RowStore::new(self.engine, plan.schema(), self.budget.stored);
         let plan = self.prepared(&plan)?;
         let mut stats = LastingStats::default();
@@ -156,8 +166,9 @@ impl Divider<'_> {
         Ok(kept.finish())
     }
 
-    /// Calls `run` for each chunk, with the number of the chunk's first row; backwards, with the number
-    /// of rows behind it. A call that finds no memory has done nothing, and is made again for fewer rows.
+    /// Calls `run` for each chunk, with the number of the chunk's first row; backwards, with the
+    /// number of rows behind it. A call that finds no memory has done nothing, and is made again
+    /// for fewer rows.
     fn chunk_by_chunk(
         &mut self,
         rows: &StoredRows,
@@ -167,7 +178,8 @@ impl Divider<'_> {
     ) -> Result<()> {
         let (mut at, mut bytes, all) = (0, self.budget.chunk, rows.rows());
         while at < all {
-            let chunk = if backwards { rows.some_before(all - at, bytes) } else { rows.some(at, bytes) };
+            let chunk =
+                if backwards { rows.some_before(all - at, bytes) } else { rows.some(at, bytes) };
             match run(self, kept, &chunk, at) {
                 Ok(()) => at += chunk.rows(),
                 Err(error) if !is_out_of_memory(&error) => return Err(error),
@@ -190,7 +202,8 @@ struct SweepPlan<'a> {
 impl SweepPlan<'_> {
     /// The input's columns, and those of the calls.
     fn schema(&self) -> Result<DFSchemaRef> {
-        let fields = self.input.iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone()));
+        let fields =
+            self.input.iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone()));
         let mut fields: Vec<_> = fields.collect();
         for SweptCall { call, name, .. } in self.calls {
             fields.push((None, Arc::new(Field::new(name, call.get_type(&*self.input)?, true))));
@@ -198,14 +211,23 @@ impl SweepPlan<'_> {
         Ok(Arc::new(DFSchema::new_with_metadata(fields, Default::default())?))
     }
 
-    /// Over the chunk; with a neighbour and the chunk's first row, of these schemas, if that is said.
+    /// Over the chunk; with a neighbour and the chunk's first row, of these schemas, if that is
+    /// said.
     fn logical(&self, beside: Option<(&DFSchemaRef, Option<&DFSchemaRef>)>) -> Result<LogicalPlan> {
         let place = Expr::from(WindowFunction::new(row_number_udwf(), vec![])).alias(PLACE);
-        let chunk = LogicalPlan::Window(Window::try_new(vec![place], placeholder(0, &self.input).into())?);
+        let chunk =
+            LogicalPlan::Window(Window::try_new(vec![place], placeholder(0, &self.input).into())?);
         let own = |at: usize| format!("in the chunk {at}");
-        let calls = self.calls.iter().enumerate().map(|(at, call)| call.call.clone().alias(own(at))).collect();
+        let calls = self
+            .calls
+            .iter()
+            .enumerate()
+            .map(|(at, call)| call.call.clone().alias(own(at)))
+            .collect();
         let mut plan = LogicalPlan::Window(Window::try_new(calls, chunk.into())?);
-        for (number, schema) in beside.iter().flat_map(|(row, first)| [Some(*row), *first]).enumerate() {
+        for (number, schema) in
+            beside.iter().flat_map(|(row, first)| [Some(*row), *first]).enumerate()
+        {
             if let Some(schema) = schema {
                 plan = crossed(plan, placeholder(1 + number, schema))?;
             }
@@ -218,12 +240,14 @@ impl SweepPlan<'_> {
                 None => own,
                 Some(_) => self.combined(call, own, &dtype)?,
             };
-            let value = if value.get_type(plan.schema())? == dtype { value } else { cast(value, dtype) };
+            let value =
+                if value.get_type(plan.schema())? == dtype { value } else { cast(value, dtype) };
             exprs.push(value.alias(&call.name));
         }
         // A join promises no order.
         let last = exprs.iter().take(self.input.fields().len()).cloned();
-        let last: Vec<Expr> = last.chain(self.calls.iter().map(|call| unqualified(&call.name))).collect();
+        let last: Vec<Expr> =
+            last.chain(self.calls.iter().map(|call| unqualified(&call.name))).collect();
         exprs.push(unqualified(PLACE));
         let plan = LogicalPlan::Projection(Projection::try_new(exprs, plan.into())?);
         let by = vec![unqualified(PLACE).sort(true, false)];
@@ -235,12 +259,20 @@ impl SweepPlan<'_> {
     fn combined(&self, call: &SweptCall, own: Expr, dtype: &DataType) -> Result<Expr> {
         let carried = |column: &Expr| unqualified(&carried_name(column));
         let order = || self.keys.order.iter().map(|key| &key.expr);
-        let same = are_same(self.keys.partition.iter().map(|key| (key, carried(key))), &self.input)?;
-        let peers = || are_same(self.keys.partition.iter().chain(order()).map(|key| (key, carried(key))), &self.input);
+        let same =
+            are_same(self.keys.partition.iter().map(|key| (key, carried(key))), &self.input)?;
+        let peers = || {
+            are_same(
+                self.keys.partition.iter().chain(order()).map(|key| (key, carried(key))),
+                &self.input,
+            )
+        };
         let before = carried(&unqualified(&call.name));
         let either = |condition: Expr| when(condition, before.clone()).otherwise(own.clone());
         let unless_null = |value: Expr| {
-            when(own.clone().is_null(), before.clone()).when(before.clone().is_null(), own.clone()).otherwise(value)
+            when(own.clone().is_null(), before.clone())
+                .when(before.clone().is_null(), own.clone())
+                .otherwise(value)
         };
         let value = match &call.carried {
             Carried::Sum => unless_null(cast(own.clone() + before.clone(), dtype.clone()))?,
@@ -250,12 +282,15 @@ impl SweepPlan<'_> {
             Carried::FirstValid => either(before.clone().is_not_null())?,
             Carried::LastValid => either(own.clone().is_null())?,
             Carried::OfPeers => return Ok(either(peers()?)?),
-            Carried::Rank { rows } => when(peers()?, before.clone()).otherwise(own.clone() + carried(rows))?,
+            Carried::Rank { rows } => {
+                when(peers()?, before.clone()).otherwise(own.clone() + carried(rows))?
+            }
             Carried::DenseRank => {
                 // The chunk's first peers may be those of the row before it.
                 let firsts = |key: &Expr| unqualified(&first_name(key));
                 let goes_on: Vec<Expr> = order().map(firsts).collect();
-                let schema = row_schema(&self.input, &order().cloned().collect::<Vec<_>>(), first_name)?;
+                let schema =
+                    row_schema(&self.input, &order().cloned().collect::<Vec<_>>(), first_name)?;
                 let goes_on = are_same(goes_on.iter().zip(order().map(carried)), &schema)?;
                 let more = when(goes_on, lit(1u64)).otherwise(lit(0u64))?;
                 own.clone() + before.clone() - more
@@ -267,7 +302,16 @@ impl SweepPlan<'_> {
 
 fn crossed(rows: LogicalPlan, row: LogicalPlan) -> Result<LogicalPlan> {
     let (of, by, nulls) = (JoinType::Inner, JoinConstraint::On, NullEquality::NullEqualsNothing);
-    Ok(LogicalPlan::Join(Join::try_new(rows.into(), row.into(), vec![], None, of, by, nulls, false)?))
+    Ok(LogicalPlan::Join(Join::try_new(
+        rows.into(),
+        row.into(),
+        vec![],
+        None,
+        of,
+        by,
+        nulls,
+        false,
+    )?))
 }
 
 fn places_of(schema: &DFSchemaRef, columns: &[Expr]) -> Result<Vec<usize>> {
@@ -279,8 +323,14 @@ fn places_of(schema: &DFSchemaRef, columns: &[Expr]) -> Result<Vec<usize>> {
 }
 
 /// The schema of one row of some columns.
-fn row_schema(schema: &DFSchemaRef, columns: &[Expr], name: fn(&Expr) -> String) -> Result<DFSchemaRef> {
-    let field = |column: &Expr| -> Result<Field> { Ok(Field::new(name(column), column.get_type(&**schema)?, true)) };
+fn row_schema(
+    schema: &DFSchemaRef,
+    columns: &[Expr],
+    name: fn(&Expr) -> String,
+) -> Result<DFSchemaRef> {
+    let field = |column: &Expr| -> Result<Field> {
+        Ok(Field::new(name(column), column.get_type(&**schema)?, true))
+    };
     let fields: Vec<Field> = columns.iter().map(field).collect::<Result<_>>()?;
     Ok(Arc::new(DFSchema::try_from(Schema::new(fields))?))
 }

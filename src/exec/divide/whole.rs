@@ -1,5 +1,5 @@
-//! Operators that need a part whole, which does not fit and cannot be parted: all rows of one key, or
-//! rows without keys.
+//! Operators that need a part whole, which does not fit and cannot be parted: all rows of one key,
+//! or rows without keys.
 //!
 //! Windows go by in order (`window.rs`). Aggregates become windows that find the rows which decide
 //! (`plan/ranks.rs`). A range of a sort becomes smaller ranges.
@@ -21,8 +21,8 @@ use crate::plan::{by_ranks, placeholder_number};
 const SMALLER_RANGES: u64 = 4;
 
 impl Divider<'_> {
-    /// Runs a part of which an operator does not fit: that in another way, and over its rows the rest of
-    /// the group's plan.
+    /// Runs a part of which an operator does not fit: that in another way, and over its rows the
+    /// rest of the group's plan.
     ///
     /// # Errors
     /// `failed` where there is no other way.
@@ -40,19 +40,24 @@ impl Divider<'_> {
         };
         let rows = match operator.as_ref() {
             LogicalPlan::Window(window) => self.windows_in_order(window, stored(0)?).await,
-            LogicalPlan::Aggregate(aggregate) => self.aggregate_in_order(aggregate, stored(0)?).await,
+            LogicalPlan::Aggregate(aggregate) => {
+                self.aggregate_in_order(aggregate, stored(0)?).await
+            }
             LogicalPlan::Sort(sort) => self.in_smaller_ranges(sort, stored(0)?).await,
             _ => return Err(failed),
         };
         let rows = match rows {
-            Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => return Err(failed),
+            Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
+                return Err(failed);
+            }
             rows => rows?,
         };
         let result = Arc::new(self.collect(&rows, self.budget.stored).await?);
         drop(rows);
         let mut part = part.to_vec();
         for (at, input) in operator.inputs().into_iter().enumerate() {
-            part[at] = PartInput::Stored(Arc::new(StoredRows::new(&self.engine.device, input.schema())));
+            part[at] =
+                PartInput::Stored(Arc::new(StoredRows::new(&self.engine.device, input.schema())));
         }
         part[0] = PartInput::Stored(result);
         let schema = operator.schema();
@@ -60,7 +65,13 @@ impl Divider<'_> {
             true => Ok(Transformed::new(placeholder(0, schema), true, TreeNodeRecursion::Jump)),
             false => Ok(Transformed::no(node)),
         })?;
-        let rest = PartGroup { plan: plan.data, driving: Some(0), parts: vec![part], keys: None, whole: None };
+        let rest = PartGroup {
+            plan: plan.data,
+            driving: Some(0),
+            parts: vec![part],
+            keys: None,
+            whole: None,
+        };
         let schema = rest.plan.schema().clone();
         self.run_parts(&DividedRows::of(rest, &schema), sink).await
     }
@@ -81,26 +92,40 @@ impl Divider<'_> {
         self.budget.part = part;
         let sorted = sorted?;
         // The keys of the sample may all be equal: then one range has all the rows.
-        let is_as_large =
-            |group: &PartGroup| group.whole.is_some() && group.parts.iter().flatten().any(|part| of(part).0 >= rows);
+        let is_as_large = |group: &PartGroup| {
+            group.whole.is_some() && group.parts.iter().flatten().any(|part| of(part).0 >= rows)
+        };
         match sorted.groups.iter().any(is_as_large) {
-            true => Err(Error::unsupported("a sort in parts", "of rows that no key of a sample parts")),
+            true => {
+                Err(Error::unsupported("a sort in parts", "of rows that no key of a sample parts"))
+            }
             false => Ok(sorted),
         }
     }
 
     /// An aggregation of which one group does not fit.
-    async fn aggregate_in_order(&mut self, aggregate: &Aggregate, input: DividedRows) -> Result<DividedRows> {
-        // An aggregation by ranks leaves few rows of a group. Those are not ranked again: it would not end.
+    async fn aggregate_in_order(
+        &mut self,
+        aggregate: &Aggregate,
+        input: DividedRows,
+    ) -> Result<DividedRows> {
+        // An aggregation by ranks leaves few rows of a group. Those are not ranked again: it would
+        // not end.
         if input.rows_read().is_some_and(|rows| rows <= LEAST_ROWS) {
             return Err(Error::unsupported("an aggregation in parts", "of so few rows"));
         }
         let before = self.given.len();
         let input = self.give(input);
         let Aggregate { group_expr, aggr_expr, schema, .. } = aggregate.clone();
-        let plan = by_ranks(&Aggregate::try_new_with_schema(input.into(), group_expr, aggr_expr, schema)?)?;
-        let plan =
-            plan.ok_or_else(|| Error::unsupported("in parts", "calls that take all values of a group at once"))?;
+        let plan = by_ranks(&Aggregate::try_new_with_schema(
+            input.into(),
+            group_expr,
+            aggr_expr,
+            schema,
+        )?)?;
+        let plan = plan.ok_or_else(|| {
+            Error::unsupported("in parts", "calls that take all values of a group at once")
+        })?;
         let rows = self.rows_in_order(&plan).await;
         self.given.truncate(before);
         rows

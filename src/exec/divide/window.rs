@@ -1,5 +1,5 @@
-//! Windows of which one partition does not fit: the rows are sorted, and what is asked is learned as
-//! they go by in that order.
+//! Windows of which one partition does not fit: the rows are sorted, and what is asked is learned
+//! as they go by in that order.
 //!
 //! ```text
 //!   forwards    what the rows up to each say: running counts, sums, extrema, ranks
@@ -7,9 +7,9 @@
 //!   in place    what rows at a fixed distance say: a chunk with some rows before and behind it
 //! ```
 //!
-//! `sum(x) OVER (ORDER BY d)`, whose frame ends with the row's peers, is the running sum at the last
-//! of these: it goes forwards, then backwards. The share of a rank needs the partition's last row
-//! number. `sweep.rs` has the passes.
+//! `sum(x) OVER (ORDER BY d)`, whose frame ends with the row's peers, is the running sum at the
+//! last of these: it goes forwards, then backwards. The share of a rank needs the partition's last
+//! row number. `sweep.rs` has the passes.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column as Name, DFSchema, ScalarValue};
@@ -18,10 +18,12 @@ use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::functions_window::nth_value::{first_value_udwf, last_value_udwf};
 use datafusion::functions_window::rank::{dense_rank_udwf, rank_udwf};
 use datafusion::functions_window::row_number::row_number_udwf;
-use datafusion::logical_expr::expr::{NullTreatment, WindowFunction, WindowFunctionDefinition, WindowFunctionParams};
+use datafusion::logical_expr::expr::{
+    NullTreatment, WindowFunction, WindowFunctionDefinition, WindowFunctionParams,
+};
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, LogicalPlan, Operator, Projection, SortExpr, Window, WindowFrame, WindowFrameBound,
-    WindowFrameUnits, binary_expr, cast, lit, when,
+    Expr, ExprSchemable, LogicalPlan, Operator, Projection, SortExpr, Window, WindowFrame,
+    WindowFrameBound, WindowFrameUnits, binary_expr, cast, lit, when,
 };
 
 use super::Divider;
@@ -29,17 +31,25 @@ use super::group::{DividedRows, placeholder};
 use super::sweep::{Carried, SweptCall};
 use crate::codegen::AggregateKind;
 use crate::error::{Error, Result};
-use crate::plan::{Bound, Frame, WindowCall, WindowKeys, WindowKind, average, device_window, projected};
+use crate::plan::{
+    Bound, Frame, WindowCall, WindowKeys, WindowKind, average, device_window, projected,
+};
 
 impl Divider<'_> {
     /// Windows over rows of which one partition does not fit.
     ///
     /// # Errors
     /// `Unsupported` where a call's frame is of another kind.
-    pub(super) async fn windows_in_order(&mut self, window: &Window, input: DividedRows) -> Result<DividedRows> {
+    pub(super) async fn windows_in_order(
+        &mut self,
+        window: &Window,
+        input: DividedRows,
+    ) -> Result<DividedRows> {
         let of_input: Vec<Expr> = input.schema.columns().into_iter().map(Expr::Column).collect();
         let calls = window.window_expr.iter().enumerate();
-        let mut pending = calls.map(|(at, expr)| OrderedCall::new(at, expr, window)).collect::<Result<Vec<_>>>()?;
+        let mut pending = calls
+            .map(|(at, expr)| OrderedCall::new(at, expr, window))
+            .collect::<Result<Vec<_>>>()?;
         let results: Vec<Expr> = pending.iter().map(|call| unqualified(&call.name)).collect();
         let mut rows = input;
         while let Some(first) = pending.first() {
@@ -60,16 +70,19 @@ impl Divider<'_> {
     ) -> Result<DividedRows> {
         let of_input: Vec<Expr> = input.schema.columns().into_iter().map(Expr::Column).collect();
         let (rows, keys) = with_keys(input, keys)?;
-        let by: Vec<SortExpr> = keys.partition.iter().map(|key| key.clone().sort(true, true)).collect();
+        let by: Vec<SortExpr> =
+            keys.partition.iter().map(|key| key.clone().sort(true, true)).collect();
         let by: Vec<SortExpr> = by.into_iter().chain(keys.order.iter().cloned()).collect();
         let rows = if by.is_empty() { rows } else { self.sorted(&rows, &by).await? };
         let mut stored = self.collect(&rows, self.budget.stored).await?;
         drop(rows);
         let mut results: Vec<Expr> = of_input;
-        let (near, running): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| call.neighbours().is_some());
+        let (near, running): (Vec<_>, Vec<_>) =
+            calls.into_iter().partition(|call| call.neighbours().is_some());
         if !near.is_empty() {
             let distances = near.iter().filter_map(OrderedCall::neighbours);
-            let most = distances.fold([0, 0], |most, [before, behind]| [most[0].max(before), most[1].max(behind)]);
+            let most = distances
+                .fold([0, 0], |most, [before, behind]| [most[0].max(before), most[1].max(behind)]);
             let exprs = near.iter().map(|call| call.in_order(&keys).alias(&call.name)).collect();
             stored = self.beside_neighbours(stored, exprs, most)?;
             results.extend(near.iter().map(|call| unqualified(&call.name)));
@@ -86,9 +99,14 @@ impl Divider<'_> {
             }
         }
         let rows = DividedRows::stored(stored);
-        let schema = Projection::try_new(results.clone(), placeholder(0, &rows.schema).into())?.schema;
+        let schema =
+            Projection::try_new(results.clone(), placeholder(0, &rows.schema).into())?.schema;
         rows.through(&schema, |input| {
-            Ok(LogicalPlan::Projection(Projection::try_new_with_schema(results.clone(), input.into(), schema.clone())?))
+            Ok(LogicalPlan::Projection(Projection::try_new_with_schema(
+                results.clone(),
+                input.into(),
+                schema.clone(),
+            )?))
         })
     }
 }
@@ -98,7 +116,8 @@ pub(super) fn goes_in_order(window: &Window) -> bool {
     let can_be = |(at, expr)| -> Result<bool> {
         let call = OrderedCall::new(at, expr, window)?;
         let keys = call.device.keys.clone();
-        Ok(call.neighbours().is_some() || Sweeps::new(&keys).value(&call, window.input.schema()).is_ok())
+        Ok(call.neighbours().is_some()
+            || Sweeps::new(&keys).value(&call, window.input.schema()).is_ok())
     };
     window.window_expr.iter().enumerate().all(|call| can_be(call).unwrap_or(false))
 }
@@ -123,7 +142,8 @@ impl OrderedCall {
 
     /// How many rows before and behind a row decide about its result, if that is the same for all.
     fn neighbours(&self) -> Option<[u64; 2]> {
-        let reach = |distance: i64| [(-distance).max(0).unsigned_abs(), distance.max(0).unsigned_abs()];
+        let reach =
+            |distance: i64| [(-distance).max(0).unsigned_abs(), distance.max(0).unsigned_abs()];
         match (&self.device.function, self.device.frame) {
             (WindowKind::Shift { skip_nulls: false, rows, .. }, _) => Some(reach(-rows)),
             (
@@ -160,14 +180,19 @@ fn with_keys(rows: DividedRows, keys: &WindowKeys) -> Result<(DividedRows, Windo
         }
     };
     let partition = keys.partition.iter().map(&mut column).collect();
-    let order = keys.order.iter().map(|key| SortExpr { expr: column(&key.expr), ..key.clone() }).collect();
+    let order =
+        keys.order.iter().map(|key| SortExpr { expr: column(&key.expr), ..key.clone() }).collect();
     let keys = WindowKeys { partition, order };
     if exprs.len() == width {
         return Ok((rows, keys));
     }
     let schema = Projection::try_new(exprs.clone(), placeholder(0, &rows.schema).into())?.schema;
     let rows = rows.through(&schema, |input| {
-        Ok(LogicalPlan::Projection(Projection::try_new_with_schema(exprs.clone(), input.into(), schema.clone())?))
+        Ok(LogicalPlan::Projection(Projection::try_new_with_schema(
+            exprs.clone(),
+            input.into(),
+            schema.clone(),
+        )?))
     })?;
     Ok((rows, keys))
 }
@@ -203,8 +228,12 @@ impl<'a> Sweeps<'a> {
             _ => None,
         };
         let until = until.filter(|_| call.device.frame.start == Bound::Unbounded);
-        let other_frame =
-            || Error::unsupported("window in parts", format!("the frame of {}", Expr::from(call.call.clone())));
+        let other_frame = || {
+            Error::unsupported(
+                "window in parts",
+                format!("the frame of {}", Expr::from(call.call.clone())),
+            )
+        };
         let function = |name| Expr::from(WindowFunction::new(name, vec![]));
         let count = |expr: Expr| cast(expr, DataType::Int64);
         Ok(match &call.device.function {
@@ -214,18 +243,21 @@ impl<'a> Sweeps<'a> {
             WindowKind::PercentRank => {
                 let (rank, rows) = (self.rank(), self.row_number());
                 let others = self.until(rows, Until::LastRow) - lit(1u64);
-                let share = cast(rank - lit(1u64), DataType::Float64) / cast(others.clone(), DataType::Float64);
+                let share = cast(rank - lit(1u64), DataType::Float64)
+                    / cast(others.clone(), DataType::Float64);
                 when(others.eq(lit(0u64)), lit(0f64)).otherwise(share)?
             }
             WindowKind::CumeDist => {
                 let rows = self.row_number();
-                let (peer, all) = (self.until(rows.clone(), Until::LastPeer), self.until(rows, Until::LastRow));
+                let (peer, all) =
+                    (self.until(rows.clone(), Until::LastPeer), self.until(rows, Until::LastRow));
                 cast(peer, DataType::Float64) / cast(all, DataType::Float64)
             }
             WindowKind::Tile(tiles) => {
                 // The first tiles have a row more than the others, as many as are left over.
                 let rows = self.row_number();
-                let (row, all) = (count(rows.clone()) - lit(1i64), count(self.until(rows, Until::LastRow)));
+                let (row, all) =
+                    (count(rows.clone()) - lit(1i64), count(self.until(rows, Until::LastRow)));
                 let tiles = lit(i64::try_from(*tiles).unwrap_or(i64::MAX));
                 let (least, over) = (all.clone() / tiles.clone(), all % tiles);
                 let larger = over.clone() * (least.clone() + lit(1i64));
@@ -242,8 +274,10 @@ impl<'a> Sweeps<'a> {
                     AggregateKind::Min => self.running(own, Carried::Least),
                     AggregateKind::Max => self.running(own, Carried::Greatest),
                     AggregateKind::Average => {
-                        let of =
-                            |fun| WindowFunction { fun: WindowFunctionDefinition::AggregateUDF(fun), ..own.clone() };
+                        let of = |fun| WindowFunction {
+                            fun: WindowFunctionDefinition::AggregateUDF(fun),
+                            ..own.clone()
+                        };
                         let sum = self.running(&of(sum_udaf()), Carried::Sum);
                         let count = self.running(&of(count_udaf()), Carried::Sum);
                         let (sum, count) = (self.until(sum, until), self.until(count, until));
@@ -260,7 +294,8 @@ impl<'a> Sweeps<'a> {
                     false => self.placed(first_value_udwf().into(), arg, None, Carried::First),
                     true => {
                         let nulls = Some(NullTreatment::IgnoreNulls);
-                        let state = self.placed(first_value_udwf().into(), arg, nulls, Carried::FirstValid);
+                        let state =
+                            self.placed(first_value_udwf().into(), arg, nulls, Carried::FirstValid);
                         self.until(state, until.unwrap_or(Until::Row))
                     }
                 }
@@ -286,7 +321,10 @@ impl<'a> Sweeps<'a> {
 
     fn rank(&mut self) -> Expr {
         let rows = self.row_number();
-        self.state(Expr::from(WindowFunction::new(rank_udwf(), vec![])), Carried::Rank { rows: Box::new(rows) })
+        self.state(
+            Expr::from(WindowFunction::new(rank_udwf(), vec![])),
+            Carried::Rank { rows: Box::new(rows) },
+        )
     }
 
     /// An aggregate of the rows up to each.
@@ -314,7 +352,10 @@ impl<'a> Sweeps<'a> {
             WindowFrame::new_bounds(WindowFrameUnits::Rows, first(), WindowFrameBound::CurrentRow),
         );
         let known = self.forwards.iter().find(|known| known.call == call);
-        let name = known.map_or_else(|| format!("up to the row {}", self.forwards.len()), |known| known.name.clone());
+        let name = known.map_or_else(
+            || format!("up to the row {}", self.forwards.len()),
+            |known| known.name.clone(),
+        );
         if known.is_none() {
             self.forwards.push(SweptCall { call, name: name.clone(), carried });
         }
@@ -323,23 +364,34 @@ impl<'a> Sweeps<'a> {
 
     /// The value of an expression at the last row that counts.
     fn until(&mut self, value: Expr, until: Until) -> Expr {
-        let until = if until == Until::LastPeer && self.keys.order.is_empty() { Until::LastRow } else { until };
+        let until = if until == Until::LastPeer && self.keys.order.is_empty() {
+            Until::LastRow
+        } else {
+            until
+        };
         let (frame, carried) = match until {
             Until::Row => return value,
             Until::LastPeer => {
                 let (from, to) = (WindowFrameBound::CurrentRow, WindowFrameBound::CurrentRow);
                 (WindowFrame::new_bounds(WindowFrameUnits::Range, from, to), Carried::OfPeers)
             }
-            Until::LastRow => (WindowFrame::new_bounds(WindowFrameUnits::Rows, first(), last()), Carried::First),
+            Until::LastRow => {
+                (WindowFrame::new_bounds(WindowFrameUnits::Rows, first(), last()), Carried::First)
+            }
         };
         let name = |at: usize| format!("at the last {at}");
-        if let Some(at) = self.taken.iter().position(|(known, of)| (known, *of) == (&value, until)) {
+        if let Some(at) = self.taken.iter().position(|(known, of)| (known, *of) == (&value, until))
+        {
             return unqualified(&name(at));
         }
         let name = name(self.taken.len());
         let call = Expr::from(WindowFunction::new(last_value_udwf(), vec![value.clone()]));
         self.taken.push((value, until));
-        self.backwards.push(SweptCall { call: over(call, self.keys, frame), name: name.clone(), carried });
+        self.backwards.push(SweptCall {
+            call: over(call, self.keys, frame),
+            name: name.clone(),
+            carried,
+        });
         unqualified(&name)
     }
 }
@@ -356,7 +408,12 @@ fn last() -> WindowFrameBound {
 fn over(call: Expr, keys: &WindowKeys, window_frame: WindowFrame) -> Expr {
     let Expr::WindowFunction(mut call) = call else { return call };
     let WindowKeys { partition, order } = keys.clone();
-    call.params = WindowFunctionParams { partition_by: partition, order_by: order, window_frame, ..call.params };
+    call.params = WindowFunctionParams {
+        partition_by: partition,
+        order_by: order,
+        window_frame,
+        ..call.params
+    };
     Expr::WindowFunction(call)
 }
 
@@ -365,9 +422,12 @@ pub(super) fn unqualified(name: &str) -> Expr {
     Expr::Column(Name::new_unqualified(name))
 }
 
-/// Whether the keys of two rows are the same to a window. A window tells 0.0 from -0.0. These compare as
-/// equal, and their reciprocals do not.
-pub(super) fn are_same<'k>(keys: impl IntoIterator<Item = (&'k Expr, Expr)>, schema: &DFSchema) -> Result<Expr> {
+/// Whether the keys of two rows are the same to a window. A window tells 0.0 from -0.0. These
+/// compare as equal, and their reciprocals do not.
+pub(super) fn are_same<'k>(
+    keys: impl IntoIterator<Item = (&'k Expr, Expr)>,
+    schema: &DFSchema,
+) -> Result<Expr> {
     let is_same = |one: Expr, other: Expr| binary_expr(one, Operator::IsNotDistinctFrom, other);
     let same = |(one, other): (&Expr, Expr)| -> Result<Expr> {
         let dtype = one.get_type(schema)?;
@@ -375,7 +435,8 @@ pub(super) fn are_same<'k>(keys: impl IntoIterator<Item = (&'k Expr, Expr)>, sch
         if !dtype.is_floating() {
             return Ok(equal);
         }
-        let reciprocal = |key: Expr| -> Result<Expr> { Ok(lit(ScalarValue::new_one(&dtype)?) / key) };
+        let reciprocal =
+            |key: Expr| -> Result<Expr> { Ok(lit(ScalarValue::new_one(&dtype)?) / key) };
         Ok(equal.and(is_same(reciprocal(one.clone())?, reciprocal(other)?)))
     };
     let all = keys.into_iter().map(same).collect::<Result<Vec<_>>>()?;

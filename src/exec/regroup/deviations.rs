@@ -18,7 +18,9 @@ use datafusion::logical_expr::{Expr, cast, when};
 use datafusion::prelude::{col, sqrt};
 
 use super::{BySlot, Grouped, OPERATOR, filtered, named};
-use crate::codegen::{AggregateCall, AggregateKind, Codes, Flow, FlowSource, Value, materialize, plain_column};
+use crate::codegen::{
+    AggregateCall, AggregateKind, Codes, Flow, FlowSource, Value, materialize, plain_column,
+};
 use crate::column::{Index, Relation, Repr};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
@@ -60,7 +62,12 @@ impl Deviations {
             RegroupedKind::Variance { of, root: false } => variance_of(col("xx"), of),
             RegroupedKind::Variance { of, root: true } => sqrt(variance_of(col("xx"), of)),
             RegroupedKind::Points(of) => of_points(of)?,
-            _ => return Err(Error::internal(format!("{OPERATOR}: {:?} is not about deviations", call.kind))),
+            _ => {
+                return Err(Error::internal(format!(
+                    "{OPERATOR}: {:?} is not about deviations",
+                    call.kind
+                )));
+            }
         };
         let counted = |arg: &Expr| filtered(arg, &call.filter);
         let (x, y) = match call.args.as_slice() {
@@ -80,7 +87,11 @@ impl Deviations {
                 let (of_x, of_y) = (both(x, y)?, both(y, x)?);
                 (self.argument(of_x, magnitude(rows, x)), self.argument(of_y, magnitude(rows, y)))
             }
-            _ => return Err(Error::internal(format!("{OPERATOR}: a number of arguments that the planner let pass"))),
+            _ => {
+                return Err(Error::internal(format!(
+                    "{OPERATOR}: a number of arguments that the planner let pass"
+                )));
+            }
         };
         let value = value.transform(|expr| {
             let Expr::Column(column) = &expr else { return Ok(Transformed::no(expr)) };
@@ -144,7 +155,11 @@ impl Runner {
         let mut sums = vec![];
         let mut fields: Vec<(String, DataType)> = vec![];
         for (at, (x, y)) in all.products.iter().enumerate() {
-            sums.push(fused(AggregateKind::Sum, &(col(format!("d{x}")) * col(format!("d{y}"))), F64));
+            sums.push(fused(
+                AggregateKind::Sum,
+                &(col(format!("d{x}")) * col(format!("d{y}"))),
+                F64,
+            ));
             fields.push((format!("p{at}"), F64));
         }
         // In all rows of a group the means are the same.
@@ -169,7 +184,8 @@ impl Runner {
             means.extend([count.clone(), when(same, col(&least)).otherwise(col(&sum) / count)?]);
             calls.push(fused(AggregateKind::Count, expr, DataType::Int64));
             calls.extend(
-                [AggregateKind::Sum, AggregateKind::Min, AggregateKind::Max].map(|kind| fused(kind, expr, F64)),
+                [AggregateKind::Sum, AggregateKind::Min, AggregateKind::Max]
+                    .map(|kind| fused(kind, expr, F64)),
             );
             names.extend([(n.clone(), F64), (format!("m{at}"), F64)]);
             sums.extend([(n, DataType::Int64), (sum, F64), (least, F64), (greatest, F64)]);
@@ -183,12 +199,14 @@ impl Runner {
     /// Each row beside its slot's means.
     fn beside(&self, rows: &Grouped, means: &GroupMeans) -> Result<Flow> {
         let GroupMeans { relation: result, numbers, names } = means;
-        let (_, own) = materialize(&self.device, OPERATOR, &rows.flow, Codes::Keep, |generator, out| {
-            let slot = if rows.keyed { generator.expr(&col("slot"), out)?.code } else { "0".into() };
-            let numbers = generator.params.pointer("const u64", numbers, 0);
-            let row = out.let_("u32", format_args!("(u32){numbers}[{slot}]"));
-            Ok(vec![Value::new(DataType::UInt32, Repr::U32, row, None)])
-        })?;
+        let (_, own) =
+            materialize(&self.device, OPERATOR, &rows.flow, Codes::Keep, |generator, out| {
+                let slot =
+                    if rows.keyed { generator.expr(&col("slot"), out)?.code } else { "0".into() };
+                let numbers = generator.params.pointer("const u64", numbers, 0);
+                let row = out.let_("u32", format_args!("(u32){numbers}[{slot}]"));
+                Ok(vec![Value::new(DataType::UInt32, Repr::U32, row, None)])
+            })?;
         let (result_rows, result) = self.dense(OPERATOR, result.clone())?;
         debug_assert!(result_rows > 0 || rows.flow.source.rows() == 0, "every row has a group");
         let FlowSource::Relation(relation) = &rows.flow.source else {
@@ -197,8 +215,15 @@ impl Runner {
         let mut relation = relation.clone();
         relation.indices.push(Some(Index { rows: own[0].data.clone(), offset: 0, gaps: false }));
         let through = relation.indices.len() - 1;
-        relation.columns.extend(result.into_iter().skip(usize::from(rows.keyed)).map(|column| (through, column)));
-        let own = rows.flow.schema().fields().iter().map(|field| (field.name().clone(), field.data_type().clone()));
+        relation.columns.extend(
+            result.into_iter().skip(usize::from(rows.keyed)).map(|column| (through, column)),
+        );
+        let own = rows
+            .flow
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| (field.name().clone(), field.data_type().clone()));
         let schema = named(own.chain(names.iter().cloned()).collect())?;
         Ok(Flow::new(FlowSource::Relation(relation), schema))
     }
@@ -219,7 +244,9 @@ fn magnitude(rows: &Grouped, arg: &Expr) -> Option<f64> {
 fn bounded(source: FlowSource, arguments: &[DeviationArgument]) -> FlowSource {
     let FlowSource::Relation(mut relation) = source else { return source };
     let first = relation.columns.len() - 2 * arguments.len();
-    for ((_, column), argument) in relation.columns[first..].iter_mut().skip(1).step_by(2).zip(arguments) {
+    for ((_, column), argument) in
+        relation.columns[first..].iter_mut().skip(1).step_by(2).zip(arguments)
+    {
         // Rounding may lift a mean above.
         let bound = argument.bound.map(|bound| bound * (1.0 + 1e-6));
         column.stats.magnitude = bound.filter(|bound| bound.is_finite());

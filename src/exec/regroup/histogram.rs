@@ -19,12 +19,20 @@ use crate::exec::run::{Runner, anonymous};
 use crate::plan::{HistogramBins, RegroupedCall};
 
 impl Runner {
-    pub(super) fn histogram(&self, rows: &Grouped, call: &RegroupedCall, bins: HistogramBins) -> Result<BySlot> {
+    pub(super) fn histogram(
+        &self,
+        rows: &Grouped,
+        call: &RegroupedCall,
+        bins: HistogramBins,
+    ) -> Result<BySlot> {
         let count = bins.count();
         // Elements of lists are numbered in 32 bits.
         let total = rows.slots.checked_mul(count).filter(|total| u32::try_from(*total).is_ok());
         let Some(total) = total else {
-            return Err(Error::unsupported("histogram", "of more than 2^32 bins of all groups together"));
+            return Err(Error::unsupported(
+                "histogram",
+                "of more than 2^32 bins of all groups together",
+            ));
         };
         let (x, weight) = (call.args[0].clone(), call.args.get(1).cloned());
         let mut flow = rows.flow.clone();
@@ -47,8 +55,13 @@ impl Runner {
         let first = usize::from(rows.keyed);
         materialize(&self.device, OPERATOR, &sums, Codes::Keep, |generator, out| {
             let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
-            let (bin, value) = (generator.column(first, out)?.code, generator.column(first + 1, out)?.code);
-            let target = generator.params.pointer(if kind == AggregateKind::Count { "i64" } else { "f64" }, &child, 0);
+            let (bin, value) =
+                (generator.column(first, out)?.code, generator.column(first + 1, out)?.code);
+            let target = generator.params.pointer(
+                if kind == AggregateKind::Count { "i64" } else { "f64" },
+                &child,
+                0,
+            );
             let count = generator.params.word("u64", count);
             out.line(format_args!("{target}[(u64){slot} * {count} + (u64){bin}] = {value};"));
             Ok(vec![])
@@ -59,17 +72,19 @@ impl Runner {
         let behind = child.behind_lists(slots.clone());
         let each = Relation::dense(rows.slots, vec![])?;
         let each = Flow::new(FlowSource::Relation(each), anonymous(&[])?);
-        let (lists, columns) = materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
-            let slots = generator.params.pointer("const u64", &slots, 0);
-            generator.point_into(&behind);
-            let count = generator.params.word("u64", count);
-            let view = format!("view{{(u32){count}, (u32)((u64)row * {count}), (u64){slots}}}");
-            let view = out.let_("view", view);
-            let mut list = Value::new(call.dtype.clone(), Repr::List, view, None);
-            list.longest = Some(0);
-            let slot = rows.keyed.then(|| Value::new(DataType::UInt32, Repr::U32, "((u32)row)", None));
-            Ok(slot.into_iter().chain([list]).collect())
-        })?;
+        let (lists, columns) =
+            materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
+                let slots = generator.params.pointer("const u64", &slots, 0);
+                generator.point_into(&behind);
+                let count = generator.params.word("u64", count);
+                let view = format!("view{{(u32){count}, (u32)((u64)row * {count}), (u64){slots}}}");
+                let view = out.let_("view", view);
+                let mut list = Value::new(call.dtype.clone(), Repr::List, view, None);
+                list.longest = Some(0);
+                let slot =
+                    rows.keyed.then(|| Value::new(DataType::UInt32, Repr::U32, "((u32)row)", None));
+                Ok(slot.into_iter().chain([list]).collect())
+            })?;
         let schema = rows.schema_of(&[("value", call.dtype.clone())])?;
         Ok(Flow::new(FlowSource::Relation(Relation::dense(lists, columns)?), schema))
     }

@@ -28,23 +28,40 @@ pub(in crate::exec) struct Between {
 
 impl Middle {
     /// The places (`u32`) among `count` values, the name of a number that is not 0.
-    pub(in crate::exec) fn places(self, count: &str, generator: &mut Generator<'_>, out: &mut Emitter) -> Between {
+    pub(in crate::exec) fn places(
+        self,
+        count: &str,
+        generator: &mut Generator<'_>,
+        out: &mut Emitter,
+    ) -> Between {
         let Middle::Percentile(share) = self else {
             let low = out.let_("u32", format_args!("({count} - 1) / 2"));
-            return Between { low, high: out.let_("u32", format_args!("{count} / 2")), weight: None };
+            return Between {
+                low,
+                high: out.let_("u32", format_args!("{count} / 2")),
+                weight: None,
+            };
         };
         let share = generator.params.word("u64", share.to_bits());
-        let place = out.let_("f64", format_args!("fmul(double_of_bits({share}), (f64)({count} - 1))"));
+        let place =
+            out.let_("f64", format_args!("fmul(double_of_bits({share}), (f64)({count} - 1))"));
         let low = out.let_("u32", format_args!("(u32)floor({place})"));
         let high = out.let_("u32", format_args!("(u32)ceil({place})"));
-        let weight = format!("fdiv((f64)(u64)fmul(fsub({place}, floor({place})), {PARTS:?}), {PARTS:?})");
+        let weight =
+            format!("fdiv((f64)(u64)fmul(fsub({place}, floor({place})), {PARTS:?}), {PARTS:?})");
         Between { low, high, weight: Some(out.let_("f64", weight)) }
     }
 }
 
 impl Between {
     /// What lies there, between the values at the two places.
-    pub(in crate::exec) fn value(&self, dtype: &DataType, below: &Value, above: &Value, out: &mut Emitter) -> Value {
+    pub(in crate::exec) fn value(
+        &self,
+        dtype: &DataType,
+        below: &Value,
+        above: &Value,
+        out: &mut Emitter,
+    ) -> Value {
         let ctype = below.repr.device_type();
         let (a, b) = (&below.code, &above.code);
         let between = match (&self.weight, below.repr) {
@@ -56,7 +73,9 @@ impl Between {
             // Two of one sign may have a sum that does not fit, and two of different signs a half
             // that is lost.
             (None, Repr::I128) => {
-                format!("(({a} < 0) == ({b} < 0) ? {a} / 2 + {b} / 2 + ({a} % 2 + {b} % 2) / 2 : ({a} + {b}) / 2)")
+                format!(
+                    "(({a} < 0) == ({b} < 0) ? {a} / 2 + {b} / 2 + ({a} % 2 + {b} % 2) / 2 : ({a} + {b}) / 2)"
+                )
             }
             (None, _) => format!("({ctype})(((i128){a} + (i128){b}) / 2)"),
         };

@@ -28,7 +28,9 @@ impl SortedBy {
     pub(super) fn of(rows: &Grouped, call: &RegroupedCall) -> Option<SortedBy> {
         let arg = call.args.first()?;
         let (skip_nulls, order) = match call.kind {
-            RegroupedKind::Median | RegroupedKind::Percentile(_) => (true, vec![arg.clone().sort(true, false)]),
+            RegroupedKind::Median | RegroupedKind::Percentile(_) => {
+                (true, vec![arg.clone().sort(true, false)])
+            }
             RegroupedKind::Nth { skip_nulls, .. } | RegroupedKind::Place { skip_nulls, .. } => {
                 (skip_nulls, call.order.clone())
             }
@@ -50,14 +52,23 @@ pub(super) struct OrderedRows {
 
 impl Runner {
     /// The value of each call for each slot.
-    pub(super) fn picked(&self, rows: &Grouped, calls: &[&RegroupedCall], by: &SortedBy) -> Result<BySlot> {
+    pub(super) fn picked(
+        &self,
+        rows: &Grouped,
+        calls: &[&RegroupedCall],
+        by: &SortedBy,
+    ) -> Result<BySlot> {
         let args = calls.iter().map(|call| &call.args[0]);
         let OrderedRows { relation, schema, order, arguments } =
             self.in_order(rows, by.conditions.iter().cloned(), args, &by.order)?;
         let runs = self.sorted_runs(rows, &relation, &schema, &order)?;
         self.of_runs(rows, &runs, |generator, out, order, [begin, end]| {
             let run = |at| SlotRun { relation: &relation, at, order, begin, end };
-            Ok(calls.iter().zip(arguments).map(|(call, at)| run(at).value(call, generator, out)).collect())
+            Ok(calls
+                .iter()
+                .zip(arguments)
+                .map(|(call, at)| run(at).value(call, generator, out))
+                .collect())
         })
     }
 
@@ -99,7 +110,12 @@ struct SlotRun<'a> {
 }
 
 impl SlotRun<'_> {
-    fn value(&self, call: &RegroupedCall, generator: &mut Generator<'_>, out: &mut Emitter) -> Value {
+    fn value(
+        &self,
+        call: &RegroupedCall,
+        generator: &mut Generator<'_>,
+        out: &mut Emitter,
+    ) -> Value {
         match call.kind {
             RegroupedKind::Percentile(share) => {
                 self.middle(Middle::Percentile(f64::from_bits(share)), &call.dtype, generator, out)
@@ -111,12 +127,18 @@ impl SlotRun<'_> {
         }
     }
 
-    fn middle(&self, middle: Middle, dtype: &DataType, generator: &mut Generator<'_>, out: &mut Emitter) -> Value {
+    fn middle(
+        &self,
+        middle: Middle,
+        dtype: &DataType,
+        generator: &mut Generator<'_>,
+        out: &mut Emitter,
+    ) -> Value {
         let SlotRun { begin, end, .. } = self;
         let count = out.let_("u32", format_args!("{end} - {begin}"));
         let between = middle.places(&count, generator, out);
-        let [below, above] =
-            [&between.low, &between.high].map(|place| self.load(&format!("{begin} + {place}"), generator, out));
+        let [below, above] = [&between.low, &between.high]
+            .map(|place| self.load(&format!("{begin} + {place}"), generator, out));
         between.value(dtype, &below, &above, out)
     }
 
@@ -126,7 +148,11 @@ impl SlotRun<'_> {
         let steps = generator.params.word("u64", place.unsigned_abs());
         let inside = out.let_("bool", format_args!("{steps} <= (u64)({end} - {begin})"));
         // Where there is no such row any will do: nobody looks at it.
-        let at_row = if place > 0 { format!("{begin} + (u32){steps} - 1") } else { format!("{end} - (u32){steps}") };
+        let at_row = if place > 0 {
+            format!("{begin} + (u32){steps} - 1")
+        } else {
+            format!("{end} - (u32){steps}")
+        };
         let mut value = self.load(&format!("{inside} ? {at_row} : {begin}"), generator, out);
         value.valid = Some(match &value.valid {
             Some(valid) => out.let_("bool", format_args!("{inside} && {valid}")),

@@ -19,20 +19,22 @@ impl Runner {
         count: u64,
         call: &RegroupedCall,
     ) -> Result<Column> {
-        let (flow, _, calls) = self.in_place(flow, &[], &[DeviceAggregate::Regrouped(call.clone())])?;
+        let (flow, _, calls) =
+            self.in_place(flow, &[], &[DeviceAggregate::Regrouped(call.clone())])?;
         let [DeviceAggregate::Regrouped(call)] = calls.as_slice() else {
             return Err(Error::internal(format!("{OPERATOR}: an aggregate that became another")));
         };
         let rows = Grouped { flow: with_slots(&flow, slots, count)?, slots: count, keyed: true };
         let by_slot = self.by_slots(&rows, call)?;
         let (relation, numbers) = self.numbered(&rows, &by_slot)?;
-        let (_, mut columns) = materialize(&self.device, OPERATOR, &rows.flow, Codes::Keep, |generator, out| {
-            let slots = generator.params.pointer("const u32", slots, 0);
-            let numbers = generator.params.pointer("const u64", &numbers, 0);
-            let number = out.let_("u64", format_args!("{numbers}[{slots}[row]]"));
-            let present = out.let_("bool", format_args!("{number} != ~0ull"));
-            Ok(vec![generator.load_if(&relation, 1, &number, Some(present), false, out)])
-        })?;
+        let (_, mut columns) =
+            materialize(&self.device, OPERATOR, &rows.flow, Codes::Keep, |generator, out| {
+                let slots = generator.params.pointer("const u32", slots, 0);
+                let numbers = generator.params.pointer("const u64", &numbers, 0);
+                let number = out.let_("u64", format_args!("{numbers}[{slots}[row]]"));
+                let present = out.let_("bool", format_args!("{number} != ~0ull"));
+                Ok(vec![generator.load_if(&relation, 1, &number, Some(present), false, out)])
+            })?;
         Ok(columns.remove(0))
     }
 
@@ -48,13 +50,15 @@ impl Runner {
         let rows = Grouped { flow, slots: count, keyed: true };
         let by_slot = self.by_slots(&rows, call)?;
         let (relation, numbers) = self.numbered(&rows, &by_slot)?;
-        let slots = Flow::new(FlowSource::Relation(Relation::dense(count, vec![])?), anonymous(&[])?);
-        let (_, mut columns) = materialize(&self.device, OPERATOR, &slots, codes, |generator, out| {
-            let numbers = generator.params.pointer("const u64", &numbers, 0);
-            let number = out.let_("u64", format_args!("{numbers}[row]"));
-            let present = out.let_("bool", format_args!("{number} != ~0ull"));
-            Ok(vec![generator.load_if(&relation, 1, &number, Some(present), false, out)])
-        })?;
+        let slots =
+            Flow::new(FlowSource::Relation(Relation::dense(count, vec![])?), anonymous(&[])?);
+        let (_, mut columns) =
+            materialize(&self.device, OPERATOR, &slots, codes, |generator, out| {
+                let numbers = generator.params.pointer("const u64", &numbers, 0);
+                let number = out.let_("u64", format_args!("{numbers}[row]"));
+                let present = out.let_("bool", format_args!("{number} != ~0ull"));
+                Ok(vec![generator.load_if(&relation, 1, &number, Some(present), false, out)])
+            })?;
         Ok(columns.remove(0))
     }
 }

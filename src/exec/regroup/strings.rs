@@ -14,12 +14,19 @@ use crate::plan::RegroupedCall;
 impl Runner {
     /// The strings of each slot one after the other, in the order asked for, with `between` between
     /// them.
-    pub(super) fn joined_strings(&self, rows: &Grouped, call: &RegroupedCall, between: &Expr) -> Result<BySlot> {
+    pub(super) fn joined_strings(
+        &self,
+        rows: &Grouped,
+        call: &RegroupedCall,
+        between: &Expr,
+    ) -> Result<BySlot> {
         let arg = &call.args[0];
         let conditions = call.filter.iter().cloned().chain(rows.unless_null(arg));
-        let OrderedRows { relation, schema, order, arguments } = self.in_order(rows, conditions, [arg], &call.order)?;
+        let OrderedRows { relation, schema, order, arguments } =
+            self.in_order(rows, conditions, [arg], &call.order)?;
         let runs = self.sorted_runs(rows, &relation, &schema, &order)?;
-        let strings = Strings { relation: &relation, at: arguments[0], between, dtype: &call.dtype };
+        let strings =
+            Strings { relation: &relation, at: arguments[0], between, dtype: &call.dtype };
         self.of_runs(rows, &runs, |generator, out, order, run| {
             Ok(vec![strings.joined(run, |place| format!("{order}[{place}]"), generator, out)?])
         })
@@ -50,7 +57,9 @@ impl Strings<'_> {
         let between = out.let_("view", between.code);
         generator.make_text();
         let length = out.fresh();
-        out.line(format_args!("u64 {length} = {begin} < {end} ? (u64)({end} - {begin} - 1) * {between}.length : 0;"));
+        out.line(format_args!(
+            "u64 {length} = {begin} < {end} ? (u64)({end} - {begin} - 1) * {between}.length : 0;"
+        ));
         let mut each = |out: &mut Emitter, body: &dyn Fn(&str) -> String| {
             out.line(format_args!("for (u32 i = {begin}; i < {end}; i++) {{"));
             let row = out.let_("u32", row_at("i"));

@@ -13,7 +13,9 @@ use crate::plan::RegroupedCall;
 
 impl Runner {
     pub(super) fn users_aggregate(&self, rows: &Grouped, call: &RegroupedCall) -> Result<BySlot> {
-        let Some(user) = &call.user else { return Err(Error::internal("an aggregate of a user's without it")) };
+        let Some(user) = &call.user else {
+            return Err(Error::internal("an aggregate of a user's without it"));
+        };
         let known = call.args.iter().filter_map(|arg| rows.unless_null(arg));
         let conditions = call.filter.iter().cloned().chain(known);
         let mut columns = call.args.clone();
@@ -30,9 +32,15 @@ impl Runner {
         };
         let order: Vec<_> = call.order.iter().enumerate().map(key).collect();
         let runs = self.sorted_runs(rows, &relation, &schema, &order)?;
-        let input = FoldedRows { relation: &relation, first: usize::from(rows.keyed), order: Some(&runs.order) };
+        let input = FoldedRows {
+            relation: &relation,
+            first: usize::from(rows.keyed),
+            order: Some(&runs.order),
+        };
         let states = folded(&self.device, OPERATOR, user, &input, &runs.offsets, runs.count)?;
         let states = Relation::dense(runs.count, states)?;
-        self.of_runs(rows, &runs, |generator, out, _, _| Ok(vec![value_of_state(user, &states, generator, out)?]))
+        self.of_runs(rows, &runs, |generator, out, _, _| {
+            Ok(vec![value_of_state(user, &states, generator, out)?])
+        })
     }
 }

@@ -8,7 +8,8 @@ use datafusion::logical_expr::Expr;
 use super::places::holds_row;
 use super::{OPERATOR, WindowRows, positions};
 use crate::codegen::{
-    AggregateKind, Codes, DecimalSum, Direction, Emitter, Generator, NullsPlace, Value, emit_words, materialize, widen,
+    AggregateKind, Codes, DecimalSum, Direction, Emitter, Generator, NullsPlace, Value, emit_words,
+    materialize, widen,
 };
 use crate::column::{Column, Dictionary, Repr};
 use crate::device::Buffer;
@@ -101,7 +102,11 @@ impl FrameStrategy {
         let exact = matches!(
             fold,
             Fold::Reduce(
-                Reduction::SumI64 | Reduction::SumI64Wide | Reduction::SumI128 | Reduction::XorU64 | Reduction::Count
+                Reduction::SumI64
+                    | Reduction::SumI64Wide
+                    | Reduction::SumI128
+                    | Reduction::XorU64
+                    | Reduction::Count
             )
         );
         match (frame.start, frame.end) {
@@ -142,13 +147,16 @@ fn wanted(call: &WindowCall) -> Option<ArgumentUse> {
             }
             ArgumentUse { arg: call.arg.clone(), filter: call.filter.clone(), purpose }
         }
-        WindowKind::Variance { arg, filter, .. } => {
-            ArgumentUse { arg: Some(arg.clone()), filter: filter.clone(), purpose: Purpose::Variance }
-        }
+        WindowKind::Variance { arg, filter, .. } => ArgumentUse {
+            arg: Some(arg.clone()),
+            filter: filter.clone(),
+            purpose: Purpose::Variance,
+        },
         WindowKind::Bits { arg, filter, .. } => {
             ArgumentUse { arg: Some(arg.clone()), filter: filter.clone(), purpose: Purpose::Bits }
         }
-        WindowKind::Shift { arg, skip_nulls: true, .. } | WindowKind::Place { arg, skip_nulls: true, .. } => {
+        WindowKind::Shift { arg, skip_nulls: true, .. }
+        | WindowKind::Place { arg, skip_nulls: true, .. } => {
             ArgumentUse { arg: Some(arg.clone()), filter: None, purpose: Purpose::Presence }
         }
         _ => return None,
@@ -166,7 +174,10 @@ pub(super) fn feed_of(feeds: &[Feed], call: &WindowCall) -> Option<usize> {
 
 /// The feed of the low words, of a call that sums decimals by words.
 pub(super) fn low_feed_of(feeds: &[Feed], call: &WindowCall) -> Option<usize> {
-    let wanted = ArgumentUse { purpose: Purpose::LowWords, ..wanted(call).filter(|of| of.purpose == Purpose::Sum)? };
+    let wanted = ArgumentUse {
+        purpose: Purpose::LowWords,
+        ..wanted(call).filter(|of| of.purpose == Purpose::Sum)?
+    };
     feeds.iter().position(|feed| feed.wanted == wanted)
 }
 
@@ -202,7 +213,9 @@ pub(super) fn part_of<'a>(
     frame: &Frame,
 ) -> (FrameStrategy, &'a Buffer) {
     let way = FrameStrategy::of(frame, fold);
-    let found = parts.iter().find(|part| part.feed == feed && part.fold == fold && part.way.same_results(way));
+    let found = parts
+        .iter()
+        .find(|part| part.feed == feed && part.fold == fold && part.way.same_results(way));
     (way, &found.expect("parts() made all that results look at").results)
 }
 
@@ -218,7 +231,8 @@ impl Runner {
             calls.iter().filter_map(|call| wanted(call)).partition(|wanted| by_presence(wanted));
         for one in others.into_iter().chain(counted) {
             let same = |known: &ArgumentUse| {
-                known == &one || by_presence(&one) && known.arg == one.arg && known.filter == one.filter
+                known == &one
+                    || by_presence(&one) && known.arg == one.arg && known.filter == one.filter
             };
             if !all.iter().any(same) {
                 all.push(one);
@@ -228,16 +242,18 @@ impl Runner {
             return Ok(vec![]);
         }
         let mut shapes = vec![];
-        let (_, columns) = materialize(&self.device, OPERATOR, &sorted.flow(), Codes::Keep, |generator, out| {
-            let mut values = vec![];
-            for wanted in &all {
-                let (value, valid) = argument(wanted, generator, out)?;
-                let (shape, made) = shaped(wanted.purpose, value, valid, sorted.rows(), generator, out)?;
-                shapes.push(shape);
-                values.extend(made);
-            }
-            Ok(values)
-        })?;
+        let (_, columns) =
+            materialize(&self.device, OPERATOR, &sorted.flow(), Codes::Keep, |generator, out| {
+                let mut values = vec![];
+                for wanted in &all {
+                    let (value, valid) = argument(wanted, generator, out)?;
+                    let (shape, made) =
+                        shaped(wanted.purpose, value, valid, sorted.rows(), generator, out)?;
+                    shapes.push(shape);
+                    values.extend(made);
+                }
+                Ok(values)
+            })?;
         let mut columns = columns.into_iter();
         let mut feeds = vec![];
         for (wanted, shape) in all.into_iter().zip(shapes) {
@@ -248,13 +264,25 @@ impl Runner {
                 FeedColumns::Split => {
                     let low = columns.next().expect("a column of low words");
                     let wanted = ArgumentUse { purpose: Purpose::LowWords, ..wanted.clone() };
-                    low_words = Some(Feed { wanted, values: low.data, valid: low.validity, kind: FeedKind::LowWords });
+                    low_words = Some(Feed {
+                        wanted,
+                        values: low.data,
+                        valid: low.validity,
+                        kind: FeedKind::LowWords,
+                    });
                     (first.data, FeedKind::Sum(Reduction::SumI64Wide))
                 }
                 FeedColumns::Words(bits) => {
                     let words: Vec<Column> = columns.by_ref().take(bits.len()).collect();
                     let (ranks, order) = self.ranks(&words, &bits, sorted.rows())?;
-                    (ranks, FeedKind::Extremum(Reduction::MinU64, Reduction::MaxU64, ExtremumEncoding::Place(order)))
+                    (
+                        ranks,
+                        FeedKind::Extremum(
+                            Reduction::MinU64,
+                            Reduction::MaxU64,
+                            ExtremumEncoding::Place(order),
+                        ),
+                    )
                 }
             };
             feeds.push(Feed { wanted, values, valid: first.validity, kind });
@@ -265,8 +293,11 @@ impl Runner {
 
     /// Each position's place in the order of its words (`u64`), and the positions in that order.
     fn ranks(&self, words: &[Column], bits: &[u32], rows: u64) -> Result<(Arc<Buffer>, Buffer)> {
-        let words: Vec<_> =
-            words.iter().zip(bits).map(|(column, bits)| SortWord { keys: &column.data, bits: *bits }).collect();
+        let words: Vec<_> = words
+            .iter()
+            .zip(bits)
+            .map(|(column, bits)| SortWord { keys: &column.data, bits: *bits })
+            .collect();
         let order = argsort(&self.device, &words, rows)?;
         let ranks = Arc::new(self.device.alloc(OPERATOR, rows as usize * 8)?);
         materialize(&self.device, OPERATOR, &positions(rows)?, Codes::Keep, |generator, out| {
@@ -296,13 +327,17 @@ impl Runner {
             );
             let counted = if reduces { call.frame } else { UP_TO_ROW };
             let count = feed.valid.as_ref().map(|_| (COUNT, counted));
-            let reduction = |at: usize| fold_of(call, &feeds[at]).map(|fold| (at, fold, call.frame));
+            let reduction =
+                |at: usize| fold_of(call, &feeds[at]).map(|fold| (at, fold, call.frame));
             let low = low_feed_of(feeds, call).and_then(reduction);
             let count = count.map(|(fold, frame)| (at, fold, frame));
             for (at, fold, frame) in count.into_iter().chain(reduction(at)).chain(low) {
                 let feed = &feeds[at];
                 let way = FrameStrategy::of(&frame, fold);
-                if parts.iter().any(|part| part.feed == at && part.fold == fold && part.way.same_results(way)) {
+                if parts
+                    .iter()
+                    .any(|part| part.feed == at && part.fold == fold && part.way.same_results(way))
+                {
                     continue;
                 }
                 let (values, valid) = (&*feed.values, feed.valid.as_deref());
@@ -311,7 +346,8 @@ impl Runner {
                         if !frames.iter().any(|(known, _)| *known == frame) {
                             frames.push((frame, self.frame_buffers(sorted, &frame)?));
                         }
-                        let (_, [low, high]) = frames.iter().find(|(known, _)| *known == frame).expect("made above");
+                        let (_, [low, high]) =
+                            frames.iter().find(|(known, _)| *known == frame).expect("made above");
                         over_frames(&self.device, fold, values, valid, [low, high], sorted.rows())?
                     }
                     (_, toward) => {
@@ -343,7 +379,10 @@ fn argument(
 ) -> Result<(Option<Value>, Option<String>)> {
     let value = wanted.arg.as_ref().map(|arg| generator.expr(arg, out)).transpose()?;
     let filter = wanted.filter.as_ref().map(|filter| generator.expr(filter, out)).transpose()?;
-    let valid = match (value.as_ref().and_then(|value| value.valid.clone()), filter.map(|filter| filter.truth())) {
+    let valid = match (
+        value.as_ref().and_then(|value| value.valid.clone()),
+        filter.map(|filter| filter.truth()),
+    ) {
         (None, None) => None,
         (Some(one), None) | (None, Some(one)) => Some(one),
         (Some(one), Some(other)) => Some(out.let_("bool", format_args!("{one} && {other}"))),
@@ -364,9 +403,18 @@ fn shaped(
     let Some(value) = value.filter(|_| purpose != Purpose::Presence) else {
         return Ok((FeedColumns::Values(FeedKind::Presence), vec![presence]));
     };
-    let real = || Value::new(DataType::Float64, Repr::F64, format!("((f64){})", value.code), valid.clone());
+    let real = || {
+        Value::new(DataType::Float64, Repr::F64, format!("((f64){})", value.code), valid.clone())
+    };
     let word = |code: String| Value::new(DataType::Int64, Repr::I64, code, valid.clone());
-    let wide = || Value::new(DataType::Decimal128(38, 0), Repr::I128, widen(&value, Repr::I128), valid.clone());
+    let wide = || {
+        Value::new(
+            DataType::Decimal128(38, 0),
+            Repr::I128,
+            widen(&value, Repr::I128),
+            valid.clone(),
+        )
+    };
     let (low, high) = value.bounds();
     let narrow = i64::try_from(low).is_ok() && i64::try_from(high).is_ok();
     let is_float = matches!(value.repr, Repr::F32 | Repr::F64);
@@ -379,8 +427,11 @@ fn shaped(
         }
         Purpose::Sum if is_float => (FeedKind::Sum(Reduction::SumF64), real()),
         Purpose::Sum | Purpose::LowWords => {
-            if matches!(value.dtype, DataType::Decimal128(_, _)) && DecimalSum::may_overflow((low, high), rows) {
-                let [high, low] = DecimalSum::words_of(&Value { valid: valid.clone(), ..value.clone() }, out);
+            if matches!(value.dtype, DataType::Decimal128(_, _))
+                && DecimalSum::may_overflow((low, high), rows)
+            {
+                let [high, low] =
+                    DecimalSum::words_of(&Value { valid: valid.clone(), ..value.clone() }, out);
                 let code = format!("((i128){})", low.code);
                 let low = Value::new(DataType::Decimal128(38, 0), Repr::I128, code, valid);
                 return Ok((FeedColumns::Split, vec![high, low]));
@@ -388,7 +439,9 @@ fn shaped(
             let most = low.unsigned_abs().max(high.unsigned_abs());
             let fits = most.checked_mul(u128::from(rows)).is_some_and(|sum| sum < 1 << 63);
             match value.dtype {
-                DataType::Decimal128(_, _) if !narrow => (FeedKind::Sum(Reduction::SumI128), wide()),
+                DataType::Decimal128(_, _) if !narrow => {
+                    (FeedKind::Sum(Reduction::SumI128), wide())
+                }
                 DataType::Decimal128(_, _) if !fits => {
                     (FeedKind::Sum(Reduction::SumI64Wide), word(format!("((i64){})", value.code)))
                 }
@@ -396,11 +449,20 @@ fn shaped(
             }
         }
         Purpose::Presence | Purpose::Extremum => {
-            let origin = |repr| ExtremumEncoding::Number { repr, range: value.range, magnitude: value.magnitude };
+            let origin = |repr| ExtremumEncoding::Number {
+                repr,
+                range: value.range,
+                magnitude: value.magnitude,
+            };
             match (&value.dictionary, value.repr) {
                 (Some(input), _) => {
                     let origin = ExtremumEncoding::Code(input.dictionary.clone());
-                    let code = Value::new(DataType::UInt64, Repr::U64, format!("((u64){})", input.code), valid);
+                    let code = Value::new(
+                        DataType::UInt64,
+                        Repr::U64,
+                        format!("((u64){})", input.code),
+                        valid,
+                    );
                     (FeedKind::Extremum(Reduction::MinU64, Reduction::MaxU64, origin), code)
                 }
                 (None, Repr::View) => {
@@ -409,11 +471,15 @@ fn shaped(
                     let words = emit_words(&key, &mut generator.params, out)?;
                     let bits = words.iter().map(|word| word.bits).collect();
                     let made = words.into_iter().map(|word| Value::word(word.name));
-                    return Ok((FeedColumns::Words(bits), std::iter::once(presence).chain(made).collect()));
+                    return Ok((
+                        FeedColumns::Words(bits),
+                        std::iter::once(presence).chain(made).collect(),
+                    ));
                 }
-                (None, Repr::F32 | Repr::F64) => {
-                    (FeedKind::Extremum(Reduction::MinF64, Reduction::MaxF64, origin(value.repr)), real())
-                }
+                (None, Repr::F32 | Repr::F64) => (
+                    FeedKind::Extremum(Reduction::MinF64, Reduction::MaxF64, origin(value.repr)),
+                    real(),
+                ),
                 (None, repr) if narrow => {
                     let repr = if repr == Repr::I128 { Repr::I64 } else { repr };
                     let made = word(format!("((i64){})", value.code));
@@ -421,9 +487,15 @@ fn shaped(
                 }
                 (None, Repr::U64) => {
                     let made = Value::new(DataType::UInt64, Repr::U64, value.code.clone(), valid);
-                    (FeedKind::Extremum(Reduction::MinU64, Reduction::MaxU64, origin(Repr::U64)), made)
+                    (
+                        FeedKind::Extremum(Reduction::MinU64, Reduction::MaxU64, origin(Repr::U64)),
+                        made,
+                    )
                 }
-                (None, _) => (FeedKind::Extremum(Reduction::MinI128, Reduction::MaxI128, origin(Repr::I128)), wide()),
+                (None, _) => (
+                    FeedKind::Extremum(Reduction::MinI128, Reduction::MaxI128, origin(Repr::I128)),
+                    wide(),
+                ),
             }
         }
     };

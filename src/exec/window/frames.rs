@@ -16,7 +16,8 @@ use datafusion::logical_expr::Expr;
 
 use super::{OPERATOR, WindowRows, positions};
 use crate::codegen::{
-    AggregateKind, Codes, Emitter, Flow, FlowSource, Generator, Value, for_each, materialize, plain_column,
+    AggregateKind, Codes, Emitter, Flow, FlowSource, Generator, Value, for_each, materialize,
+    plain_column,
 };
 use crate::column::{Column, Index, Relation, Repr};
 use crate::device::Buffer;
@@ -48,7 +49,12 @@ impl Frames {
 
 impl Runner {
     /// For each row the aggregate of its frame.
-    pub(super) fn of_frames(&self, sorted: &WindowRows, frame: &Frame, call: &RegroupedCall) -> Result<Column> {
+    pub(super) fn of_frames(
+        &self,
+        sorted: &WindowRows,
+        frame: &Frame,
+        call: &RegroupedCall,
+    ) -> Result<Column> {
         if [frame.start, frame.end] == [Bound::Unbounded; 2] {
             return self.of_partition(sorted, call);
         }
@@ -62,11 +68,18 @@ impl Runner {
             _ if call.distinct => self.of_pairs(&flow, &frames, &call)?,
             RegroupedKind::Collect { .. } => self.lists_of_frames(&flow, &frames, &call)?,
             RegroupedKind::Join => self.strings_of_frames(&flow, &frames, &call)?,
-            RegroupedKind::Median => self.middles_of_frames(&flow, &frames, &call, Middle::Median)?,
-            RegroupedKind::Percentile(share) => {
-                self.middles_of_frames(&flow, &frames, &call, Middle::Percentile(f64::from_bits(share)))?
+            RegroupedKind::Median => {
+                self.middles_of_frames(&flow, &frames, &call, Middle::Median)?
             }
-            RegroupedKind::Distinct(AggregateKind::Count) => self.distinct_of_frames(&flow, &frames, &call)?,
+            RegroupedKind::Percentile(share) => self.middles_of_frames(
+                &flow,
+                &frames,
+                &call,
+                Middle::Percentile(f64::from_bits(share)),
+            )?,
+            RegroupedKind::Distinct(AggregateKind::Count) => {
+                self.distinct_of_frames(&flow, &frames, &call)?
+            }
             _ => self.of_pairs(&flow, &frames, &call)?,
         };
         self.beside_frames(frames, column, sorted.rows())
@@ -82,17 +95,25 @@ impl Runner {
         if [frame.start, frame.end].iter().any(|bound| matches!(bound, Bound::Rows(_))) {
             return Ok(frames);
         }
-        let (_, begins) = materialize(&self.device, OPERATOR, &positions(rows)?, Codes::Keep, |generator, out| {
-            let low = generator.params.borrowed("const u32", &frames.low);
-            let high = generator.params.borrowed("const u32", &frames.high);
-            let before = out.let_("u64", "row == 0 ? 0 : row - 1");
-            let other = format!("{low}[row] != {low}[{before}] || {high}[row] != {high}[{before}]");
-            let begins = out.let_("u32", format_args!("row == 0 || {other} ? 1u : 0u"));
-            Ok(vec![Value::new(DataType::UInt32, Repr::U32, begins, None)])
-        })?;
+        let (_, begins) = materialize(
+            &self.device,
+            OPERATOR,
+            &positions(rows)?,
+            Codes::Keep,
+            |generator, out| {
+                let low = generator.params.borrowed("const u32", &frames.low);
+                let high = generator.params.borrowed("const u32", &frames.high);
+                let before = out.let_("u64", "row == 0 ? 0 : row - 1");
+                let other =
+                    format!("{low}[row] != {low}[{before}] || {high}[row] != {high}[{before}]");
+                let begins = out.let_("u32", format_args!("row == 0 || {other} ? 1u : 0u"));
+                Ok(vec![Value::new(DataType::UInt32, Repr::U32, begins, None)])
+            },
+        )?;
         let numbers = exclusive_scan_u32(&self.device, &begins[0].data, rows)?;
         let count = numbers.read_word_or(rows as usize * 8, rows)?;
-        let [first, end, of_row] = [count, count, rows].map(|len| self.device.alloc(OPERATOR, len as usize * 4));
+        let [first, end, of_row] =
+            [count, count, rows].map(|len| self.device.alloc(OPERATOR, len as usize * 4));
         let (first, end, of_row) = (first?, end?, of_row?);
         for_each(&self.device, &positions(rows)?, &[], |generator, out| {
             let numbers = generator.params.borrowed("const u64", &numbers);
@@ -103,7 +124,9 @@ impl Runner {
             for (from, to) in [(&frames.low, &first), (&frames.high, &end)] {
                 let from = generator.params.borrowed("const u32", from);
                 let to = generator.params.borrowed("u32", to);
-                out.line(format_args!("if ({numbers}[row] == {number}) {to}[{number}] = {from}[row];"));
+                out.line(format_args!(
+                    "if ({numbers}[row] == {number}) {to}[{number}] = {from}[row];"
+                ));
             }
             Ok(())
         })?;
@@ -114,7 +137,8 @@ impl Runner {
     fn restate(&self, frames: &Frames, places: Option<&Buffer>) -> Result<()> {
         for_each(&self.device, &positions(frames.count)?, &[], |generator, out| {
             let places = places.map(|places| generator.params.borrowed("const u32", places));
-            let names = [&frames.low, &frames.high].map(|buffer| generator.params.borrowed("u32", buffer));
+            let names =
+                [&frames.low, &frames.high].map(|buffer| generator.params.borrowed("u32", buffer));
             let [low, high] = names.each_ref().map(|name| {
                 let place = out.let_("u32", format_args!("{name}[row]"));
                 match &places {
@@ -130,8 +154,14 @@ impl Runner {
 
     /// The rows that count, of columns in place in whose terms the call is stated, and with it the
     /// frames.
-    fn kept(&self, sorted: &WindowRows, call: &RegroupedCall, frames: &Frames) -> Result<(Flow, RegroupedCall)> {
-        let (flow, _, calls) = self.in_place(&sorted.flow(), &[], &[DeviceAggregate::Regrouped(call.clone())])?;
+    fn kept(
+        &self,
+        sorted: &WindowRows,
+        call: &RegroupedCall,
+        frames: &Frames,
+    ) -> Result<(Flow, RegroupedCall)> {
+        let (flow, _, calls) =
+            self.in_place(&sorted.flow(), &[], &[DeviceAggregate::Regrouped(call.clone())])?;
         let Some(DeviceAggregate::Regrouped(mut call)) = calls.into_iter().next() else {
             return Err(Error::internal(format!("{OPERATOR}: an aggregate that became another")));
         };
@@ -139,11 +169,12 @@ impl Runner {
         let known = call.args.iter().filter(|arg| skips_nulls(&call) && has_nulls(&flow, arg));
         let conditions = known.map(|arg| arg.clone().is_not_null()).chain(filter);
         let Some(keep) = conditions.reduce(Expr::and) else { return Ok((flow, call)) };
-        let (_, kept) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
-            let keep = generator.expr(&keep, out)?.truth();
-            let keep = out.let_("u32", format_args!("{keep} ? 1u : 0u"));
-            Ok(vec![Value::new(DataType::UInt32, Repr::U32, keep, None)])
-        })?;
+        let (_, kept) =
+            materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
+                let keep = generator.expr(&keep, out)?.truth();
+                let keep = out.let_("u32", format_args!("{keep} ? 1u : 0u"));
+                Ok(vec![Value::new(DataType::UInt32, Repr::U32, keep, None)])
+            })?;
         let before = exclusive_scan_u32_narrow(&self.device, &kept[0].data, sorted.rows())?;
         self.restate(frames, Some(&before))?;
         let schema = flow.schema().clone();
@@ -157,10 +188,13 @@ impl Runner {
         let Some(of_row) = frames.of_row else { return Ok(column) };
         let index = Index { rows: of_row, offset: 0, gaps: false };
         let relation = Relation { rows, indices: vec![Some(index)], columns: vec![(0, column)] };
-        let (_, mut columns) =
-            materialize(&self.device, OPERATOR, &positions(rows)?, Codes::Keep, |generator, out| {
-                Ok(vec![generator.load(&relation, 0, "row", false, out)])
-            })?;
+        let (_, mut columns) = materialize(
+            &self.device,
+            OPERATOR,
+            &positions(rows)?,
+            Codes::Keep,
+            |generator, out| Ok(vec![generator.load(&relation, 0, "row", false, out)]),
+        )?;
         Ok(columns.remove(0))
     }
 }

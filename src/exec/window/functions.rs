@@ -5,13 +5,14 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use super::arguments::{
-    COUNT, ExtremumEncoding, Feed, FeedKind, FeedReduction, FrameStrategy, UP_TO_ROW, feed_of, fold_of, is_never_empty,
-    low_feed_of, part_of,
+    COUNT, ExtremumEncoding, Feed, FeedKind, FeedReduction, FrameStrategy, UP_TO_ROW, feed_of,
+    fold_of, is_never_empty, low_feed_of, part_of,
 };
 use super::places::{RowPositions, holds_row};
 use super::{Arguments, OPERATOR, WindowRows};
 use crate::codegen::{
-    AggregateCall, AggregateKind, DecimalSum, Emitter, Generator, Value, dictionary_value, short_sql, widen,
+    AggregateCall, AggregateKind, DecimalSum, Emitter, Generator, Value, dictionary_value,
+    short_sql, widen,
 };
 use crate::column::Repr;
 use crate::device::Buffer;
@@ -47,8 +48,9 @@ impl Results<'_> {
             let code = out.let_("u32", code);
             Value::new(call.dtype.clone(), Repr::U32, code, None).with_range(Some((0, rows)))
         };
-        let share =
-            |code: String, out: &mut Emitter| Value::new(call.dtype.clone(), Repr::F64, out.let_("f64", code), None);
+        let share = |code: String, out: &mut Emitter| {
+            Value::new(call.dtype.clone(), Repr::F64, out.let_("f64", code), None)
+        };
         Ok(match &call.function {
             WindowKind::RowNumber => number(format!("(u32)row - {begin} + 1"), out),
             WindowKind::Rank => {
@@ -92,10 +94,14 @@ impl Results<'_> {
                 self.looked_up(arg, place, &ScalarValue::Null, &call.dtype, generator, out)?
             }
             WindowKind::Aggregate(aggregate) => self.aggregate(call, aggregate, generator, out)?,
-            WindowKind::Variance { of, root, .. } => self.variance(call, *of, *root, generator, out),
+            WindowKind::Variance { of, root, .. } => {
+                self.variance(call, *of, *root, generator, out)
+            }
             WindowKind::Bits { .. } => self.bits(call, generator, out)?,
             WindowKind::Regrouped(_) => {
-                return Err(Error::internal(format!("{OPERATOR}: of rows in an order, by one kernel")));
+                return Err(Error::internal(format!(
+                    "{OPERATOR}: of rows in an order, by one kernel"
+                )));
             }
         })
     }
@@ -111,10 +117,12 @@ impl Results<'_> {
     ) -> RowPosition {
         let (begin, end) = (self.places.begin.clone(), self.places.end.clone());
         let by = generator.params.word("i64", rows);
-        let counts = if skip_nulls && rows != 0 { self.running_counts(call, generator) } else { None };
+        let counts =
+            if skip_nulls && rows != 0 { self.running_counts(call, generator) } else { None };
         let Some(counts) = counts else {
             let at = out.let_("i64", format_args!("(i64)row - {by}"));
-            let exists = out.let_("bool", format_args!("{at} >= (i64){begin} && {at} < (i64){end}"));
+            let exists =
+                out.let_("bool", format_args!("{at} >= (i64){begin} && {at} < (i64){end}"));
             return RowPosition { at, exists };
         };
         // The number, among the valid rows of the partition, of the one that is looked for.
@@ -123,7 +131,8 @@ impl Results<'_> {
         } else {
             out.let_("i64", format_args!("{counts}[row] - {by}"))
         };
-        let exists = out.let_("bool", format_args!("{number} >= 1 && {number} <= {counts}[{end} - 1]"));
+        let exists =
+            out.let_("bool", format_args!("{number} >= 1 && {number} <= {counts}[{end} - 1]"));
         RowPosition { at: search(&counts, [&begin, &end], &number, out), exists }
     }
 
@@ -144,12 +153,17 @@ impl Results<'_> {
             let from = if place > 0 { format!("(i64){low} - 1") } else { format!("(i64){high}") };
             let at = out.let_("i64", format_args!("{from} + {place_word}"));
             let some = if place == 0 { "false" } else { "true" };
-            let exists = out.let_("bool", format_args!("{some} && {at} >= (i64){low} && {at} < (i64){high}"));
+            let exists = out
+                .let_("bool", format_args!("{some} && {at} >= (i64){low} && {at} < (i64){high}"));
             return RowPosition { at, exists };
         };
         let before = out.let_("i64", format_args!("{low} > {begin} ? {counts}[{low} - 1] : 0"));
         let all = out.let_("i64", format_args!("{low} < {high} ? {counts}[{high} - 1] : {before}"));
-        let number = if place > 0 { format!("{before} + {place_word}") } else { format!("{all} + 1 + {place_word}") };
+        let number = if place > 0 {
+            format!("{before} + {place_word}")
+        } else {
+            format!("{all} + 1 + {place_word}")
+        };
         let number = out.let_("i64", number);
         let exists = out.let_("bool", format_args!("{number} > {before} && {number} <= {all}"));
         RowPosition { at: search(&counts, [&low, &high], &number, out), exists }
@@ -186,10 +200,17 @@ impl Results<'_> {
             return Ok(value);
         }
         let default = generator.expr(&Expr::Literal(default.clone(), None), out)?;
-        let repr = Repr::of(dtype).ok_or_else(|| Error::internal(format!("{OPERATOR}: of {dtype}")))?;
+        let repr =
+            Repr::of(dtype).ok_or_else(|| Error::internal(format!("{OPERATOR}: of {dtype}")))?;
         let ctype = if repr == Repr::Bool { "bool" } else { repr.device_type() };
-        let code = out.let_(ctype, format_args!("{exists} ? {} : {}", widen(&value, repr), widen(&default, repr)));
-        let valid = value.valid.as_ref().map(|valid| out.let_("bool", format_args!("!{exists} || {valid}")));
+        let code = out.let_(
+            ctype,
+            format_args!("{exists} ? {} : {}", widen(&value, repr), widen(&default, repr)),
+        );
+        let valid = value
+            .valid
+            .as_ref()
+            .map(|valid| out.let_("bool", format_args!("!{exists} || {valid}")));
         let mut either = Value::new(dtype.clone(), repr, code, valid);
         let bounds = [&value, &default].map(Value::bounds);
         if repr.is_integer() {
@@ -200,7 +221,13 @@ impl Results<'_> {
         Ok(either)
     }
 
-    fn argument_at(&self, arg: &Expr, at: &str, generator: &mut Generator<'_>, out: &mut Emitter) -> Value {
+    fn argument_at(
+        &self,
+        arg: &Expr,
+        at: &str,
+        generator: &mut Generator<'_>,
+        out: &mut Emitter,
+    ) -> Value {
         let column = self.arguments.exprs.iter().position(|known| known == arg);
         let column = column.expect("arguments_in_place made all that are looked up");
         generator.load(&self.arguments.relation, column, at, false, out)
@@ -220,13 +247,15 @@ impl Results<'_> {
             return Ok(Value::new(dtype, Repr::I64, count, None).with_range(range));
         }
         let feeds = self.feeds;
-        let at = feed_of(feeds, call).ok_or_else(|| Error::internal(format!("{OPERATOR}: an aggregate of nothing")))?;
+        let at = feed_of(feeds, call)
+            .ok_or_else(|| Error::internal(format!("{OPERATOR}: an aggregate of nothing")))?;
         let feed = &feeds[at];
-        let fold =
-            fold_of(call, feed).ok_or_else(|| Error::internal(format!("{OPERATOR}: an aggregate of another type")))?;
+        let fold = fold_of(call, feed)
+            .ok_or_else(|| Error::internal(format!("{OPERATOR}: an aggregate of another type")))?;
         let (ctype, repr) = result_type(fold);
         let reduced = self.reduced(at, fold, &call.frame, ctype, generator, out);
-        let valid = (!is_never_empty(feed, &call.frame)).then(|| out.let_("bool", format_args!("{count} != 0")));
+        let valid = (!is_never_empty(feed, &call.frame))
+            .then(|| out.let_("bool", format_args!("{count} != 0")));
         if let FeedKind::Extremum(_, _, origin) = &feed.kind {
             return Ok(self.extremum(aggregate, origin, &reduced, valid, dtype, generator, out));
         }
@@ -256,7 +285,8 @@ impl Results<'_> {
             }
             return Ok(Value::new(dtype, repr, reduced, valid));
         }
-        let arg = aggregate.arg.as_ref().map(|arg| arg.get_type(&*self.sorted.schema)).transpose()?;
+        let arg =
+            aggregate.arg.as_ref().map(|arg| arg.get_type(&*self.sorted.schema)).transpose()?;
         Ok(match (&dtype, arg) {
             (DataType::Decimal128(_, scale), Some(DataType::Decimal128(_, of))) => {
                 let power = (scale - of).max(0) as u32;
@@ -264,7 +294,12 @@ impl Results<'_> {
                 out.name_sites(first_site, name);
                 Value::new(dtype, Repr::I128, code, valid)
             }
-            _ => Value::new(dtype, Repr::F64, out.let_("f64", format_args!("{reduced} / (f64){count}")), valid),
+            _ => Value::new(
+                dtype,
+                Repr::F64,
+                out.let_("f64", format_args!("{reduced} / (f64){count}")),
+                valid,
+            ),
         })
     }
 
@@ -284,7 +319,9 @@ impl Results<'_> {
             ExtremumEncoding::Number { repr, range, magnitude } => {
                 let code = match repr {
                     Repr::Bool => out.let_("bool", format_args!("{reduced} != 0")),
-                    repr => out.let_(repr.device_type(), format!("({}){reduced}", repr.device_type())),
+                    repr => {
+                        out.let_(repr.device_type(), format!("({}){reduced}", repr.device_type()))
+                    }
                 };
                 let mut value = Value::new(dtype, *repr, code, valid).with_range(*range);
                 value.magnitude = *magnitude;
@@ -292,8 +329,10 @@ impl Results<'_> {
             }
             ExtremumEncoding::Code(dictionary) => {
                 // The code of no value is none.
-                let code =
-                    out.let_("u32", format_args!("{} ? (u32){reduced} : 0u", valid.as_deref().unwrap_or("true")));
+                let code = out.let_(
+                    "u32",
+                    format_args!("{} ? (u32){reduced} : 0u", valid.as_deref().unwrap_or("true")),
+                );
                 dictionary_value(dtype, dictionary, code, valid, &mut generator.params)
             }
             ExtremumEncoding::Place(order) => {
@@ -330,22 +369,34 @@ impl Results<'_> {
         Value::new(call.dtype.clone(), Repr::F64, code, Some(valid))
     }
 
-    fn bits(&mut self, call: &WindowCall, generator: &mut Generator<'_>, out: &mut Emitter) -> Result<Value> {
+    fn bits(
+        &mut self,
+        call: &WindowCall,
+        generator: &mut Generator<'_>,
+        out: &mut Emitter,
+    ) -> Result<Value> {
         let feeds = self.feeds;
-        let at = feed_of(feeds, call).ok_or_else(|| Error::internal(format!("{OPERATOR}: bits of nothing")))?;
-        let fold =
-            fold_of(call, &feeds[at]).ok_or_else(|| Error::internal(format!("{OPERATOR}: bits of another type")))?;
-        let repr =
-            Repr::of(&call.dtype).ok_or_else(|| Error::internal(format!("{OPERATOR}: bits of {}", call.dtype)))?;
+        let at = feed_of(feeds, call)
+            .ok_or_else(|| Error::internal(format!("{OPERATOR}: bits of nothing")))?;
+        let fold = fold_of(call, &feeds[at])
+            .ok_or_else(|| Error::internal(format!("{OPERATOR}: bits of another type")))?;
+        let repr = Repr::of(&call.dtype)
+            .ok_or_else(|| Error::internal(format!("{OPERATOR}: bits of {}", call.dtype)))?;
         let count = self.count(call, generator, out);
         let reduced = self.reduced(at, fold, &call.frame, "u64", generator, out);
-        let valid = (!is_never_empty(&feeds[at], &call.frame)).then(|| out.let_("bool", format_args!("{count} != 0")));
+        let valid = (!is_never_empty(&feeds[at], &call.frame))
+            .then(|| out.let_("bool", format_args!("{count} != 0")));
         let code = out.let_(repr.device_type(), format!("({}){reduced}", repr.device_type()));
         Ok(Value::new(call.dtype.clone(), repr, code, valid))
     }
 
     /// How many rows of the frame count (`i64`).
-    fn count(&mut self, call: &WindowCall, generator: &mut Generator<'_>, out: &mut Emitter) -> String {
+    fn count(
+        &mut self,
+        call: &WindowCall,
+        generator: &mut Generator<'_>,
+        out: &mut Emitter,
+    ) -> String {
         if let Some(feed) = feed_of(self.feeds, call)
             && self.feeds[feed].valid.is_some()
         {
@@ -380,7 +431,9 @@ impl Results<'_> {
                 format!("({results}[{high} - 1] ^ ({low} > {begin} ? {results}[{low} - 1] : 0ull))")
             }
             FrameStrategy::Difference => {
-                format!("wrap_sub<{ctype}>({results}[{high} - 1], {low} > {begin} ? {results}[{low} - 1] : ({ctype})0)")
+                format!(
+                    "wrap_sub<{ctype}>({results}[{high} - 1], {low} > {begin} ? {results}[{low} - 1] : ({ctype})0)"
+                )
             }
         };
         match frame {
@@ -405,16 +458,22 @@ fn search(counts: &str, [low, high]: [&str; 2], number: &str, out: &mut Emitter)
 /// The type of a reduction's results.
 fn result_type(fold: Fold) -> (&'static str, Repr) {
     let repr = match fold {
-        Fold::Deviations | Fold::Products | Fold::Reduce(Reduction::SumF64 | Reduction::MinF64 | Reduction::MaxF64) => {
-            Repr::F64
-        }
+        Fold::Deviations
+        | Fold::Products
+        | Fold::Reduce(Reduction::SumF64 | Reduction::MinF64 | Reduction::MaxF64) => Repr::F64,
         Fold::Reduce(
-            Reduction::MinU64 | Reduction::MaxU64 | Reduction::AndU64 | Reduction::OrU64 | Reduction::XorU64,
+            Reduction::MinU64
+            | Reduction::MaxU64
+            | Reduction::AndU64
+            | Reduction::OrU64
+            | Reduction::XorU64,
         ) => Repr::U64,
-        Fold::Reduce(Reduction::SumI64 | Reduction::MinI64 | Reduction::MaxI64 | Reduction::Count) => Repr::I64,
-        Fold::Reduce(Reduction::SumI64Wide | Reduction::SumI128 | Reduction::MinI128 | Reduction::MaxI128) => {
-            Repr::I128
-        }
+        Fold::Reduce(
+            Reduction::SumI64 | Reduction::MinI64 | Reduction::MaxI64 | Reduction::Count,
+        ) => Repr::I64,
+        Fold::Reduce(
+            Reduction::SumI64Wide | Reduction::SumI128 | Reduction::MinI128 | Reduction::MaxI128,
+        ) => Repr::I128,
     };
     (repr.device_type(), repr)
 }

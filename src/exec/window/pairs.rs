@@ -43,11 +43,23 @@ struct FrameSlice {
 
 impl Runner {
     /// The aggregate of each frame, null of no rows.
-    pub(super) fn of_pairs(&self, flow: &Flow, frames: &Frames, call: &RegroupedCall) -> Result<Column> {
+    pub(super) fn of_pairs(
+        &self,
+        flow: &Flow,
+        frames: &Frames,
+        call: &RegroupedCall,
+    ) -> Result<Column> {
         let slices = self.slices(frames)?;
         let codes = if slices.len() > 1 { Codes::Decode } else { Codes::Keep };
         let pieces = (slices.iter())
-            .map(|slice| self.of_each_slot(self.frame_rows(flow, frames, slice)?, slice.end - slice.first, call, codes))
+            .map(|slice| {
+                self.of_each_slot(
+                    self.frame_rows(flow, frames, slice)?,
+                    slice.end - slice.first,
+                    call,
+                    codes,
+                )
+            })
             .collect::<Result<Vec<_>>>()?;
         match <[Column; 1]>::try_from(pieces) {
             Ok([column]) => Ok(column),
@@ -66,8 +78,9 @@ impl Runner {
         let offsets = exclusive_scan_u32(&self.device, &lengths, frames.count)?;
         let total = offsets.read_word_or(frames.count as usize * 8, frames.count)?;
         if total > MOST_PAIRS {
-            let why =
-                format!("they have {total} rows together, and an aggregate that takes each by itself stops at 2^34");
+            let why = format!(
+                "they have {total} rows together, and an aggregate that takes each by itself stops at 2^34"
+            );
             return Err(Error::unsupported(format!("{} frames of a window", frames.count), why));
         }
         Ok((offsets, total))
@@ -82,27 +95,37 @@ impl Runner {
         }
         // Slice `i` begins with the first frame before which there are `i × most` pairs or more.
         let count = total.div_ceil(most);
-        let (_, begins) = materialize(&self.device, OPERATOR, &positions(count)?, Codes::Keep, |generator, out| {
-            let offsets = generator.params.borrowed("const u64", &offsets);
-            let most = generator.params.word("u64", most);
-            let end = generator.params.word("u64", frames.count);
-            let [low, high] = [out.fresh(), out.fresh()];
-            out.line(format_args!("u64 {low} = 0, {high} = {end};"));
-            out.line(format_args!(
+        let (_, begins) = materialize(
+            &self.device,
+            OPERATOR,
+            &positions(count)?,
+            Codes::Keep,
+            |generator, out| {
+                let offsets = generator.params.borrowed("const u64", &offsets);
+                let most = generator.params.word("u64", most);
+                let end = generator.params.word("u64", frames.count);
+                let [low, high] = [out.fresh(), out.fresh()];
+                out.line(format_args!("u64 {low} = 0, {high} = {end};"));
+                out.line(format_args!(
                 "while ({low} < {high}) {{\nconst u64 middle = {low} + ({high} - {low}) / 2;\n\
                  if ({offsets}[middle] < row * {most}) {low} = middle + 1; else {high} = middle;\n}}"
             ));
-            let before = out.let_("u64", format_args!("{offsets}[{low}]"));
-            Ok(vec![Value::word(low), Value::word(before)])
-        })?;
+                let before = out.let_("u64", format_args!("{offsets}[{low}]"));
+                Ok(vec![Value::word(low), Value::word(before)])
+            },
+        )?;
         let mut words = begins.iter().map(|column| column.data.read_words(0, count as usize));
-        let (Some(first), Some(before)) = (words.next().transpose()?, words.next().transpose()?) else {
+        let (Some(first), Some(before)) = (words.next().transpose()?, words.next().transpose()?)
+        else {
             return Err(Error::internal(format!("{OPERATOR}: no slices were found")));
         };
         let mut begins: Vec<_> = first.into_iter().zip(before).collect();
         begins.push((frames.count, total));
-        let slices =
-            begins.windows(2).map(|pair| FrameSlice { first: pair[0].0, end: pair[1].0, pairs: pair[1].1 - pair[0].1 });
+        let slices = begins.windows(2).map(|pair| FrameSlice {
+            first: pair[0].0,
+            end: pair[1].0,
+            pairs: pair[1].1 - pair[0].1,
+        });
         // A frame of more pairs than a slice leaves the slices behind it without any.
         Ok(slices.filter(|slice| slice.end > slice.first).collect())
     }
@@ -121,14 +144,20 @@ impl Runner {
 
     /// Lengths of the frames (`u32`) from one up to another.
     fn lengths(&self, frames: &Frames, first: u64, end: u64) -> Result<Arc<Buffer>> {
-        let (_, lengths) =
-            materialize(&self.device, OPERATOR, &positions(end - first)?, Codes::Keep, |generator, out| {
+        let (_, lengths) = materialize(
+            &self.device,
+            OPERATOR,
+            &positions(end - first)?,
+            Codes::Keep,
+            |generator, out| {
                 let first = generator.params.word("u64", first);
                 let low = generator.params.borrowed("const u32", &frames.low);
                 let high = generator.params.borrowed("const u32", &frames.high);
-                let length = out.let_("u32", format_args!("{high}[{first} + row] - {low}[{first} + row]"));
+                let length =
+                    out.let_("u32", format_args!("{high}[{first} + row] - {low}[{first} + row]"));
                 Ok(vec![Value::new(DataType::UInt32, Repr::U32, length, None)])
-            })?;
+            },
+        )?;
         Ok(lengths[0].data.clone())
     }
 
@@ -139,25 +168,38 @@ impl Runner {
             return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));
         };
         if slice.pairs >= u64::from(u32::MAX) {
-            return Err(Error::unsupported(format!("frames of {} rows", slice.pairs), "row numbers have 32 bits"));
+            return Err(Error::unsupported(
+                format!("frames of {} rows", slice.pairs),
+                "row numbers have 32 bits",
+            ));
         }
         let count = slice.end - slice.first;
-        let offsets = exclusive_scan_u32(&self.device, &*self.lengths(frames, slice.first, slice.end)?, count)?;
+        let offsets = exclusive_scan_u32(
+            &self.device,
+            &*self.lengths(frames, slice.first, slice.end)?,
+            count,
+        )?;
         let frame_of = Arc::new(expand(&self.device, &offsets, count, slice.pairs)?);
         let rows = positions(slice.pairs)?;
-        let (_, places) = materialize(&self.device, OPERATOR, &rows, Codes::Keep, |generator, out| {
-            let frame_of = generator.params.pointer("const u32", &frame_of, 0);
-            let offsets = generator.params.borrowed("const u64", &offsets);
-            let low = generator.params.borrowed("const u32", &frames.low);
-            let first = generator.params.word("u64", slice.first);
-            let frame = out.let_("u32", format_args!("{frame_of}[row]"));
-            let place = out.let_("u32", format_args!("{low}[{first} + {frame}] + (u32)(row - {offsets}[{frame}])"));
-            Ok(vec![Value::new(DataType::UInt32, Repr::U32, place, None)])
-        })?;
+        let (_, places) =
+            materialize(&self.device, OPERATOR, &rows, Codes::Keep, |generator, out| {
+                let frame_of = generator.params.pointer("const u32", &frame_of, 0);
+                let offsets = generator.params.borrowed("const u64", &offsets);
+                let low = generator.params.borrowed("const u32", &frames.low);
+                let first = generator.params.word("u64", slice.first);
+                let frame = out.let_("u32", format_args!("{frame_of}[row]"));
+                let place = out.let_(
+                    "u32",
+                    format_args!("{low}[{first} + {frame}] + (u32)(row - {offsets}[{frame}])"),
+                );
+                Ok(vec![Value::new(DataType::UInt32, Repr::U32, place, None)])
+            })?;
         let mut slot = u32_column(frame_of, 0, slice.pairs);
-        slot.stats = Stats { range: Some((0, i128::from(count) - 1)), ascending: true, ..Stats::default() };
+        slot.stats =
+            Stats { range: Some((0, i128::from(count) - 1)), ascending: true, ..Stats::default() };
         let index = Index { rows: places[0].data.clone(), offset: 0, gaps: false };
-        let mut columns: Vec<_> = relation.columns.iter().map(|(_, column)| (0, column.clone())).collect();
+        let mut columns: Vec<_> =
+            relation.columns.iter().map(|(_, column)| (0, column.clone())).collect();
         columns.push((1, slot));
         let fields = flow.schema().fields().iter().cloned();
         let fields = fields.chain([Arc::new(Field::new("slot", DataType::UInt32, true))]).collect();

@@ -32,7 +32,11 @@ struct Peers {
 }
 
 impl<'a> RowPositions<'a> {
-    pub(super) fn new(sorted: &'a WindowRows, generator: &mut Generator<'_>, out: &mut Emitter) -> RowPositions<'a> {
+    pub(super) fn new(
+        sorted: &'a WindowRows,
+        generator: &mut Generator<'_>,
+        out: &mut Emitter,
+    ) -> RowPositions<'a> {
         let partition_of = generator.params.borrowed("const u32", &sorted.bounds.partition_of);
         let partitions = generator.params.borrowed("const u32", &sorted.bounds.partitions);
         let partition = out.let_("u32", format_args!("{partition_of}[row]"));
@@ -53,19 +57,32 @@ impl<'a> RowPositions<'a> {
     }
 
     /// First of the row's peers, and the one after their last.
-    pub(super) fn peer_group(&mut self, generator: &mut Generator<'_>, out: &mut Emitter) -> [String; 2] {
+    pub(super) fn peer_group(
+        &mut self,
+        generator: &mut Generator<'_>,
+        out: &mut Emitter,
+    ) -> [String; 2] {
         self.frame(&Frame { start: Bound::Groups(0), end: Bound::Groups(0) }, generator, out)
     }
 
     /// How many groups of peers of the partition come before the row's.
-    pub(super) fn groups_before(&mut self, generator: &mut Generator<'_>, out: &mut Emitter) -> String {
+    pub(super) fn groups_before(
+        &mut self,
+        generator: &mut Generator<'_>,
+        out: &mut Emitter,
+    ) -> String {
         let Peers { number_of, number, .. } = self.peers(generator, out);
         out.let_("u32", format_args!("{number} - {number_of}[{}]", self.begin))
     }
 
     /// First position of the row's frame, and the one after its last. An empty frame may end before
     /// it begins.
-    pub(super) fn frame(&mut self, frame: &Frame, generator: &mut Generator<'_>, out: &mut Emitter) -> [String; 2] {
+    pub(super) fn frame(
+        &mut self,
+        frame: &Frame,
+        generator: &mut Generator<'_>,
+        out: &mut Emitter,
+    ) -> [String; 2] {
         if let Some((_, names)) = self.frames.iter().find(|(known, _)| known == frame) {
             return names.clone();
         }
@@ -77,7 +94,13 @@ impl<'a> RowPositions<'a> {
         names
     }
 
-    fn bound(&mut self, bound: Bound, start: bool, generator: &mut Generator<'_>, out: &mut Emitter) -> String {
+    fn bound(
+        &mut self,
+        bound: Bound,
+        start: bool,
+        generator: &mut Generator<'_>,
+        out: &mut Emitter,
+    ) -> String {
         let (begin, end) = (self.begin.clone(), self.end.clone());
         // The end is one beyond the last.
         let beyond = i64::from(!start);
@@ -107,8 +130,11 @@ impl<'a> RowPositions<'a> {
                 format!("{offsets}[{group}]")
             }
             Bound::Value { .. } => {
-                let known =
-                    self.sorted.ranges.iter().find(|(known, of_start, _)| *known == bound && *of_start == start);
+                let known = self
+                    .sorted
+                    .ranges
+                    .iter()
+                    .find(|(known, of_start, _)| *known == bound && *of_start == start);
                 let (_, _, buffer) = known.expect("value_bounds made all that frames have");
                 format!("{}[row]", generator.params.borrowed("const u32", buffer))
             }
@@ -152,7 +178,8 @@ impl Runner {
             return Ok(vec![]);
         }
         let dtype = key.expr.get_type(&*sorted.schema)?;
-        let repr = Repr::of(&dtype).ok_or_else(|| Error::internal(format!("{OPERATOR}: by distances of {dtype}")))?;
+        let repr = Repr::of(&dtype)
+            .ok_or_else(|| Error::internal(format!("{OPERATOR}: by distances of {dtype}")))?;
         let (kind, held, logical) = match repr {
             Repr::F32 => (RangeKeys::F32, Repr::F32, DataType::Float32),
             Repr::F64 => (RangeKeys::F64, Repr::F64, DataType::Float64),
@@ -161,23 +188,28 @@ impl Runner {
         };
         // The keys, then the values at bounds that have no fixed distance.
         let targets: Vec<_> = wanted.iter().map(|(bound, _)| bound.target(keys)).collect();
-        let exprs: Vec<&Expr> = std::iter::once(&key.expr).chain(targets.iter().flatten()).collect();
-        let (_, columns) = materialize(&self.device, OPERATOR, &sorted.flow(), Codes::Keep, |generator, out| {
-            let values = exprs.iter().map(|expr| {
-                let value = generator.expr(expr, out)?;
-                let code = out.let_(held.device_type(), widen(&value, held));
-                Ok(Value::new(logical.clone(), held, code, value.valid))
-            });
-            values.collect()
-        })?;
+        let exprs: Vec<&Expr> =
+            std::iter::once(&key.expr).chain(targets.iter().flatten()).collect();
+        let (_, columns) =
+            materialize(&self.device, OPERATOR, &sorted.flow(), Codes::Keep, |generator, out| {
+                let values = exprs.iter().map(|expr| {
+                    let value = generator.expr(expr, out)?;
+                    let code = out.let_(held.device_type(), widen(&value, held));
+                    Ok(Value::new(logical.clone(), held, code, value.valid))
+                });
+                values.collect()
+            })?;
         let mut columns = columns.into_iter();
-        let column = columns.next().ok_or_else(|| Error::internal(format!("{OPERATOR}: by no key")))?;
+        let column =
+            columns.next().ok_or_else(|| Error::internal(format!("{OPERATOR}: by no key")))?;
         let mut found = vec![];
         for ((bound, start), target) in wanted.into_iter().zip(&targets) {
             let Bound::Value { preceding, step } = bound else { continue };
             let target = target.as_ref().and_then(|_| columns.next());
             let step = match step {
-                RangeOffset::Float(step) if repr == Repr::F32 => i128::from((step as f32).to_bits()),
+                RangeOffset::Float(step) if repr == Repr::F32 => {
+                    i128::from((step as f32).to_bits())
+                }
                 RangeOffset::Float(step) => i128::from(step.to_bits()),
                 RangeOffset::Integer(step) => step,
                 RangeOffset::Interval(_) => 0,
@@ -195,7 +227,11 @@ impl Runner {
                 distance,
             };
             let valid = column.validity.as_deref();
-            found.push((bound, start, range_bound(&self.device, &range, &column.data, valid, &sorted.bounds)?));
+            found.push((
+                bound,
+                start,
+                range_bound(&self.device, &range, &column.data, valid, &sorted.bounds)?,
+            ));
         }
         Ok(found)
     }
@@ -204,15 +240,21 @@ impl Runner {
     pub(super) fn frame_buffers(&self, sorted: &WindowRows, frame: &Frame) -> Result<[Buffer; 2]> {
         let low = self.device.alloc(OPERATOR, sorted.rows() as usize * 4)?;
         let high = self.device.alloc(OPERATOR, sorted.rows() as usize * 4)?;
-        materialize(&self.device, OPERATOR, &positions(sorted.rows())?, Codes::Keep, |generator, out| {
-            let mut places = RowPositions::new(sorted, generator, out);
-            let names = places.frame(frame, generator, out);
-            for (buffer, name) in [(&low, &names[0]), (&high, &names[1])] {
-                let target = generator.params.borrowed("u32", buffer);
-                out.line(format_args!("{target}[row] = {name};"));
-            }
-            Ok(vec![])
-        })?;
+        materialize(
+            &self.device,
+            OPERATOR,
+            &positions(sorted.rows())?,
+            Codes::Keep,
+            |generator, out| {
+                let mut places = RowPositions::new(sorted, generator, out);
+                let names = places.frame(frame, generator, out);
+                for (buffer, name) in [(&low, &names[0]), (&high, &names[1])] {
+                    let target = generator.params.borrowed("u32", buffer);
+                    out.line(format_args!("{target}[row] = {name};"));
+                }
+                Ok(vec![])
+            },
+        )?;
         Ok([low, high])
     }
 }

@@ -27,35 +27,52 @@ impl Runner {
         let [x, y] = call.args.as_slice() else {
             return Err(Error::internal(format!("{OPERATOR}: points of one coordinate")));
         };
-        let (_, points) = materialize(&self.device, OPERATOR, &sorted.flow(), Codes::Keep, |generator, out| {
-            let (x, y) = (generator.expr(x, out)?, generator.expr(y, out)?);
-            let filter = call.filter.as_ref().map(|filter| generator.expr(filter, out)).transpose()?;
-            let known = [x.valid, y.valid, filter.map(|filter| filter.truth())];
-            // Only points of which both coordinates are known count.
-            let valid = known.into_iter().flatten().reduce(|one, other| format!("{one} && {other}"));
-            let valid = valid.map(|valid| out.let_("bool", valid));
-            // In memory the lower word, the first coordinate, comes first.
-            let point = format!("(i128)make_u128(bits((f64){}), bits((f64){}))", y.code, x.code);
-            Ok(vec![Value::new(DataType::Decimal128(38, 0), Repr::I128, out.let_("i128", point), valid)])
-        })?;
+        let (_, points) =
+            materialize(&self.device, OPERATOR, &sorted.flow(), Codes::Keep, |generator, out| {
+                let (x, y) = (generator.expr(x, out)?, generator.expr(y, out)?);
+                let filter =
+                    call.filter.as_ref().map(|filter| generator.expr(filter, out)).transpose()?;
+                let known = [x.valid, y.valid, filter.map(|filter| filter.truth())];
+                // Only points of which both coordinates are known count.
+                let valid =
+                    known.into_iter().flatten().reduce(|one, other| format!("{one} && {other}"));
+                let valid = valid.map(|valid| out.let_("bool", valid));
+                // In memory the lower word, the first coordinate, comes first.
+                let point =
+                    format!("(i128)make_u128(bits((f64){}), bits((f64){}))", y.code, x.code);
+                Ok(vec![Value::new(
+                    DataType::Decimal128(38, 0),
+                    Repr::I128,
+                    out.let_("i128", point),
+                    valid,
+                )])
+            })?;
         let [low, high] = self.frame_buffers(sorted, frame)?;
         let (values, valid) = (&*points[0].data, points[0].validity.as_deref());
-        let products = over_frames(&self.device, Fold::Products, values, valid, [&low, &high], sorted.rows())?;
-        let (rows, columns) =
-            materialize(&self.device, OPERATOR, &positions(sorted.rows())?, Codes::Keep, |generator, out| {
+        let products =
+            over_frames(&self.device, Fold::Products, values, valid, [&low, &high], sorted.rows())?;
+        let (rows, columns) = materialize(
+            &self.device,
+            OPERATOR,
+            &positions(sorted.rows())?,
+            Codes::Keep,
+            |generator, out| {
                 let products = generator.params.borrowed("const f64", &products);
                 let mut value = |at: usize| {
-                    let code = out.let_("f64", format_args!("{products}[row * {} + {at}]", NAMES.len()));
+                    let code =
+                        out.let_("f64", format_args!("{products}[row * {} + {at}]", NAMES.len()));
                     Value::new(DataType::Float64, Repr::F64, code, None)
                 };
                 Ok((0..NAMES.len()).map(&mut value).collect())
-            })?;
+            },
+        )?;
         let schema = named(NAMES.map(|name| (name.to_string(), DataType::Float64)).into())?;
         let flow = Flow::new(FlowSource::Relation(Relation::dense(rows, columns)?), schema);
         let value: Expr = of_points(of)?;
-        let (_, mut columns) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
-            Ok(vec![generator.expr(&value, out)?])
-        })?;
+        let (_, mut columns) =
+            materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
+                Ok(vec![generator.expr(&value, out)?])
+            })?;
         Ok(columns.remove(0))
     }
 }

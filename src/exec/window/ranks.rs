@@ -28,7 +28,8 @@ use datafusion::arrow::datatypes::DataType;
 use super::frames::Frames;
 use super::{OPERATOR, positions};
 use crate::codegen::{
-    Codes, Direction, Emitter, Flow, Generator, NullsPlace, Value, emit_words, for_each, materialize,
+    Codes, Direction, Emitter, Flow, Generator, NullsPlace, Value, emit_words, for_each,
+    materialize,
 };
 use crate::column::{Column, Relation, Repr};
 use crate::device::Buffer;
@@ -90,13 +91,23 @@ impl Runner {
         })?;
         self.each_bit(ranks, rows, rows - 1, frames.count, |level, generator, out| {
             for at in [0, 4] {
-                let [low, high, place, rank] = read_state(&states, frames.count, at, generator, out);
+                let [low, high, place, rank] =
+                    read_state(&states, frames.count, at, generator, out);
                 let WaveletLevel { zeros, bit, .. } = level;
                 let few = out.let_("u32", format_args!("{zeros}[{high}] - {zeros}[{low}]"));
                 let ones = out.let_("bool", format_args!("{place} >= {few}"));
                 out.line(level.descend([&low, &high], &ones));
-                out.line(format_args!("if ({ones}) {{\n{place} -= {few};\n{rank} |= 1u << {bit};\n}}"));
-                write_state(&states, frames.count, at, &[&low, &high, &place, &rank], generator, out);
+                out.line(format_args!(
+                    "if ({ones}) {{\n{place} -= {few};\n{rank} |= 1u << {bit};\n}}"
+                ));
+                write_state(
+                    &states,
+                    frames.count,
+                    at,
+                    &[&low, &high, &place, &rank],
+                    generator,
+                    out,
+                );
             }
         })?;
         let values = Relation::dense(rows, vec![argument])?;
@@ -116,7 +127,12 @@ impl Runner {
 
     /// How many distinct values each frame has. The flow's rows are in place, and no argument is
     /// null.
-    pub(super) fn distinct_of_frames(&self, flow: &Flow, frames: &Frames, call: &RegroupedCall) -> Result<Column> {
+    pub(super) fn distinct_of_frames(
+        &self,
+        flow: &Flow,
+        frames: &Frames,
+        call: &RegroupedCall,
+    ) -> Result<Column> {
         let rows = flow.source.rows();
         let states = self.device.alloc(OPERATOR, frames.count as usize * 4 * 4)?;
         for_each(&self.device, &positions(frames.count)?, &[], |generator, out| {
@@ -125,7 +141,9 @@ impl Runner {
             write_state(&states, frames.count, 0, &[&low, &high, &bound, "0"], generator, out);
             Ok(())
         })?;
-        let count_first = |level: &WaveletLevel, generator: &mut Generator<'_>, out: &mut Emitter| {
+        let count_first = |level: &WaveletLevel,
+                           generator: &mut Generator<'_>,
+                           out: &mut Emitter| {
             let [low, high, bound, less] = read_state(&states, frames.count, 0, generator, out);
             let WaveletLevel { zeros, bit, .. } = level;
             let ones = out.let_("bool", format_args!("({bound} >> {bit} & 1) != 0"));
@@ -137,13 +155,17 @@ impl Runner {
             self.each_bit(self.last_places(flow, call)?, rows, rows, frames.count, count_first)?;
         }
         let each = positions(frames.count)?;
-        let (_, mut columns) = materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
-            let [_, _, _, less] = read_state(&states, frames.count, 0, generator, out);
-            let repr =
-                Repr::of(&call.dtype).ok_or_else(|| Error::internal(format!("{OPERATOR}: counts of such a type")))?;
-            let count = out.let_(repr.device_type(), format!("({}){less}", repr.device_type()));
-            Ok(vec![Value::new(call.dtype.clone(), repr, count, None).with_range(Some((0, i128::from(rows))))])
-        })?;
+        let (_, mut columns) =
+            materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
+                let [_, _, _, less] = read_state(&states, frames.count, 0, generator, out);
+                let repr = Repr::of(&call.dtype)
+                    .ok_or_else(|| Error::internal(format!("{OPERATOR}: counts of such a type")))?;
+                let count = out.let_(repr.device_type(), format!("({}){less}", repr.device_type()));
+                Ok(vec![
+                    Value::new(call.dtype.clone(), repr, count, None)
+                        .with_range(Some((0, i128::from(rows)))),
+                ])
+            })?;
         Ok(columns.remove(0))
     }
 
@@ -151,16 +173,26 @@ impl Runner {
     /// (`u32`).
     fn ranked(&self, flow: &Flow, call: &RegroupedCall) -> Result<(Column, Buffer, Buffer)> {
         let mut bits = vec![];
-        let (rows, mut columns) = materialize(&self.device, OPERATOR, flow, Codes::Keep, |generator, out| {
-            let value = generator.expr(&call.args[0], out)?;
-            let key = Value { valid: None, ..value.clone() };
-            let words = emit_words(&[(key, Direction::Ascending, NullsPlace::Last)], &mut generator.params, out)?;
-            bits = words.iter().map(|word| word.bits).collect();
-            Ok(std::iter::once(value).chain(words.into_iter().map(|word| Value::word(word.name))).collect())
-        })?;
+        let (rows, mut columns) =
+            materialize(&self.device, OPERATOR, flow, Codes::Keep, |generator, out| {
+                let value = generator.expr(&call.args[0], out)?;
+                let key = Value { valid: None, ..value.clone() };
+                let words = emit_words(
+                    &[(key, Direction::Ascending, NullsPlace::Last)],
+                    &mut generator.params,
+                    out,
+                )?;
+                bits = words.iter().map(|word| word.bits).collect();
+                Ok(std::iter::once(value)
+                    .chain(words.into_iter().map(|word| Value::word(word.name)))
+                    .collect())
+            })?;
         let argument = columns.remove(0);
-        let words: Vec<_> =
-            columns.iter().zip(&bits).map(|(column, bits)| SortWord { keys: &column.data, bits: *bits }).collect();
+        let words: Vec<_> = columns
+            .iter()
+            .zip(&bits)
+            .map(|(column, bits)| SortWord { keys: &column.data, bits: *bits })
+            .collect();
         let order = argsort(&self.device, &words, rows)?;
         let ranks = self.device.alloc(OPERATOR, rows as usize * 4)?;
         for_each(&self.device, &positions(rows)?, &[], |generator, out| {
@@ -180,10 +212,16 @@ impl Runner {
         let Some(group_of) = &groups.row_slots else {
             return Err(Error::internal(format!("{OPERATOR}: groups whose rows do not know them")));
         };
-        let (_, words) = materialize(&self.device, OPERATOR, &positions(rows)?, Codes::Keep, |generator, out| {
-            let group_of = generator.params.pointer("const u32", group_of, 0);
-            Ok(vec![Value::word(out.let_("u64", format_args!("(u64){group_of}[row]")))])
-        })?;
+        let (_, words) = materialize(
+            &self.device,
+            OPERATOR,
+            &positions(rows)?,
+            Codes::Keep,
+            |generator, out| {
+                let group_of = generator.params.pointer("const u32", group_of, 0);
+                Ok(vec![Value::word(out.let_("u64", format_args!("(u64){group_of}[row]")))])
+            },
+        )?;
         let word = SortWord { keys: &words[0].data, bits: slot_bits(groups.slots.slots) };
         let order = argsort(&self.device, &[word], rows)?;
         let last = self.device.alloc(OPERATOR, rows as usize * 4)?;
@@ -211,12 +249,18 @@ impl Runner {
         step: impl Fn(&WaveletLevel, &mut Generator<'_>, &mut Emitter),
     ) -> Result<()> {
         for bit in (0..u64::BITS - most.leading_zeros()).rev() {
-            let (_, zeros) = materialize(&self.device, OPERATOR, &positions(rows)?, Codes::Keep, |generator, out| {
-                let numbers = generator.params.borrowed("const u32", &numbers);
-                let bit = generator.params.word("u64", u64::from(bit));
-                let zero = out.let_("u32", format_args!("({numbers}[row] >> {bit} & 1) ^ 1"));
-                Ok(vec![Value::new(DataType::UInt32, Repr::U32, zero, None)])
-            })?;
+            let (_, zeros) = materialize(
+                &self.device,
+                OPERATOR,
+                &positions(rows)?,
+                Codes::Keep,
+                |generator, out| {
+                    let numbers = generator.params.borrowed("const u32", &numbers);
+                    let bit = generator.params.word("u64", u64::from(bit));
+                    let zero = out.let_("u32", format_args!("({numbers}[row] >> {bit} & 1) ^ 1"));
+                    Ok(vec![Value::new(DataType::UInt32, Repr::U32, zero, None)])
+                },
+            )?;
             let zeros = Arc::new(exclusive_scan_u32_narrow(&self.device, &zeros[0].data, rows)?);
             let level = |generator: &mut Generator<'_>, out: &mut Emitter| {
                 let zeros = generator.params.pointer("const u32", &zeros, 0);
@@ -239,7 +283,9 @@ impl Runner {
                 let number = out.let_("u32", format_args!("{numbers}[row]"));
                 let before = out.let_("u32", format_args!("{zeros}[row]"));
                 let ones = format!("({number} >> {bit} & 1) != 0");
-                out.line(format_args!("{parted}[{ones} ? {all} + (u32)row - {before} : {before}] = {number};"));
+                out.line(format_args!(
+                    "{parted}[{ones} ? {all} + (u32)row - {before} : {before}] = {number};"
+                ));
                 Ok(())
             })?;
             numbers = parted;
@@ -249,7 +295,13 @@ impl Runner {
 }
 
 /// Four fields of each frame's state, from field `at` on, as variables.
-fn read_state(states: &Buffer, frames: u64, at: u64, generator: &mut Generator<'_>, out: &mut Emitter) -> [String; 4] {
+fn read_state(
+    states: &Buffer,
+    frames: u64,
+    at: u64,
+    generator: &mut Generator<'_>,
+    out: &mut Emitter,
+) -> [String; 4] {
     let pointer = generator.params.borrowed("u32", states);
     let frames = generator.params.word("u64", frames);
     std::array::from_fn(|field| {

@@ -15,11 +15,13 @@ impl Runner {
     /// For each row the aggregate of its partition.
     pub(super) fn of_partition(&self, sorted: &WindowRows, call: &RegroupedCall) -> Result<Column> {
         let rows = positions(sorted.rows())?;
-        let (_, partitions) = materialize(&self.device, OPERATOR, &rows, Codes::Keep, |generator, out| {
-            let partition_of = generator.params.borrowed("const u32", &sorted.bounds.partition_of);
-            let partition = out.let_("u32", format_args!("{partition_of}[row]"));
-            Ok(vec![Value::new(DataType::UInt32, Repr::U32, partition, None)])
-        })?;
+        let (_, partitions) =
+            materialize(&self.device, OPERATOR, &rows, Codes::Keep, |generator, out| {
+                let partition_of =
+                    generator.params.borrowed("const u32", &sorted.bounds.partition_of);
+                let partition = out.let_("u32", format_args!("{partition_of}[row]"));
+                Ok(vec![Value::new(DataType::UInt32, Repr::U32, partition, None)])
+            })?;
         // There are no more partitions than rows.
         self.beside_groups(&sorted.flow(), &partitions[0].data, sorted.rows(), call)
     }

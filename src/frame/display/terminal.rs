@@ -13,8 +13,8 @@ pub(super) fn columns() -> Option<usize> {
     terminal_size().map(|(columns, _)| columns)
 }
 
-/// Characters of a line and lines of the terminal that standard output is; `None` where that is none,
-/// or does not know its size.
+/// Characters of a line and lines of the terminal that standard output is; `None` where that is
+/// none, or does not know its size.
 pub fn terminal_size() -> Option<(usize, usize)> {
     if !std::io::stdout().is_terminal() {
         return None;
@@ -23,5 +23,6 @@ pub fn terminal_size() -> Option<(usize, usize)> {
     // SAFETY: the call writes one `winsize` to the pointer, which is to a live one; a descriptor
     // that is no terminal is an error and writes nothing.
     let known = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) } == 0;
-    (known && size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col.into(), size.ws_row.into()))
+    (known && size.ws_col > 0 && size.ws_row > 0)
+        .then_some((size.ws_col.into(), size.ws_row.into()))
 }

@@ -89,8 +89,13 @@ impl TextTable {
             let width = width(&name).max(width(&kind));
             TextColumn { at, name, kind, width, values: 0, is_number: is_number(field.data_type()) }
         });
-        let mut table =
-            TextTable { format: format.clone(), columns: columns.collect(), left_out: 0, gap: None, cut: false };
+        let mut table = TextTable {
+            format: format.clone(),
+            columns: columns.collect(),
+            left_out: 0,
+            gap: None,
+            cut: false,
+        };
         if let Some(most) = format.max_columns {
             while table.columns.len() > most.max(2) {
                 table.leave_one_out();
@@ -117,8 +122,8 @@ impl TextTable {
         Ok(())
     }
 
-    /// Keeps to the format's width: cuts texts, as far as the format allows, and leaves out columns in
-    /// the middle where that is not enough.
+    /// Keeps to the format's width: cuts texts, as far as the format allows, and leaves out columns
+    /// in the middle where that is not enough.
     pub fn fit(&mut self) {
         let Some(most) = self.format.max_width else { return };
         while !self.cut_to_fit(most) && self.columns.len() > 2 {
@@ -131,17 +136,19 @@ impl TextTable {
         self.left_out
     }
 
-    /// Cuts the widest columns to one width, the greatest with which lines are short enough. Whether
-    /// they are then.
+    /// Cuts the widest columns to one width, the greatest with which lines are short enough.
+    /// Whether they are then.
     fn cut_to_fit(&mut self, most: usize) -> bool {
         let gap = if self.gap.is_some() { width(GAP) + 3 } else { 0 };
         let edges = 3 * self.columns.len() + gap + 1;
-        let whole = |of: &dyn Fn(&TextColumn) -> usize| self.columns.iter().map(of).sum::<usize>() + edges;
+        let whole =
+            |of: &dyn Fn(&TextColumn) -> usize| self.columns.iter().map(of).sum::<usize>() + edges;
         if whole(&|column| column.width) <= most {
             return true;
         }
         let Some(least) = self.format.min_chars else { return false };
-        let cut = |column: &TextColumn, to: usize| column.width.min(to).max(column.least_width(least));
+        let cut =
+            |column: &TextColumn, to: usize| column.width.min(to).max(column.least_width(least));
         let fits = |to: usize| whole(&|column| cut(column, to)) <= most;
         let possible = fits(least);
         if !possible && self.columns.len() > 2 {
@@ -192,7 +199,10 @@ impl TextTable {
             return Ok(());
         }
         let options = FormatOptions::new().with_null(&self.format.null);
-        let values = self.columns.iter().map(|column| ShownValues::of(batch.column(column.at), &options, &self.format));
+        let values = self
+            .columns
+            .iter()
+            .map(|column| ShownValues::of(batch.column(column.at), &options, &self.format));
         let values = values.collect::<Result<Vec<_>>>()?;
         let (mut line, mut text) = (String::new(), String::new());
         for row in 0..batch.num_rows() {
@@ -254,7 +264,14 @@ impl TextTable {
         self.end_line(out, &line);
     }
 
-    fn put_cell(&self, line: &mut String, number: usize, text: &mut String, right: bool, is_null: bool) {
+    fn put_cell(
+        &self,
+        line: &mut String,
+        number: usize,
+        text: &mut String,
+        right: bool,
+        is_null: bool,
+    ) {
         let (edge, between) = match self.format.borders {
             Borders::Lines => ("│", "┆"),
             Borders::Ascii => ("|", "|"),
@@ -269,7 +286,9 @@ impl TextTable {
         let space = " ".repeat(self.columns[number].width.saturating_sub(width(text)));
         let (before, after) = if right { (space.as_str(), "") } else { ("", space.as_str()) };
         let (dim, usual) = if is_null && self.format.dim_nulls { DIM } else { ("", "") };
-        [" ", before, dim, text, usual, after, " "].into_iter().for_each(|part| line.push_str(part));
+        [" ", before, dim, text, usual, after, " "]
+            .into_iter()
+            .for_each(|part| line.push_str(part));
     }
 
     fn end_line(&self, out: &mut String, line: &str) {
@@ -289,7 +308,11 @@ struct ShownValues<'a> {
 }
 
 impl<'a> ShownValues<'a> {
-    fn of(array: &'a ArrayRef, options: &'a FormatOptions<'a>, format: &'a FrameFormat) -> Result<ShownValues<'a>> {
+    fn of(
+        array: &'a ArrayRef,
+        options: &'a FormatOptions<'a>,
+        format: &'a FrameFormat,
+    ) -> Result<ShownValues<'a>> {
         let nulls = array.logical_nulls();
         Ok(ShownValues { array, nulls, values: ArrayFormatter::try_new(array, options)?, format })
     }
@@ -303,7 +326,11 @@ impl<'a> ShownValues<'a> {
         }
         match (self.format.decimals, self.array.data_type()) {
             (Some(digits), DataType::Float32) => {
-                put_rounded(text, self.array.as_primitive::<Float32Type>().value(row).into(), digits);
+                put_rounded(
+                    text,
+                    self.array.as_primitive::<Float32Type>().value(row).into(),
+                    digits,
+                );
             }
             (Some(digits), DataType::Float64) => {
                 put_rounded(text, self.array.as_primitive::<Float64Type>().value(row), digits);
@@ -322,7 +349,10 @@ impl<'a> ShownValues<'a> {
 /// exponent.
 fn put_rounded(text: &mut String, number: f64, digits: usize) {
     let size = number.abs();
-    let written = match size != 0.0 && size.is_finite() && !(0.5 * 10f64.powi(-(digits as i32))..1e16).contains(&size) {
+    let written = match size != 0.0
+        && size.is_finite()
+        && !(0.5 * 10f64.powi(-(digits as i32))..1e16).contains(&size)
+    {
         true => write!(text, "{number:.digits$e}"),
         false => write!(text, "{number:.digits$}"),
     };
@@ -362,9 +392,10 @@ pub(super) fn type_name(dtype: &DataType) -> String {
         DataType::Float32 => "f32".into(),
         DataType::Float64 => "f64".into(),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "str".into(),
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
-            "binary".into()
-        }
+        DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_) => "binary".into(),
         DataType::Date32 | DataType::Date64 => "date".into(),
         DataType::Time32(of) | DataType::Time64(of) => format!("time[{}]", unit(of)),
         DataType::Timestamp(of, None) => format!("datetime[{}]", unit(of)),
@@ -375,7 +406,10 @@ pub(super) fn type_name(dtype: &DataType) -> String {
         | DataType::Decimal64(p, s)
         | DataType::Decimal128(p, s)
         | DataType::Decimal256(p, s) => format!("decimal[{p},{s}]"),
-        DataType::List(of) | DataType::LargeList(of) | DataType::ListView(of) | DataType::LargeListView(of) => {
+        DataType::List(of)
+        | DataType::LargeList(of)
+        | DataType::ListView(of)
+        | DataType::LargeListView(of) => {
             format!("list[{}]", type_name(of.data_type()))
         }
         DataType::FixedSizeList(of, n) => format!("array[{}, {n}]", type_name(of.data_type())),

@@ -198,7 +198,13 @@ impl Expr {
 
     /// The number of nulls.
     pub fn null_count(self) -> Expr {
-        self.map(|values| df::binary_expr(expr_fn::count(df::lit(1i64)), df::Operator::Minus, expr_fn::count(values)))
+        self.map(|values| {
+            df::binary_expr(
+                expr_fn::count(df::lit(1i64)),
+                df::Operator::Minus,
+                expr_fn::count(values),
+            )
+        })
     }
 
     /// The number of different values; null counts as one, as in Polars.
@@ -271,7 +277,11 @@ impl Expr {
             Ok(match node {
                 df::Expr::AggregateFunction(mut call) => {
                     call.params.filter = both(call.params.filter.take());
-                    Transformed::new(df::Expr::AggregateFunction(call), true, TreeNodeRecursion::Jump)
+                    Transformed::new(
+                        df::Expr::AggregateFunction(call),
+                        true,
+                        TreeNodeRecursion::Jump,
+                    )
                 }
                 df::Expr::WindowFunction(mut call) => {
                     call.params.filter = both(call.params.filter.take());

@@ -148,10 +148,13 @@ impl DateMethods {
     /// The last day of its month.
     pub fn month_end(self) -> Expr {
         let interval = |months, days| {
-            let by = datafusion::arrow::datatypes::IntervalMonthDayNano { months, days, nanoseconds: 0 };
+            let by =
+                datafusion::arrow::datatypes::IntervalMonthDayNano { months, days, nanoseconds: 0 };
             df::Expr::Literal(datafusion::scalar::ScalarValue::IntervalMonthDayNano(Some(by)), None)
         };
-        self.month_start().map(|start| start + interval(1, 0) - interval(0, 1)).cast(DataType::Date32)
+        self.month_start()
+            .map(|start| start + interval(1, 0) - interval(0, 1))
+            .cast(DataType::Date32)
     }
 
     /// Moved by a time such as `"1mo"` or `"-2d"`.

@@ -103,7 +103,9 @@ impl Expr {
         let (before, after) = (value.clone().forward_fill(), value.clone().backward_fill());
         let (first, last) = (known.clone().forward_fill(), known.backward_fill());
         let share = (place - first.clone()) / (last - first);
-        when(value.clone().is_null()).then(before.clone() + (after - before) * share).otherwise(value)
+        when(value.clone().is_null())
+            .then(before.clone() + (after - before) * share)
+            .otherwise(value)
     }
 
     /// The last or first value that is not null, among rows of the partition.

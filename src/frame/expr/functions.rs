@@ -107,7 +107,9 @@ pub fn sum_horizontal(values: impl Columns) -> Expr {
 /// The mean of each row's values, a float of 64 bits; nulls are left out.
 pub fn mean_horizontal(values: impl Columns) -> Expr {
     let values = values.into_columns();
-    let known = sum_horizontal(values.iter().map(|value| value.clone().is_not_null().cast(DataType::Int64)));
+    let known = sum_horizontal(
+        values.iter().map(|value| value.clone().is_not_null().cast(DataType::Int64)),
+    );
     sum_horizontal(values.into_iter().map(|value| value.cast(DataType::Float64))) / nullif(known, 0)
 }
 
@@ -122,12 +124,20 @@ pub fn mean_horizontal(values: impl Columns) -> Expr {
 /// # Ok::<(), warpframe::Error>(())
 /// ```
 pub fn all_horizontal(conditions: impl Columns) -> Expr {
-    conditions.into_columns().into_iter().reduce(|all, one| all.and(one)).unwrap_or_else(|| lit(true))
+    conditions
+        .into_columns()
+        .into_iter()
+        .reduce(|all, one| all.and(one))
+        .unwrap_or_else(|| lit(true))
 }
 
 /// Whether one of each row's conditions is true; false where there are none.
 pub fn any_horizontal(conditions: impl Columns) -> Expr {
-    conditions.into_columns().into_iter().reduce(|any, one| any.or(one)).unwrap_or_else(|| lit(false))
+    conditions
+        .into_columns()
+        .into_iter()
+        .reduce(|any, one| any.or(one))
+        .unwrap_or_else(|| lit(false))
 }
 
 /// The angle in radians of the point (`x`, `y`).
@@ -307,7 +317,10 @@ of_numbers! {
 /// ```
 impl Expr {
     /// Other values in place of these: pairs of the old and the new one. Null may be an old value.
-    pub fn replace(self, pairs: impl IntoIterator<Item = (impl IntoValue, impl IntoValue)>) -> Expr {
+    pub fn replace(
+        self,
+        pairs: impl IntoIterator<Item = (impl IntoValue, impl IntoValue)>,
+    ) -> Expr {
         match self.replaced(pairs) {
             Some(replaced) => replaced.otherwise(self.clone()).called_as(&self),
             None => self,
@@ -326,7 +339,10 @@ impl Expr {
         }
     }
 
-    fn replaced(&self, pairs: impl IntoIterator<Item = (impl IntoValue, impl IntoValue)>) -> Option<Then> {
+    fn replaced(
+        &self,
+        pairs: impl IntoIterator<Item = (impl IntoValue, impl IntoValue)>,
+    ) -> Option<Then> {
         pairs.into_iter().fold(None, |before, (old, new)| {
             let is_old = self.clone().eq_missing(old);
             Some(match before {
@@ -345,7 +361,8 @@ pub(in crate::frame) fn chance_of(row: Expr, seed: u64) -> Expr {
         binary_expr(value, Operator::BitwiseXor, shifted)
     };
     row.cast(DataType::Int64).map(|row| {
-        let start = (row + df::lit(1i64)) * df::lit(0x9E37_79B9_7F4A_7C15_u64 as i64) + df::lit(seed as i64);
+        let start = (row + df::lit(1i64)) * df::lit(0x9E37_79B9_7F4A_7C15_u64 as i64)
+            + df::lit(seed as i64);
         let once = mixed(start, 30) * df::lit(0xBF58_476D_1CE4_E5B9_u64 as i64);
         let twice = mixed(once, 27) * df::lit(0x94D0_49BB_1331_11EB_u64 as i64);
         mixed(twice, 31)

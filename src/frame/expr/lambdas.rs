@@ -16,8 +16,8 @@ use crate::host::lambdas::array_reduce;
 use crate::host::list_combinations::list_combinations;
 
 thread_local! {
-    /// How many closures are under way, one within another: each has parameters of its own, which are called the same
-    /// whenever the same is asked, so that queries are known again.
+    /// How many closures are under way, one within another: each has parameters of its own, which
+    /// are called the same whenever the same is asked, so that queries are known again.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -153,7 +153,8 @@ impl ListMethods {
 
 impl Expr {
     /// How many values lie in each of `bins` bins of one width between two bounds, as a list. A bin
-    /// holds its lower bound, the last its upper one, too; null, NaN and what lies outside is in none.
+    /// holds its lower bound, the last its upper one, too; null, NaN and what lies outside is in
+    /// none.
     ///
     /// ```
     /// # use warpframe::prelude::*;

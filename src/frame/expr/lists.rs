@@ -74,7 +74,9 @@ pub fn structs(fields: impl IntoIterator<Item = (impl Into<String>, impl IntoCol
     let (names, values): (Vec<String>, Vec<Expr>) =
         fields.into_iter().map(|(name, value)| (name.into(), value.into_column())).unzip();
     let name = names.first().cloned();
-    let named = |values: Vec<df::Expr>| names.into_iter().zip(values).flat_map(|(name, value)| [df::lit(name), value]);
+    let named = |values: Vec<df::Expr>| {
+        names.into_iter().zip(values).flat_map(|(name, value)| [df::lit(name), value])
+    };
     of_all(values, |values| expr_fn::named_struct(named(values).collect())).called(name)
 }
 

@@ -31,29 +31,34 @@ use datafusion::logical_expr as df;
 pub use datafusion::logical_expr::{SortExpr, WindowFrame, WindowFrameBound, WindowFrameUnits};
 
 pub use aggregates::{
-    approx_distinct, avg, bool_and, bool_or, corr, count, count_distinct, count_rows, len, max, mean, median, min,
-    quantile, std, stddev, sum, var, var_sample,
+    approx_distinct, avg, bool_and, bool_or, corr, count, count_distinct, count_rows, len, max,
+    mean, median, min, quantile, std, stddev, sum, var, var_sample,
 };
 pub use dates::DateMethods;
 pub use fills::Fill;
 pub(super) use functions::chance_of;
 pub use functions::{
-    abs, all_horizontal, any_horizontal, arctan2, cast, ceil, coalesce, concat, concat_str, exists, floor, in_list,
-    in_subquery, max_horizontal, mean_horizontal, min_horizontal, not, nullif, round, sqrt, sum_horizontal, try_cast,
+    abs, all_horizontal, any_horizontal, arctan2, cast, ceil, coalesce, concat, concat_str, exists,
+    floor, in_list, in_subquery, max_horizontal, mean_horizontal, min_horizontal, not, nullif,
+    round, sqrt, sum_horizontal, try_cast,
 };
 pub use lists::{ListMethods, StructMethods, list, structs};
 pub use names::ResultName;
 pub(super) use names::with_own_names;
-pub use operand::{Columns, IntoColumn, IntoSortKey, IntoValue, SortKeys, date, datetime, decimal, duration, lit};
+pub use operand::{
+    Columns, IntoColumn, IntoSortKey, IntoValue, SortKeys, date, datetime, decimal, duration, lit,
+};
 pub(super) use running::distance;
 pub use running::{RankMethod, Rolling};
-pub use selectors::{all, booleans, by_type, cols, exclude, floats, integers, matches, numeric, strings, temporal};
+pub use selectors::{
+    all, booleans, by_type, cols, exclude, floats, integers, matches, numeric, strings, temporal,
+};
 pub(super) use selectors::{expanded, unknown};
 pub use strings::StringMethods;
 pub use when::{Then, When, when};
 pub use windows::{
-    cume_dist, dense_rank, first_value, lag, last_value, lead, nth_value, ntile, over, over_frame, percent_rank, rank,
-    row_number,
+    cume_dist, dense_rank, first_value, lag, last_value, lead, nth_value, ntile, over, over_frame,
+    percent_rank, rank, row_number,
 };
 
 /// What is computed for each row, for each group, or over a window of rows.
@@ -88,7 +93,11 @@ impl Expr {
 
     /// Something made of this and another, called as this is, or after the column that a selector
     /// in the other selects.
-    fn with(self, other: impl IntoValue, make: impl FnOnce(df::Expr, df::Expr) -> df::Expr) -> Expr {
+    fn with(
+        self,
+        other: impl IntoValue,
+        make: impl FnOnce(df::Expr, df::Expr) -> df::Expr,
+    ) -> Expr {
         let other = other.into_value();
         Expr { tree: make(self.tree, other.tree), name: other.name.and(self.name) }
     }

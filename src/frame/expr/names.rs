@@ -93,7 +93,9 @@ impl Expr {
 }
 
 /// Columns of a result, each of which must have a name of its own.
-pub(in crate::frame) fn with_own_names<'a>(results: impl IntoIterator<Item = &'a df::Expr>) -> Result<()> {
+pub(in crate::frame) fn with_own_names<'a>(
+    results: impl IntoIterator<Item = &'a df::Expr>,
+) -> Result<()> {
     let mut names = HashSet::new();
     for result in results {
         let (relation, name) = match result {

@@ -87,9 +87,9 @@ pub fn lit(value: impl IntoValue) -> Expr {
 /// ```
 pub fn date(year: i32, month: u32, day: u32) -> Result<Expr> {
     let found = NaiveDate::from_ymd_opt(year, month, day);
-    found
-        .map(lit)
-        .ok_or_else(|| crate::Error::unsupported(format!("date {year}-{month}-{day}"), "there is no such day"))
+    found.map(lit).ok_or_else(|| {
+        crate::Error::unsupported(format!("date {year}-{month}-{day}"), "there is no such day")
+    })
 }
 
 /// A time of a day as a literal: a timestamp in microseconds.
@@ -102,8 +102,16 @@ pub fn date(year: i32, month: u32, day: u32) -> Result<Expr> {
 /// let later = col("ts").gt(datetime(2024, 6, 21, 12, 30, 0)?);
 /// # Ok::<(), warpframe::Error>(())
 /// ```
-pub fn datetime(year: i32, month: u32, day: u32, hour: u32, minute: u32, second: u32) -> Result<Expr> {
-    let found = NaiveDate::from_ymd_opt(year, month, day).and_then(|date| date.and_hms_opt(hour, minute, second));
+pub fn datetime(
+    year: i32,
+    month: u32,
+    day: u32,
+    hour: u32,
+    minute: u32,
+    second: u32,
+) -> Result<Expr> {
+    let found = NaiveDate::from_ymd_opt(year, month, day)
+        .and_then(|date| date.and_hms_opt(hour, minute, second));
     found.map(lit).ok_or_else(|| {
         let what = format!("time {year}-{month}-{day} {hour}:{minute}:{second}");
         crate::Error::unsupported(what, "there is no such time")
@@ -124,7 +132,10 @@ pub fn datetime(year: i32, month: u32, day: u32, hour: u32, minute: u32, second:
 pub fn duration(text: &str) -> Result<Expr> {
     match distance(text)? {
         span @ ScalarValue::IntervalMonthDayNano(_) => Ok(lit(span)),
-        _ => Err(crate::Error::unsupported(format!("a duration of {text:?}"), "a unit is missing, as in \"2d\"")),
+        _ => Err(crate::Error::unsupported(
+            format!("a duration of {text:?}"),
+            "a unit is missing, as in \"2d\"",
+        )),
     }
 }
 
@@ -147,9 +158,14 @@ pub fn decimal(text: &str) -> Result<Expr> {
     let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
     let all = format!("{whole}{part}");
     let plain = !all.is_empty() && all.bytes().all(|byte| byte.is_ascii_digit());
-    let value = all.parse::<i128>().ok().filter(|_| plain && all.len() <= usize::from(DECIMAL128_MAX_PRECISION));
+    let value = all
+        .parse::<i128>()
+        .ok()
+        .filter(|_| plain && all.len() <= usize::from(DECIMAL128_MAX_PRECISION));
     let Some(value) = value else {
-        let message = format!("expected a decimal number of at most {DECIMAL128_MAX_PRECISION} digits, found {text:?}");
+        let message = format!(
+            "expected a decimal number of at most {DECIMAL128_MAX_PRECISION} digits, found {text:?}"
+        );
         return Err(ErrorKind::Parse { path: None, line: 0, column: 0, message }.into());
     };
     let scalar = ScalarValue::Decimal128(Some(sign * value), all.len() as u8, part.len() as i8);
@@ -213,13 +229,15 @@ impl IntoValue for NaiveDate {
 
 impl IntoValue for NaiveDateTime {
     fn into_value(self) -> Expr {
-        ScalarValue::TimestampMicrosecond(Some(self.and_utc().timestamp_micros()), None).into_value()
+        ScalarValue::TimestampMicrosecond(Some(self.and_utc().timestamp_micros()), None)
+            .into_value()
     }
 }
 
 impl IntoValue for DateTime<Utc> {
     fn into_value(self) -> Expr {
-        ScalarValue::TimestampMicrosecond(Some(self.timestamp_micros()), Some("UTC".into())).into_value()
+        ScalarValue::TimestampMicrosecond(Some(self.timestamp_micros()), Some("UTC".into()))
+            .into_value()
     }
 }
 

@@ -157,7 +157,9 @@ impl Expr {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn eq_missing(self, other: impl IntoValue) -> Expr {
-        self.with(other, |left, right| df::binary_expr(left, df::Operator::IsNotDistinctFrom, right))
+        self.with(other, |left, right| {
+            df::binary_expr(left, df::Operator::IsNotDistinctFrom, right)
+        })
     }
 
     /// Whether both differ, where null equals null: Polars' `ne_missing`.

@@ -7,7 +7,8 @@ use datafusion::scalar::ScalarValue;
 
 use super::windows::{RowsBound, rows_frame};
 use super::{
-    Expr, IntoColumn, WindowFrame, WindowFrameBound, WindowFrameUnits, chance_of, count_rows, lit, row_number, when,
+    Expr, IntoColumn, WindowFrame, WindowFrameBound, WindowFrameUnits, chance_of, count_rows, lit,
+    row_number, when,
 };
 use crate::error::{Error, Result};
 
@@ -141,11 +142,18 @@ impl Expr {
         let (name, value) = (self.name.clone(), self.cast(DataType::Float64));
         let running = |of: Expr| windowed(of, rows_frame(RowsBound::First, RowsBound::Here));
         let is_zero = value.clone().eq(0.0);
-        let size = running(value.clone().abs().ln().only_where(!is_zero.clone()).sum()).fill_null(0.0).exp();
+        let size = running(value.clone().abs().ln().only_where(!is_zero.clone()).sum())
+            .fill_null(0.0)
+            .exp();
         let zeros = running(lit(1i64).only_where(is_zero).count());
         let negative = running(lit(1i64).only_where(value.clone().lt(0.0)).count());
         let signed = when((negative % 2i64).eq(1i64)).then(-size.clone()).otherwise(size);
-        when(value.is_null()).then(None::<f64>).when(zeros.gt(0i64)).then(0.0).otherwise(signed).called(name)
+        when(value.is_null())
+            .then(None::<f64>)
+            .when(zeros.gt(0i64))
+            .then(0.0)
+            .otherwise(signed)
+            .called(name)
     }
 
     /// The place of the value among all, from 1 on; null stays null. Equal values get numbers as
@@ -226,9 +234,9 @@ impl Expr {
         self.windowed(|window| window.params.window_frame = frame.clone())
     }
 
-    /// Aggregates over the rows whose key is at most so much less than the row's: `"7d"`, `"1h30m"`,
-    /// `"1mo"`, or a plain number for numbers. What is just so far away counts, as in SQL (Polars'
-    /// `closed="both"`). Rows with the same key see one another.
+    /// Aggregates over the rows whose key is at most so much less than the row's: `"7d"`,
+    /// `"1h30m"`, `"1mo"`, or a plain number for numbers. What is just so far away counts, as in
+    /// SQL (Polars' `closed="both"`). Rows with the same key see one another.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Unsupported`] where the window is no such text.
@@ -257,17 +265,21 @@ impl Expr {
 
     /// A running aggregate of this, null where this is.
     fn running(self, aggregate: Expr) -> Expr {
-        windowed(aggregate, rows_frame(RowsBound::First, RowsBound::Here)).only_where(self.is_not_null())
+        windowed(aggregate, rows_frame(RowsBound::First, RowsBound::Here))
+            .only_where(self.is_not_null())
     }
 
     fn rolled(self, aggregate: Expr, window: Rolling) -> Expr {
         let values = windowed(self.count(), window.frame());
-        windowed(aggregate, window.frame()).only_where(values.gt_eq(window.min_samples.max(1) as i64))
+        windowed(aggregate, window.frame())
+            .only_where(values.gt_eq(window.min_samples.max(1) as i64))
     }
 
     /// A function over the rows with the same value.
     fn among_equals(self, function: Expr) -> Expr {
-        function.windowed(|window| window.params.partition_by = vec![self.tree.clone()]).called(self.name)
+        function
+            .windowed(|window| window.params.partition_by = vec![self.tree.clone()])
+            .called(self.name)
     }
 
     fn shifted(self, rows: i64, default: Option<ScalarValue>) -> Expr {
@@ -293,7 +305,8 @@ fn windowed(aggregate: Expr, frame: WindowFrame) -> Expr {
 /// A distance of times or numbers.
 pub(in crate::frame) fn distance(text: &str) -> Result<ScalarValue> {
     let wrong = || {
-        let why = "a number, or numbers with units: ns, us, ms, s, m, h, d, w, mo, q, y (\"1d12h\")";
+        let why =
+            "a number, or numbers with units: ns, us, ms, s, m, h, d, w, mo, q, y (\"1d12h\")";
         Error::unsupported(format!("a distance of {text:?}"), why)
     };
     if let Ok(number) = text.parse::<i64>() {
@@ -307,7 +320,8 @@ pub(in crate::frame) fn distance(text: &str) -> Result<ScalarValue> {
         let unit = behind.find(|letter: char| letter.is_ascii_digit()).unwrap_or(behind.len());
         let (unit, behind) = behind.split_at(unit);
         rest = behind;
-        let small = |times: i32| i32::try_from(number).ok().and_then(|number| number.checked_mul(times));
+        let small =
+            |times: i32| i32::try_from(number).ok().and_then(|number| number.checked_mul(times));
         let nanos = |times: i64| number.checked_mul(times);
         let added = match unit {
             "y" => small(12).and_then(|more| months.checked_add(more)).map(|sum| months = sum),
@@ -325,14 +339,20 @@ pub(in crate::frame) fn distance(text: &str) -> Result<ScalarValue> {
                     "ns" => 1,
                     _ => return Err(wrong()),
                 };
-                nanos(times).and_then(|more| nanoseconds.checked_add(more)).map(|sum| nanoseconds = sum)
+                nanos(times)
+                    .and_then(|more| nanoseconds.checked_add(more))
+                    .map(|sum| nanoseconds = sum)
             }
         };
         added.ok_or_else(wrong)?;
     }
     match text.is_empty() {
         true => Err(wrong()),
-        false => Ok(ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano { months, days, nanoseconds }))),
+        false => Ok(ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano {
+            months,
+            days,
+            nanoseconds,
+        }))),
     }
 }
 
@@ -343,7 +363,11 @@ mod tests {
     #[test]
     fn distances_are_read() {
         let interval = |months, days, nanoseconds| {
-            ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano { months, days, nanoseconds }))
+            ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano {
+                months,
+                days,
+                nanoseconds,
+            }))
         };
         let read = |text| distance(text).expect("a distance");
         assert_eq!(read("7d"), interval(0, 7, 0));

@@ -8,7 +8,9 @@ use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr as df;
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 use regex_automata::dfa::regex::Regex;
 
 use super::names::OWN_NAME;
@@ -44,7 +46,9 @@ impl TypeClass {
             TypeClass::Numeric => dtype.is_numeric(),
             TypeClass::Integers => dtype.is_integer(),
             TypeClass::Floats => dtype.is_floating(),
-            TypeClass::Strings => matches!(dtype, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
+            TypeClass::Strings => {
+                matches!(dtype, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+            }
             TypeClass::Temporal => dtype.is_temporal(),
             TypeClass::Booleans => *dtype == DataType::Boolean,
         }
@@ -52,10 +56,12 @@ impl TypeClass {
 }
 
 impl SelectedColumns {
-    /// The names of the selected columns, in the schema's order, or in that of the names that were said.
+    /// The names of the selected columns, in the schema's order, or in that of the names that were
+    /// said.
     fn names(&self, schema: &Schema) -> Result<Vec<String>> {
         let with = |has: &dyn Fn(&str, &DataType) -> bool| {
-            let fields = schema.fields().iter().filter(|field| has(field.name(), field.data_type()));
+            let fields =
+                schema.fields().iter().filter(|field| has(field.name(), field.data_type()));
             fields.map(|field| field.name().clone()).collect()
         };
         Ok(match self {
@@ -63,8 +69,9 @@ impl SelectedColumns {
             SelectedColumns::Types(types) => with(&|_, dtype| types.contains(dtype)),
             SelectedColumns::Class(class) => with(&|_, dtype| class.has(dtype)),
             SelectedColumns::Matches(pattern) => {
-                let regex = Regex::new(pattern)
-                    .map_err(|error| Error::unsupported(format!("pattern {pattern:?}"), error.to_string()))?;
+                let regex = Regex::new(pattern).map_err(|error| {
+                    Error::unsupported(format!("pattern {pattern:?}"), error.to_string())
+                })?;
                 with(&|name, _| regex.is_match(name))
             }
             SelectedColumns::Names(names) => {
@@ -152,7 +159,9 @@ pub fn all() -> Expr {
 /// # Ok::<(), warpframe::Error>(())
 /// ```
 pub fn cols(names: impl IntoIterator<Item: AsRef<str>>) -> Expr {
-    selector(SelectedColumns::Names(names.into_iter().map(|name| name.as_ref().to_string()).collect()))
+    selector(SelectedColumns::Names(
+        names.into_iter().map(|name| name.as_ref().to_string()).collect(),
+    ))
 }
 
 /// The columns of these types.
@@ -223,7 +232,9 @@ impl Expr {
     pub fn exclude(self, others: impl Columns) -> Expr {
         others.into_columns().iter().fold(self, |expr, other| {
             match (selection_of(&expr.tree), selection_of(&other.tree)) {
-                (Some(of), Some(other)) => selector(SelectedColumns::Without(Box::new(of), Box::new(other))),
+                (Some(of), Some(other)) => {
+                    selector(SelectedColumns::Without(Box::new(of), Box::new(other)))
+                }
                 // What is no selector has no columns to leave out.
                 _ => expr,
             }
@@ -233,7 +244,10 @@ impl Expr {
 
 /// The expressions that these are once selectors are columns of this schema: each is called after
 /// its column.
-pub(in crate::frame) fn expanded(exprs: Vec<Expr>, schema: impl FnOnce() -> Schema) -> Result<Vec<Expr>> {
+pub(in crate::frame) fn expanded(
+    exprs: Vec<Expr>,
+    schema: impl FnOnce() -> Schema,
+) -> Result<Vec<Expr>> {
     // What is deep is not looked into: that takes more stack than there may be.
     let is_plain = |Expr { tree, .. }: &Expr| !is_small_expr(tree) || !has_selector(tree);
     if exprs.iter().all(is_plain) {
@@ -254,7 +268,11 @@ pub(in crate::frame) fn expanded(exprs: Vec<Expr>, schema: impl FnOnce() -> Sche
         })?;
         for name in names.unwrap_or_default() {
             let of_column = expr.tree.clone().transform(|node| {
-                Ok(if is_selector(&node) { Transformed::yes(col(&name).tree) } else { Transformed::no(node) })
+                Ok(if is_selector(&node) {
+                    Transformed::yes(col(&name).tree)
+                } else {
+                    Transformed::no(node)
+                })
             })?;
             out.push(match of_column.data {
                 df::Expr::Alias(mut alias) => {

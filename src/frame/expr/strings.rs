@@ -65,7 +65,8 @@ impl StringMethods {
     }
 
     binary! {
-        /// Whether a text is somewhere in it, character by character; see [`StringMethods::matches`].
+        /// Whether a text is somewhere in it, character by character; see
+        /// [`StringMethods::matches`].
         contains expr_fn::contains;
         /// Whether it begins with a text.
         starts_with expr_fn::starts_with;
@@ -117,18 +118,27 @@ impl StringMethods {
     /// With the first occurrence of what a regular expression matches replaced; `$1`, or `\1`, is
     /// what its first group matched.
     pub fn replace(self, pattern: &str, replacement: impl IntoValue) -> Expr {
-        self.0.map(|value| expr_fn::regexp_replace(value, df::lit(pattern), replacement.into_value().tree, None))
+        self.0.map(|value| {
+            expr_fn::regexp_replace(value, df::lit(pattern), replacement.into_value().tree, None)
+        })
     }
 
     /// With all occurrences of a plain text replaced.
     pub fn replace_all(self, text: impl IntoValue, replacement: impl IntoValue) -> Expr {
-        self.0.map(|value| expr_fn::replace(value, text.into_value().tree, replacement.into_value().tree))
+        self.0.map(|value| {
+            expr_fn::replace(value, text.into_value().tree, replacement.into_value().tree)
+        })
     }
 
     /// With all that a regular expression matches replaced.
     pub fn replace_matches(self, pattern: &str, replacement: impl IntoValue) -> Expr {
         self.0.map(|value| {
-            expr_fn::regexp_replace(value, df::lit(pattern), replacement.into_value().tree, Some(df::lit("g")))
+            expr_fn::regexp_replace(
+                value,
+                df::lit(pattern),
+                replacement.into_value().tree,
+                Some(df::lit("g")),
+            )
         })
     }
 
@@ -167,12 +177,16 @@ impl StringMethods {
 
     /// With a character put before it until it has so many.
     pub fn pad_start(self, length: u32, fill: char) -> Expr {
-        self.padded(length, |text, length| expr_fn::lpad(vec![text, length, df::lit(fill.to_string())]))
+        self.padded(length, |text, length| {
+            expr_fn::lpad(vec![text, length, df::lit(fill.to_string())])
+        })
     }
 
     /// With a character put behind it until it has so many.
     pub fn pad_end(self, length: u32, fill: char) -> Expr {
-        self.padded(length, |text, length| expr_fn::rpad(vec![text, length, df::lit(fill.to_string())]))
+        self.padded(length, |text, length| {
+            expr_fn::rpad(vec![text, length, df::lit(fill.to_string())])
+        })
     }
 
     /// With zeros put before it until it has so many characters; a sign stays in front.
@@ -182,7 +196,10 @@ impl StringMethods {
         let rest = text.str().slice(1, None).str().pad_start(length.saturating_sub(1), '0');
         let signed = super::concat(vec![sign.clone(), rest]);
         let name = self.0.name.clone();
-        when(sign.is_in(["-", "+"])).then(signed).otherwise(self.pad_start(length, '0')).called(name)
+        when(sign.is_in(["-", "+"]))
+            .then(signed)
+            .otherwise(self.pad_start(length, '0'))
+            .called(name)
     }
 
     /// Without a text that it begins with.

@@ -76,7 +76,8 @@ impl Then {
     }
 
     fn case(self, otherwise: Option<df::Expr>) -> Expr {
-        let boxed = |(condition, value): (df::Expr, df::Expr)| (Box::new(condition), Box::new(value));
+        let boxed =
+            |(condition, value): (df::Expr, df::Expr)| (Box::new(condition), Box::new(value));
         let Branches { all, name } = self.branches;
         let branches = all.into_iter().map(boxed).collect();
         Expr { tree: df::Expr::Case(df::Case::new(None, branches, otherwise.map(Box::new))), name }

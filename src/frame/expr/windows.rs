@@ -6,7 +6,9 @@ use datafusion::logical_expr as df;
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::scalar::ScalarValue;
 
-use super::{Columns, Expr, IntoColumn, SortExpr, SortKeys, WindowFrame, WindowFrameBound, WindowFrameUnits};
+use super::{
+    Columns, Expr, IntoColumn, SortExpr, SortKeys, WindowFrame, WindowFrameBound, WindowFrameUnits,
+};
 use crate::query::over_all;
 
 macro_rules! of_places {
@@ -170,7 +172,11 @@ impl Expr {
             Ok(match window_of(&expr) {
                 Some(mut window) => {
                     change(&mut window);
-                    Transformed::new(df::Expr::WindowFunction(Box::new(window)), true, TreeNodeRecursion::Jump)
+                    Transformed::new(
+                        df::Expr::WindowFunction(Box::new(window)),
+                        true,
+                        TreeNodeRecursion::Jump,
+                    )
                 }
                 None => Transformed::no(expr),
             })

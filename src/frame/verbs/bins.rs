@@ -18,9 +18,9 @@ pub enum Bins {
 }
 
 impl Expr {
-    /// The class of a number, as text: those up to the first break, those above it up to the second,
-    /// and so on. Without labels a class is called by its bounds, as in `"(1, 2.5]"`. NaN belongs to
-    /// the last class, null to none.
+    /// The class of a number, as text: those up to the first break, those above it up to the
+    /// second, and so on. Without labels a class is called by its bounds, as in `"(1, 2.5]"`. NaN
+    /// belongs to the last class, null to none.
     ///
     /// # Errors
     /// Breaks that do not ascend; labels of another number than breaks and one.
@@ -36,14 +36,21 @@ impl Expr {
     pub fn cut(self, breaks: &[f64], labels: Option<&[&str]>) -> Result<Expr> {
         ascending(breaks).map_err(|error| error.in_verb("cut"))?;
         let labels: Vec<String> = match labels {
-            Some(labels) if labels.len() == breaks.len() + 1 => labels.iter().map(|label| label.to_string()).collect(),
+            Some(labels) if labels.len() == breaks.len() + 1 => {
+                labels.iter().map(|label| label.to_string()).collect()
+            }
             Some(labels) => {
                 let what = format!("{} labels for {} classes", labels.len(), breaks.len() + 1);
                 return Err(Error::unsupported(what, "each class has one").in_verb("cut"));
             }
             None => {
-                let ends = breaks.iter().map(f64::to_string).chain(["inf".to_string()]).collect::<Vec<_>>();
-                let starts = std::iter::once("-inf".to_string()).chain(breaks.iter().map(f64::to_string));
+                let ends = breaks
+                    .iter()
+                    .map(f64::to_string)
+                    .chain(["inf".to_string()])
+                    .collect::<Vec<_>>();
+                let starts =
+                    std::iter::once("-inf".to_string()).chain(breaks.iter().map(f64::to_string));
                 starts.zip(&ends).map(|(start, end)| format!("({start}, {end}]")).collect()
             }
         };
@@ -99,7 +106,8 @@ impl<S: FrameState> AnyFrame<S> {
     /// to learn the bounds, where they are not said.
     ///
     /// # Errors
-    /// Unknown columns ([`crate::ErrorKind::ColumnNotFound`]), edges that do not ascend, no classes.
+    /// Unknown columns ([`crate::ErrorKind::ColumnNotFound`]), edges that do not ascend, no
+    /// classes.
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -134,7 +142,11 @@ impl<S: FrameState> AnyFrame<S> {
                 names.push(lit(format!("{bracket}{low}, {high}]")));
                 counts.push(when(above.and(value().lt_eq(high))).then(1i64).end().count());
             }
-            let lists = [list(ends).alias("breakpoint"), list(names).alias("category"), list(counts).alias("count")];
+            let lists = [
+                list(ends).alias("breakpoint"),
+                list(names).alias("category"),
+                list(counts).alias("count"),
+            ];
             frame.select(lists)?.explode(["breakpoint", "category", "count"])
         })
     }
@@ -142,7 +154,8 @@ impl<S: FrameState> AnyFrame<S> {
     fn even_edges(&self, column: &str, count: usize) -> Result<Vec<f64>> {
         let value = || col(column).cast(DataType::Float64);
         let finite = || value().only_where(!value().is_nan());
-        let ends = self.floats_of(vec![finite().min().alias("low"), finite().max().alias("high")])?;
+        let ends =
+            self.floats_of(vec![finite().min().alias("low"), finite().max().alias("high")])?;
         let [Some(low), Some(high)] = ends[..] else { return Ok(vec![0.0, 1.0]) };
         // One value has a class around it.
         let (low, high) = if low == high { (low - 0.5, high + 0.5) } else { (low, high) };
@@ -152,10 +165,16 @@ impl<S: FrameState> AnyFrame<S> {
 
     fn quantiles(&self, column: &str, shares: &[f64]) -> Result<Vec<f64>> {
         if let Some(share) = shares.iter().find(|share| !(0.0..=1.0).contains(*share)) {
-            return Err(Error::unsupported(format!("a share of {share}"), "shares lie between 0 and 1"));
+            return Err(Error::unsupported(
+                format!("a share of {share}"),
+                "shares lie between 0 and 1",
+            ));
         }
         let value = || col(column).cast(DataType::Float64);
-        let wanted = shares.iter().enumerate().map(|(at, share)| value().quantile(*share).alias(format!("share {at}")));
+        let wanted = shares
+            .iter()
+            .enumerate()
+            .map(|(at, share)| value().quantile(*share).alias(format!("share {at}")));
         let mut breaks: Vec<f64> = match shares.is_empty() {
             true => vec![],
             false => self.floats_of(wanted.collect())?.into_iter().flatten().collect(),
@@ -179,7 +198,10 @@ impl<S: FrameState> AnyFrame<S> {
 }
 
 fn ascending(breaks: &[f64]) -> Result<()> {
-    match breaks.windows(2).find(|pair| pair[0].partial_cmp(&pair[1]) != Some(std::cmp::Ordering::Less)) {
+    match breaks
+        .windows(2)
+        .find(|pair| pair[0].partial_cmp(&pair[1]) != Some(std::cmp::Ordering::Less))
+    {
         Some(pair) => {
             let what = format!("a break of {} before one of {}", pair[0], pair[1]);
             Err(Error::unsupported(what, "breaks ascend"))

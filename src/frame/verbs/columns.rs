@@ -40,7 +40,10 @@ impl<S: FrameState> AnyFrame<S> {
     /// assert_eq!(frame.column_names(), ["b", "a"]);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn rename(&self, names: impl IntoIterator<Item = (impl AsRef<str>, impl Into<String>)>) -> Result<Self> {
+    pub fn rename(
+        &self,
+        names: impl IntoIterator<Item = (impl AsRef<str>, impl Into<String>)>,
+    ) -> Result<Self> {
         let names: Vec<(String, String)> =
             names.into_iter().map(|(old, new)| (old.as_ref().to_string(), new.into())).collect();
         self.names(names.iter().map(|(old, _)| old)).map_err(|error| error.in_verb("rename"))?;
@@ -67,15 +70,16 @@ impl<S: FrameState> AnyFrame<S> {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn rename_with(&self, rename: impl Fn(&str) -> String) -> Result<Self> {
-        let renamed = self.column_names().into_iter().map(|name| col(&name).alias(rename(&name)).into());
+        let renamed =
+            self.column_names().into_iter().map(|name| col(&name).alias(rename(&name)).into());
         self.columns_as("rename", renamed.collect())
     }
 
     /// These columns as another type.
     ///
     /// # Errors
-    /// Unknown columns ([`crate::ErrorKind::ColumnNotFound`]), casts that there are not; where the query
-    /// runs, values that do not fit ([`crate::ErrorKind::Arithmetic`]).
+    /// Unknown columns ([`crate::ErrorKind::ColumnNotFound`]), casts that there are not; where the
+    /// query runs, values that do not fit ([`crate::ErrorKind::Arithmetic`]).
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -86,7 +90,8 @@ impl<S: FrameState> AnyFrame<S> {
     /// ```
     pub fn cast(&self, columns: impl Columns, dtype: DataType) -> Result<Self> {
         let cast = self.names(columns).map_err(|error| error.in_verb("cast"))?;
-        let columns = cast.into_iter().map(|name| col(&name).cast(dtype.clone()).alias(&name).into());
+        let columns =
+            cast.into_iter().map(|name| col(&name).cast(dtype.clone()).alias(&name).into());
         let verb = Verb::WithColumns(columns.collect());
         S::grow(self, verb, None).map_err(|error| error.in_verb("cast"))
     }
@@ -105,7 +110,11 @@ impl<S: FrameState> AnyFrame<S> {
     /// ```
     pub fn reorder(&self, columns: impl Columns) -> Result<Self> {
         let mut names = self.names(columns).map_err(|error| error.in_verb("reorder"))?;
-        let others = self.column_names().into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>();
+        let others = self
+            .column_names()
+            .into_iter()
+            .filter(|name| !names.contains(name))
+            .collect::<Vec<_>>();
         names.extend(others);
         self.columns_as("reorder", names.into_iter().map(|name| col(name).into()).collect())
     }

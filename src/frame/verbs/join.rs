@@ -61,16 +61,22 @@ impl<S: FrameState> AnyFrame<S> {
     /// assert_eq!(updated.filter(col("price").is_in([1, 7]))?.collect()?.num_rows(), 2);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn update<N: AsRef<str>>(&self, other: &Self, on: impl IntoIterator<Item = N>) -> Result<Self> {
+    pub fn update<N: AsRef<str>>(
+        &self,
+        other: &Self,
+        on: impl IntoIterator<Item = N>,
+    ) -> Result<Self> {
         let on: Vec<String> = on.into_iter().map(|name| name.as_ref().to_string()).collect();
         self.made_with("update", other, |frame, other| {
             let (own, others) = (frame.column_names(), other.column_names());
             let shared = |name: &String| others.contains(name) && !on.contains(name);
             let row = frame.unused_name(&other.unused_name("row"));
             let new = |name: &str| frame.unused_name(&format!("{name} of the other"));
-            let news = own.iter().filter(|name| shared(name)).map(|name| col(name).alias(new(name)));
+            let news =
+                own.iter().filter(|name| shared(name)).map(|name| col(name).alias(new(name)));
             let other = other.select(on.iter().map(col).chain(news).collect::<Vec<_>>())?;
-            let joined = frame.numbered(&row)?.join(&other, JoinType::Left, &on, &on)?.sort([&row])?;
+            let joined =
+                frame.numbered(&row)?.join(&other, JoinType::Left, &on, &on)?.sort([&row])?;
             joined.select(own.iter().map(|name| match shared(name) {
                 true => coalesce(vec![col(new(name)), col(name)]).alias(name),
                 false => col(name),
@@ -83,7 +89,8 @@ impl<S: FrameState> AnyFrame<S> {
     ///
     /// The columns are those of both frames. A key that has the same name on both sides appears
     /// once; any other column of the right frame whose name the left one has too gets the suffix
-    /// `_right`. Semi and anti joins have one side's columns. The order of the rows is not promised.
+    /// `_right`. Semi and anti joins have one side's columns. The order of the rows is not
+    /// promised.
     ///
     /// # Errors
     /// Unknown columns; lists of different length, or empty.
@@ -153,8 +160,10 @@ impl<S: FrameState> AnyFrame<S> {
         right_on: impl IntoIterator<Item = R>,
         options: JoinOptions,
     ) -> Result<Self> {
-        let left_on: Vec<String> = left_on.into_iter().map(|name| name.as_ref().to_string()).collect();
-        let right_on: Vec<String> = right_on.into_iter().map(|name| name.as_ref().to_string()).collect();
+        let left_on: Vec<String> =
+            left_on.into_iter().map(|name| name.as_ref().to_string()).collect();
+        let right_on: Vec<String> =
+            right_on.into_iter().map(|name| name.as_ref().to_string()).collect();
         let JoinOptions { suffix, nulls_equal, validate } = options;
         if matches!(validate, Validate::OneToOne | Validate::OneToMany) {
             self.has_keys_once(&left_on, "left").map_err(|error| error.in_verb("join"))?;
@@ -165,8 +174,9 @@ impl<S: FrameState> AnyFrame<S> {
         self.verb(Verb::Join { kind, left_on, right_on, suffix, nulls_equal }, Some(right))
     }
 
-    /// Pairs of rows, one of each frame, for which a condition is true. In it, a column of the right
-    /// frame whose name the left one has too is called by its name and `_right`, as in the result.
+    /// Pairs of rows, one of each frame, for which a condition is true. In it, a column of the
+    /// right frame whose name the left one has too is called by its name and `_right`, as in the
+    /// result.
     ///
     /// # Errors
     /// Unknown columns; a condition that is none.
@@ -180,7 +190,12 @@ impl<S: FrameState> AnyFrame<S> {
     /// assert_eq!(within.collect()?.num_rows(), 2);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn join_where(&self, right: &Self, kind: JoinType, condition: impl IntoValue) -> Result<Self> {
+    pub fn join_where(
+        &self,
+        right: &Self,
+        kind: JoinType,
+        condition: impl IntoValue,
+    ) -> Result<Self> {
         let on = condition.into_value().into();
         self.verb(Verb::JoinWhere { kind, on, suffix: "_right".into() }, Some(right))
     }
@@ -196,7 +211,11 @@ impl<S: FrameState> AnyFrame<S> {
     /// ```
     pub fn cross_join(&self, right: &Self) -> Result<Self> {
         let suffix = "_right".into();
-        let verb = Verb::JoinWhere { kind: JoinType::Inner, on: datafusion::logical_expr::lit(true), suffix };
+        let verb = Verb::JoinWhere {
+            kind: JoinType::Inner,
+            on: datafusion::logical_expr::lit(true),
+            suffix,
+        };
         S::grow(self, verb, Some(right)).map_err(|error| error.in_verb("cross_join"))
     }
 
@@ -220,7 +239,10 @@ impl<S: FrameState> AnyFrame<S> {
             0 => Ok(()),
             _ => {
                 let what = format!("a join whose {side} keys are to come once");
-                Err(Error::unsupported(what, format!("({}) has the same values in several rows", on.join(", "))))
+                Err(Error::unsupported(
+                    what,
+                    format!("({}) has the same values in several rows", on.join(", ")),
+                ))
             }
         }
     }

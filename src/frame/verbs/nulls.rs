@@ -116,7 +116,8 @@ impl<S: FrameState> AnyFrame<S> {
     /// ```
     pub fn null_count(&self) -> Result<Self> {
         self.made("null_count", |frame| {
-            let counts = frame.column_names().into_iter().map(|name| col(&name).null_count().alias(name));
+            let counts =
+                frame.column_names().into_iter().map(|name| col(&name).null_count().alias(name));
             frame.select(counts.collect::<Vec<_>>())
         })
     }
@@ -135,9 +136,15 @@ impl<S: FrameState> AnyFrame<S> {
         })
     }
 
-    fn kept(&self, verb: &'static str, columns: impl Columns, is_kept: impl Fn(Expr) -> Expr) -> Result<Self> {
+    fn kept(
+        &self,
+        verb: &'static str,
+        columns: impl Columns,
+        is_kept: impl Fn(Expr) -> Expr,
+    ) -> Result<Self> {
         let names = self.names(columns).map_err(|error| error.in_verb(verb))?;
-        let predicate = names.into_iter().map(|name| is_kept(col(name))).reduce(|all, one| all.and(one));
+        let predicate =
+            names.into_iter().map(|name| is_kept(col(name))).reduce(|all, one| all.and(one));
         self.made(verb, |frame| frame.filter(predicate.unwrap_or_else(|| lit(true))))
     }
 }

@@ -18,9 +18,9 @@ use crate::query::Verb;
 const MOST_COLUMNS: usize = 1 << 16;
 
 impl<S: FrameState> AnyFrame<S> {
-    /// A row for each element of these lists, with the other columns beside it; lists of one row are
-    /// taken apart together, the shorter ones with nulls. An empty list and null make a row of null.
-    /// The order of the rows stays.
+    /// A row for each element of these lists, with the other columns beside it; lists of one row
+    /// are taken apart together, the shorter ones with nulls. An empty list and null make a row of
+    /// null. The order of the rows stays.
     ///
     /// # Errors
     /// Unknown columns ([`ErrorKind::ColumnNotFound`]), columns that are no lists.
@@ -37,9 +37,14 @@ impl<S: FrameState> AnyFrame<S> {
         let schema = self.schema();
         for name in &names {
             let dtype = schema.field_with_name(name)?.data_type();
-            if !matches!(dtype, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..)) {
+            if !matches!(
+                dtype,
+                DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..)
+            ) {
                 let (what, expected) = (format!("explode of column {name:?}"), "a list".into());
-                return Err(ErrorKind::TypeMismatch { what, expected, found: dtype.to_string() }.into());
+                return Err(
+                    ErrorKind::TypeMismatch { what, expected, found: dtype.to_string() }.into()
+                );
             }
         }
         self.verb(Verb::Explode(names), None)
@@ -66,11 +71,15 @@ impl<S: FrameState> AnyFrame<S> {
             match (names.contains(field.name()), field.data_type()) {
                 (false, _) => out.push(column),
                 (true, DataType::Struct(fields)) => {
-                    out.extend(fields.iter().map(|field| column.clone().structs().field(field.name())));
+                    out.extend(
+                        fields.iter().map(|field| column.clone().structs().field(field.name())),
+                    );
                 }
                 (true, other) => {
-                    let (what, expected) = (format!("column {:?}", field.name()), "a struct".into());
-                    let error: Error = ErrorKind::TypeMismatch { what, expected, found: other.to_string() }.into();
+                    let (what, expected) =
+                        (format!("column {:?}", field.name()), "a struct".into());
+                    let error: Error =
+                        ErrorKind::TypeMismatch { what, expected, found: other.to_string() }.into();
                     return Err(error.in_verb("unnest"));
                 }
             }
@@ -100,11 +109,20 @@ impl<S: FrameState> AnyFrame<S> {
     ///
     /// # Errors
     /// As [`AnyFrame::unpivot`].
-    pub fn unpivot_as(&self, on: impl Columns, index: impl Columns, variable: &str, value: &str) -> Result<Self> {
+    pub fn unpivot_as(
+        &self,
+        on: impl Columns,
+        index: impl Columns,
+        variable: &str,
+        value: &str,
+    ) -> Result<Self> {
         let in_verb = |error: Error| error.in_verb("unpivot");
         let (on, index) = (self.names(on).map_err(in_verb)?, self.names(index).map_err(in_verb)?);
         if on.is_empty() {
-            return Err(in_verb(Error::unsupported("no columns", "there are no values to make rows of")));
+            return Err(in_verb(Error::unsupported(
+                "no columns",
+                "there are no values to make rows of",
+            )));
         }
         let dtype = common_type(&self.schema(), &on).map_err(in_verb)?;
         self.made("unpivot", |frame| {
@@ -143,13 +161,15 @@ impl<S: FrameState> AnyFrame<S> {
         aggregate: impl Fn(Expr) -> Expr,
     ) -> Result<Self> {
         let in_verb = |error: Error| error.in_verb("pivot");
-        let (index, values) = (self.names(index).map_err(in_verb)?, self.names(values).map_err(in_verb)?);
+        let (index, values) =
+            (self.names(index).map_err(in_verb)?, self.names(values).map_err(in_verb)?);
         let found = self.values_of(on, false).map_err(in_verb)?;
         self.made("pivot", |frame| {
             let mut columns = vec![];
             for name in &values {
                 for (value, text) in &found {
-                    let title = if values.len() == 1 { text.clone() } else { format!("{name}_{text}") };
+                    let title =
+                        if values.len() == 1 { text.clone() } else { format!("{name}_{text}") };
                     let has_it = col(on).eq_missing(value.clone());
                     columns.push(aggregate(col(name)).filter(has_it).alias(title));
                 }
@@ -213,7 +233,8 @@ impl<S: FrameState> AnyFrame<S> {
                 let equal = names.iter().zip(found.columns()).map(|(name, values)| {
                     Ok::<_, Error>(col(name).eq_missing(ScalarValue::try_from_array(values, row)?))
                 });
-                let equal = equal.collect::<Result<Vec<_>>>()?.into_iter().reduce(|all, one| all.and(one));
+                let equal =
+                    equal.collect::<Result<Vec<_>>>()?.into_iter().reduce(|all, one| all.and(one));
                 self.made("partition_by", |frame| frame.filter(equal.unwrap_or_else(|| lit(true))))
             })
             .collect()
@@ -246,15 +267,16 @@ impl<S: FrameState> AnyFrame<S> {
         })
     }
 
-    /// The values of a column, each once, with their texts: in order, null last, or in the order of their
-    /// first rows.
+    /// The values of a column, each once, with their texts: in order, null last, or in the order of
+    /// their first rows.
     fn values_of(&self, name: &str, sorted: bool) -> Result<Vec<(ScalarValue, String)>> {
         let names = self.names([name])?;
         let found = self.combinations(&names, sorted)?;
         let values = found.column(0);
         let options = FormatOptions::new().with_null("null");
         let texts = ArrayFormatter::try_new(values, &options)?;
-        let value = |row| Ok((ScalarValue::try_from_array(values, row)?, texts.value(row).to_string()));
+        let value =
+            |row| Ok((ScalarValue::try_from_array(values, row)?, texts.value(row).to_string()));
         (0..values.len()).map(value).collect()
     }
 
@@ -278,15 +300,21 @@ impl<S: FrameState> AnyFrame<S> {
 fn common_type(schema: &Schema, names: &[String]) -> Result<DataType> {
     let types = names.iter().map(|name| Ok(schema.field_with_name(name)?.data_type().clone()));
     let types = types.collect::<Result<Vec<_>>>()?;
-    let is_text = |dtype: &DataType| matches!(dtype, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    let is_text = |dtype: &DataType| {
+        matches!(dtype, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+    };
     // Numbers and texts are texts: not every text is a number.
-    if types.iter().any(is_text) && !types.iter().all(is_text) && !types.iter().any(DataType::is_nested) {
+    if types.iter().any(is_text)
+        && !types.iter().all(is_text)
+        && !types.iter().any(DataType::is_nested)
+    {
         return Ok(DataType::Utf8View);
     }
     type_union_resolution(&types).ok_or_else(|| {
         let found = types.iter().map(DataType::to_string).collect::<Vec<_>>().join(", ");
         let what = format!("values of columns {}", names.join(", "));
-        ErrorKind::TypeMismatch { what, expected: "types that have one in common".into(), found }.into()
+        ErrorKind::TypeMismatch { what, expected: "types that have one in common".into(), found }
+            .into()
     })
 }
 
@@ -300,15 +328,22 @@ fn turned(rows: &RecordBatch, names: Option<&str>) -> Result<RecordBatch> {
     }
     if !own.is_empty() {
         let dtype = common_type(&schema, &own)?;
-        let values = rows.columns().iter().map(|column| cast(column, &dtype)).collect::<Result<Vec<_>, _>>()?;
+        let values = rows
+            .columns()
+            .iter()
+            .map(|column| cast(column, &dtype))
+            .collect::<Result<Vec<_>, _>>()?;
         let all = concat(&values.iter().map(|column| column.as_ref()).collect::<Vec<_>>())?;
         let height = rows.num_rows() as u64;
         for row in 0..height {
-            let places = UInt64Array::from_iter_values((0..own.len() as u64).map(|column| column * height + row));
+            let places = UInt64Array::from_iter_values(
+                (0..own.len() as u64).map(|column| column * height + row),
+            );
             fields.push(Field::new(format!("column_{row}"), dtype.clone(), true));
             columns.push(take(&all, &places, None)?);
         }
     }
-    let options = datafusion::arrow::array::RecordBatchOptions::new().with_row_count(Some(own.len()));
+    let options =
+        datafusion::arrow::array::RecordBatchOptions::new().with_row_count(Some(own.len()));
     Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
 }

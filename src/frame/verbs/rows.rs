@@ -80,12 +80,15 @@ impl<S: FrameState> AnyFrame<S> {
         match self.state.rows() {
             Some(rows) => {
                 // Before the first row there are none, but they count.
-                let (start, end) = (rows.saturating_sub(back), (rows + length).saturating_sub(back));
+                let (start, end) =
+                    (rows.saturating_sub(back), (rows + length).saturating_sub(back));
                 self.made("slice", |frame| frame.limit(start, end.saturating_sub(start)))
             }
             None => {
                 let (first, last) = (rows(back), rows(back) - rows(length));
-                self.made("slice", |frame| frame.filter(rows_behind().lt(first).and(rows_behind().gt_eq(last))))
+                self.made("slice", |frame| {
+                    frame.filter(rows_behind().lt(first).and(rows_behind().gt_eq(last)))
+                })
             }
         }
     }
@@ -135,7 +138,9 @@ impl<S: FrameState> AnyFrame<S> {
     /// ```
     pub fn with_row_index(&self, name: &str, offset: u64) -> Result<Self> {
         let number = row_number() - 1u64 + offset;
-        self.made("with_row_index", |frame| frame.select([number.alias(name), crate::frame::expr::all()]))
+        self.made("with_row_index", |frame| {
+            frame.select([number.alias(name), crate::frame::expr::all()])
+        })
     }
 
     /// One row of each set of rows that are equal in these columns; null equals null. The order of
@@ -165,8 +170,8 @@ impl<S: FrameState> AnyFrame<S> {
         self.made("unique", |frame| frame.filter(is_kept))
     }
 
-    /// Whether another row is equal in these columns, as a column `is_duplicated` behind the others;
-    /// null equals null. The order of the rows stays.
+    /// Whether another row is equal in these columns, as a column `is_duplicated` behind the
+    /// others; null equals null. The order of the rows stays.
     ///
     /// # Errors
     /// Unknown columns ([`crate::ErrorKind::ColumnNotFound`]).
@@ -259,14 +264,18 @@ impl<S: FrameState> AnyFrame<S> {
 impl LazyFrame {
     fn drawn(&self, size: SampleSize, seed: u64, shuffle: bool) -> Result<LazyFrame> {
         let (row, chance) = (self.unused_name("row"), self.unused_name("chance"));
-        let keyed = self.numbered(&row)?.with_columns([chance_of(col(&row), seed).alias(&chance)])?;
+        let keyed =
+            self.numbered(&row)?.with_columns([chance_of(col(&row), seed).alias(&chance)])?;
         let order = || [col(&chance).sort(true, true), col(&row).sort(true, true)];
         let drawn = match size {
             SampleSize::Rows(n) => keyed.top_k(n, order())?,
             SampleSize::Fraction(share) if share >= 1.0 => keyed,
             SampleSize::Fraction(share) => {
-                let place = row_number().over_sorted([] as [Expr; 0], order()).cast(DataType::Float64);
-                keyed.filter(place.lt_eq((count_rows().cast(DataType::Float64) * share.max(0.0)).floor()))?
+                let place =
+                    row_number().over_sorted([] as [Expr; 0], order()).cast(DataType::Float64);
+                keyed.filter(
+                    place.lt_eq((count_rows().cast(DataType::Float64) * share.max(0.0)).floor()),
+                )?
             }
         };
         let sorted = if shuffle { drawn.sort(order())? } else { drawn.sort([&row])? };
@@ -278,9 +287,10 @@ impl LazyFrame {
         let rows_of_all = col(&row);
         let wanted = match size {
             SampleSize::Rows(n) => rows(n),
-            SampleSize::Fraction(share) => {
-                (rows_of_all.clone().cast(DataType::Float64) * share.max(0.0)).floor().cast(DataType::Int64)
-            }
+            SampleSize::Fraction(share) => (rows_of_all.clone().cast(DataType::Float64)
+                * share.max(0.0))
+            .floor()
+            .cast(DataType::Int64),
         };
         // Of one row, whose list is made where the query runs: a constant one would be in the plan.
         let wanted = when(rows_of_all.clone().gt(0)).then(wanted).otherwise(0i64);
@@ -290,7 +300,8 @@ impl LazyFrame {
         // Without the sign, so that the rest is none either.
         let chance = chance_of(col(&draw), seed).bitwise_and(i64::MAX);
         let draws = draws.filter(col(&draw).is_not_null())?;
-        let draws = draws.select([(chance % rows_of_all).cast(DataType::UInt64).alias(&row), col(&draw)])?;
+        let draws = draws
+            .select([(chance % rows_of_all).cast(DataType::UInt64).alias(&row), col(&draw)])?;
         let drawn = draws.join(&self.numbered(&row)?, JoinType::Inner, [&row], [&row])?;
         drawn.sort([&draw])?.drop([&row, &draw])
     }

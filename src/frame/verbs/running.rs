@@ -54,7 +54,8 @@ impl<S: FrameState> AnyFrame<S> {
         cum_min();
         /// These columns as their greatest values up to each row; see [`crate::Expr::cum_max`].
         cum_max();
-        /// These columns as the numbers of their values up to each row; see [`crate::Expr::cum_count`].
+        /// These columns as the numbers of their values up to each row; see
+        /// [`crate::Expr::cum_count`].
         cum_count();
         /// These columns as their products up to each row; see [`crate::Expr::cum_prod`].
         cum_prod();

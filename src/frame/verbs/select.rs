@@ -57,8 +57,10 @@ impl<S: FrameState> AnyFrame<S> {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn filter(&self, predicate: impl IntoValue) -> Result<Self> {
-        let predicates = self.exprs(predicate.into_value()).map_err(|error| error.in_verb("filter"))?;
-        let predicate = predicates.into_iter().reduce(df::Expr::and).unwrap_or_else(|| df::lit(true));
+        let predicates =
+            self.exprs(predicate.into_value()).map_err(|error| error.in_verb("filter"))?;
+        let predicate =
+            predicates.into_iter().reduce(df::Expr::and).unwrap_or_else(|| df::lit(true));
         self.verb(Verb::Filter(predicate), None)
     }
 
@@ -76,8 +78,10 @@ impl<S: FrameState> AnyFrame<S> {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn remove(&self, predicate: impl IntoValue) -> Result<Self> {
-        let predicates = self.exprs(predicate.into_value()).map_err(|error| error.in_verb("remove"))?;
-        let predicate = predicates.into_iter().reduce(df::Expr::and).unwrap_or_else(|| df::lit(true));
+        let predicates =
+            self.exprs(predicate.into_value()).map_err(|error| error.in_verb("remove"))?;
+        let predicate =
+            predicates.into_iter().reduce(df::Expr::and).unwrap_or_else(|| df::lit(true));
         self.made("remove", |frame| frame.filter(predicate.is_not_true()))
     }
 
@@ -152,8 +156,14 @@ impl<S: FrameState> AnyFrame<S> {
         self.verb(Verb::Distinct, None)
     }
 
-    fn selected(&self, verb: &'static str, columns: impl Columns, make: fn(Vec<df::Expr>) -> Verb) -> Result<Self> {
-        let results = self.results(columns).and_then(|results| with_own_names(&results).map(|()| results));
+    fn selected(
+        &self,
+        verb: &'static str,
+        columns: impl Columns,
+        make: fn(Vec<df::Expr>) -> Verb,
+    ) -> Result<Self> {
+        let results =
+            self.results(columns).and_then(|results| with_own_names(&results).map(|()| results));
         self.verb(make(results.map_err(|error| error.in_verb(verb))?), None)
     }
 }

@@ -73,7 +73,8 @@ impl<S: FrameState> AnyFrame<S> {
     }
 
     /// Whether each row of this frame is among the rows of another, as a column `is_in` behind the
-    /// others: rows are compared by these columns, and null equals null. The order of the rows stays.
+    /// others: rows are compared by these columns, and null equals null. The order of the rows
+    /// stays.
     ///
     /// # Errors
     /// Unknown columns ([`ErrorKind::ColumnNotFound`]); a frame that has a column `is_in`.
@@ -85,10 +86,15 @@ impl<S: FrameState> AnyFrame<S> {
     /// assert_eq!(one.is_in(&other, ["column1"])?.filter(col("is_in"))?.collect()?.num_rows(), 1);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn is_in<N: AsRef<str>>(&self, other: &Self, on: impl IntoIterator<Item = N>) -> Result<Self> {
+    pub fn is_in<N: AsRef<str>>(
+        &self,
+        other: &Self,
+        on: impl IntoIterator<Item = N>,
+    ) -> Result<Self> {
         let on: Vec<String> = on.into_iter().map(|name| name.as_ref().to_string()).collect();
         self.made_with("is_in", other, |frame, other| {
-            let (row, mark) = (frame.unused_name("row"), other.unused_name(&frame.unused_name("found")));
+            let (row, mark) =
+                (frame.unused_name("row"), other.unused_name(&frame.unused_name("found")));
             let names = frame.column_names();
             let known = other.select(&on)?.distinct()?.with_columns([lit(true).alias(&mark)])?;
             let marked = frame.numbered(&row)?.join_rows(&known, JoinType::Left, &on)?;
@@ -141,9 +147,15 @@ impl LazyFrame {
     }
 
     /// A join in which null equals null.
-    pub(in crate::frame) fn join_rows(&self, right: &LazyFrame, kind: JoinType, on: &[String]) -> Result<LazyFrame> {
+    pub(in crate::frame) fn join_rows(
+        &self,
+        right: &LazyFrame,
+        kind: JoinType,
+        on: &[String],
+    ) -> Result<LazyFrame> {
         let (left_on, right_on) = (on.to_vec(), on.to_vec());
-        let verb = Verb::Join { kind, left_on, right_on, suffix: "_right".into(), nulls_equal: true };
+        let verb =
+            Verb::Join { kind, left_on, right_on, suffix: "_right".into(), nulls_equal: true };
         self.verb(verb, Some(right))
     }
 

@@ -77,7 +77,13 @@ pub struct AsofOptions {
 impl Default for AsofOptions {
     fn default() -> Self {
         let suffix = "_right".into();
-        AsofOptions { strategy: AsofStrategy::Backward, by: vec![], tolerance: None, exact: true, suffix }
+        AsofOptions {
+            strategy: AsofStrategy::Backward,
+            by: vec![],
+            tolerance: None,
+            exact: true,
+            suffix,
+        }
     }
 }
 
@@ -114,7 +120,8 @@ impl<S: FrameState> AnyFrame<S> {
         let frame = self.made("group_by_dynamic", |frame| {
             let Starts { starts, is_within, label } = starts;
             let (window, at) = (frame.unused_name("window"), frame.unused_name("at"));
-            let frame = frame.filter(col(time).is_not_null())?.with_columns([col(time).alias(&at)])?;
+            let frame =
+                frame.filter(col(time).is_not_null())?.with_columns([col(time).alias(&at)])?;
             let within = match &starts[..] {
                 [start] => frame.with_columns([start.clone().alias(&window)])?,
                 _ => frame.with_columns([list(&starts).alias(&window)])?.explode([&window])?,
@@ -130,8 +137,8 @@ impl<S: FrameState> AnyFrame<S> {
 
     /// Each row with the row of another frame whose key is nearest in one direction: `left_on` and
     /// `right_on` are numbers or times, which need not be sorted. A row without such a partner has
-    /// nulls in the other frame's columns, of which the key and those of `by` are left out. The order
-    /// of the rows stays.
+    /// nulls in the other frame's columns, of which the key and those of `by` are left out. The
+    /// order of the rows stays.
     ///
     /// # Errors
     /// Unknown columns ([`ErrorKind::ColumnNotFound`]), keys that are neither numbers nor times, a
@@ -147,8 +154,16 @@ impl<S: FrameState> AnyFrame<S> {
     /// assert_eq!(found.filter(col("price").is_null())?.collect()?.num_rows(), 1);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn join_asof(&self, right: &Self, left_on: &str, right_on: &str, options: &AsofOptions) -> Result<Self> {
-        self.made_with("join_asof", right, |left, right| asof(&left, &right, left_on, right_on, options))
+    pub fn join_asof(
+        &self,
+        right: &Self,
+        left_on: &str,
+        right_on: &str,
+        options: &AsofOptions,
+    ) -> Result<Self> {
+        self.made_with("join_asof", right, |left, right| {
+            asof(&left, &right, left_on, right_on, options)
+        })
     }
 }
 
@@ -170,7 +185,8 @@ fn window_starts(schema: &Schema, time: &str, windows: &DynamicWindows) -> Resul
         DataType::Date32 | DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
         DataType::Timestamp(..) => dtype.clone(),
         other => {
-            let (what, expected) = (format!("windows of column {time:?}"), "a date or a timestamp".into());
+            let (what, expected) =
+                (format!("windows of column {time:?}"), "a date or a timestamp".into());
             return Err(ErrorKind::TypeMismatch { what, expected, found: other.to_string() }.into());
         }
     };
@@ -209,16 +225,24 @@ fn window_starts(schema: &Schema, time: &str, windows: &DynamicWindows) -> Resul
             nanoseconds: every.nanoseconds.checked_mul(times)?,
         })
     };
-    let (starts, is_within): (Vec<Expr>, Option<OfTwo>) = match period.filter(|period| *period != every) {
+    let (starts, is_within): (Vec<Expr>, Option<OfTwo>) = match period
+        .filter(|period| *period != every)
+    {
         None => (vec![first], None),
         Some(period) => {
-            // At most so many windows hold a time; a month may have 31 days, or 28 where windows follow sooner.
+            // At most so many windows hold a time; a month may have 31 days, or 28 where windows
+            // follow sooner.
             let most = (length(period, 31) / length(every, 28).max(1.0)).ceil() as i64;
             if most > MOST_WINDOWS {
                 let what = format!("windows of {:?} every {:?}", windows.period, windows.every);
-                return Err(Error::unsupported(what, format!("a row would be in more than {MOST_WINDOWS} of them")));
+                return Err(Error::unsupported(
+                    what,
+                    format!("a row would be in more than {MOST_WINDOWS} of them"),
+                ));
             }
-            let earlier = |times| number(times).map(|back| first.clone() - by(back)).unwrap_or_else(|| first.clone());
+            let earlier = |times| {
+                number(times).map(|back| first.clone() - by(back)).unwrap_or_else(|| first.clone())
+            };
             let (closed, wide) = (windows.closed, wide.clone());
             let is_within = move |at: Expr, start: Expr| {
                 let (at, end) = (at.cast(wide.clone()), start + by(period));
@@ -249,8 +273,13 @@ fn length(interval: IntervalMonthDayNano, month: i32) -> f64 {
 
 fn interval(text: &str) -> Result<IntervalMonthDayNano> {
     match distance(text)? {
-        ScalarValue::IntervalMonthDayNano(Some(interval)) if length(interval, 28) > 0.0 => Ok(interval),
-        _ => Err(Error::unsupported(format!("windows of {text:?}"), "a time is wanted, such as \"1h\"")),
+        ScalarValue::IntervalMonthDayNano(Some(interval)) if length(interval, 28) > 0.0 => {
+            Ok(interval)
+        }
+        _ => Err(Error::unsupported(
+            format!("windows of {text:?}"),
+            "a time is wanted, such as \"1h\"",
+        )),
     }
 }
 
@@ -258,7 +287,8 @@ fn literal(value: ScalarValue) -> Expr {
     Expr::from(df::Expr::Literal(value, None))
 }
 
-/// Keys of both frames in one column, sorted; each key of the left takes the last key of the right before it.
+/// Keys of both frames in one column, sorted; each key of the left takes the last key of the right
+/// before it.
 ///
 /// ```text
 ///   key   left row   right row   right row at or before
@@ -276,21 +306,28 @@ fn asof(
 ) -> Result<LazyFrame> {
     let key_type = |frame: &LazyFrame, name: &str| {
         let schema = frame.schema();
-        let dtype = schema.field_with_name(name).map_err(|_| unknown(name, &schema))?.data_type().clone();
+        let dtype =
+            schema.field_with_name(name).map_err(|_| unknown(name, &schema))?.data_type().clone();
         match dtype.is_numeric() || dtype.is_temporal() {
             true => Ok(dtype),
             false => {
                 let (what, expected) = (format!("key {name:?}"), "numbers or times".into());
-                Err(Error::from(ErrorKind::TypeMismatch { what, expected, found: dtype.to_string() }))
+                Err(Error::from(ErrorKind::TypeMismatch {
+                    what,
+                    expected,
+                    found: dtype.to_string(),
+                }))
             }
         }
     };
     let (left_type, _) = (key_type(left, left_on)?, key_type(right, right_on)?);
     let (by, _) = (left.names(&options.by)?, right.names(&options.by)?);
-    let names: Vec<String> = ["left row", "right row", "key", "right key", "before", "after"].map(String::from).into();
+    let names: Vec<String> =
+        ["left row", "right row", "key", "right key", "before", "after"].map(String::from).into();
     let unused = |name: &String| left.unused_name(&right.unused_name(name));
     let [left_row, right_row, key, right_key, before, after] =
-        <[String; 6]>::try_from(names.iter().map(unused).collect::<Vec<_>>()).expect("as many as names");
+        <[String; 6]>::try_from(names.iter().map(unused).collect::<Vec<_>>())
+            .expect("as many as names");
 
     let (left, right) = (left.numbered(&left_row)?, right.numbered(&right_row)?);
     let no_row = || lit(None::<u64>);
@@ -313,7 +350,8 @@ fn asof(
         _ => col(&key),
     };
     let both = both.with_columns([number.alias(&key)])?;
-    let both = both.with_columns([col(&key).only_where(col(&right_row).is_not_null()).alias(&right_key)])?;
+    let both =
+        both.with_columns([col(&key).only_where(col(&right_row).is_not_null()).alias(&right_key)])?;
     let found = |descending: bool| {
         let order = [
             col(&key).sort(!descending, true),
@@ -335,7 +373,8 @@ fn asof(
         }
         AsofStrategy::Nearest => {
             let ((row, at), (next_row, next_at)) = (found(false), found(true));
-            let (later_row, later_at) = (both.unused_name("later row"), both.unused_name("later key"));
+            let (later_row, later_at) =
+                (both.unused_name("later row"), both.unused_name("later key"));
             let both = both.with_columns([
                 row.alias(&before),
                 at.alias(&after),
@@ -344,7 +383,11 @@ fn asof(
             ])?;
             let is_first = || {
                 let (back, on) = (col(&key) - col(&after), col(&later_at) - col(&key));
-                col(&later_at).is_null().or(back.clone().lt(on)).or(back.eq(0)).and(col(&after).is_not_null())
+                col(&later_at)
+                    .is_null()
+                    .or(back.clone().lt(on))
+                    .or(back.eq(0))
+                    .and(col(&after).is_not_null())
             };
             both.with_columns([
                 when(is_first()).then(col(&before)).otherwise(col(&later_row)).alias(&before),
@@ -357,8 +400,9 @@ fn asof(
         None => col(&before),
         Some(tolerance) => {
             let most = in_type(tolerance, &left_type, &both_type)?;
-            let apart =
-                when(col(&key).gt_eq(col(&after))).then(col(&key) - col(&after)).otherwise(col(&after) - col(&key));
+            let apart = when(col(&key).gt_eq(col(&after)))
+                .then(col(&key) - col(&after))
+                .otherwise(col(&after) - col(&key));
             col(&before).only_where(apart.lt_eq(most))
         }
     };
@@ -380,7 +424,9 @@ fn asof(
 /// A time as its type counts.
 fn in_ticks(time: Expr, dtype: &DataType) -> Expr {
     match dtype {
-        DataType::Date32 | DataType::Time32(_) => time.into_column().cast(DataType::Int32).cast(DataType::Int64),
+        DataType::Date32 | DataType::Time32(_) => {
+            time.into_column().cast(DataType::Int32).cast(DataType::Int64)
+        }
         _ => time.into_column().cast(DataType::Int64),
     }
 }
@@ -400,9 +446,15 @@ fn in_type(text: &str, left: &DataType, dtype: &DataType) -> Result<Expr> {
     let all = i128::from(interval.days) * 86_400_000_000_000 + i128::from(interval.nanoseconds);
     let tick = match dtype {
         DataType::Date32 => 86_400_000_000_000,
-        DataType::Timestamp(TimeUnit::Second, _) | DataType::Time32(TimeUnit::Second) => 1_000_000_000,
-        DataType::Timestamp(TimeUnit::Millisecond, _) | DataType::Time32(_) | DataType::Date64 => 1_000_000,
-        DataType::Timestamp(TimeUnit::Microsecond, _) | DataType::Time64(TimeUnit::Microsecond) => 1_000,
+        DataType::Timestamp(TimeUnit::Second, _) | DataType::Time32(TimeUnit::Second) => {
+            1_000_000_000
+        }
+        DataType::Timestamp(TimeUnit::Millisecond, _) | DataType::Time32(_) | DataType::Date64 => {
+            1_000_000
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) | DataType::Time64(TimeUnit::Microsecond) => {
+            1_000
+        }
         DataType::Timestamp(TimeUnit::Nanosecond, _) | DataType::Time64(_) => 1,
         _ => return Err(wrong("it is neither a date nor a time")),
     };

@@ -83,13 +83,16 @@ impl<S: FrameState> AnyFrame<S> {
                 .with_columns([row_number().alias(&row)])?
                 .group_by(&names)
                 .agg([count_rows().alias("count"), col(&row).min().alias(&row)])?;
-            counted.sort([col("count").sort(false, false), col(&row).sort(true, true)])?.drop([&row])
+            counted
+                .sort([col("count").sort(false, false), col(&row).sort(true, true)])?
+                .drop([&row])
         })
     }
 
-    /// A row for each of `count`, `null_count`, `mean`, `std`, `min`, `25%`, `50%`, `75%` and `max`,
-    /// which is in the column `statistic`. Numbers and booleans are described in floats of 64 bits;
-    /// of columns of other types there are counts, the least and the greatest value, as text.
+    /// A row for each of `count`, `null_count`, `mean`, `std`, `min`, `25%`, `50%`, `75%` and
+    /// `max`, which is in the column `statistic`. Numbers and booleans are described in floats of
+    /// 64 bits; of columns of other types there are counts, the least and the greatest value, as
+    /// text.
     ///
     /// # Errors
     /// A frame that has a column `statistic`.
@@ -111,7 +114,9 @@ impl<S: FrameState> AnyFrame<S> {
             for field in frame.schema().fields() {
                 let column = col(field.name());
                 let described = match field.data_type() {
-                    dtype if dtype.is_numeric() || *dtype == DataType::Boolean => of_number(column, dtype),
+                    dtype if dtype.is_numeric() || *dtype == DataType::Boolean => {
+                        of_number(column, dtype)
+                    }
                     dtype => of_other(column, dtype),
                 };
                 lists.push(list(described).alias(field.name()));
@@ -119,12 +124,13 @@ impl<S: FrameState> AnyFrame<S> {
             let names = frame.column_names();
             // ListMethods of one length, which are taken apart together.
             let described = frame.select(lists)?;
-            described.explode(std::iter::once("statistic".to_string()).chain(names).collect::<Vec<_>>())
+            described
+                .explode(std::iter::once("statistic".to_string()).chain(names).collect::<Vec<_>>())
         })
     }
 
-    /// Pearson's correlations of all columns of numbers: a row for each, whose name is in the column
-    /// `column`.
+    /// Pearson's correlations of all columns of numbers: a row for each, whose name is in the
+    /// column `column`.
     ///
     /// # Errors
     /// A column of numbers that is named `column`.
@@ -161,7 +167,8 @@ impl<S: FrameState> AnyFrame<S> {
     ) -> Result<Self> {
         let schema = self.schema();
         let fields = schema.fields().iter().filter(|field| takes(field.data_type()));
-        let aggregates: Vec<Expr> = fields.map(|field| aggregate(col(field.name())).alias(field.name())).collect();
+        let aggregates: Vec<Expr> =
+            fields.map(|field| aggregate(col(field.name())).alias(field.name())).collect();
         self.made(verb, |frame| frame.select(aggregates))
     }
 }
@@ -186,8 +193,8 @@ fn of_number(column: Expr, dtype: &DataType) -> Vec<Expr> {
 fn of_other(column: Expr, dtype: &DataType) -> Vec<Expr> {
     let nothing = || lit(None::<bool>);
     // Neither has an order that is shown as text.
-    let ordered =
-        !dtype.is_nested() && !matches!(dtype, DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
+    let ordered = !dtype.is_nested()
+        && !matches!(dtype, DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
     let extreme = |value: Expr| if ordered { value } else { nothing() };
     let (min, max) = (extreme(column.clone().min()), extreme(column.clone().max()));
     let mut all = vec![column.clone().count(), column.null_count(), nothing(), nothing(), min];

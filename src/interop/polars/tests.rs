@@ -1,8 +1,9 @@
 //! Round trips between the two Arrow crates.
 
 use crate::arrow::array::{
-    ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int32Array, ListArray,
-    StringArray, StringViewArray, StructArray, Time32SecondArray, TimestampMicrosecondArray, UInt8Array,
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array,
+    Int32Array, ListArray, StringArray, StringViewArray, StructArray, Time32SecondArray,
+    TimestampMicrosecondArray, UInt8Array,
 };
 use crate::arrow::buffer::OffsetBuffer;
 use crate::arrow::compute::cast;
@@ -18,18 +19,28 @@ fn batch() -> RecordBatch {
     let utf8: ArrayRef = Arc::new(strings().collect::<StringArray>());
     let dictionary: DictionaryArray<Int32Type> = strings().collect();
     let zoned = TimestampMicrosecondArray::from_iter_values(0..100).with_timezone("Europe/Oslo");
-    let decimals: Decimal128Array = (0..100i128).map(|row| (row % 3 != 0).then_some(row << 90)).collect();
+    let decimals: Decimal128Array =
+        (0..100i128).map(|row| (row % 3 != 0).then_some(row << 90)).collect();
     RecordBatch::try_from_iter_with_nullable([
         (
             "integers",
-            Arc::new((0..100).map(|row| (row % 4 != 1).then_some(row)).collect::<Int32Array>()) as ArrayRef,
+            Arc::new((0..100).map(|row| (row % 4 != 1).then_some(row)).collect::<Int32Array>())
+                as ArrayRef,
             true,
         ),
         ("bytes", Arc::new(UInt8Array::from_iter_values(0..100)), false),
-        ("floats", Arc::new(Float64Array::from_iter_values((0..100).map(|row| 1.0 / (row as f64 - 50.0)))), true),
+        (
+            "floats",
+            Arc::new(Float64Array::from_iter_values((0..100).map(|row| 1.0 / (row as f64 - 50.0)))),
+            true,
+        ),
         (
             "booleans",
-            Arc::new((0..100).map(|row| (row % 5 != 0).then_some(row % 3 == 0)).collect::<BooleanArray>()),
+            Arc::new(
+                (0..100)
+                    .map(|row| (row % 5 != 0).then_some(row % 3 == 0))
+                    .collect::<BooleanArray>(),
+            ),
             true,
         ),
         ("dates", Arc::new(Date32Array::from_iter_values(-50..50)), true),
@@ -39,7 +50,11 @@ fn batch() -> RecordBatch {
         ("large", cast(&utf8, &DataType::LargeUtf8).unwrap(), true),
         ("utf8", utf8, true),
         ("views", Arc::new(strings().collect::<StringViewArray>()), true),
-        ("short views", Arc::new(StringViewArray::from_iter_values((0..100).map(|row| format!("{row}")))), true),
+        (
+            "short views",
+            Arc::new(StringViewArray::from_iter_values((0..100).map(|row| format!("{row}")))),
+            true,
+        ),
         ("dictionary", Arc::new(dictionary), true),
         ("lists", Arc::new(lists()), true),
         ("nested", Arc::new(nested(100)), true),
@@ -50,21 +65,33 @@ fn batch() -> RecordBatch {
 }
 
 fn lists() -> ListArray {
-    let list =
-        |row: i32| (row % 6 != 2).then(|| (0..row % 4).map(|at| (at != 1).then_some(row + at)).collect::<Vec<_>>());
+    let list = |row: i32| {
+        (row % 6 != 2)
+            .then(|| (0..row % 4).map(|at| (at != 1).then_some(row + at)).collect::<Vec<_>>())
+    };
     ListArray::from_iter_primitive::<Int32Type, _, _>((0..100).map(list))
 }
 
 /// Structs of numbers and of lists of strings.
 fn nested(rows: usize) -> StructArray {
-    let words: ArrayRef =
-        Arc::new((0..3 * rows).map(|at| (at % 5 != 0).then(|| format!("word number {at}"))).collect::<StringArray>());
+    let words: ArrayRef = Arc::new(
+        (0..3 * rows)
+            .map(|at| (at % 5 != 0).then(|| format!("word number {at}")))
+            .collect::<StringArray>(),
+    );
     let item = Arc::new(ArrowField::new("item", DataType::Utf8, true));
-    let lists: ArrayRef = Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(vec![3; rows]), words, None));
+    let lists: ArrayRef =
+        Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(vec![3; rows]), words, None));
     let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(0..rows as i32));
-    let fields =
-        vec![ArrowField::new("n", DataType::Int32, true), ArrowField::new("l", lists.data_type().clone(), true)];
-    StructArray::new(fields.into(), vec![numbers, lists], Some((0..rows).map(|row| row % 9 != 4).collect()))
+    let fields = vec![
+        ArrowField::new("n", DataType::Int32, true),
+        ArrowField::new("l", lists.data_type().clone(), true),
+    ];
+    StructArray::new(
+        fields.into(),
+        vec![numbers, lists],
+        Some((0..rows).map(|row| row % 9 != 4).collect()),
+    )
 }
 
 #[test]
@@ -74,7 +101,12 @@ fn batches_come_back_from_polars_as_they_went() {
         let batch = whole.slice(offset, len);
         let columns = to_polars_arrow(&batch).unwrap();
         for ((field, array), original) in columns.iter().zip(batch.columns()) {
-            assert_eq!((array.len(), array.null_count()), (len, original.null_count()), "{}", field.name);
+            assert_eq!(
+                (array.len(), array.null_count()),
+                (len, original.null_count()),
+                "{}",
+                field.name
+            );
         }
         let back = from_polars_arrow(columns).unwrap();
         assert_eq!(back, batch, "rows {offset}..{}", offset + len);
@@ -87,26 +119,37 @@ fn polars_slices_start_where_they_should() {
     let batch = batch();
     for (offset, len) in [(1, 50), (9, 91), (33, 1), (100, 0)] {
         let columns = to_polars_arrow(&batch).unwrap();
-        let sliced = columns.into_iter().map(|(field, array)| (field, array.sliced(offset, len))).collect();
+        let sliced =
+            columns.into_iter().map(|(field, array)| (field, array.sliced(offset, len))).collect();
         let (back, expected) = (from_polars_arrow(sliced).unwrap(), batch.slice(offset, len));
         assert_eq!(back.schema(), expected.schema());
         for (index, field) in expected.schema().fields().iter().enumerate() {
-            assert_eq!(back.column(index), expected.column(index), "{} from row {offset}", field.name());
+            assert_eq!(
+                back.column(index),
+                expected.column(index),
+                "{} from row {offset}",
+                field.name()
+            );
         }
     }
 }
 
 #[test]
 fn dictionaries_of_sliced_strings_keep_their_values() {
-    let values = polars_arrow::array::Utf8Array::<i64>::from_slice(["skipped", "a", "a longer string", "c"]).boxed();
+    let values =
+        polars_arrow::array::Utf8Array::<i64>::from_slice(["skipped", "a", "a longer string", "c"])
+            .boxed();
     let dtype = ArrowDataType::Dictionary(
         polars_arrow::datatypes::IntegerType::Int8,
         Box::new(ArrowDataType::LargeUtf8),
         false,
     );
     let keys = PrimitiveArray::<i8>::from_slice([2, 0, 1]);
-    let array = polars_arrow::array::DictionaryArray::try_new(dtype.clone(), keys, values.sliced(1, 3)).unwrap();
-    let batch = from_polars_arrow(vec![(Field::new("x".into(), dtype, true), array.boxed())]).unwrap();
+    let array =
+        polars_arrow::array::DictionaryArray::try_new(dtype.clone(), keys, values.sliced(1, 3))
+            .unwrap();
+    let batch =
+        from_polars_arrow(vec![(Field::new("x".into(), dtype, true), array.boxed())]).unwrap();
     let expected: ArrayRef = Arc::new(StringArray::from(vec!["c", "a", "a longer string"]));
     assert_eq!(&cast(batch.column(0), &DataType::Utf8).unwrap(), &expected);
 }
@@ -122,21 +165,28 @@ fn metadata_goes_along() {
 
 #[test]
 fn columns_made_by_polars_arrive() {
-    let strings = Utf8ViewArray::from_slice([Some("short"), None, Some("more than twelve bytes")]).boxed();
-    let numbers = PrimitiveArray::<i128>::from_slice([1, -2, i128::MAX]).to(ArrowDataType::Decimal(38, 2)).boxed();
+    let strings =
+        Utf8ViewArray::from_slice([Some("short"), None, Some("more than twelve bytes")]).boxed();
+    let numbers = PrimitiveArray::<i128>::from_slice([1, -2, i128::MAX])
+        .to(ArrowDataType::Decimal(38, 2))
+        .boxed();
     let fields = [("s", ArrowDataType::Utf8View), ("d", ArrowDataType::Decimal(38, 2))];
     let fields = fields.map(|(name, dtype)| Field::new(name.into(), dtype, true));
     let batch = from_polars_arrow(fields.into_iter().zip([strings, numbers]).collect()).unwrap();
-    let expected: ArrayRef = Arc::new(StringViewArray::from(vec![Some("short"), None, Some("more than twelve bytes")]));
+    let expected: ArrayRef =
+        Arc::new(StringViewArray::from(vec![Some("short"), None, Some("more than twelve bytes")]));
     assert_eq!(batch.column(0), &expected);
-    let decimals = Decimal128Array::from(vec![1, -2, i128::MAX]).with_data_type(DataType::Decimal128(38, 2));
+    let decimals =
+        Decimal128Array::from(vec![1, -2, i128::MAX]).with_data_type(DataType::Decimal128(38, 2));
     assert_eq!(batch.column(1), &(Arc::new(decimals) as ArrayRef));
 }
 
 #[test]
 fn types_without_a_counterpart_are_errors() {
     let wide = PrimitiveArray::<i128>::from_slice([1]).boxed();
-    let error = from_polars_arrow(vec![(Field::new("x".into(), ArrowDataType::Int128, true), wide)]).unwrap_err();
+    let error =
+        from_polars_arrow(vec![(Field::new("x".into(), ArrowDataType::Int128, true), wide)])
+            .unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
 
     let seconds = Time32SecondArray::from(vec![1]);
@@ -146,8 +196,13 @@ fn types_without_a_counterpart_are_errors() {
         Arc::new(seconds),
         None,
     );
-    let columns = to_polars_arrow(&RecordBatch::try_from_iter([("x", Arc::new(list) as ArrayRef)]).unwrap()).unwrap();
-    assert!(matches!(from_polars_arrow(columns).unwrap_err().kind(), ErrorKind::Unsupported { .. }));
+    let columns =
+        to_polars_arrow(&RecordBatch::try_from_iter([("x", Arc::new(list) as ArrayRef)]).unwrap())
+            .unwrap();
+    assert!(matches!(
+        from_polars_arrow(columns).unwrap_err().kind(),
+        ErrorKind::Unsupported { .. }
+    ));
 
     let scale = Decimal128Array::from(vec![1]).with_data_type(DataType::Decimal128(5, -2));
     let batch = RecordBatch::try_from_iter([("x", Arc::new(scale) as ArrayRef)]).unwrap();

@@ -79,7 +79,10 @@ impl CsvFile {
     /// An error about a place in the text.
     pub(crate) fn error(&self, at: u64, column: u64, message: String) -> Error {
         match self.text.line_at(at) {
-            Ok(line) => ErrorKind::Parse { path: Some(self.text.path.clone()), line, column, message }.into(),
+            Ok(line) => {
+                ErrorKind::Parse { path: Some(self.text.path.clone()), line, column, message }
+                    .into()
+            }
             Err(error) => error,
         }
     }
@@ -174,7 +177,11 @@ impl<'a> Blocks<'a> {
             match end {
                 Token::Partial { start, quote } if is_last => {
                     let message = "a quote is not closed up to the end of the file".to_string();
-                    return Err(self.file.error(self.at + quote.unwrap_or(start) as u64, 0, message));
+                    return Err(self.file.error(
+                        self.at + quote.unwrap_or(start) as u64,
+                        0,
+                        message,
+                    ));
                 }
                 Token::Partial { start, .. } if block.rows == 0 && block.skipped == 0 => {
                     self.drop_front(start);
@@ -243,7 +250,8 @@ impl<'a> Blocks<'a> {
                         block.skipped += 1;
                     }
                     Ragged::Fill if values < columns => {
-                        let wanted = (values..columns).filter(|column| self.wanted.has(*column)).count();
+                        let wanted =
+                            (values..columns).filter(|column| self.wanted.has(*column)).count();
                         block.spans.extend(std::iter::repeat_n(ValueSpan::MISSING, wanted));
                         block.rows += 1;
                     }
@@ -259,7 +267,9 @@ impl<'a> Blocks<'a> {
 
     fn too_long(&self) -> Error {
         let most = self.dialect.max_row_bytes;
-        let message = format!("a row of more than {most} bytes (max_row_bytes); perhaps a quote in it is not closed");
+        let message = format!(
+            "a row of more than {most} bytes (max_row_bytes); perhaps a quote in it is not closed"
+        );
         self.file.error(self.at, 0, message)
     }
 }

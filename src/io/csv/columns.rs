@@ -50,7 +50,10 @@ impl RowLayout {
     /// The values that are wanted for columns.
     pub(crate) fn pick(&self, columns: &[usize]) -> PickedValues {
         let mut wanted = vec![false; self.values];
-        columns.iter().filter_map(|column| self.value(*column)).for_each(|value| wanted[value] = true);
+        columns
+            .iter()
+            .filter_map(|column| self.value(*column))
+            .for_each(|value| wanted[value] = true);
         let mut before = vec![0; self.values];
         let mut stride = 0;
         for (before, wanted) in before.iter_mut().zip(&wanted) {
@@ -77,8 +80,8 @@ pub(crate) struct FileColumns {
 }
 
 impl FileColumns {
-    /// The columns of files with these first rows: by the names of their headers in the order in which they
-    /// are met first, or by their place.
+    /// The columns of files with these first rows: by the names of their headers in the order in
+    /// which they are met first, or by their place.
     ///
     /// # Errors
     /// [`ErrorKind::File`] of a file whose columns are none of the table's.
@@ -90,14 +93,18 @@ impl FileColumns {
     ) -> Result<FileColumns> {
         let given = match (&options.names, &options.schema) {
             (Some(names), _) => Some(names.clone()),
-            (None, Some(schema)) => Some(schema.fields().iter().map(|field| field.name().clone()).collect()),
+            (None, Some(schema)) => {
+                Some(schema.fields().iter().map(|field| field.name().clone()).collect())
+            }
             (None, None) => None,
         };
         let mut of_files: Vec<(&Text, &Vec<String>)> = vec![];
         for (text, row) in texts.iter().zip(rows) {
             match row {
                 Some((row, _)) => of_files.push((text, row)),
-                None if has_header => return Err(wrong(text, "there is no header: no line has a value".into())),
+                None if has_header => {
+                    return Err(wrong(text, "there is no header: no line has a value".into()));
+                }
                 None => {}
             }
         }
@@ -106,9 +113,15 @@ impl FileColumns {
         }
         let names = FileColumns::by_place(&of_files, has_header, given)?;
         let Some(names) = names else {
-            return Err(wrong(&texts[0], "no line has a value: how many columns are there?".into()));
+            return Err(wrong(
+                &texts[0],
+                "no line has a value: how many columns are there?".into(),
+            ));
         };
-        Ok(FileColumns { layouts: vec![RowLayout::in_order(names.len()); texts.len()], names: unique_names(names) })
+        Ok(FileColumns {
+            layouts: vec![RowLayout::in_order(names.len()); texts.len()],
+            names: unique_names(names),
+        })
     }
 
     /// The names of columns that all files have in the same order; `None` where no file has a row.
@@ -119,7 +132,11 @@ impl FileColumns {
     ) -> Result<Option<Vec<String>>> {
         for (text, row) in files {
             if let Some(given) = given.as_ref().filter(|given| given.len() != row.len()) {
-                let message = format!("its first row has {} values where {} names are given", row.len(), given.len());
+                let message = format!(
+                    "its first row has {} values where {} names are given",
+                    row.len(),
+                    given.len()
+                );
                 return Err(wrong(text, message));
             }
             let (first, other) = files[0];
@@ -130,23 +147,28 @@ impl FileColumns {
             }
             if other.len() != row.len() {
                 let (own, other) = (row.len(), other.len());
-                return Err(wrong(text, format!("its first row has {own} values, that of {first} has {other}")));
+                return Err(wrong(
+                    text,
+                    format!("its first row has {own} values, that of {first} has {other}"),
+                ));
             }
         }
-        let found =
-            files.first().map(|(_, row)| if has_header { (*row).clone() } else { vec![String::new(); row.len()] });
+        let found = files.first().map(|(_, row)| {
+            if has_header { (*row).clone() } else { vec![String::new(); row.len()] }
+        });
         Ok(given.or(found))
     }
 
-    /// Columns by the names in headers. Where nobody said that first rows are headers, a file without any
-    /// name of the others has none, but values.
+    /// Columns by the names in headers. Where nobody said that first rows are headers, a file
+    /// without any name of the others has none, but values.
     fn by_name(files: &[(&Text, &Vec<String>)], is_guessed: bool) -> Result<FileColumns> {
         let (mut names, mut layouts): (Vec<String>, Vec<RowLayout>) = (vec![], vec![]);
         let mut known: HashMap<String, usize> = HashMap::new();
         for (number, (text, row)) in files.iter().enumerate() {
             let own = unique_names((*row).clone());
             if number > 0 && is_guessed && !own.iter().any(|name| known.contains_key(name)) {
-                let (own, other, first) = (own.join(", "), names.join(", "), files[0].0.path.display());
+                let (own, other, first) =
+                    (own.join(", "), names.join(", "), files[0].0.path.display());
                 let message = format!(
                     "columns {own} have no name in common with {other} of {first}; the option has_header says whether there is a header"
                 );
@@ -190,16 +212,23 @@ fn wrong(text: &Text, message: String) -> Error {
 /// # Errors
 /// Types of columns that are none, and types that nothing makes of text.
 pub(crate) fn given_fields(names: &[String], options: &CsvOptions) -> Result<Vec<Option<Field>>> {
-    let text = |name: &String| options.all_varchar.then(|| Field::new(name, DataType::Utf8View, true));
+    let text =
+        |name: &String| options.all_varchar.then(|| Field::new(name, DataType::Utf8View, true));
     let mut given: Vec<Option<Field>> = names.iter().map(text).collect();
     if let Some(schema) = &options.schema {
         let fields = schema.fields().iter();
-        given.iter_mut().zip(fields).for_each(|(given, field)| *given = Some(field.as_ref().clone()));
+        given
+            .iter_mut()
+            .zip(fields)
+            .for_each(|(given, field)| *given = Some(field.as_ref().clone()));
     }
-    let places: HashMap<&String, usize> = names.iter().enumerate().map(|(at, name)| (name, at)).collect();
+    let places: HashMap<&String, usize> =
+        names.iter().enumerate().map(|(at, name)| (name, at)).collect();
     for (name, data_type) in &options.types {
         let Some(column) = places.get(name) else {
-            return Err(ErrorKind::ColumnNotFound { name: name.clone(), known: names.to_vec() }.into());
+            return Err(
+                ErrorKind::ColumnNotFound { name: name.clone(), known: names.to_vec() }.into()
+            );
         };
         given[*column] = Some(Field::new(name, data_type.clone(), true));
     }

@@ -13,7 +13,9 @@ use datafusion::arrow::datatypes::*;
 
 use super::dialect::Dialect;
 use super::tokens::ValueSpan;
-use super::values::{Timestamp, boolean, date, decimal, double, integer, timestamp, without_blanks};
+use super::values::{
+    Timestamp, boolean, date, decimal, double, integer, timestamp, without_blanks,
+};
 
 /// Texts up to this length lie in their views.
 const INLINE: usize = 12;
@@ -84,7 +86,11 @@ impl<'a> BlockColumn<'a> {
     ///
     /// # Errors
     /// The first value that does not fit.
-    pub(crate) fn array(&self, data_type: &DataType, is_inferred: bool) -> Result<ArrayRef, Misfit> {
+    pub(crate) fn array(
+        &self,
+        data_type: &DataType,
+        is_inferred: bool,
+    ) -> Result<ArrayRef, Misfit> {
         if *data_type == DataType::Utf8View {
             return Ok(Arc::new(self.strings()?));
         }
@@ -133,12 +139,16 @@ impl<'a> BlockColumn<'a> {
             DataType::Date32 => self.primitive::<Date32Type>(day).map(erased),
             DataType::Timestamp(TimeUnit::Microsecond, of) => {
                 let fits = of_zone(zone(of)?);
-                let array = self.primitive::<TimestampMicrosecondType>(|text| time(text).and_then(fits)?.micros());
+                let array = self.primitive::<TimestampMicrosecondType>(|text| {
+                    time(text).and_then(fits)?.micros()
+                });
                 array.map(|array| erased(array.with_timezone_opt(of.clone())))
             }
             DataType::Timestamp(TimeUnit::Nanosecond, of) => {
                 let fits = of_zone(zone(of)?);
-                let array = self.primitive::<TimestampNanosecondType>(|text| time(text).and_then(fits)?.nanos());
+                let array = self.primitive::<TimestampNanosecondType>(|text| {
+                    time(text).and_then(fits)?.nanos()
+                });
                 array.map(|array| erased(array.with_timezone_opt(of.clone())))
             }
             _ => return None,
@@ -184,7 +194,9 @@ impl<'a> BlockColumn<'a> {
                     validity.push_null(row, rows);
                     values.append(false);
                 }
-                Some(text) => values.append(boolean(&text).ok_or(Misfit { row, is_no_text: false })?),
+                Some(text) => {
+                    values.append(boolean(&text).ok_or(Misfit { row, is_no_text: false })?)
+                }
             }
         }
         Ok(BooleanArray::new(values.finish(), validity.finish(rows)))
@@ -201,11 +213,14 @@ impl<'a> BlockColumn<'a> {
     }
 
     fn strings(&self) -> Result<StringViewArray, Misfit> {
-        let long = |span: ValueSpan| Some(span.range().len()).filter(|length| *length > INLINE && !span.is_rewritten());
+        let long = |span: ValueSpan| {
+            Some(span.range().len()).filter(|length| *length > INLINE && !span.is_rewritten())
+        };
         let long: usize = self.spans().filter_map(long).sum();
         let mut builder = StringViewBuilder::with_capacity(self.rows());
         // Views keep the whole block: for a part of it, texts are copied.
-        let block = (long * 2 >= self.bytes.len()).then(|| builder.append_block(self.bytes.clone()));
+        let block =
+            (long * 2 >= self.bytes.len()).then(|| builder.append_block(self.bytes.clone()));
         for (row, span) in self.spans().enumerate() {
             let misfit = Misfit { row, is_no_text: true };
             match (self.dialect.text(self.bytes, span), block) {
@@ -220,7 +235,9 @@ impl<'a> BlockColumn<'a> {
                     let checked = self.text.and_then(|all| all.get(offset..offset + text.len()));
                     match checked {
                         Some(text) => builder.append_value(text),
-                        None => builder.append_value(std::str::from_utf8(text).map_err(|_| misfit)?),
+                        None => {
+                            builder.append_value(std::str::from_utf8(text).map_err(|_| misfit)?)
+                        }
                     }
                 }
                 (Some(Cow::Owned(text)), _) => {
@@ -244,14 +261,17 @@ impl<'a> BlockColumn<'a> {
                 continue;
             };
             let text = match is_number {
-                true => Cow::Owned(self.dialect.notation.number(&text).ok_or(misfit(false))?.into_owned()),
+                true => Cow::Owned(
+                    self.dialect.notation.number(&text).ok_or(misfit(false))?.into_owned(),
+                ),
                 false => text,
             };
             builder.append_value(std::str::from_utf8(&text).map_err(|_| misfit(true))?);
         }
         let texts = builder.finish();
         let options = CastOptions { safe: true, ..CastOptions::default() };
-        let cast = cast_with_options(&texts, data_type, &options).map_err(|_| Misfit { row: 0, is_no_text: false })?;
+        let cast = cast_with_options(&texts, data_type, &options)
+            .map_err(|_| Misfit { row: 0, is_no_text: false })?;
         match (0..texts.len()).find(|row| cast.is_null(*row) && !texts.is_null(*row)) {
             Some(row) => Err(Misfit { row, is_no_text: false }),
             None => Ok(cast),

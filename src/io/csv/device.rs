@@ -8,11 +8,11 @@
 //!                                                │rest │ whole rows     │
 //! ```
 //!
-//! Where rows end is known only when all bytes before were looked at. So the rest of a stretch, a row
-//! that does not end in it, is put in front of the next one, and each text begins with a row.
+//! Where rows end is known only when all bytes before were looked at. So the rest of a stretch, a
+//! row that does not end in it, is put in front of the next one, and each text begins with a row.
 //!
-//! What the device does not read, or finds wrong, is a reason, not an error: the host's reader has the
-//! last word, and names file, line and column.
+//! What the device does not read, or finds wrong, is a reason, not an error: the host's reader has
+//! the last word, and names file, line and column.
 
 use std::sync::Arc;
 
@@ -29,7 +29,8 @@ use crate::io::constant::of_runs;
 use crate::io::feeding::{Further, Room, Stretch, feed};
 use crate::ops::characters::{gathered, lengths};
 use crate::ops::csv::{
-    BEHIND, Converted, CsvColumn, CsvKind, CsvOutcome, CsvState, CsvText, MOST_TEXT, Marks, Rules, convert,
+    BEHIND, Converted, CsvColumn, CsvKind, CsvOutcome, CsvState, CsvText, MOST_TEXT, Marks, Rules,
+    convert,
 };
 use crate::ops::powers;
 
@@ -37,8 +38,8 @@ use crate::ops::powers;
 mod tests;
 
 const OPERATOR: &str = "csv";
-/// Bytes of a file that are brought to the device together: a part of all, so that some are converted
-/// while others are copied, within these bounds.
+/// Bytes of a file that are brought to the device together: a part of all, so that some are
+/// converted while others are copied, within these bounds.
 const STRETCHES: u64 = 16;
 const LEAST_STRETCH: u64 = 8 << 20;
 const MOST_STRETCH: u64 = 64 << 20;
@@ -64,7 +65,12 @@ pub(super) enum DeviceRead {
 ///
 /// # Errors
 /// [`crate::ErrorKind::Io`] of a file that cannot be read; of the device.
-pub(super) fn read(device: &Device, table: &CsvTable, wanted: &[usize], fetch: Option<u64>) -> Result<DeviceRead> {
+pub(super) fn read(
+    device: &Device,
+    table: &CsvTable,
+    wanted: &[usize],
+    fetch: Option<u64>,
+) -> Result<DeviceRead> {
     let stretch = (table.bytes() / STRETCHES).clamp(LEAST_STRETCH, MOST_STRETCH);
     read_by(device, table, wanted, fetch, stretch)
 }
@@ -77,7 +83,8 @@ fn read_by(
     fetch: Option<u64>,
     stretch: u64,
 ) -> Result<DeviceRead> {
-    let in_files: Vec<usize> = wanted.iter().copied().filter(|column| *column < table.columns_of_files()).collect();
+    let in_files: Vec<usize> =
+        wanted.iter().copied().filter(|column| *column < table.columns_of_files()).collect();
     let conversions = match conversions(table, &in_files) {
         Ok(conversions) => conversions,
         Err(reason) => return Ok(DeviceRead::ByHost(reason)),
@@ -86,7 +93,9 @@ fn read_by(
     let readers = table.files.iter().map(|file| file.text.reader()).collect::<Result<Vec<_>>>()?;
     device.count_wanted_of_files(table.bytes());
     let mut texts = Texts::new(device, table, (in_files, conversions), &stretches, fetch)?;
-    let fill = |file: usize, at: u64, bytes: &mut [u8]| -> Result<()> { Reader::fill(&readers[file], at, bytes) };
+    let fill = |file: usize, at: u64, bytes: &mut [u8]| -> Result<()> {
+        Reader::fill(&readers[file], at, bytes)
+    };
     let room = Room { before: REST, behind: BEHIND + 1 };
     feed(device, &stretches, room, fill, |number, bytes| texts.add(number, bytes))?;
     texts.finish(wanted)
@@ -110,7 +119,10 @@ struct Conversion {
 }
 
 /// What becomes of the values of columns, or why the device does not read them.
-fn conversions(table: &CsvTable, columns: &[usize]) -> std::result::Result<Vec<Conversion>, String> {
+fn conversions(
+    table: &CsvTable,
+    columns: &[usize],
+) -> std::result::Result<Vec<Conversion>, String> {
     if table.dialect.ragged == Ragged::Skip {
         return Err("rows of another number of values are left out".into());
     }
@@ -133,8 +145,8 @@ struct FileConversions {
 }
 
 impl FileConversions {
-    /// Where a file has none of the columns, its first values are converted, so that its rows are looked
-    /// at.
+    /// Where a file has none of the columns, its first values are converted, so that its rows are
+    /// looked at.
     fn of(file: &CsvFile, columns: &[usize], conversions: &[Conversion]) -> FileConversions {
         let (mut own, mut places) = (vec![], vec![]);
         for (column, Conversion { kind, exact }) in columns.iter().zip(conversions) {
@@ -165,8 +177,12 @@ fn kind(dtype: &DataType) -> Option<CsvKind> {
     let width = || Repr::of(dtype).map(|repr| repr.width() as u32);
     Some(match dtype {
         DataType::Boolean => CsvKind::Bool,
-        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => CsvKind::Signed(width()?),
-        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => CsvKind::Unsigned(width()?),
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => {
+            CsvKind::Signed(width()?)
+        }
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
+            CsvKind::Unsigned(width()?)
+        }
         DataType::Float32 | DataType::Float64 => CsvKind::Float(width()?),
         DataType::Decimal128(precision, scale) => CsvKind::Decimal {
             width: width()?,
@@ -174,9 +190,13 @@ fn kind(dtype: &DataType) -> Option<CsvKind> {
             bound: 10u128.checked_pow(u32::from(*precision))?,
         },
         DataType::Date32 => CsvKind::Date,
-        DataType::Timestamp(unit, None) => CsvKind::Timestamp { per_second: per_second(unit), zoned: false },
+        DataType::Timestamp(unit, None) => {
+            CsvKind::Timestamp { per_second: per_second(unit), zoned: false }
+        }
         // Texts without an offset would be local times of another zone.
-        DataType::Timestamp(unit, Some(zone)) if matches!(zone.as_ref(), "+00:00" | "UTC" | "Z") => {
+        DataType::Timestamp(unit, Some(zone))
+            if matches!(zone.as_ref(), "+00:00" | "UTC" | "Z") =>
+        {
             CsvKind::Timestamp { per_second: per_second(unit), zoned: true }
         }
         DataType::Time32(unit) | DataType::Time64(unit) => {
@@ -238,7 +258,11 @@ impl<'a> Texts<'a> {
         let quote = (grammar.quote != 0).then_some(grammar.quote);
         let escape = grammar.escape.filter(|escape| Some(*escape) != quote);
         let marks = Marks { delimiter: grammar.delimiter, quote, escape, comment: grammar.comment };
-        let in_files = table.files.iter().map(|file| FileConversions::of(file, &columns, &conversions)).collect();
+        let in_files = table
+            .files
+            .iter()
+            .map(|file| FileConversions::of(file, &columns, &conversions))
+            .collect();
         Ok(Texts {
             device,
             table,
@@ -271,10 +295,17 @@ impl<'a> Texts<'a> {
         }
         let base = region.begin / ALIGNED * ALIGNED;
         let (begin, end) = ((region.begin - base) as u64, (region.end - base) as u64);
-        if end > MOST_TEXT || region.end - region.begin > length + self.table.dialect.max_row_bytes {
+        if end > MOST_TEXT || region.end - region.begin > length + self.table.dialect.max_row_bytes
+        {
             return Ok(self.give_up("a row has more bytes than it may have"));
         }
-        let text = CsvText { text: region.bytes.slice(base), begin, end, marks: self.marks, state: self.state };
+        let text = CsvText {
+            text: region.bytes.slice(base),
+            begin,
+            end,
+            marks: self.marks,
+            state: self.state,
+        };
         let scanned = text.scan(self.device)?;
         self.device.count_read_of_files(length as u64);
         if is_last && scanned.state.is_in_row() {
@@ -289,12 +320,19 @@ impl<'a> Texts<'a> {
             null_count: self.table.dialect.nulls.len() as u64,
             powers: &self.powers,
         };
-        let converted = convert(self.device, &text, &fields, &self.in_files[stretch.file].columns, &rules)?;
+        let converted =
+            convert(self.device, &text, &fields, &self.in_files[stretch.file].columns, &rules)?;
         let characters = self.characters(stretch.file, scanned.rows, &converted, &region)?;
-        self.pieces.push(ConvertedText { file: stretch.file, rows: scanned.rows, converted, characters });
+        self.pieces.push(ConvertedText {
+            file: stretch.file,
+            rows: scanned.rows,
+            converted,
+            characters,
+        });
         self.rows += scanned.rows;
         // A row that goes on is looked at again from its begin.
-        self.state = if is_last || scanned.state.is_in_row() { CsvState::ROW } else { scanned.state };
+        self.state =
+            if is_last || scanned.state.is_in_row() { CsvState::ROW } else { scanned.state };
         let begin = base + scanned.rest as usize;
         self.rest = (!is_last && begin < region.end).then_some(Region { begin, ..region });
         let is_enough = self.fetch.is_some_and(|fetch| self.rows >= fetch);
@@ -303,17 +341,26 @@ impl<'a> Texts<'a> {
 
     /// What the strings of a text's rows point into: the text, or where they are a small part of it
     /// characters of their own. The memory of the text is needed for further stretches.
-    fn characters(&self, file: usize, rows: u64, converted: &Converted, region: &Region) -> Result<Vec<Arc<Buffer>>> {
+    fn characters(
+        &self,
+        file: usize,
+        rows: u64,
+        converted: &Converted,
+        region: &Region,
+    ) -> Result<Vec<Arc<Buffer>>> {
         let views = || self.in_files[file].texts().map(|at| &converted.columns[at].0);
         if rows == 0 || views().next().is_none() {
             return Ok(vec![]);
         }
-        let found = views().map(|views| lengths(self.device, views, rows)).collect::<Result<Vec<_>>>()?;
+        let found =
+            views().map(|views| lengths(self.device, views, rows)).collect::<Result<Vec<_>>>()?;
         let bytes: u64 = found.iter().map(|lengths| lengths.total).sum();
         if bytes as usize >= (region.end - region.begin) / 2 {
             return Ok(vec![region.bytes.clone()]);
         }
-        let own = views().zip(&found).map(|(views, lengths)| Ok(Arc::new(gathered(self.device, views, lengths)?)));
+        let own = views()
+            .zip(&found)
+            .map(|(views, lengths)| Ok(Arc::new(gathered(self.device, views, lengths)?)));
         own.collect()
     }
 
@@ -324,7 +371,9 @@ impl<'a> Texts<'a> {
 
     /// The bytes of a stretch with the rest of the one before in front of them.
     fn behind_rest(&mut self, bytes: Arc<Buffer>, length: usize) -> Result<Region> {
-        let Some(rest) = self.rest.take() else { return Ok(Region { bytes, begin: REST, end: REST + length }) };
+        let Some(rest) = self.rest.take() else {
+            return Ok(Region { bytes, begin: REST, end: REST + length });
+        };
         let left = rest.end - rest.begin;
         if left <= REST {
             bytes.copy_from(REST - left, &rest.bytes, rest.begin, left)?;
@@ -341,7 +390,11 @@ impl<'a> Texts<'a> {
         if let Some(reason) = self.given_up {
             return Ok(DeviceRead::ByHost(reason));
         }
-        let outcomes = self.pieces.iter().map(|piece| piece.converted.outcome()).collect::<Result<Vec<_>>>()?;
+        let outcomes = self
+            .pieces
+            .iter()
+            .map(|piece| piece.converted.outcome())
+            .collect::<Result<Vec<_>>>()?;
         if outcomes.iter().any(|outcome| outcome.ragged.is_some()) {
             return Ok(DeviceRead::ByHost("a row has another number of values".into()));
         }
@@ -351,7 +404,8 @@ impl<'a> Texts<'a> {
                 .filter_map(|(piece, outcome)| Some(outcome.refused[self.place(piece, *at)?]))
                 .any(|row| row.is_some())
         };
-        let refused: Vec<usize> = (0..self.columns.len()).filter(is_refused).map(|at| self.columns[at]).collect();
+        let refused: Vec<usize> =
+            (0..self.columns.len()).filter(is_refused).map(|at| self.columns[at]).collect();
         if !refused.is_empty() {
             return Ok(match refused.iter().all(|column| self.table.may_widen[*column]) {
                 true => DeviceRead::Refused(refused),
@@ -360,14 +414,21 @@ impl<'a> Texts<'a> {
         }
         let mut in_files = vec![];
         for (at, column) in self.columns.iter().enumerate() {
-            in_files.push(self.column(at, self.table.schema.field(*column).data_type(), &outcomes)?);
+            in_files.push(self.column(
+                at,
+                self.table.schema.field(*column).data_type(),
+                &outcomes,
+            )?);
         }
         Column::survey(self.device, in_files.iter_mut())?;
         let mut in_files = in_files.into_iter();
-        let columns = wanted.iter().map(|column| match column.checked_sub(self.table.columns_of_files()) {
-            Some(field) => self.of_paths(field),
-            None => in_files.next().ok_or_else(|| Error::internal("a column of files was not read")),
-        });
+        let columns =
+            wanted.iter().map(|column| match column.checked_sub(self.table.columns_of_files()) {
+                Some(field) => self.of_paths(field),
+                None => {
+                    in_files.next().ok_or_else(|| Error::internal("a column of files was not read"))
+                }
+            });
         Ok(DeviceRead::Rows(self.rows, columns.collect::<Result<_>>()?))
     }
 

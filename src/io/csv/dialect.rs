@@ -65,7 +65,8 @@ impl Dialect {
         if self.trim {
             raw = without_blanks(raw);
         }
-        let is_null = raw.is_empty() || (!self.nulls.is_empty() && self.nulls.iter().any(|null| null == raw));
+        let is_null =
+            raw.is_empty() || (!self.nulls.is_empty() && self.nulls.iter().any(|null| null == raw));
         (!is_null).then_some(Cow::Borrowed(raw))
     }
 
@@ -78,7 +79,9 @@ impl Dialect {
         let begin = behind_lines(text, self.skip)?;
         let (reader, mut bytes, mut more) = (text.reader()?, vec![], 64u64 << 10);
         let error = |at: usize, message: String| match text.line_at(begin + at as u64) {
-            Ok(line) => ErrorKind::Parse { path: Some(text.path.clone()), line, column: 0, message }.into(),
+            Ok(line) => {
+                ErrorKind::Parse { path: Some(text.path.clone()), line, column: 0, message }.into()
+            }
             Err(error) => error,
         };
         loop {
@@ -93,7 +96,8 @@ impl Dialect {
             let mut tokens = Tokens::new(&bytes, &self.grammar, 0);
             match tokens.next(usize::MAX, Wanted::All, &mut spans) {
                 Token::Row { start, .. } => {
-                    let names = spans.iter().map(|span| self.name(&bytes, *span)).collect::<Result<_, _>>();
+                    let names =
+                        spans.iter().map(|span| self.name(&bytes, *span)).collect::<Result<_, _>>();
                     let names = names.map_err(|message| error(start, message))?;
                     return Ok(Some((names, (begin + tokens.at() as u64).min(text.bytes()))));
                 }
@@ -113,7 +117,9 @@ impl Dialect {
     fn name(&self, bytes: &[u8], span: ValueSpan) -> Result<String, String> {
         let raw = span.text(bytes, &self.grammar);
         let raw = if self.trim && !span.is_quoted() { without_blanks(&raw) } else { &raw };
-        std::str::from_utf8(raw).map(str::to_string).map_err(|_| format!("a name: {}", no_utf8(raw)))
+        std::str::from_utf8(raw)
+            .map(str::to_string)
+            .map_err(|_| format!("a name: {}", no_utf8(raw)))
     }
 
     /// Where the rows of a file begin, behind its first row where that is a header.
@@ -165,8 +171,9 @@ fn behind_lines(text: &Text, lines: usize) -> Result<u64> {
 /// of `_1`, `_2` and so on that makes a new name.
 pub(crate) fn unique_names(names: Vec<String>) -> Vec<String> {
     let named = names.into_iter().enumerate();
-    let names: Vec<String> =
-        named.map(|(at, name)| if name.is_empty() { format!("column_{}", at + 1) } else { name }).collect();
+    let names: Vec<String> = named
+        .map(|(at, name)| if name.is_empty() { format!("column_{}", at + 1) } else { name })
+        .collect();
     let mut taken: HashSet<String> = names.iter().cloned().collect();
     let mut seen = HashSet::new();
     let mut unique = vec![];

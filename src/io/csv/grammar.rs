@@ -56,8 +56,15 @@ pub(crate) enum Class {
 }
 
 /// All states, by number.
-pub(crate) const STATES: [State; 7] =
-    [State::Row, State::Value, State::Plain, State::Quoted, State::Closed, State::Escaped, State::Comment];
+pub(crate) const STATES: [State; 7] = [
+    State::Row,
+    State::Value,
+    State::Plain,
+    State::Quoted,
+    State::Closed,
+    State::Escaped,
+    State::Comment,
+];
 
 /// The state behind a byte: by the state before it, by the byte's class.
 #[rustfmt::skip]
@@ -105,16 +112,20 @@ impl Grammar {
                     Some(escape) => memchr2(self.quote, escape, rest),
                     None => memchr(self.quote, rest),
                 },
-                State::Plain if self.comment.is_some() => memchr3(self.delimiter, b'\n', b'\r', rest),
+                State::Plain if self.comment.is_some() => {
+                    memchr3(self.delimiter, b'\n', b'\r', rest)
+                }
                 State::Comment => memchr2(b'\n', b'\r', rest),
-                State::Row | State::Value | State::Plain if self.comment.is_none() => match memchr(self.quote, rest) {
-                    Some(0) => Some(0),
-                    Some(next) => {
-                        state = self.step(State::Plain, rest[next - 1]);
-                        Some(next)
+                State::Row | State::Value | State::Plain if self.comment.is_none() => {
+                    match memchr(self.quote, rest) {
+                        Some(0) => Some(0),
+                        Some(next) => {
+                            state = self.step(State::Plain, rest[next - 1]);
+                            Some(next)
+                        }
+                        None => return self.step(State::Plain, rest[rest.len() - 1]),
                     }
-                    None => return self.step(State::Plain, rest[rest.len() - 1]),
-                },
+                }
                 _ => {
                     state = self.step(state, byte);
                     at += 1;
@@ -226,7 +237,12 @@ mod tests {
             let text = odd_text(seed, &grammar);
             for begin in STATES {
                 let slow = text.iter().fold(begin, |state, byte| grammar.step(state, *byte));
-                assert_eq!(grammar.run(begin, &text), slow, "{grammar:?} {:?}", String::from_utf8_lossy(&text));
+                assert_eq!(
+                    grammar.run(begin, &text),
+                    slow,
+                    "{grammar:?} {:?}",
+                    String::from_utf8_lossy(&text)
+                );
                 let mut state = begin;
                 let first = text.iter().position(|byte| {
                     let is_row = state == State::Row;
@@ -237,7 +253,8 @@ mod tests {
                 assert_eq!(grammar.first_row(begin, &text), first);
             }
             for width in [1, 2, 3, 7, 64] {
-                let blocks: Vec<EndStates> = text.chunks(width).map(|block| grammar.end_states(block)).collect();
+                let blocks: Vec<EndStates> =
+                    text.chunks(width).map(|block| grammar.end_states(block)).collect();
                 let begins = begin_states(&blocks);
                 let slow = (0..=blocks.len()).map(|block| {
                     let before = &text[..text.len().min(block * width)];
@@ -256,7 +273,8 @@ mod tests {
             let text = odd_text(seed, &grammar);
             for begin in 0..text.len() {
                 let rest = &text[begin..];
-                if let Some(row) = grammar.some_row(rest).filter(|_| rest.contains(&grammar.quote)) {
+                if let Some(row) = grammar.some_row(rest).filter(|_| rest.contains(&grammar.quote))
+                {
                     assert_eq!(grammar.run(State::Row, &text[..begin + row]), State::Row);
                     found += 1;
                 }
@@ -267,7 +285,9 @@ mod tests {
 
     #[test]
     fn lines_are_those_of_an_editor() {
-        for (text, line) in [("", 1), ("a\n", 2), ("a\r\nb", 2), ("a\rb\r", 3), ("\n\r\r\n", 4), ("\r\n\r\n", 3)] {
+        for (text, line) in
+            [("", 1), ("a\n", 2), ("a\r\nb", 2), ("a\rb\r", 3), ("\n\r\r\n", 4), ("\r\n\r\n", 3)]
+        {
             for width in 1..4 {
                 let mut lines = Lines::new();
                 text.as_bytes().chunks(width).for_each(|part| lines.push(part));

@@ -21,7 +21,9 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+};
 
 use super::blocks::{BLOCK, Block, Blocks, CsvFile, FilePiece};
 use super::columns::PickedValues;
@@ -85,7 +87,16 @@ impl CsvProvider {
             Boundedness::Bounded,
         );
         let (table, skipped) = (self.table.clone(), self.skipped.clone());
-        let read = Arc::new(Scanned { table, files, columns, limit, count, block: self.block, schema, skipped });
+        let read = Arc::new(Scanned {
+            table,
+            files,
+            columns,
+            limit,
+            count,
+            block: self.block,
+            schema,
+            skipped,
+        });
         Ok(CsvScan { read, properties: Arc::new(properties) })
     }
 }
@@ -107,16 +118,21 @@ impl TableProvider for CsvProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        let columns = projection.cloned().unwrap_or_else(|| (0..self.table.schema.fields().len()).collect());
+        let columns =
+            projection.cloned().unwrap_or_else(|| (0..self.table.schema.fields().len()).collect());
         let selected = self.table.paths.selected(state, filters)?;
         let files = selected.unwrap_or_else(|| (0..self.table.files.len()).collect());
         let settings = &state.config_options().optimizer;
-        let is_cut = settings.repartition_file_scans && self.table.bytes() >= settings.repartition_file_min_size as u64;
+        let is_cut = settings.repartition_file_scans
+            && self.table.bytes() >= settings.repartition_file_min_size as u64;
         let partitions = if is_cut { state.config().target_partitions() } else { 1 };
         Ok(Arc::new(self.plan(files, columns, limit, partitions)?))
     }
 
-    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> PlanResult<Vec<TableProviderFilterPushDown>> {
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> PlanResult<Vec<TableProviderFilterPushDown>> {
         Ok(self.table.paths.supports(filters))
     }
 }
@@ -146,7 +162,8 @@ struct CsvScan {
 
 impl DisplayAs for CsvScan {
     fn fmt_as(&self, _kind: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        let names: Vec<&str> = self.read.schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let names: Vec<&str> =
+            self.read.schema.fields().iter().map(|field| field.name().as_str()).collect();
         let (read, all) = (self.read.files.len(), self.read.table.files.len());
         let of = if read < all { format!(" of {all}") } else { String::new() };
         write!(f, "CsvScan: files={read}{of}, columns=[{}]", names.join(", "))?;
@@ -170,11 +187,18 @@ impl ExecutionPlan for CsvScan {
         vec![]
     }
 
-    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> PlanResult<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
         Ok(self)
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> PlanResult<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> PlanResult<SendableRecordBatchStream> {
         let rows = context.session_config().batch_size().max(1);
         let batches = Batches::new(self.read.clone(), partition, rows);
         let stream = futures::stream::iter(batches.map(|batch| batch.map_err(Into::into)));
@@ -198,13 +222,17 @@ impl Scanned {
             return Ok(files.map(|(number, file)| (number, file.whole())).collect());
         }
         let total: u64 = files.clone().map(|(_, file)| bytes_of(file)).sum();
-        let begins = |partition: usize| (u128::from(total) * partition as u128 / self.count as u128) as u64;
+        let begins =
+            |partition: usize| (u128::from(total) * partition as u128 / self.count as u128) as u64;
         let (begin, end) = (begins(partition), begins(partition + 1));
         let mut before = 0;
         let mut pieces = vec![];
         for (number, file) in files {
             let own = bytes_of(file);
-            let (from, to) = (begin.clamp(before, before + own) - before, end.clamp(before, before + own) - before);
+            let (from, to) = (
+                begin.clamp(before, before + own) - before,
+                end.clamp(before, before + own) - before,
+            );
             before += own;
             // Cut where blocks begin, whose states are known.
             let block = self.block as u64;
@@ -221,7 +249,10 @@ impl Scanned {
                     states.get(first as usize).copied().unwrap_or(State::Row)
                 }
             };
-            pieces.push((number, FilePiece { range: file.body + range.start..file.body + range.end, state }));
+            pieces.push((
+                number,
+                FilePiece { range: file.body + range.start..file.body + range.end, state },
+            ));
         }
         Ok(pieces)
     }
@@ -235,7 +266,9 @@ impl Scanned {
         let (stride, dialect) = (picked.stride, &self.table.dialect);
         let of_paths = self.table.paths.values(number);
         let mut arrays: Vec<ArrayRef> = vec![];
-        for ((column, slot), field) in self.columns.iter().zip(&picked.slots).zip(self.schema.fields()) {
+        for ((column, slot), field) in
+            self.columns.iter().zip(&picked.slots).zip(self.schema.fields())
+        {
             if let Some(value) = column.checked_sub(self.table.columns_of_files()) {
                 arrays.push(of_paths[value].to_array_of_size(rows)?);
                 continue;
@@ -244,7 +277,8 @@ impl Scanned {
                 arrays.push(new_null_array(field.data_type(), rows));
                 continue;
             };
-            let values = BlockColumn { bytes: &bytes, text, spans: &block.spans, slot, stride, dialect };
+            let values =
+                BlockColumn { bytes: &bytes, text, spans: &block.spans, slot, stride, dialect };
             let is_inferred = !self.table.given[*column];
             let array = values.array(field.data_type(), is_inferred);
             arrays.push(array.map_err(|misfit| self.error(file, at, *column, &values, misfit))?);
@@ -253,7 +287,14 @@ impl Scanned {
         Ok(RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)?)
     }
 
-    fn error(&self, file: &CsvFile, at: u64, column: usize, values: &BlockColumn<'_>, misfit: Misfit) -> Error {
+    fn error(
+        &self,
+        file: &CsvFile,
+        at: u64,
+        column: usize,
+        values: &BlockColumn<'_>,
+        misfit: Misfit,
+    ) -> Error {
         /// Characters of a value that are shown.
         const SHOWN: usize = 60;
         let field = self.table.schema.field(column);
@@ -261,7 +302,11 @@ impl Scanned {
         let place = at + values.place(misfit.row) as u64;
         let number = file.layout.value(column).map_or(0, |value| value as u64 + 1);
         if misfit.is_no_text {
-            return file.error(place, number, format!("column {:?}: {}", field.name(), no_utf8(&shown)));
+            return file.error(
+                place,
+                number,
+                format!("column {:?}: {}", field.name(), no_utf8(&shown)),
+            );
         }
         let text = String::from_utf8_lossy(&shown);
         let more = if text.chars().count() > SHOWN { "…" } else { "" };
@@ -323,7 +368,8 @@ impl Batches {
                 self.picked = Some((number, file.layout.pick(&read.columns)));
             }
             let Some((_, picked)) = &self.picked else { return Ok(None) };
-            let mut blocks = Blocks::new(file, &read.table.dialect, picked.wanted(), &piece, read.block)?;
+            let mut blocks =
+                Blocks::new(file, &read.table.dialect, picked.wanted(), &piece, read.block)?;
             if let Some(block) = blocks.next()? {
                 let rest = blocks.rest();
                 pieces.push((number, rest));

@@ -201,16 +201,16 @@ pub struct CsvOptions {
     /// let options = CsvOptions { union_by_name: false, ..CsvOptions::default() };
     /// ```
     pub union_by_name: bool,
-    /// Whether directories named `key=value` make columns: where not said, if all files of a table lie
-    /// in such of the same keys.
+    /// Whether directories named `key=value` make columns: where not said, if all files of a table
+    /// lie in such of the same keys.
     ///
     /// ```
     /// use warpframe::CsvOptions;
     /// let options = CsvOptions { hive_partitioning: Some(false), ..CsvOptions::default() };
     /// ```
     pub hive_partitioning: Option<bool>,
-    /// Whether there is a column `filename` with the path of the file that a row comes from. Files must
-    /// have no column of that name.
+    /// Whether there is a column `filename` with the path of the file that a row comes from. Files
+    /// must have no column of that name.
     ///
     /// ```
     /// use warpframe::CsvOptions;
@@ -307,13 +307,19 @@ impl CsvOptions {
                 return plan(format!("the CSV option {name} is {byte:#04x}, which cannot be one"));
             }
             if let Some((other, _)) = given[..at].iter().find(|(_, other)| *other == Some(*byte)) {
-                return plan(format!("the CSV options {other} and {name} are both {:?}", *byte as char));
+                return plan(format!(
+                    "the CSV options {other} and {name} are both {:?}",
+                    *byte as char
+                ));
             }
         }
         if let Some(byte) = self.thousands
             && (byte.is_ascii_digit() || byte == if self.decimal_comma { b',' } else { b'.' })
         {
-            return plan(format!("the CSV option thousands is {:?}, which numbers have elsewhere", byte as char));
+            return plan(format!(
+                "the CSV option thousands is {:?}, which numbers have elsewhere",
+                byte as char
+            ));
         }
         Ok(())
     }

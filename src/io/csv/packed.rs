@@ -26,7 +26,8 @@ impl Packed {
     /// Bytes that tell.
     pub(in crate::io) const BEGIN: u64 = 10;
 
-    /// By a file's first bytes, which no text begins with; `None` for a file that is not compressed.
+    /// By a file's first bytes, which no text begins with; `None` for a file that is not
+    /// compressed.
     ///
     /// # Errors
     /// A file that is not what its name says.
@@ -34,16 +35,26 @@ impl Packed {
         let found = match begin {
             [0x1F, 0x8B, ..] => Some(Packed::Gzip),
             [0x28, 0xB5, 0x2F, 0xFD, ..] => Some(Packed::Zstd),
-            [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..] => Some(Packed::Bzip2),
+            [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..] => {
+                Some(Packed::Bzip2)
+            }
             [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => Some(Packed::Xz),
             _ => None,
         };
-        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-        let named = [("gz", Packed::Gzip), ("zst", Packed::Zstd), ("bz2", Packed::Bzip2), ("xz", Packed::Xz)]
-            .into_iter()
-            .find(|(name, _)| extension.eq_ignore_ascii_case(name));
+        let extension =
+            path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        let named = [
+            ("gz", Packed::Gzip),
+            ("zst", Packed::Zstd),
+            ("bz2", Packed::Bzip2),
+            ("xz", Packed::Xz),
+        ]
+        .into_iter()
+        .find(|(name, _)| extension.eq_ignore_ascii_case(name));
         match (found, named) {
-            (None, Some((_, packed))) => Err(format!("it does not begin as {} does", packed.name())),
+            (None, Some((_, packed))) => {
+                Err(format!("it does not begin as {} does", packed.name()))
+            }
             _ => Ok(found),
         }
     }
@@ -61,7 +72,10 @@ impl Packed {
     ///
     /// # Errors
     /// Of the codec.
-    pub(in crate::io) fn reader<'a>(self, file: impl BufRead + 'a) -> std::io::Result<Box<dyn Read + 'a>> {
+    pub(in crate::io) fn reader<'a>(
+        self,
+        file: impl BufRead + 'a,
+    ) -> std::io::Result<Box<dyn Read + 'a>> {
         Ok(match self {
             Packed::Gzip => Box::new(MultiGzDecoder::new(file)),
             Packed::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(file)?),
@@ -73,13 +87,17 @@ impl Packed {
     /// What the whole file holds. Pieces that can be told apart are unpacked on all cores.
     ///
     /// # Errors
-    /// A file that is damaged or ends too early, is empty when unpacked, or does not fit into memory.
+    /// A file that is damaged or ends too early, is empty when unpacked, or does not fit into
+    /// memory.
     pub(in crate::io) fn unpack(self, path: &Path) -> Result<Vec<u8>, String> {
-        let failed = |error: std::io::Error| format!("it cannot be unpacked from {}: {error}", self.name());
+        let failed =
+            |error: std::io::Error| format!("it cannot be unpacked from {}: {error}", self.name());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let text = match self.unpacked_in_pieces(path, cores).map_err(failed)? {
             Some(text) => text,
-            None => self.unpacked(BufReader::new(File::open(path).map_err(failed)?)).map_err(failed)?,
+            None => {
+                self.unpacked(BufReader::new(File::open(path).map_err(failed)?)).map_err(failed)?
+            }
         };
         match text.is_empty() {
             true => Err(format!("is empty when unpacked from {}", self.name())),
@@ -102,15 +120,16 @@ impl Packed {
             const STEP: usize = 1 << 20;
             // A small file may hold more than there is memory.
             let step = STEP.max(text.len() / 2);
-            text.try_reserve(step).map_err(|_| std::io::Error::from(std::io::ErrorKind::OutOfMemory))?;
+            text.try_reserve(step)
+                .map_err(|_| std::io::Error::from(std::io::ErrorKind::OutOfMemory))?;
             if reader.by_ref().take(step as u64).read_to_end(&mut text)? == 0 {
                 return Ok(text);
             }
         }
     }
 
-    /// What the file holds, unpacked by so many cores; `None` where its pieces are not told apart, or
-    /// where one of them cannot be unpacked alone.
+    /// What the file holds, unpacked by so many cores; `None` where its pieces are not told apart,
+    /// or where one of them cannot be unpacked alone.
     fn unpacked_in_pieces(self, path: &Path, cores: usize) -> std::io::Result<Option<Vec<u8>>> {
         if cores == 1 || std::fs::metadata(path)?.len() < LEAST_FILE {
             return Ok(None);
@@ -120,11 +139,14 @@ impl Packed {
         if pieces.len() <= 1 {
             return Ok(None);
         }
-        let unpack = |at: usize| self.unpacked(pieces[at].reader(&bytes)).map_err(|error| Error::io(path, error));
+        let unpack = |at: usize| {
+            self.unpacked(pieces[at].reader(&bytes)).map_err(|error| Error::io(path, error))
+        };
         let Ok(parts) = on_cores(pieces.len(), unpack) else { return Ok(None) };
         let mut text = vec![];
         let length = parts.iter().map(Vec::len).sum();
-        text.try_reserve_exact(length).map_err(|_| std::io::Error::from(std::io::ErrorKind::OutOfMemory))?;
+        text.try_reserve_exact(length)
+            .map_err(|_| std::io::Error::from(std::io::ErrorKind::OutOfMemory))?;
         // Each goes when it has its place.
         parts.into_iter().for_each(|part| text.extend_from_slice(&part));
         Ok(Some(text))
@@ -140,14 +162,24 @@ mod tests {
     const TEXT: &[u8] = b"a,b\n1,one\n2,two\n";
 
     fn packed(packed: Packed, text: &[u8]) -> Vec<u8> {
-        let write = |mut writer: Box<dyn Write + '_>| writer.write_all(text).expect("memory takes it");
+        let write =
+            |mut writer: Box<dyn Write + '_>| writer.write_all(text).expect("memory takes it");
         let mut bytes = vec![];
         match packed {
-            Packed::Gzip => write(Box::new(flate2::write::GzEncoder::new(&mut bytes, Default::default()))),
-            Packed::Zstd => {
-                write(Box::new(zstd::stream::write::Encoder::new(&mut bytes, 3).expect("a level").auto_finish()));
+            Packed::Gzip => {
+                write(Box::new(flate2::write::GzEncoder::new(&mut bytes, Default::default())))
             }
-            Packed::Bzip2 => write(Box::new(bzip2::write::BzEncoder::new(&mut bytes, bzip2::Compression::best()))),
+            Packed::Zstd => {
+                write(Box::new(
+                    zstd::stream::write::Encoder::new(&mut bytes, 3)
+                        .expect("a level")
+                        .auto_finish(),
+                ));
+            }
+            Packed::Bzip2 => write(Box::new(bzip2::write::BzEncoder::new(
+                &mut bytes,
+                bzip2::Compression::best(),
+            ))),
             Packed::Xz => write(Box::new(liblzma::write::XzEncoder::new(&mut bytes, 6))),
         }
         bytes
@@ -156,12 +188,16 @@ mod tests {
     #[test]
     fn files_of_several_streams_are_whole_and_damaged_ones_are_errors() {
         let directory = tempfile::tempdir().expect("a directory");
-        for (kind, extension) in
-            [(Packed::Gzip, "gz"), (Packed::Zstd, "zst"), (Packed::Bzip2, "bz2"), (Packed::Xz, "xz")]
-        {
+        for (kind, extension) in [
+            (Packed::Gzip, "gz"),
+            (Packed::Zstd, "zst"),
+            (Packed::Bzip2, "bz2"),
+            (Packed::Xz, "xz"),
+        ] {
             let path = directory.path().join("t.csv").with_extension(format!("csv.{extension}"));
             let one = packed(kind, TEXT);
-            std::fs::write(&path, [&one[..], &packed(kind, b"3,three\n")].concat()).expect("a file");
+            std::fs::write(&path, [&one[..], &packed(kind, b"3,three\n")].concat())
+                .expect("a file");
             let begin = &one[..Packed::BEGIN as usize];
             assert_eq!(Packed::of(&path, begin), Ok(Some(kind)));
             assert_eq!(kind.unpack(&path), Ok([TEXT, b"3,three\n"].concat()));
@@ -177,7 +213,10 @@ mod tests {
             std::fs::write(&path, &damaged).expect("a file");
             // Zstd's frames have no checksums unless the writer wants them.
             let unpacked = kind.unpack(&path);
-            assert!(unpacked.is_err() || kind == Packed::Zstd && unpacked != Ok(TEXT.to_vec()), "{kind:?}");
+            assert!(
+                unpacked.is_err() || kind == Packed::Zstd && unpacked != Ok(TEXT.to_vec()),
+                "{kind:?}"
+            );
             assert!(Packed::of(&path, TEXT).is_err());
             std::fs::write(&path, packed(kind, b"")).expect("a file");
             assert!(kind.unpack(&path).expect_err("there is nothing").contains("is empty"));
@@ -190,7 +229,8 @@ mod tests {
     fn blocked(text: &[u8]) -> Vec<u8> {
         let mut bytes = vec![];
         let extra = vec![b'B', b'C', 2, 0, 0, 0];
-        let mut writer = flate2::GzBuilder::new().extra(extra).write(&mut bytes, Default::default());
+        let mut writer =
+            flate2::GzBuilder::new().extra(extra).write(&mut bytes, Default::default());
         writer.write_all(text).expect("memory takes it");
         writer.finish().expect("memory takes it");
         let length = u16::try_from(bytes.len() - 1).expect("a block is short");
@@ -204,19 +244,25 @@ mod tests {
         // Text that compresses little.
         let mut state = 1u64;
         let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             state >> 20
         };
-        let parts: Vec<Vec<u8>> =
-            (0..160).map(|_| (0..1500).map(|_| format!("{},", next())).collect::<String>().into()).collect();
+        let parts: Vec<Vec<u8>> = (0..160)
+            .map(|_| (0..1500).map(|_| format!("{},", next())).collect::<String>().into())
+            .collect();
         for kind in [Packed::Gzip, Packed::Zstd, Packed::Bzip2, Packed::Xz] {
-            let pack = |text: &[u8]| if kind == Packed::Gzip { blocked(text) } else { packed(kind, text) };
+            let pack =
+                |text: &[u8]| if kind == Packed::Gzip { blocked(text) } else { packed(kind, text) };
             let streams: Vec<Vec<u8>> = parts.iter().map(|part| pack(part)).collect();
             let path = directory.path().join("t.csv");
             std::fs::write(&path, streams.concat()).expect("a file");
             assert!(pieces(kind, &streams.concat(), 8).len() > 1, "{kind:?}");
             assert!(
-                kind.unpacked_in_pieces(&path, 2).expect("it is there").is_some_and(|text| text == parts.concat()),
+                kind.unpacked_in_pieces(&path, 2)
+                    .expect("it is there")
+                    .is_some_and(|text| text == parts.concat()),
                 "{kind:?}"
             );
             assert!(kind.unpack(&path) == Ok(parts.concat()), "{kind:?}");
@@ -226,7 +272,10 @@ mod tests {
             damaged[middle..middle + 4000].fill(0x55);
             std::fs::write(&path, &damaged).expect("a file");
             assert!(kind.unpacked_in_pieces(&path, 2).expect("it is there").is_none(), "{kind:?}");
-            assert!(kind.unpack(&path).expect_err("it is damaged").contains(kind.name()), "{kind:?}");
+            assert!(
+                kind.unpack(&path).expect_err("it is damaged").contains(kind.name()),
+                "{kind:?}"
+            );
         }
     }
 }

@@ -10,7 +10,10 @@ use crate::interrupt;
 ///
 /// # Errors
 /// Of the first number that fails, of those that were tried; where no thread starts.
-pub(crate) fn on_cores<T: Send>(count: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+pub(crate) fn on_cores<T: Send>(
+    count: usize,
+    work: impl Fn(usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
     if count <= 1 {
         return (0..count).map(work).collect();
     }
@@ -60,8 +63,13 @@ mod tests {
 
     #[test]
     fn work_comes_in_order_and_its_first_failure() {
-        assert_eq!(on_cores(100, |n| Ok(n * 2)).unwrap(), (0..100).map(|n| n * 2).collect::<Vec<_>>());
-        let error = on_cores(100, |n| if n >= 40 { Err(Error::internal(format!("{n}"))) } else { Ok(()) }).unwrap_err();
+        assert_eq!(
+            on_cores(100, |n| Ok(n * 2)).unwrap(),
+            (0..100).map(|n| n * 2).collect::<Vec<_>>()
+        );
+        let error =
+            on_cores(100, |n| if n >= 40 { Err(Error::internal(format!("{n}"))) } else { Ok(()) })
+                .unwrap_err();
         assert!(error.to_string().ends_with(": 40"), "{error}");
     }
 }

@@ -71,7 +71,9 @@ impl Seen {
         if boolean(text).is_some() {
             return Seen::class(BOOLEAN);
         }
-        Seen::of_number(text, notation).or_else(|| Seen::of_time(text, notation)).unwrap_or(Seen::class(TEXT))
+        Seen::of_number(text, notation)
+            .or_else(|| Seen::of_time(text, notation))
+            .unwrap_or(Seen::class(TEXT))
     }
 
     fn class(classes: u16) -> Seen {
@@ -138,7 +140,9 @@ impl Seen {
             _ if only(INTEGER | BEYOND_DOUBLE) => DataType::Int64,
             _ if only(INTEGER | BEYOND_DOUBLE | WIDE) => DataType::Decimal128(38, 0),
             _ if only(INTEGER | FRACTION | FLOAT) => DataType::Float64,
-            _ if only(INTEGER | BEYOND_DOUBLE | WIDE | FRACTION) && self.whole + self.fraction <= MOST_DIGITS => {
+            _ if only(INTEGER | BEYOND_DOUBLE | WIDE | FRACTION)
+                && self.whole + self.fraction <= MOST_DIGITS =>
+            {
                 DataType::Decimal128(38, self.fraction as i8)
             }
             _ if only(DATE | BEYOND_NANOS) => DataType::Date32,
@@ -223,7 +227,10 @@ mod tests {
             (vec!["9999-12-31 00:00:00"], MICROS),
             (vec!["9999-12-31", "2020-01-31 12:34:56.1234567"], DataType::Utf8View),
             (vec!["9999-12-31 00:00:00.1234567"], DataType::Utf8View),
-            (vec!["2020-01-31 12:34:56Z", "2020-01-31T12:34:56.5+0130"], utc(TimeUnit::Microsecond)),
+            (
+                vec!["2020-01-31 12:34:56Z", "2020-01-31T12:34:56.5+0130"],
+                utc(TimeUnit::Microsecond),
+            ),
             (vec!["2020-01-31 12:34:56.123456789-01:00"], utc(TimeUnit::Nanosecond)),
             (vec!["2020-01-31 12:34:56Z", "2020-01-31 12:34:56"], DataType::Utf8View),
             (vec!["2020-01-31 12:34:56 ERROR disk full"], DataType::Utf8View),
@@ -251,7 +258,11 @@ mod tests {
                 // A sample's type, widened by all values, is the type of all.
                 let sampled = seen(&values[..cut]);
                 if sampled != Seen::default() && sampled.data_type() != DataType::Utf8View {
-                    assert_eq!(widen(&sampled.data_type(), &seen(&values)), expected, "{values:?} {cut}");
+                    assert_eq!(
+                        widen(&sampled.data_type(), &seen(&values)),
+                        expected,
+                        "{values:?} {cut}"
+                    );
                 }
             }
         }
@@ -266,7 +277,11 @@ mod tests {
             (DataType::Date32, vec!["2020-01-31 12:00:00"], MICROS),
             (MICROS, vec!["2020-01-31 12:00:00.123456789"], NANOSECONDS),
             (DataType::Boolean, vec!["maybe"], DataType::Utf8View),
-            (DataType::Decimal128(38, 0), vec!["12345678901234567890", "0.5"], DataType::Decimal128(38, 1)),
+            (
+                DataType::Decimal128(38, 0),
+                vec!["12345678901234567890", "0.5"],
+                DataType::Decimal128(38, 1),
+            ),
             (DataType::Float64, vec!["1"], DataType::Float64),
             (DataType::Utf8View, vec!["1"], DataType::Utf8View),
             (DataType::Utf8View, vec![], DataType::Utf8View),

@@ -30,7 +30,12 @@ const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// The delimiter is the one by which most rows have the same number of values, which is not one. A
 /// `'` quotes where values begin and end with it, and none with `"`. There is no header where the
 /// first row's values are of their columns' types, and one of these is not text.
-pub(crate) fn sniff(head: &[u8], path: &Path, options: &CsvOptions, notation: &Notation) -> Sniffed {
+pub(crate) fn sniff(
+    head: &[u8],
+    path: &Path,
+    options: &CsvOptions,
+    notation: &Notation,
+) -> Sniffed {
     let quote = options.quote.unwrap_or(b'"');
     let of = |delimiter, quote| Grammar {
         delimiter,
@@ -48,10 +53,13 @@ pub(crate) fn sniff(head: &[u8], path: &Path, options: &CsvOptions, notation: &N
         None => DELIMITERS.as_slice(),
     };
     let quotes: &[u8] = if options.quote.is_some() { &[quote] } else { b"'\"" };
-    let is_free = |byte: u8| Some(byte) != options.comment && Some(byte) != options.escape && byte != quote;
+    let is_free =
+        |byte: u8| Some(byte) != options.comment && Some(byte) != options.escape && byte != quote;
     let mut best: Option<(Merit, FirstRows)> = None;
     for delimiter in delimiters.iter().filter(|byte| delimiter.is_some() || is_free(**byte)) {
-        for quote in quotes.iter().filter(|quote| *quote != delimiter && Some(**quote) != options.comment) {
+        for quote in
+            quotes.iter().filter(|quote| *quote != delimiter && Some(**quote) != options.comment)
+        {
             let rows = FirstRows::of(head, of(*delimiter, *quote));
             if *quote == b'\'' && options.quote.is_none() && !rows.are_quoted_in_single() {
                 continue;
@@ -62,7 +70,10 @@ pub(crate) fn sniff(head: &[u8], path: &Path, options: &CsvOptions, notation: &N
             }
         }
     }
-    let rows = best.map_or_else(|| FirstRows::of(head, of(delimiter.unwrap_or(b','), quote)), |(_, rows)| rows);
+    let rows = best.map_or_else(
+        || FirstRows::of(head, of(delimiter.unwrap_or(b','), quote)),
+        |(_, rows)| rows,
+    );
     let has_header = options.has_header.unwrap_or_else(|| rows.have_header(notation));
     Sniffed { grammar: rows.grammar, has_header }
 }
@@ -115,7 +126,8 @@ impl<'a> FirstRows<'a> {
     }
 
     fn merit(&self) -> Merit {
-        let mut counts: Vec<usize> = self.rows.iter().map(Vec::len).filter(|values| *values > 1).collect();
+        let mut counts: Vec<usize> =
+            self.rows.iter().map(Vec::len).filter(|values| *values > 1).collect();
         counts.sort_unstable();
         let usual = counts.chunk_by(|a, b| a == b).max_by_key(|same| same.len());
         let (rows, values) = usual.map_or((0, 1), |same| (same.len(), same[0]));
@@ -132,7 +144,8 @@ impl<'a> FirstRows<'a> {
                 any = true;
             }
             let raw = &self.head[span.range()];
-            let opens = !span.is_quoted() && raw.first().is_some_and(|byte| matches!(byte, b'"' | b'\''));
+            let opens =
+                !span.is_quoted() && raw.first().is_some_and(|byte| matches!(byte, b'"' | b'\''));
             // What follows a closing quote tells that it was none.
             let is_none = span.is_rewritten() && has_tail(raw, self.grammar.quote);
             if opens || is_none {
@@ -226,7 +239,8 @@ mod tests {
 
     #[test]
     fn what_is_given_is_not_sniffed() {
-        let given = CsvOptions { delimiter: Some(b','), has_header: Some(true), ..CsvOptions::default() };
+        let given =
+            CsvOptions { delimiter: Some(b','), has_header: Some(true), ..CsvOptions::default() };
         assert_eq!(sniffed("1;2\n3;4\n", "t.csv", &given), (',', '"', true));
         let quote = CsvOptions { quote: Some(b'"'), ..CsvOptions::default() };
         assert_eq!(sniffed("a,b\n'x',1\n'z',2\n", "t.csv", &quote), (',', '"', true));

@@ -1,5 +1,5 @@
-//! The streams of a compressed file, where they can be told without unpacking them: tools that compress
-//! on several cores write many, which as many cores unpack.
+//! The streams of a compressed file, where they can be told without unpacking them: tools that
+//! compress on several cores write many, which as many cores unpack.
 //!
 //! | format | written so by | told by |
 //! |---|---|---|
@@ -8,8 +8,8 @@
 //! | bzip2 | pbzip2, lbzip2 | the bytes with which a stream begins |
 //! | xz | `xz -T0`, pixz | the indexes of its blocks (`xz.rs`) |
 //!
-//! Bytes within a stream of bzip2 may be such by chance. So what follows from all this is an offer: where
-//! some piece cannot be unpacked alone, the file is unpacked from its begin to its end.
+//! Bytes within a stream of bzip2 may be such by chance. So what follows from all this is an offer:
+//! where some piece cannot be unpacked alone, the file is unpacked from its begin to its end.
 
 use std::io::{BufRead, Read};
 use std::ops::Range;
@@ -72,12 +72,15 @@ pub(super) fn pieces(packed: Packed, bytes: &[u8], wanted: usize) -> Vec<PackedP
 fn members_of_bgzip(bytes: &[u8]) -> Option<Vec<usize>> {
     let (mut ends, mut at) = (vec![], 0);
     while at < bytes.len() {
-        // Magic, method, flags: an extra field and nothing else; time, level and system; its length; the
-        // subfield BC of 2 bytes.
+        // Magic, method, flags: an extra field and nothing else; time, level and system; its
+        // length; the subfield BC of 2 bytes.
         let header = bytes.get(at..at + 18)?;
-        let is_blocked = header[..4] == [0x1F, 0x8B, 8, 4] && header[10..16] == [6, 0, b'B', b'C', 2, 0];
+        let is_blocked =
+            header[..4] == [0x1F, 0x8B, 8, 4] && header[10..16] == [6, 0, b'B', b'C', 2, 0];
         let length = usize::from(u16::from_le_bytes([header[16], header[17]])) + 1;
-        at = at.checked_add(length).filter(|end| is_blocked && length > header.len() && *end <= bytes.len())?;
+        at = at
+            .checked_add(length)
+            .filter(|end| is_blocked && length > header.len() && *end <= bytes.len())?;
         ends.push(at);
     }
     Some(ends)
@@ -98,10 +101,11 @@ fn frames_of_zstd(bytes: &[u8]) -> Option<Vec<usize>> {
 fn streams_of_bzip2(bytes: &[u8]) -> Vec<usize> {
     // Behind "BZh" and the level.
     const BLOCK: [u8; 6] = [0x31, 0x41, 0x59, 0x26, 0x53, 0x59];
-    let begins = memmem::find_iter(bytes, &BLOCK).filter_map(|at| at.checked_sub(4)).filter(|begin| {
-        let head = &bytes[*begin..begin + 4];
-        *begin > 0 && head.starts_with(b"BZh") && head[3].is_ascii_digit()
-    });
+    let begins =
+        memmem::find_iter(bytes, &BLOCK).filter_map(|at| at.checked_sub(4)).filter(|begin| {
+            let head = &bytes[*begin..begin + 4];
+            *begin > 0 && head.starts_with(b"BZh") && head[3].is_ascii_digit()
+        });
     begins.chain([bytes.len()]).collect()
 }
 
@@ -115,7 +119,10 @@ mod tests {
         let bytes = one.repeat(LEAST / one.len() * 3);
         let found = pieces(Packed::Zstd, &bytes, 100);
         let found: Vec<_> = found.into_iter().map(|piece| piece.range).collect();
-        assert!(found.len() > 1 && found.iter().all(|piece| piece.start % one.len() == 0), "{found:?}");
+        assert!(
+            found.len() > 1 && found.iter().all(|piece| piece.start % one.len() == 0),
+            "{found:?}"
+        );
         assert_eq!((found[0].start, found[found.len() - 1].end), (0, bytes.len()));
         assert!(found.windows(2).all(|two| two[0].end == two[1].start));
         assert_eq!(pieces(Packed::Zstd, &bytes, 1), [PackedPiece::streams(0..bytes.len())]);

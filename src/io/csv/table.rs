@@ -48,7 +48,11 @@ impl CsvTable {
     /// # Errors
     /// Files that cannot be read or have different columns; rows of the sample that are no rows of
     /// the table; options that do not fit the files.
-    pub(crate) fn open(paths: &[PathBuf], options: &CsvOptions, of_paths: PathColumns) -> Result<CsvTable> {
+    pub(crate) fn open(
+        paths: &[PathBuf],
+        options: &CsvOptions,
+        of_paths: PathColumns,
+    ) -> Result<CsvTable> {
         let texts = on_cores(paths.len(), |at| Text::open(&paths[at], options.encoding))?;
         let Some(first) = texts.first() else { return Err(Error::internal("a table of no files")) };
         let dialect = Dialect::of(first, options)?;
@@ -56,17 +60,32 @@ impl CsvTable {
         let mut columns = FileColumns::of(&texts, &rows, dialect.has_header, options)?;
         let mut given = given_fields(&columns.names, options)?;
         let is_kept: Vec<bool> = columns.names.iter().map(|name| !of_paths.has(name)).collect();
-        let whole =
-            Schema::new(columns.names.iter().map(|name| Field::new(name, DataType::Null, true)).collect::<Vec<_>>());
+        let whole = Schema::new(
+            columns
+                .names
+                .iter()
+                .map(|name| Field::new(name, DataType::Null, true))
+                .collect::<Vec<_>>(),
+        );
         of_paths.behind(&whole, &paths[0])?;
         columns.retain(&is_kept);
-        given = given.into_iter().zip(&is_kept).filter(|(_, is_kept)| **is_kept).map(|(given, _)| given).collect();
+        given = given
+            .into_iter()
+            .zip(&is_kept)
+            .filter(|(_, is_kept)| **is_kept)
+            .map(|(given, _)| given)
+            .collect();
         let FileColumns { names, layouts } = columns;
-        let body = |at: usize| dialect.body(&texts[at], rows[at].as_ref().map_or(u64::MAX, |(_, behind)| *behind));
+        let body = |at: usize| {
+            dialect.body(&texts[at], rows[at].as_ref().map_or(u64::MAX, |(_, behind)| *behind))
+        };
         let bodies = on_cores(texts.len(), body)?;
         let files = texts.into_iter().zip(bodies).zip(layouts);
-        let files = files.map(|((text, body), layout)| Arc::new(CsvFile::new(text, body, layout))).collect();
-        let inferred: Vec<usize> = (0..names.len()).filter(|column| given[*column].is_none()).collect();
+        let files = files
+            .map(|((text, body), layout)| Arc::new(CsvFile::new(text, body, layout)))
+            .collect();
+        let inferred: Vec<usize> =
+            (0..names.len()).filter(|column| given[*column].is_none()).collect();
         let mut table = CsvTable {
             files,
             dialect,
@@ -119,19 +138,22 @@ impl CsvTable {
         self.misfits.lock().unwrap_or_else(|e| e.into_inner()).insert(column);
     }
 
-    /// The same files, of which the columns with misfits have types that fit all of their values; `None`
-    /// where no type became wider. Types that were given stay. Reads everything, on all cores.
+    /// The same files, of which the columns with misfits have types that fit all of their values;
+    /// `None` where no type became wider. Types that were given stay. Reads everything, on all
+    /// cores.
     ///
     /// # Errors
     /// As [`CsvTable::seen`].
     pub(crate) fn widened(&self) -> Result<Option<CsvTable>> {
         // Whoever comes at the same time would find out the same.
         let misfits = self.misfits.lock().unwrap_or_else(|e| e.into_inner());
-        let columns: Vec<usize> = misfits.iter().copied().filter(|column| self.may_widen[*column]).collect();
+        let columns: Vec<usize> =
+            misfits.iter().copied().filter(|column| self.may_widen[*column]).collect();
         if columns.is_empty() {
             return Ok(None);
         }
-        let mut fields: Vec<Field> = self.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+        let mut fields: Vec<Field> =
+            self.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
         for (column, seen) in columns.iter().zip(&self.seen(&columns)?) {
             let field = &mut fields[*column];
             field.set_data_type(widen(field.data_type(), seen));
@@ -164,7 +186,11 @@ impl CsvTable {
             let blocks = states.len() - 1;
             for first in (0..blocks).step_by(BLOCKS) {
                 let at = |block: usize| file.body + (block * BLOCK) as u64;
-                let end = if first + BLOCKS < blocks { at(first + BLOCKS) } else { file.whole().range.end };
+                let end = if first + BLOCKS < blocks {
+                    at(first + BLOCKS)
+                } else {
+                    file.whole().range.end
+                };
                 pieces.push((number, FilePiece { range: at(first)..end, state: states[first] }));
             }
         }
@@ -186,7 +212,8 @@ impl CsvTable {
     fn see(&self, block: &Block, picked: &PickedValues, rows: usize, seen: &mut [Seen]) {
         for row in block.spans.chunks_exact(picked.stride.max(1)).take(rows.min(block.rows)) {
             for (slot, seen) in picked.slots.iter().zip(&mut *seen) {
-                if let Some(text) = slot.and_then(|slot| self.dialect.text(&block.bytes, row[slot])) {
+                if let Some(text) = slot.and_then(|slot| self.dialect.text(&block.bytes, row[slot]))
+                {
                     seen.add(&text, &self.dialect.notation);
                 }
             }
@@ -211,9 +238,16 @@ impl CsvTable {
     }
 
     /// Looks at the first rows of a file; where those end.
-    fn sample_begin(&self, file: &CsvFile, picked: &PickedValues, rows: usize, seen: &mut [Seen]) -> Result<u64> {
+    fn sample_begin(
+        &self,
+        file: &CsvFile,
+        picked: &PickedValues,
+        rows: usize,
+        seen: &mut [Seen],
+    ) -> Result<u64> {
         let mut left = rows;
-        let mut blocks = Blocks::new(file, &self.dialect, picked.wanted(), &file.whole(), PLACE as usize)?;
+        let mut blocks =
+            Blocks::new(file, &self.dialect, picked.wanted(), &file.whole(), PLACE as usize)?;
         while left > 0 {
             let Some(block) = blocks.next()? else { return Ok(file.whole().range.end) };
             self.see(&block, picked, left, seen);
@@ -255,7 +289,8 @@ impl CsvTable {
         let mut block = Block { bytes: vec![], at, spans: vec![], rows: 0, skipped: 0 };
         let mut tokens = Tokens::new(&bytes, &self.dialect.grammar, first);
         while block.rows < rows
-            && let Token::Row { values, .. } = tokens.next(usize::MAX, picked.wanted(), &mut block.spans)
+            && let Token::Row { values, .. } =
+                tokens.next(usize::MAX, picked.wanted(), &mut block.spans)
         {
             if values != file.layout.values {
                 return Ok(());

@@ -31,7 +31,12 @@ impl TestFolder {
     }
 }
 
-fn rows_of(provider: &CsvProvider, columns: &[usize], limit: Option<usize>, partitions: usize) -> Result<RecordBatch> {
+fn rows_of(
+    provider: &CsvProvider,
+    columns: &[usize],
+    limit: Option<usize>,
+    partitions: usize,
+) -> Result<RecordBatch> {
     let context = SessionContext::new_with_config(
         SessionConfig::new().with_target_partitions(partitions).with_repartition_file_min_size(0),
     );
@@ -67,7 +72,9 @@ fn texts(batch: &RecordBatch, column: usize) -> Vec<Option<String>> {
 fn parse_error(result: Result<RecordBatch>) -> (u64, u64, String) {
     let error = result.unwrap_err();
     match error.kind() {
-        ErrorKind::Parse { path: Some(_), line, column, message } => (*line, *column, message.clone()),
+        ErrorKind::Parse { path: Some(_), line, column, message } => {
+            (*line, *column, message.clone())
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -82,7 +89,9 @@ fn odd_files_are_read_alike_by_blocks_of_any_width_and_by_any_number_of_partitio
         let mark: &[u8] = if seed % 3 == 0 { "\u{feff}".as_bytes() } else { b"" };
         let path = files.write("t.csv", [mark, &text].concat());
         let expected = slow_rows(&[&text, b"\n".as_slice()].concat(), &grammar);
-        let Some(values) = expected.complete.first().map(Vec::len).filter(|_| expected.unclosed.is_none()) else {
+        let Some(values) =
+            expected.complete.first().map(Vec::len).filter(|_| expected.unclosed.is_none())
+        else {
             continue;
         };
         let options = CsvOptions {
@@ -99,7 +108,8 @@ fn odd_files_are_read_alike_by_blocks_of_any_width_and_by_any_number_of_partitio
         let value = |(quoted, text): &(bool, Vec<u8>)| {
             (*quoted || !text.is_empty()).then(|| String::from_utf8(text.clone()).unwrap())
         };
-        let rows: Vec<Vec<Option<String>>> = rows.map(|row| row.iter().map(value).collect()).collect();
+        let rows: Vec<Vec<Option<String>>> =
+            rows.map(|row| row.iter().map(value).collect()).collect();
         let all: Vec<usize> = (0..values).collect();
         let table = Arc::new(CsvTable::open(&[path], &options, PathColumns::default()).unwrap());
         for block in [1, 2, 3, 7, 64, 1 << 20] {
@@ -108,7 +118,10 @@ fn odd_files_are_read_alike_by_blocks_of_any_width_and_by_any_number_of_partitio
                 let batch = rows_of(&provider, &all, None, partitions).unwrap();
                 let found: Vec<_> = (0..batch.num_rows()).map(|row| row_of(&batch, row)).collect();
                 let shown = String::from_utf8_lossy(&text);
-                assert_eq!(found, rows, "{grammar:?} {shown:?} in blocks of {block}, {partitions} partitions");
+                assert_eq!(
+                    found, rows,
+                    "{grammar:?} {shown:?} in blocks of {block}, {partitions} partitions"
+                );
                 let left = expected.complete.len() - rows.len();
                 assert_eq!(provider.take_skipped(), left as u64);
                 compared += 1;
@@ -116,7 +129,10 @@ fn odd_files_are_read_alike_by_blocks_of_any_width_and_by_any_number_of_partitio
         }
         let provider = CsvProvider::with_block(table, 5);
         let last = rows_of(&provider, &[values - 1], Some(2), 4).unwrap();
-        assert_eq!(texts(&last, 0), rows.iter().take(2).map(|row| row[values - 1].clone()).collect::<Vec<_>>());
+        assert_eq!(
+            texts(&last, 0),
+            rows.iter().take(2).map(|row| row[values - 1].clone()).collect::<Vec<_>>()
+        );
     }
     assert!(compared > 500, "{compared}");
 }
@@ -132,13 +148,16 @@ fn row_of(batch: &RecordBatch, row: usize) -> Vec<Option<String>> {
 #[test]
 fn values_are_null_empty_or_themselves() {
     let text = "n,s\n1,\"\"\n,x\n\"\", y \n 4 ,\"say \"\"hi\"\"\"\n\"5\",\"a\"b\n6,a\"b\n  ,NA\n";
-    let batch = of(text, &CsvOptions { nulls: vec!["NA".into()], ..CsvOptions::default() }).unwrap();
+    let batch =
+        of(text, &CsvOptions { nulls: vec!["NA".into()], ..CsvOptions::default() }).unwrap();
     assert_eq!(types(&batch), [DataType::Int64, DataType::Utf8View]);
     let some = |text: &str| Some(text.to_string());
     assert_eq!(texts(&batch, 0), [some("1"), None, None, some("4"), some("5"), some("6"), None]);
-    let expected = [some(""), some("x"), some(" y "), some("say \"hi\""), some("ab"), some("a\"b"), None];
+    let expected =
+        [some(""), some("x"), some(" y "), some("say \"hi\""), some("ab"), some("a\"b"), None];
     assert_eq!(texts(&batch, 1), expected);
-    let batch = of("s,t\n x ,\" y \"\n\t,\n", &CsvOptions { trim: true, ..CsvOptions::default() }).unwrap();
+    let batch =
+        of("s,t\n x ,\" y \"\n\t,\n", &CsvOptions { trim: true, ..CsvOptions::default() }).unwrap();
     assert_eq!(texts(&batch, 0), [some("x"), None]);
     assert_eq!(texts(&batch, 1), [some(" y "), None]);
 }
@@ -149,7 +168,10 @@ fn columns_have_the_types_of_their_values() {
     let timestamp = |unit| DataType::Timestamp(unit, None);
     use datafusion::arrow::datatypes::TimeUnit::{Microsecond, Nanosecond};
     for (values, expected) in [
-        (vec!["2020-01-31 12:34:56 ERROR disk full", "2020-01-31 12:34:57 INFO ok"], DataType::Utf8View),
+        (
+            vec!["2020-01-31 12:34:56 ERROR disk full", "2020-01-31 12:34:57 INFO ok"],
+            DataType::Utf8View,
+        ),
         (vec!["\"2003-07-08 16:49:45,896\"", "\"2003-07-08 16:49:46,001\""], DataType::Utf8View),
         (vec!["2020-01-31", "0000-00-00"], DataType::Utf8View),
         (vec!["2020-01-31", "2020-01-31 12:34:56"], timestamp(Microsecond)),
@@ -160,12 +182,16 @@ fn columns_have_the_types_of_their_values() {
         (vec!["12345678901234567890", "1"], DataType::Decimal128(38, 0)),
         (vec!["", ""], DataType::Utf8View),
     ] {
-        let text = format!("n,t\n{}", values.iter().map(|v| format!("1,{v}\n")).collect::<String>());
+        let text =
+            format!("n,t\n{}", values.iter().map(|v| format!("1,{v}\n")).collect::<String>());
         let batch = of(&text, &plain).unwrap();
         assert_eq!(types(&batch)[1], expected, "{values:?}");
         if expected == DataType::Utf8View {
-            let unquoted: Vec<_> =
-                values.iter().map(|v| v.trim_matches('"')).map(|v| (!v.is_empty()).then(|| v.to_string())).collect();
+            let unquoted: Vec<_> = values
+                .iter()
+                .map(|v| v.trim_matches('"'))
+                .map(|v| (!v.is_empty()).then(|| v.to_string()))
+                .collect();
             assert_eq!(texts(&batch, 1), unquoted);
         }
     }
@@ -179,7 +205,10 @@ fn columns_have_the_types_of_their_values() {
         ..CsvOptions::default()
     };
     let batch = of("t,b,d,e\n7,yes,1.25,31.01.2020\n8,0,-1,29.02.2024\n", &given).unwrap();
-    assert_eq!(types(&batch), [DataType::Int32, DataType::Boolean, DataType::Decimal128(9, 1), DataType::Date32]);
+    assert_eq!(
+        types(&batch),
+        [DataType::Int32, DataType::Boolean, DataType::Decimal128(9, 1), DataType::Date32]
+    );
     assert_eq!(texts(&batch, 2), [Some("1.3".to_string()), Some("-1.0".to_string())]);
     assert_eq!(texts(&batch, 3), [Some("2020-01-31".to_string()), Some("2024-02-29".to_string())]);
     let (line, column, message) = parse_error(of("t,b,d,e\n7,yes,1,31.01.2020\nx,0,1,\n", &given));
@@ -190,9 +219,14 @@ fn columns_have_the_types_of_their_values() {
 #[test]
 fn a_misfit_names_its_place_and_its_column_becomes_wider() {
     let files = TestFolder::new();
-    let line = |n: usize| if n == 5_500 { "x!,2020-01-31 12:00:00\r\n".into() } else { format!("{n},2020-01-31\r\n") };
+    let line = |n: usize| {
+        if n == 5_500 { "x!,2020-01-31 12:00:00\r\n".into() } else { format!("{n},2020-01-31\r\n") }
+    };
     let text: String = (0..10_000).map(line).collect();
-    let paths = [files.write("a.csv", "n,t\n1,2020-01-31\n"), files.write("b.csv", format!("n,t\r\n{text}"))];
+    let paths = [
+        files.write("a.csv", "n,t\n1,2020-01-31\n"),
+        files.write("b.csv", format!("n,t\r\n{text}")),
+    ];
     let options = CsvOptions { sample_size: Some(3), ..CsvOptions::default() };
     let table = Arc::new(CsvTable::open(&paths, &options, PathColumns::default()).unwrap());
     let provider = CsvProvider::new(table.clone());
@@ -206,18 +240,29 @@ fn a_misfit_names_its_place_and_its_column_becomes_wider() {
         assert_eq!(rows_of(&provider, &[], None, 3).unwrap().num_rows(), 10_001);
     }
     let wider = Arc::new(table.widened().unwrap().unwrap());
-    assert_eq!(rows_of(&CsvProvider::new(wider.clone()), &[0, 1], None, 1).unwrap().num_rows(), 10_001);
+    assert_eq!(
+        rows_of(&CsvProvider::new(wider.clone()), &[0, 1], None, 1).unwrap().num_rows(),
+        10_001
+    );
     let wider = wider.schema.clone();
     let timestamp = DataType::Timestamp(datafusion::arrow::datatypes::TimeUnit::Microsecond, None);
     assert_eq!(*wider.field(0).data_type(), DataType::Utf8View);
     assert_eq!(*wider.field(1).data_type(), timestamp);
-    let narrow =
-        CsvTable::open(&paths, &CsvOptions { widen: false, ..options.clone() }, PathColumns::default()).unwrap();
+    let narrow = CsvTable::open(
+        &paths,
+        &CsvOptions { widen: false, ..options.clone() },
+        PathColumns::default(),
+    )
+    .unwrap();
     let error = rows_of(&CsvProvider::new(Arc::new(narrow)), &[0], None, 1).unwrap_err();
     assert_eq!(error.misfit(), None);
     // All rows, or a place among those all over the file, show it before.
-    let all =
-        CsvTable::open(&paths, &CsvOptions { sample_size: None, ..options.clone() }, PathColumns::default()).unwrap();
+    let all = CsvTable::open(
+        &paths,
+        &CsvOptions { sample_size: None, ..options.clone() },
+        PathColumns::default(),
+    )
+    .unwrap();
     assert_eq!(*all.schema.field(1).data_type(), timestamp);
     let many = CsvTable::open(&paths, &CsvOptions::default(), PathColumns::default()).unwrap();
     assert_eq!(*many.schema.field(0).data_type(), DataType::Utf8View);
@@ -227,8 +272,10 @@ fn a_misfit_names_its_place_and_its_column_becomes_wider() {
 fn quotes_that_are_not_closed_are_named_by_the_line_where_they_open() {
     let late: String = (1..=3000).map(|n| format!("{n},x\n")).collect();
     let rest: String = (1..=20).map(|n| format!("{n},y\n")).collect();
-    for (text, line) in [("a,b\n1,x\n2,\"y\n3,z\n4,w\n".to_string(), 3), (format!("a,b\n{late}7,\"oops\n{rest}"), 3002)]
-    {
+    for (text, line) in [
+        ("a,b\n1,x\n2,\"y\n3,z\n4,w\n".to_string(), 3),
+        (format!("a,b\n{late}7,\"oops\n{rest}"), 3002),
+    ] {
         let files = TestFolder::new();
         let path = files.write("t.csv", &text);
         let options = CsvOptions { sample_size: Some(1), ..CsvOptions::default() };
@@ -242,12 +289,16 @@ fn quotes_that_are_not_closed_are_named_by_the_line_where_they_open() {
         }
     }
     assert_eq!(parse_error(of("a,b\n1,x\n2,\"y\n3,z\n4,w\n", &CsvOptions::default())).0, 3);
-    let short = CsvOptions { max_row_bytes: 1 << 10, sample_size: Some(1), ..CsvOptions::default() };
+    let short =
+        CsvOptions { max_row_bytes: 1 << 10, sample_size: Some(1), ..CsvOptions::default() };
     let long = format!("a,b\n1,2\n3,\"{}\"\n", "x".repeat(5 << 20));
     let (line, _, message) = parse_error(of(&long, &short));
     assert_eq!(line, 3);
     assert!(message.contains("max_row_bytes"), "{message}");
-    assert_eq!(of(&long, &CsvOptions::default()).unwrap().column(1).as_string_view().value(1).len(), 5 << 20);
+    assert_eq!(
+        of(&long, &CsvOptions::default()).unwrap().column(1).as_string_view().value(1).len(),
+        5 << 20
+    );
 }
 
 #[test]
@@ -262,13 +313,16 @@ fn rows_of_another_number_of_values_are_errors_filled_or_left_out() {
     assert!(message.contains("3 values where 2"), "{message}");
     let left = of_kind(Ragged::Skip).unwrap();
     assert_eq!(left.column(0).as_primitive::<Int64Type>().values().as_ref(), [1, 7]);
-    let filled = of("a,b\n1,2\n3\n", &CsvOptions { ragged: Ragged::Fill, ..CsvOptions::default() }).unwrap();
+    let filled =
+        of("a,b\n1,2\n3\n", &CsvOptions { ragged: Ragged::Fill, ..CsvOptions::default() }).unwrap();
     assert!(filled.column(1).is_null(1) && filled.num_rows() == 2);
 }
 
 #[test]
 fn names_come_from_the_header_or_the_options() {
-    let names = |batch: RecordBatch| batch.schema().fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>();
+    let names = |batch: RecordBatch| {
+        batch.schema().fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>()
+    };
     let plain = CsvOptions::default();
     assert_eq!(names(of("a,b,a\n1,2,3\n", &plain).unwrap()), ["a", "b", "a_1"]);
     assert_eq!(names(of("\u{feff}\"a\",,b\n1,2,3\n", &plain).unwrap()), ["a", "column_2", "b"]);
@@ -301,12 +355,20 @@ fn bytes_that_are_no_characters_are_named_and_other_encodings_read() {
     assert_eq!((line, column), (2, 2));
     assert!(message.contains("636166e9") && message.contains("encoding"), "{message}");
     let options = CsvOptions { encoding: Some(TextEncoding::Windows1252), ..CsvOptions::default() };
-    assert_eq!(texts(&of(latin, &options).unwrap(), 1), [Some("café".to_string()), Some("€".to_string())]);
+    assert_eq!(
+        texts(&of(latin, &options).unwrap(), 1),
+        [Some("café".to_string()), Some("€".to_string())]
+    );
     let utf16: Vec<u8> = "\u{feff}n,s\n1,é\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     assert_eq!(texts(&of(utf16, &CsvOptions::default()).unwrap(), 1), [Some("é".to_string())]);
     // A column that is not read says nothing.
     let files = TestFolder::new();
-    let table = CsvTable::open(&[files.write("t.csv", latin)], &CsvOptions::default(), PathColumns::default()).unwrap();
+    let table = CsvTable::open(
+        &[files.write("t.csv", latin)],
+        &CsvOptions::default(),
+        PathColumns::default(),
+    )
+    .unwrap();
     assert_eq!(rows_of(&CsvProvider::new(Arc::new(table)), &[0], None, 1).unwrap().num_rows(), 2);
 }
 
@@ -326,13 +388,15 @@ fn values_with_line_ends_are_counted_as_one_row() {
         assert_eq!(of(format!("a,b\n{text}"), &CsvOptions::default()).unwrap().num_rows(), count);
     }
     let words = "word ".repeat(30);
-    let text: String = (0..1200).map(|n| format!("{n},{},\"{words}wo\n\nrd {words}\"\r\n", n % 5)).collect();
+    let text: String =
+        (0..1200).map(|n| format!("{n},{},\"{words}wo\n\nrd {words}\"\r\n", n % 5)).collect();
     let batch = of(format!("id,stars,text\r\n{text}"), &CsvOptions::default()).unwrap();
     assert_eq!((batch.num_rows(), types(&batch)[0].clone()), (1200, DataType::Int64));
     assert_eq!(batch.column(2).as_string_view().value(1199), format!("{words}wo\n\nrd {words}"));
     // The place of a value is the line that an editor shows.
     let text: String = (0..2000).map(|n| format!("{n},\"l1\nl2\"\n")).collect();
-    let options = CsvOptions { types: vec![("a".into(), DataType::Int64)], ..CsvOptions::default() };
+    let options =
+        CsvOptions { types: vec![("a".into(), DataType::Int64)], ..CsvOptions::default() };
     assert_eq!(parse_error(of(format!("a,b\n{text}bad,x\n"), &options)).0, 4002);
 }
 
@@ -393,11 +457,15 @@ fn what_was_seen_can_be_read() {
     for _ in 0..400 {
         // Few kinds a column: mixtures of many are text.
         let kinds_of = random.random_range(1..4);
-        let few: Vec<&str> = (0..kinds_of).map(|_| pool[random.random_range(0..pool.len())]).collect();
+        let few: Vec<&str> =
+            (0..kinds_of).map(|_| pool[random.random_range(0..pool.len())]).collect();
         let values: Vec<&str> = (0..6).map(|_| few[random.random_range(0..few.len())]).collect();
-        let path =
-            files.write("t.csv", format!("n,v\n{}", values.iter().map(|v| format!("1,{v}\n")).collect::<String>()));
-        let options = CsvOptions { sample_size: Some(1), has_header: Some(true), ..CsvOptions::default() };
+        let path = files.write(
+            "t.csv",
+            format!("n,v\n{}", values.iter().map(|v| format!("1,{v}\n")).collect::<String>()),
+        );
+        let options =
+            CsvOptions { sample_size: Some(1), has_header: Some(true), ..CsvOptions::default() };
         let narrow = Arc::new(CsvTable::open(&[path], &options, PathColumns::default()).unwrap());
         narrow.note_misfit(1);
         let wide = narrow.widened().unwrap().map_or(narrow.clone(), Arc::new);

@@ -1,7 +1,8 @@
 //! The text of a file in UTF-8, whatever it is encoded in.
 //!
 //! UTF-8 is read from the file as it is wanted. Compressed files are unpacked and other encodings
-//! transcoded once, as a whole, and lie in memory. Places in a text count from behind the byte order mark.
+//! transcoded once, as a whole, and lie in memory. Places in a text count from behind the byte
+//! order mark.
 
 use std::fs::File;
 use std::io::Read;
@@ -70,7 +71,9 @@ impl Text {
                 text
             }
             (_, Some(raw)) => transcoded(&raw, encoding).map_err(wrong)?.into_bytes(),
-            (_, None) => transcoded(&std::fs::read(path).map_err(io)?, encoding).map_err(wrong)?.into_bytes(),
+            (_, None) => {
+                transcoded(&std::fs::read(path).map_err(io)?, encoding).map_err(wrong)?.into_bytes()
+            }
         };
         let bytes = text.len() as u64;
         Ok(Text { path: path.into(), held: Held::InMemory(Arc::new(text)), bytes })
@@ -94,7 +97,9 @@ impl Text {
     /// A file that cannot be opened.
     pub(crate) fn reader(&self) -> Result<Reader<'_>> {
         let file = match self.held {
-            Held::InFile { .. } => Some(File::open(&self.path).map_err(|error| Error::io(&self.path, error))?),
+            Held::InFile { .. } => {
+                Some(File::open(&self.path).map_err(|error| Error::io(&self.path, error))?)
+            }
             Held::InMemory(_) => None,
         };
         Ok(Reader { text: self, file })
@@ -141,9 +146,9 @@ impl Reader<'_> {
     /// As [`Reader::read`].
     pub(crate) fn fill(&self, at: u64, bytes: &mut [u8]) -> Result<()> {
         match (&self.text.held, &self.file) {
-            (Held::InFile { mark }, Some(file)) => {
-                file.read_exact_at(bytes, mark + at).map_err(|error| Error::io(&self.text.path, error))
-            }
+            (Held::InFile { mark }, Some(file)) => file
+                .read_exact_at(bytes, mark + at)
+                .map_err(|error| Error::io(&self.text.path, error)),
             (Held::InMemory(text), _) => {
                 bytes.copy_from_slice(&text[at as usize..at as usize + bytes.len()]);
                 Ok(())
@@ -178,7 +183,9 @@ fn of_utf16(raw: &[u8], unit: impl Fn([u8; 2]) -> u16) -> Result<String, String>
                 at += 2 * character.len_utf16();
                 text.push(character);
             }
-            Err(_) => return Err(format!("it is not in UTF-16: half a pair of surrogates at byte {at}")),
+            Err(_) => {
+                return Err(format!("it is not in UTF-16: half a pair of surrogates at byte {at}"));
+            }
         }
     }
     Ok(text)
@@ -188,9 +195,9 @@ fn of_utf16(raw: &[u8], unit: impl Fn([u8; 2]) -> u16) -> Result<String, String>
 /// <https://encoding.spec.whatwg.org/index-windows-1252.txt>.
 fn of_windows(byte: u8) -> char {
     const FROM_80: [u16; 32] = [
-        0x20AC, 0x81, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D,
-        0x017D, 0x8F, 0x90, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A,
-        0x0153, 0x9D, 0x017E, 0x0178,
+        0x20AC, 0x81, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160,
+        0x2039, 0x0152, 0x8D, 0x017D, 0x8F, 0x90, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013,
+        0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D, 0x017E, 0x0178,
     ];
     let unit = byte.checked_sub(0x80).and_then(|at| FROM_80.get(usize::from(at)));
     unit.and_then(|unit| char::from_u32(u32::from(*unit))).unwrap_or(char::from(byte))
@@ -204,7 +211,9 @@ mod tests {
     fn texts_are_in_utf8_without_their_mark() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("t.csv");
-        let utf16 = |text: &str, unit: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(unit).collect::<Vec<u8>>();
+        let utf16 = |text: &str, unit: fn(u16) -> [u8; 2]| {
+            text.encode_utf16().flat_map(unit).collect::<Vec<u8>>()
+        };
         for (raw, encoding, expected) in [
             ("a,é\n".as_bytes().to_vec(), None, "a,é\n"),
             ("\u{feff}a".as_bytes().to_vec(), None, "a"),
@@ -223,7 +232,10 @@ mod tests {
         for raw in [vec![0xFF, 0xFE, 0x00], vec![0xFF, 0xFE, 0x00, 0xD8, b'a', 0]] {
             std::fs::write(&path, &raw).unwrap();
             let error = Text::open(&path, None).unwrap_err();
-            assert!(matches!(error.kind(), ErrorKind::File { message, .. } if message.contains("UTF-16")), "{error}");
+            assert!(
+                matches!(error.kind(), ErrorKind::File { message, .. } if message.contains("UTF-16")),
+                "{error}"
+            );
         }
     }
 }

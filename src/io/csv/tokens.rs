@@ -1,8 +1,8 @@
 //! Rows taken apart into values.
 //!
 //! Delimiters and row ends are found 64 bytes at a time, as bits of a word; quoted values are
-//! jumped over. What a value's text is comes later ([`ValueSpan::text`]): most values are never looked
-//! at.
+//! jumped over. What a value's text is comes later ([`ValueSpan::text`]): most values are never
+//! looked at.
 
 use std::borrow::Cow;
 
@@ -127,7 +127,12 @@ impl<'a> Tokens<'a> {
     /// looked at.
     pub(crate) fn new(bytes: &'a [u8], grammar: &Grammar, at: usize) -> Tokens<'a> {
         let bytes = &bytes[..bytes.len().min(MOST_BYTES)];
-        Tokens { bytes, grammar: *grammar, specials: Specials::new(bytes, grammar.delimiter, at), at }
+        Tokens {
+            bytes,
+            grammar: *grammar,
+            specials: Specials::new(bytes, grammar.delimiter, at),
+            at,
+        }
     }
 
     /// Where the next row may begin.
@@ -137,7 +142,12 @@ impl<'a> Tokens<'a> {
 
     /// The next row, if it begins before `until`; those of its values that are wanted are pushed to
     /// `spans`. Nothing is pushed but for a row.
-    pub(crate) fn next(&mut self, until: usize, wanted: Wanted<'_>, spans: &mut Vec<ValueSpan>) -> Token {
+    pub(crate) fn next(
+        &mut self,
+        until: usize,
+        wanted: Wanted<'_>,
+        spans: &mut Vec<ValueSpan>,
+    ) -> Token {
         let bytes = self.bytes;
         let until = until.min(bytes.len());
         let mut at = self.at;
@@ -240,7 +250,8 @@ fn zeros(word: u64) -> u64 {
 
 impl<'a> Specials<'a> {
     fn new(bytes: &'a [u8], delimiter: u8, at: usize) -> Specials<'a> {
-        let mut specials = Specials { bytes, delimiter: u64::from(delimiter) * ONES, base: at, mask: 0 };
+        let mut specials =
+            Specials { bytes, delimiter: u64::from(delimiter) * ONES, base: at, mask: 0 };
         specials.mask = specials.window(at);
         specials
     }
@@ -263,7 +274,8 @@ impl<'a> Specials<'a> {
         let mut mask = 0;
         for (at, eight) in window.as_chunks::<8>().0.iter().enumerate() {
             let word = u64::from_le_bytes(*eight);
-            let found = zeros(word ^ self.delimiter) | zeros(word ^ LINE_FEED) | zeros(word ^ RETURN);
+            let found =
+                zeros(word ^ self.delimiter) | zeros(word ^ LINE_FEED) | zeros(word ^ RETURN);
             mask |= (found.wrapping_mul(GATHER) >> 56) << (8 * at);
         }
         if rest.len() < WINDOW { mask & ((1 << rest.len()) - 1) } else { mask }
@@ -304,7 +316,12 @@ mod tests {
         let (mut rows, mut spans) = (vec![], vec![]);
         while let Token::Row { values, .. } = tokens.next(usize::MAX, Wanted::All, &mut spans) {
             assert_eq!(values, spans.len());
-            rows.push(spans.drain(..).map(|s| (s.is_quoted(), s.text(text, grammar).into_owned())).collect());
+            rows.push(
+                spans
+                    .drain(..)
+                    .map(|s| (s.is_quoted(), s.text(text, grammar).into_owned()))
+                    .collect(),
+            );
         }
         rows
     }
@@ -327,11 +344,13 @@ mod tests {
         let text = b"a,\"b\",c\n1,2,3\n4";
         let (mut spans, wanted) = (vec![], [false, true, true]);
         let mut tokens = Tokens::new(text, &grammar, 0);
-        let mut next = |spans: &mut Vec<ValueSpan>| tokens.next(usize::MAX, Wanted::Some(&wanted), spans);
+        let mut next =
+            |spans: &mut Vec<ValueSpan>| tokens.next(usize::MAX, Wanted::Some(&wanted), spans);
         assert_eq!(next(&mut spans), Token::Row { start: 0, values: 3 });
         assert_eq!(next(&mut spans), Token::Row { start: 8, values: 3 });
         assert_eq!(next(&mut spans), Token::Partial { start: 14, quote: None });
-        let texts: Vec<_> = spans.iter().map(|span| span.text(text, &grammar).into_owned()).collect();
+        let texts: Vec<_> =
+            spans.iter().map(|span| span.text(text, &grammar).into_owned()).collect();
         assert_eq!(texts, [b"b", b"c", b"2", b"3"]);
     }
 }

@@ -74,7 +74,10 @@ impl Notation {
         for &byte in text {
             if is_whole && Some(byte) == self.thousands {
                 let digits = plain.iter().filter(|byte| byte.is_ascii_digit()).count();
-                if digits == 0 || group.is_none() && digits > 3 || group.is_some_and(|digits| digits != 3) {
+                if digits == 0
+                    || group.is_none() && digits > 3
+                    || group.is_some_and(|digits| digits != 3)
+                {
                     return None;
                 }
                 group = Some(0);
@@ -99,7 +102,8 @@ impl Notation {
         match &self.date_format {
             None => date(text),
             Some(format) => {
-                let date = NaiveDate::parse_from_str(std::str::from_utf8(text).ok()?, format).ok()?;
+                let date =
+                    NaiveDate::parse_from_str(std::str::from_utf8(text).ok()?, format).ok()?;
                 i32::try_from(date.signed_duration_since(NaiveDate::default()).num_days()).ok()
             }
         }
@@ -193,15 +197,22 @@ pub(crate) struct Digits {
 /// Takes a number apart.
 pub(crate) fn digits(text: &[u8]) -> Option<Digits> {
     let (negative, text) = signed(text);
-    let mut found =
-        Digits { negative, unscaled: Some(0), whole: 0, fraction: 0, has_point: false, has_exponent: false };
+    let mut found = Digits {
+        negative,
+        unscaled: Some(0),
+        whole: 0,
+        fraction: 0,
+        has_point: false,
+        has_exponent: false,
+    };
     let mut any = false;
     let mut rest = text;
     while let [byte, behind @ ..] = rest {
         let digit = byte.wrapping_sub(b'0');
         if digit <= 9 {
             any = true;
-            found.unscaled = found.unscaled.and_then(|v| v.checked_mul(10)?.checked_add(u128::from(digit)));
+            found.unscaled =
+                found.unscaled.and_then(|v| v.checked_mul(10)?.checked_add(u128::from(digit)));
             if found.has_point {
                 found.fraction += 1;
             } else if found.whole > 0 || digit > 0 {
@@ -215,7 +226,8 @@ pub(crate) fn digits(text: &[u8]) -> Option<Digits> {
         rest = behind;
     }
     if let [b'e' | b'E', exponent @ ..] = rest {
-        let exponent = exponent.strip_prefix(b"-").or_else(|| exponent.strip_prefix(b"+")).unwrap_or(exponent);
+        let exponent =
+            exponent.strip_prefix(b"-").or_else(|| exponent.strip_prefix(b"+")).unwrap_or(exponent);
         if exponent.is_empty() || !exponent.iter().all(u8::is_ascii_digit) {
             return None;
         }
@@ -228,15 +240,17 @@ pub(crate) fn digits(text: &[u8]) -> Option<Digits> {
 /// Whether a text is an infinity or not a number.
 pub(crate) fn is_special(text: &[u8]) -> bool {
     let (_, word) = signed(text);
-    word.eq_ignore_ascii_case(b"inf") || word.eq_ignore_ascii_case(b"infinity") || text.eq_ignore_ascii_case(b"nan")
+    word.eq_ignore_ascii_case(b"inf")
+        || word.eq_ignore_ascii_case(b"infinity")
+        || text.eq_ignore_ascii_case(b"nan")
 }
 
 /// The double nearest to a number.
 pub(crate) fn double(text: &[u8]) -> Option<f64> {
     /// Powers of ten that are doubles without rounding.
     const TENS: [f64; 23] = [
-        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
-        1e20, 1e21, 1e22,
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+        1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
     ];
     let (negative, number) = signed(text);
     let (mut mantissa, mut count, mut fraction, mut has_point) = (0u64, 0, 0usize, false);
@@ -293,7 +307,8 @@ pub(crate) fn decimal(text: &[u8], precision: u8, scale: i8) -> Option<i128> {
 }
 
 fn two(text: &[u8], at: usize) -> Option<u32> {
-    let digit = |at: usize| text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit <= 9);
+    let digit =
+        |at: usize| text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit <= 9);
     Some(u32::from(digit(at)?) * 10 + u32::from(digit(at + 1)?))
 }
 
@@ -341,7 +356,8 @@ pub(crate) fn timestamp(text: &[u8]) -> Option<Timestamp> {
             if !(1..=9).contains(&count) {
                 return None;
             }
-            let value = fraction[..count].iter().fold(0, |value, byte| value * 10 + u32::from(byte - b'0'));
+            let value =
+                fraction[..count].iter().fold(0, |value, byte| value * 10 + u32::from(byte - b'0'));
             nanos = value * 10u32.pow(9 - count as u32);
             is_fine = count > 6;
             rest = &fraction[count..];
@@ -351,7 +367,8 @@ pub(crate) fn timestamp(text: &[u8]) -> Option<Timestamp> {
         return None;
     }
     let east = offset(rest)?;
-    let seconds = i64::from(days) * 86_400 + i64::from(hour * 3600 + minute * 60 + second) - east.unwrap_or(0);
+    let seconds = i64::from(days) * 86_400 + i64::from(hour * 3600 + minute * 60 + second)
+        - east.unwrap_or(0);
     Some(Timestamp { seconds, nanos, is_fine, is_zoned: east.is_some() })
 }
 

@@ -5,8 +5,8 @@
 //!   piece    header │ block │ block │ index of these │ footer
 //! ```
 //!
-//! The index at a stream's end says how long its blocks are. The codec unpacks streams, so what lies
-//! around some blocks in a piece is made here: such a piece is a stream like any other.
+//! The index at a stream's end says how long its blocks are. The codec unpacks streams, so what
+//! lies around some blocks in a piece is made here: such a piece is a stream like any other.
 
 use std::ops::Range;
 
@@ -30,7 +30,8 @@ struct XzBlock {
     flags: [u8; 2],
 }
 
-/// Pieces of at least so many bytes, where a file has them; `None` where its indexes do not tell them.
+/// Pieces of at least so many bytes, where a file has them; `None` where its indexes do not tell
+/// them.
 pub(super) fn pieces(bytes: &[u8], least: usize) -> Option<Vec<PackedPiece>> {
     let mut blocks: Vec<XzBlock> = vec![];
     let mut end = bytes.len();
@@ -50,7 +51,8 @@ pub(super) fn pieces(bytes: &[u8], least: usize) -> Option<Vec<PackedPiece>> {
         of_piece.push(block);
         let length = end - of_piece[0].range.start;
         // Behind a stream's last block lies its index.
-        let goes_on = blocks.peek().is_some_and(|next| next.range.start == end && next.flags == flags);
+        let goes_on =
+            blocks.peek().is_some_and(|next| next.range.start == end && next.flags == flags);
         if length >= least || !goes_on {
             pieces.push(piece(&std::mem::take(&mut of_piece)));
         }
@@ -63,7 +65,8 @@ fn stream_before(bytes: &[u8], end: usize, blocks: &mut Vec<XzBlock>) -> Option<
     let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let footer = end.checked_sub(EDGE)?;
     let flags: [u8; 2] = bytes[footer + 8..footer + 10].try_into().ok()?;
-    let is_footer = bytes[footer + 10..end] == END && word(footer)? == checksum(&bytes[footer + 4..footer + 10]);
+    let is_footer = bytes[footer + 10..end] == END
+        && word(footer)? == checksum(&bytes[footer + 4..footer + 10]);
     let index = footer.checked_sub((word(footer + 4)? as usize + 1) * 4).filter(|_| is_footer)?;
     let records = records(&bytes[index..footer])?;
     let mut at = index;
@@ -126,7 +129,11 @@ fn piece(blocks: &[XzBlock]) -> PackedPiece {
     index.extend(checksum(&index).to_le_bytes());
     let footer = [&(index.len() as u32 / 4 - 1).to_le_bytes()[..], &flags].concat();
     let tail = [&index[..], &checksum(&footer).to_le_bytes(), &footer, &END].concat();
-    PackedPiece { head: header_of(flags), range: blocks[0].range.start..blocks[blocks.len() - 1].range.end, tail }
+    PackedPiece {
+        head: header_of(flags),
+        range: blocks[0].range.start..blocks[blocks.len() - 1].range.end,
+        tail,
+    }
 }
 
 fn header_of(flags: [u8; 2]) -> Vec<u8> {
@@ -154,7 +161,10 @@ mod tests {
         filters.lzma2(&LzmaOptions::new_preset(1).expect("a level"));
         let mut stream = Stream::new_stream_encoder(&filters, check).expect("an encoder");
         let mut bytes = vec![];
-        let actions = texts.iter().map(|text| (&text[..], Action::FullFlush)).chain([(&b""[..], Action::Finish)]);
+        let actions = texts
+            .iter()
+            .map(|text| (&text[..], Action::FullFlush))
+            .chain([(&b""[..], Action::Finish)]);
         for (text, action) in actions {
             let begin = stream.total_in();
             loop {
@@ -171,7 +181,8 @@ mod tests {
 
     #[test]
     fn pieces_of_blocks_are_streams_that_hold_what_the_file_holds() {
-        let texts: Vec<Vec<u8>> = (0..9u32).map(|at| format!("text {at} ").repeat(500 + at as usize).into()).collect();
+        let texts: Vec<Vec<u8>> =
+            (0..9u32).map(|at| format!("text {at} ").repeat(500 + at as usize).into()).collect();
         let one = stream_of_blocks(&texts, Check::Crc64);
         let other = stream_of_blocks(&texts[..2], Check::Sha256);
         // Zeros may lie behind a stream.
@@ -206,7 +217,8 @@ mod tests {
 
     fn records_begin(file: &[u8]) -> usize {
         let footer = file.len() - EDGE;
-        let words = u32::from_le_bytes(file[footer + 4..footer + 8].try_into().expect("four bytes"));
+        let words =
+            u32::from_le_bytes(file[footer + 4..footer + 8].try_into().expect("four bytes"));
         footer - (words as usize + 1) * 4
     }
 }

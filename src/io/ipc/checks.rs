@@ -28,15 +28,17 @@ impl ColumnParts {
         let own = |buffers| ColumnParts { nodes: 1, buffers, views: 0 };
         match dtype {
             DataType::Null => own(0),
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => own(3),
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => {
+                own(3)
+            }
             DataType::Utf8View | DataType::BinaryView => ColumnParts { views: 1, ..own(2) },
             DataType::List(item) | DataType::LargeList(item) | DataType::Map(item, _) => {
                 own(2).and(ColumnParts::of(item.data_type()))
             }
             DataType::FixedSizeList(item, _) => own(1).and(ColumnParts::of(item.data_type())),
-            DataType::Struct(fields) => {
-                fields.iter().fold(own(1), |parts, field| parts.and(ColumnParts::of(field.data_type())))
-            }
+            DataType::Struct(fields) => fields
+                .iter()
+                .fold(own(1), |parts, field| parts.and(ColumnParts::of(field.data_type()))),
             _ => own(2),
         }
     }
@@ -49,7 +51,9 @@ fn most_unpacked(batch: &Described<'_>) -> Result<Option<u64>, String> {
         None => Ok(None),
         Some(CompressionType::LZ4_FRAME) => Ok(Some(255)),
         Some(CompressionType::ZSTD) => Ok(Some(1 << 15)),
-        Some(other) => Err(format!("its buffers are in a codec of number {}, which is none", other.0)),
+        Some(other) => {
+            Err(format!("its buffers are in a codec of number {}, which is none", other.0))
+        }
     }
 }
 
@@ -57,13 +61,22 @@ fn most_unpacked(batch: &Described<'_>) -> Result<Option<u64>, String> {
 ///
 /// # Errors
 /// Numbers that are not those of the schema; lengths and places beyond the body.
-pub(super) fn checked(batch: &Described<'_>, schema: &Schema, body: u64) -> Result<Vec<Range<usize>>, String> {
-    let rows = u64::try_from(batch.length()).map_err(|_| format!("it has {} rows", batch.length()))?;
+pub(super) fn checked(
+    batch: &Described<'_>,
+    schema: &Schema,
+    body: u64,
+) -> Result<Vec<Range<usize>>, String> {
+    let rows =
+        u64::try_from(batch.length()).map_err(|_| format!("it has {} rows", batch.length()))?;
     let unpacked = body.saturating_mul(most_unpacked(batch)?.unwrap_or(1));
     let most_rows = unpacked.saturating_mul(8).clamp(BARE_ROWS, 1 << 40);
     let nodes = batch.nodes().map(|nodes| nodes.iter().collect::<Vec<_>>()).unwrap_or_default();
-    let buffers = batch.buffers().map(|buffers| buffers.iter().collect::<Vec<_>>()).unwrap_or_default();
-    let mut views = batch.variadicBufferCounts().map(|counts| counts.iter().collect::<Vec<_>>()).unwrap_or_default();
+    let buffers =
+        batch.buffers().map(|buffers| buffers.iter().collect::<Vec<_>>()).unwrap_or_default();
+    let mut views = batch
+        .variadicBufferCounts()
+        .map(|counts| counts.iter().collect::<Vec<_>>())
+        .unwrap_or_default();
     views.reverse();
 
     let (mut columns, mut node, mut buffer) = (vec![], 0, 0usize);
@@ -78,19 +91,26 @@ pub(super) fn checked(batch: &Described<'_>, schema: &Schema, body: u64) -> Resu
         let begin = buffer;
         buffer = buffer.saturating_add(parts.buffers);
         for _ in 0..parts.views {
-            let count = views.pop().and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX);
+            let count =
+                views.pop().and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX);
             buffer = buffer.saturating_add(count);
         }
         columns.push(begin..buffer);
     }
     if (node, buffer, views.len()) != (nodes.len(), buffers.len(), 0) {
-        let (has, needs) = (buffers.len(), if buffer > buffers.len() { "more" } else { "other ones" });
-        return Err(format!("it has {} arrays in {has} buffers, and its columns are of {needs}", nodes.len()));
+        let (has, needs) =
+            (buffers.len(), if buffer > buffers.len() { "more" } else { "other ones" });
+        return Err(format!(
+            "it has {} arrays in {has} buffers, and its columns are of {needs}",
+            nodes.len()
+        ));
     }
     for node in nodes {
         let (length, nulls) = (node.length(), node.null_count());
         if !(0..=length).contains(&nulls) || length as u64 > most_rows {
-            return Err(format!("an array has {length} values, of which {nulls} are null, in {body} bytes"));
+            return Err(format!(
+                "an array has {length} values, of which {nulls} are null, in {body} bytes"
+            ));
         }
     }
     if rows > most_rows {
@@ -100,7 +120,9 @@ pub(super) fn checked(batch: &Described<'_>, schema: &Schema, body: u64) -> Resu
         let (offset, length) = (part.offset(), part.length());
         let end = offset.checked_add(length).and_then(|end| u64::try_from(end).ok());
         if offset < 0 || length < 0 || end.is_none_or(|end| end > body) {
-            return Err(format!("a buffer of {length} bytes lies at {offset} of a body of {body} bytes"));
+            return Err(format!(
+                "a buffer of {length} bytes lies at {offset} of a body of {body} bytes"
+            ));
         }
     }
     Ok(columns)
@@ -110,18 +132,24 @@ pub(super) fn checked(batch: &Described<'_>, schema: &Schema, body: u64) -> Resu
 ///
 /// # Errors
 /// Those that do not.
-pub(super) fn unpackable(batch: &Described<'_>, columns: &[Range<usize>], body: &[u8]) -> Result<(), String> {
+pub(super) fn unpackable(
+    batch: &Described<'_>,
+    columns: &[Range<usize>],
+    body: &[u8],
+) -> Result<(), String> {
     /// Bytes of the length before what is packed.
     const PREFIX: usize = 8;
     let Some(most) = most_unpacked(batch)? else { return Ok(()) };
     let Some(buffers) = batch.buffers() else { return Ok(()) };
     let mut all = 0u64;
     for at in columns.iter().cloned().flatten() {
-        let (offset, length) = (buffers.get(at).offset() as usize, buffers.get(at).length() as usize);
+        let (offset, length) =
+            (buffers.get(at).offset() as usize, buffers.get(at).length() as usize);
         if length == 0 {
             continue;
         }
-        let Some((prefix, packed)) = body[offset..offset + length].split_first_chunk::<PREFIX>() else {
+        let Some((prefix, packed)) = body[offset..offset + length].split_first_chunk::<PREFIX>()
+        else {
             return Err(format!("a packed buffer has {length} bytes"));
         };
         let told = i64::from_le_bytes(*prefix);

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::reader::read_record_batch;
 use arrow_ipc::{
-    Block, DictionaryBatch, Endianness, Field as DescribedField, Message, MetadataVersion, RecordBatch as Described,
-    Schema as DescribedSchema, root_as_footer, root_as_message,
+    Block, DictionaryBatch, Endianness, Field as DescribedField, Message, MetadataVersion,
+    RecordBatch as Described, Schema as DescribedSchema, root_as_footer, root_as_message,
 };
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_empty_array};
 use datafusion::arrow::buffer::{Buffer, MutableBuffer};
@@ -88,7 +88,9 @@ impl FileBytes<'_> {
             return Err(self.wrong(format!("it ends at {}, before byte {}", self.size, range.end)));
         }
         let mut bytes = vec![0; (range.end - range.start) as usize];
-        self.file.read_exact_at(&mut bytes, range.start).map_err(|error| Error::io(self.path, error))?;
+        self.file
+            .read_exact_at(&mut bytes, range.start)
+            .map_err(|error| Error::io(self.path, error))?;
         Ok(bytes)
     }
 
@@ -105,7 +107,10 @@ impl FileBytes<'_> {
         match u64::try_from(length) {
             Ok(0) => Ok(None),
             Ok(length) if begin + length <= self.size => Ok(Some((length, begin))),
-            _ => Err(self.wrong(format!("message {number} has metadata of {length} bytes in a file of {}", self.size))),
+            _ => Err(self.wrong(format!(
+                "message {number} has metadata of {length} bytes in a file of {}",
+                self.size
+            ))),
         }
     }
 
@@ -140,7 +145,9 @@ impl IpcFile {
         }
         let begin = bytes.read(0..bytes.size.min(BEGIN))?;
         if begin.starts_with(b"FEA1") {
-            return Err(bytes.wrong("it is a Feather file of version 1: write it again in version 2"));
+            return Err(
+                bytes.wrong("it is a Feather file of version 1: write it again in version 2")
+            );
         }
         let is_file = begin.starts_with(MAGIC);
         let opening = if is_file { file(bytes)? } else { stream(bytes)? };
@@ -156,10 +163,14 @@ impl IpcFile {
         let bytes = FileBytes::open(&self.path)?;
         let metadata = bytes.metadata(place)?;
         let wrong = |why: String| bytes.wrong(format!("message {}: {why}", place.number));
-        let message = root_as_message(&metadata).map_err(|error| wrong(format!("its metadata is damaged: {error}")))?;
-        let batch = message.header_as_record_batch().ok_or_else(|| wrong("it is no record batch any more".into()))?;
+        let message = root_as_message(&metadata)
+            .map_err(|error| wrong(format!("its metadata is damaged: {error}")))?;
+        let batch = message
+            .header_as_record_batch()
+            .ok_or_else(|| wrong("it is no record batch any more".into()))?;
         let decoded = Arc::new(self.types.decoded.clone());
-        let dictionaries = dictionaries.iter().map(|(id, at)| (*id, self.dictionaries[*at].clone())).collect();
+        let dictionaries =
+            dictionaries.iter().map(|(id, at)| (*id, self.dictionaries[*at].clone())).collect();
         let decoder = MessageDecoder { bytes: &bytes, place, version: self.version };
         let found = decoder.decode(batch, &decoded, &dictionaries, columns)?;
         let schema = Arc::new(self.schema.project(columns)?);
@@ -167,7 +178,11 @@ impl IpcFile {
             let columns = found.columns().iter().zip(schema.fields());
             let columns = columns.map(|(column, field)| plain(column, field.data_type()));
             let options = RecordBatchOptions::new().with_row_count(Some(found.num_rows()));
-            RecordBatch::try_new_with_options(schema.clone(), columns.collect::<Result<_, _>>()?, &options)
+            RecordBatch::try_new_with_options(
+                schema.clone(),
+                columns.collect::<Result<_, _>>()?,
+                &options,
+            )
         };
         let batch = caught(plain).map_err(wrong)?;
         of_their_types(&batch).map_err(|error| wrong(error.to_string()))?;
@@ -210,21 +225,37 @@ impl MessageDecoder<'_> {
         if let Some(buffers) = batch.buffers() {
             for part in wanted.iter().cloned().flatten().map(|at| buffers.get(at)) {
                 let into = part.offset() as usize..(part.offset() + part.length()) as usize;
-                let read = self.bytes.file.read_exact_at(&mut body[into.clone()], start + into.start as u64);
+                let read = self
+                    .bytes
+                    .file
+                    .read_exact_at(&mut body[into.clone()], start + into.start as u64);
                 read.map_err(|error| Error::io(self.bytes.path, error))?;
             }
         }
         unpackable(&batch, &wanted, &body).map_err(wrong)?;
         let body: Buffer = body.into();
         // The decoder counts rows by what the metadata says, also where no column is wanted.
-        let read = || read_record_batch(&body, batch, schema.clone(), dictionaries, Some(columns), &self.version);
+        let read = || {
+            read_record_batch(
+                &body,
+                batch,
+                schema.clone(),
+                dictionaries,
+                Some(columns),
+                &self.version,
+            )
+        };
         caught(read).map_err(wrong)
     }
 }
 
 /// The messages that a file's footer names.
 fn file(bytes: FileBytes<'_>) -> Result<OpeningIpc<'_>> {
-    let cut = || bytes.wrong("it begins as an Arrow file and does not end as one: it is cut, or was not finished");
+    let cut = || {
+        bytes.wrong(
+            "it begins as an Arrow file and does not end as one: it is cut, or was not finished",
+        )
+    };
     if bytes.size < BEGIN + END {
         return Err(cut());
     }
@@ -237,10 +268,13 @@ fn file(bytes: FileBytes<'_>) -> Result<OpeningIpc<'_>> {
     let footer_end = bytes.size - END;
     let footer_begin = u64::try_from(length).ok().and_then(|length| footer_end.checked_sub(length));
     let Some(footer_begin) = footer_begin.filter(|begin| *begin >= BEGIN) else {
-        return Err(bytes.wrong(format!("its footer has {length} bytes in a file of {}", bytes.size)));
+        return Err(
+            bytes.wrong(format!("its footer has {length} bytes in a file of {}", bytes.size))
+        );
     };
     let footer = bytes.read(footer_begin..footer_end)?;
-    let footer = root_as_footer(&footer).map_err(|error| bytes.wrong(format!("its footer is damaged: {error}")))?;
+    let footer = root_as_footer(&footer)
+        .map_err(|error| bytes.wrong(format!("its footer is damaged: {error}")))?;
     let schema = footer.schema().ok_or_else(|| bytes.wrong("its footer has no schema"))?;
     let mut opening = OpeningIpc::new(bytes, schema, footer.version())?;
     let all = |blocks: Option<Vec<Block>>| blocks.unwrap_or_default();
@@ -254,7 +288,8 @@ fn file(bytes: FileBytes<'_>) -> Result<OpeningIpc<'_>> {
         let told = u64::try_from(message.bodyLength()).ok();
         if told != Some(place.body.end - place.body.start) {
             let (own, block) = (message.bodyLength(), place.body.end - place.body.start);
-            return Err(opening.wrong(&place, format!("its body has {own} bytes, and {block} in the footer")));
+            return Err(opening
+                .wrong(&place, format!("its body has {own} bytes, and {block} in the footer")));
         }
         match (message.header_as_dictionary_batch(), message.header_as_record_batch()) {
             (Some(dictionary), _) if at < is_dictionary => {
@@ -276,7 +311,8 @@ fn stream(bytes: FileBytes<'_>) -> Result<OpeningIpc<'_>> {
     };
     let metadata = bytes.read(begin..begin + length)?;
     let message = root_as_message(&metadata).map_err(|_| bytes.wrong(none))?;
-    let schema = message.header_as_schema().ok_or_else(|| bytes.wrong("its first message is no schema"))?;
+    let schema =
+        message.header_as_schema().ok_or_else(|| bytes.wrong("its first message is no schema"))?;
     let mut at = begin + length + u64::try_from(message.bodyLength()).unwrap_or(0);
     let mut opening = OpeningIpc::new(bytes, schema, message.version())?;
     let mut number = 1;
@@ -288,17 +324,23 @@ fn stream(bytes: FileBytes<'_>) -> Result<OpeningIpc<'_>> {
         let mut place = MessagePlace { number, metadata: begin..body, body: body..body };
         let metadata = opening.bytes.metadata(&place)?;
         let message = opening.message(&metadata, &place)?;
-        let end = u64::try_from(message.bodyLength()).ok().and_then(|length| body.checked_add(length));
+        let end =
+            u64::try_from(message.bodyLength()).ok().and_then(|length| body.checked_add(length));
         let Some(end) = end.filter(|end| *end <= opening.bytes.size) else {
             let (length, left) = (message.bodyLength(), opening.bytes.size - body);
-            return Err(opening.wrong(&place, format!("its body has {length} bytes, and the file {left} more")));
+            return Err(opening
+                .wrong(&place, format!("its body has {length} bytes, and the file {left} more")));
         };
         place.body.end = end;
         at = end;
         match (message.header_as_dictionary_batch(), message.header_as_record_batch()) {
             (Some(dictionary), _) => opening.dictionary(dictionary, &place, Replacing::Allowed)?,
             (_, Some(batch)) => opening.batch(batch, place)?,
-            _ => return Err(opening.wrong(&place, "it is neither a record batch nor a dictionary".into())),
+            _ => {
+                return Err(
+                    opening.wrong(&place, "it is neither a record batch nor a dictionary".into())
+                );
+            }
         }
     }
     Ok(opening)
@@ -314,9 +356,15 @@ enum Replacing {
 }
 
 impl<'a> OpeningIpc<'a> {
-    fn new(bytes: FileBytes<'a>, schema: DescribedSchema<'_>, version: MetadataVersion) -> Result<OpeningIpc<'a>> {
+    fn new(
+        bytes: FileBytes<'a>,
+        schema: DescribedSchema<'_>,
+        version: MetadataVersion,
+    ) -> Result<OpeningIpc<'a>> {
         if !matches!(version, MetadataVersion::V4 | MetadataVersion::V5) {
-            return Err(bytes.wrong(format!("version {} of Arrow's metadata is not read", version.0)));
+            return Err(
+                bytes.wrong(format!("version {} of Arrow's metadata is not read", version.0))
+            );
         }
         if schema.endianness() != Endianness::Little {
             return Err(bytes.wrong("its values are big-endian, which are not read"));
@@ -342,7 +390,8 @@ impl<'a> OpeningIpc<'a> {
     }
 
     fn message<'m>(&self, metadata: &'m [u8], place: &MessagePlace) -> Result<Message<'m>> {
-        root_as_message(metadata).map_err(|error| self.wrong(place, format!("its metadata is damaged: {error}")))
+        root_as_message(metadata)
+            .map_err(|error| self.wrong(place, format!("its metadata is damaged: {error}")))
     }
 
     /// Where a block of the footer lies.
@@ -354,8 +403,14 @@ impl<'a> OpeningIpc<'a> {
             ))
         };
         let begin = u64::try_from(offset).ok().filter(|begin| *begin >= BEGIN).ok_or_else(told)?;
-        let body_begin = u64::try_from(metadata).ok().and_then(|length| begin.checked_add(length)).ok_or_else(told)?;
-        let body_end = u64::try_from(body).ok().and_then(|length| body_begin.checked_add(length)).ok_or_else(told)?;
+        let body_begin = u64::try_from(metadata)
+            .ok()
+            .and_then(|length| begin.checked_add(length))
+            .ok_or_else(told)?;
+        let body_end = u64::try_from(body)
+            .ok()
+            .and_then(|length| body_begin.checked_add(length))
+            .ok_or_else(told)?;
         if body_end > end || metadata < 8 {
             return Err(told());
         }
@@ -384,15 +439,21 @@ impl<'a> OpeningIpc<'a> {
         let Some(dtype) = self.values.get(&id) else {
             return Err(self.wrong(place, format!("no column has its dictionary {id}")));
         };
-        let data = dictionary.data().ok_or_else(|| self.wrong(place, "its dictionary has no values".into()))?;
+        let data = dictionary
+            .data()
+            .ok_or_else(|| self.wrong(place, "its dictionary has no values".into()))?;
         let schema = Arc::new(Schema::new(vec![Field::new("values", dtype.clone(), true)]));
         let decoder = MessageDecoder { bytes: &self.bytes, place, version: self.version };
         let found = decoder.decode(data, &schema, &HashMap::new(), &[0])?;
-        let values = caught(|| plain(found.column(0), &plain_type(dtype))).map_err(|why| self.wrong(place, why))?;
+        let values = caught(|| plain(found.column(0), &plain_type(dtype)))
+            .map_err(|why| self.wrong(place, why))?;
         match (self.in_force.get(&id), dictionary.isDelta()) {
             (Some(known), true) => self.parts[*known].push(values),
             (Some(_), false) if replacing == Replacing::Refused => {
-                return Err(self.wrong(place, format!("it is another dictionary {id}, which a file cannot have")));
+                return Err(self.wrong(
+                    place,
+                    format!("it is another dictionary {id}, which a file cannot have"),
+                ));
             }
             // More of a dictionary that is not there is all of it.
             _ => {
@@ -411,11 +472,20 @@ impl<'a> OpeningIpc<'a> {
                 Some(_) => concat(&arrays),
                 None => Ok(new_empty_array(&DataType::Null)),
             });
-            dictionaries.push(whole.map_err(|why| self.bytes.wrong(format!("its dictionaries: {why}")))?);
+            dictionaries
+                .push(whole.map_err(|why| self.bytes.wrong(format!("its dictionaries: {why}")))?);
         }
         let schema = Arc::new(self.types.plain.clone());
         let OpeningIpc { bytes, version, types, batches, .. } = self;
-        Ok(IpcFile { path: bytes.path.into(), bytes: bytes.size, version, types, schema, batches, dictionaries })
+        Ok(IpcFile {
+            path: bytes.path.into(),
+            bytes: bytes.size,
+            version,
+            types,
+            schema,
+            batches,
+            dictionaries,
+        })
     }
 }
 
@@ -432,7 +502,9 @@ fn dictionaries_of(
         DataType::Dictionary(_, of) => {
             let id = field.dictionary().map(|dictionary| dictionary.id()).unwrap_or_default();
             return match values.insert(id, of.as_ref().clone()) {
-                Some(other) if other != **of => Err(format!("dictionary {id} is of {other} and of {of}")),
+                Some(other) if other != **of => {
+                    Err(format!("dictionary {id} is of {other} and of {of}"))
+                }
                 _ => Ok(()),
             };
         }
@@ -444,5 +516,7 @@ fn dictionaries_of(
         _ => return Ok(()),
     };
     let described = field.children().into_iter().flatten();
-    described.zip(children).try_for_each(|(field, own)| dictionaries_of(field, own.data_type(), values))
+    described
+        .zip(children)
+        .try_for_each(|(field, own)| dictionaries_of(field, own.data_type(), values))
 }

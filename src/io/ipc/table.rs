@@ -63,7 +63,8 @@ impl PartitionStream for IpcPartition {
 
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
         let (file, columns) = (self.file.clone(), self.columns.clone());
-        let batches = self.batches.clone().map(move |at| file.read(at, &columns).map_err(Into::into));
+        let batches =
+            self.batches.clone().map(move |at| file.read(at, &columns).map_err(Into::into));
         Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), futures::stream::iter(batches)))
     }
 }
@@ -85,7 +86,8 @@ impl TableProvider for IpcTable {
         _filters: &[Expr],
         limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        let columns = projection.cloned().unwrap_or_else(|| (0..self.0.schema.fields().len()).collect());
+        let columns =
+            projection.cloned().unwrap_or_else(|| (0..self.0.schema.fields().len()).collect());
         let schema = Arc::new(self.0.schema.project(&columns)?);
         let count = self.first(limit);
         let each = count.div_ceil(state.config().target_partitions().max(1)).max(1);

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, DictionaryArray, FixedSizeListArray, Int32Array,
-    Int64Array, LargeStringArray, ListArray, NullArray, RecordBatch, StringArray, StringViewArray, StructArray,
+    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, DictionaryArray, FixedSizeListArray,
+    Int32Array, Int64Array, LargeStringArray, ListArray, NullArray, RecordBatch, StringArray,
+    StringViewArray, StructArray,
 };
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{DataType, Field, Int8Type, Int32Type, Int64Type};
@@ -19,10 +20,17 @@ fn rows(from: i64) -> RecordBatch {
     let strings = [Some("a"), None, Some("a string that no view holds in itself"), Some("")];
     let dictionary: DictionaryArray<Int8Type> = strings.iter().copied().collect();
     let item = Arc::new(Field::new("item", DataType::Int32, true));
-    let pair = Int32Array::from(vec![Some(1), None, Some(3), Some(4), Some(5), Some(6), None, None]);
+    let pair =
+        Int32Array::from(vec![Some(1), None, Some(3), Some(4), Some(5), Some(6), None, None]);
     let fields = vec![
-        (Arc::new(Field::new("x", DataType::Int64, true)), Arc::new(Int64Array::from_iter(0..4)) as ArrayRef),
-        (Arc::new(Field::new("d", dictionary.data_type().clone(), true)), Arc::new(dictionary.clone()) as ArrayRef),
+        (
+            Arc::new(Field::new("x", DataType::Int64, true)),
+            Arc::new(Int64Array::from_iter(0..4)) as ArrayRef,
+        ),
+        (
+            Arc::new(Field::new("d", dictionary.data_type().clone(), true)),
+            Arc::new(dictionary.clone()) as ArrayRef,
+        ),
     ];
     let lists = [Some(vec![Some(from), None]), None, Some(vec![]), Some(vec![Some(1)])];
     let columns: Vec<(&str, ArrayRef)> = vec![
@@ -33,12 +41,20 @@ fn rows(from: i64) -> RecordBatch {
         ("d", Arc::new(dictionary)),
         ("b", Arc::new(BooleanArray::from(vec![Some(true), None, Some(false), None]))),
         ("n", Arc::new(NullArray::new(4))),
-        ("m", Arc::new(Decimal128Array::from(vec![1, -2, 3, 4]).with_precision_and_scale(9, 2).unwrap())),
+        (
+            "m",
+            Arc::new(
+                Decimal128Array::from(vec![1, -2, 3, 4]).with_precision_and_scale(9, 2).unwrap(),
+            ),
+        ),
         ("li", Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(lists))),
         ("fi", Arc::new(FixedSizeListArray::new(item, 2, Arc::new(pair), None))),
         ("st", Arc::new(StructArray::from(fields))),
     ];
-    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
+    RecordBatch::try_from_iter_with_nullable(
+        columns.into_iter().map(|(name, array)| (name, array, true)),
+    )
+    .unwrap()
 }
 
 fn options(codec: Option<CompressionType>) -> IpcWriteOptions {
@@ -46,13 +62,15 @@ fn options(codec: Option<CompressionType>) -> IpcWriteOptions {
 }
 
 fn file_of(batches: &[RecordBatch], codec: Option<CompressionType>) -> Vec<u8> {
-    let mut writer = FileWriter::try_new_with_options(vec![], &batches[0].schema(), options(codec)).unwrap();
+    let mut writer =
+        FileWriter::try_new_with_options(vec![], &batches[0].schema(), options(codec)).unwrap();
     batches.iter().for_each(|batch| writer.write(batch).unwrap());
     writer.into_inner().unwrap()
 }
 
 fn stream_of(batches: &[RecordBatch], options: IpcWriteOptions) -> Vec<u8> {
-    let mut writer = StreamWriter::try_new_with_options(vec![], &batches[0].schema(), options).unwrap();
+    let mut writer =
+        StreamWriter::try_new_with_options(vec![], &batches[0].schema(), options).unwrap();
     batches.iter().for_each(|batch| writer.write(batch).unwrap());
     writer.into_inner().unwrap()
 }
@@ -60,7 +78,8 @@ fn stream_of(batches: &[RecordBatch], options: IpcWriteOptions) -> Vec<u8> {
 fn read(path: &Path) -> Result<RecordBatch> {
     let file = IpcFile::open(path)?;
     let columns: Vec<usize> = (0..file.schema.fields().len()).collect();
-    let batches = (0..file.batches.len()).map(|at| file.read(at, &columns)).collect::<Result<Vec<_>>>()?;
+    let batches =
+        (0..file.batches.len()).map(|at| file.read(at, &columns)).collect::<Result<Vec<_>>>()?;
     Ok(concat_batches(&file.schema, &batches)?)
 }
 
@@ -87,7 +106,10 @@ fn files_and_streams_are_read_in_plain_types() {
             assert_eq!(inner.value(4), "a");
             assert_eq!(found.column(0).as_primitive::<Int64Type>().value(5), 101);
             assert_eq!(found.column_by_name("li").unwrap().as_list::<i32>().value(4).len(), 2);
-            assert_eq!(found.column_by_name("fi").unwrap().as_fixed_size_list().value(7).null_count(), 2);
+            assert_eq!(
+                found.column_by_name("fi").unwrap().as_fixed_size_list().value(7).null_count(),
+                2
+            );
         }
     }
 }
@@ -99,7 +121,10 @@ fn only_the_columns_that_are_wanted_are_read() {
     std::fs::write(&path, file_of(&[rows(0), rows(7)], Some(CompressionType::ZSTD))).unwrap();
     let file = IpcFile::open(&path).unwrap();
     let found = file.read(1, &[4, 0]).unwrap();
-    assert_eq!(found.schema().fields().iter().map(|field| field.name()).collect::<Vec<_>>(), ["d", "i"]);
+    assert_eq!(
+        found.schema().fields().iter().map(|field| field.name()).collect::<Vec<_>>(),
+        ["d", "i"]
+    );
     assert_eq!(found.column(1).as_primitive::<Int64Type>().values(), &[7, 8, 9, 10]);
     let none = file.read(0, &[]).unwrap();
     assert_eq!((none.num_rows(), none.num_columns()), (4, 0));
@@ -112,11 +137,13 @@ fn dictionaries_grow_and_are_replaced_in_streams() {
         let dictionary: DictionaryArray<Int32Type> = words.iter().copied().collect();
         RecordBatch::try_from_iter([("d", Arc::new(dictionary) as ArrayRef)]).unwrap()
     };
-    let (grown, replaced) = ([of(&["a", "b"]), of(&["a", "b", "c", "c"])], [of(&["a", "b"]), of(&["x", "y"])]);
+    let (grown, replaced) =
+        ([of(&["a", "b"]), of(&["a", "b", "c", "c"])], [of(&["a", "b"]), of(&["x", "y"])]);
     let delta = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
-    for (bytes, expected) in
-        [(stream_of(&grown, delta), "abab cc"), (stream_of(&replaced, IpcWriteOptions::default()), "abxy")]
-    {
+    for (bytes, expected) in [
+        (stream_of(&grown, delta), "abab cc"),
+        (stream_of(&replaced, IpcWriteOptions::default()), "abxy"),
+    ] {
         let found = read_bytes(&bytes).unwrap();
         let text: String = found.column(0).as_string_view().iter().flatten().collect();
         assert_eq!(text, expected.replace(' ', ""));
@@ -136,13 +163,18 @@ fn a_damaged_file_fails_by_its_name_or_is_read() {
         let start = Instant::now();
         if let Err(error) = read(&path) {
             seen += 1;
-            let ErrorKind::File { path: of, .. } = error.kind() else { panic!("{what}: {error:?}") };
+            let ErrorKind::File { path: of, .. } = error.kind() else {
+                panic!("{what}: {error:?}")
+            };
             assert_eq!(*of, path, "{what}: {error}");
         }
         assert!(start.elapsed() < Duration::from_secs(10), "{what} took {:?}", start.elapsed());
     };
     for codec in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
-        for (kind, bytes) in [("file", file_of(&[rows(0)], codec)), ("stream", stream_of(&[rows(0)], options(codec)))] {
+        for (kind, bytes) in [
+            ("file", file_of(&[rows(0)], codec)),
+            ("stream", stream_of(&[rows(0)], options(codec))),
+        ] {
             for at in 0..bytes.len() {
                 check(&bytes[..at], &format!("{kind} {codec:?} cut at {at}"));
                 for flip in [0xFF, 1 << (at % 8)] {
@@ -166,7 +198,10 @@ fn lengths_are_not_believed() {
     let mut huge = bytes.clone();
     huge[at..at + 8].copy_from_slice(&(1i64 << 40).to_le_bytes());
     let told = refused(&huge);
-    assert!(told.contains("is said to unpack to 1099511627776") && told.contains("message "), "{told}");
+    assert!(
+        told.contains("is said to unpack to 1099511627776") && told.contains("message "),
+        "{told}"
+    );
     let mut negative = bytes.clone();
     negative[at..at + 8].copy_from_slice(&(-7i64).to_le_bytes());
     assert!(refused(&negative).contains("unpack to -7"));

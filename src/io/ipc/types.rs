@@ -64,7 +64,8 @@ fn decoded_type(dtype: &DataType) -> Result<DataType, String> {
             // A value of few bytes may stand for many rows: those are not to take more memory than
             // the file makes likely.
             let plain = plain_type(values);
-            let is_small = plain.is_primitive() || matches!(plain, DataType::Utf8View | DataType::BinaryView);
+            let is_small =
+                plain.is_primitive() || matches!(plain, DataType::Utf8View | DataType::BinaryView);
             if !(is_small || plain == DataType::Boolean) {
                 return refused("dictionaries have values of one width, strings or bytes");
             }
@@ -76,7 +77,8 @@ fn decoded_type(dtype: &DataType) -> Result<DataType, String> {
         DataType::FixedSizeList(_, size) if *size <= 0 => return refused("its size is no size"),
         DataType::FixedSizeList(item, size) => DataType::FixedSizeList(decoded_field(item)?, *size),
         DataType::Map(entries, sorted) => {
-            let is_pair = matches!(entries.data_type(), DataType::Struct(fields) if fields.len() == 2);
+            let is_pair =
+                matches!(entries.data_type(), DataType::Struct(fields) if fields.len() == 2);
             if !is_pair || entries.is_nullable() {
                 return refused("its entries are no pairs");
             }
@@ -85,7 +87,10 @@ fn decoded_type(dtype: &DataType) -> Result<DataType, String> {
         DataType::Struct(fields) => {
             DataType::Struct(fields.iter().map(decoded_field).collect::<Result<Fields, String>>()?)
         }
-        DataType::Union(..) | DataType::RunEndEncoded(..) | DataType::ListView(_) | DataType::LargeListView(_) => {
+        DataType::Union(..)
+        | DataType::RunEndEncoded(..)
+        | DataType::ListView(_)
+        | DataType::LargeListView(_) => {
             return refused("no column has it");
         }
         other => {
@@ -143,7 +148,13 @@ pub(super) fn plain(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowEr
             let map = array.as_map();
             let of_map: ArrayRef = Arc::new(map.entries().clone());
             let pairs = plain(&of_map, entries.data_type())?.as_struct().clone();
-            Arc::new(MapArray::try_new(entries.clone(), map.offsets().clone(), pairs, nulls, *sorted)?)
+            Arc::new(MapArray::try_new(
+                entries.clone(),
+                map.offsets().clone(),
+                pairs,
+                nulls,
+                *sorted,
+            )?)
         }
         DataType::Struct(fields) => {
             let columns = array.as_struct().columns().iter().zip(fields);

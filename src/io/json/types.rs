@@ -1,8 +1,8 @@
 //! Types of the columns of JSON rows, which stand in a line each: by all rows, on all cores.
 //!
-//! A thread cuts the text into blocks of whole lines, and others infer the types of each block with the
-//! crate arrow-json. What the blocks say becomes one by its rules, too: rows are made up that have the
-//! types of a block, and the types of these are inferred.
+//! A thread cuts the text into blocks of whole lines, and others infer the types of each block with
+//! the crate arrow-json. What the blocks say becomes one by its rules, too: rows are made up that
+//! have the types of a block, and the types of these are inferred.
 
 use std::io::{Cursor, Read};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -23,7 +23,8 @@ const BLOCK: usize = 4 << 20;
 /// The columns of rows, in the order in which they come up.
 ///
 /// # Errors
-/// Text that cannot be read or is no JSON; a column that is an object in one row and none in another.
+/// Text that cannot be read or is no JSON; a column that is an object in one row and none in
+/// another.
 pub(super) fn of_lines(mut text: impl Read) -> Result<Schema> {
     let mut blocks = LineBlocks { rest: vec![], ended: false };
     let first = blocks.next(&mut text)?;
@@ -48,9 +49,10 @@ pub(super) fn of_lines(mut text: impl Read) -> Result<Schema> {
             }
         }
         drop(send);
-        let join = |worker: std::thread::ScopedJoinHandle<'_, std::result::Result<_, ArrowError>>| {
-            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
+        let join =
+            |worker: std::thread::ScopedJoinHandle<'_, std::result::Result<_, ArrowError>>| {
+                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
         let workers: Vec<_> = workers.into_iter().map(join).collect();
         read?;
         let found = workers.into_iter().collect::<std::result::Result<Vec<Vec<_>>, _>>()?;
@@ -62,7 +64,9 @@ pub(super) fn of_lines(mut text: impl Read) -> Result<Schema> {
 }
 
 /// Infers blocks until there are no more; after an error the rest goes by unread.
-fn inferred(blocks: &Mutex<Receiver<(usize, Vec<u8>)>>) -> std::result::Result<Vec<(usize, Schema)>, ArrowError> {
+fn inferred(
+    blocks: &Mutex<Receiver<(usize, Vec<u8>)>>,
+) -> std::result::Result<Vec<(usize, Schema)>, ArrowError> {
     let mut found = Ok(vec![]);
     loop {
         let next = blocks.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -94,7 +98,11 @@ impl LineBlocks {
         let mut wanted = BLOCK;
         while !self.ended {
             let seen = block.len();
-            let read = text.by_ref().take(wanted as u64).read_to_end(&mut block).map_err(ArrowError::from)?;
+            let read = text
+                .by_ref()
+                .take(wanted as u64)
+                .read_to_end(&mut block)
+                .map_err(ArrowError::from)?;
             self.ended = read < wanted;
             if self.ended {
                 break;
@@ -115,7 +123,9 @@ fn rows_of(fields: &Fields) -> Vec<Value> {
     let row = |name: &String, value| Value::Object(Map::from_iter([(name.clone(), value)]));
     fields
         .iter()
-        .flat_map(|field| values_of(field.data_type()).into_iter().map(|value| row(field.name(), value)))
+        .flat_map(|field| {
+            values_of(field.data_type()).into_iter().map(|value| row(field.name(), value))
+        })
         .collect()
 }
 
@@ -129,7 +139,9 @@ fn values_of(dtype: &DataType) -> Vec<Value> {
         DataType::Struct(fields) if fields.is_empty() => vec![json!({})],
         DataType::Struct(fields) => rows_of(fields),
         DataType::List(item) if item.data_type().is_null() => vec![json!([])],
-        DataType::List(item) => values_of(item.data_type()).into_iter().map(|value| json!([value])).collect(),
+        DataType::List(item) => {
+            values_of(item.data_type()).into_iter().map(|value| json!([value])).collect()
+        }
         _ => vec![Value::Null],
     }
 }
@@ -149,13 +161,22 @@ mod tests {
         let line = |row: usize| match row % 10_000 {
             0 => format!("{{\"a\": {row}, \"l\": [], \"p\": \"{pad}\"}}\n"),
             7 if row > 9000 => {
-                format!("{{\"late\": {{\"z\": 1, \"y\": [{{\"q\": true}}]}}, \"a\": 0.5, \"p\": \"{pad}\"}}\n")
+                format!(
+                    "{{\"late\": {{\"z\": 1, \"y\": [{{\"q\": true}}]}}, \"a\": 0.5, \"p\": \"{pad}\"}}\n"
+                )
             }
             9 if row > 20_000 => {
-                "{\"late\": {\"y\": [], \"x\": null, \"z\": 2.5}, \"n\": null, \"b\": {}}\n".to_string()
+                "{\"late\": {\"y\": [], \"x\": null, \"z\": 2.5}, \"n\": null, \"b\": {}}\n"
+                    .to_string()
             }
-            11 => format!("{{\"m\": {}, \"p\": \"{pad}\"}}\n", if row > 15_000 { "\"text\"" } else { "3" }),
-            13 => format!("{{\"l\": [1, 2], \"s\": {}, \"p\": \"{pad}\"}}\n", if row > 15_000 { "[7]" } else { "7" }),
+            11 => format!(
+                "{{\"m\": {}, \"p\": \"{pad}\"}}\n",
+                if row > 15_000 { "\"text\"" } else { "3" }
+            ),
+            13 => format!(
+                "{{\"l\": [1, 2], \"s\": {}, \"p\": \"{pad}\"}}\n",
+                if row > 15_000 { "[7]" } else { "7" }
+            ),
             _ => format!("{{\"a\": null, \"p\": \"{pad}\"}}\n"),
         };
         let lines: Vec<String> = (0..30_000).map(line).collect();
@@ -175,7 +196,9 @@ mod tests {
     fn text_that_is_no_json_is_an_error_wherever_it_stands() {
         let pad = "x".repeat(1000);
         let good = format!("{{\"a\": 1, \"p\": \"{pad}\"}}\n").repeat(20_000);
-        for (at, bad) in [(0, "{\"a\": \n"), (good.len() / 2, "nonsense\n"), (good.len(), "{\"a\": 1")] {
+        for (at, bad) in
+            [(0, "{\"a\": \n"), (good.len() / 2, "nonsense\n"), (good.len(), "{\"a\": 1")]
+        {
             let at = at - at % (good.len() / 20_000);
             let text = [&good[..at], bad, &good[at..]].concat();
             of_lines(Cursor::new(text)).expect_err(bad);

@@ -155,14 +155,20 @@ pub(super) fn batches(files: &[Opened], chunks: &[ChunkAt], bytes: u64) -> Vec<B
 impl Layout {
     /// Of a batch, with the pages of chunks that the host unpacks: of those that are not read,
     /// none.
-    pub(super) fn of(files: &[Opened], chunks: &[ChunkAt], batch: &Batch, pages: &[Option<Arc<Pages>>]) -> Layout {
+    pub(super) fn of(
+        files: &[Opened],
+        chunks: &[ChunkAt],
+        batch: &Batch,
+        pages: &[Option<Arc<Pages>>],
+    ) -> Layout {
         let own = &chunks[batch.chunks.clone()];
         let mut layout = Layout { offsets: vec![0; own.len()], bytes: SLACK, pieces: vec![] };
         let bytes_of = |at: usize| {
             let (begin, length) = own[at].meta(files).byte_range();
             (own[at].file, begin, begin + length)
         };
-        let mut order: Vec<usize> = (0..own.len()).filter(|at| !is_packed(files, &own[*at])).collect();
+        let mut order: Vec<usize> =
+            (0..own.len()).filter(|at| !is_packed(files, &own[*at])).collect();
         order.sort_unstable_by_key(|at| bytes_of(*at));
         let mut open = CoalescedRead::default();
         for at in order {
@@ -207,23 +213,32 @@ impl Layout {
                 end = most.min(*last);
                 next += usize::from(end == *last);
             }
-            let (length, offset) = ((end - begin) as usize, self.bytes + (begin - bytes.start) as usize);
+            let (length, offset) =
+                ((end - begin) as usize, self.bytes + (begin - bytes.start) as usize);
             self.push_read(Run { file, begin, length, at: 0 }, offset, whole);
             begin = end;
         }
-        self.bytes = (self.bytes + (bytes.end - bytes.start) as usize + SLACK).next_multiple_of(SLACK);
+        self.bytes =
+            (self.bytes + (bytes.end - bytes.start) as usize + SLACK).next_multiple_of(SLACK);
     }
 
     /// A piece of its own, or a part of the piece before it, where both together are not too long.
     fn push_read(&mut self, run: Run, offset: usize, chunks: Vec<(usize, usize)>) {
         match self.pieces.last_mut() {
-            Some(FedPiece::Read { runs, length, offset: begin, whole }) if offset - *begin + run.length <= MOST_FED => {
+            Some(FedPiece::Read { runs, length, offset: begin, whole })
+                if offset - *begin + run.length <= MOST_FED =>
+            {
                 let at = offset - *begin;
                 runs.push(Run { at, ..run });
                 *length = at + run.length;
                 whole.extend(chunks.into_iter().map(|(chunk, from)| (chunk, at + from)));
             }
-            _ => self.pieces.push(FedPiece::Read { runs: vec![run], length: run.length, offset, whole: chunks }),
+            _ => self.pieces.push(FedPiece::Read {
+                runs: vec![run],
+                length: run.length,
+                offset,
+                whole: chunks,
+            }),
         }
     }
 

@@ -69,14 +69,19 @@ impl Pages {
 
     /// Whether every row is a code.
     pub(super) fn are_codes(&self) -> bool {
-        self.dictionary.is_some() && self.data.iter().all(|page| page.encoding == PageEncoding::Dictionary)
+        self.dictionary.is_some()
+            && self.data.iter().all(|page| page.encoding == PageEncoding::Dictionary)
     }
 
     /// Reads the headers of a chunk; in its bytes, where these are given.
     ///
     /// # Errors
     /// Why its pages cannot be told apart, or are not as the file's footer says.
-    pub(super) fn of(file: &File, chunk: &ColumnChunkMetaData, bytes: &[u8]) -> Result<Pages, Reason> {
+    pub(super) fn of(
+        file: &File,
+        chunk: &ColumnChunkMetaData,
+        bytes: &[u8],
+    ) -> Result<Pages, Reason> {
         let (begin, length) = chunk.byte_range();
         let (mut at, end) = (begin, begin + length);
         let mut pages = Pages::default();
@@ -85,7 +90,8 @@ impl Pages {
         while rows < chunk.num_values() {
             let (header, length) = window.header(at, end)?;
             at += length as u64;
-            let size = |bytes: i64| u32::try_from(bytes).ok().filter(|bytes| *bytes <= i32::MAX as u32);
+            let size =
+                |bytes: i64| u32::try_from(bytes).ok().filter(|bytes| *bytes <= i32::MAX as u32);
             let (Some(compressed), Some(uncompressed), Some(values)) =
                 (size(header.compressed), size(header.uncompressed), size(header.values))
             else {
@@ -94,7 +100,8 @@ impl Pages {
             // Of levels that there are none of, writers say one or the other.
             let has_levels = header.kind == DATA_PAGE && chunk.column_descr().max_def_level() > 0;
             let [definition, repetition] = header.level_encodings;
-            if definition != RLE && (has_levels || definition != BIT_PACKED) || ![RLE, BIT_PACKED].contains(&repetition)
+            if definition != RLE && (has_levels || definition != BIT_PACKED)
+                || ![RLE, BIT_PACKED].contains(&repetition)
             {
                 return Err(format!("levels in encodings {definition} and {repetition}"));
             }
@@ -123,16 +130,19 @@ impl Pages {
             // Levels of a column that does not repeat say nothing: they lie before the others.
             let (begin, end_of_page) = (at + u64::from(repeats), at + u64::from(compressed));
             let without = |bytes: u32, levels: u32| bytes.checked_sub(levels);
-            let (compressed, uncompressed) = (without(compressed, repeats), without(uncompressed, repeats));
+            let (compressed, uncompressed) =
+                (without(compressed, repeats), without(uncompressed, repeats));
             let of_levels = levels.unwrap_or(0);
             let (Some(compressed), Some(uncompressed)) = (compressed, uncompressed) else {
                 return Err("a page that is shorter than its levels".into());
             };
-            let (Some(packed), Some(unpacked)) = (without(compressed, of_levels), without(uncompressed, of_levels))
+            let (Some(packed), Some(unpacked)) =
+                (without(compressed, of_levels), without(uncompressed, of_levels))
             else {
                 return Err("a page that is shorter than its levels".into());
             };
-            let is_compressed = header.is_compressed && chunk.compression() != Compression::UNCOMPRESSED;
+            let is_compressed =
+                header.is_compressed && chunk.compression() != Compression::UNCOMPRESSED;
             let is_plausible = match is_compressed {
                 true => u64::from(unpacked) <= most_unpacked(chunk.compression(), true, packed),
                 false => unpacked == packed,
@@ -140,8 +150,17 @@ impl Pages {
             if !is_plausible {
                 return Err(format!("a page of {unpacked} bytes in {packed}"));
             }
-            let encoding = encoding(header.encoding).ok_or_else(|| format!("encoding {}", header.encoding))?;
-            let page = Located { begin, compressed, uncompressed, values, encoding, levels, is_compressed };
+            let encoding =
+                encoding(header.encoding).ok_or_else(|| format!("encoding {}", header.encoding))?;
+            let page = Located {
+                begin,
+                compressed,
+                uncompressed,
+                values,
+                encoding,
+                levels,
+                is_compressed,
+            };
             at = end_of_page;
             if header.kind == DICTIONARY_PAGE {
                 if pages.dictionary.is_some() || !pages.data.is_empty() {
@@ -153,7 +172,8 @@ impl Pages {
                 pages.dictionary = Some(page);
             } else {
                 // Kernels do not look into it; the host's reader does, and may find damage there.
-                let may_be_empty = chunk.column_descr().max_def_level() == 0 && encoding == PageEncoding::Plain;
+                let may_be_empty =
+                    chunk.column_descr().max_def_level() == 0 && encoding == PageEncoding::Plain;
                 if values == 0 && !(may_be_empty && uncompressed == 0) {
                     return Err("a page without rows".into());
                 }
@@ -201,7 +221,9 @@ impl Window<'_> {
         }
         let mut wanted = WINDOW;
         loop {
-            let held = at.checked_sub(self.begin).and_then(|skip| self.bytes.get(usize::try_from(skip).ok()?..));
+            let held = at
+                .checked_sub(self.begin)
+                .and_then(|skip| self.bytes.get(usize::try_from(skip).ok()?..));
             if let Some(bytes) = held.filter(|bytes| !bytes.is_empty()) {
                 let mut compact = Compact::new(bytes);
                 if let Ok(header) = Header::read(&mut compact) {

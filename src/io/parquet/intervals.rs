@@ -34,7 +34,10 @@ pub(super) fn in_bytes(table: &Schema) -> Schema {
 }
 
 /// A scan of files, with intervals as the table has them.
-pub(super) fn of_bytes(scan: Arc<dyn ExecutionPlan>, table: &Schema) -> Result<Arc<dyn ExecutionPlan>> {
+pub(super) fn of_bytes(
+    scan: Arc<dyn ExecutionPlan>,
+    table: &Schema,
+) -> Result<Arc<dyn ExecutionPlan>> {
     if table.fields().iter().all(|field| *field.data_type() != INTERVAL) {
         return Ok(scan);
     }
@@ -97,7 +100,10 @@ impl PhysicalExpr for OfBytes {
         vec![&self.column]
     }
 
-    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn PhysicalExpr>>) -> Result<Arc<dyn PhysicalExpr>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn PhysicalExpr>>,
+    ) -> Result<Arc<dyn PhysicalExpr>> {
         Ok(Arc::new(OfBytes { column: children.pop().unwrap_or_else(|| self.column.clone()) }))
     }
 
@@ -108,10 +114,13 @@ impl PhysicalExpr for OfBytes {
 
 fn interval(bytes: &[u8]) -> crate::Result<IntervalMonthDayNano> {
     const NANOSECONDS: i64 = 1_000_000;
-    let part = |at: usize| bytes.get(at..at + 4).and_then(|part| part.try_into().ok()).map_or(0, u32::from_le_bytes);
+    let part = |at: usize| {
+        bytes.get(at..at + 4).and_then(|part| part.try_into().ok()).map_or(0, u32::from_le_bytes)
+    };
     let signed = |part: u32| {
-        i32::try_from(part)
-            .map_err(|_| Error::arithmetic(Fault::Overflow, format!("{part} months or days of an interval")))
+        i32::try_from(part).map_err(|_| {
+            Error::arithmetic(Fault::Overflow, format!("{part} months or days of an interval"))
+        })
     };
     let (months, days) = (signed(part(0))?, signed(part(4))?);
     Ok(IntervalMonthDayNano::new(months, days, i64::from(part(8)) * NANOSECONDS))

@@ -51,7 +51,11 @@ impl OwnType<'_> {
 ///
 /// # Errors
 /// Why the device does not read it.
-pub(super) fn output(dtype: &DataType, of: OwnType, leaf: &ColumnDescriptor) -> Result<PageOutput, Reason> {
+pub(super) fn output(
+    dtype: &DataType,
+    of: OwnType,
+    leaf: &ColumnDescriptor,
+) -> Result<PageOutput, Reason> {
     let unread = || Err(format!("type {dtype} of {:?} in the file", leaf.physical_type()));
     if is_nested(dtype) || leaf.max_rep_level() > 0 || leaf.max_def_level() > 1 {
         return Err("it is nested".into());
@@ -78,14 +82,20 @@ pub(super) fn output(dtype: &DataType, of: OwnType, leaf: &ColumnDescriptor) -> 
         (DataType::Float64, Physical::Double) => PageOutput::Float64,
         (
             DataType::Decimal128(..),
-            Physical::Int32 | Physical::Int64 | Physical::ByteArray | Physical::FixedLenByteArray(_),
+            Physical::Int32
+            | Physical::Int64
+            | Physical::ByteArray
+            | Physical::FixedLenByteArray(_),
         ) => {
-            // A product of what is within the file's digits has no more digits than the table's type.
+            // A product of what is within the file's digits has no more digits than the table's
+            // type.
             let bound = decimal_bound(own).map(i128::unsigned_abs);
             PageOutput::Decimal { width, bound, factor }
         }
         (_, Physical::Int96) => match own {
-            DataType::Timestamp(unit, _) => PageOutput::Int96 { unit: int96_unit(*unit), factor: factor as u64 },
+            DataType::Timestamp(unit, _) => {
+                PageOutput::Int96 { unit: int96_unit(*unit), factor: factor as u64 }
+            }
             _ => return unread(),
         },
         (_, Physical::Int32 | Physical::Int64) if factor != 1 => {
@@ -97,13 +107,15 @@ pub(super) fn output(dtype: &DataType, of: OwnType, leaf: &ColumnDescriptor) -> 
         (_, Physical::Int64) if repr.is_integer() && width == 8 => PageOutput::Integer { width },
         (_, Physical::ByteArray) if is_text(dtype) => PageOutput::Views { utf8: true },
         (_, Physical::ByteArray) if is_bytes(dtype) => PageOutput::Views { utf8: false },
-        (DataType::FixedSizeBinary(_), Physical::FixedLenByteArray(_)) => PageOutput::Views { utf8: false },
+        (DataType::FixedSizeBinary(_), Physical::FixedLenByteArray(_)) => {
+            PageOutput::Views { utf8: false }
+        }
         _ => return unread(),
     })
 }
 
-/// By what the values of a file's type are multiplied to be those of a table's, in which they keep their
-/// meaning; `None` where that is not all there is to do.
+/// By what the values of a file's type are multiplied to be those of a table's, in which they keep
+/// their meaning; `None` where that is not all there is to do.
 fn factor(dtype: &DataType, own: &DataType) -> Option<u128> {
     use DataType as T;
     match (dtype, own) {

@@ -27,7 +27,8 @@ use crate::device::{Buffer, Device, Event};
 use crate::error::Result;
 use crate::ops::decompress::{CompressedBlock, DeviceCodec, decompress};
 use crate::ops::parquet::{
-    Characters, ColumnChunk, DictionaryPage, Page, PageEncoding, PageOutput, Physical, decode, unreadable,
+    Characters, ColumnChunk, DictionaryPage, Page, PageEncoding, PageOutput, Physical, decode,
+    unreadable,
 };
 
 /// A chunk whose pages are known.
@@ -123,7 +124,8 @@ impl Plan {
         let mut wanted: Vec<Option<(PageOutput, Arc<Pages>)>> = vec![];
         for (at, pages) in batch.chunks.clone().zip(headers) {
             let target = &mut targets[reader.chunks[at].column];
-            let made = pages.and_then(|pages| Ok((made(reader, &reader.chunks[at], &pages)?, pages)));
+            let made =
+                pages.and_then(|pages| Ok((made(reader, &reader.chunks[at], &pages)?, pages)));
             wanted.push(match made {
                 Ok(made) if target.is_read() => Some(made),
                 Ok(_) => None,
@@ -134,7 +136,9 @@ impl Plan {
             });
         }
         let planned: Vec<Planned> = (batch.chunks.clone().zip(offsets).zip(wanted))
-            .filter_map(|((at, offset), of)| of.map(|(output, pages)| Planned { at, offset, pages, output }))
+            .filter_map(|((at, offset), of)| {
+                of.map(|(output, pages)| Planned { at, offset, pages, output })
+            })
             .collect();
         let mut rooms = Rooms::default();
         let mut empty = Plan::with(bytes, reader.device.alloc(OPERATOR, 0)?);
@@ -158,7 +162,9 @@ impl Plan {
         for mut chunk in planned {
             let at = &reader.chunks[chunk.at];
             let target = &mut targets[at.column];
-            if let (Some(strings), PageOutput::Codes { base }) = (&target.strings, &mut chunk.output) {
+            if let (Some(strings), PageOutput::Codes { base }) =
+                (&target.strings, &mut chunk.output)
+            {
                 match strings.base() {
                     Some(known) => *base = known,
                     None => target.given_up = Some("dictionaries of more than 2³² entries".into()),
@@ -166,7 +172,8 @@ impl Plan {
             }
             let width = chunk.output.width() as usize;
             let data = target.data_of(reader, chunk.output)?.address();
-            let validity = target.validity.as_ref().map_or(0, |validity| validity.address() + at.row);
+            let validity =
+                target.validity.as_ref().map_or(0, |validity| validity.address() + at.row);
             plan.add(reader, &chunk, &mut rooms, data + at.row * width as u64, validity);
             let dictionary = plan.chunks.last().and_then(|chunk| chunk.dictionary);
             if let (Some(strings), PageOutput::Codes { .. }, Some(told)) =
@@ -206,7 +213,14 @@ impl Plan {
     }
 
     /// Adds a chunk whose first row's value and validity have these addresses.
-    fn add(&mut self, reader: &DeviceReader, planned: &Planned, rooms: &mut Rooms, data: u64, validity: u64) {
+    fn add(
+        &mut self,
+        reader: &DeviceReader,
+        planned: &Planned,
+        rooms: &mut Rooms,
+        data: u64,
+        validity: u64,
+    ) {
         let Planned { at, offset, pages, output } = planned;
         let chunk = &reader.chunks[*at];
         let meta = chunk.meta(reader.files);
@@ -251,7 +265,9 @@ impl Plan {
             let bytes = page.values as usize * output.dictionary_width() as usize;
             let values = match output {
                 // The dictionaries of a column are put together.
-                PageOutput::Codes { .. } => rooms.entries.entry(chunk.column).or_default().take_close(bytes),
+                PageOutput::Codes { .. } => {
+                    rooms.entries.entry(chunk.column).or_default().take_close(bytes)
+                }
                 _ => rooms.passing.take(bytes),
             };
             DictionaryPage { number: first, size: content(page), entries: page.values, values }
@@ -275,7 +291,9 @@ impl Plan {
         self.said.push(pages.nulls.filter(|_| optional));
         let before = u32::from(pages.dictionary.is_some());
         let mut row = 0;
-        for ((page, begin), number) in pages.data.iter().zip(&begins[before as usize..]).zip(first + before..) {
+        for ((page, begin), number) in
+            pages.data.iter().zip(&begins[before as usize..]).zip(first + before..)
+        {
             let levels = page.levels.filter(|_| optional);
             let levels = levels.map(|levels| (self.bytes.address() + *begin as u64, levels));
             let (size, rows, encoding) = (content(page), page.values, page.encoding);
@@ -304,7 +322,9 @@ impl Plan {
         let places = device.upload(OPERATOR, &places)?;
         let faults = device.alloc_filled(OPERATOR, self.named.len() * 4, 0xFF)?;
         let nulls = device.alloc_zeroed(OPERATOR, self.chunks.len() * 8)?;
-        for (codec, blocks) in [(DeviceCodec::Snappy, &self.snappy), (DeviceCodec::Lz4Raw, &self.lz4)] {
+        for (codec, blocks) in
+            [(DeviceCodec::Snappy, &self.snappy), (DeviceCodec::Lz4Raw, &self.lz4)]
+        {
             if !blocks.is_empty() {
                 decompress(device, codec, blocks, &places, &faults)?;
             }
@@ -352,18 +372,27 @@ fn of_deltas(rows: u64, meta: &ColumnChunkMetaData, pages: &Pages) -> Option<u64
 ///
 /// # Errors
 /// Why the device does not read them.
-fn made(reader: &DeviceReader, chunk: &ChunkAt, pages: &Pages) -> std::result::Result<PageOutput, Reason> {
+fn made(
+    reader: &DeviceReader,
+    chunk: &ChunkAt,
+    pages: &Pages,
+) -> std::result::Result<PageOutput, Reason> {
     let leaf = chunk.meta(reader.files).column_descr();
     let output = match chunk.output {
         // The base is known when the chunk is added.
         PageOutput::Views { utf8: true } if pages.are_codes() => PageOutput::Codes { base: 0 },
         output => output,
     };
-    let encodings =
-        pages.data.iter().map(|page| page.encoding).chain(pages.dictionary.map(|_| PageEncoding::Dictionary));
+    let encodings = pages
+        .data
+        .iter()
+        .map(|page| page.encoding)
+        .chain(pages.dictionary.map(|_| PageEncoding::Dictionary));
     match encodings.into_iter().find_map(|encoding| unreadable(physical(leaf), encoding, output)) {
         Some(reason) => Err(reason),
-        None if is_in_deltas(pages) && of_deltas(chunk.rows, chunk.meta(reader.files), pages).is_none() => {
+        None if is_in_deltas(pages)
+            && of_deltas(chunk.rows, chunk.meta(reader.files), pages).is_none() =>
+        {
             Err("strings of unknown size in DELTA_BYTE_ARRAY".into())
         }
         None if pages.dictionary.is_none()

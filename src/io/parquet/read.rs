@@ -82,7 +82,11 @@ impl ColumnTarget {
     }
 
     /// Memory for values of all rows as they come out of pages.
-    pub(super) fn data_of(&mut self, reader: &DeviceReader, output: PageOutput) -> Result<Arc<Buffer>> {
+    pub(super) fn data_of(
+        &mut self,
+        reader: &DeviceReader,
+        output: PageOutput,
+    ) -> Result<Arc<Buffer>> {
         let known = match (&self.strings, output) {
             (Some(strings), PageOutput::Codes { .. }) => strings.codes.clone(),
             (Some(strings), _) => strings.views.clone(),
@@ -128,15 +132,19 @@ pub(super) fn read(
     columns: &[usize],
     row_groups: &Range<usize>,
 ) -> Result<Vec<OrReason>> {
-    let mut targets: Vec<ColumnTarget> = columns.iter().map(|at| target(schema.field(*at).data_type())).collect();
+    let mut targets: Vec<ColumnTarget> =
+        columns.iter().map(|at| target(schema.field(*at).data_type())).collect();
     let mut files = vec![];
     let mut chunks = vec![];
     let mut rows = 0u64;
     let mut numbers = 0..;
     for described in described {
         let metadata = &described.footer.metadata;
-        let leaves: Vec<Leaf> =
-            columns.iter().zip(&mut targets).map(|(at, target)| leaf(described, schema, *at, target)).collect();
+        let leaves: Vec<Leaf> = columns
+            .iter()
+            .zip(&mut targets)
+            .map(|(at, target)| leaf(described, schema, *at, target))
+            .collect();
         for (group, row_group) in metadata.row_groups().iter().enumerate() {
             if !numbers.next().is_some_and(|number| row_groups.contains(&number)) {
                 continue;
@@ -146,15 +154,26 @@ pub(super) fn read(
                 let file = files.len();
                 match *leaf {
                     Leaf::Read(leaf, output) => {
-                        chunks.push(ChunkAt { file, group, leaf, column, output, row: rows, rows: of_group });
+                        chunks.push(ChunkAt {
+                            file,
+                            group,
+                            leaf,
+                            column,
+                            output,
+                            row: rows,
+                            rows: of_group,
+                        });
                     }
-                    Leaf::Absent => targets[column].is_absent_in(rows as usize..(rows + of_group) as usize),
+                    Leaf::Absent => {
+                        targets[column].is_absent_in(rows as usize..(rows + of_group) as usize)
+                    }
                     Leaf::Unread => {}
                 }
             }
             rows += of_group;
         }
-        let file = File::open(&described.path).map_err(|error| Error::io(&described.path, error))?;
+        let file =
+            File::open(&described.path).map_err(|error| Error::io(&described.path, error))?;
         files.push(Opened { path: described.path.clone(), file, footer: described.footer.clone() });
     }
     chunks.retain(|chunk| targets[chunk.column].is_read() && chunk.rows > 0);
@@ -174,7 +193,14 @@ pub(super) fn read(
 fn target(dtype: &DataType) -> ColumnTarget {
     let strings = (Repr::of(dtype) == Some(Repr::View)).then(StringTarget::default);
     let given_up = Repr::of(dtype).is_none().then(|| format!("type {dtype}"));
-    ColumnTarget { dtype: dtype.clone(), data: None, validity: None, strings, absent: vec![], given_up }
+    ColumnTarget {
+        dtype: dtype.clone(),
+        data: None,
+        validity: None,
+        strings,
+        absent: vec![],
+        given_up,
+    }
 }
 
 /// What a file has of a table's column.
@@ -190,9 +216,12 @@ enum Leaf {
 fn leaf(file: &DescribedFile, schema: &Schema, at: usize, target: &mut ColumnTarget) -> Leaf {
     let name = schema.field(at).name();
     let leaves = file.footer.metadata.file_metadata().schema_descr();
-    let leaf = leaves.columns().iter().position(|leaf| leaf.path().parts() == std::slice::from_ref(name));
+    let leaf =
+        leaves.columns().iter().position(|leaf| leaf.path().parts() == std::slice::from_ref(name));
     let reason = match (leaf, file.own.field_with_name(name)) {
-        _ if file.footer.unknown.contains(name) => "only notes of the file's writer tell its type".into(),
+        _ if file.footer.unknown.contains(name) => {
+            "only notes of the file's writer tell its type".into()
+        }
         (_, Err(_)) => return Leaf::Absent,
         (Some(_), Ok(own)) if *own.data_type() == DataType::Null => return Leaf::Absent,
         (None, Ok(_)) => "it is nested".into(),
@@ -243,13 +272,16 @@ struct Opening {
 impl DeviceReader<'_> {
     /// Memory for the values of all rows, but of strings, and for validity.
     fn allocate(&self, targets: &mut [ColumnTarget]) -> Result<()> {
-        for (column, target) in targets.iter_mut().enumerate().filter(|(_, target)| target.is_read()) {
+        for (column, target) in
+            targets.iter_mut().enumerate().filter(|(_, target)| target.is_read())
+        {
             if target.strings.is_none() {
                 let width = Repr::of(&target.dtype).map_or(0, Repr::width);
                 target.data = Some(Arc::new(target.alloc(self.device, self.rows * width)?));
             }
             let own = |chunk: &&ChunkAt| chunk.column == column;
-            let optional = |chunk: &ChunkAt| chunk.meta(self.files).column_descr().max_def_level() > 0;
+            let optional =
+                |chunk: &ChunkAt| chunk.meta(self.files).column_descr().max_def_level() > 0;
             if self.chunks.iter().filter(own).any(optional) || !target.absent.is_empty() {
                 // Chunks of files in which the column is required have no nulls.
                 let validity = self.device.alloc_filled(OPERATOR, self.rows, 1)?;
@@ -268,10 +300,13 @@ impl DeviceReader<'_> {
         let bytes = self.bytes_of(0..self.chunks.len());
         self.device.count_wanted_of_files(bytes);
         let share = (self.device.properties().memory / SHARE).clamp(1 << 20, BATCH);
-        let batches = batches(self.files, self.chunks, (bytes / BATCHES).max(LEAST_BATCH).min(share));
+        let batches =
+            batches(self.files, self.chunks, (bytes / BATCHES).max(LEAST_BATCH).min(share));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         // Unpacking takes all cores.
-        let unpacks = |chunk: &ChunkAt| unpacker(chunk.meta(self.files).compression()) == Some(Unpacker::Host);
+        let unpacks = |chunk: &ChunkAt| {
+            unpacker(chunk.meta(self.files).compression()) == Some(Unpacker::Host)
+        };
         let most = if self.chunks.iter().any(unpacks) { cores } else { WORKERS.min(cores) };
         let workers = (bytes.div_ceil(PER_WORKER) as usize).clamp(1, most);
         let work = DecodeQueue::new(self.device, self.files, self.chunks, &batches);
@@ -302,16 +337,25 @@ impl DeviceReader<'_> {
                 true => Some(work.first_headers(number)?),
                 false => None,
             };
-            let of = |pages: &Option<std::result::Result<Arc<Pages>, Reason>>| pages.as_ref()?.as_ref().ok().cloned();
+            let of = |pages: &Option<std::result::Result<Arc<Pages>, Reason>>| {
+                pages.as_ref()?.as_ref().ok().cloned()
+            };
             let pages: Vec<_> = first.iter().flatten().map(of).collect();
             let layout = Layout::of(self.files, self.chunks, batch, &pages);
             let bytes = Arc::new(self.device.alloc(OPERATOR, layout.bytes)?);
             let after = Arc::new(self.device.record()?);
             let (pieces, first_chunk) = (layout.pieces, batch.chunks.start);
-            work.open(number, BatchMemory { bytes: bytes.clone(), after, pieces, first: first_chunk, pages });
+            work.open(
+                number,
+                BatchMemory { bytes: bytes.clone(), after, pieces, first: first_chunk, pages },
+            );
             open.push_back(Opening { number, bytes, offsets: layout.offsets, first });
             if open.len() == OPEN {
-                decoded.extend(open.pop_front().map(|of| self.decode_open(work, batches, of, targets)).transpose()?);
+                decoded.extend(
+                    open.pop_front()
+                        .map(|of| self.decode_open(work, batches, of, targets))
+                        .transpose()?,
+                );
             }
         }
         for of in open {
@@ -334,7 +378,10 @@ impl DeviceReader<'_> {
     ) -> Result<Decoded> {
         let (fed, mut headers) = work.fed(of.number)?;
         if let Some(first) = of.first {
-            headers = first.into_iter().map(|pages| pages.unwrap_or_else(|| Err("it has no pages".into()))).collect();
+            headers = first
+                .into_iter()
+                .map(|pages| pages.unwrap_or_else(|| Err("it has no pages".into())))
+                .collect();
         }
         let plan = Plan::new(self, &batches[of.number], (of.bytes, of.offsets), headers, targets)?;
         let branch = self.device.branch(of.number)?;
@@ -348,8 +395,13 @@ impl DeviceReader<'_> {
     }
 
     /// The columns, when all was submitted.
-    fn finish(&self, mut targets: Vec<ColumnTarget>, decoded: Vec<Decoded>) -> Result<Vec<OrReason>> {
-        let absent = |target: &ColumnTarget| target.absent.iter().map(|rows| rows.len() as u64).sum();
+    fn finish(
+        &self,
+        mut targets: Vec<ColumnTarget>,
+        decoded: Vec<Decoded>,
+    ) -> Result<Vec<OrReason>> {
+        let absent =
+            |target: &ColumnTarget| target.absent.iter().map(|rows| rows.len() as u64).sum();
         let mut nulls: Vec<u64> = targets.iter().map(absent).collect();
         for batch in &decoded {
             let mut faults = vec![0; batch.pages.len() * 4];
@@ -376,7 +428,9 @@ impl DeviceReader<'_> {
             let validity = target.validity.filter(|_| nulls > 0);
             columns.push(match (target.given_up, target.strings, target.data) {
                 (Some(reason), ..) => Err(reason),
-                (None, Some(strings), _) => Ok(strings.finish(self.device, &target.dtype, self.rows, validity)?),
+                (None, Some(strings), _) => {
+                    Ok(strings.finish(self.device, &target.dtype, self.rows, validity)?)
+                }
                 (None, None, data) => {
                     let data = data.unwrap_or(Arc::new(self.device.alloc(OPERATOR, 0)?));
                     Ok(Column::plain(target.dtype, self.rows, data, validity))
@@ -390,6 +444,7 @@ impl DeviceReader<'_> {
 
 /// What is wrong with a page, by its fault.
 fn damage(fault: u32) -> Option<&'static str> {
-    let known = || decompress::damage(fault).or_else(|| parquet::damage(fault)).unwrap_or("it is damaged");
+    let known =
+        || decompress::damage(fault).or_else(|| parquet::damage(fault)).unwrap_or("it is damaged");
     (fault != u32::MAX).then(known)
 }

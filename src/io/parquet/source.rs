@@ -29,7 +29,8 @@ use crate::io::stream::{self, ProviderRows};
 const LARGE_DICTIONARY: i64 = 64 << 10;
 /// Bytes of the header of a dictionary's page, about.
 const PAGE_HEADER: i64 = 16;
-/// Bytes of a string in a dictionary's page, which may be compressed, about: its length and its characters.
+/// Bytes of a string in a dictionary's page, which may be compressed, about: its length and its
+/// characters.
 const STRING_IN_DICTIONARY: f64 = 8.0;
 
 /// Parquet files of one table.
@@ -46,26 +47,45 @@ pub(crate) struct ParquetFiles {
 }
 
 impl ParquetFiles {
-    pub(in crate::io) fn new(named: PathBuf, files: Vec<DescribedFile>, table: Arc<ParquetTable>) -> ParquetFiles {
+    pub(in crate::io) fn new(
+        named: PathBuf,
+        files: Vec<DescribedFile>,
+        table: Arc<ParquetTable>,
+    ) -> ParquetFiles {
         let groups = files.iter().flat_map(|file| file.footer.metadata.row_groups());
-        let chunk = |(rows, bytes): (i64, i64)| Chunk { rows: Some(rows as u64), bytes: u64::try_from(bytes).ok() };
-        let chunks = groups.map(|group| chunk((group.num_rows(), group.compressed_size()))).collect();
+        let chunk = |(rows, bytes): (i64, i64)| Chunk {
+            rows: Some(rows as u64),
+            bytes: u64::try_from(bytes).ok(),
+        };
+        let chunks =
+            groups.map(|group| chunk((group.num_rows(), group.compressed_size()))).collect();
         ParquetFiles { named, files, table, chunks }
     }
 
     /// Columns that the device left to the host's reader, of the wanted chunks, which have
     /// `expected` rows.
-    async fn read_on_host(&self, to: &To<'_>, wanted: &ColumnRequest<'_>, columns: &[usize]) -> Result<Vec<Column>> {
+    async fn read_on_host(
+        &self,
+        to: &To<'_>,
+        wanted: &ColumnRequest<'_>,
+        columns: &[usize],
+    ) -> Result<Vec<Column>> {
         let of = |chunks: &[Chunk]| rows(chunks).unwrap_or(0);
-        let (begin, expected) = (of(&self.chunks[..wanted.chunks.start]), of(&self.chunks[wanted.chunks.clone()]));
+        let (begin, expected) =
+            (of(&self.chunks[..wanted.chunks.start]), of(&self.chunks[wanted.chunks.clone()]));
         let is_all = wanted.chunks == (0..self.chunks.len());
         // The host's reader knows first rows, but not chunks.
         let provider: Arc<dyn TableProvider> = self.table.clone();
-        let rows = ProviderRows { provider: &provider, columns, limit: (!is_all).then_some(begin + expected) };
+        let rows = ProviderRows {
+            provider: &provider,
+            columns,
+            limit: (!is_all).then_some(begin + expected),
+        };
         let (found, columns) = stream::read(to, &rows).await?;
         if is_all && found != expected || found < begin + expected {
             // The host's reader ends where a column's pages do.
-            let message = format!("{found} rows of some columns, where its footer says {}", begin + expected);
+            let message =
+                format!("{found} rows of some columns, where its footer says {}", begin + expected);
             return Err(ErrorKind::File { path: PathBuf::new(), message }.into());
         }
         Ok(columns.iter().map(|column| column.slice(begin as usize, expected as usize)).collect())
@@ -82,7 +102,8 @@ impl ParquetFiles {
         let mut numbers = 0..;
         let mut rows = |file: &DescribedFile| {
             let groups = file.footer.metadata.row_groups().iter();
-            let wanted = groups.filter(|_| numbers.next().is_some_and(|number| chunks.contains(&number)));
+            let wanted =
+                groups.filter(|_| numbers.next().is_some_and(|number| chunks.contains(&number)));
             wanted.map(|group| group.num_rows() as u64).sum::<u64>()
         };
         let runs: Vec<u64> = self.files.iter().map(&mut rows).collect();
@@ -99,15 +120,24 @@ impl ParquetFiles {
             return None;
         }
         match field.data_type() {
-            DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Date32 => {}
-            DataType::UInt8 | DataType::UInt16 | DataType::Timestamp(..) | DataType::Decimal128(..) => {}
+            DataType::Int8
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::Date32 => {}
+            DataType::UInt8
+            | DataType::UInt16
+            | DataType::Timestamp(..)
+            | DataType::Decimal128(..) => {}
             _ => return None,
         }
         let mut range: Option<(i64, i64)> = None;
         for file in &self.files {
             let leaves = file.footer.metadata.file_metadata().schema_descr();
-            let leaf =
-                leaves.columns().iter().position(|leaf| leaf.path().parts() == std::slice::from_ref(field.name()))?;
+            let leaf = leaves
+                .columns()
+                .iter()
+                .position(|leaf| leaf.path().parts() == std::slice::from_ref(field.name()))?;
             if file.own.field_with_name(field.name()).ok()?.data_type() != field.data_type() {
                 return None;
             }
@@ -117,24 +147,31 @@ impl ParquetFiles {
                     Statistics::Int64(of) => (*of.min_opt()?, *of.max_opt()?),
                     _ => return None,
                 };
-                range = Some(range.map_or((least, greatest), |(low, high)| (low.min(least), high.max(greatest))));
+                range =
+                    Some(range.map_or((least, greatest), |(low, high)| {
+                        (low.min(least), high.max(greatest))
+                    }));
             }
         }
         range
     }
 
-    /// About how many values the largest dictionary of a column has, by its bytes. `None` where a row
-    /// group has no dictionary, or one so large that its writer may have given up on it.
+    /// About how many values the largest dictionary of a column has, by its bytes. `None` where a
+    /// row group has no dictionary, or one so large that its writer may have given up on it.
     fn dictionary_values(&self, column: usize) -> Option<f64> {
         let schema = self.table.schema();
         let name = schema.field(column).name();
         let mut most: f64 = 0.0;
         for file in self.files.iter() {
             let leaves = file.footer.metadata.file_metadata().schema_descr();
-            let leaf = leaves.columns().iter().position(|leaf| leaf.path().parts() == std::slice::from_ref(name))?;
+            let leaf = leaves
+                .columns()
+                .iter()
+                .position(|leaf| leaf.path().parts() == std::slice::from_ref(name))?;
             for group in file.footer.metadata.row_groups() {
                 let chunk = group.column(leaf);
-                let bytes = chunk.data_page_offset().checked_sub(chunk.dictionary_page_offset()?)?;
+                let bytes =
+                    chunk.data_page_offset().checked_sub(chunk.dictionary_page_offset()?)?;
                 if !(0..LARGE_DICTIONARY).contains(&bytes) {
                     return None;
                 }
@@ -164,7 +201,8 @@ impl Source for ParquetFiles {
         let rows = rows(&self.chunks)? as f64;
         let range = self.range(column).map(|(least, greatest)| (least as f64, greatest as f64));
         let in_range = range.map(|(least, greatest)| greatest - least + 1.0);
-        let distinct = in_range.into_iter().chain(self.dictionary_values(column)).reduce(f64::min)?;
+        let distinct =
+            in_range.into_iter().chain(self.dictionary_values(column)).reduce(f64::min)?;
         Some(Facts { range, distinct: distinct.clamp(1.0, rows.max(1.0)), ..Facts::unknown(rows) })
     }
 
@@ -175,7 +213,8 @@ impl Source for ParquetFiles {
             return Ok(Read::new(expected, vec![]));
         }
         let of_files = self.table.columns_of_files();
-        let in_files: Vec<usize> = wanted.columns.iter().copied().filter(|at| *at < of_files).collect();
+        let in_files: Vec<usize> =
+            wanted.columns.iter().copied().filter(|at| *at < of_files).collect();
         let mut read = match in_files.is_empty() {
             true => vec![],
             false => read(to.device, &self.files, &schema, &in_files, &wanted.chunks)?,
@@ -194,7 +233,10 @@ impl Source for ParquetFiles {
         }
         if !left.is_empty() {
             let mut read = self.read_on_host(to, wanted, &left).await?.into_iter();
-            columns.iter_mut().filter(|column| column.is_err()).for_each(|column| *column = read.next().ok_or(()));
+            columns
+                .iter_mut()
+                .filter(|column| column.is_err())
+                .for_each(|column| *column = read.next().ok_or(()));
         }
         Ok(Read { rows: expected, columns: columns.into_iter().flatten().collect(), by_host })
     }

@@ -84,7 +84,8 @@ impl StringTarget {
         let table = Arc::new(device.alloc_zeroed(OPERATOR, entries.max(1) * VIEW_WIDTH)?);
         let mut at = 0;
         let is_next = |one: &Coded, next: &Coded| {
-            Arc::ptr_eq(&one.values, &next.values) && one.offset + one.entries as usize * VIEW_WIDTH == next.offset
+            Arc::ptr_eq(&one.values, &next.values)
+                && one.offset + one.entries as usize * VIEW_WIDTH == next.offset
         };
         for run in self.coded.chunk_by(is_next) {
             let bytes = run.iter().map(|coded| coded.entries as usize * VIEW_WIDTH).sum();
@@ -107,10 +108,13 @@ impl StringTarget {
             let all = plain(table.clone());
             let all = Column { len: entries, validity: None, dtype: DataType::Utf8View, ..all };
             let arrays = all.to_arrays(entries.max(1))?;
-            if let Some((sorted, places)) = merged(arrays.first().map(|array| array.as_string_view()), limit) {
+            if let Some((sorted, places)) =
+                merged(arrays.first().map(|array| array.as_string_view()), limit)
+            {
                 let dictionary = Dictionary::from_sorted(device, &sorted)?;
                 let places: Vec<u8> = places.iter().flat_map(|place| place.to_le_bytes()).collect();
-                let places = device.upload(OPERATOR, if places.is_empty() { &[0; 4] } else { &places })?;
+                let places =
+                    device.upload(OPERATOR, if places.is_empty() { &[0; 4] } else { &places })?;
                 let data = gather(device, CODE_WIDTH, places.slice(0), codes, rows as u64)?;
                 return Ok(Column {
                     stats: dictionary.stats(),
@@ -133,8 +137,10 @@ fn merged(strings: Option<&StringViewArray>, limit: usize) -> Option<(Vec<&str>,
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let each = strings.len().div_ceil(cores).max(1 << 14);
-    let parts: Vec<std::ops::Range<usize>> =
-        (0..strings.len()).step_by(each).map(|from| from..(from + each).min(strings.len())).collect();
+    let parts: Vec<std::ops::Range<usize>> = (0..strings.len())
+        .step_by(each)
+        .map(|from| from..(from + each).min(strings.len()))
+        .collect();
     let distinct = |part: &std::ops::Range<usize>| -> Option<HashSet<&str>> {
         let mut found = HashSet::new();
         for at in part.clone() {
@@ -152,8 +158,11 @@ fn merged(strings: Option<&StringViewArray>, limit: usize) -> Option<(Vec<&str>,
     if sorted.len() > limit {
         return None;
     }
-    let place: HashMap<&str, u32> = sorted.iter().enumerate().map(|(place, string)| (*string, place as u32)).collect();
-    let places = side_by_side(&parts, |part| part.clone().map(|at| place[strings.value(at)]).collect::<Vec<u32>>());
+    let place: HashMap<&str, u32> =
+        sorted.iter().enumerate().map(|(place, string)| (*string, place as u32)).collect();
+    let places = side_by_side(&parts, |part| {
+        part.clone().map(|at| place[strings.value(at)]).collect::<Vec<u32>>()
+    });
     Some((sorted, places.into_iter().flatten().collect()))
 }
 
@@ -181,10 +190,16 @@ mod tests {
         assert_eq!(sorted, ["", "AIR", "MAIL", "z", "é"]);
         assert_eq!(places, [2, 1, 0, 2, 4, 3, 1]);
         assert!(merged(Some(&strings), 4).is_none());
-        let many = StringViewArray::from_iter_values((0..100_000).map(|at| format!("{}", at % 1000)));
+        let many =
+            StringViewArray::from_iter_values((0..100_000).map(|at| format!("{}", at % 1000)));
         let (sorted, places) = merged(Some(&many), 1000).unwrap();
         assert_eq!(sorted.len(), 1000);
-        assert!(places.iter().enumerate().all(|(at, place)| sorted[*place as usize] == format!("{}", at % 1000)));
+        assert!(
+            places
+                .iter()
+                .enumerate()
+                .all(|(at, place)| sorted[*place as usize] == format!("{}", at % 1000))
+        );
         assert!(merged(Some(&many), 999).is_none());
         assert_eq!(merged(None, 5), Some((vec![], vec![])));
     }

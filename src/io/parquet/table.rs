@@ -100,19 +100,31 @@ impl ParquetTable {
         }
     }
 
-    async fn statistics_of(&self, state: &dyn Session, store: &Arc<dyn ObjectStore>, at: usize) -> Result<Statistics> {
+    async fn statistics_of(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        at: usize,
+    ) -> Result<Statistics> {
         let (file, table) = (&self.files[at], self.columns.file_schema());
         let mut found = self.format.infer_stats(state, store, table.clone(), &file.object).await?;
         for (field, column) in table.fields().iter().zip(&mut found.column_statistics) {
-            let is_own =
-                file.schema.field_with_name(field.name()).is_ok_and(|own| own.data_type() == field.data_type());
+            let is_own = file
+                .schema
+                .field_with_name(field.name())
+                .is_ok_and(|own| own.data_type() == field.data_type());
             if !is_own {
                 // They are of values of another type, or of none.
-                *column = ColumnStatistics { null_count: column.null_count, ..ColumnStatistics::new_unknown() };
+                *column = ColumnStatistics {
+                    null_count: column.null_count,
+                    ..ColumnStatistics::new_unknown()
+                };
             }
         }
         let rows = found.num_rows;
-        found.column_statistics.extend(self.paths.values(at).iter().map(|value| of_constant(value, rows)));
+        found
+            .column_statistics
+            .extend(self.paths.values(at).iter().map(|value| of_constant(value, rows)));
         Ok(found)
     }
 }
@@ -147,7 +159,8 @@ impl TableProvider for ParquetTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let selected = self.paths.selected(state, filters)?.unwrap_or_else(|| (0..self.files.len()).collect());
+        let selected =
+            self.paths.selected(state, filters)?.unwrap_or_else(|| (0..self.files.len()).collect());
         let projected = match projection {
             Some(columns) => Arc::new(self.schema.project(columns)?),
             None => self.schema.clone(),
@@ -183,7 +196,10 @@ impl TableProvider for ParquetTable {
         intervals::of_bytes(self.format.create_physical_plan(state, config).await?, &projected)
     }
 
-    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
         Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
     }
 }

@@ -14,8 +14,12 @@ pub(super) enum Unpacker {
 /// Who unpacks a codec; `None` where only the parquet crate does.
 pub(super) fn unpacker(codec: Compression) -> Option<Unpacker> {
     match codec {
-        Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::LZ4_RAW => Some(Unpacker::Device),
-        Compression::ZSTD(_) | Compression::GZIP(_) | Compression::BROTLI(_) => Some(Unpacker::Host),
+        Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::LZ4_RAW => {
+            Some(Unpacker::Device)
+        }
+        Compression::ZSTD(_) | Compression::GZIP(_) | Compression::BROTLI(_) => {
+            Some(Unpacker::Host)
+        }
         // LZ4's frames were written in two ways, LZO has no crate.
         Compression::LZ4 | Compression::LZO => None,
     }

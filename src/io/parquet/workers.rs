@@ -100,9 +100,12 @@ impl<'a> DecodeQueue<'a> {
         chunks: &'a [ChunkAt],
         batches: &'a [Batch],
     ) -> DecodeQueue<'a> {
-        let progress =
-            |batch: &Batch| Progress { headers: batch.chunks.clone().map(|_| None).collect(), ..Progress::default() };
-        let state = WorkerState { of: batches.iter().map(progress).collect(), ..WorkerState::default() };
+        let progress = |batch: &Batch| Progress {
+            headers: batch.chunks.clone().map(|_| None).collect(),
+            ..Progress::default()
+        };
+        let state =
+            WorkerState { of: batches.iter().map(progress).collect(), ..WorkerState::default() };
         DecodeQueue {
             device,
             files,
@@ -139,7 +142,8 @@ impl<'a> DecodeQueue<'a> {
                     }
                     progress.fed.extend(fed);
                     progress.pieces_done += usize::from(matches!(task, Task::Bytes { .. }));
-                    progress.headers_done >= self.batches[batch].first.len() || progress.pieces_done == progress.pieces
+                    progress.headers_done >= self.batches[batch].first.len()
+                        || progress.pieces_done == progress.pieces
                 }
                 (Err(error), _) => {
                     state.failed = state.failed.take().or(Some(error));
@@ -164,7 +168,9 @@ impl<'a> DecodeQueue<'a> {
             if let Some(task) = ahead.then(|| self.take_headers(&mut state)).flatten() {
                 return Some(task);
             }
-            if let Some(task) = self.take_bytes(&mut state).or_else(|| self.take_headers(&mut state)) {
+            if let Some(task) =
+                self.take_bytes(&mut state).or_else(|| self.take_headers(&mut state))
+            {
                 return Some(task);
             }
             if state.bytes == self.batches.len() {
@@ -205,7 +211,8 @@ impl<'a> DecodeQueue<'a> {
         match task {
             Task::Headers { batch, numbers } => {
                 let batch = &self.batches[*batch];
-                let pages = |at: &usize| (*at, self.pages(&self.chunks[batch.chunks.start + at], &[]));
+                let pages =
+                    |at: &usize| (*at, self.pages(&self.chunks[batch.chunks.start + at], &[]));
                 Ok(TaskDone {
                     headers: batch.first[numbers.clone()].iter().map(pages).collect(),
                     ..TaskDone::default()
@@ -253,14 +260,19 @@ impl<'a> DecodeQueue<'a> {
                     bytes.copy_from_slice(&content);
                     Ok(())
                 };
-                Ok(TaskDone { fed: vec![feed(*offset, *length, &mut copy)?], damaged, ..TaskDone::default() })
+                Ok(TaskDone {
+                    fed: vec![feed(*offset, *length, &mut copy)?],
+                    damaged,
+                    ..TaskDone::default()
+                })
             }
             FedPiece::UnpackLong { chunk, page, offset } => {
                 let Some(page) = self.pages_of(memory, *chunk).nth(*page) else {
                     return Ok(TaskDone::default());
                 };
                 let mut content = vec![0; page.unpacked()];
-                let damaged = self.unpack(*chunk, page, &mut content)?.err().map(|reason| (*chunk, reason));
+                let damaged =
+                    self.unpack(*chunk, page, &mut content)?.err().map(|reason| (*chunk, reason));
                 let fed = (content.chunks(MOST_FED).enumerate()).map(|(at, part)| {
                     let mut copy = |bytes: &mut [u8]| {
                         bytes.copy_from_slice(part);
@@ -277,7 +289,11 @@ impl<'a> DecodeQueue<'a> {
         Pages::of(&self.files[chunk.file].file, chunk.meta(self.files), bytes)
     }
 
-    fn pages_of<'m>(&self, memory: &'m BatchMemory, chunk: usize) -> impl Iterator<Item = &'m Located> + use<'m> {
+    fn pages_of<'m>(
+        &self,
+        memory: &'m BatchMemory,
+        chunk: usize,
+    ) -> impl Iterator<Item = &'m Located> + use<'m> {
         let first = memory.first;
         memory.pages.get(chunk - first).into_iter().flatten().flat_map(|pages| pages.all())
     }
@@ -288,7 +304,12 @@ impl<'a> DecodeQueue<'a> {
     }
 
     /// Reads a page, and unpacks what of it is compressed.
-    fn unpack(&self, chunk: usize, page: &Located, content: &mut [u8]) -> Result<std::result::Result<(), Reason>> {
+    fn unpack(
+        &self,
+        chunk: usize,
+        page: &Located,
+        content: &mut [u8],
+    ) -> Result<std::result::Result<(), Reason>> {
         let at = &self.chunks[chunk];
         let mut packed = vec![0; page.compressed as usize];
         self.read(at.file, &mut packed, page.begin)?;
@@ -319,9 +340,12 @@ impl<'a> DecodeQueue<'a> {
     pub(super) fn first_headers(&self, batch: usize) -> Result<SomeHeaders> {
         self.wait(|state| {
             let progress = &mut state.of[batch];
-            (progress.headers_done >= self.batches[batch].first.len()).then(|| std::mem::take(&mut progress.headers))
+            (progress.headers_done >= self.batches[batch].first.len())
+                .then(|| std::mem::take(&mut progress.headers))
         })
-        .map(|headers| headers.into_iter().map(|pages| pages.map(|pages| pages.map(Arc::new))).collect())
+        .map(|headers| {
+            headers.into_iter().map(|pages| pages.map(|pages| pages.map(Arc::new))).collect()
+        })
     }
 
     /// Waits until all bytes of a batch are under way, and all its headers are known.
@@ -331,7 +355,8 @@ impl<'a> DecodeQueue<'a> {
             let is_done = progress.pieces_done == progress.pieces;
             (is_done && progress.headers_done >= self.batches[batch].first.len()).then(|| {
                 progress.memory = None;
-                let done = (std::mem::take(&mut progress.fed), std::mem::take(&mut progress.headers));
+                let done =
+                    (std::mem::take(&mut progress.fed), std::mem::take(&mut progress.headers));
                 // Without its memory no worker could tell that all of it was taken.
                 state.bytes = state.bytes.max(batch + 1);
                 done
@@ -339,7 +364,10 @@ impl<'a> DecodeQueue<'a> {
         })?;
         self.opened.notify_all();
         let unseen = || Err("its pages were not looked at".to_string());
-        Ok((fed, headers.into_iter().map(|pages| pages.unwrap_or_else(unseen).map(Arc::new)).collect()))
+        Ok((
+            fed,
+            headers.into_iter().map(|pages| pages.unwrap_or_else(unseen).map(Arc::new)).collect(),
+        ))
     }
 
     fn wait<T>(&self, mut done: impl FnMut(&mut WorkerState) -> Option<T>) -> Result<T> {
@@ -350,12 +378,15 @@ impl<'a> DecodeQueue<'a> {
                 return Err(error);
             }
             if state.closed {
-                return Err(ErrorKind::Internal { what: "a read that ended is waited for".into() }.into());
+                return Err(
+                    ErrorKind::Internal { what: "a read that ended is waited for".into() }.into()
+                );
             }
             if let Some(done) = done(&mut state) {
                 return Ok(done);
             }
-            let (next, _) = self.done.wait_timeout(state, interrupt::PACE).unwrap_or_else(|e| e.into_inner());
+            let (next, _) =
+                self.done.wait_timeout(state, interrupt::PACE).unwrap_or_else(|e| e.into_inner());
             state = next;
             interrupt::check()?;
         }

@@ -37,17 +37,23 @@ pub(super) fn rows(batch: &RecordBatch, options: &CsvWriteOptions) -> Result<Vec
     let format = FormatOptions::default();
     let mut columns = vec![];
     for (column, field) in batch.columns().iter().zip(batch.schema().fields()) {
-        let is_text = |of: &DataType| matches!(of, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+        let is_text =
+            |of: &DataType| matches!(of, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
         columns.push(match column.data_type() {
             of if of.is_nested() => {
                 let what = format!("column {:?} of type {of} in CSV", field.name());
                 return Err(Error::unsupported(what, "CSV has no form for nested values"));
             }
-            of if is_text(of) => WrittenColumn::Text(cast(column, &DataType::Utf8View)?.as_string_view().clone()),
+            of if is_text(of) => {
+                WrittenColumn::Text(cast(column, &DataType::Utf8View)?.as_string_view().clone())
+            }
             DataType::Dictionary(_, of) if is_text(of) => {
                 WrittenColumn::Text(cast(column, &DataType::Utf8View)?.as_string_view().clone())
             }
-            _ => WrittenColumn::Formatted(ArrayFormatter::try_new(column, &format)?, column.logical_nulls()),
+            _ => WrittenColumn::Formatted(
+                ArrayFormatter::try_new(column, &format)?,
+                column.logical_nulls(),
+            ),
         });
     }
     let mut text = Vec::with_capacity(batch.num_rows() * columns.len() * 8);
@@ -58,7 +64,9 @@ pub(super) fn rows(batch: &RecordBatch, options: &CsvWriteOptions) -> Result<Vec
                 text.push(options.delimiter);
             }
             match column {
-                WrittenColumn::Text(strings) if strings.is_valid(row) => put(&mut text, strings.value(row), options),
+                WrittenColumn::Text(strings) if strings.is_valid(row) => {
+                    put(&mut text, strings.value(row), options)
+                }
                 WrittenColumn::Formatted(formatter, nulls)
                     if nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) =>
                 {
@@ -81,7 +89,8 @@ pub(super) fn rows(batch: &RecordBatch, options: &CsvWriteOptions) -> Result<Vec
 /// Writes a value, in quotes where it would otherwise be read as another one.
 fn put(text: &mut Vec<u8>, value: &str, options: &CsvWriteOptions) {
     let (delimiter, quote) = (options.delimiter, options.quote);
-    let means = |byte: &u8| *byte == delimiter || *byte == quote || *byte == b'\n' || *byte == b'\r';
+    let means =
+        |byte: &u8| *byte == delimiter || *byte == quote || *byte == b'\n' || *byte == b'\r';
     let bytes = value.as_bytes();
     if !bytes.is_empty() && value != options.null && !bytes.iter().any(means) {
         return text.extend_from_slice(bytes);

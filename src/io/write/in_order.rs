@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, channel};
 use crate::error::{Error, Result};
 use crate::interrupt;
 
-/// Makes something of each item on all cores; `done` gets the results in the order of the items. The
-/// caller's thread asks for items and uses results; a few items a core are under way at once.
+/// Makes something of each item on all cores; `done` gets the results in the order of the items.
+/// The caller's thread asks for items and uses results; a few items a core are under way at once.
 ///
 /// # Errors
 /// The first of the items, of `make` or of `done`; an interrupt.
@@ -37,7 +37,10 @@ pub(super) fn in_order<T: Send, R: Send>(
             });
         }
         let take = |waiting: &mut VecDeque<Receiver<Result<R>>>| match waiting.pop_front() {
-            Some(result) => result.recv().unwrap_or_else(|_| Err(Error::internal("a worker ended early"))).map(Some),
+            Some(result) => result
+                .recv()
+                .unwrap_or_else(|_| Err(Error::internal("a worker ended early")))
+                .map(Some),
             None => Ok(None),
         };
         let mut waiting = VecDeque::new();

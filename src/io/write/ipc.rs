@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use arrow_ipc::convert::IpcSchemaEncoder;
 use arrow_ipc::writer::{
-    DictionaryTracker, EncodedData, IpcDataGenerator, IpcWriteContext, IpcWriteOptions as Encoding, write_message,
+    DictionaryTracker, EncodedData, IpcDataGenerator, IpcWriteContext, IpcWriteOptions as Encoding,
+    write_message,
 };
 use arrow_ipc::{Block, CompressionType, FooterBuilder, MetadataVersion};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
@@ -122,7 +123,8 @@ pub(super) fn write(
     let generator = IpcDataGenerator::default();
     // There are no dictionaries to track.
     let mut tracker = DictionaryTracker::new(true);
-    let of_schema = generator.schema_to_bytes_with_dictionary_tracker(&schema, &mut tracker, &encoding);
+    let of_schema =
+        generator.schema_to_bytes_with_dictionary_tracker(&schema, &mut tracker, &encoding);
     let io = |error: std::io::Error| of_format(error.into());
 
     let is_file = options.layout == IpcLayout::File;
@@ -133,16 +135,20 @@ pub(super) fn write(
     let mut blocks = vec![];
     let encode = |batch: RecordBatch| -> Result<EncodedData> {
         let columns = batch.columns().iter().zip(schema.fields());
-        let columns = columns.map(|(column, field)| cast(column, field.data_type())).collect::<Result<_, _>>()?;
+        let columns = columns
+            .map(|(column, field)| cast(column, field.data_type()))
+            .collect::<Result<_, _>>()?;
         let counted = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let batch = RecordBatch::try_new_with_options(schema.clone(), columns, &counted)?;
         let (mut tracker, mut context) = (DictionaryTracker::new(true), IpcWriteContext::default());
-        let (_, encoded) = generator.encode(&batch, &mut tracker, &encoding, &mut context).map_err(of_format)?;
+        let (_, encoded) =
+            generator.encode(&batch, &mut tracker, &encoding, &mut context).map_err(of_format)?;
         Ok(encoded)
     };
     in_order(batches, encode, |encoded| {
         let (metadata, body) = write_message(&mut *out, encoded, &encoding).map_err(of_format)?;
-        let length = i32::try_from(metadata).map_err(|_| Error::internal("a message's metadata is too long"))?;
+        let length = i32::try_from(metadata)
+            .map_err(|_| Error::internal("a message's metadata is too long"))?;
         blocks.push(Block::new(at as i64, length, body as i64));
         at += metadata + body;
         Ok(())
@@ -160,8 +166,9 @@ fn footer(schema: &Schema, blocks: &[Block]) -> Result<Vec<u8>> {
     let dictionaries = builder.create_vector::<Block>(&[]);
     let batches = builder.create_vector(blocks);
     let mut tracker = DictionaryTracker::new(true);
-    let schema =
-        IpcSchemaEncoder::new().with_dictionary_tracker(&mut tracker).schema_to_fb_offset(&mut builder, schema);
+    let schema = IpcSchemaEncoder::new()
+        .with_dictionary_tracker(&mut tracker)
+        .schema_to_fb_offset(&mut builder, schema);
     let mut footer = FooterBuilder::new(&mut builder);
     footer.add_version(MetadataVersion::V5);
     footer.add_schema(schema);

@@ -74,7 +74,9 @@ pub(super) fn rows(batch: &RecordBatch, options: JsonWriteOptions) -> Result<Vec
         true => builder.build::<_, JsonMembers>(&mut text).write(batch),
         false => builder.build::<_, JsonLines>(&mut text).write(batch),
     };
-    written.map_err(|error| Error::from(ErrorKind::Plan { message: error.to_string(), location: None }))?;
+    written.map_err(|error| {
+        Error::from(ErrorKind::Plan { message: error.to_string(), location: None })
+    })?;
     // What has no text is written as the words of its error, which a string may hold, too.
     if memmem::find(&text, b"\"ERROR: ").is_some() {
         batch.columns().iter().try_for_each(|column| shown(column.as_ref()))?;
@@ -89,7 +91,9 @@ fn shown(array: &dyn Array) -> Result<()> {
         DataType::LargeList(_) => shown(array.as_list::<i64>().values().as_ref()),
         DataType::FixedSizeList(..) => shown(array.as_fixed_size_list().values().as_ref()),
         DataType::Map(..) => shown(array.as_map().entries()),
-        DataType::Struct(_) => array.as_struct().columns().iter().try_for_each(|column| shown(column.as_ref())),
+        DataType::Struct(_) => {
+            array.as_struct().columns().iter().try_for_each(|column| shown(column.as_ref()))
+        }
         dtype if dtype.is_temporal() => {
             let formatter = ArrayFormatter::try_new(array, &FormatOptions::default())?;
             let mut text = String::new();

@@ -5,9 +5,13 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::datatypes::{
+    DataType, Field, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit,
+};
 use datafusion::parquet::arrow::ArrowWriter;
-use datafusion::parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
+use datafusion::parquet::arrow::arrow_writer::{
+    ArrowColumnChunk, ArrowColumnWriter, compute_leaves,
+};
 use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::WriterProperties;
 
@@ -17,14 +21,17 @@ use crate::error::{Error, ErrorKind, Result};
 /// The type in which a column is written: the format has no seconds, and keeps dates as days.
 fn written(dtype: &DataType) -> DataType {
     match dtype {
-        DataType::Timestamp(TimeUnit::Second, zone) => DataType::Timestamp(TimeUnit::Millisecond, zone.clone()),
+        DataType::Timestamp(TimeUnit::Second, zone) => {
+            DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
+        }
         DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
         DataType::Date64 => DataType::Date32,
         other => other.clone(),
     }
 }
 
-/// Whether a type has intervals that the format does not hold: its own have milliseconds and no sign.
+/// Whether a type has intervals that the format does not hold: its own have milliseconds and no
+/// sign.
 fn unwritten(dtype: &DataType) -> bool {
     match dtype {
         DataType::Interval(IntervalUnit::MonthDayNano) => true,
@@ -55,7 +62,10 @@ impl ColumnOfGroup {
     fn encode(mut self) -> Result<Vec<ArrowColumnChunk>> {
         for array in &self.arrays {
             let array = cast(array, self.field.data_type())?;
-            for (leaf, writer) in compute_leaves(&self.field, &array).map_err(of_format)?.iter().zip(&mut self.writers)
+            for (leaf, writer) in compute_leaves(&self.field, &array)
+                .map_err(of_format)?
+                .iter()
+                .zip(&mut self.writers)
             {
                 writer.write(leaf).map_err(of_format)?;
             }

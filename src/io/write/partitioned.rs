@@ -59,11 +59,15 @@ impl KeySplit {
             let dtype = schema.field(at).data_type();
             if dtype.is_floating() || dtype.is_nested() || is_bytes(dtype) {
                 let what = format!("partitions by the column {name:?} of type {dtype}");
-                return Err(Error::unsupported(what, "folders are named by integers, texts, dates and their like"));
+                return Err(Error::unsupported(
+                    what,
+                    "folders are named by integers, texts, dates and their like",
+                ));
             }
             keys.push(at);
         }
-        let others: Vec<usize> = (0..schema.fields().len()).filter(|at| !keys.contains(at)).collect();
+        let others: Vec<usize> =
+            (0..schema.fields().len()).filter(|at| !keys.contains(at)).collect();
         if keys.is_empty() || others.is_empty() {
             let which = if keys.is_empty() { "no column makes" } else { "all columns make" };
             return Err(plan(format!("{which} partitions: some do, and others are written")));
@@ -110,7 +114,8 @@ impl<I: Iterator<Item = Result<RecordBatch>>> FolderRuns<'_, I> {
             return Ok(None);
         }
         let Some((batch, _)) = self.rest.take() else { return Ok(None) };
-        let keys: Vec<ArrayRef> = self.split.keys.iter().map(|at| batch.column(*at).clone()).collect();
+        let keys: Vec<ArrayRef> =
+            self.split.keys.iter().map(|at| batch.column(*at).clone()).collect();
         let end = partition(&keys)?.ranges().first().map_or(batch.num_rows(), |run| run.end);
         self.put_back(batch.slice(end, batch.num_rows() - end))?;
         Ok(Some(batch.slice(0, end).project(&self.split.others)?))
@@ -129,9 +134,14 @@ fn folder(keys: &RecordBatch) -> Result<PathBuf> {
             true => NULL.to_string(),
             false => {
                 let mut text = String::new();
-                ArrayFormatter::try_new(&column.slice(0, 1), &options)?.value(0).write(&mut text)?;
+                ArrayFormatter::try_new(&column.slice(0, 1), &options)?
+                    .value(0)
+                    .write(&mut text)?;
                 if text == NULL {
-                    let message = format!("column {:?}: the text {NULL} names the folder of NULL", field.name());
+                    let message = format!(
+                        "column {:?}: the text {NULL} names the folder of NULL",
+                        field.name()
+                    );
                     return Err(ErrorKind::Plan { message, location: None }.into());
                 }
                 escaped(&text)
@@ -197,7 +207,8 @@ pub(crate) fn write_partitioned(
     match fs::read_dir(&target).map(|mut entries| entries.next().is_some()) {
         Ok(false) => {}
         Ok(true) => {
-            let message = "is a directory that is not empty: partitions are written to a new one".into();
+            let message =
+                "is a directory that is not empty: partitions are written to a new one".into();
             return Err(ErrorKind::File { path: directory.into(), message }.into());
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -209,7 +220,8 @@ pub(crate) fn write_partitioned(
         let mut runs = FolderRuns { batches, split: &split, rest: None };
         while let Some(folder) = runs.folder()? {
             let within = partial.join(&folder);
-            fs::create_dir_all(&within).map_err(|error| Error::io(directory.join(&folder), error))?;
+            fs::create_dir_all(&within)
+                .map_err(|error| Error::io(directory.join(&folder), error))?;
             let rows = std::iter::from_fn(|| runs.rows_of(&folder).transpose());
             write(&within.join(format.file_name()), &split.schema, rows, format)?;
         }

@@ -34,7 +34,9 @@ fn simple(text: &[u8], marks: Marks) -> Parsed {
         }
         let mut row = vec![];
         loop {
-            let Some((value, end)) = simple_value(text, at, marks) else { return Parsed { rows, rest, fields } };
+            let Some((value, end)) = simple_value(text, at, marks) else {
+                return Parsed { rows, rest, fields };
+            };
             row.push(value);
             fields += 1;
             at = end;
@@ -122,7 +124,11 @@ fn strings(data: &Buffer, validity: &Buffer, rows: usize, text: &Buffer) -> Vec<
             0..=12 => bytes[4..4 + length].to_vec(),
             _ => {
                 let at = (address - text.address()) as usize;
-                assert_eq!(bytes[4..8], characters[at..at + 4], "a view begins as its characters do");
+                assert_eq!(
+                    bytes[4..8],
+                    characters[at..at + 4],
+                    "a view begins as its characters do"
+                );
                 characters[at..at + length].to_vec()
             }
         };
@@ -145,10 +151,12 @@ fn check(device: &Device, text: &[u8], begin: usize, marks: Marks) {
     }
     let fields = view.fields(device, &scanned).unwrap();
     let most = expected.rows.iter().map(Vec::len).max().unwrap_or(0);
-    let columns: Vec<CsvColumn> =
-        (0..most as u32).map(|field| CsvColumn { field, kind: CsvKind::Text, exact: true }).collect();
+    let columns: Vec<CsvColumn> = (0..most as u32)
+        .map(|field| CsvColumn { field, kind: CsvKind::Text, exact: true })
+        .collect();
     let constants = Uploaded::new(device);
-    let converted = convert(device, &view, &fields, &columns, &constants.rules(most as u64, true)).unwrap();
+    let converted =
+        convert(device, &view, &fields, &columns, &constants.rules(most as u64, true)).unwrap();
     let outcome = converted.outcome().unwrap();
     assert_eq!(outcome.ragged, None);
     for (at, (data, validity)) in converted.columns.iter().enumerate() {
@@ -156,7 +164,10 @@ fn check(device: &Device, text: &[u8], begin: usize, marks: Marks) {
         let of = |row: &Vec<CsvValue>| row.get(at).cloned().flatten();
         let expected: Vec<CsvValue> = expected.rows.iter().map(of).collect();
         assert_eq!(found, expected, "column {at} of {shown:?}");
-        assert_eq!(outcome.nulls[at], expected.iter().filter(|value| value.is_none()).count() as u64);
+        assert_eq!(
+            outcome.nulls[at],
+            expected.iter().filter(|value| value.is_none()).count() as u64
+        );
     }
 }
 
@@ -240,18 +251,32 @@ fn long_texts_are_read_as_a_simple_reader_does() {
     for device in [device(5)].into_iter().chain(gpu()) {
         let mut text = vec![];
         for row in 0..4000u64 {
-            text.extend(format!("{row},\"{}\n\"\"{row}\"\"\",x\n", "q,".repeat((row % 37) as usize)).bytes());
+            text.extend(
+                format!("{row},\"{}\n\"\"{row}\"\"\",x\n", "q,".repeat((row % 37) as usize))
+                    .bytes(),
+            );
         }
         text.extend(format!("1,\"{}\",y\nz", "\n,".repeat(40_000)).bytes());
         check(&device, &text, 17, MARKS);
     }
 }
 
-/// Converts one column of one-value rows: the values' bytes, whether each is valid, the first refused.
-fn converted(device: &Device, text: &str, kind: CsvKind, exact: bool) -> (Vec<u8>, Vec<u8>, Option<u64>) {
+/// Converts one column of one-value rows: the values' bytes, whether each is valid, the first
+/// refused.
+fn converted(
+    device: &Device,
+    text: &str,
+    kind: CsvKind,
+    exact: bool,
+) -> (Vec<u8>, Vec<u8>, Option<u64>) {
     let buffer = placed(device, text.as_bytes(), 5);
-    let view =
-        CsvText { text: buffer.slice(0), begin: 5, end: 5 + text.len() as u64, marks: MARKS, state: CsvState::ROW };
+    let view = CsvText {
+        text: buffer.slice(0),
+        begin: 5,
+        end: 5 + text.len() as u64,
+        marks: MARKS,
+        state: CsvState::ROW,
+    };
     let scanned = view.scan(device).unwrap();
     let fields = view.fields(device, &scanned).unwrap();
     let constants = Uploaded::new(device);
@@ -267,19 +292,29 @@ fn converted(device: &Device, text: &str, kind: CsvKind, exact: bool) -> (Vec<u8
 #[test]
 fn values_are_converted_and_nulls_are_zero() {
     for device in devices() {
-        let (data, valid, refused) = converted(&device, "1\n\"-2\"\n\"\"\n 30 \n", CsvKind::Signed(2), true);
-        assert_eq!((data, valid, refused), (vec![1, 0, 0xfe, 0xff, 0, 0, 30, 0], vec![1, 1, 0, 1], None));
+        let (data, valid, refused) =
+            converted(&device, "1\n\"-2\"\n\"\"\n 30 \n", CsvKind::Signed(2), true);
+        assert_eq!(
+            (data, valid, refused),
+            (vec![1, 0, 0xfe, 0xff, 0, 0, 30, 0], vec![1, 1, 0, 1], None)
+        );
         let (data, _, _) = converted(&device, "0.1\n1e300\nnan\n", CsvKind::Float(8), true);
-        let bits: Vec<u8> = [0.1f64, 1e300, f64::NAN].iter().flat_map(|x| x.to_le_bytes()).collect();
+        let bits: Vec<u8> =
+            [0.1f64, 1e300, f64::NAN].iter().flat_map(|x| x.to_le_bytes()).collect();
         assert_eq!(data, bits);
         let decimal = CsvKind::Decimal { width: 8, scale: 2, bound: 10u128.pow(10) };
         let (data, _, refused) = converted(&device, "1.25\n-3\n", decimal, true);
-        assert_eq!((data, refused), ([125i64, -300].iter().flat_map(|x| x.to_le_bytes()).collect(), None));
+        assert_eq!(
+            (data, refused),
+            ([125i64, -300].iter().flat_map(|x| x.to_le_bytes()).collect(), None)
+        );
         let (data, _, _) = converted(&device, "1970-01-02\n", CsvKind::Date, true);
         assert_eq!(data, 1i32.to_le_bytes());
         let micros = CsvKind::Timestamp { per_second: 1_000_000, zoned: false };
-        let (data, _, refused) = converted(&device, "1970-01-01 00:00:01.5\n1970-01-02\n", micros, true);
-        let expected: Vec<u8> = [1_500_000i64, 86_400_000_000].iter().flat_map(|x| x.to_le_bytes()).collect();
+        let (data, _, refused) =
+            converted(&device, "1970-01-01 00:00:01.5\n1970-01-02\n", micros, true);
+        let expected: Vec<u8> =
+            [1_500_000i64, 86_400_000_000].iter().flat_map(|x| x.to_le_bytes()).collect();
         assert_eq!((data, refused), (expected, None));
     }
 }
@@ -294,16 +329,25 @@ fn texts_of_no_value_are_refused_at_their_first_row() {
         assert_eq!(refused("1\n2\nx\ny\n", CsvKind::Signed(8), true), Some(2));
         assert_eq!(refused("127\n128\n", CsvKind::Signed(1), true), Some(1));
         assert_eq!(refused("9223372036854775808\n", CsvKind::Signed(8), true), Some(0));
-        assert_eq!(refused("99999999999999999999999999999999999999\n1.5\n", decimal, true), Some(1));
+        assert_eq!(
+            refused("99999999999999999999999999999999999999\n1.5\n", decimal, true),
+            Some(1)
+        );
         assert_eq!(refused("1.5\n", decimal, false), None);
         assert_eq!(refused("true\nFALSE\nyes\n", CsvKind::Bool, true), Some(2));
         assert_eq!(refused("true\nno\n1\n", CsvKind::Bool, false), None);
         assert_eq!(refused("2020-01-01\n2020-01-01 10:00:00\n", CsvKind::Date, true), Some(1));
         assert_eq!(refused("0000-00-00\n", CsvKind::Date, true), Some(0));
-        assert_eq!(refused("2020-01-01 10:00:00.123456\n2020-01-01 10:00:00.1234567\n", micros, true), Some(1));
+        assert_eq!(
+            refused("2020-01-01 10:00:00.123456\n2020-01-01 10:00:00.1234567\n", micros, true),
+            Some(1)
+        );
         assert_eq!(refused("2020-01-01 10:00:00 ERROR\n", micros, true), Some(0));
         assert_eq!(refused("2020-01-01T10:00:00\n2020-01-01T10:00:00Z\n", micros, true), Some(1));
-        assert_eq!(refused("2020-01-01T10:00:00+02:00\n2020-01-01T10:00:00\n", instants, true), Some(1));
+        assert_eq!(
+            refused("2020-01-01T10:00:00+02:00\n2020-01-01T10:00:00\n", instants, true),
+            Some(1)
+        );
         assert_eq!(refused("ä\n", CsvKind::Text, true), None);
     }
 }
@@ -313,14 +357,20 @@ fn rows_of_another_number_of_values_are_noted() {
     for device in devices() {
         let text = "1,2\n3\n4,5,6\n";
         let buffer = placed(&device, text.as_bytes(), 0);
-        let view =
-            CsvText { text: buffer.slice(0), begin: 0, end: text.len() as u64, marks: MARKS, state: CsvState::ROW };
+        let view = CsvText {
+            text: buffer.slice(0),
+            begin: 0,
+            end: text.len() as u64,
+            marks: MARKS,
+            state: CsvState::ROW,
+        };
         let scanned = view.scan(&device).unwrap();
         let fields = view.fields(&device, &scanned).unwrap();
         let constants = Uploaded::new(&device);
         for (fill, expected) in [(false, Some(1)), (true, Some(2))] {
             let columns = [CsvColumn { field: 1, kind: CsvKind::Signed(8), exact: true }];
-            let done = convert(&device, &view, &fields, &columns, &constants.rules(2, fill)).unwrap();
+            let done =
+                convert(&device, &view, &fields, &columns, &constants.rules(2, fill)).unwrap();
             assert_eq!(done.outcome().unwrap().ragged, expected);
             assert_eq!(read::<u8>(&done.columns[0].1, 3), [1, 0, 1]);
         }

@@ -83,8 +83,9 @@ fn run(device: &Device, codec: DeviceCodec, pages: &[CompressedPage]) -> Decompr
     let Laid { blocks, sources, source, target, places, faults } = lay(device, pages);
     decompress(device, codec, &blocks, &places, &faults).unwrap();
 
-    let mut faults: Vec<_> =
-        (read::<u32>(&faults, pages.len() + 1).into_iter()).map(|fault| (fault != u32::MAX).then_some(fault)).collect();
+    let mut faults: Vec<_> = (read::<u32>(&faults, pages.len() + 1).into_iter())
+        .map(|fault| (fault != u32::MAX).then_some(fault))
+        .collect();
     assert_eq!(faults.pop(), Some(None));
     let made = read::<u8>(&target, target.len());
     let mut expected = vec![GUARD; made.len()];
@@ -129,8 +130,10 @@ fn check(device: &Device, codec: DeviceCodec, pages: &[CompressedPage], contents
 fn snappy_pages_of_all_kinds_come_back_in_one_call() {
     for (i, device) in devices().iter().enumerate() {
         let contents = many_contents(i == 0);
-        let pages: Vec<_> =
-            contents.iter().map(|content| CompressedPage::new(snappy_page(content), content.len())).collect();
+        let pages: Vec<_> = contents
+            .iter()
+            .map(|content| CompressedPage::new(snappy_page(content), content.len()))
+            .collect();
         check(device, DeviceCodec::Snappy, &pages, &contents);
         assert_eq!(uncut(device, &pages), 0);
     }
@@ -140,8 +143,10 @@ fn snappy_pages_of_all_kinds_come_back_in_one_call() {
 fn lz4_pages_of_all_kinds_come_back_in_one_call() {
     for (i, device) in devices().iter().enumerate() {
         let contents = many_contents(i == 0);
-        let pages: Vec<_> =
-            contents.iter().map(|content| CompressedPage::new(lz4_page(content), content.len())).collect();
+        let pages: Vec<_> = contents
+            .iter()
+            .map(|content| CompressedPage::new(lz4_page(content), content.len()))
+            .collect();
         check(device, DeviceCodec::Lz4Raw, &pages, &contents);
     }
 }
@@ -149,14 +154,20 @@ fn lz4_pages_of_all_kinds_come_back_in_one_call() {
 #[test]
 fn pages_of_three_megabytes_come_back() {
     for device in device_and_gpu(0) {
-        let content: Vec<u8> = [1, 4, 5, 3].iter().flat_map(|&kind| contents(5, 800_000).swap_remove(kind)).collect();
+        let content: Vec<u8> =
+            [1, 4, 5, 3].iter().flat_map(|&kind| contents(5, 800_000).swap_remove(kind)).collect();
         check(
             &device,
             DeviceCodec::Snappy,
             &[CompressedPage::new(snappy_page(&content), content.len())],
             std::slice::from_ref(&content),
         );
-        check(&device, DeviceCodec::Lz4Raw, &[CompressedPage::new(lz4_page(&content), content.len())], &[content]);
+        check(
+            &device,
+            DeviceCodec::Lz4Raw,
+            &[CompressedPage::new(lz4_page(&content), content.len())],
+            &[content],
+        );
     }
 }
 
@@ -175,10 +186,12 @@ fn no_pages_are_nothing_to_do() {
 fn copies_of_every_distance_and_size_repeat_what_precedes_them() {
     let start = bytes(3, 70);
     for device in devices() {
-        let (mut snappy, mut lz4, mut contents, mut lz4_contents) = (vec![], vec![], vec![], vec![]);
+        let (mut snappy, mut lz4, mut contents, mut lz4_contents) =
+            (vec![], vec![], vec![], vec![]);
         for distance in 1..=70 {
             // Forward and backward, so that batches end at all of them.
-            let sizes: Vec<usize> = if distance % 2 == 0 { (1..=64).collect() } else { (1..=64).rev().collect() };
+            let sizes: Vec<usize> =
+                if distance % 2 == 0 { (1..=64).collect() } else { (1..=64).rev().collect() };
             let mut pieces = vec![Literal(&start)];
             for &size in &sizes {
                 pieces.push(Copy { distance, size });
@@ -187,10 +200,19 @@ fn copies_of_every_distance_and_size_repeat_what_precedes_them() {
                 }
             }
             contents.push(made_of(&pieces));
-            snappy.push(CompressedPage::new(snappy_of(&pieces, distance % 3), contents[contents.len() - 1].len()));
+            snappy.push(CompressedPage::new(
+                snappy_of(&pieces, distance % 3),
+                contents[contents.len() - 1].len(),
+            ));
             // LZ4's copies are of 4 bytes or more, of any size.
             let mut pieces = vec![Literal(&start)];
-            for size in sizes.iter().map(|size| size * 3 + 1).chain([127, 128, 129, 1000, 20_000 + distance]) {
+            for size in sizes.iter().map(|size| size * 3 + 1).chain([
+                127,
+                128,
+                129,
+                1000,
+                20_000 + distance,
+            ]) {
                 pieces.push(Copy { distance, size });
                 if size % 5 == 0 {
                     pieces.push(Literal(&start[..size % 69]));
@@ -198,7 +220,10 @@ fn copies_of_every_distance_and_size_repeat_what_precedes_them() {
             }
             pieces.push(Literal(&start[..5]));
             lz4_contents.push(made_of(&pieces));
-            lz4.push(CompressedPage::new(lz4_of(&pieces), lz4_contents[lz4_contents.len() - 1].len()));
+            lz4.push(CompressedPage::new(
+                lz4_of(&pieces),
+                lz4_contents[lz4_contents.len() - 1].len(),
+            ));
         }
         check(&device, DeviceCodec::Snappy, &snappy, &contents);
         check(&device, DeviceCodec::Lz4Raw, &lz4, &lz4_contents);
@@ -239,8 +264,10 @@ fn chains_of_copies_within_a_batch_are_followed() {
 fn literals_of_every_size_are_read() {
     for device in devices() {
         let (mut snappy, mut lz4, mut contents) = (vec![], vec![], vec![]);
-        let sizes =
-            [1, 59, 60, 61, 62, 126, 127, 128, 129, 130, 255, 256, 257, 900, 1024, 1500, 65536, 70_000, 200_000];
+        let sizes = [
+            1, 59, 60, 61, 62, 126, 127, 128, 129, 130, 255, 256, 257, 900, 1024, 1500, 65536,
+            70_000, 200_000,
+        ];
         for (i, &size) in sizes.iter().enumerate() {
             let fresh = bytes(i as u64, size + 300);
             let pieces = [
@@ -267,7 +294,9 @@ fn literals_of_every_size_are_read() {
 #[test]
 fn snappy_tokens_may_lie_across_parts_and_copies_reach_over_them() {
     let fresh = bytes(8, 300_000);
-    let all = |range: std::ops::Range<usize>| -> Vec<PagePiece<'_>> { fresh[range].chunks(50).map(Literal).collect() };
+    let all = |range: std::ops::Range<usize>| -> Vec<PagePiece<'_>> {
+        fresh[range].chunks(50).map(Literal).collect()
+    };
     let mut pages: Vec<Vec<PagePiece<'_>>> = vec![];
     for shift in [0, 1, 35] {
         // 65,500 bytes in tokens of 50, then a literal up to the border, before it or over it.
@@ -290,8 +319,11 @@ fn snappy_tokens_may_lie_across_parts_and_copies_reach_over_them() {
     }
     for device in devices() {
         let contents: Vec<_> = pages.iter().map(|pieces| made_of(pieces)).collect();
-        let texts: Vec<_> =
-            pages.iter().zip(&contents).map(|(p, c)| CompressedPage::new(snappy_of(p, 0), c.len())).collect();
+        let texts: Vec<_> = pages
+            .iter()
+            .zip(&contents)
+            .map(|(p, c)| CompressedPage::new(snappy_of(p, 0), c.len()))
+            .collect();
         check(&device, DeviceCodec::Snappy, &texts, &contents);
         // All but the first have a token or a copy that reaches over a border.
         assert_eq!(uncut(&device, &texts), 7);
@@ -329,7 +361,10 @@ fn parts_with_literals_of_all_sizes_are_found() {
                 }
             }
             contents.push(made_of(&pieces));
-            pages.push(CompressedPage::new(snappy_of(&pieces, 0), contents[contents.len() - 1].len()));
+            pages.push(CompressedPage::new(
+                snappy_of(&pieces, 0),
+                contents[contents.len() - 1].len(),
+            ));
         }
         check(&device, DeviceCodec::Snappy, &pages, &contents);
         assert_eq!(uncut(&device, &pages), 0);
@@ -340,7 +375,8 @@ fn parts_with_literals_of_all_sizes_are_found() {
 fn starts_are_found_where_guesses_are_never_right() {
     // Copies of 4 from 8 back: from a second byte on, a path of literals of 3 meets no first byte.
     let start = bytes(30, 8);
-    let copies = |count: usize| std::iter::repeat_with(|| Copy { distance: 8, size: 4 }).take(count);
+    let copies =
+        |count: usize| std::iter::repeat_with(|| Copy { distance: 8, size: 4 }).take(count);
     for device in devices() {
         let (mut pages, mut contents) = (vec![], vec![]);
         for i in 0..6 {
@@ -395,16 +431,27 @@ fn pages_of_one_literal_stay_in_place_where_they_may() {
     for device in devices() {
         for codec in [DeviceCodec::Snappy, DeviceCodec::Lz4Raw] {
             let (mut pages, mut contents, mut stay) = (vec![], vec![], vec![]);
-            for (i, size) in [1, 14, 15, 16, 60, 61, 270, 5000, 65_536, 65_537, 150_000].into_iter().enumerate() {
+            for (i, size) in
+                [1, 14, 15, 16, 60, 61, 270, 5000, 65_536, 65_537, 150_000].into_iter().enumerate()
+            {
                 let fresh = bytes(i as u64, size + 10);
                 for in_place in [true, false] {
-                    for pieces in
-                        [vec![Literal(&fresh[..size])], vec![Literal(&fresh[..size]), Copy { distance: 1, size: 4 }]]
-                    {
-                        let text = if codec == DeviceCodec::Snappy { snappy_of(&pieces, 0) } else { lz4_of(&pieces) };
+                    for pieces in [
+                        vec![Literal(&fresh[..size])],
+                        vec![Literal(&fresh[..size]), Copy { distance: 1, size: 4 }],
+                    ] {
+                        let text = if codec == DeviceCodec::Snappy {
+                            snappy_of(&pieces, 0)
+                        } else {
+                            lz4_of(&pieces)
+                        };
                         contents.push(made_of(&pieces));
                         stay.push(in_place && pieces.len() == 1);
-                        pages.push(CompressedPage { text, len: contents[contents.len() - 1].len(), in_place });
+                        pages.push(CompressedPage {
+                            text,
+                            len: contents[contents.len() - 1].len(),
+                            in_place,
+                        });
                     }
                 }
             }

@@ -66,7 +66,12 @@ fn probe(device: &Device, table: &JoinTable, probes: &Buffer, n: usize) -> (Buff
 }
 
 /// The value of each probe in a table of unique keys.
-pub(in crate::ops) fn probe_values(device: &Device, table: &JoinTable, probes: &Buffer, n: usize) -> Buffer {
+pub(in crate::ops) fn probe_values(
+    device: &Device,
+    table: &JoinTable,
+    probes: &Buffer,
+    n: usize,
+) -> Buffer {
     probe(device, table, probes, n).0
 }
 
@@ -75,18 +80,26 @@ fn matches(device: &Device, table: &JoinTable, probes: &[u64]) -> Vec<Vec<u32>> 
     let (begin, end) = probe(device, table, &upload(device, probes), n);
     let begin = read::<u64>(&begin, n);
     match &table.rows {
-        None => {
-            (begin.into_iter()).map(|row| if row == u64::from(u32::MAX) { vec![] } else { vec![row as u32] }).collect()
-        }
+        None => (begin.into_iter())
+            .map(|row| if row == u64::from(u32::MAX) { vec![] } else { vec![row as u32] })
+            .collect(),
         Some(rows) => {
             let rows = read::<u32>(rows, rows.len() / 4);
-            let list = |(&b, e): (&u64, u64)| rows.get(b as usize..e as usize).map_or(vec![], <[u32]>::to_vec);
+            let list = |(&b, e): (&u64, u64)| {
+                rows.get(b as usize..e as usize).map_or(vec![], <[u32]>::to_vec)
+            };
             begin.iter().zip(read::<u64>(&end, n)).map(list).collect()
         }
     }
 }
 
-fn build(device: &Device, keys: &[u64], valid: Option<&[u8]>, domain: Option<u64>, wanted: LookupKind) -> JoinTable {
+fn build(
+    device: &Device,
+    keys: &[u64],
+    valid: Option<&[u8]>,
+    domain: Option<u64>,
+    wanted: LookupKind,
+) -> JoinTable {
     let buffer = upload(device, keys);
     let valid = valid.map(|v| upload(device, v));
     let keys = BuildKeys {
@@ -142,8 +155,15 @@ fn join_finds_the_key_that_means_empty() {
 fn join_lists_repeated_keys_in_row_order() {
     for device in devices() {
         let rows = 12_000;
-        check(&device, &random(1, rows).map(|x| hash(x % 700)).collect::<Vec<_>>(), None, None, false);
-        let giant: Vec<u64> = random(2, rows).map(|x| if x % 10 == 0 { hash(x) } else { 42 }).collect();
+        check(
+            &device,
+            &random(1, rows).map(|x| hash(x % 700)).collect::<Vec<_>>(),
+            None,
+            None,
+            false,
+        );
+        let giant: Vec<u64> =
+            random(2, rows).map(|x| if x % 10 == 0 { hash(x) } else { 42 }).collect();
         check(&device, &giant, None, None, false);
         check(&device, &vec![7; rows], None, None, false);
     }
@@ -154,7 +174,13 @@ fn join_uses_a_direct_table_in_a_dense_domain() {
     for device in devices() {
         let rows = 9000;
         check(&device, &(0..rows as u64).rev().collect::<Vec<_>>(), None, Some(rows as u64), true);
-        check(&device, &random(4, rows).map(|x| x % 5000).collect::<Vec<_>>(), None, Some(5000), true);
+        check(
+            &device,
+            &random(4, rows).map(|x| x % 5000).collect::<Vec<_>>(),
+            None,
+            Some(5000),
+            true,
+        );
         check(&device, &[], None, Some(0), true);
         check(&device, &[5, 9], None, Some(1 << 40), false);
     }
@@ -165,9 +191,15 @@ fn join_needs_no_table_for_keys_that_are_row_numbers() {
     for device in devices() {
         let keys: Vec<u64> = (0..3000).collect();
         check(&device, &keys, None, Some(3000), true);
-        assert!(matches!(build(&device, &keys, None, Some(3000), LookupKind::Rows).slots, Slots::Ordered));
+        assert!(matches!(
+            build(&device, &keys, None, Some(3000), LookupKind::Rows).slots,
+            Slots::Ordered
+        ));
         // One more key than rows, or a row left out, and they are not.
-        assert!(matches!(build(&device, &keys, None, Some(3001), LookupKind::Rows).slots, Slots::Direct(_)));
+        assert!(matches!(
+            build(&device, &keys, None, Some(3001), LookupKind::Rows).slots,
+            Slots::Direct(_)
+        ));
         let mut valid = vec![1; 3000];
         valid[17] = 0;
         check(&device, &keys, Some(&valid), Some(3000), true);
@@ -178,21 +210,38 @@ fn join_needs_no_table_for_keys_that_are_row_numbers() {
 fn join_carries_payloads_in_slots() {
     for device in devices() {
         let keys: Vec<u64> = (0..5000).map(hash).collect();
-        let (wide, narrow): (Vec<u64>, Vec<u32>) = (0..5000u64).map(|at| (hash(at + 7), at as u32 * 3)).unzip();
+        let (wide, narrow): (Vec<u64>, Vec<u32>) =
+            (0..5000u64).map(|at| (hash(at + 7), at as u32 * 3)).unzip();
         let buffer = upload(&device, &keys);
         let (wide_buffer, narrow_buffer) = (upload(&device, &wide), upload(&device, &narrow));
         for width in [4, 8] {
             let values = if width == 8 { wide_buffer.slice(0) } else { narrow_buffer.slice(0) };
-            let build = BuildKeys { keys: &buffer, valid: None, rows: 5000, domain: None, assumed: Assumed::default() };
+            let build = BuildKeys {
+                keys: &buffer,
+                valid: None,
+                rows: 5000,
+                domain: None,
+                assumed: Assumed::default(),
+            };
             let payload = Some(Payload { values, width });
             let table = JoinTable::build(&device, build, LookupKind::Rows, payload).unwrap();
             assert_eq!(table.payload, Some(width));
             let found = read::<u64>(&probe_values(&device, &table, &buffer, 5000), 5000);
-            let expected = (0..5000).map(|at| if width == 8 { wide[at] } else { u64::from(narrow[at]) });
+            let expected =
+                (0..5000).map(|at| if width == 8 { wide[at] } else { u64::from(narrow[at]) });
             assert!(found.into_iter().eq(expected));
             let repeated = upload(&device, &[5u64, 9, 5]);
-            let build = BuildKeys { keys: &repeated, valid: None, rows: 3, domain: None, assumed: Assumed::default() };
-            assert_eq!(JoinTable::build(&device, build, LookupKind::Rows, payload).unwrap().payload, None);
+            let build = BuildKeys {
+                keys: &repeated,
+                valid: None,
+                rows: 3,
+                domain: None,
+                assumed: Assumed::default(),
+            };
+            assert_eq!(
+                JoinTable::build(&device, build, LookupKind::Rows, payload).unwrap().payload,
+                None
+            );
         }
     }
 }
@@ -206,7 +255,8 @@ fn join_leaves_invalid_rows_out() {
     check(&device, &keys, Some(&valid), Some(300), true);
     check(&device, &keys, Some(&vec![0; 4000]), None, false);
     // Keys of rows that take no part may lie outside the domain.
-    let outside: Vec<u64> = keys.iter().zip(&valid).map(|(&k, &v)| if v == 0 { u64::MAX - k } else { k }).collect();
+    let outside: Vec<u64> =
+        keys.iter().zip(&valid).map(|(&k, &v)| if v == 0 { u64::MAX - k } else { k }).collect();
     check(&device, &outside, Some(&valid), Some(300), true);
 }
 
@@ -249,21 +299,31 @@ fn expand_repeats_rows_by_their_counts_with_their_candidates() {
             let mut offsets = vec![0u64];
             counts.iter().for_each(|c| offsets.push(offsets.last().unwrap() + c));
             let total = *offsets.last().unwrap();
-            let found = expand(&device, &upload(&device, &offsets), counts.len() as u64, total).unwrap();
-            let expected: Vec<u32> =
-                counts.iter().zip(0u32..).flat_map(|(&c, row)| std::iter::repeat_n(row, c as usize)).collect();
+            let found =
+                expand(&device, &upload(&device, &offsets), counts.len() as u64, total).unwrap();
+            let expected: Vec<u32> = counts
+                .iter()
+                .zip(0u32..)
+                .flat_map(|(&c, row)| std::iter::repeat_n(row, c as usize))
+                .collect();
             assert_eq!(read::<u32>(&found, total as usize), expected);
 
             // Lists lie the other way round, some rows' candidate is none.
             let begins: Vec<u32> = (offsets.iter().zip(&counts))
-                .map(|(at, &count)| if count == 1 { NONE } else { total as u32 - *at as u32 - count as u32 })
+                .map(
+                    |(at, &count)| {
+                        if count == 1 { NONE } else { total as u32 - *at as u32 - count as u32 }
+                    },
+                )
                 .collect();
             let by_place: Vec<u32> = (0..total as u32).map(|place| place * 3).collect();
             for (by_place, times) in [(Some(upload(&device, &by_place)), 3), (None, 1)] {
                 let begins_there = upload(&device, &begins);
-                let lists = CandidateLists { begins: begins_there.slice(0), rows: by_place.as_ref() };
+                let lists =
+                    CandidateLists { begins: begins_there.slice(0), rows: by_place.as_ref() };
                 let n = counts.len() as u64;
-                let (rows, candidates) = expand_pairs(&device, &upload(&device, &offsets), lists, n, total).unwrap();
+                let (rows, candidates) =
+                    expand_pairs(&device, &upload(&device, &offsets), lists, n, total).unwrap();
                 assert_eq!(read::<u32>(&rows, total as usize), expected);
                 let expected: Vec<u32> = (expected.iter().enumerate())
                     .map(|(at, &row)| match begins[row as usize] {

@@ -95,17 +95,32 @@ impl Call {
                     chunk: number as u32,
                 };
                 let data = dictionary.values;
-                call.push_page(DescribedPage { page: &page, chunk: &values, index, data, dense: data, validity: 0 });
+                call.push_page(DescribedPage {
+                    page: &page,
+                    chunk: &values,
+                    index,
+                    data,
+                    dense: data,
+                    validity: 0,
+                });
             }
         }
         for page in pages {
             let chunk = &chunks[page.chunk as usize];
             let at = |address: u64, width: u32| address + page.row * u64::from(width);
             let data = at(chunk.data, chunk.output.width());
-            let validity = if chunk.optional && chunk.validity != 0 { at(chunk.validity, 1) } else { 0 };
+            let validity =
+                if chunk.optional && chunk.validity != 0 { at(chunk.validity, 1) } else { 0 };
             // Without validity, rows of pages with nulls have no use: any place will do.
             let dense = if validity != 0 { at(chunk.scratch, chunk.output.width()) } else { data };
-            call.push_page(DescribedPage { page, chunk, index: page.chunk as usize, data, dense, validity });
+            call.push_page(DescribedPage {
+                page,
+                chunk,
+                index: page.chunk as usize,
+                data,
+                dense,
+                validity,
+            });
         }
         call
     }
@@ -168,7 +183,10 @@ impl Call {
 
     fn push_page(&mut self, described: DescribedPage) {
         let DescribedPage { page, chunk, index, data, dense, validity } = described;
-        assert!(page.rows <= i32::MAX as u32 && page.size <= i32::MAX as u32, "headers have 31 bits");
+        assert!(
+            page.rows <= i32::MAX as u32 && page.size <= i32::MAX as u32,
+            "headers have 31 bits"
+        );
         let of_strings = match page.encoding {
             PageEncoding::Dictionary => false,
             PageEncoding::DeltaByteArray => true,
@@ -188,8 +206,12 @@ impl Call {
                     lists.codes.push(at);
                     lists.code_tiles.extend(all_tiles());
                 }
-                PageEncoding::Plain | PageEncoding::ByteStreamSplit if of_strings => lists.strings.push(at),
-                PageEncoding::Plain | PageEncoding::ByteStreamSplit => lists.fixed_tiles.extend(all_tiles()),
+                PageEncoding::Plain | PageEncoding::ByteStreamSplit if of_strings => {
+                    lists.strings.push(at)
+                }
+                PageEncoding::Plain | PageEncoding::ByteStreamSplit => {
+                    lists.fixed_tiles.extend(all_tiles())
+                }
                 _ => lists.deltas.push(at),
             }
             if of_strings && utf8 {
@@ -231,7 +253,13 @@ impl Call {
         self.tiles = self.tiles.checked_add(tiles).expect("fewer than 2³² tiles");
     }
 
-    pub(super) fn submit(mut self, device: &Device, places: &Buffer, nulls: &Buffer, faults: &Buffer) -> Result<()> {
+    pub(super) fn submit(
+        mut self,
+        device: &Device,
+        places: &Buffer,
+        nulls: &Buffer,
+        faults: &Buffer,
+    ) -> Result<()> {
         let views = device.alloc(OPERATOR, self.strings as usize * 16)?;
         for &(page, begin) in &self.views {
             self.pages[page][4] = views.address() + begin * 16;
@@ -293,7 +321,8 @@ impl Call {
             // say.
             unsafe { device.launch(&kernel, grid(blocks, threads), &arguments) }
         };
-        let (hybrid, fixed, string, delta) = (hybrid_source(), fixed_source(), string_source(), delta_source());
+        let (hybrid, fixed, string, delta) =
+            (hybrid_source(), fixed_source(), string_source(), delta_source());
         launch(0, &hybrid, "parquet_levels_walk", ListShape::Warp)?;
         launch(1, &hybrid, "parquet_levels", ListShape::Block)?;
         launch(0, &hybrid, "parquet_ranks", ListShape::Warp)?;

@@ -48,7 +48,10 @@ impl Contents {
 }
 
 /// Decodes columns in one call; or says which page is the first at fault, and why.
-fn decode_all(device: &Device, columns: &[TestChunk]) -> std::result::Result<Vec<TestValues>, (u32, u32)> {
+fn decode_all(
+    device: &Device,
+    columns: &[TestChunk],
+) -> std::result::Result<Vec<TestValues>, (u32, u32)> {
     let mut bytes = vec![0u8; 16];
     let mut offsets = Vec::new();
     let mut place = |content: &[u8]| {
@@ -64,7 +67,12 @@ fn decode_all(device: &Device, columns: &[TestChunk]) -> std::result::Result<Vec
         .map(|column| {
             let dictionary = column.file.dictionary.as_ref().map(|(content, _)| place(content));
             let pages = column.file.pages.iter();
-            (dictionary, pages.map(|page| (place(&page.content), page.levels.as_ref().map(|l| place(l)))).collect())
+            (
+                dictionary,
+                pages
+                    .map(|page| (place(&page.content), page.levels.as_ref().map(|l| place(l))))
+                    .collect(),
+            )
         })
         .collect();
     bytes.resize(bytes.len() + GAP, 0xc3);
@@ -81,7 +89,8 @@ fn decode_all(device: &Device, columns: &[TestChunk]) -> std::result::Result<Vec
         let scratch = device.alloc("test", if file.optional { rows * width } else { 0 }).unwrap();
         let validity = device.alloc("test", if file.optional { rows } else { 0 }).unwrap();
         let entries = file.dictionary.as_ref().map_or(0, |(_, entries)| *entries);
-        let values = device.alloc("test", entries as usize * output.dictionary_width() as usize).unwrap();
+        let values =
+            device.alloc("test", entries as usize * output.dictionary_width() as usize).unwrap();
         let dictionary = file.dictionary.as_ref().map(|(content, entries)| DictionaryPage {
             number: dictionary_number.unwrap(),
             size: content.len() as u32,
@@ -93,7 +102,8 @@ fn decode_all(device: &Device, columns: &[TestChunk]) -> std::result::Result<Vec
             pages.push(Page {
                 number: *number,
                 size: page.content.len() as u32,
-                levels: levels.map(|l| (places[l as usize], page.levels.as_ref().unwrap().len() as u32)),
+                levels: levels
+                    .map(|l| (places[l as usize], page.levels.as_ref().unwrap().len() as u32)),
                 rows: page.rows,
                 row,
                 encoding: page.encoding,
@@ -110,7 +120,10 @@ fn decode_all(device: &Device, columns: &[TestChunk]) -> std::result::Result<Vec
             validity: if file.optional { validity.address() } else { 0 },
             scratch: scratch.address(),
             dictionary,
-            characters: Some(Characters { address: characters.address(), bytes: file.characters as u64 }),
+            characters: Some(Characters {
+                address: characters.address(),
+                bytes: file.characters as u64,
+            }),
         });
         buffers.push((data, validity, values, scratch, characters));
     }
@@ -124,40 +137,46 @@ fn decode_all(device: &Device, columns: &[TestChunk]) -> std::result::Result<Vec
         return Err((page as u32, faults[page]));
     }
     let nulls = read::<u64>(&nulls, chunks.len());
-    let of_column =
-        |(index, (column, (data, validity, values, _, characters))): (usize, (&TestChunk, &(_, _, _, _, _)))| {
-            let (rows, width) = (column.file.rows(), column.output.width() as usize);
-            let (data, valid) =
-                (read::<u8>(data, rows * width), read::<u8>(validity, if column.file.optional { rows } else { 0 }));
-            let views = match column.output {
-                PageOutput::Codes { base: 0 } => {
-                    read::<u8>(values, column.file.dictionary.as_ref().unwrap().1 as usize * 16)
-                }
-                _ => Vec::new(),
-            };
-            let made: &Buffer = characters;
-            let made = Contents { bytes: read::<u8>(made, made.len()), address: made.address() };
-            let of_view = |view: &[u8]| match u64::from_le_bytes(view[8..].try_into().unwrap()) {
-                at if (made.address..made.address + made.bytes.len() as u64).contains(&at) => made.of_view(view),
-                _ => contents.of_view(view),
-            };
-            let value = |row: usize| {
-                let bytes = &data[row * width..][..width];
-                if column.file.optional && valid[row] == 0 {
-                    assert!(bytes.iter().all(|byte| *byte == 0), "nothing under nulls");
-                    return None;
-                }
-                assert!(!column.file.optional || valid[row] == 1);
-                Some(match column.output {
-                    PageOutput::Views { .. } => of_view(bytes),
-                    PageOutput::Codes { base: 0 } => {
-                        of_view(&views[u32::from_le_bytes(bytes.try_into().unwrap()) as usize * 16..][..16])
-                    }
-                    _ => bytes.to_vec(),
-                })
-            };
-            TestValues { values: (0..rows).map(value).collect(), nulls: nulls[index] }
+    let of_column = |(index, (column, (data, validity, values, _, characters))): (
+        usize,
+        (&TestChunk, &(_, _, _, _, _)),
+    )| {
+        let (rows, width) = (column.file.rows(), column.output.width() as usize);
+        let (data, valid) = (
+            read::<u8>(data, rows * width),
+            read::<u8>(validity, if column.file.optional { rows } else { 0 }),
+        );
+        let views = match column.output {
+            PageOutput::Codes { base: 0 } => {
+                read::<u8>(values, column.file.dictionary.as_ref().unwrap().1 as usize * 16)
+            }
+            _ => Vec::new(),
         };
+        let made: &Buffer = characters;
+        let made = Contents { bytes: read::<u8>(made, made.len()), address: made.address() };
+        let of_view = |view: &[u8]| match u64::from_le_bytes(view[8..].try_into().unwrap()) {
+            at if (made.address..made.address + made.bytes.len() as u64).contains(&at) => {
+                made.of_view(view)
+            }
+            _ => contents.of_view(view),
+        };
+        let value = |row: usize| {
+            let bytes = &data[row * width..][..width];
+            if column.file.optional && valid[row] == 0 {
+                assert!(bytes.iter().all(|byte| *byte == 0), "nothing under nulls");
+                return None;
+            }
+            assert!(!column.file.optional || valid[row] == 1);
+            Some(match column.output {
+                PageOutput::Views { .. } => of_view(bytes),
+                PageOutput::Codes { base: 0 } => of_view(
+                    &views[u32::from_le_bytes(bytes.try_into().unwrap()) as usize * 16..][..16],
+                ),
+                _ => bytes.to_vec(),
+            })
+        };
+        TestValues { values: (0..rows).map(value).collect(), nulls: nulls[index] }
+    };
     Ok(columns.iter().zip(&buffers).enumerate().map(of_column).collect())
 }
 
@@ -172,7 +191,11 @@ fn assert_decodes(what: &str, file: &File, output: PageOutput, expected: &[Optio
         for (row, (found, expected)) in decoded[0].values.iter().zip(expected).enumerate() {
             assert_eq!(found, expected, "{what}: row {row} of {}", file.rows());
         }
-        assert_eq!(decoded[0].nulls as usize, expected.iter().filter(|value| value.is_none()).count(), "{what}");
+        assert_eq!(
+            decoded[0].nulls as usize,
+            expected.iter().filter(|value| value.is_none()).count(),
+            "{what}"
+        );
     }
 }
 
@@ -180,7 +203,8 @@ fn assert_decodes(what: &str, file: &File, output: PageOutput, expected: &[Optio
 fn codes_of_damage_are_those_of_the_kernels_and_have_a_text() {
     let text = include_str!("../../../kernels/parquet_page.cuh");
     let codes = text.split("enum parquet_code : u32 {").nth(1).unwrap().split('}').next().unwrap();
-    let codes: Vec<&str> = codes.split(',').map(str::trim).filter(|line| !line.is_empty()).collect();
+    let codes: Vec<&str> =
+        codes.split(',').map(str::trim).filter(|line| !line.is_empty()).collect();
     assert_eq!(codes.len(), DAMAGES.len());
     for (line, (code, name, text)) in codes.iter().zip(DAMAGES) {
         assert_eq!(*line, format!("PARQUET_{name} = {code}"));

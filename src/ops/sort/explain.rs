@@ -14,9 +14,17 @@ pub(super) enum FailedAttempt {
 
 /// A line on a sort by `strategy` of keys whose range has `bits` bits. `failed`: how the attempt
 /// before ended.
-pub(super) fn line(of: &Summary, look: Look, strategy: Strategy, bits: u32, failed: Option<FailedAttempt>) -> String {
+pub(super) fn line(
+    of: &Summary,
+    look: Look,
+    strategy: Strategy,
+    bits: u32,
+    failed: Option<FailedAttempt>,
+) -> String {
     let why = match (failed, &of.sample) {
-        (Some(FailedAttempt::OutOfRange), _) => "keys lie outside of the range of the sample".to_string(),
+        (Some(FailedAttempt::OutOfRange), _) => {
+            "keys lie outside of the range of the sample".to_string()
+        }
         (Some(FailedAttempt::LongRuns { sorted, runs }), _) if runs == of.rows => {
             format!("the highest {sorted} bits are the same in all keys")
         }
@@ -28,9 +36,13 @@ pub(super) fn line(of: &Summary, look: Look, strategy: Strategy, bits: u32, fail
         (None, None) => "a prefix would save no pass".to_string(),
     };
     match strategy {
-        Strategy::AllBits if of.output == SortOutput::NumbersByMore => format!("sort: by all bits of all keys ({why})"),
+        Strategy::AllBits if of.output == SortOutput::NumbersByMore => {
+            format!("sort: by all bits of all keys ({why})")
+        }
         Strategy::AllBits => format!("sort: by all {bits} bits ({why})"),
-        Strategy::Prefix { sorted } => format!("sort: by a prefix of {sorted} of {bits} bits ({why})"),
+        Strategy::Prefix { sorted } => {
+            format!("sort: by a prefix of {sorted} of {bits} bits ({why})")
+        }
         Strategy::PackedPrefix { sorted } => {
             format!("sort: by a prefix of {sorted} of {bits} bits, with row numbers ({why})")
         }
@@ -44,11 +56,14 @@ fn of_sample(sample: &Sample, strategy: Strategy, bits: u32) -> String {
         return "sample: the other bits are the same in all keys".to_string();
     }
     let equal = others(sample.agree[LEVELS - 1]);
-    let level = sorted.checked_sub(FIRST_BITS).filter(|more| more % 8 == 0).map(|more| more as usize / 8);
+    let level =
+        sorted.checked_sub(FIRST_BITS).filter(|more| more % 8 == 0).map(|more| more as usize / 8);
     match level.filter(|level| *level < LEVELS - 1) {
         Some(level) => {
             let agree = others(sample.agree[level]);
-            format!("sample: a row shares its first {sorted} bits with {agree} others, its key with {equal}")
+            format!(
+                "sample: a row shares its first {sorted} bits with {agree} others, its key with {equal}"
+            )
         }
         None => format!("sample: a row shares its key with {equal} others"),
     }
@@ -71,7 +86,13 @@ mod tests {
             varying: 64,
             neighbours: 0.0,
         };
-        let guess = Summary { rows: 1_000_000, bits: 64, floats: false, output: SortOutput::Numbers, sample: None };
+        let guess = Summary {
+            rows: 1_000_000,
+            bits: 64,
+            floats: false,
+            output: SortOutput::Numbers,
+            sample: None,
+        };
         let sampled = Summary { sample: Some(sample), ..guess };
         let (packed, all) = (Strategy::PackedPrefix { sorted: 32 }, Strategy::AllBits);
         let cases = [
@@ -88,16 +109,29 @@ mod tests {
                 line(&guess, Look::Guess, Strategy::Prefix { sorted: 24 }, 64, None),
                 "sort: by a prefix of 24 of 64 bits (no sample: keys taken as spread evenly)",
             ),
-            (line(&guess, Look::Range, all, 20, None), "sort: by all 20 bits (a prefix would save no pass)"),
             (
-                line(&guess, Look::Guess, all, 64, Some(FailedAttempt::LongRuns { sorted: 24, runs: 70 })),
+                line(&guess, Look::Range, all, 20, None),
+                "sort: by all 20 bits (a prefix would save no pass)",
+            ),
+            (
+                line(
+                    &guess,
+                    Look::Guess,
+                    all,
+                    64,
+                    Some(FailedAttempt::LongRuns { sorted: 24, runs: 70 }),
+                ),
                 "sort: by all 64 bits (a prefix of 24 bits left 70 runs that are too long)",
             ),
         ];
         for (found, expected) in cases {
             assert_eq!(found, expected);
         }
-        let narrow = Summary { sample: Some(Sample { varying: 24, ..sample }), output: SortOutput::Rows, ..guess };
+        let narrow = Summary {
+            sample: Some(Sample { varying: 24, ..sample }),
+            output: SortOutput::Rows,
+            ..guess
+        };
         let found = line(&narrow, Look::Sample, Strategy::Prefix { sorted: 24 }, 64, None);
         assert!(found.ends_with("(sample: the other bits are the same in all keys)"), "{found}");
     }

@@ -53,7 +53,11 @@ impl DigitHistograms {
         let digits = bits.div_ceil(8);
         let cells = digits as usize * DIGITS;
         if digits == 0 {
-            return Ok(DigitHistograms { offsets: device.alloc(OPERATOR, 0)?, live: Vec::new(), greatest: 0 });
+            return Ok(DigitHistograms {
+                offsets: device.alloc(OPERATOR, 0)?,
+                live: Vec::new(),
+                greatest: 0,
+            });
         }
         let counts = device.alloc_zeroed(OPERATOR, (cells + 1) * 8)?;
         let copies = copies(digits, rows, device.properties().shared_per_block);
@@ -64,7 +68,8 @@ impl DigitHistograms {
         let [data, kind, flip, base] = key.arguments();
         let greatest = counts.slice(cells * 8);
         let shift = u64::from(shift).into();
-        let arguments: [Argument; 8] = [data, kind, flip, base, rows.into(), shift, (&counts).into(), greatest.into()];
+        let arguments: [Argument; 8] =
+            [data, kind, flip, base, rows.into(), shift, (&counts).into(), greatest.into()];
         let blocks = tiles(rows, TILE).min(full);
         // SAFETY: SortHistogram { key: rows of its kind (checked by the sort's caller); rows;
         // shift; counts: digits × 256 zeroed u64; greatest: one more }.
@@ -80,7 +85,11 @@ impl DigitHistograms {
         }
         let mut counts = counts.read_words(0, cells + 1)?;
         let greatest = counts.pop().unwrap_or(0);
-        let live = counts.chunks_exact(DIGITS).zip(0..).filter(|(digit, _)| !digit.contains(&rows)).map(|(_, at)| at);
+        let live = counts
+            .chunks_exact(DIGITS)
+            .zip(0..)
+            .filter(|(digit, _)| !digit.contains(&rows))
+            .map(|(_, at)| at);
         Ok(DigitHistograms { offsets, live: live.collect(), greatest })
     }
 
@@ -106,16 +115,20 @@ fn copies(digits: u32, rows: u64, shared: u32) -> u32 {
 fn histogram_source(key_width: usize, digits: u32, copies: u32) -> KernelSource {
     let key = if key_width == 4 { "u32" } else { "u64" };
     let name = format!("sort_histogram_{key}_{digits}_{copies}");
-    let text = format!("#include \"sort.cuh\"\nWF_SORT_HISTOGRAM({name}, wf::{key}, {digits}, {copies})\n");
+    let text = format!(
+        "#include \"sort.cuh\"\nWF_SORT_HISTOGRAM({name}, wf::{key}, {digits}, {copies})\n"
+    );
     KernelSource::new(name, text)
 }
 
 /// Every histogram that a device with one of these sizes of shared memory asks for.
 pub(super) fn sources() -> Vec<KernelSource> {
-    let widths = [4, 8].into_iter().flat_map(|width| (1..=width as u32).map(move |digits| (width, digits)));
+    let widths =
+        [4, 8].into_iter().flat_map(|width| (1..=width as u32).map(move |digits| (width, digits)));
     let mut sources = vec![];
     for (width, digits) in widths {
-        let mut counts: Vec<_> = SHARED_BYTES.iter().map(|&shared| copies(digits, COPIED_ROWS, shared)).collect();
+        let mut counts: Vec<_> =
+            SHARED_BYTES.iter().map(|&shared| copies(digits, COPIED_ROWS, shared)).collect();
         counts.push(1);
         counts.sort_unstable();
         counts.dedup();

@@ -65,7 +65,9 @@ impl<'a> SortKey<'a> {
     pub(crate) fn within(self, low: i128, high: i128) -> Self {
         let (first, last) = if self.descending { (high, low) } else { (low, high) };
         match (self.of_integer(first), self.of_integer(last)) {
-            (Some(base), Some(end)) if base <= end => SortKey { base, bits: 64 - (end - base).leading_zeros(), ..self },
+            (Some(base), Some(end)) if base <= end => {
+                SortKey { base, bits: 64 - (end - base).leading_zeros(), ..self }
+            }
             _ => self,
         }
     }
@@ -107,7 +109,10 @@ impl<'a> SortKey<'a> {
     /// Panics unless there are `rows` rows and the range has at most 64 bits: kernels read all of
     /// them.
     pub(in crate::ops) fn check(&self, rows: u64) {
-        assert!(self.data.len() as u64 / self.kind.width() as u64 >= rows, "a sort key of fewer than {rows} rows");
+        assert!(
+            self.data.len() as u64 / self.kind.width() as u64 >= rows,
+            "a sort key of fewer than {rows} rows"
+        );
         assert!(self.bits <= 64, "a sort key of {} bits", self.bits);
     }
 

@@ -42,8 +42,14 @@ struct Ends {
 }
 
 impl PassShape {
-    const ALL: [PassShape; 6] =
-        [PassShape::U32, PassShape::U64, PassShape::U32U32, PassShape::U32U64, PassShape::U64U32, PassShape::U64U64];
+    const ALL: [PassShape; 6] = [
+        PassShape::U32,
+        PassShape::U64,
+        PassShape::U32U32,
+        PassShape::U32U64,
+        PassShape::U64U32,
+        PassShape::U64U64,
+    ];
 
     /// The shape for keys and values of these widths in bytes; no values: 0.
     pub(super) fn of(key: usize, value: usize) -> PassShape {
@@ -119,8 +125,9 @@ impl PassShape {
         let word = if wide { "wf::u64" } else { "wf::u32" };
         let Ends { first, last, loose } = ends;
         let order = if loose { "SORT_LOOSE" } else { "SORT_STABLE" };
-        let stamp =
-            format!("WF_SORT_PASS({name}, wf::{key}, {value}, {word}, {threads}, {items}, {first}, {last}, {order})");
+        let stamp = format!(
+            "WF_SORT_PASS({name}, wf::{key}, {value}, {word}, {threads}, {items}, {first}, {last}, {order})"
+        );
         KernelSource::new(name, format!("#include \"sort.cuh\"\n{stamp}\n"))
     }
 }
@@ -132,7 +139,9 @@ pub(super) fn sources() -> Vec<KernelSource> {
         for (first, last) in [(false, false), (true, false), (false, true), (true, true)] {
             for loose in [false, true] {
                 if !loose || (first && pass.value_width() == 0) {
-                    sources.extend([false, true].map(|wide| pass.source(wide, Ends { first, last, loose })));
+                    sources.extend(
+                        [false, true].map(|wide| pass.source(wide, Ends { first, last, loose })),
+                    );
                 }
             }
         }
@@ -167,7 +176,12 @@ pub(super) struct Pair {
 
 impl Pair {
     /// Rows of these widths in bytes; none: 0.
-    pub(super) fn new(device: &Device, rows: u64, key_width: usize, value_width: usize) -> Result<Pair> {
+    pub(super) fn new(
+        device: &Device,
+        rows: u64,
+        key_width: usize,
+        value_width: usize,
+    ) -> Result<Pair> {
         let [keys, values] = [key_width, value_width].map(|width| match width {
             0 => Ok(None),
             width => device.alloc(OPERATOR, rows as usize * width).map(Some),
@@ -206,7 +220,8 @@ impl Passes<'_> {
         let wide = self.wide || rows >= WIDE_ROWS;
         // For each pass the ticket in a line of its own, then 256 words for each tile.
         let least_tile = pass.tile_rows(false).min(pass.tile_rows(true));
-        let stride = TICKET_BYTES + tiles(rows, least_tile) as usize * DIGITS * if wide { 8 } else { 4 };
+        let stride =
+            TICKET_BYTES + tiles(rows, least_tile) as usize * DIGITS * if wide { 8 } else { 4 };
         let state = device.alloc_zeroed(OPERATOR, stride * digits.live.len())?;
         // What the pass before wrote, and what that one read, which this one may write over.
         let (mut from, mut spare): (Option<Pair>, Option<Pair>) = (None, None);
@@ -218,18 +233,25 @@ impl Passes<'_> {
                 loose: first && pass.value_width() == 0 && packing.is_none(),
             };
             let to = match spare.take() {
-                _ if ends.last && leaves == Leaves::Numbers && packing.is_some() => Pair::new(device, rows, 4, 0)?,
+                _ if ends.last && leaves == Leaves::Numbers && packing.is_some() => {
+                    Pair::new(device, rows, 4, 0)?
+                }
                 _ if ends.last && leaves == Leaves::Numbers => Pair::new(device, rows, 0, 4)?,
                 Some(pair) => pair,
                 None => Pair::new(device, rows, pass.key_width(), pass.value_width())?,
             };
-            let or_null = |buffer: Option<&Buffer>| buffer.map_or(Argument::from(0u64), Argument::from);
-            let keys = from.as_ref().and_then(|pair| pair.keys.as_ref()).map_or(key.data, |keys| keys.slice(0));
+            let or_null =
+                |buffer: Option<&Buffer>| buffer.map_or(Argument::from(0u64), Argument::from);
+            let keys = from
+                .as_ref()
+                .and_then(|pair| pair.keys.as_ref())
+                .map_or(key.data, |keys| keys.slice(0));
             let values = match &from {
                 Some(pair) => pair.values.as_ref().map(|values| values.slice(0)),
                 None => self.payload,
             };
-            let begin = packing.map_or(self.low, |packing| packing.index_bits + self.low - packing.drop);
+            let begin =
+                packing.map_or(self.low, |packing| packing.index_bits + self.low - packing.drop);
             let launch = SortPass {
                 key: key.arguments_of(keys),
                 values: values.map_or(Argument::from(0u64), Argument::from),
@@ -247,7 +269,8 @@ impl Passes<'_> {
             let source = pass.source(wide, ends);
             let kernel = device.kernel(&source, &source.name)?;
             let blocks = tiles(rows, pass.tile_rows(ends.loose));
-            let grid = Grid { shared: pass.shared(ends.loose), ..grid(blocks, pass.tile(ends.loose).0) };
+            let grid =
+                Grid { shared: pass.shared(ends.loose), ..grid(blocks, pass.tile(ends.loose).0) };
             // SAFETY: SortPass { key: rows of the column (checked by the sort's caller), or of the
             // pass before; values: of those widths too, or null; order: rows u32, all below `rows`;
             // keys_out, values_out: rows of the widths that `Pair::new` was given, which are those
@@ -280,7 +303,8 @@ impl SortPass<'_> {
     /// In the kernel's order.
     fn arguments(&self) -> [Argument; 15] {
         let [data, kind, flip, base] = self.key;
-        let [shift, drop, index_bits] = [self.shift, self.drop, self.index_bits].map(|bits| u64::from(bits).into());
+        let [shift, drop, index_bits] =
+            [self.shift, self.drop, self.index_bits].map(|bits| u64::from(bits).into());
         [
             data,
             kind,

@@ -24,7 +24,8 @@ enum RunPayload {
 }
 
 impl RunPayload {
-    const ALL: [RunPayload; 4] = [RunPayload::Keys, RunPayload::KeysU32, RunPayload::KeysU64, RunPayload::Packed];
+    const ALL: [RunPayload; 4] =
+        [RunPayload::Keys, RunPayload::KeysU32, RunPayload::KeysU64, RunPayload::Packed];
 
     fn source(self) -> KernelSource {
         // Blocks that share a multiprocessor: as many as its registers and shared memory hold
@@ -79,7 +80,10 @@ pub(super) fn put_in_order(
         PrefixSorted::Rows { keys, values } => {
             let width = values.map_or(0, |(_, width)| width);
             assert!(keys.len() as u64 >= rows * key.kind.width() as u64, "{rows} keys");
-            assert!(values.is_none_or(|(values, width)| values.len() as u64 >= rows * width as u64), "{rows} values");
+            assert!(
+                values.is_none_or(|(values, width)| values.len() as u64 >= rows * width as u64),
+                "{rows} values"
+            );
             let shape = match width {
                 0 => RunPayload::Keys,
                 4 => RunPayload::KeysU32,
@@ -102,9 +106,13 @@ pub(super) fn put_in_order(
             (shape, launch)
         }
         PrefixSorted::Packed { words, index_bits, whole, more, numbers } => {
-            assert!(words.len() as u64 >= rows * 8 && numbers.len() as u64 >= rows * 4, "{rows} words and numbers");
+            assert!(
+                words.len() as u64 >= rows * 8 && numbers.len() as u64 >= rows * 4,
+                "{rows} words and numbers"
+            );
             assert!(!whole || more.is_empty(), "whole keys, and words behind them");
-            let addresses: Vec<u8> = more.iter().flat_map(|word| word.keys.address().to_le_bytes()).collect();
+            let addresses: Vec<u8> =
+                more.iter().flat_map(|word| word.keys.address().to_le_bytes()).collect();
             pointers = device.upload(OPERATOR, &addresses)?;
             let launch = SortRuns {
                 packed: words.into(),

@@ -35,7 +35,11 @@ fn samples_of(rows: u64) -> u64 {
 
 /// Draws a sample of at least 2 rows: the key with the range that its values probably have, and
 /// what the sample says. Waits for the device.
-pub(super) fn sample<'a>(device: &Device, key: &SortKey<'a>, rows: u64) -> Result<(SortKey<'a>, Sample)> {
+pub(super) fn sample<'a>(
+    device: &Device,
+    key: &SortKey<'a>,
+    rows: u64,
+) -> Result<(SortKey<'a>, Sample)> {
     let samples = samples_of(rows);
     let found = if device.rehearses() {
         SampleCounts::assumed(rows, samples)
@@ -65,7 +69,8 @@ impl SampleCounts {
     /// Of keys that are spread evenly over their range, of which some rows are drawn twice.
     fn assumed(rows: u64, samples: u64) -> SampleCounts {
         let pairs = samples as f64 * samples as f64 / 2.0;
-        let share = |level: usize| 2f64.powi(-((FIRST_BITS + 8 * level as u32) as i32)) + 1.0 / rows as f64;
+        let share =
+            |level: usize| 2f64.powi(-((FIRST_BITS + 8 * level as u32) as i32)) + 1.0 / rows as f64;
         let pairs = std::array::from_fn(|level| (pairs * share(level)) as u64);
         SampleCounts {
             samples,
@@ -83,7 +88,8 @@ impl SampleCounts {
         let slots = (2 * samples).next_power_of_two();
         let cells = LEVELS * (slots as usize + 1);
         let keys = device.alloc(OPERATOR, samples as usize * 8)?;
-        let words = device.upload(OPERATOR, &[[0xFF; 16].as_slice(), &[0; (LEVELS + 4) * 8]].concat())?;
+        let words =
+            device.upload(OPERATOR, &[[0xFF; 16].as_slice(), &[0; (LEVELS + 4) * 8]].concat())?;
         let tables = device.alloc_filled(OPERATOR, cells * 8, 0xFF)?;
         let counts = device.alloc_zeroed(OPERATOR, cells * 4)?;
         let [data, kind, flip, base] = key.arguments();
@@ -110,7 +116,8 @@ impl SampleCounts {
         }
         let words = words.read_words(0, 6 + LEVELS)?;
         let pairs = std::array::from_fn(|level| words[2 + level]);
-        let [differing, neighbours, different, repeated] = std::array::from_fn(|at| words[2 + LEVELS + at]);
+        let [differing, neighbours, different, repeated] =
+            std::array::from_fn(|at| words[2 + LEVELS + at]);
         Ok(SampleCounts {
             samples,
             least: words[0],
@@ -131,7 +138,11 @@ impl SampleCounts {
         let top = u64::MAX >> (64 - key.bits.max(1));
         let high = self.greatest.saturating_add(margin).min(top);
         let bits = 64 - high.saturating_sub(low).leading_zeros();
-        let range = if bits < key.bits { SortKey { base: key.base.wrapping_add(low), bits, ..*key } } else { *key };
+        let range = if bits < key.bits {
+            SortKey { base: key.base.wrapping_add(low), bits, ..*key }
+        } else {
+            *key
+        };
 
         let samples = self.samples as f64;
         let rate = rows as f64 / (samples * (samples - 1.0) / 2.0);
@@ -147,7 +158,16 @@ impl SampleCounts {
         };
         let constant = if self.differing == 0 { 0 } else { self.differing.trailing_zeros() };
         let varying = range.bits.saturating_sub(constant);
-        (range, Sample { agree, distinct, frequent, varying, neighbours: self.neighbours as f64 / samples })
+        (
+            range,
+            Sample {
+                agree,
+                distinct,
+                frequent,
+                varying,
+                neighbours: self.neighbours as f64 / samples,
+            },
+        )
     }
 }
 
@@ -162,7 +182,8 @@ mod tests {
         let buffer = upload(device, keys);
         let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
         let rows = keys.len() as u64;
-        let (key, sample) = SampleCounts::draw(device, &key, rows, 4096).unwrap().sample(&key, rows);
+        let (key, sample) =
+            SampleCounts::draw(device, &key, rows, 4096).unwrap().sample(&key, rows);
         let output = SortOutput::Numbers;
         let summary = Summary { rows, bits: key.bits, floats: false, output, sample: Some(sample) };
         (key.base, key.bits, sample, choose(&summary))
@@ -191,14 +212,18 @@ mod tests {
             assert!((75.0..90.0).contains(&sample.distinct), "{sample:?}");
             assert_eq!(strategy, Strategy::Prefix { sorted: 7 });
             // A tenth of the rows has one key, the others have each its own.
-            let skewed: Vec<u64> = random.iter().map(|x| if x % 10 == 0 { 5 << 40 } else { *x }).collect();
+            let skewed: Vec<u64> =
+                random.iter().map(|x| if x % 10 == 0 { 5 << 40 } else { *x }).collect();
             let (_, _, sample, _) = sampled(&device, &skewed);
             assert!(sample.distinct > 4000.0 && sample.frequent < 2000.0, "{sample:?}");
             // Eight rows agree in the highest 16 of 32 bits, one after the other; the lowest bits
             // are the same in all keys.
             for keys in [(0..rows as u64).collect::<Vec<_>>(), (0..rows as u64).rev().collect()] {
                 for constant in [10, 14] {
-                    let steep: Vec<u64> = keys.iter().map(|key| (key / 8) << 22 | (key % 8) << constant | 1).collect();
+                    let steep: Vec<u64> = keys
+                        .iter()
+                        .map(|key| (key / 8) << 22 | (key % 8) << constant | 1)
+                        .collect();
                     let (_, bits, sample, strategy) = sampled(&device, &steep);
                     assert!((32..=33).contains(&bits), "{sample:?}");
                     assert_eq!(strategy, Strategy::PackedPrefix { sorted: bits - constant });

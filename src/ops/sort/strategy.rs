@@ -108,7 +108,8 @@ pub(super) struct Sample {
 pub(super) fn choose(of: &Summary) -> Strategy {
     let sorted = match &of.sample {
         Some(sample) => sample.prefix(of),
-        None => Some((of.telling_bits() + GUESSED_MORE).next_multiple_of(8)).filter(|sorted| sorted + 8 <= of.bits),
+        None => Some((of.telling_bits() + GUESSED_MORE).next_multiple_of(8))
+            .filter(|sorted| sorted + 8 <= of.bits),
     };
     sorted.map_or(Strategy::AllBits, |sorted| of.by_prefix(sorted))
 }
@@ -169,9 +170,11 @@ impl Sample {
         if of.output == SortOutput::NumbersByMore && self.equal() > MOST_EQUALS_BY_MORE {
             return None;
         }
-        let widths =
-            (0..LEVELS as u32 - 1).map(|level| FIRST_BITS + 8 * level).take_while(|sorted| sorted + 8 <= of.bits);
-        let prefix = widths.zip(self.agree).find(|(sorted, agree)| self.runs_are_short(of, *sorted, *agree));
+        let widths = (0..LEVELS as u32 - 1)
+            .map(|level| FIRST_BITS + 8 * level)
+            .take_while(|sorted| sorted + 8 <= of.bits);
+        let prefix =
+            widths.zip(self.agree).find(|(sorted, agree)| self.runs_are_short(of, *sorted, *agree));
         let prefix = prefix.map(|(sorted, _)| sorted);
         // Low bits that are the same in all keys need not be sorted, and a prefix should not end
         // among them: a digit of few values that come in turn, as those of ascending keys do, has
@@ -189,7 +192,9 @@ impl Sample {
         let met = if of.output == SortOutput::NumbersByMore { agree } else { agree - equal };
         let apart = equal <= MOST_EQUALS || sorted >= index_bits(of.rows);
         let long = 2.0 * (equal + 1.0) > FULL_RUN * LONGEST_RUN as f64;
-        met <= MOST_MET.max(equal / EQUALS_A_MET) && apart && !(long && self.agreeing(sorted) > MOST_AGREEING)
+        met <= MOST_MET.max(equal / EQUALS_A_MET)
+            && apart
+            && !(long && self.agreeing(sorted) > MOST_AGREEING)
     }
 
     /// How many pairs of a frequent key and another one agree in the highest `sorted` bits, of keys
@@ -246,24 +251,44 @@ mod tests {
         let clusters = Sample { agree: [1e5, 1e5, 1e5, 1e5, 1e5, 24.0, 0.0], ..random };
         let cases = [
             ("guess: keys", guess, Prefix { sorted: 24 }),
-            ("guess: row numbers", Summary { output: Numbers, ..guess }, PackedPrefix { sorted: 24 }),
+            (
+                "guess: row numbers",
+                Summary { output: Numbers, ..guess },
+                PackedPrefix { sorted: 24 },
+            ),
             ("guess: floats", Summary { floats: true, ..guess }, Prefix { sorted: 32 }),
-            ("guess: two million rows", Summary { rows: 2 * MILLION, ..guess }, Prefix { sorted: 32 }),
+            (
+                "guess: two million rows",
+                Summary { rows: 2 * MILLION, ..guess },
+                Prefix { sorted: 32 },
+            ),
             ("guess: codes", Summary { bits: 10, ..guess }, AllBits),
             ("guess: a prefix saves no digit", Summary { bits: 31, ..guess }, AllBits),
             ("random: keys", of(Rows, random), Prefix { sorted: 32 }),
             ("random: row numbers", of(Numbers, random), PackedPrefix { sorted: 32 }),
             ("random: more words", of(NumbersByMore, random), PackedPrefix { sorted: 32 }),
             ("random: 32 bits", narrow(Rows, 32, random), AllBits),
-            ("ten values, which lie close", of(Numbers, even(rows, 10.0)), PackedPrefix { sorted: 32 }),
+            (
+                "ten values, which lie close",
+                of(Numbers, even(rows, 10.0)),
+                PackedPrefix { sorted: 32 },
+            ),
             ("a thousand values", of(Numbers, even(rows, 1e3)), Prefix { sorted: 32 }),
             ("a thousand values: more words", of(NumbersByMore, even(rows, 1e3)), AllBits),
             ("a thousand dense values", narrow(Rows, 10, even(rows, 1e3)), AllBits),
-            ("pairs of 256k values would make long runs", of(Rows, even(rows, 262_144.0)), Prefix { sorted: 40 }),
+            (
+                "pairs of 256k values would make long runs",
+                of(Rows, even(rows, 262_144.0)),
+                Prefix { sorted: 40 },
+            ),
             ("those of a million would not", of(Rows, even(rows, 1e6)), Prefix { sorted: 32 }),
             ("equals stand side by side", of(Numbers, ascending), PackedPrefix { sorted: 32 }),
             ("one frequent value", of(Rows, skewed(rows, 1.0, 0.9)), Prefix { sorted: 32 }),
-            ("rare values meet a thousand frequent ones", of(Rows, skewed(rows, 1e3, 0.5)), Prefix { sorted: 40 }),
+            (
+                "rare values meet a thousand frequent ones",
+                of(Rows, skewed(rows, 1e3, 0.5)),
+                Prefix { sorted: 40 },
+            ),
             ("constant low bits", narrow(Numbers, 51, steps), PackedPrefix { sorted: 27 }),
             ("clusters", of(Rows, clusters), AllBits),
             (
@@ -280,7 +305,13 @@ mod tests {
     #[test]
     fn longer_prefixes_end_in_all_bits() {
         use Strategy::{AllBits, PackedPrefix, Prefix};
-        let guess = Summary { rows: MILLION, bits: 64, floats: false, output: SortOutput::Rows, sample: None };
+        let guess = Summary {
+            rows: MILLION,
+            bits: 64,
+            floats: false,
+            output: SortOutput::Rows,
+            sample: None,
+        };
         let numbers = Summary { output: SortOutput::Numbers, ..guess };
         let cases = [
             ("few long runs", guess, Prefix { sorted: 24 }, 3, Prefix { sorted: 32 }),
@@ -294,7 +325,13 @@ mod tests {
             ),
             ("many", guess, Prefix { sorted: 24 }, 1000, AllBits),
             ("once more", guess, Prefix { sorted: 32 }, 3, AllBits),
-            ("no digit would be saved", Summary { bits: 39, ..guess }, Prefix { sorted: 24 }, 3, AllBits),
+            (
+                "no digit would be saved",
+                Summary { bits: 39, ..guess },
+                Prefix { sorted: 24 },
+                3,
+                AllBits,
+            ),
         ];
         for (name, summary, strategy, long_runs, expected) in cases {
             assert_eq!(strategy.with_more_bits(&summary, long_runs), expected, "{name}");

@@ -23,7 +23,12 @@ fn check(device: &Device, words: &[(Vec<u64>, u32)], rows: usize, wide: bool) {
     for tuning in [GUESS, RANGE] {
         let tuning = Tuning { wide, ..tuning };
         let found = argsort_tuned(device, &(*first).into(), more, rows as u64, tuning).unwrap();
-        assert_eq!(read::<u32>(&found, rows), expected_order(key, rows), "{rows} rows, bits {:?}", words[0].1);
+        assert_eq!(
+            read::<u32>(&found, rows),
+            expected_order(key, rows),
+            "{rows} rows, bits {:?}",
+            words[0].1
+        );
     }
 }
 
@@ -47,9 +52,15 @@ fn argsort_is_stable_in_shapes_of_every_kind() {
             ("sorted", (0..rows as u64).collect()),
             ("reversed", (0..rows as u64).rev().collect()),
             ("one value", vec![0xABCD_EF01; rows]),
-            ("one giant group", random(1, rows).map(|x| if x % 10 == 0 { x } else { 77 << 40 }).collect()),
+            (
+                "one giant group",
+                random(1, rows).map(|x| if x % 10 == 0 { x } else { 77 << 40 }).collect(),
+            ),
             ("ten values", random(2, rows).map(|x| (x % 10) << 60).collect()),
-            ("all ones among others", random(3, rows).map(|x| if x % 2 == 0 { u64::MAX } else { x }).collect()),
+            (
+                "all ones among others",
+                random(3, rows).map(|x| if x % 2 == 0 { u64::MAX } else { x }).collect(),
+            ),
         ];
         for (_, keys) in shapes {
             check(&device, &[(keys, 64)], rows, false);
@@ -61,9 +72,15 @@ fn argsort_is_stable_in_shapes_of_every_kind() {
 fn argsort_of_several_words_sorts_by_the_first_first() {
     for device in devices() {
         let rows = 7000;
-        let low = |seed, modulus: u64| random(seed, rows).map(move |x| x % modulus).collect::<Vec<_>>();
+        let low =
+            |seed, modulus: u64| random(seed, rows).map(move |x| x % modulus).collect::<Vec<_>>();
         check(&device, &[(low(1, 1000), 10), (random(2, rows).collect(), 64)], rows, false);
-        check(&device, &[(low(1, 7), 3), (vec![5; rows], 3), (low(3, 9), 64), (vec![0; rows], 0)], rows, false);
+        check(
+            &device,
+            &[(low(1, 7), 3), (vec![5; rows], 3), (low(3, 9), 64), (vec![0; rows], 0)],
+            rows,
+            false,
+        );
         check(&device, &[(vec![9; rows], 64), (vec![0; rows], 0)], rows, false);
     }
 }
@@ -93,7 +110,10 @@ fn sort_values_sorts_copies_of_every_kind() {
                         expected.reverse();
                     }
                     let found = read::<$t>(&found, $rows);
-                    let same = found.iter().zip(&expected).all(|(a, b)| a.to_le_bytes() == b.to_le_bytes());
+                    let same = found
+                        .iter()
+                        .zip(&expected)
+                        .all(|(a, b)| a.to_le_bytes() == b.to_le_bytes());
                     assert!(same, "{} {} {descending} {tuning:?}", $rows, stringify!($kind));
                 }
             }
@@ -102,13 +122,35 @@ fn sort_values_sorts_copies_of_every_kind() {
     for device in &devices() {
         for rows in [0, 1, 33, 7681, 12_000] {
             check!(device, rows, Word, u64, random(11, rows).collect(), |a, b| a.cmp(b));
-            check!(device, rows, I64, i64, random(12, rows).map(|x| x as i64 >> (x % 64)).collect(), |a, b| a.cmp(b));
-            check!(device, rows, U32, u32, random(13, rows).map(|x| x as u32 % 100_000).collect(), |a, b| a.cmp(b));
-            check!(device, rows, I32, i32, random(14, rows).map(|x| x as i32).collect(), |a, b| a.cmp(b));
+            check!(
+                device,
+                rows,
+                I64,
+                i64,
+                random(12, rows).map(|x| x as i64 >> (x % 64)).collect(),
+                |a, b| a.cmp(b)
+            );
+            check!(
+                device,
+                rows,
+                U32,
+                u32,
+                random(13, rows).map(|x| x as u32 % 100_000).collect(),
+                |a, b| a.cmp(b)
+            );
+            check!(device, rows, I32, i32, random(14, rows).map(|x| x as i32).collect(), |a, b| a
+                .cmp(b));
             let floats = |x: u64| f64::from_bits(x >> (x % 3) & !(0x7FF << 52) | (x % 2047) << 52);
-            check!(device, rows, F64, f64, random(15, rows).map(floats).collect(), |a, b| a.total_cmp(b));
-            check!(device, rows, F32, f32, random(16, rows).map(|x| (x as i32) as f32).collect(), |a, b| a
+            check!(device, rows, F64, f64, random(15, rows).map(floats).collect(), |a, b| a
                 .total_cmp(b));
+            check!(
+                device,
+                rows,
+                F32,
+                f32,
+                random(16, rows).map(|x| (x as i32) as f32).collect(),
+                |a, b| a.total_cmp(b)
+            );
         }
     }
 }
@@ -117,7 +159,8 @@ fn sort_values_sorts_copies_of_every_kind() {
 fn sort_values_counts_digits_of_many_rows_in_copies() {
     for device in device_and_gpu(3) {
         let rows = 70_000;
-        let words: Vec<u64> = random(21, rows).map(|x| if x % 5 == 0 { 7 << 40 } else { x }).collect();
+        let words: Vec<u64> =
+            random(21, rows).map(|x| if x % 5 == 0 { 7 << 40 } else { x }).collect();
         let halves: Vec<u32> = words.iter().map(|x| (x >> 20) as u32).collect();
         for tuning in WAYS {
             let buffer = upload(&device, &words);
@@ -149,12 +192,16 @@ fn sort_pairs_carries_payloads_in_their_order() {
             let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
             for tuning in WAYS {
                 let payload = upload(&device, &wide);
-                let (k, v) = sort_tuned(&device, &key, Some((payload.slice(0), 8)), rows as u64, tuning).unwrap();
+                let (k, v) =
+                    sort_tuned(&device, &key, Some((payload.slice(0), 8)), rows as u64, tuning)
+                        .unwrap();
                 assert_eq!(read::<u64>(&k, rows), sorted);
                 let expected: Vec<f64> = order.iter().map(|&row| wide[row as usize]).collect();
                 assert_eq!(read::<f64>(&v.unwrap(), rows), expected);
                 let payload = upload(&device, &narrow);
-                let (k, v) = sort_tuned(&device, &key, Some((payload.slice(0), 4)), rows as u64, tuning).unwrap();
+                let (k, v) =
+                    sort_tuned(&device, &key, Some((payload.slice(0), 4)), rows as u64, tuning)
+                        .unwrap();
                 assert_eq!(read::<u64>(&k, rows), sorted);
                 assert_eq!(read::<u32>(&v.unwrap(), rows), order);
             }
@@ -169,16 +216,24 @@ fn argsort_by_prefix_orders_what_the_prefix_does_not_tell() {
         let rows = 12_000;
         let shapes: [(&str, Vec<u64>); 7] = [
             ("random", random(1, rows).collect()),
-            ("pairs", random(2, rows).map(|x| (x % 6000).wrapping_mul(0x0123_4567_89AB_CDEF)).collect()),
+            (
+                "pairs",
+                random(2, rows).map(|x| (x % 6000).wrapping_mul(0x0123_4567_89AB_CDEF)).collect(),
+            ),
             (
                 "runs of four that differ in low bits",
                 random(3, rows).map(|x| (((x >> 8) % 3000) << 48) | (x % 256)).collect(),
             ),
             (
                 "a giant run out of order",
-                random(4, rows).map(|x| if x % 20 == 0 { (9 << 40) | (x % 977) } else { x }).collect(),
+                random(4, rows)
+                    .map(|x| if x % 20 == 0 { (9 << 40) | (x % 977) } else { x })
+                    .collect(),
             ),
-            ("a giant run of equals", random(5, rows).map(|x| if x % 20 == 0 { 9 << 40 } else { x }).collect()),
+            (
+                "a giant run of equals",
+                random(5, rows).map(|x| if x % 20 == 0 { 9 << 40 } else { x }).collect(),
+            ),
             (
                 "an outlier the sample misses",
                 (0..rows as u64).map(|x| if x == 4321 { u64::MAX } else { x << 20 }).collect(),
@@ -186,7 +241,8 @@ fn argsort_by_prefix_orders_what_the_prefix_does_not_tell() {
             ("few values", random(6, rows).map(|x| (x % 3) << 60).collect()),
         ];
         for (name, keys) in shapes {
-            let (buffer, low) = (upload(&device, &keys), random(7, rows).map(|x| x % 5).collect::<Vec<_>>());
+            let (buffer, low) =
+                (upload(&device, &keys), random(7, rows).map(|x| x % 5).collect::<Vec<_>>());
             let more = upload(&device, &low);
             for tuning in WAYS {
                 let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
@@ -213,7 +269,9 @@ fn frequent_values_and_rare_ones_are_in_order() {
         let rows = 40_000;
         let value = |number: u64| random(40 + number, 1).next().unwrap();
         let among = |seed, rare: u64, values: u64| {
-            random(seed, rows).map(|x| if x >> 32 & 127 < rare { x } else { value(x % values) }).collect::<Vec<_>>()
+            random(seed, rows)
+                .map(|x| if x >> 32 & 127 < rare { x } else { value(x % values) })
+                .collect::<Vec<_>>()
         };
         let mut hidden = among(10, 0, 70);
         hidden[12_345] = 1 << 50;
@@ -243,7 +301,10 @@ fn frequent_values_and_rare_ones_are_in_order() {
             let (found, values) = sort_tuned(&device, &key, given, rows as u64, SAMPLE).unwrap();
             assert!(read::<u64>(&found, rows) == sorted, "{name}");
             let values = read::<u64>(&values.unwrap(), rows);
-            assert!(values.iter().zip(&order).all(|(value, row)| *value == u64::from(*row)), "{name}");
+            assert!(
+                values.iter().zip(&order).all(|(value, row)| *value == u64::from(*row)),
+                "{name}"
+            );
             let found = argsort_tuned(&device, &key, &[], rows as u64, SAMPLE).unwrap();
             assert!(read::<u32>(&found, rows) == order, "{name}");
             let words = [SortWord { keys: &word, bits: 3 }];
@@ -251,19 +312,24 @@ fn frequent_values_and_rare_ones_are_in_order() {
             let expected = expected_order(|row| (keys[row as usize], more[row as usize]), rows);
             assert!(read::<u32>(&found, rows) == expected, "{name}, two words");
         }
-        let halves: Vec<i32> =
-            random(8, rows).map(|x| if x >> 40 & 15 == 0 { x as i32 } else { value(x % 60) as i32 }).collect();
-        let floats: Vec<f64> =
-            random(9, rows).map(|x| [f64::NAN, -0.5, 1e300, -1e-300, 7.0][(x % 5) as usize]).collect();
+        let halves: Vec<i32> = random(8, rows)
+            .map(|x| if x >> 40 & 15 == 0 { x as i32 } else { value(x % 60) as i32 })
+            .collect();
+        let floats: Vec<f64> = random(9, rows)
+            .map(|x| [f64::NAN, -0.5, 1e300, -1e-300, 7.0][(x % 5) as usize])
+            .collect();
         for descending in [false, true] {
             let buffer = upload(&device, &halves);
             let key = SortKey::new(buffer.slice(0), KeyKind::I32, descending);
             let mut expected = halves.clone();
-            expected.sort_unstable_by_key(|value| if descending { -i64::from(*value) } else { i64::from(*value) });
+            expected.sort_unstable_by_key(|value| {
+                if descending { -i64::from(*value) } else { i64::from(*value) }
+            });
             let (found, _) = sort_tuned(&device, &key, None, rows as u64, SAMPLE).unwrap();
             assert!(read::<i32>(&found, rows) == expected);
             let found = argsort_tuned(&device, &key, &[], rows as u64, SAMPLE).unwrap();
-            let order = |row: u32| i64::from(halves[row as usize]) * if descending { -1 } else { 1 };
+            let order =
+                |row: u32| i64::from(halves[row as usize]) * if descending { -1 } else { 1 };
             assert!(read::<u32>(&found, rows) == expected_order(order, rows));
             let buffer = upload(&device, &floats);
             let key = SortKey::new(buffer.slice(0), KeyKind::F64, descending);
@@ -285,21 +351,31 @@ fn long_runs_are_told_apart_by_more_bits() {
         let rows = 40_000;
         // 24 bits are guessed.
         for (low_bit, attempts) in [(33, 2), (3, 2)] {
-            let key = |x: u64| if x.is_multiple_of(50) { 9 << 40 | (x >> 33 & 1) << low_bit } else { x };
+            let key =
+                |x: u64| if x.is_multiple_of(50) { 9 << 40 | (x >> 33 & 1) << low_bit } else { x };
             let keys: Vec<u64> = random(51, rows).map(key).collect();
             let order = expected_order(|row| keys[row as usize], rows);
             let buffer = upload(&device, &keys);
             let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-            let before = ["sort_runs_packed", "sort_runs", "sort_runs_u32", "sort_runs_u64"].map(launched);
+            let before =
+                ["sort_runs_packed", "sort_runs", "sort_runs_u32", "sort_runs_u64"].map(launched);
             let found = argsort_tuned(&device, &key, &[], rows as u64, GUESS).unwrap();
             assert!(read::<u32>(&found, rows) == order, "{low_bit}");
             for width in [0, 4, 8] {
                 let (found, values) = with_row_numbers(&device, &key, rows, width, GUESS);
-                assert!(found.iter().zip(&order).all(|(key, row)| *key == keys[*row as usize]), "{low_bit}, {width}");
+                assert!(
+                    found.iter().zip(&order).all(|(key, row)| *key == keys[*row as usize]),
+                    "{low_bit}, {width}"
+                );
                 assert!(width == 0 || values == order, "{low_bit}, {width}");
             }
-            let after = ["sort_runs_packed", "sort_runs", "sort_runs_u32", "sort_runs_u64"].map(launched);
-            assert_eq!(std::array::from_fn(|at| after[at] - before[at]), [attempts; 4], "{low_bit}");
+            let after =
+                ["sort_runs_packed", "sort_runs", "sort_runs_u32", "sort_runs_u64"].map(launched);
+            assert_eq!(
+                std::array::from_fn(|at| after[at] - before[at]),
+                [attempts; 4],
+                "{low_bit}"
+            );
         }
     }
 }
@@ -312,7 +388,8 @@ fn with_row_numbers(
     width: usize,
     tuning: Tuning,
 ) -> (Vec<u64>, Vec<u32>) {
-    let payload: Vec<u8> = (0..rows as u64).flat_map(|row| row.to_le_bytes()[..width].to_vec()).collect();
+    let payload: Vec<u8> =
+        (0..rows as u64).flat_map(|row| row.to_le_bytes()[..width].to_vec()).collect();
     let payload = device.upload("test", &payload).unwrap();
     let given = (width > 0).then_some((payload.slice(0), width));
     let (keys, values) = sort_tuned(device, key, given, rows as u64, tuning).unwrap();
@@ -331,7 +408,8 @@ fn guesses_that_are_given_up_leave_nothing_behind() {
     for device in device_and_gpu(6) {
         let rows = 40_000;
         let prefix = |row: usize| if row < rows / 2 { 5 } else { 1000 + row as u64 / 100 };
-        let keys: Vec<u64> = random(81, rows).enumerate().map(|(row, x)| prefix(row) << 40 | x >> 24).collect();
+        let keys: Vec<u64> =
+            random(81, rows).enumerate().map(|(row, x)| prefix(row) << 40 | x >> 24).collect();
         let order = expected_order(|row| keys[row as usize], rows);
         let buffer = upload(&device, &keys);
         let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
@@ -339,7 +417,10 @@ fn guesses_that_are_given_up_leave_nothing_behind() {
         assert!(read::<u32>(&sorted, rows) == order);
         for width in [0, 4, 8] {
             let (found, values) = with_row_numbers(&device, &key, rows, width, GUESS);
-            assert!(found.iter().zip(&order).all(|(key, row)| *key == keys[*row as usize]), "values of {width} bytes");
+            assert!(
+                found.iter().zip(&order).all(|(key, row)| *key == keys[*row as usize]),
+                "values of {width} bytes"
+            );
             assert!(width == 0 || values == order);
         }
         assert!(read::<u64>(&buffer, rows) == keys);
@@ -351,18 +432,28 @@ fn guesses_that_are_given_up_leave_nothing_behind() {
 /// that never change. `WARPFRAME_SORT_MIXTURES` says how many.
 #[test]
 fn sorts_of_random_mixtures_are_in_order() {
-    let count = std::env::var("WARPFRAME_SORT_MIXTURES").ok().and_then(|count| count.parse().ok()).unwrap_or(6);
+    let count = std::env::var("WARPFRAME_SORT_MIXTURES")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(6);
     for seed in 0..count {
         for device in device_and_gpu(seed) {
             let draws: Vec<u64> = random(1000 + seed, 13).collect();
             let rows = 1 + (draws[0] % 30_000) as usize;
             let frequent = 1 + draws[1] % [100, 600][(draws[11] % 2) as usize];
             let rare = [0, draws[2] % 101, 1][(draws[3] % 3) as usize];
-            let (shared, constant) = ([0, 16, 30, 44][(draws[4] % 4) as usize], [0, 0, 9, 24][(draws[5] % 4) as usize]);
+            let (shared, constant) =
+                ([0, 16, 30, 44][(draws[4] % 4) as usize], [0, 0, 9, 24][(draws[5] % 4) as usize]);
             let mask = u64::MAX << constant;
-            let random_value = |x: u64| if x.is_multiple_of(3) { (x >> 7 << 7 | 3) >> shared } else { x };
-            let value =
-                |x: u64| if x >> 40 & 127 < rare { x } else { random_value(random(x % frequent, 1).next().unwrap()) };
+            let random_value =
+                |x: u64| if x.is_multiple_of(3) { (x >> 7 << 7 | 3) >> shared } else { x };
+            let value = |x: u64| {
+                if x >> 40 & 127 < rare {
+                    x
+                } else {
+                    random_value(random(x % frequent, 1).next().unwrap())
+                }
+            };
             // One row in so many differs from its value in the lowest bit.
             let odd = [u64::MAX, 2, 1000][(draws[12] % 3) as usize];
             // And in some of these another in a bit that travels, mostly.
@@ -372,7 +463,8 @@ fn sorts_of_random_mixtures_are_in_order() {
                 x if x % 40 == 7 => sibling,
                 _ => 0,
             };
-            let mut keys: Vec<u64> = random(seed, rows).map(|x| value(x) & mask ^ twin(x) | draws[6] & !mask).collect();
+            let mut keys: Vec<u64> =
+                random(seed, rows).map(|x| value(x) & mask ^ twin(x) | draws[6] & !mask).collect();
             let stretch = (draws[7] % rows as u64) as usize * (draws[8] % 2) as usize;
             keys[..stretch].sort_unstable();
             if draws[9].is_multiple_of(2) {
@@ -387,7 +479,8 @@ fn sorts_of_random_mixtures_are_in_order() {
                 false => expected_order(|row| keys[row as usize], rows),
             };
             let sorted: Vec<u64> = order.iter().map(|&row| keys[row as usize]).collect();
-            let (buffer, payload) = (upload(&device, &keys), upload(&device, &(0..rows as u64).collect::<Vec<_>>()));
+            let (buffer, payload) =
+                (upload(&device, &keys), upload(&device, &(0..rows as u64).collect::<Vec<_>>()));
             let key = SortKey::new(buffer.slice(0), KeyKind::Word, descending);
             for tuning in WAYS {
                 let found = argsort_tuned(&device, &key, &[], rows as u64, tuning).unwrap();
@@ -395,7 +488,8 @@ fn sorts_of_random_mixtures_are_in_order() {
                 let (found, _) = sort_tuned(&device, &key, None, rows as u64, tuning).unwrap();
                 assert!(read::<u64>(&found, rows) == sorted, "{name}, keys, {tuning:?}");
                 let given = Some((payload.slice(0), 8));
-                let (found, values) = sort_tuned(&device, &key, given, rows as u64, tuning).unwrap();
+                let (found, values) =
+                    sort_tuned(&device, &key, given, rows as u64, tuning).unwrap();
                 assert!(read::<u64>(&found, rows) == sorted, "{name}, keys of pairs, {tuning:?}");
                 let values = read::<u64>(&values.unwrap(), rows);
                 assert!(
@@ -412,7 +506,8 @@ fn sorts_refuse_buffers_of_fewer_rows() {
     let device = device(0);
     let (long, short) = (upload(&device, &[1u64; 10]), upload(&device, &[1u64; 9]));
     let key = |buffer| SortKey::new(Buffer::slice(buffer, 0), KeyKind::Word, false);
-    let panics = |run: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err();
+    let panics =
+        |run: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err();
     let word = SortWord { keys: &short, bits: 64 };
     assert!(panics(&|| drop(argsort_key(&device, &key(&short), 10))));
     assert!(panics(&|| drop(argsort(&device, &[word], 10))));

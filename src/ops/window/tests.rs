@@ -50,7 +50,8 @@ fn sample(device: &Device, lengths: &[usize]) -> BoundsSample {
     let words = words.map(|word| upload(device, &word));
     let sorted = [SortWord { keys: &words[0], bits: 2 }, SortWord { keys: &words[1], bits: 60 }];
     let order = argsort(device, &sorted, rows as u64).unwrap();
-    let words = [WindowWord { keys: &words[0], below: 0 }, WindowWord { keys: &words[1], below: 40 }];
+    let words =
+        [WindowWord { keys: &words[0], below: 0 }, WindowWord { keys: &words[1], below: 40 }];
     let bounds = bounds(device, &words, Some(&order), rows as u64).unwrap();
     BoundsSample { bounds, partition, peers }
 }
@@ -61,13 +62,16 @@ fn bounds_are_where_partitions_and_peers_begin() {
         for lengths in shapes() {
             let BoundsSample { bounds, partition, peers } = sample(&device, &lengths);
             let rows = partition.len();
-            for (number_of, offsets, expected) in
-                [(&bounds.partition_of, &bounds.partitions, partition), (&bounds.peers_of, &bounds.peers, peers)]
-            {
+            for (number_of, offsets, expected) in [
+                (&bounds.partition_of, &bounds.partitions, partition),
+                (&bounds.peers_of, &bounds.peers, peers),
+            ] {
                 let number_of = read::<u32>(number_of, rows);
                 let offsets = read::<u32>(offsets, *number_of.last().unwrap() as usize + 2);
                 let found: Vec<(usize, usize)> = (number_of.iter())
-                    .map(|&number| (offsets[number as usize] as usize, offsets[number as usize + 1] as usize))
+                    .map(|&number| {
+                        (offsets[number as usize] as usize, offsets[number as usize + 1] as usize)
+                    })
                     .collect();
                 assert_eq!(found, expected, "{:?}", &lengths[..lengths.len().min(9)]);
             }
@@ -88,7 +92,8 @@ fn rows_without_keys_are_peers_of_one_partition() {
 #[test]
 fn the_example_of_the_kernels_is_right() {
     let device = device(0);
-    let (partition, order) = (upload(&device, &[0u64, 0, 0, 0, 1, 1]), upload(&device, &[1u64, 2, 2, 5, 1, 1]));
+    let (partition, order) =
+        (upload(&device, &[0u64, 0, 0, 0, 1, 1]), upload(&device, &[1u64, 2, 2, 5, 1, 1]));
     let words = [WindowWord { keys: &partition, below: 0 }, WindowWord { keys: &order, below: 64 }];
     let bounds = bounds(&device, &words, None, 6).unwrap();
     assert_eq!(read::<u32>(&bounds.partition_of, 6), [0, 0, 0, 0, 1, 1]);
@@ -97,10 +102,12 @@ fn the_example_of_the_kernels_is_right() {
     assert_eq!(read::<u32>(&bounds.peers, 5), [0, 1, 3, 4, 6]);
     let values = upload(&device, &[3i64, 1, 4, 1, 5, 9]);
     let sum = Fold::Reduce(Reduction::SumI64);
-    let run = |toward| read::<i64>(&running(&device, sum, toward, &values, None, &bounds).unwrap(), 6);
+    let run =
+        |toward| read::<i64>(&running(&device, sum, toward, &values, None, &bounds).unwrap(), 6);
     assert_eq!(run(Toward::Last), [3, 4, 8, 9, 5, 14]);
     assert_eq!(run(Toward::First), [9, 6, 5, 1, 14, 9]);
-    let (low, high) = (upload(&device, &[0u32, 0, 1, 2, 4, 4]), upload(&device, &[2u32, 3, 4, 4, 6, 6]));
+    let (low, high) =
+        (upload(&device, &[0u32, 0, 1, 2, 4, 4]), upload(&device, &[2u32, 3, 4, 4, 6, 6]));
     let sums = over_frames(&device, sum, &values, None, [&low, &high], 6).unwrap();
     assert_eq!(read::<i64>(&sums, 6), [4, 8, 6, 5, 14, 14]);
 }
@@ -117,7 +124,9 @@ fn running_reductions_start_anew_with_each_partition() {
             let (integers, float_values) = (upload(&device, &values), upload(&device, &floats));
             let valid_buffer = upload(&device, &valid);
             for toward in [Toward::Last, Toward::First] {
-                let run = |fold, values| running(&device, fold, toward, values, Some(&valid_buffer), &bounds).unwrap();
+                let run = |fold, values| {
+                    running(&device, fold, toward, values, Some(&valid_buffer), &bounds).unwrap()
+                };
                 let wide = read::<i128>(&run(Fold::Reduce(Reduction::SumI64Wide), &integers), rows);
                 let counts = read::<i64>(&run(Fold::Reduce(Reduction::Count), &integers), rows);
                 let least = read::<i64>(&run(Fold::Reduce(Reduction::MinI64), &integers), rows);
@@ -132,14 +141,25 @@ fn running_reductions_start_anew_with_each_partition() {
                     };
                     let taken: Vec<usize> = range.filter(|&at| valid[at] != 0).collect();
                     let exact: i128 = taken.iter().map(|&at| i128::from(values[at])).sum();
-                    assert_eq!((wide[row], counts[row]), (exact, taken.len() as i64), "row {row} of {rows}");
-                    assert_eq!(least[row], taken.iter().map(|&at| values[at]).min().unwrap_or(i64::MAX));
+                    assert_eq!(
+                        (wide[row], counts[row]),
+                        (exact, taken.len() as i64),
+                        "row {row} of {rows}"
+                    );
+                    assert_eq!(
+                        least[row],
+                        taken.iter().map(|&at| values[at]).min().unwrap_or(i64::MAX)
+                    );
                     let scale: f64 = taken.iter().map(|&at| floats[at].abs()).sum();
                     let sum: f64 = taken.iter().map(|&at| floats[at]).sum();
                     assert!((sums[row] - sum).abs() <= 1e-12 * scale, "{} for {sum}", sums[row]);
                     let mean = sum / taken.len().max(1) as f64;
                     let expected: f64 = taken.iter().map(|&at| (floats[at] - mean).powi(2)).sum();
-                    assert!((squares[row] - expected).abs() <= 1e-9 * expected, "{} for {expected}", squares[row]);
+                    assert!(
+                        (squares[row] - expected).abs() <= 1e-9 * expected,
+                        "{} for {expected}",
+                        squares[row]
+                    );
                 }
             }
         }
@@ -157,7 +177,8 @@ fn frames_may_be_any_positions() {
                 .map(|(a, b)| {
                     let low = a % rows as u64;
                     // Short ones, long ones, and empty ones.
-                    let most = if b % 3 == 0 { 20.min(rows as u64 - low) } else { rows as u64 - low };
+                    let most =
+                        if b % 3 == 0 { 20.min(rows as u64 - low) } else { rows as u64 - low };
                     (low as u32, (low + (b >> 8) % (most + 1)) as u32)
                 })
                 .collect();
@@ -167,7 +188,8 @@ fn frames_may_be_any_positions() {
             let (integers, float_values) = (upload(&device, &values), upload(&device, &floats));
             let valid_buffer = upload(&device, &valid);
             let over = |fold, values| {
-                over_frames(&device, fold, values, Some(&valid_buffer), [&low, &high], rows as u64).unwrap()
+                over_frames(&device, fold, values, Some(&valid_buffer), [&low, &high], rows as u64)
+                    .unwrap()
             };
             let greatest = read::<i64>(&over(Fold::Reduce(Reduction::MaxI64), &integers), rows);
             let counts = read::<i64>(&over(Fold::Reduce(Reduction::Count), &integers), rows);
@@ -175,7 +197,8 @@ fn frames_may_be_any_positions() {
             let points: Vec<f64> = (0..rows).flat_map(|at| [floats[at], (at % 7) as f64]).collect();
             let products = read::<f64>(&over(Fold::Products, &upload(&device, &points)), rows * 6);
             for (row, &(low, high)) in frames.iter().enumerate() {
-                let taken: Vec<usize> = (low as usize..high as usize).filter(|&at| valid[at] != 0).collect();
+                let taken: Vec<usize> =
+                    (low as usize..high as usize).filter(|&at| valid[at] != 0).collect();
                 assert_eq!(counts[row], taken.len() as i64, "row {row} of {rows}");
                 if let Some(expected) = taken.iter().map(|&at| values[at]).max() {
                     assert_eq!(greatest[row], expected);
@@ -184,16 +207,24 @@ fn frames_may_be_any_positions() {
                 let sum: f64 = taken.iter().map(|&at| floats[at]).sum();
                 assert!((sums[row] - sum).abs() <= 1e-12 * scale, "{} for {sum}", sums[row]);
                 let count = taken.len().max(1) as f64;
-                let means = [0, 1].map(|axis| taken.iter().map(|&at| points[2 * at + axis]).sum::<f64>() / count);
+                let means = [0, 1]
+                    .map(|axis| taken.iter().map(|&at| points[2 * at + axis]).sum::<f64>() / count);
                 // Products of many rows take the host long.
                 let expected = [(0, 0), (0, 1), (1, 1)].map(|(a, b)| {
-                    let product = |&at: &usize| (points[2 * at + a] - means[a]) * (points[2 * at + b] - means[b]);
+                    let product = |&at: &usize| {
+                        (points[2 * at + a] - means[a]) * (points[2 * at + b] - means[b])
+                    };
                     if row % 13 == 0 { taken.iter().map(product).sum::<f64>() } else { 0.0 }
                 });
                 let found = &products[6 * row..6 * row + 6];
                 assert_eq!(found[0], taken.len() as f64, "row {row} of {rows}");
-                let close = |found: f64, expected: f64, scale: f64| (found - expected).abs() <= 1e-9 * (1.0 + scale);
-                assert!(close(found[1], means[0], scale) && close(found[2], means[1], 7.0), "{found:?}: {means:?}");
+                let close = |found: f64, expected: f64, scale: f64| {
+                    (found - expected).abs() <= 1e-9 * (1.0 + scale)
+                };
+                assert!(
+                    close(found[1], means[0], scale) && close(found[2], means[1], 7.0),
+                    "{found:?}: {means:?}"
+                );
                 let scales = [found[3], (found[3] * found[5]).sqrt(), found[5]];
                 let agree = (0..3).all(|at| close(found[3 + at], expected[at], scales[at]));
                 assert!(row % 13 != 0 || agree, "{found:?}: {expected:?}");
@@ -212,10 +243,14 @@ fn float_sums_of_windows_do_not_depend_on_the_schedule() {
             let BoundsSample { bounds, .. } = sample(device, &[10_000, 29_000, 1000]);
             let values = upload(device, &values);
             let fold = Fold::Reduce(Reduction::SumF64);
-            let low = upload(device, &(0..rows as u32).map(|row| row.saturating_sub(700)).collect::<Vec<_>>());
+            let low = upload(
+                device,
+                &(0..rows as u32).map(|row| row.saturating_sub(700)).collect::<Vec<_>>(),
+            );
             let high = upload(device, &(0..rows as u32).map(|row| row + 1).collect::<Vec<_>>());
             let running = running(device, fold, Toward::Last, &values, None, &bounds).unwrap();
-            let frames = over_frames(device, fold, &values, None, [&low, &high], rows as u64).unwrap();
+            let frames =
+                over_frames(device, fold, &values, None, [&low, &high], rows as u64).unwrap();
             [read(&running, rows), read(&frames, rows)]
         })
         .collect();
@@ -229,7 +264,8 @@ fn bounds_by_value_are_where_the_first_key_is_beyond() {
     let keys = [0i64, 0, 1, 4, 4, 6, 250, 2, 3];
     let valid = [0u8, 0, 1, 1, 1, 1, 1, 1, 1];
     let words: Vec<u64> = keys.iter().map(|&k| k as u64).collect();
-    let (partition, words) = (upload(&device, &[0u64, 0, 0, 0, 0, 0, 0, 1, 1]), upload(&device, &words));
+    let (partition, words) =
+        (upload(&device, &[0u64, 0, 0, 0, 0, 0, 0, 1, 1]), upload(&device, &words));
     let words = [WindowWord { keys: &partition, below: 0 }, WindowWord { keys: &words, below: 64 }];
     let bounds = bounds(&device, &words, None, 9).unwrap();
     let (key_buffer, valid) = (upload(&device, &keys), upload(&device, &valid));
@@ -241,14 +277,24 @@ fn bounds_by_value_are_where_the_first_key_is_beyond() {
         nulls_first: true,
         distance: Distance::Step { step: 3, limits: (0, 255) },
     };
-    let find =
-        |bound: RangeBound| read::<u32>(&range_bound(&device, &bound, &key_buffer, Some(&valid), &bounds).unwrap(), 9);
+    let find = |bound: RangeBound| {
+        read::<u32>(&range_bound(&device, &bound, &key_buffer, Some(&valid), &bounds).unwrap(), 9)
+    };
     let far = Distance::Step { step: 5, limits: (0, 255) };
     // Below 0 there is nothing: the frame begins with the first value, and ends before it.
     assert_eq!(find(bound), [0, 0, 2, 2, 2, 3, 6, 7, 7]);
     assert_eq!(find(RangeBound { start: false, ..bound }), [2, 2, 2, 3, 3, 3, 6, 7, 7]);
-    assert_eq!(find(RangeBound { start: false, preceding: false, ..bound }), [2, 2, 5, 6, 6, 6, 7, 9, 9]);
-    assert_eq!(find(RangeBound { preceding: false, distance: far, ..bound }), [0, 0, 5, 6, 6, 6, 7, 9, 9]);
+    assert_eq!(
+        find(RangeBound { start: false, preceding: false, ..bound }),
+        [2, 2, 5, 6, 6, 6, 7, 9, 9]
+    );
+    assert_eq!(
+        find(RangeBound { preceding: false, distance: far, ..bound }),
+        [0, 0, 5, 6, 6, 6, 7, 9, 9]
+    );
     let targets = upload(&device, &[0i64, 0, -2, 1, 1, 5, 6, 2, 2]);
-    assert_eq!(find(RangeBound { distance: Distance::Targets(&targets), ..bound }), [0, 0, 2, 2, 2, 5, 5, 7, 7]);
+    assert_eq!(
+        find(RangeBound { distance: Distance::Targets(&targets), ..bound }),
+        [0, 0, 2, 2, 2, 5, 5, 7, 7]
+    );
 }

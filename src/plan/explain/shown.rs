@@ -5,13 +5,15 @@ use std::fmt::Display;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ExplainFormat, Explained, ExplainedCpu, ExplainedDevice, ExplainedOperator, ExplainedPart, ExplainedPipeline,
+    ExplainFormat, Explained, ExplainedCpu, ExplainedDevice, ExplainedOperator, ExplainedPart,
+    ExplainedPipeline,
 };
 
 /// Begins the lines on what would be divided.
 const WOULD_BE_DIVIDED: &str = "would be divided: ";
 /// The last line, where joins have another order than the query's.
-const REORDERED: &str = "joins   in the order of estimated rows, not the query's (SET join_order = off keeps that)";
+const REORDERED: &str =
+    "joins   in the order of estimated rows, not the query's (SET join_order = off keeps that)";
 
 impl Explained {
     /// The plan in a format.
@@ -20,7 +22,8 @@ impl Explained {
             ExplainFormat::Indent => self.lines(PlanLines::indented),
             ExplainFormat::Tree => self.lines(|lines, root| lines.branch(root, &Branch::default())),
             ExplainFormat::Json => {
-                let plan = json!({ "plan": of_part(&self.root), "joins_reordered": self.reordered });
+                let plan =
+                    json!({ "plan": of_part(&self.root), "joins_reordered": self.reordered });
                 // Of texts and numbers alone.
                 serde_json::to_string_pretty(&plan).unwrap_or_default()
             }
@@ -60,11 +63,19 @@ impl PlanLines {
                     self.line("device", &margin(depth), format_args!("{WOULD_BE_DIVIDED}{why}"));
                 }
                 for ExplainedPipeline { number, rows, operators } in pipelines {
-                    self.line("device", &margin(depth), format_args!("pipeline {number}{}", about(*rows)));
+                    self.line(
+                        "device",
+                        &margin(depth),
+                        format_args!("pipeline {number}{}", about(*rows)),
+                    );
                     for operator in operators {
                         self.line("device", &margin(depth + 1), of_device(operator));
                         if let Some(how) = &operator.divided {
-                            self.line("device", &margin(depth + 2), format_args!("{WOULD_BE_DIVIDED}{how}"));
+                            self.line(
+                                "device",
+                                &margin(depth + 2),
+                                format_args!("{WOULD_BE_DIVIDED}{how}"),
+                            );
                         }
                     }
                 }
@@ -95,24 +106,42 @@ impl PlanLines {
         }
     }
 
-    /// The operators of a pipeline, each below the one that reads its rows; one that was shown is named.
-    fn pipeline(&mut self, part: &ExplainedDevice, pipeline: &ExplainedPipeline, at: &Branch, shown: &mut Vec<usize>) {
+    /// The operators of a pipeline, each below the one that reads its rows; one that was shown is
+    /// named.
+    fn pipeline(
+        &mut self,
+        part: &ExplainedDevice,
+        pipeline: &ExplainedPipeline,
+        at: &Branch,
+        shown: &mut Vec<usize>,
+    ) {
         if shown.contains(&pipeline.number) {
-            self.line("device", &at.first, format_args!("pipeline {}, which is above", pipeline.number));
+            self.line(
+                "device",
+                &at.first,
+                format_args!("pipeline {}, which is above", pipeline.number),
+            );
             return;
         }
         shown.push(pipeline.number);
         let mut at = at.clone();
         let last = pipeline.operators.len().saturating_sub(1);
         for (place, operator) in pipeline.operators.iter().enumerate() {
-            let rows = if place == 0 && operator.rows.is_none() { about(pipeline.rows) } else { String::new() };
+            let rows = if place == 0 && operator.rows.is_none() {
+                about(pipeline.rows)
+            } else {
+                String::new()
+            };
             self.line("device", &at.first, format_args!("{}{rows}", of_device(operator)));
             if let Some(how) = &operator.divided {
                 let bar = if place < last || !operator.reads.is_empty() { "│ " } else { "  " };
                 self.line("device", &at.rest, format_args!("{bar}{WOULD_BE_DIVIDED}{how}"));
             }
-            let read: Vec<&ExplainedPipeline> =
-                part.pipelines.iter().filter(|other| operator.reads.contains(&other.number)).collect();
+            let read: Vec<&ExplainedPipeline> = part
+                .pipelines
+                .iter()
+                .filter(|other| operator.reads.contains(&other.number))
+                .collect();
             // Of a join, the rows that go by come last, with all that is below them.
             let goes_on = place < last;
             for (number, other) in read.iter().enumerate() {

@@ -29,9 +29,13 @@ pub(crate) fn cast_fails(from: &DataType, to: &DataType) -> bool {
         (Int32, Date32) | (Date32, Int32 | Int64) => false,
         (Int64, Timestamp(_, None)) | (Timestamp(_, _), Int64) => false,
         (Timestamp(_, None), Date32) => false,
-        (Date32, Timestamp(unit, None)) => matches!(unit, TimeUnit::Microsecond | TimeUnit::Nanosecond),
+        (Date32, Timestamp(unit, None)) => {
+            matches!(unit, TimeUnit::Microsecond | TimeUnit::Nanosecond)
+        }
         // To a coarser unit, or the same.
-        (Timestamp(from, zone), Timestamp(to, to_zone)) => per_second(from) < per_second(to) || zone != to_zone,
+        (Timestamp(from, zone), Timestamp(to, to_zone)) => {
+            per_second(from) < per_second(to) || zone != to_zone
+        }
         _ => true,
     }
 }

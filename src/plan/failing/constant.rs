@@ -40,8 +40,16 @@ fn looks(expr: &Expr) -> Looks {
     // Nothing fails here.
     let _ = expr.apply(|node| {
         match node {
-            Expr::Literal(_, _) | Expr::Alias(_) | Expr::BinaryExpr(_) | Expr::Not(_) | Expr::Negative(_) => {}
-            Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::Between(_) | Expr::InList(_) | Expr::Like(_) => {}
+            Expr::Literal(_, _)
+            | Expr::Alias(_)
+            | Expr::BinaryExpr(_)
+            | Expr::Not(_)
+            | Expr::Negative(_) => {}
+            Expr::IsNull(_)
+            | Expr::IsNotNull(_)
+            | Expr::Between(_)
+            | Expr::InList(_)
+            | Expr::Like(_) => {}
             Expr::Cast(_) | Expr::TryCast(_) | Expr::Case(_) => {}
             // The host would have to compile it first.
             node if user_code::is_called_by(node) => looks = Looks::Rows,

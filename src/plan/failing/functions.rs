@@ -20,22 +20,33 @@ pub(crate) fn is_total(name: &str) -> bool {
 }
 
 /// Whether a call can fail where its arguments do not; `of` tells their types.
-pub(super) fn function_fails(call: &ScalarFunction, of: &dyn Fn(&Expr) -> Option<DataType>) -> bool {
+pub(super) fn function_fails(
+    call: &ScalarFunction,
+    of: &dyn Fn(&Expr) -> Option<DataType>,
+) -> bool {
     let is_float = |expr: &Expr| of(expr).is_some_and(|dtype| dtype.is_floating());
     // Not negative, with the sign of a constant.
-    let counts = |expr: &Expr| literal(expr).and_then(|value| to_zero(&value)).is_some_and(|sign| sign.is_ge());
+    let counts = |expr: &Expr| {
+        literal(expr).and_then(|value| to_zero(&value)).is_some_and(|sign| sign.is_ge())
+    };
     match (call.name(), call.args.as_slice()) {
         (name, _) if is_total(name) => false,
-        ("abs", [x]) if of(x).is_some_and(|dtype| matches!(dtype, DataType::Decimal128(_, _))) => false,
+        ("abs", [x]) if of(x).is_some_and(|dtype| matches!(dtype, DataType::Decimal128(_, _))) => {
+            false
+        }
         ("abs" | "ceil" | "floor" | "round" | "trunc", [x]) => !is_float(x),
         ("round" | "trunc", [x, places]) => !(is_float(x) && is_literal(places)),
         ("substr", [_, start]) => !is_literal(start),
         ("substr", [_, start, count]) => !(is_literal(start) && counts(count)),
-        ("split_part", [_, _, field]) => !literal(field).and_then(|v| to_zero(&v)).is_some_and(|sign| sign.is_ne()),
+        ("split_part", [_, _, field]) => {
+            !literal(field).and_then(|v| to_zero(&v)).is_some_and(|sign| sign.is_ne())
+        }
         ("regexp_like" | "regexp_match", [_, pattern, more @ ..]) => {
             !is_literal(pattern) || !more.iter().all(is_literal)
         }
-        ("regexp_replace", [_, pattern, _, more @ ..]) => !is_literal(pattern) || !more.iter().all(is_literal),
+        ("regexp_replace", [_, pattern, _, more @ ..]) => {
+            !is_literal(pattern) || !more.iter().all(is_literal)
+        }
         _ => true,
     }
 }

@@ -15,7 +15,8 @@ fn schema() -> DFSchema {
         ("p", DataType::Decimal128(15, 2)),
         ("q", DataType::Decimal128(38, 10)),
     ];
-    let fields: Vec<_> = columns.into_iter().map(|(name, dtype)| Field::new(name, dtype, true)).collect();
+    let fields: Vec<_> =
+        columns.into_iter().map(|(name, dtype)| Field::new(name, dtype, true)).collect();
     DFSchema::try_from(Schema::new(fields)).expect("names differ")
 }
 
@@ -90,7 +91,8 @@ fn guards_within_an_expression_count() {
     can(col("p")
         .gt(lit(ScalarValue::Decimal128(Some(0), 15, 2)))
         .and((ten() / cast(col("p"), DataType::Int64)).gt(lit(1i64))));
-    let case = |condition: Expr| when(condition, ten() / col("b")).otherwise(lit(0i64)).expect("a CASE");
+    let case =
+        |condition: Expr| when(condition, ten() / col("b")).otherwise(lit(0i64)).expect("a CASE");
     cannot(case(col("b").lt(lit(0i64))));
     can(case(col("b").lt(lit(1i64))));
     can(case(col("b").eq(lit(0i64))));

@@ -78,8 +78,11 @@ impl<'a> Costs<'a> {
                 _ => Facts::unknown(1.0),
             }
         };
-        let columns: Vec<Facts> = estimates.iter().flat_map(|e| e.columns.iter().copied()).collect();
-        let of = |name: &Name| tree.columns.maybe_index_of_column(name).and_then(|at| columns.get(at).copied());
+        let columns: Vec<Facts> =
+            estimates.iter().flat_map(|e| e.columns.iter().copied()).collect();
+        let of = |name: &Name| {
+            tree.columns.maybe_index_of_column(name).and_then(|at| columns.get(at).copied())
+        };
         // Equalities between the same two leaves are looked at together: their keys may be one of
         // several columns.
         let mut pairs: HashMap<(LeafSet, LeafSet), Vec<(Facts, Facts)>> = HashMap::new();
@@ -136,7 +139,9 @@ impl<'a> Costs<'a> {
 
     /// What it costs to make a build side of a join, besides its table.
     fn pipeline(&self, set: LeafSet, rows: f64) -> f64 {
-        let outside = |c: &&Width| within(c.leaf, set) && (c.wanted || c.predicates.iter().any(|of| !within(*of, set)));
+        let outside = |c: &&Width| {
+            within(c.leaf, set) && (c.wanted || c.predicates.iter().any(|of| !within(*of, set)))
+        };
         let bytes: f64 = self.columns.iter().filter(outside).map(|c| c.bytes).sum();
         PIPELINE + PIPELINE_BYTE * rows * bytes
     }
@@ -154,13 +159,14 @@ impl<'a> Costs<'a> {
         let (mut unique_a, mut unique_b) = (false, false);
         for (predicate, known) in self.tree.predicates.iter().zip(&self.unique) {
             let Some([(_, of_first), (_, of_second)]) = &predicate.sides else { continue };
-            let ((of_a, known_a), (of_b, known_b)) = if within(*of_first, set_a) && within(*of_second, set_b) {
-                ((*of_first, known[0]), (*of_second, known[1]))
-            } else if within(*of_first, set_b) && within(*of_second, set_a) {
-                ((*of_second, known[1]), (*of_first, known[0]))
-            } else {
-                continue;
-            };
+            let ((of_a, known_a), (of_b, known_b)) =
+                if within(*of_first, set_a) && within(*of_second, set_b) {
+                    ((*of_first, known[0]), (*of_second, known[1]))
+                } else if within(*of_first, set_b) && within(*of_second, set_a) {
+                    ((*of_second, known[1]), (*of_first, known[0]))
+                } else {
+                    continue;
+                };
             connected = true;
             keys += 1;
             unique_a |= known_a && within(of_a, a.once);
@@ -176,7 +182,8 @@ impl<'a> Costs<'a> {
         }
         let cost_a = join_cost(a.rows, build_a, b.rows) + a.as_build;
         let cost_b = join_cost(b.rows, build_b, a.rows) + b.as_build;
-        let (sides, cost) = if cost_a < cost_b { ([set_b, set_a], cost_a) } else { ([set_a, set_b], cost_b) };
+        let (sides, cost) =
+            if cost_a < cost_b { ([set_b, set_a], cost_a) } else { ([set_a, set_b], cost_b) };
         let cost = a.cost + b.cost + cost;
         if known.is_some_and(|known| known.cost <= cost) {
             return None;
@@ -258,7 +265,9 @@ impl<'a> Costs<'a> {
 /// The order of a set, from how each set in it is split.
 fn shape_of(set: LeafSet, sides: &dyn Fn(LeafSet) -> Option<[LeafSet; 2]>) -> JoinTree {
     match sides(set) {
-        Some([probe, build]) => JoinTree::Join(Box::new(shape_of(probe, sides)), Box::new(shape_of(build, sides))),
+        Some([probe, build]) => {
+            JoinTree::Join(Box::new(shape_of(probe, sides)), Box::new(shape_of(build, sides)))
+        }
         None => JoinTree::Leaf(set.trailing_zeros() as usize),
     }
 }

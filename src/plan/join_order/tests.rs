@@ -23,7 +23,8 @@ const COLUMNS: [&str; 5] = ["k", "a", "b", "c", "d"];
 
 impl SizedTable {
     fn plan(&self) -> LogicalPlanBuilder {
-        let fields: Vec<Field> = COLUMNS.map(|name| Field::new(name, DataType::Int64, false)).into();
+        let fields: Vec<Field> =
+            COLUMNS.map(|name| Field::new(name, DataType::Int64, false)).into();
         table_scan(Some(self.name), &Schema::new(fields), None).unwrap()
     }
 
@@ -40,9 +41,12 @@ impl SizedTable {
 fn joined(tables: &[SizedTable], on: &[&[(&str, &str)]]) -> LogicalPlan {
     let mut plan = tables[0].plan();
     for (table, on) in tables[1..].iter().zip(on) {
-        let (left, right): (Vec<Name>, Vec<Name>) =
-            on.iter().map(|(l, r)| (Name::from_qualified_name(*l), Name::from_qualified_name(*r))).unzip();
-        plan = plan.join(table.plan().build().unwrap(), JoinType::Inner, (left, right), None).unwrap();
+        let (left, right): (Vec<Name>, Vec<Name>) = on
+            .iter()
+            .map(|(l, r)| (Name::from_qualified_name(*l), Name::from_qualified_name(*r)))
+            .unzip();
+        plan =
+            plan.join(table.plan().build().unwrap(), JoinType::Inner, (left, right), None).unwrap();
     }
     plan.build().unwrap()
 }
@@ -80,10 +84,21 @@ fn orders(tables: &[SizedTable], plan: &LogicalPlan) -> FoundOrders {
 
 #[test]
 fn a_star_is_probed_from_its_middle_smallest_share_first() {
-    let tables =
-        [table("large", 1e6, 10.0), table("fact", 1e8, 1000.0), table("small", 1e3, 10.0), table("medium", 1e5, 10.0)];
-    let plan = joined(&tables, &[&[("large.k", "fact.a")], &[("fact.b", "small.k")], &[("fact.c", "medium.k")]]);
-    let plan = LogicalPlanBuilder::from(plan).filter(col("medium.a").eq(lit(3i64))).unwrap().build().unwrap();
+    let tables = [
+        table("large", 1e6, 10.0),
+        table("fact", 1e8, 1000.0),
+        table("small", 1e3, 10.0),
+        table("medium", 1e5, 10.0),
+    ];
+    let plan = joined(
+        &tables,
+        &[&[("large.k", "fact.a")], &[("fact.b", "small.k")], &[("fact.c", "medium.k")]],
+    );
+    let plan = LogicalPlanBuilder::from(plan)
+        .filter(col("medium.a").eq(lit(3i64)))
+        .unwrap()
+        .build()
+        .unwrap();
     let found = orders(&tables, &plan);
     // A tenth of `medium` leaves a tenth of the rows to those after it.
     assert_eq!(found.exact, "(((fact medium) small) large)");
@@ -98,18 +113,36 @@ fn a_chain_is_joined_from_its_filtered_end() {
         table("customers", 1.5e6, 25.0),
         table("nations", 25.0, 5.0),
     ];
-    let plan =
-        joined(&tables, &[&[("lines.a", "orders.k")], &[("orders.a", "customers.k")], &[("customers.a", "nations.k")]]);
-    let filtered = LogicalPlanBuilder::from(plan).filter(col("nations.k").eq(lit(7i64))).unwrap().build().unwrap();
+    let plan = joined(
+        &tables,
+        &[
+            &[("lines.a", "orders.k")],
+            &[("orders.a", "customers.k")],
+            &[("customers.a", "nations.k")],
+        ],
+    );
+    let filtered = LogicalPlanBuilder::from(plan)
+        .filter(col("nations.k").eq(lit(7i64)))
+        .unwrap()
+        .build()
+        .unwrap();
     let found = orders(&tables, &filtered);
     assert_eq!(found.exact, "(lines (orders (customers nations)))");
 }
 
 #[test]
 fn a_clique_joins_small_tables_first() {
-    let tables = [table("w", 1e7, 100.0), table("x", 1e6, 100.0), table("y", 1e3, 100.0), table("z", 1e2, 100.0)];
-    let on: [&[(&str, &str)]; 3] =
-        [&[("w.k", "x.k")], &[("w.k", "y.k"), ("x.k", "y.k")], &[("w.k", "z.k"), ("x.k", "z.k"), ("y.k", "z.k")]];
+    let tables = [
+        table("w", 1e7, 100.0),
+        table("x", 1e6, 100.0),
+        table("y", 1e3, 100.0),
+        table("z", 1e2, 100.0),
+    ];
+    let on: [&[(&str, &str)]; 3] = [
+        &[("w.k", "x.k")],
+        &[("w.k", "y.k"), ("x.k", "y.k")],
+        &[("w.k", "z.k"), ("x.k", "z.k"), ("y.k", "z.k")],
+    ];
     let plan = joined(&tables, &on);
     let found = orders(&tables, &plan);
     // Few rows are left from the beginning.
@@ -123,7 +156,8 @@ fn a_clique_joins_small_tables_first() {
 fn columns_that_nobody_looks_at_end_where_they_begin() {
     let tables = [table("a", 1e6, 10.0), table("b", 1e4, 10.0), table("c", 1e8, 10.0)];
     let plan = joined(&tables, &[&[("a.a", "b.k")], &[("a.k", "c.a")]]);
-    let plan = LogicalPlanBuilder::from(plan).project([col("c.d"), col("a.d")]).unwrap().build().unwrap();
+    let plan =
+        LogicalPlanBuilder::from(plan).project([col("c.d"), col("a.d")]).unwrap().build().unwrap();
     let found = orders(&tables, &plan);
     assert_eq!(found.exact, "(c (a b))");
     let expected = "Projection: c.d, a.d\n  Inner Join: c.a = a.k\n    Projection: c.a, c.d\n      TableScan: c\n    \
@@ -135,13 +169,20 @@ fn columns_that_nobody_looks_at_end_where_they_begin() {
 
 #[test]
 fn many_tables_are_joined_greedily() {
-    let names = ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10", "t11", "t12", "t13"];
-    let tables: Vec<SizedTable> =
-        names.iter().enumerate().map(|(at, name)| table(name, 10f64.powi(2 + at as i32 % 5), 50.0)).collect();
-    let keys: Vec<[(String, String); 1]> =
-        (1..names.len()).map(|at| [(format!("{}.a", names[at - 1]), format!("{}.k", names[at]))]).collect();
-    let keys: Vec<Vec<(&str, &str)>> =
-        keys.iter().map(|pair| pair.iter().map(|(l, r)| (l.as_str(), r.as_str())).collect()).collect();
+    let names =
+        ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10", "t11", "t12", "t13"];
+    let tables: Vec<SizedTable> = names
+        .iter()
+        .enumerate()
+        .map(|(at, name)| table(name, 10f64.powi(2 + at as i32 % 5), 50.0))
+        .collect();
+    let keys: Vec<[(String, String); 1]> = (1..names.len())
+        .map(|at| [(format!("{}.a", names[at - 1]), format!("{}.k", names[at]))])
+        .collect();
+    let keys: Vec<Vec<(&str, &str)>> = keys
+        .iter()
+        .map(|pair| pair.iter().map(|(l, r)| (l.as_str(), r.as_str())).collect())
+        .collect();
     let keys: Vec<&[(&str, &str)]> = keys.iter().map(Vec::as_slice).collect();
     let plan = joined(&tables, &keys);
     let tree = Tree::of(&plan).unwrap();
@@ -156,12 +197,19 @@ fn many_tables_are_joined_greedily() {
 #[test]
 fn a_clique_of_ten_tables_is_ordered_exactly() {
     let names = ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9"];
-    let tables: Vec<SizedTable> =
-        names.iter().enumerate().map(|(at, name)| table(name, 10f64.powi(2 + at as i32 % 5), 50.0)).collect();
-    let pairs = |at: usize| (0..at).map(move |other| (format!("{}.k", names[other]), format!("{}.k", names[at])));
+    let tables: Vec<SizedTable> = names
+        .iter()
+        .enumerate()
+        .map(|(at, name)| table(name, 10f64.powi(2 + at as i32 % 5), 50.0))
+        .collect();
+    let pairs = |at: usize| {
+        (0..at).map(move |other| (format!("{}.k", names[other]), format!("{}.k", names[at])))
+    };
     let keys: Vec<Vec<(String, String)>> = (1..names.len()).map(|at| pairs(at).collect()).collect();
-    let keys: Vec<Vec<(&str, &str)>> =
-        keys.iter().map(|pairs| pairs.iter().map(|(l, r)| (l.as_str(), r.as_str())).collect()).collect();
+    let keys: Vec<Vec<(&str, &str)>> = keys
+        .iter()
+        .map(|pairs| pairs.iter().map(|(l, r)| (l.as_str(), r.as_str())).collect())
+        .collect();
     let keys: Vec<&[(&str, &str)]> = keys.iter().map(Vec::as_slice).collect();
     let plan = joined(&tables, &keys);
     let tree = Tree::of(&plan).unwrap();
@@ -178,9 +226,17 @@ fn trees_that_may_fail_or_are_small_or_have_two_columns_of_a_name_stay() {
     let on: [&[(&str, &str)]; 2] = [&[("a.a", "b.a")], &[("b.b", "c.b")]];
     let plan = joined(&tables(), &on);
     assert!(Tree::of(&plan).is_some());
-    let filtered = |condition: Expr| LogicalPlanBuilder::from(plan.clone()).filter(condition).unwrap().build().unwrap();
-    assert!(Tree::of(&filtered((col("a.c") + col("b.c")).gt(col("c.c")))).is_some(), "integers wrap");
-    assert!(Tree::of(&filtered((col("a.c") / col("b.c")).gt(col("c.c")))).is_none(), "division by zero");
+    let filtered = |condition: Expr| {
+        LogicalPlanBuilder::from(plan.clone()).filter(condition).unwrap().build().unwrap()
+    };
+    assert!(
+        Tree::of(&filtered((col("a.c") + col("b.c")).gt(col("c.c")))).is_some(),
+        "integers wrap"
+    );
+    assert!(
+        Tree::of(&filtered((col("a.c") / col("b.c")).gt(col("c.c")))).is_none(),
+        "division by zero"
+    );
     assert!(Tree::of(&joined(&tables()[..2], &on[..1])).is_none());
     let crossed = tables()[0].plan().cross_join(tables()[1].plan().build().unwrap()).unwrap();
     let crossed = crossed.cross_join(tables()[2].plan().build().unwrap()).unwrap().build().unwrap();

@@ -17,9 +17,9 @@ const BY: &str = "CREATE EXTERNAL TABLE";
 
 impl Session {
     /// Runs a `CREATE [OR REPLACE] EXTERNAL TABLE [IF NOT EXISTS] name [(columns)] STORED AS format
-    /// LOCATION 'path' [OPTIONS (…)]`, which makes files a table as [`Session::register_csv_with`] and
-    /// [`Session::register_parquet_with`] do; the table's name. The options are those of `read_csv`
-    /// and `read_parquet` (`docs/files.md`).
+    /// LOCATION 'path' [OPTIONS (…)]`, which makes files a table as [`Session::register_csv_with`]
+    /// and [`Session::register_parquet_with`] do; the table's name. The options are those of
+    /// `read_csv` and `read_parquet` (`docs/files.md`).
     ///
     /// # Errors
     /// Another statement, a name that is taken, options that are none; as the methods above.
@@ -34,7 +34,10 @@ impl Session {
     pub fn create_external_table(&self, statement: &str) -> Result<String> {
         let state = self.core.state();
         let Statement::CreateExternalTable(create) = rules::parsed(&state, statement)? else {
-            return Err(Error::unsupported("another statement", "this takes CREATE EXTERNAL TABLE"));
+            return Err(Error::unsupported(
+                "another statement",
+                "this takes CREATE EXTERNAL TABLE",
+            ));
         };
         refuse(&create)?;
         let (name, at) = table_name(&create.name, BY)?;
@@ -43,16 +46,22 @@ impl Session {
         if !create.or_replace && self.has_table(&name) {
             return match create.if_not_exists {
                 true => Ok(called),
-                false => Err(plan(format!("there is a table named {called:?}; CREATE OR REPLACE replaces it")).at(at)),
+                false => Err(plan(format!(
+                    "there is a table named {called:?}; CREATE OR REPLACE replaces it"
+                ))
+                .at(at)),
             };
         }
         let format = self.format_of(&create)?;
-        let paths = create.locations.iter().map(|path| path.strip_prefix("file://").unwrap_or(path));
-        self.put(&name, self.file_table(paths.collect::<Vec<_>>(), format)?).map_err(|error| error.at(at))?;
+        let paths =
+            create.locations.iter().map(|path| path.strip_prefix("file://").unwrap_or(path));
+        self.put(&name, self.file_table(paths.collect::<Vec<_>>(), format)?)
+            .map_err(|error| error.at(at))?;
         Ok(called)
     }
 
-    /// The options of CSV files by the names that `read_csv` knows them by in SQL, each with a text.
+    /// The options of CSV files by the names that `read_csv` knows them by in SQL, each with a
+    /// text.
     ///
     /// # Errors
     /// Options that are none, and values that are not theirs.
@@ -64,7 +73,10 @@ impl Session {
     /// assert_eq!(options.delimiter, Some(b';'));
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn csv_options<'a>(&self, options: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<CsvOptions> {
+    pub fn csv_options<'a>(
+        &self,
+        options: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<CsvOptions> {
         let given = |(name, text): (&str, &str)| Given {
             name: name.to_lowercase(),
             value: OptionValue::Text(text.into()),
@@ -80,7 +92,9 @@ impl Session {
             let value = match value {
                 Value::Number(number, _) => OptionValue::Number(number.clone()),
                 Value::Boolean(boolean) => OptionValue::Boolean(*boolean),
-                other => OptionValue::Text(other.clone().into_string().unwrap_or_else(|| other.to_string())),
+                other => OptionValue::Text(
+                    other.clone().into_string().unwrap_or_else(|| other.to_string()),
+                ),
             };
             Given { name: name.strip_prefix("format.").unwrap_or(&name).into(), value, place: None }
         });
@@ -104,13 +118,13 @@ impl Session {
                 }
                 Ok(Format::Csv(Box::new(csv)))
             }
-            "PARQUET" if !create.columns.is_empty() => {
-                Err(plan("Parquet files have columns of their own: leave those of the statement out".into()))
-            }
+            "PARQUET" if !create.columns.is_empty() => Err(plan(
+                "Parquet files have columns of their own: leave those of the statement out".into(),
+            )),
             "PARQUET" => Ok(Format::Parquet(options::parquet(&state, BY, &given)?)),
-            "JSON" | "NDJSON" | "ARROW" if !create.columns.is_empty() => {
-                Err(plan("such files have columns of their own: leave those of the statement out".into()))
-            }
+            "JSON" | "NDJSON" | "ARROW" if !create.columns.is_empty() => Err(plan(
+                "such files have columns of their own: leave those of the statement out".into(),
+            )),
             "JSON" | "NDJSON" => Ok(Format::Json(options::json(&state, BY, &given)?)),
             "ARROW" => Ok(Format::Arrow(options::ipc(&state, BY, &given)?)),
             other => {
@@ -127,10 +141,9 @@ impl Session {
 
 /// Refuses what nothing would look at.
 fn refuse(create: &CreateExternalTable) -> Result<()> {
-    let constrained = create
-        .columns
-        .iter()
-        .any(|column| column.options.iter().any(|option| !matches!(option.option, ColumnOption::Null)));
+    let constrained = create.columns.iter().any(|column| {
+        column.options.iter().any(|option| !matches!(option.option, ColumnOption::Null))
+    });
     let clauses = [
         (!create.table_partition_cols.is_empty(), "PARTITIONED BY"),
         (!create.order_exprs.is_empty(), "WITH ORDER"),
@@ -138,7 +151,9 @@ fn refuse(create: &CreateExternalTable) -> Result<()> {
         (!create.constraints.is_empty() || constrained, "a constraint of a table of files"),
     ];
     match clauses.iter().find(|(there, _)| *there) {
-        Some((_, clause)) => Err(Error::unsupported(*clause, "no part of the engine would look at it")),
+        Some((_, clause)) => {
+            Err(Error::unsupported(*clause, "no part of the engine would look at it"))
+        }
         None => Ok(()),
     }
 }

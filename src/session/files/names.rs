@@ -7,8 +7,9 @@ use std::sync::Arc;
 use datafusion::common::TableReference;
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, Spanned, Statement, TableAlias, TableFactor,
-    TableFunctionArgs, UnaryOperator, Value, Visit, VisitMut, Visitor, VisitorMut,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, Spanned, Statement,
+    TableAlias, TableFactor, TableFunctionArgs, UnaryOperator, Value, Visit, VisitMut, Visitor,
+    VisitorMut,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 
@@ -66,9 +67,14 @@ struct TableAt {
     paths: Vec<PathBuf>,
 }
 
-fn wanted(core: &Core, statement: &Statement, place_of: &dyn Fn(&str) -> Place) -> Result<Vec<FilesAt>> {
+fn wanted(
+    core: &Core,
+    statement: &Statement,
+    place_of: &dyn Fn(&str) -> Place,
+) -> Result<Vec<FilesAt>> {
     let state = core.state();
-    let is_table = |name: &str| core.context.table_exist(TableReference::bare(name)).unwrap_or(false);
+    let is_table =
+        |name: &str| core.context.table_exist(TableReference::bare(name)).unwrap_or(false);
     let mut finder = Finder { state: &state, is_table: &is_table, place_of, at: 0, found: vec![] };
     match Visit::visit(statement, &mut finder) {
         ControlFlow::Continue(()) => Ok(finder.found),
@@ -92,7 +98,9 @@ impl Visitor for Finder<'_> {
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Error> {
         let at = self.at;
         self.at += 1;
-        let TableFactor::Table { name, args, .. } = factor else { return ControlFlow::Continue(()) };
+        let TableFactor::Table { name, args, .. } = factor else {
+            return ControlFlow::Continue(());
+        };
         let [part] = &name.0[..] else { return ControlFlow::Continue(()) };
         let Some(ident) = part.as_ident() else { return ControlFlow::Continue(()) };
         let found = match args {
@@ -158,7 +166,8 @@ impl Finder<'_> {
         if args.settings.is_some() {
             return Ok(None);
         }
-        const EXPECTED: &str = "expected a file's path in single quotes, or a list of them ['…', '…'], first";
+        const EXPECTED: &str =
+            "expected a file's path in single quotes, or a list of them ['…', '…'], first";
         let Some((first, others)) = args.args.split_first() else {
             return Err(wrong(EXPECTED.into(), ident.span.start));
         };
@@ -169,7 +178,9 @@ impl Finder<'_> {
                     Some(OptionValue::List(paths)) if paths.is_empty() => {
                         return Err(wrong("the list of files is empty".into(), expr.span().start));
                     }
-                    Some(OptionValue::List(paths)) => paths.into_iter().map(PathBuf::from).collect(),
+                    Some(OptionValue::List(paths)) => {
+                        paths.into_iter().map(PathBuf::from).collect()
+                    }
                     _ => return Err(wrong(format!("{EXPECTED}; found {expr}"), expr.span().start)),
                 };
                 (paths, expr.span().start)
@@ -177,7 +188,8 @@ impl Finder<'_> {
             other => return Err(wrong(format!("{EXPECTED}; found {other}"), other.span().start)),
         };
         let place = known(place).or(known(ident.span.start));
-        let given = others.iter().map(|arg| given(arg).map_err(|message| wrong(message, arg.span().start)));
+        let given =
+            others.iter().map(|arg| given(arg).map_err(|message| wrong(message, arg.span().start)));
         let given = given.collect::<Result<Vec<Given>>>()?;
         let format = match kind {
             FileKind::Csv => Format::Csv(Box::new(options::csv(self.state, &function, &given)?)),
@@ -194,13 +206,19 @@ fn given(arg: &FunctionArg) -> Result<Given, String> {
     let expected = || format!("expected an option as name => value, found {arg}");
     let (name, expr) = match arg {
         FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), .. } => (name, expr),
-        FunctionArg::ExprNamed { name: Expr::Identifier(name), arg: FunctionArgExpr::Expr(expr), .. } => (name, expr),
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp { left, op: BinaryOperator::Eq, right })) => {
-            match left.as_ref() {
-                Expr::Identifier(name) => (name, right.as_ref()),
-                _ => return Err(expected()),
-            }
-        }
+        FunctionArg::ExprNamed {
+            name: Expr::Identifier(name),
+            arg: FunctionArgExpr::Expr(expr),
+            ..
+        } => (name, expr),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp {
+            left,
+            op: BinaryOperator::Eq,
+            right,
+        })) => match left.as_ref() {
+            Expr::Identifier(name) => (name, right.as_ref()),
+            _ => return Err(expected()),
+        },
         _ => return Err(expected()),
     };
     let literal = || format!("the option {name} takes a literal, found {expr}");
@@ -228,7 +246,9 @@ fn value(expr: &Expr) -> Option<OptionValue> {
             OptionValue::Number(number) => Some(OptionValue::Number(format!("-{number}"))),
             _ => None,
         },
-        Expr::Array(array) => array.elem.iter().map(text).collect::<Option<_>>().map(OptionValue::List),
+        Expr::Array(array) => {
+            array.elem.iter().map(text).collect::<Option<_>>().map(OptionValue::List)
+        }
         Expr::Dictionary(fields) => {
             let pair = |field: &datafusion::sql::sqlparser::ast::DictionaryField| {
                 Some((field.key.value.clone(), text(&field.value)?))
@@ -236,7 +256,8 @@ fn value(expr: &Expr) -> Option<OptionValue> {
             fields.iter().map(pair).collect::<Option<_>>().map(OptionValue::Pairs)
         }
         Expr::Map(map) => {
-            let pairs = map.entries.iter().map(|entry| Some((text(&entry.key)?, text(&entry.value)?)));
+            let pairs =
+                map.entries.iter().map(|entry| Some((text(&entry.key)?, text(&entry.value)?)));
             pairs.collect::<Option<_>>().map(OptionValue::Pairs)
         }
         _ => None,

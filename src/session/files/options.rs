@@ -8,7 +8,9 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use datafusion::common::DFSchema;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::ExprSchemable;
-use datafusion::sql::sqlparser::ast::{CastKind, ColumnDef, DataType as SqlType, Expr, ExprWithAlias, Value};
+use datafusion::sql::sqlparser::ast::{
+    CastKind, ColumnDef, DataType as SqlType, Expr, ExprWithAlias, Value,
+};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -45,9 +47,15 @@ impl fmt::Display for OptionValue {
             OptionValue::Text(text) => write!(f, "'{text}'"),
             OptionValue::Number(number) => write!(f, "{number}"),
             OptionValue::Boolean(boolean) => write!(f, "{boolean}"),
-            OptionValue::List(texts) => write!(f, "[{}]", list(&mut texts.iter().map(|text| format!("'{text}'")))),
+            OptionValue::List(texts) => {
+                write!(f, "[{}]", list(&mut texts.iter().map(|text| format!("'{text}'"))))
+            }
             OptionValue::Pairs(pairs) => {
-                write!(f, "{{{}}}", list(&mut pairs.iter().map(|(name, of)| format!("'{name}': '{of}'"))))
+                write!(
+                    f,
+                    "{{{}}}",
+                    list(&mut pairs.iter().map(|(name, of)| format!("'{name}': '{of}'")))
+                )
             }
         }
     }
@@ -97,7 +105,9 @@ pub(super) fn csv(state: &SessionState, by: &str, given: &[Given]) -> Result<Csv
     let mut options = CsvOptions::default();
     let (mut seen, mut types) = (vec![], None);
     for option in given {
-        let known = |(name, others): &&(&str, &[&str])| *name == option.name || others.contains(&option.name.as_str());
+        let known = |(name, others): &&(&str, &[&str])| {
+            *name == option.name || others.contains(&option.name.as_str())
+        };
         let reader = OptionReader { state, by, option };
         let Some((name, _)) = CSV.iter().find(known) else {
             return Err(reader.unknown(&CSV.map(|(name, _)| name)));
@@ -116,7 +126,8 @@ pub(super) fn csv(state: &SessionState, by: &str, given: &[Given]) -> Result<Csv
             "nullstr" => options.nulls = reader.texts()?,
             "names" => options.names = Some(reader.texts()?),
             "columns" => {
-                let fields = reader.columns()?.into_iter().map(|(name, of)| Field::new(name, of, true));
+                let fields =
+                    reader.columns()?.into_iter().map(|(name, of)| Field::new(name, of, true));
                 options.schema = Some(Arc::new(Schema::new(fields.collect::<Vec<_>>())));
             }
             "types" => match &option.value {
@@ -129,27 +140,47 @@ pub(super) fn csv(state: &SessionState, by: &str, given: &[Given]) -> Result<Csv
             "widen" => options.widen = reader.flag()?,
             "dateformat" => options.date_format = Some(reader.text()?),
             "timestampformat" => options.timestamp_format = Some(reader.text()?),
-            "decimal_separator" => options.decimal_comma = reader.one_of(&[(".", false), (",", true)])?,
+            "decimal_separator" => {
+                options.decimal_comma = reader.one_of(&[(".", false), (",", true)])?
+            }
             "thousands" => options.thousands = Some(reader.byte()?),
             "trim" => options.trim = reader.flag()?,
             "ragged" => {
-                options.ragged =
-                    reader.one_of(&[("error", Ragged::Error), ("fill", Ragged::Fill), ("skip", Ragged::Skip)])?;
+                options.ragged = reader.one_of(&[
+                    ("error", Ragged::Error),
+                    ("fill", Ragged::Fill),
+                    ("skip", Ragged::Skip),
+                ])?;
             }
-            "null_padding" => options.ragged = if reader.flag()? { Ragged::Fill } else { Ragged::Error },
-            "ignore_errors" => options.ragged = if reader.flag()? { Ragged::Skip } else { Ragged::Error },
+            "null_padding" => {
+                options.ragged = if reader.flag()? { Ragged::Fill } else { Ragged::Error }
+            }
+            "ignore_errors" => {
+                options.ragged = if reader.flag()? { Ragged::Skip } else { Ragged::Error }
+            }
             "encoding" => options.encoding = Some(reader.one_of(&ENCODINGS)?),
             "max_line_size" => options.max_row_bytes = reader.count()?,
             UNION_BY_NAME => options.union_by_name = reader.flag()?,
             HIVE_PARTITIONING => options.hive_partitioning = Some(reader.flag()?),
             FILENAME => options.filename = reader.flag()?,
-            other => return Err(Error::internal(format!("the option {other} has a name and no meaning"))),
+            other => {
+                return Err(Error::internal(format!(
+                    "the option {other} has a name and no meaning"
+                )));
+            }
         }
     }
     let of_rows = ["ragged", "null_padding", "ignore_errors"];
-    if let [first, second, ..] = seen.iter().filter(|name| of_rows.contains(name)).collect::<Vec<_>>()[..] {
-        let message = format!("{by}: the options {first} and {second} both say what becomes of ragged rows");
-        return Err(ErrorKind::Plan { message, location: given.iter().rev().find_map(|given| given.place) }.into());
+    if let [first, second, ..] =
+        seen.iter().filter(|name| of_rows.contains(name)).collect::<Vec<_>>()[..]
+    {
+        let message =
+            format!("{by}: the options {first} and {second} both say what becomes of ragged rows");
+        return Err(ErrorKind::Plan {
+            message,
+            location: given.iter().rev().find_map(|given| given.place),
+        }
+        .into());
     }
     // By place, which only names tell the columns of.
     if let Some((reader, texts)) = types {
@@ -190,7 +221,14 @@ pub(super) fn parquet(state: &SessionState, by: &str, given: &[Given]) -> Result
             UNION_BY_NAME => options.union_by_name = reader.flag()?,
             HIVE_PARTITIONING => options.hive_partitioning = Some(reader.flag()?),
             FILENAME => options.filename = reader.flag()?,
-            _ => return Err(reader.unknown(&[INT96_UNIT, UNION_BY_NAME, HIVE_PARTITIONING, FILENAME])),
+            _ => {
+                return Err(reader.unknown(&[
+                    INT96_UNIT,
+                    UNION_BY_NAME,
+                    HIVE_PARTITIONING,
+                    FILENAME,
+                ]));
+            }
         }
     }
     Ok(options)
@@ -240,19 +278,29 @@ struct OptionReader<'a> {
 
 impl OptionReader<'_> {
     fn wrong(&self, message: String) -> Error {
-        ErrorKind::Plan { message: format!("{}: {message}", self.by), location: self.option.place }.into()
+        ErrorKind::Plan { message: format!("{}: {message}", self.by), location: self.option.place }
+            .into()
     }
 
     fn unknown(&self, known: &[&str]) -> Error {
         let names: Vec<String> = known.iter().map(ToString::to_string).collect();
         match nearest(&self.option.name, &names) {
-            Some(meant) => self.wrong(format!("no option named {:?}; did you mean {meant}?", self.option.name)),
-            None => self.wrong(format!("no option named {:?}; known: {}", self.option.name, known.join(", "))),
+            Some(meant) => {
+                self.wrong(format!("no option named {:?}; did you mean {meant}?", self.option.name))
+            }
+            None => self.wrong(format!(
+                "no option named {:?}; known: {}",
+                self.option.name,
+                known.join(", ")
+            )),
         }
     }
 
     fn takes(&self, what: &str) -> Error {
-        self.wrong(format!("the option {} takes {what}, not {}", self.option.name, self.option.value))
+        self.wrong(format!(
+            "the option {} takes {what}, not {}",
+            self.option.name, self.option.value
+        ))
     }
 
     fn text(&self) -> Result<String> {
@@ -297,7 +345,9 @@ impl OptionReader<'_> {
     }
 
     fn count(&self) -> Result<usize> {
-        self.number().and_then(|number| usize::try_from(number).ok()).ok_or_else(|| self.takes("a number from 0 on"))
+        self.number()
+            .and_then(|number| usize::try_from(number).ok())
+            .ok_or_else(|| self.takes("a number from 0 on"))
     }
 
     /// Rows of a sample; -1 is all.
@@ -319,10 +369,13 @@ impl OptionReader<'_> {
 
     fn one_of<T: Copy>(&self, known: &[(&str, T)]) -> Result<T> {
         let found = match &self.option.value {
-            OptionValue::Text(text) => known.iter().find(|(name, _)| text.eq_ignore_ascii_case(name)),
+            OptionValue::Text(text) => {
+                known.iter().find(|(name, _)| text.eq_ignore_ascii_case(name))
+            }
             _ => None,
         };
-        let names = || known.iter().map(|(name, _)| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+        let names =
+            || known.iter().map(|(name, _)| format!("'{name}'")).collect::<Vec<_>>().join(", ");
         found.map(|(_, of)| *of).ok_or_else(|| self.takes(&format!("one of {}", names())))
     }
 
@@ -341,12 +394,16 @@ impl OptionReader<'_> {
                 };
                 columns.into_iter().map(typed).collect()
             }
-            _ => Err(self.takes("types by name, as {'a': 'BIGINT', 'b': 'VARCHAR'} or 'a BIGINT, b VARCHAR'")),
+            _ => Err(self.takes(
+                "types by name, as {'a': 'BIGINT', 'b': 'VARCHAR'} or 'a BIGINT, b VARCHAR'",
+            )),
         }
     }
 
     fn data_type(&self, text: &str) -> Result<DataType> {
-        parsed_type(text).and_then(|of| data_type(self.state, of)).map_err(|message| self.wrong(message))
+        parsed_type(text)
+            .and_then(|of| data_type(self.state, of))
+            .map_err(|message| self.wrong(message))
     }
 }
 
@@ -370,9 +427,12 @@ fn column_definitions(text: &str) -> Result<Vec<ColumnDef>, String> {
         let columns = parser.parse_comma_separated(Parser::parse_column_def)?;
         parser.expect_token(&Token::EOF).map(|_| columns)
     };
-    let columns = parsed().map_err(|error| format!("{text:?} are no columns with types: {error}"))?;
+    let columns =
+        parsed().map_err(|error| format!("{text:?} are no columns with types: {error}"))?;
     match columns.iter().find(|column| !column.options.is_empty()) {
-        Some(column) => Err(format!("{column}: a file's column has a name and a type, and no constraints")),
+        Some(column) => {
+            Err(format!("{column}: a file's column has a name and a type, and no constraints"))
+        }
         None => Ok(columns),
     }
 }
@@ -381,12 +441,16 @@ fn column_definitions(text: &str) -> Result<Vec<ColumnDef>, String> {
 pub(in crate::session) fn data_type(state: &SessionState, of: SqlType) -> Result<DataType, String> {
     let text = of.to_string();
     let null = Box::new(Expr::value(Value::Null));
-    let expr = Expr::Cast { kind: CastKind::Cast, expr: null, data_type: of, array: false, format: None };
+    let expr =
+        Expr::Cast { kind: CastKind::Cast, expr: null, data_type: of, array: false, format: None };
     let schema = DFSchema::empty();
-    let planned = state.create_logical_expr_from_sql_expr(ExprWithAlias { expr, alias: None }, &schema);
-    planned.and_then(|cast| cast.get_type(&schema)).map_err(|error| match of_type(&error.strip_backtrace()) {
-        message if message.starts_with("no type ") => message,
-        message => format!("{text}: {message}"),
+    let planned =
+        state.create_logical_expr_from_sql_expr(ExprWithAlias { expr, alias: None }, &schema);
+    planned.and_then(|cast| cast.get_type(&schema)).map_err(|error| {
+        match of_type(&error.strip_backtrace()) {
+            message if message.starts_with("no type ") => message,
+            message => format!("{text}: {message}"),
+        }
     })
 }
 
@@ -397,9 +461,16 @@ mod tests {
     use super::*;
 
     fn of(options: &[(&str, OptionValue)]) -> Result<CsvOptions> {
-        let given =
-            |(name, value): &(&str, OptionValue)| Given { name: (*name).into(), value: value.clone(), place: None };
-        csv(&SessionContext::new().state(), "read_csv", &options.iter().map(given).collect::<Vec<_>>())
+        let given = |(name, value): &(&str, OptionValue)| Given {
+            name: (*name).into(),
+            value: value.clone(),
+            place: None,
+        };
+        csv(
+            &SessionContext::new().state(),
+            "read_csv",
+            &options.iter().map(given).collect::<Vec<_>>(),
+        )
     }
 
     fn text(text: &str) -> OptionValue {
@@ -408,10 +479,19 @@ mod tests {
 
     #[test]
     fn every_option_has_a_meaning_by_each_of_its_names() {
-        let values = [text("|"), text("true"), text("7"), text("error"), text("."), text("utf-8"), text("a BIGINT")];
+        let values = [
+            text("|"),
+            text("true"),
+            text("7"),
+            text("error"),
+            text("."),
+            text("utf-8"),
+            text("a BIGINT"),
+        ];
         for (name, others) in CSV {
             for name in std::iter::once(&name).chain(others) {
-                let read = values.iter().filter_map(|value| of(&[(name, value.clone())]).ok()).next();
+                let read =
+                    values.iter().filter_map(|value| of(&[(name, value.clone())]).ok()).next();
                 assert!(read.is_some(), "{name} takes none of {values:?}");
             }
         }
@@ -426,12 +506,18 @@ mod tests {
             (vec![("delim", text(";;"))], "delim takes one ASCII character, not ';;'"),
             (vec![("delim", text(""))], "delim takes one ASCII character, not ''"),
             (vec![("delim", text(";")), ("sep", text(","))], "the option delim is given twice"),
-            (vec![("skip", OptionValue::Number("-2".into()))], "skip takes a number from 0 on, not -2"),
+            (
+                vec![("skip", OptionValue::Number("-2".into()))],
+                "skip takes a number from 0 on, not -2",
+            ),
             (vec![("sample_size", OptionValue::Number("0".into()))], "or -1 for all, not 0"),
             (vec![("header", text("maybe"))], "true or false, not 'maybe'"),
             (vec![("encoding", text("ebcdic"))], "'utf-8', 'utf-16le'"),
             (vec![("types", OptionValue::List(vec!["BIGINT".into()]))], "goes with as many names"),
-            (vec![("types", OptionValue::Pairs(vec![("a".into(), "BIGINT) + (1".into())]))], "is no type"),
+            (
+                vec![("types", OptionValue::Pairs(vec![("a".into(), "BIGINT) + (1".into())]))],
+                "is no type",
+            ),
             (vec![("columns", text("a BIGINT NOT NULL"))], "no constraints"),
             (
                 vec![("ragged", text("skip")), ("null_padding", OptionValue::Boolean(true))],
@@ -451,7 +537,8 @@ mod tests {
         assert_eq!(schema.field(0).data_type(), &DataType::Decimal128(9, 2));
         assert_eq!(schema.field(1).name(), "B");
         let names = OptionValue::List(vec!["x".into()]);
-        let read = of(&[("names", names), ("types", OptionValue::List(vec!["SMALLINT".into()]))]).unwrap();
+        let read =
+            of(&[("names", names), ("types", OptionValue::List(vec!["SMALLINT".into()]))]).unwrap();
         assert_eq!(read.types, [("x".to_string(), DataType::Int16)]);
     }
 }

@@ -1,5 +1,5 @@
-//! `CREATE FUNCTION … LANGUAGE CUDA`, read token by token: the parser of SQL takes a part of it only,
-//! and the planner drops what it does not know.
+//! `CREATE FUNCTION … LANGUAGE CUDA`, read token by token: the parser of SQL takes a part of it
+//! only, and the planner drops what it does not know.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::execution::session_state::SessionState;
@@ -49,7 +49,8 @@ impl Create {
     pub(super) fn of(state: &SessionState, text: &str) -> Result<Create> {
         let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location();
         let tokens = tokens.map_err(|error| wrong(error.message.clone(), error.location))?;
-        let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_) | Token::EOF);
+        let is_space =
+            |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_) | Token::EOF);
         let last = tokens.iter().rev().find(|token| !is_space(token));
         let end = last.map_or(Location::new(1, 1), |last| last.span.end);
         let parser = Parser::new(&GenericDialect {}).with_tokens_with_locations(tokens);
@@ -87,7 +88,8 @@ impl<'a> StatementReader<'a> {
         self.expect("RETURNS")?;
         let output = self.data_type()?;
         if is_aggregate {
-            let function = Created::Aggregate(self.aggregate(AggregateFunction::new(&name, inputs, output))?);
+            let function =
+                Created::Aggregate(self.aggregate(AggregateFunction::new(&name, inputs, output))?);
             return Ok(Create { function, name, place: known(at), or_replace, if_not_exists });
         }
         let (mut language, mut body, mut volatile, mut called_on_null) = (None, None, None, None);
@@ -105,7 +107,9 @@ impl<'a> StatementReader<'a> {
                 () if self.accept_all(&["RETURNS", "NULL", "ON", "NULL", "INPUT"]) => {
                     called_on_null.replace(false).is_some()
                 }
-                () if self.accept_all(&["CALLED", "ON", "NULL", "INPUT"]) => called_on_null.replace(true).is_some(),
+                () if self.accept_all(&["CALLED", "ON", "NULL", "INPUT"]) => {
+                    called_on_null.replace(true).is_some()
+                }
                 () => break,
             };
             if again {
@@ -137,14 +141,17 @@ impl<'a> StatementReader<'a> {
         }
     }
 
-    /// `LANGUAGE CUDA (STATE (field type, …), IDENTITY $$…$$, MAP $$…$$, COMBINE $$…$$, FINISH $$…$$
-    /// [, ORDERED])`.
+    /// `LANGUAGE CUDA (STATE (field type, …), IDENTITY $$…$$, MAP $$…$$, COMBINE $$…$$, FINISH
+    /// $$…$$ [, ORDERED])`.
     fn aggregate(&mut self, mut function: AggregateFunction) -> Result<AggregateFunction> {
         self.expect("LANGUAGE")?;
         let place = self.parser.peek_token_ref().span.start;
         let language = self.parsed(Parser::parse_identifier)?.value.to_uppercase();
         if language != "CUDA" {
-            let error = Error::unsupported(format!("CREATE AGGREGATE in {language}"), "LANGUAGE CUDA is known");
+            let error = Error::unsupported(
+                format!("CREATE AGGREGATE in {language}"),
+                "LANGUAGE CUDA is known",
+            );
             return Err(error.at(known(place)));
         }
         self.token(&Token::LParen, "( and STATE, IDENTITY, MAP, COMBINE and FINISH")?;
@@ -218,14 +225,20 @@ impl<'a> StatementReader<'a> {
         Ok((text, span.start.line, span.start.column + before))
     }
 
-    fn parsed<T>(&mut self, parse: impl FnOnce(&mut Parser<'a>) -> Result<T, ParserError>) -> Result<T> {
+    fn parsed<T>(
+        &mut self,
+        parse: impl FnOnce(&mut Parser<'a>) -> Result<T, ParserError>,
+    ) -> Result<T> {
         let at = self.parser.peek_token_ref().span.start;
         parse(&mut self.parser).map_err(|error| {
             let (ParserError::ParserError(text) | ParserError::TokenizerError(text)) = error else {
                 return wrong(error.to_string(), at);
             };
             let message = text.split(" at Line: ").next().unwrap_or_default();
-            wrong(format!("CREATE FUNCTION: {}", message.replacen("Expected: ", "expected ", 1)), at)
+            wrong(
+                format!("CREATE FUNCTION: {}", message.replacen("Expected: ", "expected ", 1)),
+                at,
+            )
         })
     }
 

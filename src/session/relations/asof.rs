@@ -1,8 +1,8 @@
-//! `a ASOF [LEFT] JOIN b ON a.k = b.k AND a.t >= b.t`: each row with the one of the other table that
-//! is nearest in one direction, by the verb `join_asof`.
+//! `a ASOF [LEFT] JOIN b ON a.k = b.k AND a.t >= b.t`: each row with the one of the other table
+//! that is nearest in one direction, by the verb `join_asof`.
 //!
-//! One condition compares (`>=`, `>`, `<=`, `<`), the others are equalities; of `USING (k, t)` the last
-//! column is compared by `>=`. AsofKeys that are NULL have no partner.
+//! One condition compares (`>=`, `>`, `<=`, `<`), the others are equalities; of `USING (k, t)` the
+//! last column is compared by `>=`. AsofKeys that are NULL have no partner.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::planner::RelationPlannerContext;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr as Sql, Ident, JoinConstraint, JoinOperator, Spanned, TableWithJoins, Value,
+    BinaryOperator, Expr as Sql, Ident, JoinConstraint, JoinOperator, Spanned, TableWithJoins,
+    Value,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 
@@ -48,7 +49,12 @@ pub(super) fn planned(
             Value::Boolean(inner) => !inner,
             _ => return refused("MATCH_CONDITION: write the comparison in ON", place),
         },
-        other => return refused(format!("MATCH_CONDITION ({other}): write the comparison in ON"), place),
+        other => {
+            return refused(
+                format!("MATCH_CONDITION ({other}): write the comparison in ON"),
+                place,
+            );
+        }
     };
     let (left, right) = (context.plan(relation)?, context.plan(join.relation)?);
     let AsofKeys { by, ordered, merged } = keys(&left, &right, constraint, place, context)?;
@@ -56,7 +62,8 @@ pub(super) fn planned(
         return refused("an ASOF join compares one pair of columns by >=, >, <= or <", place);
     };
     let mut of_left = vec![(left_key, "lt".to_string())];
-    let mut of_right = vec![(right_key, "rt".to_string()), (Expr::from(lit(true)), "matched".to_string())];
+    let mut of_right =
+        vec![(right_key, "rt".to_string()), (Expr::from(lit(true)), "matched".to_string())];
     let mut names = vec![];
     for (at, (left_expr, right_expr)) in by.into_iter().enumerate() {
         // Both sides of a union have one type, and here one name.
@@ -101,17 +108,28 @@ fn keys(
             for part in parts {
                 let at = part.span().start;
                 let Sql::BinaryOp { left: one, op, right: other } = part else {
-                    return refused("conditions of an ASOF join are comparisons of both tables' columns", at);
+                    return refused(
+                        "conditions of an ASOF join are comparisons of both tables' columns",
+                        at,
+                    );
                 };
                 let (one, other, op) = sides(left, right, (*one, *other, op), at, context)?;
                 match op {
                     BinaryOperator::Eq => keys.by.push((one, other)),
-                    BinaryOperator::Gt | BinaryOperator::GtEq | BinaryOperator::Lt | BinaryOperator::LtEq
+                    BinaryOperator::Gt
+                    | BinaryOperator::GtEq
+                    | BinaryOperator::Lt
+                    | BinaryOperator::LtEq
                         if keys.ordered.is_none() =>
                     {
                         keys.ordered = Some((one, other, op));
                     }
-                    _ => return refused("an ASOF join compares one pair by >=, >, <= or <, others by =", at),
+                    _ => {
+                        return refused(
+                            "an ASOF join compares one pair by >=, >, <= or <, others by =",
+                            at,
+                        );
+                    }
                 }
             }
         }
@@ -121,12 +139,15 @@ fn keys(
                 let Some(ident) = name.0.first().and_then(|part| part.as_ident()).cloned() else {
                     return refused("USING takes columns", place);
                 };
-                let of = |plan: &LogicalPlan, context: &mut dyn RelationPlannerContext, ident: &Ident| {
+                let of = |plan: &LogicalPlan,
+                          context: &mut dyn RelationPlannerContext,
+                          ident: &Ident| {
                     context.sql_to_expr(Sql::Identifier(ident.clone()), plan.schema())
                 };
                 let pair = (of(left, context, &ident)?, of(right, context, &ident)?);
                 let own = context.normalize_ident(ident);
-                keys.merged.extend(right.schema().fields().iter().position(|field| *field.name() == own));
+                keys.merged
+                    .extend(right.schema().fields().iter().position(|field| *field.name() == own));
                 match number + 1 == last {
                     true => keys.ordered = Some((pair.0, pair.1, BinaryOperator::GtEq)),
                     false => keys.by.push(pair),
@@ -137,9 +158,13 @@ fn keys(
     }
     // Of equal types, so that the sides of a pair are compared as they are elsewhere.
     for (one, other) in keys.by.iter_mut() {
-        let (left_type, right_type) = (one.get_type(left.schema())?, other.get_type(right.schema())?);
+        let (left_type, right_type) =
+            (one.get_type(left.schema())?, other.get_type(right.schema())?);
         if left_type != right_type {
-            let common = datafusion::logical_expr::type_coercion::binary::comparison_coercion(&left_type, &right_type);
+            let common = datafusion::logical_expr::type_coercion::binary::comparison_coercion(
+                &left_type,
+                &right_type,
+            );
             let Some(common) = common else {
                 return refused(format!("{left_type} and {right_type} cannot be compared"), place);
             };

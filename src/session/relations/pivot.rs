@@ -1,8 +1,8 @@
 //! `PIVOT`: a column for each value; `UNPIVOT`: a row for each column.
 //!
-//! Without a list of values (`IN (ANY)`, which the statement without `IN` means) the query runs to learn
-//! which there are: they come in order, NULL left out. Rows are grouped by the columns of GROUP BY, or by
-//! all that neither the values nor the aggregates are of.
+//! Without a list of values (`IN (ANY)`, which the statement without `IN` means) the query runs to
+//! learn which there are: they come in order, NULL left out. Rows are grouped by the columns of
+//! GROUP BY, or by all that neither the values nor the aggregates are of.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use datafusion::logical_expr::planner::{PlannedRelation, RelationPlannerContext}
 use datafusion::logical_expr::utils::find_aggregate_exprs;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::sql::sqlparser::ast::{
-    Expr as Sql, ExprWithAlias, FunctionArg, FunctionArgExpr, FunctionArguments, NullInclusion, PivotValueSource,
-    Spanned, TableFactor,
+    Expr as Sql, ExprWithAlias, FunctionArg, FunctionArgExpr, FunctionArguments, NullInclusion,
+    PivotValueSource, Spanned, TableFactor,
 };
 
 use super::{outside, refused};
@@ -33,13 +33,23 @@ pub(super) fn wide(
     context: &mut dyn RelationPlannerContext,
 ) -> Result<PlannedRelation> {
     let place = factor.span().start;
-    let TableFactor::Pivot { table, aggregate_functions, value_column, value_source, default_on_null, alias } = factor
+    let TableFactor::Pivot {
+        table,
+        aggregate_functions,
+        value_column,
+        value_source,
+        default_on_null,
+        alias,
+    } = factor
     else {
         return refused("no PIVOT", place);
     };
     let input = context.plan(*table)?;
     let schema = input.schema().clone();
-    let on = value_column.into_iter().map(|expr| context.sql_to_expr(expr, &schema)).collect::<Result<Vec<_>>>()?;
+    let on = value_column
+        .into_iter()
+        .map(|expr| context.sql_to_expr(expr, &schema))
+        .collect::<Result<Vec<_>>>()?;
     let mut aggregates = vec![];
     for ExprWithAlias { expr, alias } in aggregate_functions {
         let (text, at) = (expr.to_string(), expr.span().start);
@@ -52,21 +62,33 @@ pub(super) fn wide(
     let groups = match default_on_null {
         None => others(&schema, on.iter().chain(aggregates.iter().map(|(expr, ..)| expr)))?,
         Some(marker) => match arguments(&marker, GROUPS) {
-            Some(groups) => groups.into_iter().map(|expr| context.sql_to_expr(expr, &schema)).collect::<Result<_>>()?,
-            None => return refused("PIVOT … DEFAULT ON NULL: write coalesce where the columns are read", place),
+            Some(groups) => groups
+                .into_iter()
+                .map(|expr| context.sql_to_expr(expr, &schema))
+                .collect::<Result<_>>()?,
+            None => {
+                return refused(
+                    "PIVOT … DEFAULT ON NULL: write coalesce where the columns are read",
+                    place,
+                );
+            }
         },
     };
     let values = match value_source {
         PivotValueSource::List(list) => listed(list, &on, &schema, context)?,
         PivotValueSource::Any(_) => found(core, &input, &on)?,
-        PivotValueSource::Subquery(query) => return refused(format!("PIVOT … IN ({query}): list the values"), place),
+        PivotValueSource::Subquery(query) => {
+            return refused(format!("PIVOT … IN ({query}): list the values"), place);
+        }
     };
     if values.is_empty() {
         return refused("PIVOT: there are no values to make columns of", place);
     }
 
     let (mut computed, mut columns): (Vec<Expr>, Vec<Expr>) = (vec![], vec![]);
-    columns.extend(groups.iter().map(|group| Expr::Column(Column::from_name(group.schema_name().to_string()))));
+    columns.extend(
+        groups.iter().map(|group| Expr::Column(Column::from_name(group.schema_name().to_string()))),
+    );
     for (value, title) in &values {
         let is_it = on.iter().zip(value).map(|(on, value)| on.clone().eq(value.clone()));
         let Some(is_it) = is_it.reduce(Expr::and) else { continue };
@@ -89,7 +111,8 @@ pub(super) fn wide(
             other => Expr::Column(Column::from_name(other.schema_name().to_string())),
         };
     }
-    let plan = LogicalPlanBuilder::from(input).aggregate(groups, computed)?.project(columns)?.build()?;
+    let plan =
+        LogicalPlanBuilder::from(input).aggregate(groups, computed)?.project(columns)?.build()?;
     Ok(PlannedRelation::new(plan, alias))
 }
 
@@ -116,7 +139,11 @@ fn of_results(expr: Expr) -> Result<Expr> {
         Ok(match node {
             Expr::AggregateFunction(_) => {
                 let name = node.schema_name().to_string();
-                Transformed::new(Expr::Column(Column::from_name(name)), true, TreeNodeRecursion::Jump)
+                Transformed::new(
+                    Expr::Column(Column::from_name(name)),
+                    true,
+                    TreeNodeRecursion::Jump,
+                )
             }
             other => Transformed::no(other),
         })
@@ -160,7 +187,10 @@ fn listed(
             return refused(format!("PIVOT: {} for {} columns", parts.len(), on.len()), at);
         }
         let title = alias.map_or(text, |alias| context.normalize_ident(alias));
-        let parts = parts.into_iter().map(|part| context.sql_to_expr(part, schema)).collect::<Result<Vec<_>>>()?;
+        let parts = parts
+            .into_iter()
+            .map(|part| context.sql_to_expr(part, schema))
+            .collect::<Result<Vec<_>>>()?;
         if let Some(other) = parts.iter().find(|part| !part.column_refs().is_empty()) {
             return refused(format!("PIVOT: {other} is a column; values are constants"), at);
         }
@@ -184,7 +214,9 @@ fn shown(value: &Sql) -> String {
 fn found(core: &Arc<Core>, input: &LogicalPlan, on: &[Expr]) -> Result<Values> {
     let mut all: Values = vec![(vec![], String::new())];
     for expr in on {
-        let plan = LogicalPlanBuilder::from(input.clone()).project([expr.clone().alias("value")])?.build()?;
+        let plan = LogicalPlanBuilder::from(input.clone())
+            .project([expr.clone().alias("value")])?
+            .build()?;
         let values = distinct(core, plan).map_err(outside)?;
         if all.len().saturating_mul(values.len()) > MOST {
             let what = format!("PIVOT of more than {MOST} values");
@@ -196,7 +228,8 @@ fn found(core: &Arc<Core>, input: &LogicalPlan, on: &[Expr]) -> Result<Values> {
                 values.iter().map(move |(value, text)| {
                     let mut parts = before.clone();
                     parts.push(lit(value.clone()));
-                    let title = if title.is_empty() { text.clone() } else { format!("{title}_{text}") };
+                    let title =
+                        if title.is_empty() { text.clone() } else { format!("{title}_{text}") };
                     (parts, title)
                 })
             })
@@ -212,7 +245,8 @@ fn distinct(core: &Arc<Core>, plan: LogicalPlan) -> crate::Result<Vec<(ScalarVal
     let mut values = vec![];
     for batch in found.to_arrow()? {
         for row in 0..batch.num_rows() {
-            let text = datafusion::arrow::util::display::array_value_to_string(batch.column(0), row)?;
+            let text =
+                datafusion::arrow::util::display::array_value_to_string(batch.column(0), row)?;
             values.push((ScalarValue::try_from_array(batch.column(0), row)?, text));
         }
     }
@@ -232,26 +266,39 @@ fn arguments(expr: &Sql, name: &str) -> Option<Vec<Sql>> {
 }
 
 /// `table UNPIVOT [INCLUDE NULLS] (value FOR name IN (column, …))`.
-pub(super) fn long(factor: TableFactor, context: &mut dyn RelationPlannerContext) -> Result<PlannedRelation> {
+pub(super) fn long(
+    factor: TableFactor,
+    context: &mut dyn RelationPlannerContext,
+) -> Result<PlannedRelation> {
     let place = factor.span().start;
     let TableFactor::Unpivot { table, value, name, columns, null_inclusion, alias } = factor else {
         return refused("no UNPIVOT", place);
     };
-    let Sql::Identifier(value) = value else { return refused("UNPIVOT: the values get one column", place) };
+    let Sql::Identifier(value) = value else {
+        return refused("UNPIVOT: the values get one column", place);
+    };
     let (value, name) = (context.normalize_ident(value), context.normalize_ident(name));
     let input = context.plan(*table)?;
     let schema = input.schema().clone();
     let mut chosen: Vec<(Expr, String)> = vec![];
     for ExprWithAlias { expr, alias } in columns {
         if let Some(but) = arguments(&expr, ALL_BUT) {
-            let but = but.into_iter().map(|expr| context.sql_to_expr(expr, &schema)).collect::<Result<Vec<_>>>()?;
-            let all = schema.columns().into_iter().map(|column| (Expr::Column(column.clone()), column.name));
+            let but = but
+                .into_iter()
+                .map(|expr| context.sql_to_expr(expr, &schema))
+                .collect::<Result<Vec<_>>>()?;
+            let all = schema
+                .columns()
+                .into_iter()
+                .map(|column| (Expr::Column(column.clone()), column.name));
             chosen.extend(all.filter(|(column, _)| !but.contains(column)));
             continue;
         }
         let at = expr.span().start;
         let expr = context.sql_to_expr(expr, &schema)?;
-        let Expr::Column(column) = &expr else { return refused(format!("UNPIVOT: {expr} is no column"), at) };
+        let Expr::Column(column) = &expr else {
+            return refused(format!("UNPIVOT: {expr} is no column"), at);
+        };
         let called = alias.map_or(column.name.clone(), |alias| context.normalize_ident(alias));
         chosen.push((expr, called));
     }
@@ -262,15 +309,22 @@ pub(super) fn long(factor: TableFactor, context: &mut dyn RelationPlannerContext
         common = match common {
             None => Some(own),
             Some(before) => {
-                let both = datafusion::logical_expr::type_coercion::binary::comparison_coercion(&before, &own);
+                let both = datafusion::logical_expr::type_coercion::binary::comparison_coercion(
+                    &before, &own,
+                );
                 let Some(both) = both else {
-                    return refused(format!("UNPIVOT: {called} is {own}, and columns before it {before}"), place);
+                    return refused(
+                        format!("UNPIVOT: {called} is {own}, and columns before it {before}"),
+                        place,
+                    );
                 };
                 Some(both)
             }
         };
     }
-    let Some(common) = common else { return refused("UNPIVOT: there are no columns to make rows of", place) };
+    let Some(common) = common else {
+        return refused("UNPIVOT: there are no columns to make rows of", place);
+    };
     let mut plan: Option<LogicalPlanBuilder> = None;
     for (expr, called) in chosen {
         let own = [lit(called).alias(&name), cast(expr, common.clone()).alias(&value)];
@@ -278,13 +332,17 @@ pub(super) fn long(factor: TableFactor, context: &mut dyn RelationPlannerContext
             Expr::Column(own) => column.clone().alias(&own.name),
             other => other.clone(),
         });
-        let part = LogicalPlanBuilder::from(input.clone()).project(kept.chain(own).collect::<Vec<_>>())?.build()?;
+        let part = LogicalPlanBuilder::from(input.clone())
+            .project(kept.chain(own).collect::<Vec<_>>())?
+            .build()?;
         plan = Some(match plan {
             None => LogicalPlanBuilder::from(part),
             Some(before) => before.union(part)?,
         });
     }
-    let Some(plan) = plan else { return refused("UNPIVOT: there are no columns to make rows of", place) };
+    let Some(plan) = plan else {
+        return refused("UNPIVOT: there are no columns to make rows of", place);
+    };
     let plan = match null_inclusion {
         Some(NullInclusion::IncludeNulls) => plan.build()?,
         _ => {

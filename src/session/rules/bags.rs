@@ -21,7 +21,9 @@ use datafusion::error::Result;
 use datafusion::functions_aggregate::expr_fn::{count, sum};
 use datafusion::functions_nested::range::range;
 use datafusion::logical_expr::logical_plan::Join;
-use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
+use datafusion::logical_expr::{
+    Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit, when,
+};
 
 /// Whether an operator stands for one of them.
 pub(super) fn concerns(node: &LogicalPlan) -> bool {
@@ -36,7 +38,10 @@ pub(super) fn counted(plan: LogicalPlan) -> Result<LogicalPlan> {
     })?;
     // Above, types and nullability may be other ones.
     match plan.transformed {
-        true => Ok(plan.data.transform_up_with_subqueries(|node| Ok(Transformed::yes(node.recompute_schema()?)))?.data),
+        true => Ok(plan
+            .data
+            .transform_up_with_subqueries(|node| Ok(Transformed::yes(node.recompute_schema()?)))?
+            .data),
         false => Ok(plan.data),
     }
 }
@@ -57,7 +62,8 @@ fn is_distinct(plan: &LogicalPlan) -> bool {
         LogicalPlan::Distinct(Distinct::All(_)) => true,
         LogicalPlan::SubqueryAlias(alias) => is_distinct(&alias.input),
         LogicalPlan::Join(join) => {
-            matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti) && is_distinct(&join.left)
+            matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
+                && is_distinct(&join.left)
         }
         _ => false,
     }
@@ -75,10 +81,13 @@ fn of_join(join: Join) -> Result<LogicalPlan> {
     };
     let keys = || (0..join.on.len()).map(|at| named(&name(at))).collect::<Vec<_>>();
     let both = side(&join.left, 1)?.union(side(&join.right, 0)?.build()?)?;
-    let groups = both.aggregate(keys(), [sum(named(on_left)).alias(on_left), count(lit(1i64)).alias(rows)])?;
+    let groups =
+        both.aggregate(keys(), [sum(named(on_left)).alias(on_left), count(lit(1i64)).alias(rows)])?;
     let on_right = || named(rows) - named(on_left);
     let number = match join.join_type {
-        JoinType::LeftSemi => when(named(on_left).lt(on_right()), named(on_left)).otherwise(on_right())?,
+        JoinType::LeftSemi => {
+            when(named(on_left).lt(on_right()), named(on_left)).otherwise(on_right())?
+        }
         _ => named(on_left) - on_right(),
     };
     let repeated = groups
@@ -90,7 +99,8 @@ fn of_join(join: Join) -> Result<LogicalPlan> {
     let columns = join.schema.iter().enumerate().map(|(at, (qualifier, field))| {
         let key = named(&name(at));
         // Of the left side's type, as ever.
-        let same = key.get_type(&schema)? == *field.data_type() || *field.data_type() == DataType::Null;
+        let same =
+            key.get_type(&schema)? == *field.data_type() || *field.data_type() == DataType::Null;
         let key = if same { key } else { cast(key, field.data_type().clone()) };
         Ok(key.alias_qualified(qualifier.cloned(), field.name()))
     });

@@ -46,7 +46,9 @@ impl VisitorMut for Balancing {
             let mut rest = vec![taken(expr)];
             while let Some(next) = rest.pop() {
                 match next {
-                    Expr::BinaryOp { left: one, op: own, right: other } if own == op => rest.extend([*other, *one]),
+                    Expr::BinaryOp { left: one, op: own, right: other } if own == op => {
+                        rest.extend([*other, *one])
+                    }
                     term => terms.push(term),
                 }
             }
@@ -75,11 +77,16 @@ fn left(expr: &mut Expr) -> Option<&mut Expr> {
         Expr::BinaryOp { left, .. } | Expr::AnyOp { left, .. } | Expr::AllOp { left, .. } => left,
         Expr::IsDistinctFrom(left, _) | Expr::IsNotDistinctFrom(left, _) => left,
         Expr::IsNull(inner) | Expr::IsNotNull(inner) => inner,
-        Expr::IsTrue(inner) | Expr::IsNotTrue(inner) | Expr::IsFalse(inner) | Expr::IsNotFalse(inner) => inner,
+        Expr::IsTrue(inner)
+        | Expr::IsNotTrue(inner)
+        | Expr::IsFalse(inner)
+        | Expr::IsNotFalse(inner) => inner,
         Expr::IsUnknown(inner) | Expr::IsNotUnknown(inner) => inner,
         Expr::Cast { expr: inner, .. } | Expr::AtTimeZone { timestamp: inner, .. } => inner,
         Expr::Between { expr: inner, .. } | Expr::InList { expr: inner, .. } => inner,
-        Expr::InSubquery { expr: inner, .. } | Expr::CompoundFieldAccess { root: inner, .. } => inner,
+        Expr::InSubquery { expr: inner, .. } | Expr::CompoundFieldAccess { root: inner, .. } => {
+            inner
+        }
         Expr::Like { expr: inner, .. } | Expr::ILike { expr: inner, .. } => inner,
         Expr::SimilarTo { expr: inner, .. } | Expr::Collate { expr: inner, .. } => inner,
         _ => return None,
@@ -104,7 +111,9 @@ fn is_too_nested(expr: &mut Expr) -> bool {
 /// AND or OR.
 fn junction(expr: &Expr) -> Option<BinaryOperator> {
     match expr {
-        Expr::BinaryOp { op: op @ (BinaryOperator::And | BinaryOperator::Or), .. } => Some(op.clone()),
+        Expr::BinaryOp { op: op @ (BinaryOperator::And | BinaryOperator::Or), .. } => {
+            Some(op.clone())
+        }
         _ => None,
     }
 }
@@ -188,7 +197,9 @@ mod tests {
 
     #[test]
     fn operators_without_end_are_refused() {
-        for behind in [" + a", " IS NULL", "::int", "[1]", " BETWEEN 1 AND 2", " IN (1)", " = 1", " || b"] {
+        for behind in
+            [" + a", " IS NULL", "::int", "[1]", " BETWEEN 1 AND 2", " IN (1)", " = 1", " || b"]
+        {
             let mut statement = parsed(&("a".to_string() + &behind.repeat(MOST_NESTED + 1)));
             let error = balance(&mut statement).expect_err("too deep");
             assert!(error.to_string().contains("2000 operators"), "{error}");

@@ -8,9 +8,10 @@ use std::ops::ControlFlow;
 
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgumentClause, FunctionArguments, GroupByExpr,
-    Join, JoinConstraint, JoinOperator, OrderByKind, OrderByOptions, PipeOperator, Query, Select, SelectItem, SetExpr,
-    SetOperator, SetQuantifier, Spanned, TableAlias, TableFactor, TableSampleKind, Visitor, With,
+    DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgumentClause,
+    FunctionArguments, GroupByExpr, Join, JoinConstraint, JoinOperator, OrderByKind,
+    OrderByOptions, PipeOperator, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier,
+    Spanned, TableAlias, TableFactor, TableSampleKind, Visitor, With,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
@@ -29,7 +30,9 @@ fn refuse(there: bool, clause: &str, place: impl FnOnce() -> Span) -> ControlFlo
     }
     let place = place().start;
     let place = (place.line > 0).then_some((place.line, place.column));
-    ControlFlow::Break(Error::unsupported(clause, "no part of the engine would look at it").at(place))
+    ControlFlow::Break(
+        Error::unsupported(clause, "no part of the engine would look at it").at(place),
+    )
 }
 
 impl Visitor for Clauses<'_> {
@@ -47,7 +50,8 @@ impl Visitor for Clauses<'_> {
             refuse(true, "FETCH beside LIMIT", place)?;
         }
         if let Some(order) = &query.order_by {
-            let all = matches!(order.kind, OrderByKind::All(_)) && !matches!(*query.body, SetExpr::Select(_));
+            let all = matches!(order.kind, OrderByKind::All(_))
+                && !matches!(*query.body, SetExpr::Select(_));
             refuse(all, "ORDER BY ALL behind a set operation", place)?;
         }
         if let Some(with) = &query.with {
@@ -55,13 +59,17 @@ impl Visitor for Clauses<'_> {
         }
         query.pipe_operators.iter().try_for_each(|operator| match operator {
             PipeOperator::Aggregate { full_table_exprs, group_by_expr } => {
-                let ordered = |order: &OrderByOptions| order.asc.is_some() || order.nulls_first.is_some();
+                let ordered =
+                    |order: &OrderByOptions| order.asc.is_some() || order.nulls_first.is_some();
                 let mut exprs = full_table_exprs.iter().chain(group_by_expr);
                 let ordered = exprs.any(|expr| ordered(&expr.order_by));
                 refuse(ordered, "an order within the pipe operator AGGREGATE", place)
             }
             PipeOperator::Join(join) => {
-                let merges = matches!(constraint(join), Some(JoinConstraint::Using(_) | JoinConstraint::Natural));
+                let merges = matches!(
+                    constraint(join),
+                    Some(JoinConstraint::Using(_) | JoinConstraint::Natural)
+                );
                 refuse(merges, "USING and NATURAL in the pipe operator JOIN", place)?;
                 of_join(join)
             }
@@ -74,15 +82,24 @@ impl Visitor for Clauses<'_> {
         let modifiers = match &select.group_by {
             GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers) => modifiers,
         };
-        refuse(!modifiers.is_empty(), "GROUP BY … WITH ROLLUP, CUBE or TOTALS (GROUP BY ROLLUP (…) is known)", place)?;
+        refuse(
+            !modifiers.is_empty(),
+            "GROUP BY … WITH ROLLUP, CUBE or TOTALS (GROUP BY ROLLUP (…) is known)",
+            place,
+        )?;
         refuse(select.select_modifiers.is_some(), "a modifier of SELECT", place)?;
-        refuse(select.exclude.is_some(), "EXCLUDE behind the select list (* EXCLUDE (…) is known)", place)?;
+        refuse(
+            select.exclude.is_some(),
+            "EXCLUDE behind the select list (* EXCLUDE (…) is known)",
+            place,
+        )?;
         refuse(select.into.is_some(), "SELECT … INTO", place)?;
         refuse(select.prewhere.is_some(), "PREWHERE", place)?;
         refuse(!select.connect_by.is_empty(), "CONNECT BY", place)?;
         refuse(select.value_table_mode.is_some(), "SELECT AS VALUE or AS STRUCT", place)?;
         for item in &select.projection {
-            if let SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) = item {
+            if let SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) = item
+            {
                 refuse(options.opt_ilike.is_some(), "* ILIKE", || item.span())?;
             }
         }
@@ -109,11 +126,19 @@ impl Visitor for Clauses<'_> {
                 refuse(version.is_some(), "a version of a table (AS OF)", place)?;
                 refuse(*with_ordinality, "WITH ORDINALITY", place)?;
                 refuse(!partitions.is_empty(), "PARTITION of a table", place)?;
-                refuse(!with_hints.is_empty() || !index_hints.is_empty(), "hints of a table", place)?;
+                refuse(
+                    !with_hints.is_empty() || !index_hints.is_empty(),
+                    "hints of a table",
+                    place,
+                )?;
                 refuse(json_path.is_some(), "a path behind a table's name", place)?;
                 let settings = args.as_ref().is_some_and(|args| args.settings.is_some());
                 refuse(settings, "SETTINGS of a table function", place)?;
-                refuse(args.is_some() && name.0.len() > 1, "a schema before a table function's name", place)?;
+                refuse(
+                    args.is_some() && name.0.len() > 1,
+                    "a schema before a table function's name",
+                    place,
+                )?;
                 of_alias(alias)
             }
             TableFactor::Derived { sample, alias, .. } => {
@@ -142,9 +167,13 @@ impl Visitor for Clauses<'_> {
             Expr::Cast { data_type, .. } => {
                 let padded = matches!(
                     data_type,
-                    DataType::Char(Some(_)) | DataType::Character(Some(_)) | DataType::Nvarchar(Some(_))
+                    DataType::Char(Some(_))
+                        | DataType::Character(Some(_))
+                        | DataType::Nvarchar(Some(_))
                 );
-                refuse(padded, "the length of CHAR in a cast (that of VARCHAR is known)", || expr.span())
+                refuse(padded, "the length of CHAR in a cast (that of VARCHAR is known)", || {
+                    expr.span()
+                })
             }
             _ => ControlFlow::Continue(()),
         }
@@ -156,7 +185,10 @@ impl Clauses<'_> {
         let place = || function.name.span();
         let name = function.name.to_string();
         let is_there = |there: bool, what: &str| refuse(there, &format!("{what} {name}"), place);
-        is_there(function.parameters != FunctionArguments::None, "parameters before the arguments of")?;
+        is_there(
+            function.parameters != FunctionArguments::None,
+            "parameters before the arguments of",
+        )?;
         let arguments = match &function.args {
             FunctionArguments::Subquery(_) => return is_there(true, "a query as the arguments of"),
             FunctionArguments::List(list) => Some(list),
@@ -169,14 +201,20 @@ impl Clauses<'_> {
         if !scalar {
             return ControlFlow::Continue(());
         }
-        let distinct = arguments.is_some_and(|list| list.duplicate_treatment == Some(DuplicateTreatment::Distinct));
-        let clause =
-            |is_it: fn(&FunctionArgumentClause) -> bool| arguments.is_some_and(|list| list.clauses.iter().any(is_it));
+        let distinct = arguments
+            .is_some_and(|list| list.duplicate_treatment == Some(DuplicateTreatment::Distinct));
+        let clause = |is_it: fn(&FunctionArgumentClause) -> bool| {
+            arguments.is_some_and(|list| list.clauses.iter().any(is_it))
+        };
         let ordered = clause(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_)));
-        let nulls = clause(|clause| matches!(clause, FunctionArgumentClause::IgnoreOrRespectNulls(_)));
+        let nulls =
+            clause(|clause| matches!(clause, FunctionArgumentClause::IgnoreOrRespectNulls(_)));
         is_there(distinct, "DISTINCT in the function")?;
         is_there(ordered, "ORDER BY in the function")?;
-        is_there(nulls || function.null_treatment.is_some(), "IGNORE or RESPECT NULLS of the function")?;
+        is_there(
+            nulls || function.null_treatment.is_some(),
+            "IGNORE or RESPECT NULLS of the function",
+        )?;
         is_there(function.filter.is_some(), "FILTER of the function")?;
         is_there(function.over.is_some(), "OVER behind the function")?;
         is_there(!function.within_group.is_empty(), "WITHIN GROUP behind the function")
@@ -188,9 +226,15 @@ fn of_with(with: &With) -> ControlFlow<Error> {
         let place = || cte.alias.name.span;
         refuse(cte.from.is_some(), "FROM behind a WITH query", place)?;
         of_alias(&Some(cte.alias.clone()))?;
-        let SetExpr::SetOperation { op: SetOperator::Union, set_quantifier, .. } = *cte.query.body else { continue };
+        let SetExpr::SetOperation { op: SetOperator::Union, set_quantifier, .. } = *cte.query.body
+        else {
+            continue;
+        };
         if with.recursive {
-            let by_name = !matches!(set_quantifier, SetQuantifier::All | SetQuantifier::Distinct | SetQuantifier::None);
+            let by_name = !matches!(
+                set_quantifier,
+                SetQuantifier::All | SetQuantifier::Distinct | SetQuantifier::None
+            );
             refuse(by_name, "UNION BY NAME in WITH RECURSIVE", place)?;
             refuse(cte.query.with.is_some(), "WITH within WITH RECURSIVE", place)?;
             refuse(cte.query.order_by.is_some(), "ORDER BY in WITH RECURSIVE", place)?;
@@ -205,7 +249,11 @@ fn of_alias(alias: &Option<TableAlias>) -> ControlFlow<Error> {
     let Some(alias) = alias else { return ControlFlow::Continue(()) };
     let place = || alias.name.span;
     refuse(alias.at.is_some(), "AT behind a table's alias", place)?;
-    refuse(alias.columns.iter().any(|column| column.data_type.is_some()), "types in a table's alias", place)
+    refuse(
+        alias.columns.iter().any(|column| column.data_type.is_some()),
+        "types in a table's alias",
+        place,
+    )
 }
 
 fn of_join(join: &Join) -> ControlFlow<Error> {

@@ -22,8 +22,8 @@ use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
-    Distinct, Expr, FetchType, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Operator, SkipType, Subquery,
-    binary_expr, lit, when,
+    Distinct, Expr, FetchType, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Operator, SkipType,
+    Subquery, binary_expr, lit, when,
 };
 
 use super::membership::{Member, only_column};
@@ -61,19 +61,28 @@ fn has_row(plan: &Arc<LogicalPlan>, of: &Subquery) -> Result<Expr> {
         LogicalPlan::Distinct(Distinct::On(node)) => has_row(&node.input, of),
         LogicalPlan::Sort(node) if node.fetch.is_none() => has_row(&node.input, of),
         LogicalPlan::Aggregate(node) if node.group_expr.is_empty() => Ok(lit(true)),
-        LogicalPlan::Aggregate(node) if !has_grouping_sets(&node.group_expr) => has_row(&node.input, of),
+        LogicalPlan::Aggregate(node) if !has_grouping_sets(&node.group_expr) => {
+            has_row(&node.input, of)
+        }
         LogicalPlan::Union(node) => {
             let parts = node.inputs.iter().map(|input| has_row(input, of));
-            Ok(parts.reduce(|all, one| Ok(all?.or(one?))).transpose()?.unwrap_or_else(|| lit(false)))
+            Ok(parts
+                .reduce(|all, one| Ok(all?.or(one?)))
+                .transpose()?
+                .unwrap_or_else(|| lit(false)))
         }
-        LogicalPlan::Filter(node) if has_one_row(&node.input) => Ok(truth(&node.input, &node.predicate, of)?),
+        LogicalPlan::Filter(node) if has_one_row(&node.input) => {
+            Ok(truth(&node.input, &node.predicate, of)?)
+        }
         LogicalPlan::Limit(limit) => match bounds(limit)? {
             Some((_, Some(0))) => Ok(lit(false)),
             Some((0, _)) => has_row(&limit.input, of),
             Some(_) if has_one_row(&limit.input) => Ok(lit(false)),
             Some((skip, _)) => {
                 let rows = LogicalPlanBuilder::from(limit.input.as_ref().clone());
-                let rows = rows.aggregate(Vec::<Expr>::new(), [count(lit(1i64)).alias("rows")])?.build()?;
+                let rows = rows
+                    .aggregate(Vec::<Expr>::new(), [count(lit(1i64)).alias("rows")])?
+                    .build()?;
                 Ok(scalar(rows, of)?.gt(lit(i64::try_from(skip).unwrap_or(i64::MAX))))
             }
             None => Err(unsupported("LIMIT or OFFSET by an expression")),
@@ -95,18 +104,28 @@ pub(super) fn parts(member: &Member) -> Result<Option<Expr>> {
         let (value, subquery) = (Box::new(member.value.clone()), subquery(plan.clone(), of));
         match member.operator {
             Operator::Eq => Expr::InSubquery(InSubquery::new(value, subquery, false)),
-            operator => Expr::SetComparison(SetComparison::new(value, subquery, operator, SetQuantifier::Any)),
+            operator => Expr::SetComparison(SetComparison::new(
+                value,
+                subquery,
+                operator,
+                SetQuantifier::Any,
+            )),
         }
     };
     let compared = |plan: LogicalPlan| {
-        Ok::<_, DataFusionError>(binary_expr(member.value.clone(), member.operator, scalar(plan, of)?))
+        Ok::<_, DataFusionError>(binary_expr(
+            member.value.clone(),
+            member.operator,
+            scalar(plan, of)?,
+        ))
     };
     let plan = &of.subquery;
     Ok(match plan.as_ref() {
         LogicalPlan::Distinct(Distinct::All(input)) => Some(within(input)),
         LogicalPlan::Sort(node) if node.fetch.is_none() => Some(within(&node.input)),
         LogicalPlan::Union(node) => {
-            let named = |input: &Arc<LogicalPlan>| Ok(within(&Arc::new(renamed(input.as_ref().clone())?)));
+            let named =
+                |input: &Arc<LogicalPlan>| Ok(within(&Arc::new(renamed(input.as_ref().clone())?)));
             let parts = node.inputs.iter().map(named).collect::<Result<Vec<_>>>()?;
             parts.into_iter().reduce(Expr::or)
         }
@@ -137,7 +156,8 @@ pub(super) fn parts(member: &Member) -> Result<Option<Expr>> {
 
 /// Whether a predicate is true of a plan's one row.
 fn truth(row: &Arc<LogicalPlan>, predicate: &Expr, of: &Subquery) -> Result<Expr> {
-    let kept = LogicalPlanBuilder::from(row.as_ref().clone()).project([predicate.clone().alias("kept")])?;
+    let kept = LogicalPlanBuilder::from(row.as_ref().clone())
+        .project([predicate.clone().alias("kept")])?;
     Ok(Expr::IsTrue(Box::new(scalar(kept.build()?, of)?)))
 }
 
@@ -151,7 +171,8 @@ fn scalar(plan: LogicalPlan, of: &Subquery) -> Result<Expr> {
                 Expr::Column(column).alias_qualified(qualifier.cloned(), field.name())
             });
             let columns = columns.collect::<Vec<_>>();
-            let projection = LogicalPlanBuilder::from(Arc::unwrap_or_clone(alias.input)).project(columns)?;
+            let projection =
+                LogicalPlanBuilder::from(Arc::unwrap_or_clone(alias.input)).project(columns)?;
             Ok(Transformed::yes(projection.build()?))
         }
         LogicalPlan::Projection(_) | LogicalPlan::Filter(_) => Ok(Transformed::no(node)),
@@ -212,7 +233,11 @@ fn has_grouping_sets(keys: &[Expr]) -> bool {
 }
 
 fn subquery(plan: Arc<LogicalPlan>, of: &Subquery) -> Subquery {
-    Subquery { outer_ref_columns: plan.all_out_ref_exprs(), subquery: plan, spans: of.spans.clone() }
+    Subquery {
+        outer_ref_columns: plan.all_out_ref_exprs(),
+        subquery: plan,
+        spans: of.spans.clone(),
+    }
 }
 
 /// A subquery that may become a join.
@@ -222,7 +247,11 @@ pub(super) fn ready(subquery: Subquery) -> Result<Subquery> {
     }
     check(&subquery.subquery)?;
     let plan = told_apart(separated(Arc::unwrap_or_clone(subquery.subquery))?)?;
-    Ok(Subquery { outer_ref_columns: plan.all_out_ref_exprs(), subquery: Arc::new(plan), ..subquery })
+    Ok(Subquery {
+        outer_ref_columns: plan.all_out_ref_exprs(),
+        subquery: Arc::new(plan),
+        ..subquery
+    })
 }
 
 /// The plan, in which columns that a condition with rows outside needs have names of their own, and
@@ -233,7 +262,9 @@ fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut needed: Vec<Column> = vec![];
     plan.apply(|node| {
         if let LogicalPlan::Filter(filter) = node {
-            let conditions = split_conjunction(&filter.predicate).into_iter().filter(|part| part.contains_outer());
+            let conditions = split_conjunction(&filter.predicate)
+                .into_iter()
+                .filter(|part| part.contains_outer());
             for column in conditions.flat_map(|part| part.column_refs()) {
                 if !needed.contains(column) {
                     needed.push(column.clone());
@@ -244,7 +275,10 @@ fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
     })?;
     let shown = plan.schema().columns();
     let clashes = |column: &Column| {
-        needed.iter().chain(&shown).any(|other| other.name == column.name && other.relation != column.relation)
+        needed
+            .iter()
+            .chain(&shown)
+            .any(|other| other.name == column.name && other.relation != column.relation)
     };
     let deep = plan.exists(|node| {
         let hides = matches!(node, LogicalPlan::SubqueryAlias(_) | LogicalPlan::Join(_));
@@ -259,10 +293,19 @@ fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
             LogicalPlan::Filter(filter) => filter,
             LogicalPlan::Projection(projection) => {
                 let (input, mut exprs) = (Arc::unwrap_or_clone(projection.input), projection.expr);
-                let added = input.schema().columns().into_iter().filter(|column| column.name.starts_with(NEEDED));
-                let added = added.map(Expr::Column).filter(|column| !exprs.contains(column)).collect::<Vec<_>>();
+                let added = input
+                    .schema()
+                    .columns()
+                    .into_iter()
+                    .filter(|column| column.name.starts_with(NEEDED));
+                let added = added
+                    .map(Expr::Column)
+                    .filter(|column| !exprs.contains(column))
+                    .collect::<Vec<_>>();
                 exprs.extend(added);
-                return Ok(Transformed::yes(LogicalPlanBuilder::from(input).project(exprs)?.build()?));
+                return Ok(Transformed::yes(
+                    LogicalPlanBuilder::from(input).project(exprs)?.build()?,
+                ));
             }
             // Columns were added below.
             node => return Ok(Transformed::yes(node.recompute_schema()?)),
@@ -276,7 +319,8 @@ fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
             }
             let renamed = part.clone().transform_up(|expr| {
                 let Expr::Column(column) = expr else { return Ok(Transformed::no(expr)) };
-                let known = names.iter().find(|(of, _)| *of == column).map(|(_, name)| name.clone());
+                let known =
+                    names.iter().find(|(of, _)| *of == column).map(|(_, name)| name.clone());
                 let name = known.unwrap_or_else(|| {
                     number += 1;
                     names.push((column, format!("{NEEDED}{number}")));
@@ -291,12 +335,15 @@ fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
         };
         let columns = filter.input.schema().columns().into_iter().map(Expr::Column);
         let added = names.into_iter().map(|(column, name)| Expr::Column(column).alias(name));
-        let input = LogicalPlanBuilder::from(Arc::unwrap_or_clone(filter.input)).project(columns.chain(added))?;
+        let input = LogicalPlanBuilder::from(Arc::unwrap_or_clone(filter.input))
+            .project(columns.chain(added))?;
         Ok(Transformed::yes(input.filter(predicate)?.build()?))
     })?;
     match plan.data.schema().fields().len() == shown.len() {
         true => Ok(plan.data),
-        false => LogicalPlanBuilder::from(plan.data).project(shown.into_iter().map(Expr::Column))?.build(),
+        false => LogicalPlanBuilder::from(plan.data)
+            .project(shown.into_iter().map(Expr::Column))?
+            .build(),
     }
 }
 
@@ -310,11 +357,16 @@ fn separated(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = plan.transform_up(|node| match node {
         LogicalPlan::Filter(filter)
             if filter.predicate.contains_outer()
-                && matches!(*filter.input, LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_))
+                && matches!(
+                    *filter.input,
+                    LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_)
+                )
                 && is_correlated(&filter.input) =>
         {
-            let columns = filter.input.schema().columns().into_iter().map(Expr::Column).collect::<Vec<_>>();
-            let input = LogicalPlanBuilder::from(Arc::unwrap_or_clone(filter.input)).project(columns)?;
+            let columns =
+                filter.input.schema().columns().into_iter().map(Expr::Column).collect::<Vec<_>>();
+            let input =
+                LogicalPlanBuilder::from(Arc::unwrap_or_clone(filter.input)).project(columns)?;
             Ok(Transformed::yes(input.filter(filter.predicate)?.build()?))
         }
         node => Ok(Transformed::no(node)),
@@ -329,7 +381,9 @@ pub(super) fn check_exists(plan: &LogicalPlan) -> Result<()> {
     }
     plan.apply(|node| match node {
         LogicalPlan::Subquery(_) => Ok(TreeNodeRecursion::Jump),
-        LogicalPlan::Limit(limit) if is_correlated(&limit.input) => Err(unsupported("LIMIT or OFFSET")),
+        LogicalPlan::Limit(limit) if is_correlated(&limit.input) => {
+            Err(unsupported("LIMIT or OFFSET"))
+        }
         _ => Ok(TreeNodeRecursion::Continue),
     })?;
     check(plan)

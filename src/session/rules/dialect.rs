@@ -106,10 +106,22 @@ impl Dialect for Ours {
         true
     }
 
-    fn parse_infix(&self, parser: &mut Parser, left: &Expr, _: u8) -> Option<Result<Expr, ParserError>> {
-        let same = match parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) {
+    fn parse_infix(
+        &self,
+        parser: &mut Parser,
+        left: &Expr,
+        _: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        let same = match parser.parse_keywords(&[
+            Keyword::IS,
+            Keyword::NOT,
+            Keyword::DISTINCT,
+            Keyword::FROM,
+        ]) {
             true => true,
-            false if parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) => false,
+            false if parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) => {
+                false
+            }
             false => return None,
         };
         let operator = if same { Expr::IsNotDistinctFrom } else { Expr::IsDistinctFrom };

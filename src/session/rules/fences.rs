@@ -32,15 +32,16 @@ use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{
-    BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NegativeExpr,
-    NotExpr,
+    BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr,
+    Literal, NegativeExpr, NotExpr,
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::filter_pushdown::{
-    ChildFilterDescription, ChildPushdownResult, FilterDescription, FilterPushdownPhase, FilterPushdownPropagation,
+    ChildFilterDescription, ChildPushdownResult, FilterDescription, FilterPushdownPhase,
+    FilterPushdownPropagation,
 };
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
@@ -52,7 +53,9 @@ use crate::plan::{cast_fails, is_comparison, is_total, sum_fails};
 pub(super) fn fenced(rule: PhysicalRule) -> PhysicalRule {
     match rule.name() {
         PROJECTIONS => Arc::new(Fenced(rule, FenceSide::Below)),
-        name if name.starts_with(super::pushdown::PUSHDOWN) => Arc::new(Fenced(rule, FenceSide::Above)),
+        name if name.starts_with(super::pushdown::PUSHDOWN) => {
+            Arc::new(Fenced(rule, FenceSide::Above))
+        }
         _ => rule,
     }
 }
@@ -70,7 +73,11 @@ enum FenceSide {
 struct Fenced(PhysicalRule, FenceSide);
 
 impl PhysicalOptimizerRule for Fenced {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let mut fences = 0;
         let fenced = plan.transform_up(|plan| {
             let fenced = with_fence(&plan, self.1)?;
@@ -99,7 +106,10 @@ impl PhysicalOptimizerRule for Fenced {
 
 /// A projection that can fail with a fence on one side, if the rule could move it or something
 /// through it.
-fn with_fence(plan: &Arc<dyn ExecutionPlan>, side: FenceSide) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn with_fence(
+    plan: &Arc<dyn ExecutionPlan>,
+    side: FenceSide,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(project) = plan.downcast_ref::<ProjectionExec>() else { return Ok(None) };
     let (input, schema) = (project.input(), project.input().schema());
     let below = || {
@@ -118,11 +128,13 @@ fn with_fence(plan: &Arc<dyn ExecutionPlan>, side: FenceSide) -> Result<Option<A
     }
     match side {
         FenceSide::Above => {
-            let open = (0..project.expr().len()).filter(|at| !fails(&project.expr()[*at])).collect();
+            let open =
+                (0..project.expr().len()).filter(|at| !fails(&project.expr()[*at])).collect();
             Ok(Some(Arc::new(Fence { input: plan.clone(), open })))
         }
         FenceSide::Below
-            if project.expr().len() < schema.fields().len() && leads_to(input, |plan| plan.is::<FilterExec>()) =>
+            if project.expr().len() < schema.fields().len()
+                && leads_to(input, |plan| plan.is::<FilterExec>()) =>
         {
             below()
         }
@@ -146,8 +158,11 @@ fn is_scan_of_files(plan: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// Whether an expression is a column, or a field of one: what is read, not what is made of it.
 fn selects(expr: &Arc<dyn PhysicalExpr>) -> bool {
-    let field = |call: &ScalarFunctionExpr| call.name() == "get_field" && call.args().iter().all(selects);
-    expr.is::<Column>() || expr.is::<Literal>() || expr.downcast_ref::<ScalarFunctionExpr>().is_some_and(field)
+    let field =
+        |call: &ScalarFunctionExpr| call.name() == "get_field" && call.args().iter().all(selects);
+    expr.is::<Column>()
+        || expr.is::<Literal>()
+        || expr.downcast_ref::<ScalarFunctionExpr>().is_some_and(field)
 }
 
 /// Whether an expression can fail, as `plan/failing.rs` says it of logical ones.
@@ -156,27 +171,40 @@ fn can_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
 }
 
 fn fails_itself(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
-    let safe = expr.is::<Column>() || expr.is::<Literal>() || expr.is::<IsNullExpr>() || expr.is::<IsNotNullExpr>();
+    let safe = expr.is::<Column>()
+        || expr.is::<Literal>()
+        || expr.is::<IsNullExpr>()
+        || expr.is::<IsNotNullExpr>();
     let safe = safe || expr.is::<NotExpr>() || expr.is::<InListExpr>() || expr.is::<LikeExpr>();
     if safe || expr.is::<CaseExpr>() || expr.is::<NegativeExpr>() {
         return false;
     }
     if let Some(call) = expr.downcast_ref::<ScalarFunctionExpr>() {
-        let constant = |at: usize| call.args().get(at).and_then(|of| of.downcast_ref::<Literal>()).map(Literal::value);
+        let constant = |at: usize| {
+            call.args().get(at).and_then(|of| of.downcast_ref::<Literal>()).map(Literal::value)
+        };
         let count = |value: &ScalarValue| matches!(value, ScalarValue::Int64(Some(0..)));
         let substr = call.name() == "substr" && constant(1).is_some();
-        return !(is_total(call.name()) || substr && (call.args().len() == 2 || constant(2).is_some_and(count)));
+        return !(is_total(call.name())
+            || substr && (call.args().len() == 2 || constant(2).is_some_and(count)));
     }
     if let Some(cast) = expr.downcast_ref::<CastExpr>() {
-        return cast.expr().data_type(schema).map_or(true, |from| cast_fails(&from, cast.cast_type()));
+        return cast
+            .expr()
+            .data_type(schema)
+            .map_or(true, |from| cast_fails(&from, cast.cast_type()));
     }
     let Some(binary) = expr.downcast_ref::<BinaryExpr>() else { return true };
     match (binary.op(), binary.left().data_type(schema), binary.right().data_type(schema)) {
         (op @ (Operator::Plus | Operator::Minus | Operator::Multiply), Ok(left), Ok(right)) => {
             sum_fails(*op, &left, &right)
         }
-        (Operator::Divide | Operator::Modulo, Ok(left), Ok(right)) => !(left.is_floating() && right.is_floating()),
-        (op, Ok(_), Ok(_)) => !(is_comparison(*op) || op.is_logic_operator() || *op == Operator::StringConcat),
+        (Operator::Divide | Operator::Modulo, Ok(left), Ok(right)) => {
+            !(left.is_floating() && right.is_floating())
+        }
+        (op, Ok(_), Ok(_)) => {
+            !(is_comparison(*op) || op.is_logic_operator() || *op == Operator::StringConcat)
+        }
         _ => true,
     }
 }
@@ -211,14 +239,21 @@ impl ExecutionPlan for Fence {
         vec![&self.input]
     }
 
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         match <[_; 1]>::try_from(children) {
             Ok([input]) => Ok(Arc::new(Fence { input, open: self.open.clone() })),
             Err(_) => datafusion::common::internal_err!("a fence has one input"),
         }
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         self.input.execute(partition, context)
     }
 
@@ -229,7 +264,8 @@ impl ExecutionPlan for Fence {
         _: &ConfigOptions,
     ) -> Result<FilterDescription> {
         let open = self.open.clone();
-        let below = ChildFilterDescription::from_child_with_allowed_indices(&filters, open, &self.input)?;
+        let below =
+            ChildFilterDescription::from_child_with_allowed_indices(&filters, open, &self.input)?;
         Ok(FilterDescription::new().with_child(below))
     }
 
@@ -257,7 +293,11 @@ mod tests {
     /// DataFusion may rename its rules; then this has to follow.
     #[test]
     fn the_rules_that_move_filters_and_projections_are_fenced() {
-        let fenced: Vec<_> = rules().iter().filter(|rule| format!("{rule:?}").starts_with("Fenced")).cloned().collect();
+        let fenced: Vec<_> = rules()
+            .iter()
+            .filter(|rule| format!("{rule:?}").starts_with("Fenced"))
+            .cloned()
+            .collect();
         assert_eq!(fenced.len(), 4, "{fenced:?}");
     }
 }

@@ -54,7 +54,8 @@ impl VisitorMut for DottedFields {
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
         match expr {
             Expr::Lambda(lambda) => {
-                let names = lambda.params.iter().map(|parameter| self.name(&parameter.name)).collect();
+                let names =
+                    lambda.params.iter().map(|parameter| self.name(&parameter.name)).collect();
                 self.parameters.push(names);
             }
             Expr::CompoundIdentifier(parts) if self.is_parameter(&parts[0]) => {
@@ -74,7 +75,9 @@ impl VisitorMut for DottedFields {
                 };
                 for access in access_chain {
                     match access {
-                        AccessExpr::Dot(Expr::Identifier(field)) if is_value => *access = self.in_brackets(field),
+                        AccessExpr::Dot(Expr::Identifier(field)) if is_value => {
+                            *access = self.in_brackets(field)
+                        }
                         AccessExpr::Dot(_) => {}
                         AccessExpr::Subscript(_) => is_value = true,
                     }

@@ -24,7 +24,8 @@ use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
+    PlanProperties,
 };
 use futures::StreamExt;
 
@@ -38,7 +39,11 @@ pub(super) fn rule() -> PhysicalRule {
 struct InOrder;
 
 impl PhysicalOptimizerRule for InOrder {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = ordered(plan, true)?;
         if plan.output_partitioning().partition_count() < 2 {
             return Ok(plan);
@@ -156,11 +161,21 @@ impl ExecutionPlan for OneByOne {
         vec![false]
     }
 
-    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(OneByOne::new(children.pop().unwrap_or_else(|| self.input.clone()), self.fetch)))
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(OneByOne::new(
+            children.pop().unwrap_or_else(|| self.input.clone()),
+            self.fetch,
+        )))
     }
 
-    fn execute(&self, _partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        _partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         let partitions = self.input.output_partitioning().partition_count();
         // First rows are in the first partitions: the others only begin. All rows are wanted at
         // once by whoever collects them.
@@ -171,16 +186,19 @@ impl ExecutionPlan for OneByOne {
         };
         let streams = (0..partitions).map(read).collect::<Result<Vec<_>>>()?;
         let mut wanted = self.fetch.unwrap_or(usize::MAX);
-        let first = futures::stream::iter(streams).flatten().scan((), move |(), batch: Result<RecordBatch>| {
-            // The batch behind the last row that is wanted is the end.
-            std::future::ready((wanted > 0).then(|| {
-                batch.map(|batch| {
-                    let batch = batch.slice(0, batch.num_rows().min(wanted));
-                    wanted -= batch.num_rows();
-                    batch
-                })
-            }))
-        });
+        let first = futures::stream::iter(streams).flatten().scan(
+            (),
+            move |(), batch: Result<RecordBatch>| {
+                // The batch behind the last row that is wanted is the end.
+                std::future::ready((wanted > 0).then(|| {
+                    batch.map(|batch| {
+                        let batch = batch.slice(0, batch.num_rows().min(wanted));
+                        wanted -= batch.num_rows();
+                        batch
+                    })
+                }))
+            },
+        );
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.input.schema(), first)))
     }
 

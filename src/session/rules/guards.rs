@@ -74,7 +74,11 @@ impl OptimizerRule for SealGuards {
         true
     }
 
-    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         if !any_node(&plan, has_failing_part)? {
             return Ok(Transformed::no(plan));
         }
@@ -118,7 +122,11 @@ impl OptimizerRule for UnsealGuards {
         true
     }
 
-    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         if !any_node(&plan, has_seal)? {
             return Ok(Transformed::no(plan));
         }
@@ -154,7 +162,10 @@ fn bare(expr: Expr) -> Expr {
     match expr {
         Expr::Alias(alias) if alias.metadata.is_none() => {
             let (relation, name) = alias.expr.qualified_name();
-            match relation == alias.relation && name == alias.name && !matches!(*alias.expr, Expr::Column(_)) {
+            match relation == alias.relation
+                && name == alias.name
+                && !matches!(*alias.expr, Expr::Column(_))
+            {
                 true => *alias.expr,
                 false => Expr::Alias(alias),
             }
@@ -202,7 +213,8 @@ fn seal_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
     }
     // DataFusion makes a join's condition of all that a subquery asks of outer columns only where
     // that stands in one filter.
-    let outer = parts.free.iter().chain(&parts.placed).chain(&parts.later).any(Expr::contains_outer);
+    let outer =
+        parts.free.iter().chain(&parts.placed).chain(&parts.later).any(Expr::contains_outer);
     let filters = match outer {
         true => vec![parts.free.into_iter().chain(parts.placed).chain(parts.later).collect()],
         false => vec![parts.free, parts.placed, parts.later],
@@ -218,7 +230,9 @@ fn seal_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
 
 /// Puts a join's conditions that can fail behind the others.
 fn seal_join(join: Join) -> Result<Transformed<LogicalPlan>> {
-    let Some(filter) = join.filter.clone() else { return Ok(Transformed::no(LogicalPlan::Join(join))) };
+    let Some(filter) = join.filter.clone() else {
+        return Ok(Transformed::no(LogicalPlan::Join(join)));
+    };
     let schema = merge_schema(&[&join.left, &join.right]);
     let sealer = Sealer { schema: &schema };
     if !sealer.concerns(&filter) {
@@ -252,12 +266,15 @@ impl Conditions {
             Some(key) => key.clone(),
             None => seal::guard_members(condition.clone(), &self.before, sealer.schema)?,
         };
-        let stays = key.is_none() && can_fail(&guarded, sealer.schema) && !seal::is_membership(&guarded);
+        let stays =
+            key.is_none() && can_fail(&guarded, sealer.schema) && !seal::is_membership(&guarded);
         let sealed = sealer.sealed(guarded)?.data;
         match stays {
             true if self.later.is_empty() => self.placed.push(in_place(sealed)),
             true => self.later.push(in_place(sealed)),
-            false if !self.placed.is_empty() && seal::has_failing_subquery(&condition)? => self.later.push(sealed),
+            false if !self.placed.is_empty() && seal::has_failing_subquery(&condition)? => {
+                self.later.push(sealed)
+            }
             false => self.free.push(sealed),
         }
         self.before.push(condition);

@@ -28,8 +28,8 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuant
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, Case, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, binary_expr,
-    lit, not, when,
+    BinaryExpr, Case, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator,
+    Subquery, binary_expr, lit, not, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -78,11 +78,13 @@ fn of_node(node: LogicalPlan, sought: &mut usize) -> Result<Transformed<LogicalP
 fn written_out(node: LogicalPlan) -> Result<LogicalPlan> {
     let schema = merge_schema(&node.inputs());
     if let LogicalPlan::Filter(filter) = node {
-        let predicate = ClausePlace { schema: &schema, joins: true }.of(filter.predicate, UnknownAs::False)?;
+        let predicate =
+            ClausePlace { schema: &schema, joins: true }.of(filter.predicate, UnknownAs::False)?;
         return Ok(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?));
     }
     let place = ClausePlace { schema: &schema, joins: false };
-    let unknown = if matches!(node, LogicalPlan::Join(_)) { UnknownAs::False } else { UnknownAs::Itself };
+    let unknown =
+        if matches!(node, LogicalPlan::Join(_)) { UnknownAs::False } else { UnknownAs::Itself };
     let names = NamePreserver::new(&node);
     let node = node.map_expressions(|expr| {
         if !has_subquery(&expr)? {
@@ -96,7 +98,13 @@ fn written_out(node: LogicalPlan) -> Result<LogicalPlan> {
 
 fn has_subquery(expr: &Expr) -> Result<bool> {
     expr.exists(|expr| {
-        Ok(matches!(expr, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_) | Expr::ScalarSubquery(_)))
+        Ok(matches!(
+            expr,
+            Expr::InSubquery(_)
+                | Expr::Exists(_)
+                | Expr::SetComparison(_)
+                | Expr::ScalarSubquery(_)
+        ))
     })
 }
 
@@ -115,7 +123,8 @@ impl ClausePlace<'_> {
         }
         // Only operands of AND are conjuncts.
         let within = ClausePlace { schema: self.schema, joins: false };
-        let boxed = |expr: Box<Expr>, unknown| -> Result<_> { Ok(Box::new(within.of(*expr, unknown)?)) };
+        let boxed =
+            |expr: Box<Expr>, unknown| -> Result<_> { Ok(Box::new(within.of(*expr, unknown)?)) };
         Ok(match expr {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
                 self.of(*left, unknown)?.and(self.of(*right, unknown)?)
@@ -124,9 +133,10 @@ impl ClausePlace<'_> {
                 within.of(*left, unknown)?.or(within.of(*right, unknown)?)
             }
             Expr::Not(operand) => match *operand {
-                Expr::InSubquery(member) => {
-                    self.of(Expr::InSubquery(InSubquery { negated: !member.negated, ..member }), unknown)?
-                }
+                Expr::InSubquery(member) => self.of(
+                    Expr::InSubquery(InSubquery { negated: !member.negated, ..member }),
+                    unknown,
+                )?,
                 Expr::Exists(exists) => {
                     self.of(Expr::Exists(Exists { negated: !exists.negated, ..exists }), unknown)?
                 }
@@ -141,21 +151,31 @@ impl ClausePlace<'_> {
                 Expr::Alias(alias)
             }
             Expr::Case(case) => {
-                let conditions = if case.expr.is_some() { UnknownAs::Itself } else { UnknownAs::False };
+                let conditions =
+                    if case.expr.is_some() { UnknownAs::Itself } else { UnknownAs::False };
                 let operand = case.expr.map(|expr| boxed(expr, UnknownAs::Itself)).transpose()?;
                 let branch = |(when, then)| Ok((boxed(when, conditions)?, boxed(then, unknown)?));
-                let branches = case.when_then_expr.into_iter().map(branch).collect::<Result<_>>()?;
+                let branches =
+                    case.when_then_expr.into_iter().map(branch).collect::<Result<_>>()?;
                 let other = case.else_expr.map(|expr| boxed(expr, unknown)).transpose()?;
                 Expr::Case(Case::new(operand, branches, other))
             }
             Expr::InSubquery(member) => self.member(Member::of_in(member), unknown)?,
-            Expr::SetComparison(comparison) => self.member(Member::of_comparison(comparison)?, unknown)?,
+            Expr::SetComparison(comparison) => {
+                self.member(Member::of_comparison(comparison)?, unknown)?
+            }
             Expr::Exists(exists) => {
                 let found = correlation::exists(exists.subquery)?;
                 if exists.negated { negation(found) } else { found }
             }
             Expr::ScalarSubquery(subquery) => Expr::ScalarSubquery(correlation::ready(subquery)?),
-            other => other.map_children(|child| Ok(Transformed::yes(within.of(child, UnknownAs::Itself)?)))?.data,
+            other => {
+                other
+                    .map_children(|child| {
+                        Ok(Transformed::yes(within.of(child, UnknownAs::Itself)?))
+                    })?
+                    .data
+            }
         })
     }
 
@@ -168,8 +188,10 @@ impl ClausePlace<'_> {
             return self.of(found, unknown);
         }
         let Member { value, operator, subquery, negated } = member;
-        let nulls =
-            Nulls { here: value.nullable(self.schema)?, there: subquery.subquery.schema().field(0).is_nullable() };
+        let nulls = Nulls {
+            here: value.nullable(self.schema)?,
+            there: subquery.subquery.schema().field(0).is_nullable(),
+        };
         let none = !nulls.here && !nulls.there;
         // A value without a column is no key of a join: nulls were lost, and matches
         // (<https://github.com/apache/datafusion/issues/25340>).
@@ -194,7 +216,9 @@ impl ClausePlace<'_> {
             // the negation.
             (UnknownAs::True, false) => found.or(undecided),
             (UnknownAs::False, true) => negation(found).and(negation(undecided)),
-            _ => when(found, lit(!negated)).when(undecided, lit(ScalarValue::Boolean(None))).otherwise(lit(negated))?,
+            _ => when(found, lit(!negated))
+                .when(undecided, lit(ScalarValue::Boolean(None)))
+                .otherwise(lit(negated))?,
         })
     }
 
@@ -237,11 +261,17 @@ impl Member {
         Member { value: *expr, operator: Operator::Eq, subquery, negated }
     }
 
-    fn of_comparison(SetComparison { expr, subquery, op, quantifier }: SetComparison) -> Result<Member> {
+    fn of_comparison(
+        SetComparison { expr, subquery, op, quantifier }: SetComparison,
+    ) -> Result<Member> {
         let negated = quantifier == SetQuantifier::All;
         let operator = if negated { op.negate() } else { Some(op) };
         let Some(operator) = operator else {
-            return Err(Error::unsupported(format!("{op} ALL of a subquery"), "it has no opposite").into());
+            return Err(Error::unsupported(
+                format!("{op} ALL of a subquery"),
+                "it has no opposite",
+            )
+            .into());
         };
         Ok(Member { value: *expr, operator, subquery, negated })
     }
@@ -259,7 +289,8 @@ struct Nulls {
 /// Where there is no match: whether a null leaves that open. The subquery is correlated.
 fn undecided(value: &Expr, subquery: &Subquery, nulls: Nulls) -> Result<Expr> {
     let there = || exists_where(subquery, only_column(&subquery.subquery).is_null());
-    let here = || -> Result<_> { Ok(value.clone().is_null().and(correlation::exists(subquery.clone())?)) };
+    let here =
+        || -> Result<_> { Ok(value.clone().is_null().and(correlation::exists(subquery.clone())?)) };
     match (nulls.here, nulls.there) {
         (true, true) => Ok(there()?.or(here()?)),
         (true, false) => here(),
@@ -280,7 +311,11 @@ fn undecided_of_all(value: &Expr, subquery: &Subquery, nulls: Nulls) -> Result<E
         .when(column(rows).eq(column(values)), lit(1i64))
         .otherwise(lit(2i64))?;
     let plan = Arc::new(counted.project([state.alias("state")])?.build()?);
-    let state = Expr::ScalarSubquery(Subquery { subquery: plan, outer_ref_columns: vec![], ..subquery.clone() });
+    let state = Expr::ScalarSubquery(Subquery {
+        subquery: plan,
+        outer_ref_columns: vec![],
+        ..subquery.clone()
+    });
     let least = match nulls.here {
         true => when(value.clone().is_null(), lit(1i64)).otherwise(lit(2i64))?,
         false => lit(2i64),
@@ -291,13 +326,19 @@ fn undecided_of_all(value: &Expr, subquery: &Subquery, nulls: Nulls) -> Result<E
 /// The negation, unknown where the predicate is, of which disjuncts are conjuncts.
 fn negation(expr: Expr) -> Expr {
     match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => negation(*left).and(negation(*right)),
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => negation(*left).or(negation(*right)),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            negation(*left).and(negation(*right))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+            negation(*left).or(negation(*right))
+        }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if let Some(op) = op.negate() => {
             binary_expr(*left, op, *right)
         }
         Expr::Exists(exists) => Expr::Exists(Exists { negated: !exists.negated, ..exists }),
-        Expr::InSubquery(member) => Expr::InSubquery(InSubquery { negated: !member.negated, ..member }),
+        Expr::InSubquery(member) => {
+            Expr::InSubquery(InSubquery { negated: !member.negated, ..member })
+        }
         Expr::IsNull(operand) => Expr::IsNotNull(operand),
         Expr::IsTrue(operand) => Expr::IsNotTrue(operand),
         Expr::Literal(ScalarValue::Boolean(Some(value)), _) => lit(!value),
@@ -315,13 +356,16 @@ pub(super) fn only_column(plan: &LogicalPlan) -> Expr {
 fn told_apart(subquery: LogicalPlan, predicate: Expr) -> Result<(LogicalPlan, Expr)> {
     const MEMBERS: &str = "__members";
     let within = subquery.schema().columns();
-    let clashes = predicate
-        .exists(|expr| Ok(matches!(expr, Expr::OuterReferenceColumn(_, column) if within.contains(column))))?;
+    let clashes = predicate.exists(|expr| {
+        Ok(matches!(expr, Expr::OuterReferenceColumn(_, column) if within.contains(column)))
+    })?;
     if !clashes {
         return Ok((subquery, predicate));
     }
     let renamed = predicate.transform_up(|expr| match expr {
-        Expr::Column(column) => Ok(Transformed::yes(Expr::Column(Column::new(Some(MEMBERS), column.name)))),
+        Expr::Column(column) => {
+            Ok(Transformed::yes(Expr::Column(Column::new(Some(MEMBERS), column.name))))
+        }
         other => Ok(Transformed::no(other)),
     })?;
     Ok((LogicalPlanBuilder::from(subquery).alias(MEMBERS)?.build()?, renamed.data))

@@ -12,14 +12,21 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, Visit, VisitMut, Visitor, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, Select, SelectItem, Visit, VisitMut, Visitor, VisitorMut,
+};
 
 /// The plan of a statement.
-pub(in crate::session) async fn planned(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
+pub(in crate::session) async fn planned(
+    state: &SessionState,
+    statement: Statement,
+) -> Result<LogicalPlan> {
     let named = named(&statement);
     match (state.statement_to_plan(statement).await, named) {
         // Where that was not the reason, the first error says more.
-        (Err(error), Some(named)) if is_of_names(&error) => state.statement_to_plan(named).await.map_err(|_| error),
+        (Err(error), Some(named)) if is_of_names(&error) => {
+            state.statement_to_plan(named).await.map_err(|_| error)
+        }
         (planned, _) => planned,
     }
 }

@@ -63,7 +63,8 @@ pub(in crate::session) const PASSES: usize = 1;
 
 /// The rules as a device's session runs them, between seals (`guards.rs`).
 pub(super) fn unrolled(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {
-    let rules: Vec<_> = rules.into_iter().filter(|rule| !LEFT_OUT.contains(&rule.name())).map(if_needed).collect();
+    let rules: Vec<_> =
+        rules.into_iter().filter(|rule| !LEFT_OUT.contains(&rule.name())).map(if_needed).collect();
     let named = |name| rules.iter().find(|rule| rule.name() == name).cloned();
     let again = AGAIN.into_iter().filter_map(named).collect();
     [guards::rules(rules.clone()), guards::rules(again)].concat()
@@ -93,12 +94,20 @@ impl OptimizerRule for IfNeeded {
         self.rule.name()
     }
 
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         if !any_node(&plan, self.needed)? {
             return Ok(Transformed::no(plan));
         }
         match self.rule.apply_order() {
-            Some(order) => plan.rewrite_with_subqueries(&mut EachNode { rule: self.rule.as_ref(), order, config }),
+            Some(order) => plan.rewrite_with_subqueries(&mut EachNode {
+                rule: self.rule.as_ref(),
+                order,
+                config,
+            }),
             None => self.rule.rewrite(plan, config),
         }
     }
@@ -113,7 +122,11 @@ struct EachNode<'a> {
 
 impl EachNode<'_> {
     fn at(&self, order: ApplyOrder, node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-        if self.order == order { self.rule.rewrite(node, self.config) } else { Ok(Transformed::no(node)) }
+        if self.order == order {
+            self.rule.rewrite(node, self.config)
+        } else {
+            Ok(Transformed::no(node))
+        }
     }
 }
 
@@ -133,7 +146,8 @@ impl TreeNodeRewriter for EachNode<'_> {
 fn has_leaf(node: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     node.apply_expressions(|expr| {
-        found = expr.exists(|expr| Ok(expr.placement() == ExpressionPlacement::MoveTowardsLeafNodes))?;
+        found =
+            expr.exists(|expr| Ok(expr.placement() == ExpressionPlacement::MoveTowardsLeafNodes))?;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
@@ -152,14 +166,19 @@ mod tests {
         for name in LEFT_OUT.iter().chain(&AGAIN) {
             assert!(rules.iter().any(|rule| rule.name() == *name), "{name}");
         }
-        let needed = rules.into_iter().map(if_needed).filter(|rule| format!("{rule:?}").starts_with("IfNeeded"));
+        let needed = rules
+            .into_iter()
+            .map(if_needed)
+            .filter(|rule| format!("{rule:?}").starts_with("IfNeeded"));
         assert_eq!(needed.count(), 3);
     }
 
     #[test]
     fn each_pass_is_sealed() {
         let rules = unrolled(Optimizer::new().rules);
-        let seals = |name: &str| (0..rules.len()).filter(|at| rules[*at].name() == name).collect::<Vec<_>>();
+        let seals = |name: &str| {
+            (0..rules.len()).filter(|at| rules[*at].name() == name).collect::<Vec<_>>()
+        };
         let first = Optimizer::new().rules.len() - LEFT_OUT.len() + 2;
         assert_eq!(seals("seal_guards"), [0, first]);
         assert_eq!(seals("unseal_guards"), [first - 1, rules.len() - 1]);

@@ -76,7 +76,9 @@ fn name_columns_of(expr: &Expr, names: &mut HashSet<String>) -> Result<bool> {
             Expr::ScalarSubquery(subquery) => subqueries.push(subquery.subquery.clone()),
             Expr::Exists(exists) => subqueries.push(exists.subquery.subquery.clone()),
             Expr::InSubquery(member) => subqueries.push(member.subquery.subquery.clone()),
-            Expr::SetComparison(comparison) => subqueries.push(comparison.subquery.subquery.clone()),
+            Expr::SetComparison(comparison) => {
+                subqueries.push(comparison.subquery.subquery.clone())
+            }
             #[expect(deprecated)]
             Expr::Wildcard { .. } => named = false,
             _ => {}
@@ -97,7 +99,8 @@ fn add_output(plan: &LogicalPlan, names: &mut HashSet<String>) {
 /// operators above, name. Others, such as UNION and DISTINCT, take columns by their place, or all.
 fn names_its_columns(node: &LogicalPlan) -> bool {
     use LogicalPlan::*;
-    let one = matches!(node, Projection(_) | Filter(_) | Aggregate(_) | Window(_) | Sort(_) | Limit(_));
+    let one =
+        matches!(node, Projection(_) | Filter(_) | Aggregate(_) | Window(_) | Sort(_) | Limit(_));
     one || matches!(node, Join(_) | SubqueryAlias(_))
 }
 
@@ -125,7 +128,9 @@ fn is_stale(node: &LogicalPlan) -> bool {
     let width = |plan: &LogicalPlan| plan.schema().fields().len();
     match node {
         LogicalPlan::SubqueryAlias(alias) => width(&alias.input) != alias.schema.fields().len(),
-        LogicalPlan::Window(window) => width(&window.input) + window.window_expr.len() != window.schema.fields().len(),
+        LogicalPlan::Window(window) => {
+            width(&window.input) + window.window_expr.len() != window.schema.fields().len()
+        }
         LogicalPlan::Join(join) => {
             let inputs = match join.join_type {
                 LeftSemi | LeftAnti => width(&join.left),
@@ -153,20 +158,27 @@ mod tests {
     use super::*;
 
     fn table(name: &str) -> LogicalPlanBuilder {
-        let fields: Vec<_> = ["a", "b", "c"].map(|name| Field::new(name, DataType::Int64, true)).into();
+        let fields: Vec<_> =
+            ["a", "b", "c"].map(|name| Field::new(name, DataType::Int64, true)).into();
         let source = LogicalTableSource::new(Arc::new(Schema::new(fields)));
         LogicalPlanBuilder::scan(name, Arc::new(source), None).expect("a scan")
     }
 
     /// The tables and columns that are read.
     fn read(plan: LogicalPlan) -> Result<Vec<String>> {
-        let (fields, plan) = (plan.schema().fields().clone(), PruneScans.analyze(plan, &ConfigOptions::new())?);
+        let (fields, plan) =
+            (plan.schema().fields().clone(), PruneScans.analyze(plan, &ConfigOptions::new())?);
         assert_eq!(&fields, plan.schema().fields());
         let mut scans = vec![];
         plan.apply_with_subqueries(|node| {
             assert_eq!(node.schema(), node.clone().recompute_schema()?.schema());
             if let LogicalPlan::TableScan(scan) = node {
-                let names: Vec<_> = scan.projected_schema.fields().iter().map(|field| field.name().as_str()).collect();
+                let names: Vec<_> = scan
+                    .projected_schema
+                    .fields()
+                    .iter()
+                    .map(|field| field.name().as_str())
+                    .collect();
                 scans.push(format!("{}({})", scan.table_name, names.join(" ")));
             }
             Ok(TreeNodeRecursion::Continue)
@@ -177,16 +189,27 @@ mod tests {
 
     #[test]
     fn columns_that_are_named_nowhere_are_not_read() -> Result<()> {
-        let joined = table("t").join(table("u").build()?, JoinType::Inner, (vec!["t.a"], vec!["u.b"]), None)?;
+        let joined = table("t").join(
+            table("u").build()?,
+            JoinType::Inner,
+            (vec!["t.a"], vec!["u.b"]),
+            None,
+        )?;
         assert_eq!(read(joined.project([col("t.a")])?.build()?)?, ["t(a b)", "u(a b)"]);
-        let semi = table("t").join(table("u").build()?, JoinType::LeftSemi, (vec!["t.a"], vec!["u.a"]), None)?;
+        let semi = table("t").join(
+            table("u").build()?,
+            JoinType::LeftSemi,
+            (vec!["t.a"], vec!["u.a"]),
+            None,
+        )?;
         assert_eq!(read(semi.alias("v")?.project([col("v.c")])?.build()?)?, ["t(a c)", "u(a c)"]);
         Ok(())
     }
 
     #[test]
     fn columns_of_a_subquery_are_read() -> Result<()> {
-        let within = table("u").filter(col("u.c").gt(col("u.b")))?.project([col("u.c")])?.build()?;
+        let within =
+            table("u").filter(col("u.c").gt(col("u.b")))?.project([col("u.c")])?.build()?;
         let plan = table("t").filter(exists(Arc::new(within)))?.project([col("t.c")])?.build()?;
         assert_eq!(read(plan)?, ["t(b c)", "u(b c)"]);
         Ok(())

@@ -36,11 +36,16 @@ pub(super) const PUSHDOWN: &str = "FilterPushdown";
 struct Guarded(PhysicalRule);
 
 impl PhysicalOptimizerRule for Guarded {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         if names_are_clear(&plan) && filters_are_short(&plan) {
             return self.0.optimize(plan, config);
         }
-        let children = plan.children().into_iter().map(|child| self.optimize(child.clone(), config));
+        let children =
+            plan.children().into_iter().map(|child| self.optimize(child.clone(), config));
         let children = children.collect::<Result<Vec<_>>>()?;
         replace_children_if_necessary(plan, children)
     }
@@ -64,7 +69,8 @@ fn names_are_clear(plan: &Arc<dyn ExecutionPlan>) -> bool {
 /// Whether no filter has more conditions than may be put together one within another.
 fn filters_are_short(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let is_short = |filter: &FilterExec| split_conjunction(filter.predicate()).len() <= MOST_NESTED;
-    plan.downcast_ref::<FilterExec>().is_none_or(is_short) && plan.children().into_iter().all(filters_are_short)
+    plan.downcast_ref::<FilterExec>().is_none_or(is_short)
+        && plan.children().into_iter().all(filters_are_short)
 }
 
 #[cfg(test)]
@@ -74,7 +80,11 @@ mod tests {
     /// DataFusion may rename its rules; then this has to follow.
     #[test]
     fn both_rules_are_guarded() {
-        let guarded: Vec<_> = rules().iter().filter(|rule| format!("{rule:?}").contains("Guarded(")).cloned().collect();
+        let guarded: Vec<_> = rules()
+            .iter()
+            .filter(|rule| format!("{rule:?}").contains("Guarded("))
+            .cloned()
+            .collect();
         assert_eq!(guarded.len(), 2, "{guarded:?}");
     }
 }

@@ -19,8 +19,8 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, Query, Select, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, UnaryOperator,
-    Value, VisitorMut,
+    BinaryOperator, Expr, Ident, Query, Select, SetExpr, TableAlias, TableAliasColumnDef,
+    TableFactor, UnaryOperator, Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -68,25 +68,25 @@ fn conjunct(expr: &mut Expr) {
 fn compared(expr: &Expr) -> Option<Expr> {
     match expr {
         Expr::BinaryOp { left, op, right } => match (left.as_ref(), right.as_ref()) {
-            (Expr::Tuple(left), Expr::Tuple(right)) if left.len() == right.len() => of_rows(left, op, right),
+            (Expr::Tuple(left), Expr::Tuple(right)) if left.len() == right.len() => {
+                of_rows(left, op, right)
+            }
             _ => None,
         },
         Expr::IsDistinctFrom(left, right) => match (left.as_ref(), right.as_ref()) {
             (Expr::Tuple(left), Expr::Tuple(right)) if left.len() == right.len() => {
-                let pairs = left
-                    .iter()
-                    .zip(right)
-                    .map(|(a, b)| nested(Expr::IsDistinctFrom(Box::new(a.clone()), Box::new(b.clone()))));
+                let pairs = left.iter().zip(right).map(|(a, b)| {
+                    nested(Expr::IsDistinctFrom(Box::new(a.clone()), Box::new(b.clone())))
+                });
                 chain(BinaryOperator::Or, pairs)
             }
             _ => None,
         },
         Expr::IsNotDistinctFrom(left, right) => match (left.as_ref(), right.as_ref()) {
             (Expr::Tuple(left), Expr::Tuple(right)) if left.len() == right.len() => {
-                let pairs = left
-                    .iter()
-                    .zip(right)
-                    .map(|(a, b)| nested(Expr::IsNotDistinctFrom(Box::new(a.clone()), Box::new(b.clone()))));
+                let pairs = left.iter().zip(right).map(|(a, b)| {
+                    nested(Expr::IsNotDistinctFrom(Box::new(a.clone()), Box::new(b.clone())))
+                });
                 chain(BinaryOperator::And, pairs)
             }
             _ => None,
@@ -94,7 +94,9 @@ fn compared(expr: &Expr) -> Option<Expr> {
         Expr::InList { expr, list, negated } => {
             let Expr::Tuple(row) = expr.as_ref() else { return None };
             let rows = list.iter().map(|other| match other {
-                Expr::Tuple(other) if other.len() == row.len() => of_rows(row, &BinaryOperator::Eq, other),
+                Expr::Tuple(other) if other.len() == row.len() => {
+                    of_rows(row, &BinaryOperator::Eq, other)
+                }
                 _ => None,
             });
             let found = chain(BinaryOperator::Or, rows.collect::<Option<Vec<_>>>()?.into_iter())?;
@@ -104,7 +106,9 @@ fn compared(expr: &Expr) -> Option<Expr> {
             let Expr::Tuple(values) = expr.as_ref() else { return None };
             let equal = equal_to_members(values);
             let open = Expr::IsNull(Box::new(equal.clone()));
-            let mut case = parsed("CASE WHEN true THEN true WHEN true THEN CAST(NULL AS boolean) ELSE false END");
+            let mut case = parsed(
+                "CASE WHEN true THEN true WHEN true THEN CAST(NULL AS boolean) ELSE false END",
+            );
             if let Expr::Case { conditions, .. } = &mut case {
                 conditions[0].condition = exists(subquery, values.len(), equal, false);
                 conditions[1].condition = exists(subquery, values.len(), open, false);
@@ -128,7 +132,11 @@ fn of_rows(left: &[Expr], operator: &BinaryOperator, right: &[Expr]) -> Option<E
             let strict = if matches!(operator, Lt | LtEq) { Lt } else { Gt };
             let last = left.len().checked_sub(1)?;
             let rest = (0..last).rev().fold(pair(last, operator.clone()), |rest, at| {
-                nested(binary(pair(at, strict.clone()), Or, nested(binary(pair(at, Eq), And, rest))))
+                nested(binary(
+                    pair(at, strict.clone()),
+                    Or,
+                    nested(binary(pair(at, Eq), And, rest)),
+                ))
             });
             Some(rest)
         }
@@ -157,9 +165,11 @@ fn exists(subquery: &Query, columns: usize, condition: Expr, negated: bool) -> E
             select.from.first_mut().map(|table| &mut table.relation)
         {
             **inner = subquery.clone();
-            let columns = (0..columns).map(|at| TableAliasColumnDef { name: column_name(at), data_type: None });
+            let columns = (0..columns)
+                .map(|at| TableAliasColumnDef { name: column_name(at), data_type: None });
             let name = Ident::with_quote('"', ROW);
-            *alias = Some(TableAlias { explicit: true, name, columns: columns.collect(), at: None });
+            *alias =
+                Some(TableAlias { explicit: true, name, columns: columns.collect(), at: None });
         }
     }
     expr

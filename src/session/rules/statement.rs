@@ -7,9 +7,10 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{
-    self, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, LimitClause, ObjectName, OrderByExpr, OrderByKind, Query, Select, SelectFlavor,
-    SelectItem, SetExpr, Value, Visit, VisitMut, VisitorMut,
+    self, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, LimitClause, ObjectName, OrderByExpr,
+    OrderByKind, Query, Select, SelectFlavor, SelectItem, SetExpr, Value, Visit, VisitMut,
+    VisitorMut,
 };
 
 use super::clauses::Clauses;
@@ -26,7 +27,8 @@ pub(crate) fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
     let options = &state.config_options().sql_parser;
     if options.dialect == Dialect::Generic {
         let limit = options.recursion_limit.get();
-        let written_out = syntax::written_out(text).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let written_out = syntax::written_out(text)
+            .map_err(|error| DataFusionError::External(Box::new(error)))?;
         let parser = match written_out {
             Some(tokens) => DFParserBuilder::new(tokens),
             None => DFParserBuilder::new(text),
@@ -63,12 +65,17 @@ pub(crate) fn prepared(state: &SessionState, statement: &mut ast::Statement) -> 
     }
 }
 
-/// `ORDER BY ALL` is by the number of each column, where the list says how many there are. The planner
-/// takes columns of tables only.
+/// `ORDER BY ALL` is by the number of each column, where the list says how many there are. The
+/// planner takes columns of tables only.
 pub(super) fn order_by_all(query: &mut Query) {
     let Some(order) = &mut query.order_by else { return };
-    let (OrderByKind::All(options), SetExpr::Select(select)) = (&order.kind, query.body.as_ref()) else { return };
-    let is_one = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
+    let (OrderByKind::All(options), SetExpr::Select(select)) = (&order.kind, query.body.as_ref())
+    else {
+        return;
+    };
+    let is_one = |item: &SelectItem| {
+        matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
+    };
     // One that stands for several is written out first.
     if !select.projection.iter().all(is_one) || using::needs_columns(select) {
         return;
@@ -92,12 +99,14 @@ impl VisitorMut for Longhand {
         order_by_all(query);
         let fetch = query.fetch.take_if(|fetch| !fetch.with_ties && !fetch.percent);
         let Some(Fetch { quantity, .. }) = fetch else { return ControlFlow::Continue(()) };
-        let rows = quantity.clone().unwrap_or_else(|| Expr::value(Value::Number("1".into(), false)));
+        let rows =
+            quantity.clone().unwrap_or_else(|| Expr::value(Value::Number("1".into(), false)));
         match &mut query.limit_clause {
             Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(rows),
             None => {
                 let (limit, limit_by) = (Some(rows), vec![]);
-                query.limit_clause = Some(LimitClause::LimitOffset { limit, offset: None, limit_by });
+                query.limit_clause =
+                    Some(LimitClause::LimitOffset { limit, offset: None, limit_by });
             }
             // Both, which is refused.
             Some(_) => query.fetch = Some(Fetch { with_ties: false, percent: false, quantity }),
@@ -117,10 +126,16 @@ impl VisitorMut for Longhand {
 
     /// A cast to `VARCHAR(n)` keeps n characters.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
-        if let Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon | CastKind::TryCast, data_type, .. } = expr
-            && let DataType::Varchar(length) | DataType::CharacterVarying(length) | DataType::CharVarying(length) =
-                data_type
-            && let Some(ast::CharacterLength::IntegerLength { length: characters, unit: None }) = length.take()
+        if let Expr::Cast {
+            kind: CastKind::Cast | CastKind::DoubleColon | CastKind::TryCast,
+            data_type,
+            ..
+        } = expr
+            && let DataType::Varchar(length)
+            | DataType::CharacterVarying(length)
+            | DataType::CharVarying(length) = data_type
+            && let Some(ast::CharacterLength::IntegerLength { length: characters, unit: None }) =
+                length.take()
         {
             let length = Expr::value(Value::Number(characters.to_string(), false));
             *expr = call("left", vec![expr.clone(), length]);
@@ -131,12 +146,19 @@ impl VisitorMut for Longhand {
 
 /// A function's call.
 pub(in crate::session) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
-    let args = arguments.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
+    let args = arguments
+        .into_iter()
+        .map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)))
+        .collect();
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new(name)]),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: vec![] }),
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args,
+            clauses: vec![],
+        }),
         filter: None,
         null_treatment: None,
         over: None,

@@ -33,8 +33,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
-    Aggregate, Distinct, DistinctOn, Expr, Filter, GroupingSet, Join, LogicalPlan, LogicalPlanBuilder, Operator,
-    Projection, Sort, Subquery, Window,
+    Aggregate, Distinct, DistinctOn, Expr, Filter, GroupingSet, Join, LogicalPlan,
+    LogicalPlanBuilder, Operator, Projection, Sort, Subquery, Window,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -126,7 +126,9 @@ fn lifted(node: LogicalPlan, generator: &mut NameGenerator) -> Result<Transforme
             Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
         }
         LogicalPlan::Projection(project) => projection(project, generator).map(Transformed::yes),
-        LogicalPlan::Aggregate(aggregate) => self::aggregate(aggregate, generator).map(Transformed::yes),
+        LogicalPlan::Aggregate(aggregate) => {
+            self::aggregate(aggregate, generator).map(Transformed::yes)
+        }
         LogicalPlan::Window(window) => self::window(window, generator).map(Transformed::yes),
         LogicalPlan::Sort(sort) => self::sort(sort, generator).map(Transformed::yes),
         LogicalPlan::Distinct(Distinct::On(on)) => distinct_on(on, generator).map(Transformed::yes),
@@ -142,7 +144,10 @@ fn renamed(expr: Expr, input: &DFSchema, generator: &mut NameGenerator) -> Resul
         Expr::ScalarSubquery(subquery) => {
             let name = subquery.subquery.schema().field(0).name();
             match input.iter().any(|(table, field)| table.is_none() && field.name() == name) {
-                true => Ok(Transformed::yes(Expr::ScalarSubquery(named(subquery, generator.name("value"))?))),
+                true => Ok(Transformed::yes(Expr::ScalarSubquery(named(
+                    subquery,
+                    generator.name("value"),
+                )?))),
                 false => Ok(Transformed::no(Expr::ScalarSubquery(subquery))),
             }
         }
@@ -153,8 +158,10 @@ fn renamed(expr: Expr, input: &DFSchema, generator: &mut NameGenerator) -> Resul
 
 /// The subquery with a name for its column.
 fn named(subquery: Subquery, name: String) -> Result<Subquery> {
-    let column = Expr::Column(Column::from(subquery.subquery.schema().qualified_field(0))).alias(name);
-    let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).project([column])?.build()?;
+    let column =
+        Expr::Column(Column::from(subquery.subquery.schema().qualified_field(0))).alias(name);
+    let plan =
+        LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).project([column])?.build()?;
     Ok(Subquery { subquery: Arc::new(plan), ..subquery })
 }
 
@@ -179,17 +186,23 @@ fn projection(project: Projection, generator: &mut NameGenerator) -> Result<Logi
 
 fn aggregate(aggregate: Aggregate, generator: &mut NameGenerator) -> Result<LogicalPlan> {
     let names = NamePreserver::new_for_projection();
-    let mut below = Below::new(Arc::unwrap_or_clone(aggregate.input), "GROUP BY or an aggregate", generator);
+    let mut below =
+        Below::new(Arc::unwrap_or_clone(aggregate.input), "GROUP BY or an aggregate", generator);
     let mut keep = |expr: Expr| -> Result<Expr> {
         let name = names.save(&expr);
         Ok(name.restore(below.lifted(expr, UnknownAs::Itself)?))
     };
     let mut group_expr = vec![];
     for expr in aggregate.group_expr {
-        let mut all = |exprs: Vec<Expr>| exprs.into_iter().map(&mut keep).collect::<Result<Vec<_>>>();
+        let mut all =
+            |exprs: Vec<Expr>| exprs.into_iter().map(&mut keep).collect::<Result<Vec<_>>>();
         group_expr.push(match expr {
-            Expr::GroupingSet(GroupingSet::Rollup(exprs)) => Expr::GroupingSet(GroupingSet::Rollup(all(exprs)?)),
-            Expr::GroupingSet(GroupingSet::Cube(exprs)) => Expr::GroupingSet(GroupingSet::Cube(all(exprs)?)),
+            Expr::GroupingSet(GroupingSet::Rollup(exprs)) => {
+                Expr::GroupingSet(GroupingSet::Rollup(all(exprs)?))
+            }
+            Expr::GroupingSet(GroupingSet::Cube(exprs)) => {
+                Expr::GroupingSet(GroupingSet::Cube(all(exprs)?))
+            }
             Expr::GroupingSet(GroupingSet::GroupingSets(sets)) => {
                 let sets = sets.into_iter().map(all).collect::<Result<_>>()?;
                 Expr::GroupingSet(GroupingSet::GroupingSets(sets))
@@ -213,7 +226,10 @@ fn window(window: Window, generator: &mut NameGenerator) -> Result<LogicalPlan> 
     }
     let input = below.plan()?;
     let mut keys = vec![];
-    let exprs = exprs.into_iter().map(|expr| keys_apart(expr, &mut keys, generator)).collect::<Result<Vec<_>>>()?;
+    let exprs = exprs
+        .into_iter()
+        .map(|expr| keys_apart(expr, &mut keys, generator))
+        .collect::<Result<Vec<_>>>()?;
     let columns_and_keys = input.schema().columns().into_iter().map(Expr::Column).chain(keys);
     let input = LogicalPlanBuilder::from(input).project(columns_and_keys)?.build()?;
     only(LogicalPlan::Window(Window::try_new(exprs, Arc::new(input))?), columns)
@@ -247,14 +263,19 @@ fn sort(sort: Sort, generator: &mut NameGenerator) -> Result<LogicalPlan> {
     for key in &mut keys {
         key.expr = below.lifted(key.expr.clone(), UnknownAs::Itself)?;
     }
-    let plan = LogicalPlan::Sort(Sort { expr: keys, input: Arc::new(below.plan()?), fetch: sort.fetch });
+    let plan =
+        LogicalPlan::Sort(Sort { expr: keys, input: Arc::new(below.plan()?), fetch: sort.fetch });
     only(plan, columns)
 }
 
 fn distinct_on(on: DistinctOn, generator: &mut NameGenerator) -> Result<LogicalPlan> {
     let names = NamePreserver::new_for_projection();
     let mut below = Below::new(Arc::unwrap_or_clone(on.input), "DISTINCT ON", generator);
-    let on_expr = on.on_expr.into_iter().map(|expr| below.lifted(expr, UnknownAs::Itself)).collect::<Result<_>>()?;
+    let on_expr = on
+        .on_expr
+        .into_iter()
+        .map(|expr| below.lifted(expr, UnknownAs::Itself))
+        .collect::<Result<_>>()?;
     let mut select_expr = vec![];
     for expr in on.select_expr {
         let name = names.save(&expr);
@@ -265,7 +286,12 @@ fn distinct_on(on: DistinctOn, generator: &mut NameGenerator) -> Result<LogicalP
         key.expr = below.lifted(key.expr.clone(), UnknownAs::Itself)?;
     }
     let input = Arc::new(below.plan()?);
-    Ok(LogicalPlan::Distinct(Distinct::On(DistinctOn::try_new(on_expr, select_expr, sort_expr, input)?)))
+    Ok(LogicalPlan::Distinct(Distinct::On(DistinctOn::try_new(
+        on_expr,
+        select_expr,
+        sort_expr,
+        input,
+    )?)))
 }
 
 /// Conditions with subqueries: those of one side are lifted below it; of an inner join the others,
@@ -284,7 +310,8 @@ fn join(join: Join, generator: &mut NameGenerator) -> Result<LogicalPlan> {
         }
         let looked_at = looked_at(&condition)?;
         let of = |schema: &DFSchema| looked_at.iter().all(|column| schema.has_column(column));
-        let scalar = !condition.exists(|node| Ok(matches!(node, Expr::Exists(_) | Expr::InSubquery(_))))?;
+        let scalar =
+            !condition.exists(|node| Ok(matches!(node, Expr::Exists(_) | Expr::InSubquery(_))))?;
         if of(left.schema()) && (scalar || !inner) {
             kept.push(left.lifted(condition, UnknownAs::False)?);
         } else if of(&right_schema) && (scalar || !inner) {

@@ -1,15 +1,15 @@
 //! The first rows in an order, where DataFusion's top k loses rows.
 //!
-//! Structs and lists: its top k (55.2, `TopK::insert_batch`) keeps the rows that are less than the last one
-//! kept, compared by operators to which a null *within* a struct or a list is less than any value,
-//! whatever NULLS LAST says of the order. So it loses rows. A whole sort compares as the order
-//! says.
+//! Structs and lists: its top k (55.2, `TopK::insert_batch`) keeps the rows that are less than the
+//! last one kept, compared by operators to which a null *within* a struct or a list is less than
+//! any value, whatever NULLS LAST says of the order. So it loses rows. A whole sort compares as the
+//! order says.
 //!
 //! Columns that are constant within a partition (`SELECT 1 AS n … UNION ALL SELECT 2 AS n …`): the
 //! partitions' sort leaves them out (`add_sort_above`), and only the merge of the partitions
-//! compares them. But the top k of all partitions have one bound together, and where it lacks a key,
-//! a row of one partition drops a row of another that comes before it. With all keys of the merge
-//! the bound is right.
+//! compares them. But the top k of all partitions have one bound together, and where it lacks a
+//! key, a row of one partition drops a row of another that comes before it. With all keys of the
+//! merge the bound is right.
 
 use std::sync::Arc;
 
@@ -34,11 +34,18 @@ pub(super) fn rule() -> PhysicalRule {
 struct WholeTopK;
 
 impl PhysicalOptimizerRule for WholeTopK {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan =
-            plan.transform_up(|plan| Ok(same_keys(&plan)?.map_or_else(|| Transformed::no(plan), Transformed::yes)));
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_up(|plan| {
+            Ok(same_keys(&plan)?.map_or_else(|| Transformed::no(plan), Transformed::yes))
+        });
         plan.data()?
-            .transform_up(|plan| Ok(whole(&plan)?.map_or_else(|| Transformed::no(plan), Transformed::yes)))
+            .transform_up(|plan| {
+                Ok(whole(&plan)?.map_or_else(|| Transformed::no(plan), Transformed::yes))
+            })
             .data()
     }
 
@@ -58,7 +65,8 @@ fn same_keys(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPl
     if sort.fetch().is_none() || !sort.preserve_partitioning() || sort.expr() == merge.expr() {
         return Ok(None);
     }
-    let keys = SortExec::new(merge.expr().clone(), Arc::clone(sort.input())).with_fetch(sort.fetch());
+    let keys =
+        SortExec::new(merge.expr().clone(), Arc::clone(sort.input())).with_fetch(sort.fetch());
     let sort = Arc::new(keys.with_preserve_partitioning(true));
     Ok(Some(replace_children_if_necessary(Arc::clone(plan), vec![sort])?))
 }

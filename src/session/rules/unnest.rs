@@ -21,7 +21,10 @@ pub(super) fn repeating(plan: LogicalPlan) -> Result<LogicalPlan> {
         node => Ok(Transformed::no(node)),
     })?;
     match plan.transformed {
-        true => Ok(plan.data.transform_up_with_subqueries(|node| Ok(Transformed::yes(node.recompute_schema()?)))?.data),
+        true => Ok(plan
+            .data
+            .transform_up_with_subqueries(|node| Ok(Transformed::yes(node.recompute_schema()?)))?
+            .data),
         false => Ok(plan.data),
     }
 }
@@ -29,11 +32,16 @@ pub(super) fn repeating(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn forgetful(unnest: LogicalPlan) -> Result<LogicalPlan> {
     let fields = unnest.schema().clone();
     let name = |at: usize| format!("column {at}");
-    let numbered = fields.columns().into_iter().enumerate().map(|(at, column)| Expr::Column(column).alias(name(at)));
+    let numbered = fields
+        .columns()
+        .into_iter()
+        .enumerate()
+        .map(|(at, column)| Expr::Column(column).alias(name(at)));
     let plan = LogicalPlanBuilder::from(unnest).project(numbered.collect::<Vec<_>>())?;
     let nothing = EmptyRelation { produce_one_row: false, schema: plan.schema().clone() };
     let columns = fields.iter().enumerate().map(|(at, (qualifier, field))| {
-        Expr::Column(Column::new_unqualified(name(at))).alias_qualified(qualifier.cloned(), field.name())
+        Expr::Column(Column::new_unqualified(name(at)))
+            .alias_qualified(qualifier.cloned(), field.name())
     });
     plan.union(LogicalPlan::EmptyRelation(nothing))?.project(columns.collect::<Vec<_>>())?.build()
 }

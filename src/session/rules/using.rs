@@ -27,9 +27,9 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, Cte, Distinct, Expr, GroupByExpr, Ident, Join, JoinConstraint, JoinOperator, OrderByKind,
-    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned, TableAlias, TableFactor,
-    TableWithJoins, Value, Visit, VisitMut, Visitor, With,
+    self, BinaryOperator, Cte, Distinct, Expr, GroupByExpr, Ident, Join, JoinConstraint,
+    JoinOperator, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    Spanned, TableAlias, TableFactor, TableWithJoins, Value, Visit, VisitMut, Visitor, With,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use futures::FutureExt;
@@ -49,7 +49,8 @@ pub(super) fn written_out(state: &SessionState, query: &mut Query) -> Result<()>
     if !Visit::visit(query, &mut Merges).is_break() {
         return Ok(());
     }
-    Names { state, with: vec![], recursive: false, unnamed: 0, of_tables: vec![] }.query(query, &[])?;
+    Names { state, with: vec![], recursive: false, unnamed: 0, of_tables: vec![] }
+        .query(query, &[])?;
     columns::refuse_what_is_left(query)
 }
 
@@ -78,8 +79,11 @@ fn merges(table: &TableWithJoins) -> bool {
         TableFactor::NestedJoin { table_with_joins, .. } => merges(table_with_joins),
         _ => false,
     };
-    let by_name = |join: &Join| matches!(constraint(join), Some(JoinConstraint::Using(_) | JoinConstraint::Natural));
-    nested(&table.relation) || table.joins.iter().any(|join| by_name(join) || nested(&join.relation))
+    let by_name = |join: &Join| {
+        matches!(constraint(join), Some(JoinConstraint::Using(_) | JoinConstraint::Natural))
+    };
+    nested(&table.relation)
+        || table.joins.iter().any(|join| by_name(join) || nested(&join.relation))
 }
 
 /// Whose columns a join yields, and whose value a merged one has.
@@ -114,7 +118,9 @@ impl Names<'_> {
             let recursive = with.recursive;
             for cte in &mut with.cte_tables {
                 let itself = self.with.len();
-                if let (true, SetExpr::SetOperation { left, .. }) = (recursive, cte.query.body.as_ref()) {
+                if let (true, SetExpr::SetOperation { left, .. }) =
+                    (recursive, cte.query.body.as_ref())
+                {
                     // Within itself it has the columns of its first part.
                     let mut first = cte.clone();
                     first.query.body = left.clone();
@@ -172,7 +178,8 @@ impl Names<'_> {
             here = Scope::Unknown;
         }
 
-        let scopes: Vec<Scope> = [here.clone()].into_iter().chain(outside.iter().cloned()).collect();
+        let scopes: Vec<Scope> =
+            [here.clone()].into_iter().chain(outside.iter().cloned()).collect();
         let named = named && (here.columns().is_some() || columns::insists(select));
         if named && here.columns().is_none() {
             return Err(unknown("COLUMNS(…) or * RENAME (…)", select.span().start));
@@ -189,7 +196,10 @@ impl Names<'_> {
                         && *expr != Expr::Identifier(name.clone())
                     {
                         let expr = expr.clone();
-                        *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', folded(&name)) };
+                        *item = SelectItem::ExprWithAlias {
+                            expr,
+                            alias: Ident::with_quote('"', folded(&name)),
+                        };
                     }
                 }
                 SelectItem::ExprWithAlias { expr, .. } => self.resolve(expr, &scopes)?,
@@ -223,16 +233,33 @@ impl Names<'_> {
     }
 
     /// A table and those joined to it. `beside`: the tables before, which LATERAL may name.
-    fn table(&mut self, table: &mut TableWithJoins, beside: &Scope, outside: &[Scope], needed: bool) -> Result<Scope> {
+    fn table(
+        &mut self,
+        table: &mut TableWithJoins,
+        beside: &Scope,
+        outside: &[Scope],
+        needed: bool,
+    ) -> Result<Scope> {
         let mut left = self.factor(&mut table.relation, beside, outside, needed)?;
         for join in &mut table.joins {
-            let right = self.factor(&mut join.relation, &beside.clone().and(left.clone()), outside, needed)?;
+            let right = self.factor(
+                &mut join.relation,
+                &beside.clone().and(left.clone()),
+                outside,
+                needed,
+            )?;
             left = self.join(join, left, right, outside)?;
         }
         Ok(left)
     }
 
-    fn join(&mut self, join: &mut Join, left: Scope, right: Scope, outside: &[Scope]) -> Result<Scope> {
+    fn join(
+        &mut self,
+        join: &mut Join,
+        left: Scope,
+        right: Scope,
+        outside: &[Scope],
+    ) -> Result<Scope> {
         let place = join.relation.span().start;
         let (kind, by) = match &mut join.join_operator {
             JoinOperator::Join(by) | JoinOperator::Inner(by) => (Kind::Inner, by),
@@ -247,7 +274,8 @@ impl Names<'_> {
         let keys: Vec<String> = match by {
             JoinConstraint::On(condition) => {
                 let both = left.clone().and(right.clone());
-                let scopes: Vec<Scope> = [both].into_iter().chain(outside.iter().cloned()).collect();
+                let scopes: Vec<Scope> =
+                    [both].into_iter().chain(outside.iter().cloned()).collect();
                 self.resolve(condition, &scopes)?;
                 return Ok(side(kind, left, right));
             }
@@ -269,9 +297,14 @@ impl Names<'_> {
                 let (Some(l), Some(r)) = (left.columns(), right.columns()) else {
                     return Err(unknown("NATURAL JOIN", place));
                 };
-                let shared = |column: &&ScopeColumn| r.iter().any(|other| other.name == column.name);
+                let shared =
+                    |column: &&ScopeColumn| r.iter().any(|other| other.name == column.name);
                 let mut seen = HashSet::new();
-                l.iter().filter(shared).map(|c| c.name.clone()).filter(|name| seen.insert(name.clone())).collect()
+                l.iter()
+                    .filter(shared)
+                    .map(|c| c.name.clone())
+                    .filter(|name| seen.insert(name.clone()))
+                    .collect()
             }
         };
         let (Some(l), Some(r)) = (left.columns(), right.columns()) else {
@@ -297,7 +330,11 @@ impl Names<'_> {
         *by = JoinConstraint::On(condition);
 
         let rest = |columns: &[ScopeColumn]| {
-            columns.iter().filter(|column| !keys.contains(&column.name)).cloned().collect::<Vec<_>>()
+            columns
+                .iter()
+                .filter(|column| !keys.contains(&column.name))
+                .cloned()
+                .collect::<Vec<_>>()
         };
         Ok(Scope::of(match kind {
             Kind::OnlyLeft => [merged, rest(l)].concat(),
@@ -306,7 +343,13 @@ impl Names<'_> {
         }))
     }
 
-    fn factor(&mut self, factor: &mut TableFactor, beside: &Scope, outside: &[Scope], needed: bool) -> Result<Scope> {
+    fn factor(
+        &mut self,
+        factor: &mut TableFactor,
+        beside: &Scope,
+        outside: &[Scope],
+        needed: bool,
+    ) -> Result<Scope> {
         let before = self.of_tables.len();
         match factor {
             TableFactor::NestedJoin { table_with_joins, alias } => {
@@ -322,7 +365,8 @@ impl Names<'_> {
                         scope::tell_apart(&mut select.projection);
                     }
                     let (subquery, alias) = (Box::new(query), Some(alias.clone()));
-                    *factor = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
+                    *factor =
+                        TableFactor::Derived { lateral: false, subquery, alias, sample: None };
                 }
             }
             TableFactor::Derived { lateral, subquery, alias, .. } => {
@@ -358,7 +402,9 @@ impl Names<'_> {
         }
         let statement = Statement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
         // All tables are in memory's catalog: nothing has to be waited for.
-        let Some(Ok(plan)) = self.state.statement_to_plan(statement).now_or_never() else { return Scope::Unknown };
+        let Some(Ok(plan)) = self.state.statement_to_plan(statement).now_or_never() else {
+            return Scope::Unknown;
+        };
         let columns = plan.schema().iter().map(|(qualifier, field)| ScopeColumn {
             name: field.name().clone(),
             value: path(qualifier, field.name()),
@@ -376,25 +422,40 @@ impl Names<'_> {
         }
     }
 
-    /// Puts columns in place of `*`. `of_tables`, where columns are meant by their names: those of the
-    /// query's tables.
-    fn wildcards(&self, select: &mut Select, scope: &Scope, of_tables: Option<&[ScopeColumn]>) -> Result<()> {
+    /// Puts columns in place of `*`. `of_tables`, where columns are meant by their names: those of
+    /// the query's tables.
+    fn wildcards(
+        &self,
+        select: &mut Select,
+        scope: &Scope,
+        of_tables: Option<&[ScopeColumn]>,
+    ) -> Result<()> {
         let Some(columns) = scope.columns() else { return Ok(()) };
-        let named = of_tables.map(|of_tables| NamedColumns { state: self.state, all: columns, of_tables });
+        let named =
+            of_tables.map(|of_tables| NamedColumns { state: self.state, all: columns, of_tables });
         let mut items = vec![];
         for item in std::mem::take(&mut select.projection) {
             match (item, named) {
                 (SelectItem::Wildcard(options), _) => {
-                    items.extend(scope::wildcard(columns, &options)?.into_iter().map(ScopeColumn::item));
+                    items.extend(
+                        scope::wildcard(columns, &options)?.into_iter().map(ScopeColumn::item),
+                    );
                 }
-                (SelectItem::QualifiedWildcard(kind, options), Some(NamedColumns { of_tables, .. })) => {
+                (
+                    SelectItem::QualifiedWildcard(kind, options),
+                    Some(NamedColumns { of_tables, .. }),
+                ) => {
                     let own = match &kind {
-                        SelectItemQualifiedWildcardKind::ObjectName(table) => scope::of_table(of_tables, table),
+                        SelectItemQualifiedWildcardKind::ObjectName(table) => {
+                            scope::of_table(of_tables, table)
+                        }
                         SelectItemQualifiedWildcardKind::Expr(_) => vec![],
                     };
                     match own.is_empty() {
                         true => items.push(SelectItem::QualifiedWildcard(kind, options)),
-                        false => items.extend(scope::wildcard(&own, &options)?.into_iter().map(ScopeColumn::item)),
+                        false => items.extend(
+                            scope::wildcard(&own, &options)?.into_iter().map(ScopeColumn::item),
+                        ),
                     }
                 }
                 (item, Some(named)) => items.extend(named.items(item)?),
@@ -434,7 +495,8 @@ fn only<'a>(
             Err(error.at(Some((place.line, place.column))))
         }
         (Some(_), Some(_)) => {
-            let message = format!("the column {name:?} to join by is ambiguous: the {side} side has several");
+            let message =
+                format!("the column {name:?} to join by is ambiguous: the {side} side has several");
             let location = (place.line > 0).then_some((place.line, place.column));
             Err(crate::ErrorKind::Plan { message, location }.into())
         }

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, Ident, NamedWindowDefinition, NamedWindowExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
-    VisitMut, VisitorMut, WindowSpec, WindowType,
+    Distinct, Expr, Ident, NamedWindowDefinition, NamedWindowExpr, OrderByKind, Query, Select,
+    SelectItem, SetExpr, VisitMut, VisitorMut, WindowSpec, WindowType,
 };
 
 use crate::error::{Error, ErrorKind};
@@ -24,7 +24,9 @@ impl VisitorMut for Windows {
         let mut named = NamedWindows::of(select)?;
         let Some(order) = &mut query.order_by else { return ControlFlow::Continue(()) };
         match &mut order.kind {
-            OrderByKind::Expressions(keys) => keys.iter_mut().try_for_each(|key| key.expr.visit(&mut named)),
+            OrderByKind::Expressions(keys) => {
+                keys.iter_mut().try_for_each(|key| key.expr.visit(&mut named))
+            }
             OrderByKind::All(_) => ControlFlow::Continue(()),
         }
     }

@@ -2,8 +2,8 @@
 
 use datafusion::common::TableReference;
 use datafusion::sql::sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnOption, Expr, Ident, ObjectName, RenameTableNameKind,
-    SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, Value,
+    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnOption, Expr, Ident, ObjectName,
+    RenameTableNameKind, SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, Value,
 };
 
 use super::{bare_statement, place_of, select};
@@ -50,11 +50,15 @@ impl Session {
             (TableReference::Full { catalog, schema, .. }, TableReference::Bare { table }) => {
                 TableReference::full(catalog.clone(), schema.clone(), table.clone())
             }
-            _ => return Err(plan("ALTER TABLE … RENAME TO: a table keeps its schema".into()).at(at)),
+            _ => {
+                return Err(plan("ALTER TABLE … RENAME TO: a table keeps its schema".into()).at(at));
+            }
         };
         let provider = self.provider_of(table)?;
         if self.has_table(&to) {
-            return Err(plan(format!("ALTER TABLE: there is a table named {:?}", to.to_string())).at(at));
+            return Err(
+                plan(format!("ALTER TABLE: there is a table named {:?}", to.to_string())).at(at)
+            );
         }
         self.put(&to, provider)?;
         self.forget(table)?;
@@ -80,9 +84,8 @@ impl Session {
         let free = |name: &Ident| {
             let own = folded(name);
             match place(&schema, &own) {
-                Some(_) => {
-                    Err(plan(format!("ALTER TABLE: there is a column named {own:?}")).at(known(name.span.start)))
-                }
+                Some(_) => Err(plan(format!("ALTER TABLE: there is a column named {own:?}"))
+                    .at(known(name.span.start))),
                 None => Ok(own),
             }
         };
@@ -109,22 +112,30 @@ impl Session {
                     }
                 }
                 if gone.len() >= items.len() {
-                    return Err(
-                        plan(format!("ALTER TABLE: table {:?} would have no columns", table.to_string())).at(at)
-                    );
+                    return Err(plan(format!(
+                        "ALTER TABLE: table {:?} would have no columns",
+                        table.to_string()
+                    ))
+                    .at(at));
                 }
                 let stays = items.into_iter().enumerate().filter(|(at, _)| !gone.contains(at));
                 items = stays.map(|(_, item)| item).collect();
                 let names: Vec<String> = column_names.iter().map(folded).collect();
                 format!("column {} is dropped", names.join(", "))
             }
-            AlterTableOperation::AddColumn { if_not_exists, column_def, column_position: None, .. } => {
+            AlterTableOperation::AddColumn {
+                if_not_exists,
+                column_def,
+                column_position: None,
+                ..
+            } => {
                 if if_not_exists && free(&column_def.name).is_err() {
                     return Ok(format!("there is a column {}", folded(&column_def.name)));
                 }
                 let name = free(&column_def.name)?;
                 let place = known(column_def.name.span.start);
-                let of = data_type(&state, column_def.data_type).map_err(|message| plan(message).at(place))?;
+                let of = data_type(&state, column_def.data_type)
+                    .map_err(|message| plan(message).at(place))?;
                 let mut value = Expr::value(Value::Null);
                 for option in column_def.options {
                     match option.option {
@@ -132,12 +143,19 @@ impl Session {
                         ColumnOption::Null => {}
                         other => {
                             let what = format!("ALTER TABLE … ADD COLUMN with {other}");
-                            return Err(Error::unsupported(what, "no part of the engine would look at it").at(place));
+                            return Err(Error::unsupported(
+                                what,
+                                "no part of the engine would look at it",
+                            )
+                            .at(place));
                         }
                     }
                 }
                 let alias = Ident::with_quote('"', &name);
-                items.push(SelectItem::ExprWithAlias { expr: of_type(value, of.to_string()), alias });
+                items.push(SelectItem::ExprWithAlias {
+                    expr: of_type(value, of.to_string()),
+                    alias,
+                });
                 format!("column {name} is added")
             }
             AlterTableOperation::AlterColumn {
@@ -147,7 +165,10 @@ impl Session {
                 let (at, place) = (find(&column_name)?, known(column_name.span.start));
                 let of = data_type(&state, of).map_err(|message| plan(message).at(place))?;
                 let value = using.unwrap_or_else(|| Expr::Identifier(quoted(at)));
-                items[at] = SelectItem::ExprWithAlias { expr: of_type(value, of.to_string()), alias: quoted(at) };
+                items[at] = SelectItem::ExprWithAlias {
+                    expr: of_type(value, of.to_string()),
+                    alias: quoted(at),
+                };
                 format!("column {} is {of}", schema.field(at).name())
             }
             other => {

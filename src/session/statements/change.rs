@@ -1,8 +1,9 @@
-//! `DELETE`, `UPDATE`, `TRUNCATE`: a table that the session keeps gets the place of what a query makes of
-//! it.
+//! `DELETE`, `UPDATE`, `TRUNCATE`: a table that the session keeps gets the place of what a query
+//! makes of it.
 
 use datafusion::sql::sqlparser::ast::{
-    AssignmentTarget, CaseWhen, Delete, Expr, FromTable, Ident, SelectItem, TableWithJoins, Truncate, Update, Value,
+    AssignmentTarget, CaseWhen, Delete, Expr, FromTable, Ident, SelectItem, TableWithJoins,
+    Truncate, Update, Value,
 };
 
 use super::{only_table, place_of, select};
@@ -18,16 +19,22 @@ impl Session {
     pub(super) fn delete(&self, delete: Delete, text: &str) -> Result<usize> {
         let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = delete.from;
         let clauses = [
-            (!delete.tables.is_empty() || from.len() != 1 || delete.using.is_some(), "several tables"),
+            (
+                !delete.tables.is_empty() || from.len() != 1 || delete.using.is_some(),
+                "several tables",
+            ),
             (delete.returning.is_some() || delete.output.is_some(), "RETURNING"),
             (!delete.order_by.is_empty() || delete.limit.is_some(), "ORDER BY or LIMIT"),
         ];
         refuse("DELETE", &clauses)?;
         refuse_columns("DELETE", &delete.selection)?;
-        let Some(from) = from.into_iter().next() else { return Err(Error::internal("DELETE without a table")) };
+        let Some(from) = from.into_iter().next() else {
+            return Err(Error::internal("DELETE without a table"));
+        };
         let (table, at) = only_table(&from, "DELETE")?;
         let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
-        self.changeable(&table, "DELETE").map_err(|error| error.at(at.or(place_of(text, table.table()))))?;
+        self.changeable(&table, "DELETE")
+            .map_err(|error| error.at(at.or(place_of(text, table.table()))))?;
         let before = self.rows_of(&table)?.collect()?.num_rows();
         let kept = match delete.selection {
             None => self.rows_of(&table)?.head(0)?,
@@ -56,14 +63,19 @@ impl Session {
         refuse_columns("UPDATE", &update.assignments)?;
         let (table, at) = only_table(&update.table, "UPDATE")?;
         let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
-        let schema =
-            self.changeable(&table, "UPDATE").map_err(|error| error.at(at.or(place_of(text, table.table()))))?;
+        let schema = self
+            .changeable(&table, "UPDATE")
+            .map_err(|error| error.at(at.or(place_of(text, table.table()))))?;
         let mut assigned: Vec<Option<Expr>> = vec![None; schema.fields().len()];
         for assignment in update.assignments {
             let AssignmentTarget::ColumnName(name) = &assignment.target else {
-                return Err(Error::unsupported("UPDATE of several columns at once", "write column = value for each"));
+                return Err(Error::unsupported(
+                    "UPDATE of several columns at once",
+                    "write column = value for each",
+                ));
             };
-            let ident = idents(name).last().map(|ident| (*ident).clone()).unwrap_or_else(|| Ident::new(""));
+            let ident =
+                idents(name).last().map(|ident| (*ident).clone()).unwrap_or_else(|| Ident::new(""));
             let (own, at) = (folded(&ident), known(ident.span.start));
             let Some(target) = place(&schema, &own) else {
                 let all = schema.fields().iter().map(|field| field.name().clone()).collect();
@@ -94,7 +106,10 @@ impl Session {
         let updated = self.planned_frame(select(items, from.clone(), None)?, text)?.collect()?;
         let changed = match condition {
             None => updated.num_rows(),
-            Some(_) => self.planned_frame(select(vec![one()], from, condition)?, text)?.collect()?.num_rows(),
+            Some(_) => self
+                .planned_frame(select(vec![one()], from, condition)?, text)?
+                .collect()?
+                .num_rows(),
         };
         self.keep(&table, &updated)?;
         Ok(changed)
@@ -121,8 +136,14 @@ impl Session {
     /// The number of rows that are taken out, which are all.
     pub(super) fn truncate(&self, truncate: &Truncate, text: &str) -> Result<usize> {
         let clauses = [
-            (truncate.partitions.is_some() || truncate.on_cluster.is_some(), "clauses of other systems"),
-            (truncate.identity.is_some() || truncate.cascade.is_some(), "IDENTITY, CASCADE and their like"),
+            (
+                truncate.partitions.is_some() || truncate.on_cluster.is_some(),
+                "clauses of other systems",
+            ),
+            (
+                truncate.identity.is_some() || truncate.cascade.is_some(),
+                "IDENTITY, CASCADE and their like",
+            ),
         ];
         refuse("TRUNCATE", &clauses)?;
         let mut rows = 0;
@@ -130,7 +151,12 @@ impl Session {
             let (table, at) = table_name(&target.name, "TRUNCATE")?;
             let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
             match self.changeable(&table, "TRUNCATE") {
-                Err(error) if truncate.if_exists && matches!(error.kind(), ErrorKind::TableNotFound { .. }) => continue,
+                Err(error)
+                    if truncate.if_exists
+                        && matches!(error.kind(), ErrorKind::TableNotFound { .. }) =>
+                {
+                    continue;
+                }
                 found => found.map_err(|error| error.at(at.or(place_of(text, table.table()))))?,
             };
             rows += self.rows_of(&table)?.collect()?.num_rows();
@@ -159,9 +185,10 @@ fn one() -> SelectItem {
 
 fn refuse(by: &str, clauses: &[(bool, &str)]) -> Result<()> {
     match clauses.iter().find(|(there, _)| *there) {
-        Some((_, clause)) => {
-            Err(Error::unsupported(format!("{by} with {clause}"), "no part of the engine would look at it"))
-        }
+        Some((_, clause)) => Err(Error::unsupported(
+            format!("{by} with {clause}"),
+            "no part of the engine would look at it",
+        )),
         None => Ok(()),
     }
 }

@@ -1,5 +1,5 @@
-//! `EXPORT DATABASE 'folder'`: a Parquet file for each table, and `schema.sql` with the schemas and views;
-//! `IMPORT DATABASE 'folder'`: the same, made again.
+//! `EXPORT DATABASE 'folder'`: a Parquet file for each table, and `schema.sql` with the schemas and
+//! views; `IMPORT DATABASE 'folder'`: the same, made again.
 
 use std::path::{Path, PathBuf};
 
@@ -37,8 +37,9 @@ impl Session {
         }
         let (mut tables, mut views) = (vec![], vec![]);
         let made = self.schema_names().into_iter().filter(|schema| schema != PUBLIC);
-        let mut statements: Vec<String> =
-            made.map(|schema| format!("CREATE SCHEMA IF NOT EXISTS {};\n", quoted(&schema))).collect();
+        let mut statements: Vec<String> = made
+            .map(|schema| format!("CREATE SCHEMA IF NOT EXISTS {};\n", quoted(&schema)))
+            .collect();
         for (number, (schema, table)) in self.all_tables().into_iter().enumerate() {
             let name = TableReference::partial(schema, table);
             match self.view_text(&name)? {
@@ -95,8 +96,10 @@ impl Session {
 
 /// The folder that a statement names.
 fn folder(text: &str) -> Result<PathBuf> {
-    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().unwrap_or_default();
-    let mut tokens = tokens.into_iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).skip(2);
+    let tokens =
+        Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().unwrap_or_default();
+    let mut tokens =
+        tokens.into_iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).skip(2);
     let (named, end) = (tokens.next(), tokens.next());
     let wrong = |message: &str, at: Option<(u64, u64)>| {
         Err(Error::from(ErrorKind::Plan { message: message.into(), location: None }).at(at))
@@ -107,9 +110,10 @@ fn folder(text: &str) -> Result<PathBuf> {
     match (named, end) {
         (Some(token), end) => match (&token.token, end.filter(|end| end.token != Token::EOF)) {
             (Token::SingleQuotedString(path), None) => Ok(path.into()),
-            (Token::SingleQuotedString(_), Some(end)) => {
-                wrong("expected the end of the statement: tables are exported as Parquet", place(&end))
-            }
+            (Token::SingleQuotedString(_), Some(end)) => wrong(
+                "expected the end of the statement: tables are exported as Parquet",
+                place(&end),
+            ),
             _ => wrong("expected a folder in single quotes", place(&token)),
         },
         _ => wrong("expected a folder in single quotes", None),

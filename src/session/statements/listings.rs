@@ -15,7 +15,8 @@ use crate::frame::LazyFrame;
 use crate::session::Session;
 
 impl Session {
-    /// The rows of a text that lists something, or executes a query that was prepared; `None` of others.
+    /// The rows of a text that lists something, or executes a query that was prepared; `None` of
+    /// others.
     pub(in crate::session) fn listed(&self, text: &str) -> Result<Option<LazyFrame>> {
         let words = first_words(text, 2);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -36,13 +37,17 @@ impl Session {
         match upper[1..] {
             ["TABLES"] => self.names_of("table", self.table_names(), all),
             ["TABLES", "LIKE", _] => self.names_of("table", self.table_names(), like(&tokens[3])),
-            ["TABLES", "FROM" | "IN", _] => self.names_of("table", self.of_schema(&tokens[3])?, all),
+            ["TABLES", "FROM" | "IN", _] => {
+                self.names_of("table", self.of_schema(&tokens[3])?, all)
+            }
             ["TABLES", "FROM" | "IN", _, "LIKE", _] => {
                 self.names_of("table", self.of_schema(&tokens[3])?, like(&tokens[5]))
             }
             ["ALL", "TABLES"] => self.tables_of_all(),
             ["SCHEMAS"] => self.names_of("schema", self.schema_names(), all),
-            ["SCHEMAS", "LIKE", _] => self.names_of("schema", self.schema_names(), like(&tokens[3])),
+            ["SCHEMAS", "LIKE", _] => {
+                self.names_of("schema", self.schema_names(), like(&tokens[3]))
+            }
             ["FUNCTIONS"] => self.functions(all),
             ["FUNCTIONS", "LIKE", _] => self.functions(like(&tokens[3])),
             ["COLUMNS", "FROM" | "IN", ..] => self.described(&behind(text, 3)),
@@ -57,12 +62,16 @@ impl Session {
             _ => {
                 let name: String = words[1..].concat().to_lowercase();
                 if !self.settings().iter().any(|setting| setting.name == name) {
-                    let at = tokens.get(1).map(|token| (token.span.start.line, token.span.start.column));
-                    let lists = ["tables", "schemas", "columns", "functions", "all"].map(String::from);
+                    let at =
+                        tokens.get(1).map(|token| (token.span.start.line, token.span.start.column));
+                    let lists =
+                        ["tables", "schemas", "columns", "functions", "all"].map(String::from);
                     let error = match nearest(&name, &lists) {
                         Some(meant) => {
-                            let message =
-                                format!("no option named {name:?}; did you mean SHOW {}?", meant.to_uppercase());
+                            let message = format!(
+                                "no option named {name:?}; did you mean SHOW {}?",
+                                meant.to_uppercase()
+                            );
                             ErrorKind::Plan { message, location: None }.into()
                         }
                         None => self.no_setting(&name),
@@ -81,25 +90,37 @@ impl Session {
             Token::Word(word) => word.value.clone(),
             other => other.to_string(),
         };
-        self.check_schema(&name).map_err(|error| error.at(Some((token.span.start.line, token.span.start.column))))?;
+        self.check_schema(&name)
+            .map_err(|error| error.at(Some((token.span.start.line, token.span.start.column))))?;
         Ok(self.tables_of(&name))
     }
 
     fn tables_of_all(&self) -> Result<LazyFrame> {
         let (mut schemas, mut tables, mut kinds) = (vec![], vec![], vec![]);
         for (schema, table) in self.all_tables() {
-            let view = self.view_text(&TableReference::partial(schema.clone(), table.clone()))?.is_some();
+            let view =
+                self.view_text(&TableReference::partial(schema.clone(), table.clone()))?.is_some();
             kinds.push(if view { "view" } else { "table" });
             schemas.push(schema);
             tables.push(table);
         }
         let (schemas, tables) = (StringArray::from(schemas), StringArray::from(tables));
         let kinds = StringArray::from(kinds);
-        self.listing(vec![("schema", Arc::new(schemas)), ("table", Arc::new(tables)), ("kind", Arc::new(kinds))])
+        self.listing(vec![
+            ("schema", Arc::new(schemas)),
+            ("table", Arc::new(tables)),
+            ("kind", Arc::new(kinds)),
+        ])
     }
 
-    fn names_of(&self, column: &str, names: Vec<String>, is_it: impl Fn(&str) -> bool) -> Result<LazyFrame> {
-        let names: StringArray = names.iter().filter(|name| is_it(name)).map(|name| Some(name.as_str())).collect();
+    fn names_of(
+        &self,
+        column: &str,
+        names: Vec<String>,
+        is_it: impl Fn(&str) -> bool,
+    ) -> Result<LazyFrame> {
+        let names: StringArray =
+            names.iter().filter(|name| is_it(name)).map(|name| Some(name.as_str())).collect();
         self.listing(vec![(column, Arc::new(names))])
     }
 
@@ -108,11 +129,17 @@ impl Session {
     }
 
     fn settings_like(&self, is_it: impl Fn(&str) -> bool) -> Result<LazyFrame> {
-        let all: Vec<_> = self.settings().into_iter().filter(|setting| is_it(&setting.name)).collect();
+        let all: Vec<_> =
+            self.settings().into_iter().filter(|setting| is_it(&setting.name)).collect();
         let names: StringArray = all.iter().map(|setting| Some(setting.name.as_str())).collect();
         let values: StringArray = all.iter().map(|setting| setting.value.as_deref()).collect();
-        let texts: StringArray = all.iter().map(|setting| Some(setting.description.as_str())).collect();
-        self.listing(vec![("name", Arc::new(names)), ("value", Arc::new(values)), ("description", Arc::new(texts))])
+        let texts: StringArray =
+            all.iter().map(|setting| Some(setting.description.as_str())).collect();
+        self.listing(vec![
+            ("name", Arc::new(names)),
+            ("value", Arc::new(values)),
+            ("description", Arc::new(texts)),
+        ])
     }
 
     fn functions(&self, is_it: impl Fn(&str) -> bool) -> Result<LazyFrame> {
@@ -138,9 +165,14 @@ impl Session {
         let schema = self.sql(&query_of(source))?.schema();
         let fields = || schema.fields().iter();
         let names: StringArray = fields().map(|field| Some(field.name().as_str())).collect();
-        let types: StringArray = fields().map(|field| Some(field.data_type().to_string())).collect();
+        let types: StringArray =
+            fields().map(|field| Some(field.data_type().to_string())).collect();
         let nullable: BooleanArray = fields().map(|field| Some(field.is_nullable())).collect();
-        self.listing(vec![("column", Arc::new(names)), ("type", Arc::new(types)), ("nullable", Arc::new(nullable))])
+        self.listing(vec![
+            ("column", Arc::new(names)),
+            ("type", Arc::new(types)),
+            ("nullable", Arc::new(nullable)),
+        ])
     }
 
     /// Statistics of each column of a table or query.
@@ -154,8 +186,8 @@ impl Session {
     }
 }
 
-/// The query of the rows that a text stands for: its own, or those of a table. It stands where the text
-/// stood.
+/// The query of the rows that a text stands for: its own, or those of a table. It stands where the
+/// text stood.
 fn query_of(source: &str) -> String {
     let first = first_words(source, 2);
     let words: Vec<&str> = first.iter().map(String::as_str).collect();
@@ -220,7 +252,9 @@ fn tokens(text: &str) -> Vec<TokenWithSpan> {
     let mut tokens = vec![];
     // What is wrong with the text is told where it is read.
     let _ = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens);
-    tokens.retain(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF | Token::SemiColon));
+    tokens.retain(|token| {
+        !matches!(token.token, Token::Whitespace(_) | Token::EOF | Token::SemiColon)
+    });
     tokens
 }
 
@@ -253,11 +287,15 @@ fn fits(name: &str, pattern: &str) -> bool {
         None => name.is_empty(),
         Some('%') => {
             let rest = parts.as_str();
-            name.char_indices().map(|(at, _)| at).chain([name.len()]).any(|at| fits(&name[at..], rest))
+            name.char_indices()
+                .map(|(at, _)| at)
+                .chain([name.len()])
+                .any(|at| fits(&name[at..], rest))
         }
         Some(wanted) => {
             let mut own = name.chars();
-            own.next().is_some_and(|c| wanted == '_' || c == wanted) && fits(own.as_str(), parts.as_str())
+            own.next().is_some_and(|c| wanted == '_' || c == wanted)
+                && fits(own.as_str(), parts.as_str())
         }
     }
 }
@@ -268,7 +306,8 @@ mod tests {
 
     #[test]
     fn patterns_match_as_those_of_like() {
-        let cases = [("jets", "j%", true), ("jets", "%t_", true), ("jets", "jet", false), ("", "%", true)];
+        let cases =
+            [("jets", "j%", true), ("jets", "%t_", true), ("jets", "jet", false), ("", "%", true)];
         for (name, pattern, expected) in cases {
             assert_eq!(fits(name, pattern), expected, "{name} {pattern}");
         }

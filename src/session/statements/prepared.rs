@@ -1,7 +1,7 @@
 //! `PREPARE name AS statement`, `EXECUTE name(value, …)`, `DEALLOCATE name`.
 //!
-//! A statement is kept as it was parsed; the values take the places of its parameters `$1`, `$2`, or `?` in
-//! their order.
+//! A statement is kept as it was parsed; the values take the places of its parameters `$1`, `$2`,
+//! or `?` in their order.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -53,7 +53,9 @@ impl Session {
         values: Vec<Expr>,
         text: &str,
     ) -> Result<(ast::Statement, String)> {
-        let Some(name) = name else { return Err(plan("EXECUTE wants the name of a prepared statement".into())) };
+        let Some(name) = name else {
+            return Err(plan("EXECUTE wants the name of a prepared statement".into()));
+        };
         let (own, at) = table_name(&name, "EXECUTE")?;
         let own = own.to_string();
         let at = at.or(super::place_of(text, &own));
@@ -64,7 +66,11 @@ impl Session {
             return Err(error.at(at));
         }
         if parameters.most < values.len() {
-            let message = format!("EXECUTE: {} values for {} parameters of {own}", values.len(), parameters.most);
+            let message = format!(
+                "EXECUTE: {} values for {} parameters of {own}",
+                values.len(),
+                parameters.most
+            );
             return Err(plan(message).at(at));
         }
         let text = statement.to_string();
@@ -73,7 +79,11 @@ impl Session {
 
     fn no_statement(&self, name: &str) -> Error {
         let known: Vec<String> = self.prepared.all().keys().cloned().collect();
-        let known = if known.is_empty() { "there are none".into() } else { format!("known: {}", known.join(", ")) };
+        let known = if known.is_empty() {
+            "there are none".into()
+        } else {
+            format!("known: {}", known.join(", "))
+        };
         plan(format!("no prepared statement named {name:?}; {known}"))
     }
 }
@@ -100,7 +110,9 @@ impl VisitorMut for Parameters<'_> {
             other => other.trim_start_matches(['$', '?', ':']).parse().ok(),
         };
         let Some(number) = number.filter(|number: &usize| *number > 0) else {
-            return ControlFlow::Break(plan(format!("the parameter {name}: parameters are $1, $2, … or ?")));
+            return ControlFlow::Break(plan(format!(
+                "the parameter {name}: parameters are $1, $2, … or ?"
+            )));
         };
         self.most = self.most.max(number);
         match self.values.get(number - 1) {

@@ -28,7 +28,8 @@ const MEMORY_LIMIT: &str = "memory_limit";
 const STATEMENT_TIMEOUT: &str = "statement_timeout";
 
 impl Session {
-    /// The options of the session, and those of DataFusion that it plans by, in order of their names.
+    /// The options of the session, and those of DataFusion that it plans by, in order of their
+    /// names.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -45,15 +46,28 @@ impl Session {
             description: description.into(),
         };
         let limit = self.device().map(|device| device.memory().limit.to_string());
-        let order = self.device().map(|_| if self.orders_joins() { "on" } else { "off" }.to_string());
+        let order =
+            self.device().map(|_| if self.orders_joins() { "on" } else { "off" }.to_string());
         let timeout = self.statement_timeout().map(|time| match time.as_millis() {
             whole if whole % 1000 == 0 => format!("{}s", whole / 1000),
             other => format!("{other}ms"),
         });
         let mut all = vec![
-            made(JOIN_ORDER, order, "Whether joins on the device run in the order of estimated rows"),
-            made(MEMORY_LIMIT, limit, "Most bytes of device memory in use at once; a size or per cent"),
-            made(STATEMENT_TIMEOUT, timeout, "How long a statement may take, such as 5s; 0 is no limit"),
+            made(
+                JOIN_ORDER,
+                order,
+                "Whether joins on the device run in the order of estimated rows",
+            ),
+            made(
+                MEMORY_LIMIT,
+                limit,
+                "Most bytes of device memory in use at once; a size or per cent",
+            ),
+            made(
+                STATEMENT_TIMEOUT,
+                timeout,
+                "How long a statement may take, such as 5s; 0 is no limit",
+            ),
         ];
         let config = self.core.context.copied_config();
         let entries = config.options().entries().into_iter();
@@ -81,7 +95,11 @@ impl Session {
                 let limit: MemoryLimit = value.parse()?;
                 match self.device() {
                     Some(device) => device.set_memory_limit(limit),
-                    None => return Err(wrong("there is no device whose memory could be limited".into())),
+                    None => {
+                        return Err(wrong(
+                            "there is no device whose memory could be limited".into(),
+                        ));
+                    }
                 }
             }
             JOIN_ORDER => match switch(value) {
@@ -123,7 +141,8 @@ impl Session {
                 Ok(())
             }
             other => {
-                let options: ConfigOptions = config(self.device().is_some(), None)?.options().as_ref().clone();
+                let options: ConfigOptions =
+                    config(self.device().is_some(), None)?.options().as_ref().clone();
                 let found = options.entries().into_iter().find(|entry| entry.key == other);
                 let Some(entry) = found else { return Err(self.no_setting(other)) };
                 match entry.value {
@@ -139,7 +158,8 @@ impl Session {
         let names: Vec<String> = self.settings().into_iter().map(|setting| setting.name).collect();
         let ends = |own: &&String| own.rsplit('.').next() == Some(name);
         let meant = names.iter().find(ends).map(String::as_str).or_else(|| nearest(name, &names));
-        let help = meant.map_or("SHOW ALL lists them".into(), |meant| format!("did you mean {meant}?"));
+        let help =
+            meant.map_or("SHOW ALL lists them".into(), |meant| format!("did you mean {meant}?"));
         wrong(format!("no option named {name:?}; {help}"))
     }
 
@@ -149,7 +169,9 @@ impl Session {
         };
         let name = variable.to_string();
         let text = |value: &Expr| match value {
-            Expr::Value(value) => value.value.clone().into_string().unwrap_or_else(|| value.value.to_string()),
+            Expr::Value(value) => {
+                value.value.clone().into_string().unwrap_or_else(|| value.value.to_string())
+            }
             other => other.to_string(),
         };
         let value: Vec<String> = values.iter().map(text).collect();
@@ -175,7 +197,9 @@ fn duration(text: &str) -> Result<Option<Duration>> {
         return Ok(None);
     }
     let bad = || {
-        wrong(format!("statement_timeout is a time such as '5s', '200ms' or '1min', or 0 for no limit, not {text:?}"))
+        wrong(format!(
+            "statement_timeout is a time such as '5s', '200ms' or '1min', or 0 for no limit, not {text:?}"
+        ))
     };
     let unit = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let number: f64 = text[..unit].parse().map_err(|_| bad())?;

@@ -1,5 +1,5 @@
-//! Views: queries that are kept as texts, and planned anew by each query that reads them, so that they
-//! see their tables as these are.
+//! Views: queries that are kept as texts, and planned anew by each query that reads them, so that
+//! they see their tables as these are.
 
 use std::sync::Arc;
 
@@ -30,11 +30,14 @@ impl Session {
         if view.materialized {
             return refused("MATERIALIZED: CREATE TABLE … AS keeps rows");
         }
-        let ast::Statement::CreateView(mut bare) = bare_statement("CREATE VIEW v AS SELECT 1")? else {
+        let ast::Statement::CreateView(mut bare) = bare_statement("CREATE VIEW v AS SELECT 1")?
+        else {
             return Err(Error::internal("a statement that makes no view"));
         };
-        (bare.name, bare.query, bare.columns) = (view.name.clone(), view.query.clone(), view.columns.clone());
-        (bare.or_replace, bare.if_not_exists, bare.temporary) = (view.or_replace, view.if_not_exists, view.temporary);
+        (bare.name, bare.query, bare.columns) =
+            (view.name.clone(), view.query.clone(), view.columns.clone());
+        (bare.or_replace, bare.if_not_exists, bare.temporary) =
+            (view.or_replace, view.if_not_exists, view.temporary);
         bare.name_before_not_exists = view.name_before_not_exists;
         if bare != view {
             return refused("clauses of other systems");
@@ -44,7 +47,8 @@ impl Session {
                 return Ok(format!("view {name}"));
             }
             let is = if self.view_text(&name)?.is_some() { "view" } else { "table" };
-            let message = format!("there is a {is} named {called:?}; CREATE OR REPLACE replaces it");
+            let message =
+                format!("there is a {is} named {called:?}; CREATE OR REPLACE replaces it");
             return Err(Error::from(ErrorKind::Plan { message, location: None }).at(at));
         }
         let columns: Vec<Ident> = view.columns.into_iter().map(|column| column.name).collect();
@@ -53,18 +57,22 @@ impl Session {
         let mut query = view.query;
         self.qualify(&mut query);
         if columns.is_empty() {
-            distinct(&frame.schema(), &format!("the view {called:?}")).map_err(|error| error.at(at))?;
+            distinct(&frame.schema(), &format!("the view {called:?}"))
+                .map_err(|error| error.at(at))?;
         }
         let definition = match columns.is_empty() {
             true => query.to_string(),
             false => {
                 let found = frame.schema().fields().len();
                 if found != columns.len() {
-                    let message = format!("CREATE VIEW: {} names for {found} columns", columns.len());
+                    let message =
+                        format!("CREATE VIEW: {} names for {found} columns", columns.len());
                     return Err(Error::from(ErrorKind::Plan { message, location: None }).at(at));
                 }
-                let names: Vec<String> =
-                    columns.iter().map(|name| Ident::with_quote('"', folded(name)).to_string()).collect();
+                let names: Vec<String> = columns
+                    .iter()
+                    .map(|name| Ident::with_quote('"', folded(name)).to_string())
+                    .collect();
                 let table = name.table().replace('"', "\"\"");
                 format!("SELECT * FROM ({query}) AS \"{table}\" ({})", names.join(", "))
             }
@@ -81,7 +89,9 @@ impl Session {
     /// The text of a view; `None` of a table.
     pub(in crate::session) fn view_text(&self, name: &TableReference) -> Result<Option<String>> {
         // Not planned anew: a view of tables that are gone is one still.
-        let found = self.core.block_on(async { Ok(self.core.context.table_provider(name.clone()).await) })?;
+        let found = self
+            .core
+            .block_on(async { Ok(self.core.context.table_provider(name.clone()).await) })?;
         let provider = found.map_err(|_| self.missing_table(name))?;
         Ok(of_view(provider.as_ref()))
     }
@@ -90,13 +100,17 @@ impl Session {
     pub(super) fn reads(&self, text: &str, table: &TableReference, depth: usize) -> Result<bool> {
         let state = self.core.state();
         let names = &state.config_options().catalog;
-        let whole = |name: &TableReference| name.clone().resolve(&names.default_catalog, &names.default_schema);
+        let whole = |name: &TableReference| {
+            name.clone().resolve(&names.default_catalog, &names.default_schema)
+        };
         let statement = rules::parsed(&state, text)?;
         for name in state.resolve_table_references(&statement)? {
             if whole(&name) == whole(table) {
                 return Ok(true);
             }
-            let found = self.core.block_on(async { Ok(self.core.context.table_provider(name).await.ok()) })?;
+            let found = self
+                .core
+                .block_on(async { Ok(self.core.context.table_provider(name).await.ok()) })?;
             if let Some(inner) = found.and_then(|provider| of_view(provider.as_ref()))
                 && (depth >= DEEPEST || self.reads(&inner, table, depth + 1)?)
             {
@@ -114,10 +128,15 @@ impl Session {
     }
 
     /// Plans the views among these tables anew.
-    pub(in crate::session) fn views_planned<'a>(&'a self, tables: &'a [TableReference]) -> BoxFuture<'a, Result<()>> {
+    pub(in crate::session) fn views_planned<'a>(
+        &'a self,
+        tables: &'a [TableReference],
+    ) -> BoxFuture<'a, Result<()>> {
         async move {
             for name in tables {
-                let Ok(provider) = self.core.context.table_provider(name.clone()).await else { continue };
+                let Ok(provider) = self.core.context.table_provider(name.clone()).await else {
+                    continue;
+                };
                 let Some(definition) = of_view(provider.as_ref()) else { continue };
                 let table = self.view_of(definition).await.map_err(|error| {
                     let message = format!("the view {:?}: {error}", name.table());

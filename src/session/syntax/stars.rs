@@ -33,7 +33,11 @@ pub(super) fn write_out(tokens: &mut Vec<TokenWithSpan>, at: usize) -> Result<()
         // A regular expression that takes the whole name, as in DuckDB.
         true => {
             text.extend(made(
-                if negated { "NOT regexp_like(\"name\", '^(' ||" } else { "regexp_like(\"name\", '^(' ||" },
+                if negated {
+                    "NOT regexp_like(\"name\", '^(' ||"
+                } else {
+                    "regexp_like(\"name\", '^(' ||"
+                },
                 &here,
             )?);
             text.push(tokens[pattern].clone());
@@ -68,7 +72,9 @@ fn liked(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
     let operator = at + 1 + usize::from(is_word(tokens.get(at + 1)?, "NOT"));
     let pattern = match tokens.get(operator)? {
         token if is_any(token, &["LIKE", "ILIKE"]) => operator + 1,
-        token if is_word(token, "SIMILAR") && is_word(tokens.get(operator + 1)?, "TO") => operator + 2,
+        token if is_word(token, "SIMILAR") && is_word(tokens.get(operator + 1)?, "TO") => {
+            operator + 2
+        }
         _ => return None,
     };
     matches!(tokens.get(pattern)?.token, Token::SingleQuotedString(_)).then_some(pattern)

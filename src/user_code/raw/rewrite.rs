@@ -2,7 +2,8 @@
 //! pointers that are checked, and shared memory is an object of each block (`kernels/raw.cuh`).
 //!
 //! Lines stay as they are, so that compilers name those of the user; columns are told by the places
-//! that were changed. What is not understood stays: then a plain pointer is used, which is not checked.
+//! that were changed. What is not understood stays: then a plain pointer is used, which is not
+//! checked.
 
 use super::tokens::SourceToken;
 
@@ -50,8 +51,8 @@ impl Rewritten {
 
 /// Words that make a type, with qualifiers.
 const TYPE_WORDS: [&str; 13] = [
-    "const", "volatile", "unsigned", "signed", "char", "short", "int", "long", "float", "double", "bool", "size_t",
-    "__int128",
+    "const", "volatile", "unsigned", "signed", "char", "short", "int", "long", "float", "double",
+    "bool", "size_t", "__int128",
 ];
 const QUALIFIERS: [&str; 2] = ["const", "volatile"];
 const POINTER_WORDS: [&str; 3] = ["const", "__restrict__", "__restrict"];
@@ -60,7 +61,11 @@ const POINTER_WORDS: [&str; 3] = ["const", "__restrict__", "__restrict"];
 ///
 /// # Errors
 /// Why there can be no such text.
-pub(super) fn rewritten(source: &str, tokens: &[SourceToken], open: usize) -> Result<Rewritten, String> {
+pub(super) fn rewritten(
+    source: &str,
+    tokens: &[SourceToken],
+    open: usize,
+) -> Result<Rewritten, String> {
     let mut rewriter = Rewriter { source, tokens, edits: vec![] };
     let (mut at, mut parens, mut braces) = (0, 0usize, 0usize);
     let close = rewriter.closing(open);
@@ -217,7 +222,9 @@ impl<'a> Rewriter<'a> {
         let declared = self.source[self.tokens[first].start..self.tokens[end].start].to_string();
         let unknown = || format!("the simulator does not understand the declaration `{declared}`");
         let names = self.names(of, end).ok_or_else(unknown)?;
-        let until = |first: usize, end: usize| &self.source[self.tokens[first].start..self.tokens[end].start];
+        let until = |first: usize, end: usize| {
+            &self.source[self.tokens[first].start..self.tokens[end].start]
+        };
         let dtype = until(of, names[0].0).trim().replace('\n', " ");
         let mut by = String::new();
         if is_extern {
@@ -225,10 +232,13 @@ impl<'a> Rewriter<'a> {
             by.push_str(&format!("static ::wf::dynamic_shared<{dtype}> {}", self.text(name)));
         } else {
             if braces == 0 {
-                return Err(format!("the simulator has no `__shared__` outside of functions: `{declared}`"));
+                return Err(format!(
+                    "the simulator has no `__shared__` outside of functions: `{declared}`"
+                ));
             }
             for (name, behind) in names {
-                let (dimensions, name) = (until(name + 1, behind).replace('\n', " "), self.text(name));
+                let (dimensions, name) =
+                    (until(name + 1, behind).replace('\n', " "), self.text(name));
                 by.push_str(&format!(
                     "static char wf_site_{name}; typedef {dtype} wf_element_{name}; typedef wf_element_{name} \
                      wf_whole_{name}{dimensions}; wf_whole_{name}& {name} = *(wf_whole_{name}*)wf_sim_shared(\

@@ -18,7 +18,8 @@ fn text_of(source: &str, name: &str) -> std::result::Result<Rewritten, String> {
 #[test]
 fn parameters_are_read_from_the_source() {
     let found = parameters_of(&SOURCE.replace("bool)", "bool flag)"), "saxpy").unwrap();
-    let told: Vec<_> = found.iter().map(|p| (p.name.as_str(), p.written.as_str(), p.kind)).collect();
+    let told: Vec<_> =
+        found.iter().map(|p| (p.name.as_str(), p.written.as_str(), p.kind)).collect();
     use ParameterKind::*;
     let expected = [
         ("x", "double", PointerToConst),
@@ -57,8 +58,15 @@ extern \"C\" __global__ void k(const Pair* p, float* const __restrict__ y, int n
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), source.lines().count());
     assert!(lines[0].contains("two(::wf::checked<const float> a, int n)"), "{text}");
-    assert!(lines[1].contains("k(::wf::checked<const Pair> p, const ::wf::checked<float> y, int n)"), "{text}");
-    assert!(lines[2].contains("wf_whole_s[32][33]; wf_whole_s& s") && lines[2].contains("wf_whole_t& t"), "{text}");
+    assert!(
+        lines[1].contains("k(::wf::checked<const Pair> p, const ::wf::checked<float> y, int n)"),
+        "{text}"
+    );
+    assert!(
+        lines[2].contains("wf_whole_s[32][33]; wf_whole_s& s")
+            && lines[2].contains("wf_whole_t& t"),
+        "{text}"
+    );
     assert!(lines[3].contains("static ::wf::dynamic_shared<unsigned char> all;"), "{text}");
     assert_eq!(lines[4], "    float *a = y + n, b = 3;");
     assert!(lines[5].contains("::wf::checked<float> c = y"), "{text}");
@@ -68,7 +76,9 @@ extern \"C\" __global__ void k(const Pair* p, float* const __restrict__ y, int n
     assert_eq!(rewritten.column_of_source(source, 2, column), expected);
     assert_eq!(rewritten.column_of_source(source, 7, 5), 5);
     let global = "__shared__ int s[4];\nextern \"C\" __global__ void k(int n) {}";
-    assert!(text_of(global, "k").unwrap_err().contains("outside of functions: `__shared__ int s[4]`"));
+    assert!(
+        text_of(global, "k").unwrap_err().contains("outside of functions: `__shared__ int s[4]`")
+    );
 }
 
 fn lines_column(text: &str, line: usize, of: &str) -> u64 {

@@ -21,7 +21,9 @@ impl SourceToken {
 pub(super) fn tokens(source: &str) -> Vec<SourceToken> {
     let bytes = source.as_bytes();
     let (mut found, mut at, mut begins_line) = (vec![], 0, true);
-    let ends = |from: usize, mark: &str| source[from..].find(mark).map_or(bytes.len(), |length| from + length);
+    let ends = |from: usize, mark: &str| {
+        source[from..].find(mark).map_or(bytes.len(), |length| from + length)
+    };
     while at < bytes.len() {
         let start = at;
         match bytes[at] {
@@ -60,7 +62,8 @@ pub(super) fn tokens(source: &str) -> Vec<SourceToken> {
                 }
             }
             byte if byte.is_ascii_alphanumeric() || byte == b'_' => {
-                // Digits may be apart by quotes, and have an exponent with a sign, which matters to nobody here.
+                // Digits may be apart by quotes, and have an exponent with a sign, which matters to
+                // nobody here.
                 while at < bytes.len() && (bytes[at].is_ascii_alphanumeric() || bytes[at] == b'_') {
                     at += 1;
                 }

@@ -30,8 +30,11 @@ fn damage(bytes: &mut Vec<u8>, random: &mut StdRng) -> String {
         }
         4 | 5 => {
             let run = run(bytes, random, 64);
-            let with: Option<u8> = [Some(0), Some(0xFF), Some(0x80), None][random.random_range(0..4)];
-            bytes[run.clone()].iter_mut().for_each(|byte| *byte = with.unwrap_or_else(|| random.random()));
+            let with: Option<u8> =
+                [Some(0), Some(0xFF), Some(0x80), None][random.random_range(0..4)];
+            bytes[run.clone()]
+                .iter_mut()
+                .for_each(|byte| *byte = with.unwrap_or_else(|| random.random()));
             format!("{with:?} over {run:?}")
         }
         6 => {
@@ -116,8 +119,9 @@ fn footer_field(bytes: &mut Vec<u8>, random: &mut StdRng) -> Option<String> {
 /// Another integer in the header of a page; what follows stays where it is if it has as many bytes.
 fn page_field(bytes: &mut Vec<u8>, random: &mut StdRng) -> Option<String> {
     // A header begins with the type of the page, and the sizes of its content.
-    let heads: Vec<usize> =
-        (4..bytes.len() - 8).filter(|at| bytes[*at] == 0x15 && bytes[*at + 1] <= 6 && bytes[*at + 2] == 0x15).collect();
+    let heads: Vec<usize> = (4..bytes.len() - 8)
+        .filter(|at| bytes[*at] == 0x15 && bytes[*at + 1] <= 6 && bytes[*at + 2] == 0x15)
+        .collect();
     let at = *heads.get(random.random_range(0..heads.len().max(1)))?;
     let mut fields = vec![];
     integers(&bytes[at..], &mut 0, 12, 0, &mut fields)?;
@@ -126,7 +130,8 @@ fn page_field(bytes: &mut Vec<u8>, random: &mut StdRng) -> Option<String> {
     let value = match random.random_range(0..3) {
         // As many bytes as there were.
         0 | 1 => {
-            let mut value: Vec<u8> = (0..place.len()).map(|_| random.random::<u8>() | 0x80).collect();
+            let mut value: Vec<u8> =
+                (0..place.len()).map(|_| random.random::<u8>() | 0x80).collect();
             *value.last_mut()? &= 0x7F;
             value
         }

@@ -116,35 +116,63 @@ impl Of {
                 _ if matches!(dtype, DataType::Int8 | DataType::Int16) => None,
                 _ => Some(DataType::Int32),
             };
-            let array = narrow.map_or(Arc::new(numbers.clone()) as ArrayRef, |narrow| to(&numbers, &narrow));
+            let array = narrow
+                .map_or(Arc::new(numbers.clone()) as ArrayRef, |narrow| to(&numbers, &narrow));
             put(name, to(&array, dtype));
         }
         let unsigned = UInt64Array::from_iter_values(self.bits(20));
-        for (name, dtype, bits) in
-            [("u8", DataType::UInt8, 8), ("u16", DataType::UInt16, 16), ("u32", DataType::UInt32, 32)]
-        {
-            let numbers = UInt64Array::from_iter_values(unsigned.values().iter().map(|x| x >> (64 - bits)));
+        for (name, dtype, bits) in [
+            ("u8", DataType::UInt8, 8),
+            ("u16", DataType::UInt16, 16),
+            ("u32", DataType::UInt32, 32),
+        ] {
+            let numbers =
+                UInt64Array::from_iter_values(unsigned.values().iter().map(|x| x >> (64 - bits)));
             put(name, to(&numbers, &dtype));
         }
         put("u64", Arc::new(unsigned));
-        put("f32", Arc::new(Float32Array::from_iter_values(self.bits(21).map(|x| (x as i32) as f32 / 1000.0))));
-        put("f64", Arc::new(Float64Array::from_iter_values(self.bits(22).map(|x| (x as i64) as f64 / 1e6))));
-        put("date64", to(&to(&to(&self.integers(23, 20), &DataType::Int32), &DataType::Date32), &DataType::Date64));
-        let units = [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
+        put(
+            "f32",
+            Arc::new(Float32Array::from_iter_values(
+                self.bits(21).map(|x| (x as i32) as f32 / 1000.0),
+            )),
+        );
+        put(
+            "f64",
+            Arc::new(Float64Array::from_iter_values(
+                self.bits(22).map(|x| (x as i64) as f64 / 1e6),
+            )),
+        );
+        put(
+            "date64",
+            to(
+                &to(&to(&self.integers(23, 20), &DataType::Int32), &DataType::Date32),
+                &DataType::Date64,
+            ),
+        );
+        let units =
+            [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
         for (at, unit) in units.into_iter().enumerate() {
             // Seconds that dates can print.
             let numbers = self.integers(24 + at, if unit == TimeUnit::Second { 36 } else { 44 });
             put(&format!("timestamp_{unit}"), to(&numbers, &DataType::Timestamp(unit, None)));
             let zone = ["UTC", "+02:30", "UTC", "-11:00"][at];
-            put(&format!("timestamp_{unit}_zone"), to(&numbers, &DataType::Timestamp(unit, Some(zone.into()))));
+            put(
+                &format!("timestamp_{unit}_zone"),
+                to(&numbers, &DataType::Timestamp(unit, Some(zone.into()))),
+            );
             put(&format!("duration_{unit}"), to(&numbers, &DataType::Duration(unit)));
         }
         for (at, (precision, scale)) in
-            [(4, 2), (9, 0), (15, 2), (18, 18), (20, 3), (27, 9), (37, 6), (38, 10)].into_iter().enumerate()
+            [(4, 2), (9, 0), (15, 2), (18, 18), (20, 3), (27, 9), (37, 6), (38, 10)]
+                .into_iter()
+                .enumerate()
         {
             let most = 10i128.pow(u32::from(precision)) - 1;
             let wide = |(x, y): (u64, u64)| (i128::from(x as i64) << 64 | i128::from(y)) % most;
-            let numbers = Decimal128Array::from_iter_values(self.bits(40 + at).zip(self.bits(50 + at)).map(wide));
+            let numbers = Decimal128Array::from_iter_values(
+                self.bits(40 + at).zip(self.bits(50 + at)).map(wide),
+            );
             let numbers = numbers.with_precision_and_scale(precision, scale as i8).expect("a type");
             put(&format!("decimal_{precision}_{scale}"), Arc::new(numbers));
         }
@@ -155,14 +183,19 @@ impl Of {
         put("large_binary", Arc::new(LargeBinaryArray::from_iter_values(self.bytes(64))));
         put("binary_view", Arc::new(BinaryViewArray::from_iter_values(self.bytes(65))));
         for (name, length, column) in [("fixed_3", 3, 66), ("fixed_16", 16, 67)] {
-            let bytes = self.bits(column).map(|x| x.to_le_bytes().repeat(2)[..length as usize].to_vec());
+            let bytes =
+                self.bits(column).map(|x| x.to_le_bytes().repeat(2)[..length as usize].to_vec());
             let mut array = FixedSizeBinaryBuilder::new(length);
             bytes.for_each(|bytes| array.append_value(bytes).expect("bytes of the length"));
             put(name, Arc::new(array.finish()));
         }
         let coded = StringArray::from_iter_values(self.strings(68));
-        put("coded", to(&coded, &DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))));
-        let intervals = self.bits(69).map(|x| IntervalDayTime::new(x as i32 >> 8, (x >> 32) as i32 >> 8));
+        put(
+            "coded",
+            to(&coded, &DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))),
+        );
+        let intervals =
+            self.bits(69).map(|x| IntervalDayTime::new(x as i32 >> 8, (x >> 32) as i32 >> 8));
         put("interval_dt", Arc::new(IntervalDayTimeArray::from_iter_values(intervals)));
         let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = (columns.into_iter().enumerate())
             .map(|(at, (name, array))| {
@@ -174,7 +207,8 @@ impl Of {
     }
 
     fn with_nulls(&self, array: &ArrayRef, column: usize) -> ArrayRef {
-        let is_null = BooleanArray::from_iter((0..self.rows).map(|row| Some(self.nulls.at(row, column))));
+        let is_null =
+            BooleanArray::from_iter((0..self.rows).map(|row| Some(self.nulls.at(row, column))));
         if let Some(coded) = array.as_any_dictionary_opt() {
             let keys = coded.keys().as_primitive::<Int32Type>();
             let nulls = NullBuffer::new(!is_null.values());

@@ -74,14 +74,29 @@ fn page_v2(content: &[u8], values: i32, nulls: i32, definition: i32, repetition:
 fn with_pages(path: &Path, pages: &[u8], rows: i64) {
     let bytes = std::fs::read(path).expect("it was written");
     let length = bytes.len() - 8;
-    let begin = length - u32::from_le_bytes(bytes[length..length + 4].try_into().expect("four bytes")) as usize;
-    let metadata = ParquetMetaDataReader::decode_metadata(&bytes[begin..length]).expect("it is whole");
+    let begin = length
+        - u32::from_le_bytes(bytes[length..length + 4].try_into().expect("four bytes")) as usize;
+    let metadata =
+        ParquetMetaDataReader::decode_metadata(&bytes[begin..length]).expect("it is whole");
     let group = metadata.row_group(0);
-    let chunk = group.column(0).clone().into_builder().set_data_page_offset(4).set_dictionary_page_offset(None);
-    let chunk = chunk.set_total_compressed_size(pages.len() as i64).set_total_uncompressed_size(pages.len() as i64);
-    let chunk = chunk.set_offset_index_offset(None).set_offset_index_length(None).clear_statistics();
-    let chunk = chunk.set_column_index_offset(None).set_column_index_length(None).build().expect("a column chunk");
-    let group = group.clone().into_builder().set_column_metadata(vec![chunk]).build().expect("a row group");
+    let chunk = group
+        .column(0)
+        .clone()
+        .into_builder()
+        .set_data_page_offset(4)
+        .set_dictionary_page_offset(None);
+    let chunk = chunk
+        .set_total_compressed_size(pages.len() as i64)
+        .set_total_uncompressed_size(pages.len() as i64);
+    let chunk =
+        chunk.set_offset_index_offset(None).set_offset_index_length(None).clear_statistics();
+    let chunk = chunk
+        .set_column_index_offset(None)
+        .set_column_index_length(None)
+        .build()
+        .expect("a column chunk");
+    let group =
+        group.clone().into_builder().set_column_metadata(vec![chunk]).build().expect("a row group");
     let of_file = metadata.file_metadata();
     let (version, schema) = (of_file.version(), of_file.schema_descr_ptr());
     let of_file = FileMetaData::new(version, rows, None, None, schema, None);
@@ -94,7 +109,8 @@ fn with_pages(path: &Path, pages: &[u8], rows: i64) {
 /// A file of one column `n` with so many rows; all is well with it.
 fn whole(path: &Path, is_optional: bool) {
     let numbers = Int32Array::from_iter_values(0..4);
-    let batch = RecordBatch::try_from_iter_with_nullable([("n", Arc::new(numbers) as _, is_optional)]);
+    let batch =
+        RecordBatch::try_from_iter_with_nullable([("n", Arc::new(numbers) as _, is_optional)]);
     write(path, &[batch.expect("a column")], WriterProperties::builder());
 }
 
@@ -114,8 +130,12 @@ fn levels_that_say_nothing() {
         page(&VALUES, 4, [0, RLE, BIT_PACKED]),
         page_v2(&VALUES, 4, 0, 0, 0),
         page_v2(&[&[8, 0][..], &VALUES].concat(), 4, 0, 0, 2),
-        [page(&VALUES[..8], 2, [0, RLE, RLE]), page(&[], 0, [0, RLE, RLE]), page(&VALUES[8..], 2, [0, RLE, RLE])]
-            .concat(),
+        [
+            page(&VALUES[..8], 2, [0, RLE, RLE]),
+            page(&[], 0, [0, RLE, RLE]),
+            page(&VALUES[8..], 2, [0, RLE, RLE]),
+        ]
+        .concat(),
     ];
     let of_optional = [
         page(&[&all[..], &VALUES].concat(), 4, [0, RLE, BIT_PACKED]),
@@ -125,10 +145,14 @@ fn levels_that_say_nothing() {
         page(&[&one[..], &VALUES[..12]].concat(), 4, [0, RLE, BIT_PACKED]),
         page_v2(&[&[8, 0, 3, 0b1101][..], &VALUES[..12]].concat(), 4, 1, 2, 2),
     ];
-    let numbers = |nulls: bool| if nulls { vec![Some(1), None, Some(2), Some(3)] } else { (1..5).map(Some).collect() };
+    let numbers = |nulls: bool| {
+        if nulls { vec![Some(1), None, Some(2), Some(3)] } else { (1..5).map(Some).collect() }
+    };
     let cases = of_required.iter().map(|pages| (false, pages, false));
     let cases = cases.chain(of_optional.iter().map(|pages| (true, pages, false)));
-    for (at, (optional, pages, nulls)) in cases.chain(of_one_null.iter().map(|pages| (true, pages, true))).enumerate() {
+    for (at, (optional, pages, nulls)) in
+        cases.chain(of_one_null.iter().map(|pages| (true, pages, true))).enumerate()
+    {
         whole(&path, optional);
         with_pages(&path, pages, 4);
         let found = agree(&pair, &path, &[], &format!("case {at}"));
@@ -148,7 +172,11 @@ fn rows_are_those_of_row_groups() {
         for session in [&pair.cpu, &pair.device] {
             session.register_parquet("t", &path).expect("the file can be read");
             assert_eq!(scalar(session, "SELECT count(*) FROM t"), Cell::Int(4), "{said} rows");
-            assert_eq!(scalar(session, "SELECT count(*) FROM t WHERE n > 1"), Cell::Int(3), "{said} rows");
+            assert_eq!(
+                scalar(session, "SELECT count(*) FROM t WHERE n > 1"),
+                Cell::Int(3),
+                "{said} rows"
+            );
         }
     }
 }
@@ -159,7 +187,10 @@ fn rows_or_refusal(session: &Session, path: &Path, sql: &str) -> Option<Vec<Vec<
     match run(session, sql).and_then(|frame| frame.to_arrow()) {
         Ok(batches) => Some(batches.iter().flat_map(rows_of).collect()),
         Err(error) => {
-            assert!(matches!(error.kind(), ErrorKind::File { path: named, .. } if named == path), "{error:?}");
+            assert!(
+                matches!(error.kind(), ErrorKind::File { path: named, .. } if named == path),
+                "{error:?}"
+            );
             None
         }
     }
@@ -172,9 +203,13 @@ fn what_the_hosts_reader_refuses_the_device_refuses() {
     let path = directory.path().join("rows.parquet");
     let (nulls, all) = ([2, 0, 0, 0, 8, 0], [2, 0, 0, 0, 8, 1]);
     let [dictionary, packed] = [8, 5];
-    let of_codes = |levels: [u8; 6], values: &[u8]| page(&[&levels, values].concat(), 4, [dictionary, RLE, RLE]);
-    let codes = |levels, values: &[u8]| [dictionary_page(&VALUES, 4), of_codes(levels, values)].concat();
-    let deltas = |levels: [u8; 6], values: &[u8]| page(&[&levels, values].concat(), 4, [packed, RLE, RLE]);
+    let of_codes = |levels: [u8; 6], values: &[u8]| {
+        page(&[&levels, values].concat(), 4, [dictionary, RLE, RLE])
+    };
+    let codes =
+        |levels, values: &[u8]| [dictionary_page(&VALUES, 4), of_codes(levels, values)].concat();
+    let deltas =
+        |levels: [u8; 6], values: &[u8]| page(&[&levels, values].concat(), 4, [packed, RLE, RLE]);
     let read = [
         codes(nulls, &[0]),
         codes(nulls, &[2, 0]),
@@ -194,14 +229,20 @@ fn what_the_hosts_reader_refuses_the_device_refuses() {
         deltas(all, &[128, 1, 4, 4, 128, 128, 128, 128, 32, 2, 0, 0, 0, 0]),
         deltas(all, &[128, 1, 4, 4, 2, 128, 128, 128, 128, 32, 0, 0, 0, 0]),
         deltas(all, &[&[128, 1, 4, 4, 2, 2, 33, 0, 0, 0][..], &[0; 33 * 4]].concat()),
-        [dictionary_page(&VALUES, 4), page(&[0, 0, 0, 0, 33], 0, [dictionary, RLE, RLE]), of_codes(all, &[2, 8, 3])]
-            .concat(),
+        [
+            dictionary_page(&VALUES, 4),
+            page(&[0, 0, 0, 0, 33], 0, [dictionary, RLE, RLE]),
+            of_codes(all, &[2, 8, 3]),
+        ]
+        .concat(),
     ];
-    let cases = read.iter().map(|pages| (pages, true)).chain(refused.iter().map(|pages| (pages, false)));
+    let cases =
+        read.iter().map(|pages| (pages, true)).chain(refused.iter().map(|pages| (pages, false)));
     for (at, (pages, is_read)) in cases.enumerate() {
         whole(&path, true);
         with_pages(&path, pages, 4);
-        let found = [&pair.cpu, &pair.device].map(|session| rows_or_refusal(session, &path, "SELECT n FROM t"));
+        let found = [&pair.cpu, &pair.device]
+            .map(|session| rows_or_refusal(session, &path, "SELECT n FROM t"));
         assert_eq!(found[0].is_some(), is_read, "case {at}: {:?}", found[0]);
         assert_eq!(found[0], found[1], "case {at}");
         // No reader is told of that refuses a file.
@@ -239,10 +280,15 @@ fn columns_beside_a_damaged_one_are_read() {
         ("n", Arc::new(Int32Array::from_iter_values(0..40))),
     ]);
     let properties = WriterProperties::builder().set_dictionary_enabled(false);
-    write(&path, &[batch.expect("columns")], properties.set_statistics_enabled(EnabledStatistics::None));
+    write(
+        &path,
+        &[batch.expect("columns")],
+        properties.set_statistics_enabled(EnabledStatistics::None),
+    );
     let mut bytes = std::fs::read(&path).expect("it was written");
     let mark = [&[26, 0, 0, 0][..], b"value 00000000000000000017"].concat();
-    let places: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(&mark)).collect();
+    let places: Vec<usize> =
+        (0..bytes.len()).filter(|at| bytes[*at..].starts_with(&mark)).collect();
     assert_eq!(places.len(), 2);
     // A length in column b.
     bytes[places[1] + 2] = 0xFF;
@@ -251,8 +297,8 @@ fn columns_beside_a_damaged_one_are_read() {
         let errors = [&pair.cpu, &pair.device].map(|session| rows_or_refusal(session, &path, sql));
         assert_eq!(errors, [None, None], "{sql}");
     }
-    let [expected, found] =
-        [&pair.cpu, &pair.device].map(|session| rows_or_refusal(session, &path, "SELECT a, n FROM t"));
+    let [expected, found] = [&pair.cpu, &pair.device]
+        .map(|session| rows_or_refusal(session, &path, "SELECT a, n FROM t"));
     assert_eq!(expected.as_ref().map(Vec::len), Some(40));
     assert_eq!(found, expected);
     assert_eq!(pair.device.take_host_reads(), Vec::<String>::new());

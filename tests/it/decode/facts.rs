@@ -26,27 +26,77 @@ impl Part {
         let rows = || self.first..self.first + self.rows;
         let some = |row: i64| self.null.is_none_or(|every| row % every != 3);
         let of = |value: fn(i64) -> i64| rows().map(move |row| some(row).then(|| value(row)));
-        let decimals = Decimal128Array::from_iter(of(|row| row * 37 - 5000).map(|v| v.map(i128::from)));
+        let decimals =
+            Decimal128Array::from_iter(of(|row| row * 37 - 5000).map(|v| v.map(i128::from)));
         let columns: Vec<(&str, ArrayRef)> = vec![
             ("id", Arc::new(Int64Array::from_iter_values(rows()))),
-            ("asc", Arc::new(Int32Array::from_iter(of(|row| row / 7).map(|v| v.map(|v| v as i32))))),
-            ("dense", Arc::new(Int16Array::from_iter(of(|row| row * 13 % 50 - 20).map(|v| v.map(|v| v as i16))))),
-            ("sparse", Arc::new(Int64Array::from_iter(of(|row| (row * 31 % 40).pow(2) * 1_000_000_007)))),
-            ("byte", Arc::new(UInt8Array::from_iter(of(|row| 255 - row % 3).map(|v| v.map(|v| v as u8))))),
-            ("wide", Arc::new(UInt64Array::from_iter(of(|row| -1 - row % 5).map(|v| v.map(|v| v as u64))))),
-            ("date", Arc::new(Date32Array::from_iter(of(|row| row % 400 - 200).map(|v| v.map(|v| v as i32))))),
+            (
+                "asc",
+                Arc::new(Int32Array::from_iter(of(|row| row / 7).map(|v| v.map(|v| v as i32)))),
+            ),
+            (
+                "dense",
+                Arc::new(Int16Array::from_iter(
+                    of(|row| row * 13 % 50 - 20).map(|v| v.map(|v| v as i16)),
+                )),
+            ),
+            (
+                "sparse",
+                Arc::new(Int64Array::from_iter(of(|row| (row * 31 % 40).pow(2) * 1_000_000_007))),
+            ),
+            (
+                "byte",
+                Arc::new(UInt8Array::from_iter(
+                    of(|row| 255 - row % 3).map(|v| v.map(|v| v as u8)),
+                )),
+            ),
+            (
+                "wide",
+                Arc::new(UInt64Array::from_iter(
+                    of(|row| -1 - row % 5).map(|v| v.map(|v| v as u64)),
+                )),
+            ),
+            (
+                "date",
+                Arc::new(Date32Array::from_iter(
+                    of(|row| row % 400 - 200).map(|v| v.map(|v| v as i32)),
+                )),
+            ),
             ("price", Arc::new(decimals.with_precision_and_scale(15, 2).expect("a type"))),
-            ("half", Arc::new(Float64Array::from_iter(of(|row| row % 90).map(|v| v.map(|v| v as f64 / 2.0))))),
-            ("tenth", Arc::new(Float64Array::from_iter(of(|row| row * row).map(|v| v.map(|v| v as f64 * 0.1))))),
-            ("few", Arc::new(StringArray::from_iter(of(|row| row * 7 % 5).map(|v| v.map(|v| format!("name {v}")))))),
+            (
+                "half",
+                Arc::new(Float64Array::from_iter(
+                    of(|row| row % 90).map(|v| v.map(|v| v as f64 / 2.0)),
+                )),
+            ),
+            (
+                "tenth",
+                Arc::new(Float64Array::from_iter(
+                    of(|row| row * row).map(|v| v.map(|v| v as f64 * 0.1)),
+                )),
+            ),
+            (
+                "few",
+                Arc::new(StringArray::from_iter(
+                    of(|row| row * 7 % 5).map(|v| v.map(|v| format!("name {v}"))),
+                )),
+            ),
             (
                 "many",
-                Arc::new(StringArray::from_iter(of(|row| row * 7919 % 1000).map(|v| v.map(|v| format!("{v:x}"))))),
+                Arc::new(StringArray::from_iter(
+                    of(|row| row * 7919 % 1000).map(|v| v.map(|v| format!("{v:x}"))),
+                )),
             ),
         ];
-        let schema = columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), *name != "id"));
+        let schema = columns
+            .iter()
+            .map(|(name, array)| Field::new(*name, array.data_type().clone(), *name != "id"));
         let schema = Schema::new(schema.collect::<Vec<_>>());
-        RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, array)| array).collect()).expect("columns")
+        RecordBatch::try_new(
+            Arc::new(schema),
+            columns.into_iter().map(|(_, array)| array).collect(),
+        )
+        .expect("columns")
     }
 }
 
@@ -88,15 +138,22 @@ fn check(pair: &Pair, folder: &Path, name: &str, parts: &[Part]) {
     let files = [&batches[..batches.len().min(2)]].into_iter().chain(batches.chunks(1).skip(2));
     for (at, groups) in files.enumerate() {
         let version = [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0][at % 2];
-        let properties = WriterProperties::builder().set_writer_version(version).set_write_batch_size(64);
-        let properties = properties.set_compression(Compression::SNAPPY).set_data_page_row_count_limit(128);
+        let properties =
+            WriterProperties::builder().set_writer_version(version).set_write_batch_size(64);
+        let properties =
+            properties.set_compression(Compression::SNAPPY).set_data_page_row_count_limit(128);
         write(&path.join(format!("{at}.parquet")), groups, properties);
     }
     pair.cpu.register_batches("t", batches.iter().map(as_in_files)).expect("rows");
     pair.device.register_parquet("t", &path).expect("files");
     for sql in QUERIES {
-        let frame = run(&pair.device, sql).unwrap_or_else(|error| panic!("{name}: {error}\n  {sql}"));
-        pair.rows_agree(&run(&pair.cpu, sql).expect("the CPU answers"), &frame, &format!("{sql} -- {name}"));
+        let frame =
+            run(&pair.device, sql).unwrap_or_else(|error| panic!("{name}: {error}\n  {sql}"));
+        pair.rows_agree(
+            &run(&pair.cpu, sql).expect("the CPU answers"),
+            &frame,
+            &format!("{sql} -- {name}"),
+        );
     }
     assert_eq!(pair.device.take_host_reads(), Vec::<String>::new(), "{name}");
 }
@@ -107,10 +164,30 @@ fn answers_follow_from_what_was_learned_on_the_way() {
     let pair = Pair::new();
     let part = |first, rows, null| Part { first, rows, null };
     // Ascending over row groups and files; without nulls.
-    check(&pair, directory.path(), "ascending", &[part(0, 300, None), part(300, 1, None), part(301, 250, None)]);
+    check(
+        &pair,
+        directory.path(),
+        "ascending",
+        &[part(0, 300, None), part(300, 1, None), part(301, 250, None)],
+    );
     // Each part ascends, and all together do not: an end repeats, or comes before another's begin.
-    check(&pair, directory.path(), "repeated", &[part(0, 200, None), part(199, 100, None), part(299, 50, None)]);
-    check(&pair, directory.path(), "broken", &[part(1000, 90, None), part(0, 150, None), part(-400, 100, None)]);
+    check(
+        &pair,
+        directory.path(),
+        "repeated",
+        &[part(0, 200, None), part(199, 100, None), part(299, 50, None)],
+    );
+    check(
+        &pair,
+        directory.path(),
+        "broken",
+        &[part(1000, 90, None), part(0, 150, None), part(-400, 100, None)],
+    );
     // With nulls in some parts, and parts of nothing else.
-    check(&pair, directory.path(), "nulls", &[part(0, 260, Some(7)), part(260, 200, None), part(463, 1, Some(10))]);
+    check(
+        &pair,
+        directory.path(),
+        "nulls",
+        &[part(0, 260, Some(7)), part(260, 200, None), part(463, 1, Some(10))],
+    );
 }

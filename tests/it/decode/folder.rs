@@ -32,7 +32,9 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         let path = entry.expect("an entry").path();
         match path.is_dir() {
             true => found.extend(files(&path)),
-            false if path.extension().is_some_and(|extension| extension == "parquet") => found.push(path),
+            false if path.extension().is_some_and(|extension| extension == "parquet") => {
+                found.push(path)
+            }
             false => {}
         }
     }
@@ -62,7 +64,9 @@ fn read(session: &Session, columns: &str) -> Result<(RecordBatch, Rows), String>
 /// Arrays are equal bit by bit, or but for the bits of NaN.
 fn differ(expected: &(RecordBatch, Rows), found: &(RecordBatch, Rows)) -> Option<String> {
     let equal = |(a, b): (&ArrayRef, &ArrayRef)| a == b;
-    match expected.0.columns().iter().zip(found.0.columns()).all(equal) && expected.0.num_rows() == found.0.num_rows() {
+    match expected.0.columns().iter().zip(found.0.columns()).all(equal)
+        && expected.0.num_rows() == found.0.num_rows()
+    {
         true => None,
         false => expected.1.difference(&found.1, true),
     }
@@ -73,7 +77,9 @@ fn look(pair: &Pair, path: &Path) -> Vec<Found> {
     match (register(&pair.cpu), register(&pair.device)) {
         (Ok(()), Ok(())) => {}
         (Err(cpu), Err(device)) if cpu == device => return vec![("refused", cpu)],
-        (cpu, device) => return vec![("WRONG", format!("registering: cpu {cpu:?}, device {device:?}"))],
+        (cpu, device) => {
+            return vec![("WRONG", format!("registering: cpu {cpu:?}, device {device:?}"))];
+        }
     }
     let schema = pair.cpu.schema("t").expect("a table");
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
@@ -97,7 +103,9 @@ fn look(pair: &Pair, path: &Path) -> Vec<Found> {
                     }
                 }
             },
-            (cpu, device) => ("WRONG", words(&format!("cpu {:?}, device {:?}", cpu.err(), device.err()))),
+            (cpu, device) => {
+                ("WRONG", words(&format!("cpu {:?}, device {:?}", cpu.err(), device.err())))
+            }
         });
     }
     // All of them at once.
@@ -107,7 +115,9 @@ fn look(pair: &Pair, path: &Path) -> Vec<Found> {
             (Ok(expected), Ok(seen)) => differ(&expected, &seen),
             (cpu, device) => Some(format!("cpu {:?}, device {:?}", cpu.err(), device.err())),
         };
-        found.extend(together.map(|difference| ("WRONG", format!("all columns together: {difference}"))));
+        found.extend(
+            together.map(|difference| ("WRONG", format!("all columns together: {difference}"))),
+        );
         pair.device.take_host_reads();
     }
     found
@@ -116,13 +126,17 @@ fn look(pair: &Pair, path: &Path) -> Vec<Found> {
 #[test]
 #[ignore = "reads the files of WARPFRAME_PARQUET_FILES"]
 fn files_of_a_folder() {
-    let folder = std::env::var("WARPFRAME_PARQUET_FILES").expect("WARPFRAME_PARQUET_FILES names a folder");
+    let folder =
+        std::env::var("WARPFRAME_PARQUET_FILES").expect("WARPFRAME_PARQUET_FILES names a folder");
     let pair = Pair::new();
     let (mut columns, mut whole) = (BTreeMap::<_, usize>::new(), BTreeMap::<_, usize>::new());
     for path in files(Path::new(&folder)) {
         let found = look(&pair, &path);
         let is = |kind: &str| found.iter().any(|(of, _)| *of == kind);
-        let of_file = ["WRONG", "refused", "no type", "host"].into_iter().find(|kind| is(kind)).unwrap_or("device");
+        let of_file = ["WRONG", "refused", "no type", "host"]
+            .into_iter()
+            .find(|kind| is(kind))
+            .unwrap_or("device");
         *whole.entry(of_file).or_default() += 1;
         println!("{of_file:8} {}", path.display());
         for (kind, words) in found {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use datafusion::parquet::basic::Type;
 use datafusion::parquet::data_type::DataType;
 use datafusion::parquet::data_type::*;
-use datafusion::parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
+use datafusion::parquet::file::properties::{
+    WriterProperties, WriterPropertiesBuilder, WriterVersion,
+};
 use datafusion::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use datafusion::parquet::schema::parser::parse_message_type;
 use datafusion::parquet::schema::types::ColumnDescriptor;
@@ -117,22 +119,38 @@ impl Values {
                 bytes[fixed.map_or(least, |length| 16 - length)..].to_vec()
             }
             (_, Some(length)) => bits.to_le_bytes().repeat(2)[..length].to_vec(),
-            (Text, None) => format!("{{\"é\": {}}}", bits % 10u64.pow(bits as u32 % 19)).into_bytes(),
+            (Text, None) => {
+                format!("{{\"é\": {}}}", bits % 10u64.pow(bits as u32 % 19)).into_bytes()
+            }
             _ => bits.to_le_bytes().repeat(3)[..(bits % 24) as usize].to_vec(),
         }
     }
 }
 
 /// Writes some values, and nulls of an optional column.
-fn put<T: DataType>(writer: &mut SerializedColumnWriter, is_optional: bool, value: impl Fn(u64) -> T::T, group: u64) {
+fn put<T: DataType>(
+    writer: &mut SerializedColumnWriter,
+    is_optional: bool,
+    value: impl Fn(u64) -> T::T,
+    group: u64,
+) {
     let rows = || group * ROWS..(group + 1) * ROWS;
     let is_null = |row: u64| is_optional && row % 4 == 1;
     let values: Vec<T::T> = rows().filter(|row| !is_null(*row)).map(value).collect();
     let levels: Vec<i16> = rows().map(|row| i16::from(!is_null(row))).collect();
-    writer.typed::<T>().write_batch(&values, is_optional.then_some(&levels[..]), None).expect("values of the type");
+    writer
+        .typed::<T>()
+        .write_batch(&values, is_optional.then_some(&levels[..]), None)
+        .expect("values of the type");
 }
 
-fn column(writer: &mut SerializedColumnWriter, leaf: &ColumnDescriptor, at: usize, values: Values, group: u64) {
+fn column(
+    writer: &mut SerializedColumnWriter,
+    leaf: &ColumnDescriptor,
+    at: usize,
+    values: Values,
+    group: u64,
+) {
     let of = |row: u64| values.integer(bits(row, at));
     let is_optional = leaf.max_def_level() > 0;
     let bytes = |row: u64| ByteArray::from(values.bytes(bits(row, at), None));
@@ -163,18 +181,25 @@ fn int96(bits: u64) -> Int96 {
 /// Writes all columns, each required and optional.
 fn write(path: &Path, properties: WriterPropertiesBuilder) {
     let declare = |word: &str, mark: char| {
-        let each = COLUMNS.iter().enumerate().map(|(at, (of, means, ..))| format!("{word} {of} {mark}{at} {means};"));
+        let each = COLUMNS
+            .iter()
+            .enumerate()
+            .map(|(at, (of, means, ..))| format!("{word} {of} {mark}{at} {means};"));
         each.collect::<String>()
     };
     let text = format!("message m {{ {} {} }}", declare("required", 'r'), declare("optional", 'o'));
     let schema = Arc::new(parse_message_type(&text).expect("a schema in Parquet's words"));
     let file = std::fs::File::create(path).expect("the file can be made");
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties.build())).expect("a writer");
+    let mut writer =
+        SerializedFileWriter::new(file, schema, Arc::new(properties.build())).expect("a writer");
     let leaves = writer.schema_descr().columns().to_vec();
     for group in 0..GROUPS {
         let mut rows = writer.next_row_group().expect("a row group can be written");
         for (at, leaf) in leaves.iter().enumerate() {
-            let mut one = rows.next_column().expect("columns can be written").expect("as many as the schema has");
+            let mut one = rows
+                .next_column()
+                .expect("columns can be written")
+                .expect("as many as the schema has");
             let at = at % COLUMNS.len();
             column(&mut one, leaf, at, COLUMNS[at].2, group);
             one.close().expect("the column is whole");
@@ -198,14 +223,25 @@ fn every_physical_type_and_what_it_means() {
             let properties = properties.set_dictionary_enabled(dictionary).set_write_batch_size(16);
             let path = directory.path().join(format!("{version:?} {dictionary}.parquet"));
             write(&path, properties.set_data_page_row_count_limit(60));
-            let found = agree(&pair, &path, &by_host(), &format!("{version:?}, dictionaries: {dictionary}"));
-            assert_eq!((found.num_rows() as u64, found.num_columns()), (GROUPS * ROWS, 2 * COLUMNS.len()));
+            let found = agree(
+                &pair,
+                &path,
+                &by_host(),
+                &format!("{version:?}, dictionaries: {dictionary}"),
+            );
+            assert_eq!(
+                (found.num_rows() as u64, found.num_columns()),
+                (GROUPS * ROWS, 2 * COLUMNS.len())
+            );
         }
     }
     // INT96 is what its reader makes of it.
     for unit in [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond] {
         let options = ParquetOptions { coerce_int96_timestamp_unit: unit, ..Default::default() };
-        for path in std::fs::read_dir(directory.path()).expect("a folder").map(|entry| entry.expect("a file").path()) {
+        for path in std::fs::read_dir(directory.path())
+            .expect("a folder")
+            .map(|entry| entry.expect("a file").path())
+        {
             agree_with(&pair, &path, options, &by_host(), &format!("INT96 as {unit:?}"));
         }
     }

@@ -59,7 +59,9 @@ impl Number {
             4 => Number::Sum(less(random), less(random)),
             5 => Number::Remainder(less(random), less(random)),
             6 => Number::Read,
-            7 => Number::Narrow(Box::new(Number::Sum(less(random), Box::new(Number::Constant(120))))),
+            7 => {
+                Number::Narrow(Box::new(Number::Sum(less(random), Box::new(Number::Constant(120)))))
+            }
             _ => Number::Quotient(less(random), less(random)),
         }
     }
@@ -72,10 +74,16 @@ impl Number {
             Number::Y => Ok(row.y),
             Number::Constant(number) => Ok(Some(*number)),
             Number::Sum(a, b) => Ok(both(a, b)?.map(|(a, b)| a + b)),
-            Number::Quotient(a, b) => both(a, b)?.map(|(a, b)| a.checked_div(b).ok_or(Fails)).transpose(),
-            Number::Remainder(a, b) => both(a, b)?.map(|(a, b)| a.checked_rem(b).ok_or(Fails)).transpose(),
+            Number::Quotient(a, b) => {
+                both(a, b)?.map(|(a, b)| a.checked_div(b).ok_or(Fails)).transpose()
+            }
+            Number::Remainder(a, b) => {
+                both(a, b)?.map(|(a, b)| a.checked_rem(b).ok_or(Fails)).transpose()
+            }
             Number::Read => row.s.map(|text| text.parse().map_err(|_| Fails)).transpose(),
-            Number::Narrow(a) => a.of(row)?.map(|n| i8::try_from(n).map(i64::from).map_err(|_| Fails)).transpose(),
+            Number::Narrow(a) => {
+                a.of(row)?.map(|n| i8::try_from(n).map(i64::from).map_err(|_| Fails)).transpose()
+            }
         }
     }
 }
@@ -153,18 +161,27 @@ impl Condition {
         let column = [Number::X, Number::Y].choose(random).expect("two columns").clone();
         let zero = || Box::new(Number::Constant(0));
         let bound = Number::Constant(random.random_range(0..4));
-        let quotient =
-            Less(Number::Quotient(Box::new(Number::random(random, 1)), Box::new(column.clone())), bound.clone());
+        let quotient = Less(
+            Number::Quotient(Box::new(Number::random(random, 1)), Box::new(column.clone())),
+            bound.clone(),
+        );
         let quotient = match random.random_range(0..3) {
             // What stands above the quotient may fail by itself.
             0 => quotient,
-            _ => Less(Number::Quotient(Box::new(Number::Constant(10)), Box::new(column.clone())), bound.clone()),
+            _ => Less(
+                Number::Quotient(Box::new(Number::Constant(10)), Box::new(column.clone())),
+                bound.clone(),
+            ),
         };
         match random.random_range(0..5) {
             0 => And(vec![Digits, Less(bound, Number::Read)]),
             1 => And(vec![Differs(column, *zero()), quotient]),
             2 => Or(vec![Equal(column, *zero()), quotient]),
-            3 => Case(Box::new(Equal(column, *zero())), Box::new(Condition::IsNull(Number::Id)), Box::new(quotient)),
+            3 => Case(
+                Box::new(Equal(column, *zero())),
+                Box::new(Condition::IsNull(Number::Id)),
+                Box::new(quotient),
+            ),
             _ => And(vec![Not(Box::new(Equal(column, *zero()))), Not(Box::new(quotient))]),
         }
     }
@@ -176,7 +193,9 @@ impl Condition {
             Condition::Equal(a, b) => Ok(both(a, b)?.map(|(a, b)| a == b)),
             Condition::Differs(a, b) => Ok(both(a, b)?.map(|(a, b)| a != b)),
             Condition::IsNull(a) => Ok(Some(a.of(row)?.is_none())),
-            Condition::Digits => Ok(row.s.map(|s| !s.is_empty() && s.bytes().all(|byte| byte.is_ascii_digit()))),
+            Condition::Digits => {
+                Ok(row.s.map(|s| !s.is_empty() && s.bytes().all(|byte| byte.is_ascii_digit())))
+            }
             Condition::And(all) => decide(all, row, order, false),
             Condition::Or(all) => decide(all, row, order, true),
             Condition::Not(inner) => Ok(inner.of(row, order)?.map(|truth| !truth)),
@@ -228,7 +247,9 @@ impl fmt::Display for Condition {
             Condition::And(all) => joined(f, all, " AND "),
             Condition::Or(all) => joined(f, all, " OR "),
             Condition::Not(inner) => write!(f, "(NOT {inner})"),
-            Condition::Case(when, then, otherwise) => write!(f, "(CASE WHEN {when} THEN {then} ELSE {otherwise} END)"),
+            Condition::Case(when, then, otherwise) => {
+                write!(f, "(CASE WHEN {when} THEN {then} ELSE {otherwise} END)")
+            }
         }
     }
 }
@@ -245,13 +266,24 @@ fn rows(seed: u64) -> Vec<Row> {
     };
     let texts = [Some("12"), Some("7"), Some("x"), Some(""), None, Some("-3"), Some("0")];
     (1..=12)
-        .map(|id| Row { id, x: number(random), y: number(random), s: *texts.choose(random).expect("some texts") })
+        .map(|id| Row {
+            id,
+            x: number(random),
+            y: number(random),
+            s: *texts.choose(random).expect("some texts"),
+        })
         .collect()
 }
 
 fn tables(rows: &[Row]) -> Pair {
-    let fields = [("id", DataType::Int64), ("x", DataType::Int32), ("y", DataType::Int64), ("s", DataType::Utf8)];
-    let fields: Vec<_> = fields.into_iter().map(|(name, dtype)| Field::new(name, dtype, true)).collect();
+    let fields = [
+        ("id", DataType::Int64),
+        ("x", DataType::Int32),
+        ("y", DataType::Int64),
+        ("s", DataType::Utf8),
+    ];
+    let fields: Vec<_> =
+        fields.into_iter().map(|(name, dtype)| Field::new(name, dtype, true)).collect();
     let x = rows.iter().map(|row| row.x.map(|x| i32::try_from(x).expect("a small number")));
     let t = RecordBatch::try_new(
         Arc::new(Schema::new(fields)),
@@ -295,13 +327,27 @@ impl Query {
                 Ok((decide(&all, row, order, false)? == Some(true)).then_some(Some(row.id)))
             }),
         };
-        let value =
-            |sql: String, of: Box<Yielded>| Query { sql, value: Box::new(move |row, order| of(row, order).map(Some)) };
+        let value = |sql: String, of: Box<Yielded>| Query {
+            sql,
+            value: Box::new(move |row, order| of(row, order).map(Some)),
+        };
         match random.random_range(0..11) {
             0 => filter(format!("SELECT t.id FROM t WHERE {a} AND {b}"), vec![a, b], false),
-            1 => filter(format!("SELECT t.id FROM (SELECT * FROM t WHERE {a}) t WHERE {b}"), vec![a, b], false),
-            2 => filter(format!("SELECT t.id FROM t JOIN u ON t.id = u.k AND {a} WHERE {b}"), vec![a, b], true),
-            3 => filter(format!("SELECT t.id FROM t, u WHERE t.id = u.k AND {a} AND {b}"), vec![a, b], true),
+            1 => filter(
+                format!("SELECT t.id FROM (SELECT * FROM t WHERE {a}) t WHERE {b}"),
+                vec![a, b],
+                false,
+            ),
+            2 => filter(
+                format!("SELECT t.id FROM t JOIN u ON t.id = u.k AND {a} WHERE {b}"),
+                vec![a, b],
+                true,
+            ),
+            3 => filter(
+                format!("SELECT t.id FROM t, u WHERE t.id = u.k AND {a} AND {b}"),
+                vec![a, b],
+                true,
+            ),
             4 => {
                 let sql = format!(
                     "SELECT CASE WHEN u.k IS NULL THEN 0 ELSE t.id END FROM t LEFT JOIN u ON t.id = u.k AND {a}"
@@ -314,19 +360,24 @@ impl Query {
             }
             5 => {
                 let sql = format!("SELECT CASE WHEN {a} THEN {number} END FROM t");
-                let of =
-                    move |row: &Row, order| if a.of(row, order)? == Some(true) { number.of(row) } else { Ok(None) };
+                let of = move |row: &Row, order| {
+                    if a.of(row, order)? == Some(true) { number.of(row) } else { Ok(None) }
+                };
                 value(sql, Box::new(of))
             }
             6 => value(
                 format!("SELECT CAST({a} AS int) FROM t"),
                 Box::new(move |row, order| Ok(a.of(row, order)?.map(i64::from))),
             ),
-            7 => {
-                filter(format!("SELECT t.id FROM t GROUP BY t.id, t.x, t.y, t.s HAVING {a} AND {b}"), vec![a, b], false)
-            }
+            7 => filter(
+                format!("SELECT t.id FROM t GROUP BY t.id, t.x, t.y, t.s HAVING {a} AND {b}"),
+                vec![a, b],
+                false,
+            ),
             8 => {
-                let sql = format!("SELECT t.id FROM t WHERE {a} AND EXISTS (SELECT 1 FROM u WHERE u.k = t.id AND {b})");
+                let sql = format!(
+                    "SELECT t.id FROM t WHERE {a} AND EXISTS (SELECT 1 FROM u WHERE u.k = t.id AND {b})"
+                );
                 let value = move |row: &Row, order| {
                     let known = KEYS.contains(&row.id);
                     // Every row is asked for the first condition, those of `u` for the second.
@@ -336,23 +387,27 @@ impl Query {
                     if !known {
                         return Ok(None);
                     }
-                    Ok((decide(&[a.clone(), b.clone()], row, order, false)? == Some(true)).then_some(Some(row.id)))
+                    Ok((decide(&[a.clone(), b.clone()], row, order, false)? == Some(true))
+                        .then_some(Some(row.id)))
                 };
                 Query { sql, value: Box::new(value) }
             }
             9 => {
                 let sql = format!("SELECT max({number}) FILTER (WHERE {a}) FROM t GROUP BY t.id");
-                let of =
-                    move |row: &Row, order| if a.of(row, order)? == Some(true) { number.of(row) } else { Ok(None) };
+                let of = move |row: &Row, order| {
+                    if a.of(row, order)? == Some(true) { number.of(row) } else { Ok(None) }
+                };
                 value(sql, Box::new(of))
             }
             _ => {
                 let (first, second) = (a.clone(), number.clone());
-                let sql =
-                    format!("SELECT q FROM (SELECT {number} AS q, t.id FROM t WHERE {a}) d WHERE d.q > 1 AND d.id > 2");
+                let sql = format!(
+                    "SELECT q FROM (SELECT {number} AS q, t.id FROM t WHERE {a}) d WHERE d.q > 1 AND d.id > 2"
+                );
                 let of = move |row: &Row, order| {
                     // A condition of columns may run first of all.
-                    let dropped = row.id <= 2 || second.of(row).is_ok_and(|number| number <= Some(1));
+                    let dropped =
+                        row.id <= 2 || second.of(row).is_ok_and(|number| number <= Some(1));
                     if order == Order::Best && dropped || first.of(row, order)? != Some(true) {
                         return Ok(None);
                     }
@@ -382,9 +437,15 @@ struct Tally {
 
 fn check(session: &Session, query: &Query, rows: &[Row], seed: u64, tally: &mut Tally) {
     let context = || {
-        let values = rows.iter().map(|row| format!("({}, {:?}, {:?}, {:?})", row.id, row.x, row.y, row.s));
+        let values =
+            rows.iter().map(|row| format!("({}, {:?}, {:?}, {:?})", row.id, row.x, row.y, row.s));
         let values: Vec<_> = values.collect();
-        format!("seed {seed}, device: {}\n  {}\n  {}", session.device().is_some(), query.sql, values.join(" "))
+        format!(
+            "seed {seed}, device: {}\n  {}\n  {}",
+            session.device().is_some(),
+            query.sql,
+            values.join(" ")
+        )
     };
     let (written, best) = (query.of(rows, Order::Written), query.of(rows, Order::Best));
     let found: Result<Vec<Option<i64>>> = run(session, &query.sql).map(|frame| {
@@ -400,7 +461,9 @@ fn check(session: &Session, query: &Query, rows: &[Row], seed: u64, tally: &mut 
     match found {
         // DataFusion compares what is cast instead of the cast, where the other side is a constant,
         // and knows that a quotient of constants is not null.
-        Ok(_) if best.is_err() && ["tinyint", "IS NULL"].iter().any(|what| query.sql.contains(what)) => {}
+        Ok(_)
+            if best.is_err()
+                && ["tinyint", "IS NULL"].iter().any(|what| query.sql.contains(what)) => {}
         Ok(found) => {
             let best = best.unwrap_or_else(|_| panic!("a row fails in any order\n  {}", context()));
             assert_eq!(found, best, "{}", context());
@@ -409,7 +472,11 @@ fn check(session: &Session, query: &Query, rows: &[Row], seed: u64, tally: &mut 
         Err(error) => {
             assert!(written.is_err(), "no row fails: {error}\n  {}", context());
             let cast = error.to_string().contains("Cast error");
-            assert!(cast || matches!(error.kind(), ErrorKind::Arithmetic { .. }), "{error:?}\n  {}", context());
+            assert!(
+                cast || matches!(error.kind(), ErrorKind::Arithmetic { .. }),
+                "{error:?}\n  {}",
+                context()
+            );
             tally.failed += 1;
         }
     }
@@ -418,9 +485,11 @@ fn check(session: &Session, query: &Query, rows: &[Row], seed: u64, tally: &mut 
 #[test]
 fn random_guards_keep_what_fails_from_failing() {
     let number = |name: &str, otherwise: u64| {
-        std::env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
+        std::env::var(name)
+            .map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
     };
-    let (on_device, first) = (number("WARPFRAME_GUARD_QUERIES", 20), number("WARPFRAME_GUARD_SEED", 1));
+    let (on_device, first) =
+        (number("WARPFRAME_GUARD_QUERIES", 20), number("WARPFRAME_GUARD_SEED", 1));
     // Queries of a group share their tables.
     const GROUP: u64 = 10;
     for (queries, device) in [(on_device * 20, false), (on_device, true)] {

@@ -126,7 +126,10 @@ impl Truth {
     pub fn value(&self, tables: &Tables, rows: &[&Row]) -> Option<bool> {
         let of = |truth: &Truth| truth.value(tables, rows);
         let any = |list: &List, value: &Value, operator: &str| {
-            let pairs = list.values(tables, rows).into_iter().map(|other| compare(value.of(rows), operator, other));
+            let pairs = list
+                .values(tables, rows)
+                .into_iter()
+                .map(|other| compare(value.of(rows), operator, other));
             pairs.fold(Some(false), either)
         };
         match self {
@@ -137,7 +140,9 @@ impl Truth {
                 let found = any(list, value, "=");
                 if *negated { opposite(found) } else { found }
             }
-            Truth::Exists { negated, list } => Some(list.values(tables, rows).is_empty() == *negated),
+            Truth::Exists { negated, list } => {
+                Some(list.values(tables, rows).is_empty() == *negated)
+            }
             Truth::Quantified { value, operator, all: false, list } => any(list, value, operator),
             Truth::Quantified { value, operator, all: true, list } => {
                 let other = list.values(tables, rows).into_iter();
@@ -147,7 +152,8 @@ impl Truth {
             Truth::And(a, b) => both(of(a), of(b)),
             Truth::Or(a, b) => either(of(a), of(b)),
             Truth::Is(a, what) => {
-                let (negated, what) = what.strip_prefix("NOT ").map_or((false, *what), |what| (true, what));
+                let (negated, what) =
+                    what.strip_prefix("NOT ").map_or((false, *what), |what| (true, what));
                 let is = match what {
                     "NULL" | "UNKNOWN" => of(a).is_none(),
                     "TRUE" => of(a) == Some(true),
@@ -169,10 +175,17 @@ impl Truth {
             Truth::Flag => "t.p".into(),
             Truth::Compare(a, operator, b) => format!("{} {operator} {}", a.sql(), b.sql()),
             Truth::IsNull(value) => format!("{} IS NULL", value.sql()),
-            Truth::In { value, negated, list } => format!("{} {}IN ({})", value.sql(), not(negated), list.sql()),
+            Truth::In { value, negated, list } => {
+                format!("{} {}IN ({})", value.sql(), not(negated), list.sql())
+            }
             Truth::Exists { negated, list } => format!("{}EXISTS ({})", not(negated), list.sql()),
             Truth::Quantified { value, operator, all, list } => {
-                format!("{} {operator} {} ({})", value.sql(), if *all { "ALL" } else { "ANY" }, list.sql())
+                format!(
+                    "{} {operator} {} ({})",
+                    value.sql(),
+                    if *all { "ALL" } else { "ANY" },
+                    list.sql()
+                )
             }
             Truth::Not(a) => format!("NOT ({})", a.sql()),
             Truth::And(a, b) => format!("({} AND {})", a.sql(), b.sql()),
@@ -180,7 +193,8 @@ impl Truth {
             Truth::Is(a, what) => format!("({}) IS {what}", a.sql()),
             Truth::Equal(a, b) => format!("(({}) = ({}))", a.sql(), b.sql()),
             Truth::Case(condition, then, other) => {
-                let other = other.as_ref().map_or(String::new(), |other| format!(" ELSE {}", other.sql()));
+                let other =
+                    other.as_ref().map_or(String::new(), |other| format!(" ELSE {}", other.sql()));
                 format!("CASE WHEN {} THEN {}{other} END", condition.sql(), then.sql())
             }
         }
@@ -206,14 +220,17 @@ impl List {
             Shape::Plain => found,
             Shape::Distinct => distinct(&found),
             Shape::Grouped => {
-                let often = |value: &Option<i64>| found.iter().filter(|other| *other == value).count() > 1;
+                let often =
+                    |value: &Option<i64>| found.iter().filter(|other| *other == value).count() > 1;
                 distinct(&found).into_iter().filter(often).collect()
             }
             Shape::Aggregate { having: true, .. } if found.len() <= 1 => vec![],
             Shape::Aggregate { function, .. } => vec![match *function {
                 "count" => Some(found.iter().flatten().count() as i64),
                 "max" => found.iter().flatten().max().copied(),
-                _ => Some(found.iter().flatten()).filter(|all| all.clone().next().is_some()).map(|all| all.sum()),
+                _ => Some(found.iter().flatten())
+                    .filter(|all| all.clone().next().is_some())
+                    .map(|all| all.sum()),
             }],
             Shape::Union(other) => [found, other.values(tables, outside)].concat(),
             Shape::Limit { offset, limit } => {
@@ -224,7 +241,8 @@ impl List {
 
     fn sql(&self) -> String {
         let value = self.value.sql();
-        let filter = self.filter.as_ref().map_or(String::new(), |filter| format!(" WHERE {}", filter.sql()));
+        let filter =
+            self.filter.as_ref().map_or(String::new(), |filter| format!(" WHERE {}", filter.sql()));
         let from = format!("FROM {} s{}{filter}", TABLES[self.table], self.level);
         match &self.shape {
             Shape::Plain => format!("SELECT {value} {from}"),
@@ -267,7 +285,16 @@ impl Maker {
             7 | 8 => Truth::And(inner(self), inner(self)),
             9 | 10 => Truth::Or(inner(self), inner(self)),
             11 => {
-                let what = ["NULL", "NOT NULL", "TRUE", "NOT TRUE", "FALSE", "NOT FALSE", "UNKNOWN", "NOT UNKNOWN"];
+                let what = [
+                    "NULL",
+                    "NOT NULL",
+                    "TRUE",
+                    "NOT TRUE",
+                    "FALSE",
+                    "NOT FALSE",
+                    "UNKNOWN",
+                    "NOT UNKNOWN",
+                ];
                 let what = self.pick(&what);
                 Truth::Is(inner(self), what)
             }
@@ -322,8 +349,14 @@ impl Maker {
     }
 
     fn quantified(&mut self) -> Truth {
-        let (operator, all) = self.pick(&[("=", false), ("<>", true), ("<", false), (">=", true), ("=", true)]);
-        Truth::Quantified { value: self.outer_value(), operator, all, list: Box::new(self.list(1, true)) }
+        let (operator, all) =
+            self.pick(&[("=", false), ("<>", true), ("<", false), (">=", true), ("=", true)]);
+        Truth::Quantified {
+            value: self.outer_value(),
+            operator,
+            all,
+            list: Box::new(self.list(1, true)),
+        }
     }
 
     fn list(&mut self, level: usize, may_correlate: bool) -> List {
@@ -331,7 +364,10 @@ impl Maker {
         let table = self.pick(&[1, 1, 1, 2, 3, 4]);
         let value = self.inner_value(level);
         let shape = match self.random.random_range(0..16) {
-            0..=3 => Shape::Aggregate { function: self.pick(&["count", "max", "sum"]), having: self.chance(30) },
+            0..=3 => Shape::Aggregate {
+                function: self.pick(&["count", "max", "sum"]),
+                having: self.chance(30),
+            },
             4 | 5 => Shape::Distinct,
             6 => Shape::Grouped,
             7 => {

@@ -208,15 +208,23 @@ impl Number {
             Number::Coalesce(a, b) => call("coalesce", a, b),
             Number::Greatest(a, b) => call("greatest", a, b),
             Number::Least(a, b) => call("least", a, b),
-            Number::If(c, a, b) => format!("CASE WHEN {} THEN {} ELSE {} END", c.sql(), a.sql(), b.sql()),
+            Number::If(c, a, b) => {
+                format!("CASE WHEN {} THEN {} ELSE {} END", c.sql(), a.sql(), b.sql())
+            }
         }
     }
 
     pub fn width(&self) -> Width {
         match self {
             Number::First(width) | Number::Second(width) | Number::Constant(width, ..) => *width,
-            Number::Binary(_, a, _) | Number::Negative(a) | Number::Absolute(a) | Number::If(_, a, _) => a.width(),
-            Number::Nullif(a, _) | Number::Coalesce(a, _) | Number::Greatest(a, _) | Number::Least(a, _) => a.width(),
+            Number::Binary(_, a, _)
+            | Number::Negative(a)
+            | Number::Absolute(a)
+            | Number::If(_, a, _) => a.width(),
+            Number::Nullif(a, _)
+            | Number::Coalesce(a, _)
+            | Number::Greatest(a, _)
+            | Number::Least(a, _) => a.width(),
         }
     }
 
@@ -291,13 +299,17 @@ impl Truth {
             2 => Truth::Distinct(negated, number(rng), number(rng)),
             3 => {
                 let value = number(rng);
-                let list = (0..rng.random_range(1..5)).map(|_| Number::random(width, 0, rng)).collect();
+                let list =
+                    (0..rng.random_range(1..5)).map(|_| Number::random(width, 0, rng)).collect();
                 Truth::In(negated, value, list)
             }
             4 => Truth::Between(negated, number(rng), number(rng), number(rng)),
             5 => Truth::Case(number(rng), number(rng), number(rng)),
             6 => Truth::IsNan(number(rng)),
-            7 => Truth::And(Truth::random(depth - 1, rng).into(), Truth::random(depth - 1, rng).into()),
+            7 => Truth::And(
+                Truth::random(depth - 1, rng).into(),
+                Truth::random(depth - 1, rng).into(),
+            ),
             _ => Truth::Not(Truth::random(depth - 1, rng).into()),
         }
     }
@@ -306,7 +318,9 @@ impl Truth {
         let not = |negated: &bool| if *negated { "NOT " } else { "" };
         match self {
             Truth::Compare(op, a, b) => format!("({} {op} {})", a.sql(), b.sql()),
-            Truth::Distinct(negated, a, b) => format!("({} IS {}DISTINCT FROM {})", a.sql(), not(negated), b.sql()),
+            Truth::Distinct(negated, a, b) => {
+                format!("({} IS {}DISTINCT FROM {})", a.sql(), not(negated), b.sql())
+            }
             Truth::In(negated, a, list) => {
                 let list: Vec<String> = list.iter().map(Number::sql).collect();
                 format!("({} {}IN ({}))", a.sql(), not(negated), list.join(", "))
@@ -315,7 +329,12 @@ impl Truth {
                 format!("({} {}BETWEEN {} AND {})", a.sql(), not(negated), low.sql(), high.sql())
             }
             Truth::Case(a, b, c) => {
-                format!("CASE {} WHEN {} THEN true WHEN {} THEN false ELSE NULL END", a.sql(), b.sql(), c.sql())
+                format!(
+                    "CASE {} WHEN {} THEN true WHEN {} THEN false ELSE NULL END",
+                    a.sql(),
+                    b.sql(),
+                    c.sql()
+                )
             }
             Truth::And(a, b) => format!("({} AND {})", a.sql(), b.sql()),
             Truth::Not(a) => format!("(NOT {})", a.sql()),
@@ -360,7 +379,9 @@ impl Truth {
             }
             Truth::Case(a, b, c) => {
                 let value = a.of(row)?;
-                let same = |other: &Number| other.of(row).is_some_and(|other| compare(value, other).is_eq());
+                let same = |other: &Number| {
+                    other.of(row).is_some_and(|other| compare(value, other).is_eq())
+                };
                 if same(b) {
                     return Some(true);
                 }

@@ -61,7 +61,11 @@ impl RngCore for Choices {
 
 /// Fewer or simpler words than `words`, of which `fails` still holds. It is asked `budget` times at
 /// most, and yields the words that were drawn of those it was given.
-pub fn shrink(words: Vec<u64>, budget: usize, mut fails: impl FnMut(&[u64]) -> Option<Vec<u64>>) -> Vec<u64> {
+pub fn shrink(
+    words: Vec<u64>,
+    budget: usize,
+    mut fails: impl FnMut(&[u64]) -> Option<Vec<u64>>,
+) -> Vec<u64> {
     let mut least = words;
     let mut asked = 0;
     let mut length = least.len().div_ceil(2);
@@ -119,6 +123,9 @@ fn choices_shrink_to_what_fails() {
     let fails = |words: &[u64]| (words.contains(&mark) && words.len() > 3).then(|| words.to_vec());
     let least = shrink(words.clone(), 1000, fails);
     assert_eq!(least.len(), 4);
-    assert!(least.contains(&mark) && least.iter().all(|word| [0, mark].contains(word)), "{least:?}");
+    assert!(
+        least.contains(&mark) && least.iter().all(|word| [0, mark].contains(word)),
+        "{least:?}"
+    );
     assert_eq!(shrink(words.clone(), 0, fails), words);
 }

@@ -54,7 +54,8 @@ impl Maker {
             4..6 => self.ordered(),
             6 => self.distinct(),
             7 => {
-                let classes: Vec<_> = (0..self.rng.random_range(1..4)).map(|_| self.pick(&CLASSES)).collect();
+                let classes: Vec<_> =
+                    (0..self.rng.random_range(1..4)).map(|_| self.pick(&CLASSES)).collect();
                 let operator = self.pick(&[
                     "UNION ALL",
                     "UNION ALL",
@@ -70,7 +71,10 @@ impl Maker {
                 let from = self.from(false);
                 let (key, of) = (self.key(&from), self.key(&from));
                 let filter = self.filter(&from);
-                format!("SELECT {key} AS g, count(DISTINCT {of}) AS n FROM {}{filter} GROUP BY {key}", from.text)
+                format!(
+                    "SELECT {key} AS g, count(DISTINCT {of}) AS n FROM {}{filter} GROUP BY {key}",
+                    from.text
+                )
             }
             8 => {
                 let (inner, by) = (self.from(false), self.pick(&["q.a", "q.a, q.c", "q.c > 10"]));
@@ -82,7 +86,8 @@ impl Maker {
                 )
             }
             _ => {
-                let classes: Vec<_> = (0..self.rng.random_range(1..4)).map(|_| self.pick(&CLASSES)).collect();
+                let classes: Vec<_> =
+                    (0..self.rng.random_range(1..4)).map(|_| self.pick(&CLASSES)).collect();
                 self.plain(&classes)
             }
         }
@@ -121,7 +126,15 @@ impl Maker {
         if self.chance(0.15) {
             return self.without_equality(both);
         }
-        let kind = self.pick(&["JOIN", "JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
+        let kind = self.pick(&[
+            "JOIN",
+            "JOIN",
+            "JOIN",
+            "LEFT JOIN",
+            "LEFT JOIN",
+            "RIGHT JOIN",
+            "FULL JOIN",
+        ]);
         let one_sided = self.pick(&["JOIN", "JOIN", "JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]);
         let mut text = match one_sided {
             "JOIN" => format!("t {kind} u ON {}", self.pick(&keys)),
@@ -144,7 +157,10 @@ impl Maker {
         let few = "(SELECT * FROM t WHERE id % 40 = 3) t";
         let text = match self.rng.random_range(0..3) {
             0 => format!("{few} CROSS JOIN u"),
-            1 => format!("t CROSS JOIN (SELECT * FROM u WHERE id = {}) u", self.rng.random_range(0..3)),
+            1 => format!(
+                "t CROSS JOIN (SELECT * FROM u WHERE id = {}) u",
+                self.rng.random_range(0..3)
+            ),
             _ => {
                 let kind = self.pick(&["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
                 format!("{few} {kind} u ON {}", self.expr(Class::Bool, &both, 1))
@@ -159,7 +175,11 @@ impl Maker {
             5 | 6 => format!(" WHERE {}", self.subquery(from)),
             7 => {
                 let junction = self.pick(&["AND", "OR"]);
-                format!(" WHERE {} {junction} {}", self.subquery(from), self.expr(Class::Bool, from, 1))
+                format!(
+                    " WHERE {} {junction} {}",
+                    self.subquery(from),
+                    self.expr(Class::Bool, from, 1)
+                )
             }
             _ => String::new(),
         }
@@ -198,13 +218,18 @@ impl Maker {
             }
             4 => {
                 let condition = self.expr(Class::Bool, &inner, 1);
-                let (op, call) = (self.pick(&["<", ">=", "<>"]), self.pick(&["min(v.x)", "max(v.x)", "avg(v.k)"]));
+                let (op, call) = (
+                    self.pick(&["<", ">=", "<>"]),
+                    self.pick(&["min(v.x)", "max(v.x)", "avg(v.k)"]),
+                );
                 format!("{outer}.x {op} (SELECT {call} FROM {table} v WHERE {condition})")
             }
             _ => {
                 let call = self.pick(&["count(*)", "min(v.k)", "max(v.k2)", "count(v.s)"]);
                 let condition = self.expr(Class::Bool, &inner, 1);
-                format!("{outer}.k2 < (SELECT {call} FROM {table} v WHERE v.{key} = {outer}.{key} AND {condition})")
+                format!(
+                    "{outer}.k2 < (SELECT {call} FROM {table} v WHERE v.{key} = {outer}.{key} AND {condition})"
+                )
             }
         }
     }
@@ -216,7 +241,9 @@ impl Maker {
             .map(|(at, class)| {
                 let value = match class {
                     Class::Int => format!("CAST({} AS bigint)", self.expr(*class, &from, 2)),
-                    Class::Decimal => format!("CAST({} AS decimal(30, 4))", self.expr(*class, &from, 1)),
+                    Class::Decimal => {
+                        format!("CAST({} AS decimal(30, 4))", self.expr(*class, &from, 1))
+                    }
                     Class::Time => format!("CAST({} AS timestamp)", self.expr(*class, &from, 1)),
                     Class::Text => format!("coalesce({}, 'none')", self.expr(*class, &from, 1)),
                     _ => self.expr(*class, &from, 2),
@@ -229,7 +256,9 @@ impl Maker {
 
     fn distinct(&mut self) -> String {
         let from = self.from(false);
-        let keys: Vec<_> = (0..self.rng.random_range(1..4)).map(|at| format!("{} AS c{at}", self.key(&from))).collect();
+        let keys: Vec<_> = (0..self.rng.random_range(1..4))
+            .map(|at| format!("{} AS c{at}", self.key(&from)))
+            .collect();
         format!("SELECT DISTINCT {} FROM {}{}", keys.join(", "), from.text, self.filter(&from))
     }
 
@@ -244,7 +273,8 @@ impl Maker {
         // The ids make the order total.
         keys.extend(from.names.iter().map(|name| format!("{name}.id")));
         let class = self.pick(&CLASSES);
-        let mut sql = format!("SELECT t.id AS id, {} AS c FROM {}", self.expr(class, &from, 2), from.text);
+        let mut sql =
+            format!("SELECT t.id AS id, {} AS c FROM {}", self.expr(class, &from, 2), from.text);
         let _ = write!(sql, "{} ORDER BY {}", self.filter(&from), keys.join(", "));
         if self.chance(0.5) {
             let _ = write!(sql, " LIMIT {}", self.rng.random_range(1..80));
@@ -262,10 +292,17 @@ impl Maker {
         let (a, b) = (self.expr(class, &from, 1), self.expr(class, &from, 1));
         let list = match self.rng.random_range(0..4) {
             0 => format!("array_remove(make_array({a}, {b}), {b})"),
-            1 => format!("CASE WHEN {} THEN make_array({a}, {b}, {a}) END", self.expr(Class::Bool, &from, 1)),
+            1 => format!(
+                "CASE WHEN {} THEN make_array({a}, {b}, {a}) END",
+                self.expr(Class::Bool, &from, 1)
+            ),
             _ => format!("make_array({a}, {b})"),
         };
-        let rows = format!("SELECT t.id AS id, unnest({list}) AS e FROM {}{}", from.text, self.filter(&from));
+        let rows = format!(
+            "SELECT t.id AS id, unnest({list}) AS e FROM {}{}",
+            from.text,
+            self.filter(&from)
+        );
         match self.rng.random_range(0..3) {
             0 => format!("SELECT e, count(*) AS n, min(id) AS id FROM ({rows}) GROUP BY e"),
             1 => format!("SELECT count(e) AS n, max(e) AS e FROM ({rows}) WHERE e IS NOT NULL"),
@@ -288,7 +325,8 @@ impl Maker {
                 _ => format!("PARTITION BY {}", self.key_column(&from)),
             };
             let way = self.pick(&["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]);
-            let (key, number) = (self.key_column(&from), self.pick(&["k", "k2", "i8", "u8", "x", "w"]));
+            let (key, number) =
+                (self.key_column(&from), self.pick(&["k", "k2", "i8", "u8", "x", "w"]));
             let number = self.column(&from, number);
             for at in 0..self.rng.random_range(1..4) {
                 let (units, order) = match self.rng.random_range(0..4) {
@@ -299,10 +337,13 @@ impl Maker {
                 let call = self.window_call(&from, units == "ROWS");
                 let frame = self.frame(units);
                 let frame = if self.chance(0.3) { String::new() } else { frame };
-                list.push(format!("{call} OVER ({partition} ORDER BY {order} {frame}) AS w{sort}{at}"));
+                list.push(format!(
+                    "{call} OVER ({partition} ORDER BY {order} {frame}) AS w{sort}{at}"
+                ));
             }
         }
-        let mut sql = format!("SELECT {} FROM {}{}", list.join(", "), from.text, self.filter(&from));
+        let mut sql =
+            format!("SELECT {} FROM {}{}", list.join(", "), from.text, self.filter(&from));
         if self.chance(0.2) {
             let order = self.column(&from, "k");
             let _ = write!(sql, " QUALIFY rank() OVER (PARTITION BY {order} ORDER BY {ids}) < 4");
@@ -332,11 +373,14 @@ impl Maker {
                 format!("sum({}) FILTER (WHERE {filter})", self.column(from, column))
             }
             5 => {
-                let column = self.pick(&["m38", "s", "sl", "sv", "sd", "x", "u64", "ts", "b", "spread", "f64", "f32"]);
+                let column = self.pick(&[
+                    "m38", "s", "sl", "sv", "sd", "x", "u64", "ts", "b", "spread", "f64", "f32",
+                ]);
                 format!("{}({})", self.pick(&["min", "max"]), self.column(from, column))
             }
             6 => {
-                let class = self.pick(&[Class::Int, Class::Decimal, Class::Text, Class::Bool, Class::Date]);
+                let class =
+                    self.pick(&[Class::Int, Class::Decimal, Class::Text, Class::Bool, Class::Date]);
                 format!("{}({})", self.pick(&["min", "max"]), self.expr(class, from, 1))
             }
             7 => {
@@ -355,7 +399,11 @@ impl Maker {
             }
             9 => {
                 let column = self.pick(&["x", "spread"]);
-                let call = self.pick(&["median(#)", "percentile_cont(#, 0.25)", "percentile_cont(#, 1.0)"]);
+                let call = self.pick(&[
+                    "median(#)",
+                    "percentile_cont(#, 0.25)",
+                    "percentile_cont(#, 1.0)",
+                ]);
                 call.replace('#', &self.column(from, column))
             }
             10 => {
@@ -369,9 +417,17 @@ impl Maker {
             }
             13 => {
                 let nulls = self.pick(&["", " IGNORE NULLS"]);
-                format!("{}({}){nulls}", self.pick(&["first_value", "last_value"]), self.expr(class, from, 1))
+                format!(
+                    "{}({}){nulls}",
+                    self.pick(&["first_value", "last_value"]),
+                    self.expr(class, from, 1)
+                )
             }
-            _ => format!("nth_value({}, {})", self.expr(class, from, 1), self.pick(&[1, 2, 5, -1, -2])),
+            _ => format!(
+                "nth_value({}, {})",
+                self.expr(class, from, 1),
+                self.pick(&[1, 2, 5, -1, -2])
+            ),
         }
     }
 
@@ -400,8 +456,11 @@ impl Maker {
         // twice.
         let (count, sets) = (self.rng.random_range(0..4), self.chance(0.12));
         let sets = sets && (1..3).contains(&count);
-        let keys: Vec<_> = (0..count).map(|_| if sets { self.key_column(&from) } else { self.key(&from) }).collect();
-        let mut list: Vec<_> = keys.iter().enumerate().map(|(at, key)| format!("{key} AS g{at}")).collect();
+        let keys: Vec<_> = (0..count)
+            .map(|_| if sets { self.key_column(&from) } else { self.key(&from) })
+            .collect();
+        let mut list: Vec<_> =
+            keys.iter().enumerate().map(|(at, key)| format!("{key} AS g{at}")).collect();
         for at in 0..self.rng.random_range(1..5) {
             let mut call = self.aggregate(&from);
             if self.chance(0.15) {
@@ -409,9 +468,11 @@ impl Maker {
             }
             list.push(format!("{call} AS a{at}"));
         }
-        let mut sql = format!("SELECT {} FROM {}{}", list.join(", "), from.text, self.filter(&from));
+        let mut sql =
+            format!("SELECT {} FROM {}{}", list.join(", "), from.text, self.filter(&from));
         if sets {
-            let _ = write!(sql, " GROUP BY {} ({})", self.pick(&["ROLLUP", "CUBE"]), keys.join(", "));
+            let _ =
+                write!(sql, " GROUP BY {} ({})", self.pick(&["ROLLUP", "CUBE"]), keys.join(", "));
         } else if !keys.is_empty() {
             let _ = write!(sql, " GROUP BY {}", keys.join(", "));
             if self.chance(0.25) {
@@ -424,7 +485,14 @@ impl Maker {
     /// Something to group or sort by.
     fn key(&mut self, from: &From) -> String {
         if self.chance(0.25) {
-            let class = self.pick(&[Class::Int, Class::Decimal, Class::Text, Class::Bool, Class::Date, Class::Time]);
+            let class = self.pick(&[
+                Class::Int,
+                Class::Decimal,
+                Class::Text,
+                Class::Bool,
+                Class::Date,
+                Class::Time,
+            ]);
             return self.expr(class, from, 1);
         }
         if self.chance(0.05) {
@@ -438,8 +506,8 @@ impl Maker {
 
     fn key_column(&mut self, from: &From) -> String {
         let all = [
-            "k", "k2", "w", "b", "s", "sl", "sv", "sd", "d", "m", "m38", "i8", "u8", "i16", "u64", "i64", "x", "f64",
-            "f32", "ts", "ts_s",
+            "k", "k2", "w", "b", "s", "sl", "sv", "sd", "d", "m", "m38", "i8", "u8", "i16", "u64",
+            "i64", "x", "f64", "f32", "ts", "ts_s",
         ];
         let column = self.pick(&all);
         self.column(from, column)
@@ -449,7 +517,11 @@ impl Maker {
         match self.rng.random_range(0..20) {
             15 => {
                 let column = self.pick(&["k", "i8", "u16", "w", "u64"]);
-                format!("{}({})", self.pick(&["bit_and", "bit_or", "bit_xor"]), self.column(from, column))
+                format!(
+                    "{}({})",
+                    self.pick(&["bit_and", "bit_or", "bit_xor"]),
+                    self.column(from, column)
+                )
             }
             16 => {
                 // Equal values may come in any order.
@@ -464,12 +536,18 @@ impl Maker {
                 let column = self.pick(&["k", "s", "d", "m", "x", "b"]);
                 let column = self.column(from, column);
                 let way = self.pick(&["", " DESC", " NULLS FIRST"]);
-                format!("{}({column} ORDER BY {column}{way})", self.pick(&["array_agg", "first_value", "last_value"]))
+                format!(
+                    "{}({column} ORDER BY {column}{way})",
+                    self.pick(&["array_agg", "first_value", "last_value"])
+                )
             }
             18 => {
                 let column = self.pick(&["k", "i16", "x"]);
                 let share = self.pick(&["0.5", "0.25", "1.0"]);
-                format!("percentile_cont({share}) WITHIN GROUP (ORDER BY {})", self.column(from, column))
+                format!(
+                    "percentile_cont({share}) WITHIN GROUP (ORDER BY {})",
+                    self.column(from, column)
+                )
             }
             19 => {
                 let (a, b) = (self.column(from, "k"), self.column(from, "s"));
@@ -479,7 +557,8 @@ impl Maker {
                 }
             }
             9 => {
-                let class = self.pick(&[Class::Int, Class::Text, Class::Bool, Class::Date, Class::Decimal]);
+                let class =
+                    self.pick(&[Class::Int, Class::Text, Class::Bool, Class::Date, Class::Decimal]);
                 format!("count(DISTINCT {})", self.expr(class, from, 1))
             }
             10 => {
@@ -500,7 +579,11 @@ impl Maker {
                 let column = self.pick(&["k", "i8", "w", "m", "x", "u64", "i16"]);
                 format!("median({})", self.column(from, column))
             }
-            14 => format!("{}({})", self.pick(&["bool_and", "bool_or"]), self.expr(Class::Bool, from, 1)),
+            14 => format!(
+                "{}({})",
+                self.pick(&["bool_and", "bool_or"]),
+                self.expr(Class::Bool, from, 1)
+            ),
             0 => "count(*)".into(),
             1 => {
                 let class = self.pick(&CLASSES);
@@ -517,12 +600,20 @@ impl Maker {
             4 => format!("sum({})", self.expr(Class::Int, from, 1)),
             5 => format!("sum({} * {})", self.column(from, "x"), self.column(from, "k")),
             6 => {
-                let column = self.pick(&["m38", "s", "sl", "sv", "sd", "x", "u64", "ts", "b", "spread", "f64", "f32"]);
+                let column = self.pick(&[
+                    "m38", "s", "sl", "sv", "sd", "x", "u64", "ts", "b", "spread", "f64", "f32",
+                ]);
                 format!("{}({})", self.pick(&["min", "max"]), self.column(from, column))
             }
             _ => {
-                let class =
-                    self.pick(&[Class::Int, Class::Decimal, Class::Text, Class::Bool, Class::Date, Class::Time]);
+                let class = self.pick(&[
+                    Class::Int,
+                    Class::Decimal,
+                    Class::Text,
+                    Class::Bool,
+                    Class::Date,
+                    Class::Time,
+                ]);
                 format!("{}({})", self.pick(&["min", "max"]), self.expr(class, from, 1))
             }
         }

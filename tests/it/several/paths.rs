@@ -1,5 +1,5 @@
-//! Paths of files: which files a table has, columns that their directories and paths make, and files
-//! that filters on these leave out.
+//! Paths of files: which files a table has, columns that their directories and paths make, and
+//! files that filters on these leave out.
 
 use std::path::Path;
 
@@ -14,7 +14,11 @@ use super::*;
 fn partitioned(directories: &[&str]) -> TempDir {
     let directory = directory();
     for (at, name) in directories.iter().enumerate() {
-        file(&directory, &format!("{name}/part.parquet"), vec![("n", ints(at as i64..at as i64 + 3))]);
+        file(
+            &directory,
+            &format!("{name}/part.parquet"),
+            vec![("n", ints(at as i64..at as i64 + 3))],
+        );
     }
     directory
 }
@@ -32,8 +36,11 @@ fn directories_make_columns() -> Result<()> {
         session.register_parquet("g", directory.path().join("*/*/*/*.parquet"))?;
         for table in ["t", "g"] {
             let schema = session.schema(table)?;
-            let types: Vec<_> =
-                schema.fields().iter().map(|field| (field.name().as_str(), field.data_type())).collect();
+            let types: Vec<_> = schema
+                .fields()
+                .iter()
+                .map(|field| (field.name().as_str(), field.data_type()))
+                .collect();
             let (int, date, text) = (&DataType::Int64, &DataType::Date32, &DataType::Utf8View);
             assert_eq!(types, [("n", int), ("year", int), ("day", date), ("city", text)]);
         }
@@ -60,7 +67,10 @@ fn directories_make_columns() -> Result<()> {
     let read = || pair.gpu().counters().file_bytes_read;
     pair.device.register_parquet("u", directory.path())?;
     let before = read();
-    assert_eq!(scalar(&pair.device, "SELECT sum(year) FROM u"), Cell::Int(3 * (2023 + 2024 + 2024)));
+    assert_eq!(
+        scalar(&pair.device, "SELECT sum(year) FROM u"),
+        Cell::Int(3 * (2023 + 2024 + 2024))
+    );
     assert_eq!(read(), before);
     Ok(())
 }
@@ -71,17 +81,25 @@ fn partitions_are_made_where_all_files_have_the_same_keys() -> Result<()> {
     let names = |session: &Session| -> Result<Vec<String>> {
         Ok(session.schema("t")?.fields().iter().map(|field| field.name().clone()).collect())
     };
-    let with = |hive_partitioning| ParquetOptions { hive_partitioning, ..ParquetOptions::default() };
+    let with =
+        |hive_partitioning| ParquetOptions { hive_partitioning, ..ParquetOptions::default() };
     let mixed = partitioned(&["a=1", "b=1"]);
     session.register_parquet("t", mixed.path())?;
     assert_eq!(names(&session)?, ["n"]);
-    let error = session.register_parquet_with("t", mixed.path(), with(Some(true))).expect_err("other keys");
-    assert!(matches!(error.kind(), ErrorKind::File { path, .. } if path.ends_with("b=1/part.parquet")), "{error}");
+    let error =
+        session.register_parquet_with("t", mixed.path(), with(Some(true))).expect_err("other keys");
+    assert!(
+        matches!(error.kind(), ErrorKind::File { path, .. } if path.ends_with("b=1/part.parquet")),
+        "{error}"
+    );
     let same = partitioned(&["a=1", "a=x"]);
     session.register_parquet_with("t", same.path(), with(Some(false)))?;
     assert_eq!(names(&session)?, ["n"]);
     session.register_parquet("t", same.path())?;
-    assert_eq!(rows(&session, "SELECT max(a), min(a) FROM t"), [["x", "1"].map(|text| Cell::Text(text.into()))]);
+    assert_eq!(
+        rows(&session, "SELECT max(a), min(a) FROM t"),
+        [["x", "1"].map(|text| Cell::Text(text.into()))]
+    );
     // A file that is named itself has a path, and no partition, unless it is said to.
     let one = same.path().join("a=1/part.parquet");
     session.register_parquet("t", &one)?;
@@ -110,7 +128,10 @@ fn filters_on_partitions_leave_files_out() -> Result<()> {
     for session in [&pair.cpu, &pair.device] {
         session.register_parquet("t", directory.path())?;
         let error = run(session, "SELECT sum(n) FROM t").expect_err("a broken page");
-        assert!(matches!(error.kind(), ErrorKind::File { path, .. } if *path == broken), "{error:?}");
+        assert!(
+            matches!(error.kind(), ErrorKind::File { path, .. } if *path == broken),
+            "{error:?}"
+        );
         broken_pages_are_left_out(session);
     }
     assert_eq!(pair.device.take_host_reads(), Vec::<String>::new());
@@ -153,7 +174,8 @@ fn files_of_nested_directories_come_and_go() -> Result<()> {
         assert_eq!(sums(), [7, 7].map(Cell::Int));
         std::fs::remove_dir_all(directory.path().join("k=1/x")).expect("it was there");
         assert_eq!(sums(), [5, 6].map(Cell::Int));
-        std::fs::rename(directory.path().join("k=5"), directory.path().join("k=9")).expect("it was there");
+        std::fs::rename(directory.path().join("k=5"), directory.path().join("k=9"))
+            .expect("it was there");
         assert_eq!(sums(), [5, 10].map(Cell::Int));
     }
     Ok(())
@@ -166,7 +188,8 @@ fn a_path_means_what_the_system_means() -> Result<()> {
     file(&directory, "x.parquet", vec![("n", ints([1]))]);
     file(&directory, "real/x.parquet", vec![("n", ints([2]))]);
     std::fs::create_dir(directory.path().join("real/deep")).expect("directories can be made");
-    std::os::unix::fs::symlink(directory.path().join("real/deep"), directory.path().join("link")).expect("links");
+    std::os::unix::fs::symlink(directory.path().join("real/deep"), directory.path().join("link"))
+        .expect("links");
     let pair = Pair::new();
     for session in [&pair.cpu, &pair.device] {
         session.register_parquet("t", directory.path().join("link/../x.parquet"))?;
@@ -180,10 +203,12 @@ fn a_path_means_what_the_system_means() -> Result<()> {
 #[test]
 fn rows_are_in_the_order_of_the_paths_that_were_given() -> Result<()> {
     let directory = directory();
-    for (number, name) in ["a/b.parquet", "a-b/c.parquet", "a.parquet", "z.parquet"].into_iter().enumerate() {
-        let lists = ListArray::from_iter_primitive::<warpframe::arrow::datatypes::Int64Type, _, _>([Some([Some(
-            number as i64,
-        )])]);
+    for (number, name) in
+        ["a/b.parquet", "a-b/c.parquet", "a.parquet", "z.parquet"].into_iter().enumerate()
+    {
+        let lists = ListArray::from_iter_primitive::<warpframe::arrow::datatypes::Int64Type, _, _>(
+            [Some([Some(number as i64)])],
+        );
         file(&directory, name, vec![("n", ints([number as i64])), ("l", Arc::new(lists))]);
     }
     let pair = Pair::new();
@@ -191,7 +216,8 @@ fn rows_are_in_the_order_of_the_paths_that_were_given() -> Result<()> {
     for session in [&pair.cpu, &pair.device] {
         // The host's reader brings lists, the device the rest.
         let sql = "SELECT n, l[1] FROM t";
-        session.register_parquet("t", [at("z.parquet"), at("a"), at("a.parquet"), at("z.parquet")])?;
+        session
+            .register_parquet("t", [at("z.parquet"), at("a"), at("a.parquet"), at("z.parquet")])?;
         assert_eq!(rows(session, sql), [3, 0, 2, 3].map(|n| [Cell::Int(n), Cell::Int(n)]));
         session.register_parquet("t", directory.path())?;
         assert_eq!(rows(session, sql), [1, 2, 0, 3].map(|n| [Cell::Int(n), Cell::Int(n)]));
@@ -224,7 +250,8 @@ fn files_of_any_format_are_left_out_before_they_are_opened() -> Result<()> {
     for (year, n) in [(2023, 1), (2024, 2), (2025, 4)] {
         let at = |name: &str| directory.path().join(format!("year={year}/{name}"));
         std::fs::create_dir_all(at("")).expect("directories can be made");
-        std::fs::write(at("1.csv"), format!("n,s\n{n},text {n}\n{},\n", n * 10)).expect("the file is written");
+        std::fs::write(at("1.csv"), format!("n,s\n{n},text {n}\n{},\n", n * 10))
+            .expect("the file is written");
         let lines = format!("{{\"n\": {n}, \"s\": \"text {n}\"}}\n{{\"n\": {}}}\n", n * 10);
         std::fs::write(at("1.ndjson"), lines).expect("the file is written");
         file(&directory, &format!("year={year}/1.parquet"), vec![("n", ints([n, n * 10]))]);
@@ -234,22 +261,39 @@ fn files_of_any_format_are_left_out_before_they_are_opened() -> Result<()> {
     for session in [&pair.cpu, &pair.device] {
         session.register_parquet("p", directory.path().join("*/*.parquet"))?;
         session.register_csv("c", directory.path().join("*/*.csv"))?;
-        session.register_json_with("j", directory.path().join("*/*.ndjson"), JsonOptions::default())?;
-        session.register_ipc_with("a", directory.path().join("*/*.arrow"), IpcOptions::default())?;
+        session.register_json_with(
+            "j",
+            directory.path().join("*/*.ndjson"),
+            JsonOptions::default(),
+        )?;
+        session.register_ipc_with(
+            "a",
+            directory.path().join("*/*.arrow"),
+            IpcOptions::default(),
+        )?;
     }
     for table in ["p", "c", "j", "a"] {
         let read = || pair.gpu().counters().file_bytes_read;
         let before = read();
         let one = format!("SELECT sum(n), min(year) FROM {table} WHERE year = 2024");
-        assert_eq!(files_read(&pair, &one), [format!("files: 1 of 3 files of {table} may have rows of the condition")]);
+        assert_eq!(
+            files_read(&pair, &one),
+            [format!("files: 1 of 3 files of {table} may have rows of the condition")]
+        );
         let of_one = read() - before;
         for (sql, on_device, on_cpu) in [
             (one.clone(), "(1 of 3 files)", "reads 1 of 3 files"),
             (format!("SELECT n FROM {table}"), "(3 files)", "reads 3 files"),
-            (format!("SELECT n FROM {table} WHERE year > 2030"), "(0 of 3 files)", "reads 0 of 3 files"),
+            (
+                format!("SELECT n FROM {table} WHERE year > 2030"),
+                "(0 of 3 files)",
+                "reads 0 of 3 files",
+            ),
             // One of the scans wants another file.
             (
-                format!("SELECT a.n FROM {table} a JOIN {table} b ON a.n < b.n AND a.year = 2023 AND b.year = 2025"),
+                format!(
+                    "SELECT a.n FROM {table} a JOIN {table} b ON a.n < b.n AND a.year = 2023 AND b.year = 2025"
+                ),
                 "(2 of 3 files)",
                 "reads 1 of 3 files",
             ),
@@ -264,21 +308,27 @@ fn files_of_any_format_are_left_out_before_they_are_opened() -> Result<()> {
         }
         // It stays in device memory.
         assert_eq!(read() - before, of_one, "{table}");
-        for filter in ["year > 2023", "year IN (2023, 2025) AND n > 1", "year = 1", "year = 2024 OR n = 1"] {
+        for filter in
+            ["year > 2023", "year IN (2023, 2025) AND n > 1", "year = 1", "year = 2024 OR n = 1"]
+        {
             same(&pair, &format!("SELECT n, year FROM {table} WHERE {filter}"));
             same(&pair, &format!("SELECT count(*), sum(n) FROM {table} WHERE {filter}"));
         }
         same(&pair, &format!("SELECT count(*) FROM {table} WHERE year = 2025"));
         same(&pair, &format!("SELECT year, n FROM {table}"));
         // All of it is there by now.
-        assert_eq!(files_read(&pair, &format!("SELECT n FROM {table} WHERE year = 2023")), Vec::<String>::new());
+        assert_eq!(
+            files_read(&pair, &format!("SELECT n FROM {table} WHERE year = 2023")),
+            Vec::<String>::new()
+        );
     }
     // What is no CSV and no JSON any more is not looked at where its year is not wanted.
     let pair = Pair::new();
     let broken = |name: &str| directory.path().join(format!("year=2025/{name}"));
     std::fs::write(broken("1.csv"), "n,s\n1,2,3\n\"").expect("the file is written");
     for session in [&pair.cpu, &pair.device] {
-        let options = CsvOptions { types: vec![("n".into(), DataType::Int64)], ..CsvOptions::default() };
+        let options =
+            CsvOptions { types: vec![("n".into(), DataType::Int64)], ..CsvOptions::default() };
         let options = CsvOptions { all_varchar: true, ..options };
         session.register_csv_with("c", directory.path().join("*/*.csv"), options)?;
         assert_eq!(scalar(session, "SELECT sum(n) FROM c WHERE year < 2025"), Cell::Int(33));
@@ -293,8 +343,13 @@ fn the_path_of_a_rows_file_is_a_column_where_it_is_wanted() -> Result<()> {
     for n in 1..4 {
         let at = |name: &str| directory.path().join(name);
         file(&directory, &format!("k={n}/{n}.parquet"), vec![("n", ints([n, n * 10]))]);
-        std::fs::write(at(&format!("k={n}/{n}.csv")), format!("n\n{n}\n{}\n", n * 10)).expect("the file is written");
-        std::fs::write(at(&format!("k={n}/{n}.ndjson")), format!("{{\"n\": {n}}}\n{{\"n\": {}}}\n", n * 10)).unwrap();
+        std::fs::write(at(&format!("k={n}/{n}.csv")), format!("n\n{n}\n{}\n", n * 10))
+            .expect("the file is written");
+        std::fs::write(
+            at(&format!("k={n}/{n}.ndjson")),
+            format!("{{\"n\": {n}}}\n{{\"n\": {}}}\n", n * 10),
+        )
+        .unwrap();
         arrow_file(&at(&format!("k={n}/{n}.arrow")), vec![("n", ints([n, n * 10]))]);
     }
     let pair = Pair::new();
@@ -305,19 +360,34 @@ fn the_path_of_a_rows_file_is_a_column_where_it_is_wanted() -> Result<()> {
             named("parquet"),
             ParquetOptions { filename: true, ..Default::default() },
         )?;
-        session.register_csv_with("c", named("csv"), CsvOptions { filename: true, ..CsvOptions::default() })?;
-        session.register_json_with("j", named("ndjson"), JsonOptions { filename: true, ..Default::default() })?;
-        session.register_ipc_with("a", named("arrow"), IpcOptions { filename: true, ..Default::default() })?;
+        session.register_csv_with(
+            "c",
+            named("csv"),
+            CsvOptions { filename: true, ..CsvOptions::default() },
+        )?;
+        session.register_json_with(
+            "j",
+            named("ndjson"),
+            JsonOptions { filename: true, ..Default::default() },
+        )?;
+        session.register_ipc_with(
+            "a",
+            named("arrow"),
+            IpcOptions { filename: true, ..Default::default() },
+        )?;
         for (table, kind, function) in [
             ("p", "parquet", "read_parquet"),
             ("c", "csv", "read_csv"),
             ("j", "ndjson", "read_json"),
             ("a", "arrow", "read_arrow"),
         ] {
-            let names: Vec<_> = session.schema(table)?.fields().iter().map(|field| field.name().clone()).collect();
+            let names: Vec<_> =
+                session.schema(table)?.fields().iter().map(|field| field.name().clone()).collect();
             assert_eq!(names, ["n", "k", "filename"]);
             let path = directory.path().join(format!("k=2/2.{kind}")).display().to_string();
-            let one = format!("SELECT n, filename FROM {table} WHERE filename LIKE '%2.{kind}' ORDER BY n");
+            let one = format!(
+                "SELECT n, filename FROM {table} WHERE filename LIKE '%2.{kind}' ORDER BY n"
+            );
             let expected = [2, 20].map(|n| vec![Cell::Int(n), Cell::Text(path.clone())]);
             assert_eq!(rows(session, &one), expected);
             let text = named(kind).display().to_string();
@@ -334,7 +404,8 @@ fn the_path_of_a_rows_file_is_a_column_where_it_is_wanted() -> Result<()> {
         same(&pair, &format!("SELECT n FROM {table} WHERE filename NOT LIKE '%/k=3/%' AND k > 1"));
     }
     let by_host = pair.device.take_host_reads();
-    let is_expected = |told: &String| told.ends_with("as all JSON is") || told.ends_with("as all Arrow IPC is");
+    let is_expected =
+        |told: &String| told.ends_with("as all JSON is") || told.ends_with("as all Arrow IPC is");
     assert!(by_host.iter().all(is_expected), "{by_host:?}");
     Ok(())
 }
@@ -351,16 +422,43 @@ fn a_column_of_the_name_filename_is_not_hidden() -> Result<()> {
     arrow_file(&arrow, vec![("filename", ints([1]))]);
     let says = |path: &Path, registered: Result<()>| {
         let error = registered.expect_err("two columns of one name");
-        assert!(matches!(error.kind(), ErrorKind::File { path: of, .. } if of == path), "{error:?}");
-        assert!(error.to_string().contains("the option filename would make another one"), "{error}");
+        assert!(
+            matches!(error.kind(), ErrorKind::File { path: of, .. } if of == path),
+            "{error:?}"
+        );
+        assert!(
+            error.to_string().contains("the option filename would make another one"),
+            "{error}"
+        );
     };
     let pair = Pair::new();
     for session in [&pair.cpu, &pair.device] {
         let options = ParquetOptions { filename: true, ..ParquetOptions::default() };
         says(&parquet, session.register_parquet_with("t", &parquet, options));
-        says(&csv, session.register_csv_with("t", &csv, CsvOptions { filename: true, ..CsvOptions::default() }));
-        says(&json, session.register_json_with("t", &json, JsonOptions { filename: true, ..Default::default() }));
-        says(&arrow, session.register_ipc_with("t", &arrow, IpcOptions { filename: true, ..Default::default() }));
+        says(
+            &csv,
+            session.register_csv_with(
+                "t",
+                &csv,
+                CsvOptions { filename: true, ..CsvOptions::default() },
+            ),
+        );
+        says(
+            &json,
+            session.register_json_with(
+                "t",
+                &json,
+                JsonOptions { filename: true, ..Default::default() },
+            ),
+        );
+        says(
+            &arrow,
+            session.register_ipc_with(
+                "t",
+                &arrow,
+                IpcOptions { filename: true, ..Default::default() },
+            ),
+        );
         session.register_csv("t", &csv)?;
         assert_eq!(rows(session, "SELECT filename FROM t"), [[Cell::Text("x".into())]]);
     }
@@ -370,24 +468,35 @@ fn a_column_of_the_name_filename_is_not_hidden() -> Result<()> {
 #[test]
 fn arrow_files_have_the_columns_that_options_say() -> Result<()> {
     let directory = directory();
-    for (n, columns) in [(1, vec![("n", ints([1])), ("m", ints([2]))]), (2, vec![("n", ints([3]))])] {
-        std::fs::create_dir_all(directory.path().join(format!("k={n}"))).expect("directories can be made");
+    for (n, columns) in [(1, vec![("n", ints([1])), ("m", ints([2]))]), (2, vec![("n", ints([3]))])]
+    {
+        std::fs::create_dir_all(directory.path().join(format!("k={n}")))
+            .expect("directories can be made");
         arrow_file(&directory.path().join(format!("k={n}/{n}.arrow")), columns);
     }
     let all = directory.path().join("*/*.arrow").display().to_string();
     let pair = Pair::new();
     for session in [&pair.cpu, &pair.device] {
-        let of = |options: &str| run(session, &format!("SELECT * FROM read_arrow('{all}'{options}) ORDER BY n"));
+        let of = |options: &str| {
+            run(session, &format!("SELECT * FROM read_arrow('{all}'{options}) ORDER BY n"))
+        };
         let int = Cell::Int;
-        assert_eq!(Rows::of(&of("")?).rows, [[int(1), int(2), int(1)], [int(3), Cell::Null, int(2)]]);
+        assert_eq!(
+            Rows::of(&of("")?).rows,
+            [[int(1), int(2), int(1)], [int(3), Cell::Null, int(2)]]
+        );
         let rows = Rows::of(&of(", hive_partitioning => false")?).rows;
         assert_eq!(rows, [[int(1), int(2)], [int(3), Cell::Null]]);
         let error = of(", union_by_name => false").expect_err("the second file has one column");
-        assert!(matches!(error.kind(), ErrorKind::File { path, .. } if path.ends_with("2.arrow")), "{error:?}");
+        assert!(
+            matches!(error.kind(), ErrorKind::File { path, .. } if path.ends_with("2.arrow")),
+            "{error:?}"
+        );
         let error = of(", delim => ';'").expect_err("Arrow files have no such option").to_string();
         assert!(error.contains("known: union_by_name, hive_partitioning, filename"), "{error}");
-        let name =
-            format!("CREATE OR REPLACE EXTERNAL TABLE e STORED AS ARROW LOCATION '{all}' OPTIONS (filename true)");
+        let name = format!(
+            "CREATE OR REPLACE EXTERNAL TABLE e STORED AS ARROW LOCATION '{all}' OPTIONS (filename true)"
+        );
         session.create_external_table(&name)?;
         assert_eq!(session.schema("e")?.field(3).name(), "filename");
     }

@@ -9,14 +9,19 @@ use super::*;
 fn csv_files(texts: &[&str]) -> TempDir {
     let directory = directory();
     for (number, text) in texts.iter().enumerate() {
-        std::fs::write(directory.path().join(format!("{}.csv", number + 1)), text).expect("the file is written");
+        std::fs::write(directory.path().join(format!("{}.csv", number + 1)), text)
+            .expect("the file is written");
     }
     directory
 }
 
 fn columns(session: &Session) -> Result<Vec<(String, DataType)>> {
     let schema = session.schema("t")?;
-    Ok(schema.fields().iter().map(|field| (field.name().clone(), field.data_type().clone())).collect())
+    Ok(schema
+        .fields()
+        .iter()
+        .map(|field| (field.name().clone(), field.data_type().clone()))
+        .collect())
 }
 
 #[test]
@@ -43,8 +48,13 @@ fn columns_are_found_by_their_names() -> Result<()> {
         assert_eq!(columns(session)?, expected.map(|(name, of)| (name.to_string(), of)));
         assert_eq!(
             rows(session, "SELECT id, s FROM t WHERE a IS NULL ORDER BY id"),
-            [(2, Some("quoted, text that is longer than a view")), (3, Some("of the second")), (4, None), (7, None)]
-                .map(|(id, s)| [Cell::Int(id), s.map_or(Cell::Null, |s| Cell::Text(s.into()))])
+            [
+                (2, Some("quoted, text that is longer than a view")),
+                (3, Some("of the second")),
+                (4, None),
+                (7, None)
+            ]
+            .map(|(id, s)| [Cell::Int(id), s.map_or(Cell::Null, |s| Cell::Text(s.into()))])
         );
     }
     for sql in [
@@ -69,7 +79,8 @@ fn files_of_any_headers_are_alike_on_the_device_and_the_cpu() -> Result<()> {
         let names = ["i", "f", "s", "d", "flag", "n"];
         let mut texts = vec![];
         for _ in 0..random.random_range(1..6) {
-            let mut own: Vec<&str> = names.into_iter().filter(|_| random.random_bool(0.7)).collect();
+            let mut own: Vec<&str> =
+                names.into_iter().filter(|_| random.random_bool(0.7)).collect();
             own.push("id");
             own.shuffle(&mut random);
             let mut text = format!("{}\n", own.join(","));
@@ -84,7 +95,11 @@ fn files_of_any_headers_are_alike_on_the_device_and_the_cpu() -> Result<()> {
                     "flag" => ["true", "false"][random.random_range(0..2)].into(),
                     "n" => i64::MAX.to_string(),
                     _ => {
-                        format!("\"text {}, {}\"", random.random_range(0..9), "long ".repeat(random.random_range(0..4)))
+                        format!(
+                            "\"text {}, {}\"",
+                            random.random_range(0..9),
+                            "long ".repeat(random.random_range(0..4))
+                        )
                     }
                 };
                 text += &format!("{}\n", own.iter().map(value).collect::<Vec<_>>().join(","));
@@ -94,12 +109,14 @@ fn files_of_any_headers_are_alike_on_the_device_and_the_cpu() -> Result<()> {
         let directory = csv_files(&texts.iter().map(String::as_str).collect::<Vec<_>>());
         let pair = Pair { origin: format!("seed {seed}"), ..Pair::new() };
         for session in [&pair.cpu, &pair.device] {
-            let few = CsvOptions { sample_size: Some(1 + seed as usize % 50), ..CsvOptions::default() };
+            let few =
+                CsvOptions { sample_size: Some(1 + seed as usize % 50), ..CsvOptions::default() };
             session.register_csv_with("t", directory.path(), few)?;
         }
         assert_eq!(columns(&pair.cpu)?, columns(&pair.device)?, "seed {seed}");
         same(&pair, "SELECT * FROM t");
-        let (name, _) = columns(&pair.cpu)?[random.random_range(0..2) % columns(&pair.cpu)?.len()].clone();
+        let (name, _) =
+            columns(&pair.cpu)?[random.random_range(0..2) % columns(&pair.cpu)?.len()].clone();
         same(&pair, &format!("SELECT count(*), count({name}), min({name}) FROM t"));
         same(&pair, &format!("SELECT {name} FROM t WHERE id % 3 = 1"));
     }
@@ -117,15 +134,24 @@ fn columns_are_the_same_where_that_is_wanted_and_known_by_place_without_names() 
     for session in [&pair.cpu, &pair.device] {
         session.register_csv("t", other.path())?;
         assert_eq!(rows(session, "SELECT sum(a), sum(b) FROM t"), [[Cell::Int(2), Cell::Int(4)]]);
-        let error = session.register_csv_with("t", other.path(), same.clone()).expect_err("another order");
+        let error =
+            session.register_csv_with("t", other.path(), same.clone()).expect_err("another order");
         let ErrorKind::File { path, message } = error.kind() else { panic!("{error:?}") };
-        assert!(path.ends_with("2.csv") && message.contains("columns b, a differ from a, b of"), "{message}");
+        assert!(
+            path.ends_with("2.csv") && message.contains("columns b, a differ from a, b of"),
+            "{message}"
+        );
         // Names are given by place.
-        let names = CsvOptions { names: Some(vec!["a".into(), "b".into()]), ..CsvOptions::default() };
+        let names =
+            CsvOptions { names: Some(vec!["a".into(), "b".into()]), ..CsvOptions::default() };
         session.register_csv_with("t", other.path(), names).expect_err("another order");
         // Nobody said that these are headers, and they may be values.
         let error = session.register_csv("t", apart.path()).expect_err("no name in common");
-        assert!(error.to_string().contains("no name in common") && error.to_string().contains("has_header"), "{error}");
+        assert!(
+            error.to_string().contains("no name in common")
+                && error.to_string().contains("has_header"),
+            "{error}"
+        );
         let header = CsvOptions { has_header: Some(true), ..CsvOptions::default() };
         session.register_csv_with("t", apart.path(), header)?;
         assert_eq!(columns(session)?.len(), 4);
@@ -152,7 +178,9 @@ fn a_files_rows_have_as_many_values_as_its_header() -> Result<()> {
             [[Cell::Int(1), Cell::Int(2), Cell::Int(3)], [Cell::Int(7), Cell::Null, Cell::Int(6)]]
         );
         std::fs::write(directory.path().join("3.csv"), "a\n1\n").expect("the file is written");
-        let error = session.register_csv("u", directory.path()).and_then(|()| run(session, "SELECT b FROM u"));
+        let error = session
+            .register_csv("u", directory.path())
+            .and_then(|()| run(session, "SELECT b FROM u"));
         let error = error.expect_err("a row of two values, where its file has three");
         assert!(
             matches!(error.kind(), ErrorKind::Parse { line: 3, message, .. } if message.contains("3 are expected"))
@@ -165,9 +193,15 @@ fn a_files_rows_have_as_many_values_as_its_header() -> Result<()> {
     let directory = csv_files(&["a,b\n1,2\n", "b,c,a\n3,x,4\n5,x,oops\n"]);
     for session in [&pair.cpu, &pair.device] {
         let types = vec![("a".to_string(), DataType::Int64)];
-        session.register_csv_with("t", directory.path(), CsvOptions { types, ..CsvOptions::default() })?;
+        session.register_csv_with(
+            "t",
+            directory.path(),
+            CsvOptions { types, ..CsvOptions::default() },
+        )?;
         let error = run(session, "SELECT sum(a) FROM t").expect_err("oops");
-        let ErrorKind::Parse { path: Some(path), line, column, .. } = error.kind() else { panic!("{error:?}") };
+        let ErrorKind::Parse { path: Some(path), line, column, .. } = error.kind() else {
+            panic!("{error:?}")
+        };
         assert!(path.ends_with("2.csv") && (*line, *column) == (3, 3), "{error:?}");
     }
     Ok(())
@@ -182,7 +216,8 @@ fn directories_make_columns_of_csv_files() -> Result<()> {
         ("year=2024/m=2/y.csv", "m,n,z\nhidden,4,new\n"),
     ] {
         let path = directory.path().join(name);
-        std::fs::create_dir_all(path.parent().expect("it has one")).expect("directories can be made");
+        std::fs::create_dir_all(path.parent().expect("it has one"))
+            .expect("directories can be made");
         std::fs::write(path, text).expect("the file is written");
     }
     let pair = Pair::new();
@@ -219,7 +254,8 @@ fn json_files_are_one_table_by_the_same_rules() -> Result<()> {
         ("k=2/2.ndjson", "{\"b\": \"x\", \"a\": 0.5}\n{\"a\": null, \"o\": {\"y\": true}}\n"),
     ] {
         let path = directory.path().join(name);
-        std::fs::create_dir_all(path.parent().expect("it has one")).expect("directories can be made");
+        std::fs::create_dir_all(path.parent().expect("it has one"))
+            .expect("directories can be made");
         std::fs::write(path, text).expect("the file is written");
     }
     let pair = Pair::new();
@@ -227,7 +263,8 @@ fn json_files_are_one_table_by_the_same_rules() -> Result<()> {
         session.register_files("t", directory.path(), warpframe::FileKind::Json)?;
         let mut found = columns(session)?;
         found.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let found: Vec<(&str, &DataType)> = found.iter().map(|(name, of)| (name.as_str(), of)).collect();
+        let found: Vec<(&str, &DataType)> =
+            found.iter().map(|(name, of)| (name.as_str(), of)).collect();
         assert_eq!(found.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["a", "b", "k", "o"]);
         assert_eq!((found[0].1, found[2].1), (&DataType::Float64, &DataType::Int64));
     }

@@ -5,7 +5,9 @@ use warpframe::prelude::*;
 use super::*;
 
 fn decimals(digits: u8, scale: i8, values: Vec<i128>) -> ArrayRef {
-    Arc::new(Decimal128Array::from(values).with_precision_and_scale(digits, scale).expect("they have"))
+    Arc::new(
+        Decimal128Array::from(values).with_precision_and_scale(digits, scale).expect("they have"),
+    )
 }
 
 fn narrow() -> Vec<(&'static str, ArrayRef)> {
@@ -40,7 +42,9 @@ fn answers(session: &Session, frames: &[LazyFrame]) -> Vec<Vec<Vec<Cell>>> {
         found.push(rows(session, sql));
     }
     for frame in frames {
-        found.push(Rows::of(&frame.clone().collect().expect("a frame of a table that became wider")).rows);
+        found.push(
+            Rows::of(&frame.clone().collect().expect("a frame of a table that became wider")).rows,
+        );
     }
     found
 }
@@ -48,7 +52,9 @@ fn answers(session: &Session, frames: &[LazyFrame]) -> Vec<Vec<Vec<Cell>>> {
 fn frames(session: &Session) -> Result<Vec<LazyFrame>> {
     let table = || session.table("t");
     Ok(vec![
-        table()?.select([col("i") + lit(1), col("f")])?.sort([col("i").sort(true, true), col("f").sort(true, true)])?,
+        table()?
+            .select([col("i") + lit(1), col("f")])?
+            .sort([col("i").sort(true, true), col("f").sort(true, true)])?,
         table()?.select([sum(col("i")), max(col("d"))])?,
     ])
 }
@@ -73,7 +79,8 @@ fn tables_become_wider_with_their_files() -> Result<()> {
         assert_eq!(session.schema("t")?, fresh.schema("t")?);
         // The same file with wider columns, once more.
         let unsigned: ArrayRef = Arc::new(Int64Array::from(vec![None, Some(i64::MAX - 5)]));
-        let columns = vec![("i", unsigned), ("f", wide()[1].1.clone()), ("d", decimals(20, 6, vec![3, 4]))];
+        let columns =
+            vec![("i", unsigned), ("f", wide()[1].1.clone()), ("d", decimals(20, 6, vec![3, 4]))];
         let mut columns: Vec<(&str, ArrayRef)> = columns;
         columns.push(("s", texts(&["x", "y"])));
         file(&directory, "1.parquet", columns);
@@ -81,7 +88,10 @@ fn tables_become_wider_with_their_files() -> Result<()> {
         assert_eq!(*session.schema("t")?.field(2).data_type(), DataType::Decimal128(20, 6));
         // A file that lacks a column makes NULLs.
         file(&directory, "3.parquet", vec![("i", ints([5]))]);
-        assert_eq!(rows(session, "SELECT count(*), count(s), count(i) FROM t"), [[5, 4, 3].map(Cell::Int)]);
+        assert_eq!(
+            rows(session, "SELECT count(*), count(s), count(i) FROM t"),
+            [[5, 4, 3].map(Cell::Int)]
+        );
         of_sessions.push(all);
     }
     assert_eq!(of_sessions[0], of_sessions[1]);
@@ -98,7 +108,10 @@ fn what_no_type_holds_is_an_error_of_the_query() -> Result<()> {
         assert_eq!(scalar(session, "SELECT sum(i) FROM t"), Cell::Int(3));
         let second = file(&directory, "2.parquet", vec![("i", texts(&["x"]))]);
         let error = run(session, "SELECT sum(i) FROM t").expect_err("text beside integers");
-        assert!(matches!(error.kind(), ErrorKind::File { path, .. } if *path == second), "{error:?}");
+        assert!(
+            matches!(error.kind(), ErrorKind::File { path, .. } if *path == second),
+            "{error:?}"
+        );
         // Columns that come besides are those of another table.
         file(&directory, "2.parquet", vec![("i", ints([3])), ("more", ints([4]))]);
         let error = run(session, "SELECT sum(i) FROM t").expect_err("another column");

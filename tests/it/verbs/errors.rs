@@ -20,7 +20,11 @@ fn errors_name_the_verb_and_the_column_and_what_is_known() -> Result<()> {
             ("reorder", lazy.reorder([no]).err(), eager.reorder([no]).err()),
             ("fill_null", lazy.fill_null([no], 0).err(), eager.fill_null([no], 0).err()),
             ("drop_nulls", lazy.drop_nulls([no]).err(), eager.drop_nulls([no]).err()),
-            ("unique", lazy.unique([no], UniqueKeep::First).err(), eager.unique([no], UniqueKeep::First).err()),
+            (
+                "unique",
+                lazy.unique([no], UniqueKeep::First).err(),
+                eager.unique([no], UniqueKeep::First).err(),
+            ),
             ("value_counts", lazy.value_counts([no]).err(), eager.value_counts([no]).err()),
             ("explode", lazy.explode([no]).err(), eager.explode([no]).err()),
             ("unpivot", lazy.unpivot([no], ["k"]).err(), eager.unpivot([no], ["k"]).err()),
@@ -37,15 +41,26 @@ fn errors_name_the_verb_and_the_column_and_what_is_known() -> Result<()> {
                 assert_eq!(error.verb(), Some(verb), "{error}");
                 match error.kind() {
                     ErrorKind::ColumnNotFound { name, known } => {
-                        assert!(name == no && ["k", "x", "f"].iter().all(|name| known.iter().any(|k| k == name)));
+                        assert!(
+                            name == no
+                                && ["k", "x", "f"]
+                                    .iter()
+                                    .all(|name| known.iter().any(|k| k == name))
+                        );
                     }
                     other => panic!("{verb}: {other:?}"),
                 }
-                assert!(error.to_string().starts_with(&format!("{verb}: no column named \"nobody\"")), "{error}");
+                assert!(
+                    error.to_string().starts_with(&format!("{verb}: no column named \"nobody\"")),
+                    "{error}"
+                );
             }
         }
         let error = lazy.explode(["x"]).expect_err("no list");
-        assert!(matches!(error.kind(), ErrorKind::TypeMismatch { found, .. } if found == "Int64"), "{error:?}");
+        assert!(
+            matches!(error.kind(), ErrorKind::TypeMismatch { found, .. } if found == "Int64"),
+            "{error:?}"
+        );
         assert!(lazy.drop([col("x") + 1]).is_err(), "an expression is no name");
         assert!(lazy.select(matches("(")).is_err(), "no pattern");
         assert!(lazy.with_row_index("k", 0).is_err(), "the name is taken");

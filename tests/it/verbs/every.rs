@@ -24,7 +24,11 @@ pub enum RowOrder {
 
 use RowOrder::{Any, Kept};
 
-const fn verb(name: &'static str, order: RowOrder, run: fn(&DataFrame, &DataFrame) -> Result<DataFrame>) -> EveryVerb {
+const fn verb(
+    name: &'static str,
+    order: RowOrder,
+    run: fn(&DataFrame, &DataFrame) -> Result<DataFrame>,
+) -> EveryVerb {
     EveryVerb { name, order, run }
 }
 
@@ -39,9 +43,13 @@ fn seeded() -> SampleOptions {
 
 pub const EVERY_VERB: [EveryVerb; 69] = [
     verb("select", Kept, |t, _| t.select([col("x") + 1, col("k")])),
-    verb("select aggregates", Kept, |t, _| t.select([col("x").sum(), col("f").mean(), col("k").n_unique()])),
+    verb("select aggregates", Kept, |t, _| {
+        t.select([col("x").sum(), col("f").mean(), col("k").n_unique()])
+    }),
     verb("with_columns", Kept, |t, _| t.with_columns([(col("x") * 2).alias("y"), col("f").abs()])),
-    verb("with_columns over", Kept, |t, _| t.with_columns([col("x").max().over(["k"]).alias("most")])),
+    verb("with_columns over", Kept, |t, _| {
+        t.with_columns([col("x").max().over(["k"]).alias("most")])
+    }),
     verb("filter", Kept, |t, _| t.filter(col("x").gt(3))),
     verb("remove", Kept, |t, _| t.remove(col("k").eq("a"))),
     verb("sort", Kept, |t, _| t.sort([desc("x"), asc("k"), asc("f"), asc("d")])),
@@ -70,16 +78,24 @@ pub const EVERY_VERB: [EveryVerb; 69] = [
     verb("drop_nulls", Kept, |t, _| t.drop_nulls(all())),
     verb("drop_nans", Kept, |t, _| t.drop_nans(["f"])),
     verb("null_count", Kept, |t, _| t.null_count()),
-    verb("join", Any, |t, u| t.join(&u.unique(["k"], UniqueKeep::First)?, JoinType::Left, ["k"], ["k"])),
+    verb("join", Any, |t, u| {
+        t.join(&u.unique(["k"], UniqueKeep::First)?, JoinType::Left, ["k"], ["k"])
+    }),
     verb("join_on", Any, |t, u| t.join_on(u, JoinType::LeftSemi, ["x"])),
-    verb("join_where", Any, |t, u| t.head(20)?.join_where(&u.head(20)?, JoinType::Inner, col("x").lt(col("x_right")))),
+    verb("join_where", Any, |t, u| {
+        t.head(20)?.join_where(&u.head(20)?, JoinType::Inner, col("x").lt(col("x_right")))
+    }),
     verb("join_asof", Kept, |t, u| {
         t.join_asof(&u.unique(["x"], UniqueKeep::First)?, "x", "x", &AsofOptions::default())
     }),
     verb("update", Kept, |t, u| t.update(&u.unique(["x"], UniqueKeep::First)?, ["x"])),
-    verb("cross_join", Any, |t, u| t.head(7)?.select(["x"])?.cross_join(&u.head(5)?.select(["f"])?)),
+    verb("cross_join", Any, |t, u| {
+        t.head(7)?.select(["x"])?.cross_join(&u.head(5)?.select(["f"])?)
+    }),
     verb("concat vertical", Kept, |t, u| DataFrame::concat([t, u], Concat::Vertical)),
-    verb("concat diagonal", Kept, |t, u| DataFrame::concat([t, &u.rename([("x", "y")])?], Concat::Diagonal)),
+    verb("concat diagonal", Kept, |t, u| {
+        DataFrame::concat([t, &u.rename([("x", "y")])?], Concat::Diagonal)
+    }),
     verb("concat horizontal", Kept, |t, u| {
         DataFrame::concat([t, &u.rename_with(|name| format!("{name}2"))?], Concat::Horizontal)
     }),
@@ -97,14 +113,23 @@ pub const EVERY_VERB: [EveryVerb; 69] = [
     verb("cut", Kept, |t, _| t.cut("x", &[2.0, 5.0], None)),
     verb("qcut", Kept, |t, _| t.qcut("x", &[0.5], Some(&["low", "high"]))),
     verb("hist", Kept, |t, _| t.hist("x", Bins::Count(4))),
-    verb("group_by agg", Any, |t, _| t.group_by(["k"]).agg([col("x").sum(), col("f").max(), len()])),
-    verb("group_by maintain_order", Kept, |t, _| t.group_by(["k"]).maintain_order().agg([col("x").first(), len()])),
+    verb("group_by agg", Any, |t, _| {
+        t.group_by(["k"]).agg([col("x").sum(), col("f").max(), len()])
+    }),
+    verb("group_by maintain_order", Kept, |t, _| {
+        t.group_by(["k"]).maintain_order().agg([col("x").first(), len()])
+    }),
     verb("group_by head", Kept, |t, _| t.group_by(["k"]).head(2)),
     verb("group_by_dynamic", Kept, |t, _| {
-        t.group_by_dynamic("d", [] as [&str; 0], &DynamicWindows::every("1w"))?.agg([col("x").sum()])
+        t.group_by_dynamic("d", [] as [&str; 0], &DynamicWindows::every("1w"))?
+            .agg([col("x").sum()])
     }),
-    verb("explode", Kept, |t, _| t.group_by(["k"]).maintain_order().implode()?.explode(["x", "f", "d"])),
-    verb("unnest", Kept, |t, _| t.select([structs([("a", col("x")), ("b", col("k"))]).alias("s")])?.unnest(["s"])),
+    verb("explode", Kept, |t, _| {
+        t.group_by(["k"]).maintain_order().implode()?.explode(["x", "f", "d"])
+    }),
+    verb("unnest", Kept, |t, _| {
+        t.select([structs([("a", col("x")), ("b", col("k"))]).alias("s")])?.unnest(["s"])
+    }),
     verb("unpivot", Kept, |t, _| t.unpivot(["x", "f"], ["k"])),
     verb("pivot", Kept, |t, _| t.pivot("k", ["d"], ["x"], Expr::sum)),
     verb("to_dummies", Kept, |t, _| t.to_dummies(["k"])),

@@ -79,7 +79,11 @@ fn functions_of_strings() {
             s().tail(1).alias("8"),
         ]),
         ["1", "2", "3", "4", "5", "6", "7", "8"],
-        ["..Ab-12|Ab-12|0005|b-12 | Ab-12 |2| | ", ".....éa|éa.|-007|éa|é|1|é|a", "-|-|-|-|-|-|-|-"]
+        [
+            "..Ab-12|Ab-12|0005|b-12 | Ab-12 |2| | ",
+            ".....éa|éa.|-007|éa|é|1|é|a",
+            "-|-|-|-|-|-|-|-"
+        ]
     );
     gives!(
         pair,
@@ -155,7 +159,11 @@ fn steps_and_literals() -> Result<()> {
             (!col("i").gt(0)).alias("9"),
         ]),
         ["1", "2", "3", "4", "5", "6", "7", "8", "9"],
-        ["1709250300000000|19811|1|0|1|5|1|1|0", "367200000000|35|0|1|0|17|0|-1|1", "-|-|-|-|-|-|-|-|-"]
+        [
+            "1709250300000000|19811|1|0|1|5|1|1|0",
+            "367200000000|35|0|1|0|17|0|-1|1",
+            "-|-|-|-|-|-|-|-|-"
+        ]
     );
     Ok(())
 }
@@ -305,8 +313,16 @@ fn more_functions_of_times_and_strings() -> Result<()> {
         pair,
         |t| t.select([
             ts().replace_time_zone("Europe/Berlin").dt().timestamp().alias("1"),
-            ts().replace_time_zone("UTC").dt().convert_time_zone("Asia/Kolkata").dt().hour().alias("2"),
-            when(col("s").str().contains_any(["é", "12"])).then(col("s").str().translate("A12", "B_")).end().alias("3"),
+            ts().replace_time_zone("UTC")
+                .dt()
+                .convert_time_zone("Asia/Kolkata")
+                .dt()
+                .hour()
+                .alias("2"),
+            when(col("s").str().contains_any(["é", "12"]))
+                .then(col("s").str().translate("A12", "B_"))
+                .end()
+                .alias("3"),
             ts().strftime("%Y-%m-%d %H:%M:%S").str().to_datetime().dt().timestamp().alias("4"),
             ts().strftime("%H:%M:%S").str().to_time().alias("5"),
             col("i").cast(DataType::Utf8).str().to_decimal(1).alias("6"),

@@ -23,14 +23,49 @@ fn places_of_extremes() {
 #[test]
 fn groups_have_verbs_for_all_columns() {
     let pair = small();
-    gives!(pair, |t| t.group_by(["k"]).maintain_order().sum()?.select(["k", "x"]), ["k", "x"], ["a|8", "b|2", "-|4"]);
-    gives!(pair, |t| t.group_by(["k"]).maintain_order().mean()?.select(["k", "x"]), ["k", "x"], ["a|4", "b|1", "-|4"]);
-    gives!(pair, |t| t.group_by(["k"]).maintain_order().min()?.select(["k", "x"]), ["k", "x"], ["a|3", "b|1", "-|4"]);
-    gives!(pair, |t| t.group_by(["k"]).maintain_order().max()?.select(["k", "x"]), ["k", "x"], ["a|5", "b|1", "-|4"]);
-    gives!(pair, |t| t.group_by(["k"]).maintain_order().count(), ["k", "x", "f"], ["a|2|3", "b|2|1", "-|1|1"]);
+    gives!(
+        pair,
+        |t| t.group_by(["k"]).maintain_order().sum()?.select(["k", "x"]),
+        ["k", "x"],
+        ["a|8", "b|2", "-|4"]
+    );
+    gives!(
+        pair,
+        |t| t.group_by(["k"]).maintain_order().mean()?.select(["k", "x"]),
+        ["k", "x"],
+        ["a|4", "b|1", "-|4"]
+    );
+    gives!(
+        pair,
+        |t| t.group_by(["k"]).maintain_order().min()?.select(["k", "x"]),
+        ["k", "x"],
+        ["a|3", "b|1", "-|4"]
+    );
+    gives!(
+        pair,
+        |t| t.group_by(["k"]).maintain_order().max()?.select(["k", "x"]),
+        ["k", "x"],
+        ["a|5", "b|1", "-|4"]
+    );
+    gives!(
+        pair,
+        |t| t.group_by(["k"]).maintain_order().count(),
+        ["k", "x", "f"],
+        ["a|2|3", "b|2|1", "-|1|1"]
+    );
     gives!(pair, |t| t.group_by(["k"]).maintain_order().len(), ["k", "len"], ["a|3", "b|2", "-|1"]);
-    gives!(pair, |t| t.group_by(["k"]).maintain_order().first()?.select(["k", "x"]), ["k", "x"], ["a|3", "b|1", "-|4"]);
-    gives!(pair, |t| t.group_by(["k"]).maintain_order().last()?.select(["k", "x"]), ["k", "x"], ["a|5", "b|1", "-|4"]);
+    gives!(
+        pair,
+        |t| t.group_by(["k"]).maintain_order().first()?.select(["k", "x"]),
+        ["k", "x"],
+        ["a|3", "b|1", "-|4"]
+    );
+    gives!(
+        pair,
+        |t| t.group_by(["k"]).maintain_order().last()?.select(["k", "x"]),
+        ["k", "x"],
+        ["a|5", "b|1", "-|4"]
+    );
     gives!(
         pair,
         |t| t.group_by(["k"]).maintain_order().n_unique()?.select(["k", "x"]),
@@ -55,15 +90,30 @@ fn groups_have_verbs_for_all_columns() {
         ["k", "x"],
         ["a|1.414214", "b|0", "-|-"]
     );
-    gives!(pair, |t| t.group_by(["k"]).maintain_order().var()?.select(["k", "x"]), ["k", "x"], ["a|2", "b|0", "-|-"]);
+    gives!(
+        pair,
+        |t| t.group_by(["k"]).maintain_order().var()?.select(["k", "x"]),
+        ["k", "x"],
+        ["a|2", "b|0", "-|-"]
+    );
     gives!(
         pair,
         |t| t.group_by(["k"]).maintain_order().implode()?.select(["k", "x"]),
         ["k", "x"],
         ["a|[3, NULL, 5]", "b|[1, 1]", "-|[4]"]
     );
-    gives!(pair, |t| t.group_by(["k"]).head(1)?.select(["k", "x"]), ["k", "x"], ["a|3", "b|1", "-|4"]);
-    gives!(pair, |t| t.group_by(["k"]).tail(2)?.select(["k", "x"]), ["k", "x"], ["b|1", "a|-", "-|4", "b|1", "a|5"]);
+    gives!(
+        pair,
+        |t| t.group_by(["k"]).head(1)?.select(["k", "x"]),
+        ["k", "x"],
+        ["a|3", "b|1", "-|4"]
+    );
+    gives!(
+        pair,
+        |t| t.group_by(["k"]).tail(2)?.select(["k", "x"]),
+        ["k", "x"],
+        ["b|1", "a|-", "-|4", "b|1", "a|5"]
+    );
 }
 
 #[test]
@@ -82,7 +132,10 @@ fn aggregates_are_operands() {
     );
     gives!(
         pair,
-        |t| t.group_by([(col("x") % 2).alias("odd")]).agg([(col("x").count() + 1).alias("n")])?.sort(["odd"]),
+        |t| t
+            .group_by([(col("x") % 2).alias("odd")])
+            .agg([(col("x").count() + 1).alias("n")])?
+            .sort(["odd"]),
         ["odd", "n"],
         ["0|2", "1|5", "-|1"]
     );
@@ -93,8 +146,18 @@ fn aggregates_are_operands() {
         ["k", "before"],
         ["a|2", "b|7", "-|-"]
     );
-    gives!(pair, |t| t.select([(col("x").max() - col("x").min()).alias("range")]), ["range"], ["4"]);
-    gives!(pair, |t| t.select([(col("x") - col("x").min()).alias("above")]), ["above"], ["2", "0", "-", "3", "0", "4"]);
+    gives!(
+        pair,
+        |t| t.select([(col("x").max() - col("x").min()).alias("range")]),
+        ["range"],
+        ["4"]
+    );
+    gives!(
+        pair,
+        |t| t.select([(col("x") - col("x").min()).alias("above")]),
+        ["above"],
+        ["2", "0", "-", "3", "0", "4"]
+    );
     gives!(
         pair,
         |t| t.with_columns([col("x").mean().over(["k"]).alias("f")])?.select(["x", "f"]),

@@ -36,7 +36,8 @@ fn frames_are_updated() -> Result<()> {
 #[test]
 fn joins_have_options() -> Result<()> {
     let pair = small();
-    let options = || JoinOptions { suffix: "_b".into(), nulls_equal: true, validate: Validate::ManyToMany };
+    let options =
+        || JoinOptions { suffix: "_b".into(), nulls_equal: true, validate: Validate::ManyToMany };
     gives!(
         pair,
         |t| t
@@ -60,10 +61,14 @@ fn joins_have_options() -> Result<()> {
     );
     let t = pair.device.table("t")?;
     let once = |validate| JoinOptions { validate, ..JoinOptions::default() };
-    for (validate, side) in
-        [(Validate::OneToMany, "left"), (Validate::OneToOne, "left"), (Validate::ManyToOne, "right")]
-    {
-        let error = t.join_with(&t, JoinType::Inner, ["k"], ["k"], once(validate)).expect_err("keys come twice");
+    for (validate, side) in [
+        (Validate::OneToMany, "left"),
+        (Validate::OneToOne, "left"),
+        (Validate::ManyToOne, "right"),
+    ] {
+        let error = t
+            .join_with(&t, JoinType::Inner, ["k"], ["k"], once(validate))
+            .expect_err("keys come twice");
         assert!(error.to_string().contains(side) && error.verb() == Some("join"), "{error}");
     }
     let keys = t.unique(["k"], UniqueKeep::First)?;
@@ -138,7 +143,8 @@ fn rows_are_joined_with_the_nearest() -> Result<()> {
         ..AsofOptions::default()
     };
     use AsofStrategy::*;
-    // The columns are at, g and g_right, p; of two rows of one key going back takes the last, and forward the first.
+    // The columns are at, g and g_right, p; of two rows of one key going back takes the last, and
+    // forward the first.
     assert_eq!(
         nearest(&pair, &with(Backward, &[], None))?,
         ["5|a|a|20", "10|b|b|61", "-|a|-|-", "1|a|-|-", "7|b|b|61"]
@@ -148,13 +154,29 @@ fn rows_are_joined_with_the_nearest() -> Result<()> {
         ["5|a|a|60", "10|b|b|120", "-|a|-|-", "1|a|a|20", "7|b|b|120"]
     );
     // Within groups the columns are at, g and p.
-    assert_eq!(nearest(&pair, &with(Backward, &["g"], None))?, ["5|a|20", "10|b|61", "-|a|-", "1|a|-", "7|b|61"]);
-    assert_eq!(nearest(&pair, &with(Forward, &["g"], None))?, ["5|a|60", "10|b|120", "-|a|-", "1|a|20", "7|b|120"]);
-    assert_eq!(nearest(&pair, &with(Nearest, &["g"], None))?, ["5|a|60", "10|b|120", "-|a|-", "1|a|20", "7|b|61"]);
-    assert_eq!(nearest(&pair, &with(Backward, &["g"], Some("2")))?, ["5|a|-", "10|b|-", "-|a|-", "1|a|-", "7|b|61"]);
+    assert_eq!(
+        nearest(&pair, &with(Backward, &["g"], None))?,
+        ["5|a|20", "10|b|61", "-|a|-", "1|a|-", "7|b|61"]
+    );
+    assert_eq!(
+        nearest(&pair, &with(Forward, &["g"], None))?,
+        ["5|a|60", "10|b|120", "-|a|-", "1|a|20", "7|b|120"]
+    );
+    assert_eq!(
+        nearest(&pair, &with(Nearest, &["g"], None))?,
+        ["5|a|60", "10|b|120", "-|a|-", "1|a|20", "7|b|61"]
+    );
+    assert_eq!(
+        nearest(&pair, &with(Backward, &["g"], Some("2")))?,
+        ["5|a|-", "10|b|-", "-|a|-", "1|a|-", "7|b|61"]
+    );
     let (t, u) = (pair.cpu.table("t")?, pair.cpu.table("u")?);
-    let error = t.join_asof(&u, "g", "time", &AsofOptions::default()).expect_err("texts have no distance");
-    assert!(matches!(error.kind(), ErrorKind::TypeMismatch { .. }) && error.verb() == Some("join_asof"), "{error}");
+    let error =
+        t.join_asof(&u, "g", "time", &AsofOptions::default()).expect_err("texts have no distance");
+    assert!(
+        matches!(error.kind(), ErrorKind::TypeMismatch { .. }) && error.verb() == Some("join_asof"),
+        "{error}"
+    );
     assert!(t.join_asof(&u, "at", "nobody", &AsofOptions::default()).is_err());
     assert!(t.join_asof(&u, "at", "time", &with(Backward, &[], Some("x"))).is_err());
     Ok(())
@@ -163,10 +185,14 @@ fn rows_are_joined_with_the_nearest() -> Result<()> {
 #[test]
 fn times_are_joined_within_a_tolerance() -> Result<()> {
     let at = |seconds: &[i64]| {
-        Arc::new(TimestampMicrosecondArray::from_iter_values(seconds.iter().map(|s| s * 1_000_000))) as ArrayRef
+        Arc::new(TimestampMicrosecondArray::from_iter_values(seconds.iter().map(|s| s * 1_000_000)))
+            as ArrayRef
     };
     let left = columns(vec![("at", at(&[100, 200]))]);
-    let right = columns(vec![("time", at(&[30, 195])), ("p", Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef)]);
+    let right = columns(vec![
+        ("time", at(&[30, 195])),
+        ("p", Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef),
+    ]);
     let pair = Pair::of(left).and("u", right);
     let options = AsofOptions { tolerance: Some("1m".into()), ..AsofOptions::default() };
     assert_eq!(nearest(&pair, &options)?, ["100000000|-", "200000000|2"]);

@@ -91,7 +91,11 @@ fn results_are_called_after_the_column_that_they_begin_with() -> Result<()> {
     gives!(pair, |t| t.with_columns([col("x") * 2])?.select(["x"])?.head(2), ["x"], ["6", "2"]);
     gives!(
         pair,
-        |t| t.group_by([col("x").fill_null(0) % 2]).maintain_order().agg([col("f").max()])?.select([col("x")]),
+        |t| t
+            .group_by([col("x").fill_null(0) % 2])
+            .maintain_order()
+            .agg([col("f").max()])?
+            .select([col("x")]),
         ["x"],
         ["1", "0"]
     );
@@ -107,8 +111,16 @@ fn two_results_of_one_name_are_an_error_that_says_how_to_name_them() -> Result<(
         let errors = [
             ("select", lazy.select(twice()).err(), eager.select(twice()).err()),
             ("with_columns", lazy.with_columns(twice()).err(), eager.with_columns(twice()).err()),
-            ("agg", lazy.group_by(["k"]).agg(twice()).err(), eager.group_by(["k"]).agg(twice()).err()),
-            ("agg", lazy.group_by(["x"]).agg(col("x").sum()).err(), eager.group_by(["x"]).agg(col("x").sum()).err()),
+            (
+                "agg",
+                lazy.group_by(["k"]).agg(twice()).err(),
+                eager.group_by(["k"]).agg(twice()).err(),
+            ),
+            (
+                "agg",
+                lazy.group_by(["x"]).agg(col("x").sum()).err(),
+                eager.group_by(["x"]).agg(col("x").sum()).err(),
+            ),
         ];
         for (verb, lazy, eager) in errors {
             for error in [lazy, eager] {
@@ -116,7 +128,10 @@ fn two_results_of_one_name_are_an_error_that_says_how_to_name_them() -> Result<(
                 assert_eq!(error.verb(), Some(verb), "{error}");
                 assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error:?}");
                 let text = error.to_string();
-                assert!(text.contains("two results named \"x\"") && text.contains(".alias("), "{text}");
+                assert!(
+                    text.contains("two results named \"x\"") && text.contains(".alias("),
+                    "{text}"
+                );
             }
         }
     }

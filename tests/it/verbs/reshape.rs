@@ -16,7 +16,10 @@ fn lists_become_rows() {
     );
     gives!(
         pair,
-        |t| t.select([list(["x", "x"]).alias("l"), list([col("x") + 1]).alias("m")])?.head(2)?.explode(["l", "m"]),
+        |t| t
+            .select([list(["x", "x"]).alias("l"), list([col("x") + 1]).alias("m")])?
+            .head(2)?
+            .explode(["l", "m"]),
         ["l", "m"],
         ["3|4", "3|-", "1|2", "1|-"]
     );
@@ -34,7 +37,10 @@ fn structs_become_columns() -> Result<()> {
     let both = || structs([("a", col("x")), ("b", col("k"))]);
     gives!(
         pair,
-        |t| t.select([col("f"), both().alias("s"), (col("x") * 2).alias("y")])?.head(3)?.unnest(["s"]),
+        |t| t
+            .select([col("f"), both().alias("s"), (col("x") * 2).alias("y")])?
+            .head(3)?
+            .unnest(["s"]),
         ["f", "a", "b", "y"],
         ["0.5|3|a|6", "-|1|b|2", "NaN|-|a|-"]
     );
@@ -46,8 +52,14 @@ fn structs_become_columns() -> Result<()> {
     );
     let table = pair.device.table("t")?;
     assert!(table.unnest(["x"]).is_err(), "no struct");
-    assert!(table.with_columns([both().alias("s")])?.unnest(["s"])?.unnest(["a"]).is_err(), "no struct");
-    assert!(table.with_columns([structs([("x", col("x"))]).alias("s")])?.unnest(["s"]).is_err(), "x comes twice");
+    assert!(
+        table.with_columns([both().alias("s")])?.unnest(["s"])?.unnest(["a"]).is_err(),
+        "no struct"
+    );
+    assert!(
+        table.with_columns([structs([("x", col("x"))]).alias("s")])?.unnest(["s"]).is_err(),
+        "x comes twice"
+    );
     Ok(())
 }
 
@@ -56,7 +68,10 @@ fn columns_become_rows_and_back() {
     let pair = small();
     gives!(
         pair,
-        |t| t.select([col("k"), col("x").alias("a"), (col("x") * 10).alias("b")])?.head(2)?.unpivot(["a", "b"], ["k"]),
+        |t| t
+            .select([col("k"), col("x").alias("a"), (col("x") * 10).alias("b")])?
+            .head(2)?
+            .unpivot(["a", "b"], ["k"]),
         ["k", "variable", "value"],
         ["a|a|3", "b|a|1", "a|b|30", "b|b|10"]
     );
@@ -68,13 +83,21 @@ fn columns_become_rows_and_back() {
     );
     gives!(
         pair,
-        |t| t.with_columns([(col("x").fill_null(0) % 2).alias("odd")])?.pivot("k", ["odd"], ["x"], Expr::sum),
+        |t| t.with_columns([(col("x").fill_null(0) % 2).alias("odd")])?.pivot(
+            "k",
+            ["odd"],
+            ["x"],
+            Expr::sum
+        ),
         ["odd", "a", "b", "null"],
         ["1|8|2|-", "0|-|-|4"]
     );
     gives!(
         pair,
-        |t| t.with_columns([lit(1).alias("one")])?.pivot("k", ["one"], ["x", "f"], Expr::first)?.drop(["f_null"]),
+        |t| t
+            .with_columns([lit(1).alias("one")])?
+            .pivot("k", ["one"], ["x", "f"], Expr::first)?
+            .drop(["f_null"]),
         ["one", "x_a", "x_b", "x_null", "f_a", "f_b"],
         ["1|3|1|4|0.5|-"]
     );
@@ -104,7 +127,8 @@ fn frames_become_several() -> Result<()> {
     let pair = small();
     for session in [&pair.cpu, &pair.device] {
         let parts = session.table("t")?.select(["k", "x"])?.partition_by(["k"])?;
-        let parts = parts.iter().map(|part| Ok(printed(&part.collect()?))).collect::<Result<Vec<_>>>()?;
+        let parts =
+            parts.iter().map(|part| Ok(printed(&part.collect()?))).collect::<Result<Vec<_>>>()?;
         assert_eq!(parts, [vec!["a|3", "a|-", "a|5"], vec!["b|1", "b|1"], vec!["-|4"]]);
     }
     all_four!(pair, |t| Ok::<_, warpframe::Error>(t.partition_by(["x", "k"])?.remove(0)));

@@ -13,7 +13,12 @@ fn rows_are_removed_and_their_order_is_told() -> Result<()> {
     let pair = small();
     gives!(pair, |t| t.select(["x"])?.remove(col("x").gt(2)), ["x"], ["1", "-", "1"]);
     gives!(pair, |t| t.arg_sort([desc("x")]), ["row"], ["2", "5", "3", "0", "1", "4"]);
-    gives!(pair, |t| t.arg_sort([asc("k"), col("x").sort(true, true)]), ["row"], ["2", "0", "5", "1", "4", "3"]);
+    gives!(
+        pair,
+        |t| t.arg_sort([asc("k"), col("x").sort(true, true)]),
+        ["row"],
+        ["2", "0", "5", "1", "4", "3"]
+    );
     for session in [&pair.cpu, &pair.device] {
         let frame = session.table("t")?.collect()?;
         assert_eq!((frame.shape(), frame.is_empty()), ((6, 3), false));
@@ -38,7 +43,12 @@ fn rows_are_taken_from_either_end() {
     gives!(pair, |t| t.select(["x"])?.slice(-2, None), ["x"], ["1", "5"]);
     gives!(pair, |t| t.select(["x"])?.gather_every(4), ["x"], ["3", "1"]);
     gives!(pair, |t| t.select(["x"])?.reverse(), ["x"], ["5", "1", "4", "-", "1", "3"]);
-    gives!(pair, |t| t.select(["x"])?.with_row_index("n", 10)?.tail(2), ["n", "x"], ["14|1", "15|5"]);
+    gives!(
+        pair,
+        |t| t.select(["x"])?.with_row_index("n", 10)?.tail(2),
+        ["n", "x"],
+        ["14|1", "15|5"]
+    );
     // A verb's own names give way to those of columns.
     gives!(pair, |t| t.select([col("x").alias("row")])?.reverse()?.head(2), ["row"], ["5", "1"]);
 }
@@ -46,8 +56,18 @@ fn rows_are_taken_from_either_end() {
 #[test]
 fn equal_rows_are_found() {
     let pair = small();
-    gives!(pair, |t| t.unique(["k"], UniqueKeep::First)?.select(["k", "x"]), ["k", "x"], ["a|3", "b|1", "-|4"]);
-    gives!(pair, |t| t.unique(["k"], UniqueKeep::Last)?.select(["k", "x"]), ["k", "x"], ["-|4", "b|1", "a|5"]);
+    gives!(
+        pair,
+        |t| t.unique(["k"], UniqueKeep::First)?.select(["k", "x"]),
+        ["k", "x"],
+        ["a|3", "b|1", "-|4"]
+    );
+    gives!(
+        pair,
+        |t| t.unique(["k"], UniqueKeep::Last)?.select(["k", "x"]),
+        ["k", "x"],
+        ["-|4", "b|1", "a|5"]
+    );
     gives!(pair, |t| t.unique(["k"], UniqueKeep::None)?.select(["k", "x"]), ["k", "x"], ["-|4"]);
     gives!(
         pair,
@@ -68,7 +88,12 @@ fn equal_rows_are_found() {
         ["x", "is_duplicated"],
         ["3|0", "1|1", "-|0", "4|0", "1|1", "5|0"]
     );
-    gives!(pair, |t| t.select(["x"])?.is_unique(["x"]), ["x", "is_unique"], ["3|1", "1|0", "-|1", "4|1", "1|0", "5|1"]);
+    gives!(
+        pair,
+        |t| t.select(["x"])?.is_unique(["x"]),
+        ["x", "is_unique"],
+        ["3|1", "1|0", "-|1", "4|1", "1|0", "5|1"]
+    );
 }
 
 /// The CPU's operators run side by side, and DataFusion takes rows as they come.

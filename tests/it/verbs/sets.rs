@@ -11,7 +11,10 @@ fn rows_as_sets() {
     agrees!(pair, false, |t| t.select(["k"])?.intersect(&t.filter(col("x").eq(1))?.select(["k"])?));
     gives!(
         pair,
-        |t| t.select(["x"])?.intersect(&t.select(["x"])?.filter(col("x").is_null().or(col("x").eq(1)))?)?.sort(["x"]),
+        |t| t
+            .select(["x"])?
+            .intersect(&t.select(["x"])?.filter(col("x").is_null().or(col("x").eq(1)))?)?
+            .sort(["x"]),
         ["x"],
         ["1", "-"]
     );
@@ -21,7 +24,12 @@ fn rows_as_sets() {
         ["x"],
         ["1", "3", "-"]
     );
-    gives!(pair, |t| t.select(["x"])?.head(2)?.union(&t.select(["x"])?.tail(1)?), ["x"], ["3", "1", "5"]);
+    gives!(
+        pair,
+        |t| t.select(["x"])?.head(2)?.union(&t.select(["x"])?.tail(1)?),
+        ["x"],
+        ["3", "1", "5"]
+    );
     gives!(
         pair,
         |t| t.select(["x"])?.is_in(&t.filter(col("k").eq("b").or(col("x").is_null()))?, ["x"]),
@@ -35,31 +43,47 @@ fn frames_are_put_together() -> Result<()> {
     let pair = small();
     gives!(
         pair,
-        |t| AnyFrame::concat([&t.select(["x"])?.head(1)?, &t.select(["x"])?.tail(2)?], Concat::Vertical),
+        |t| AnyFrame::concat(
+            [&t.select(["x"])?.head(1)?, &t.select(["x"])?.tail(2)?],
+            Concat::Vertical
+        ),
         ["x"],
         ["3", "1", "5"]
     );
     gives!(
         pair,
-        |t| AnyFrame::concat([&t.select(["x"])?.head(1)?, &t.select(["k", "x"])?.tail(1)?], Concat::Diagonal),
+        |t| AnyFrame::concat(
+            [&t.select(["x"])?.head(1)?, &t.select(["k", "x"])?.tail(1)?],
+            Concat::Diagonal
+        ),
         ["x", "k"],
         ["3|-", "5|a"]
     );
     gives!(
         pair,
-        |t| AnyFrame::concat([&t.select(["x"])?.head(3)?, &t.select(["k"])?.head(2)?], Concat::Horizontal),
+        |t| AnyFrame::concat(
+            [&t.select(["x"])?.head(3)?, &t.select(["k"])?.head(2)?],
+            Concat::Horizontal
+        ),
         ["x", "k"],
         ["3|a", "1|b", "-|-"]
     );
     gives!(
         pair,
-        |t| AnyFrame::concat([&t.select(["x"])?.head(1)?, &t.select(["k", "f"])?.head(2)?], Concat::Horizontal),
+        |t| AnyFrame::concat(
+            [&t.select(["x"])?.head(1)?, &t.select(["k", "f"])?.head(2)?],
+            Concat::Horizontal
+        ),
         ["x", "k", "f"],
         ["3|a|0.5", "-|b|-"]
     );
     let t = pair.cpu.table("t")?;
-    let error = LazyFrame::concat([&t, &t.drop(["k"])?], Concat::Vertical).expect_err("other columns");
-    assert!(matches!(error.kind(), ErrorKind::TypeMismatch { .. }) && error.verb() == Some("concat"), "{error}");
+    let error =
+        LazyFrame::concat([&t, &t.drop(["k"])?], Concat::Vertical).expect_err("other columns");
+    assert!(
+        matches!(error.kind(), ErrorKind::TypeMismatch { .. }) && error.verb() == Some("concat"),
+        "{error}"
+    );
     assert!(LazyFrame::concat([&t, &t], Concat::Horizontal).is_err());
     assert!(LazyFrame::concat([] as [&LazyFrame; 0], Concat::Vertical).is_err());
     all_four!(pair, |t| AnyFrame::concat([&t], Concat::Vertical));

@@ -1,4 +1,5 @@
-//! Verbs on the conformance columns: all types, nulls, NaN, zeros of both signs, no rows, one, many.
+//! Verbs on the conformance columns: all types, nulls, NaN, zeros of both signs, no rows, one,
+//! many.
 
 use warpframe::Expr;
 use warpframe::prelude::*;
@@ -8,7 +9,8 @@ use crate::differential::Pair;
 use crate::tables::{Batches, Shape, Values};
 
 fn pairs() -> Vec<Pair> {
-    let mut shapes: Vec<_> = [0, 1, 33, 2100].iter().map(|rows| Shape::random(*rows, 300 + *rows as u64)).collect();
+    let mut shapes: Vec<_> =
+        [0, 1, 33, 2100].iter().map(|rows| Shape::random(*rows, 300 + *rows as u64)).collect();
     for values in [Values::AllNull, Values::Same] {
         shapes.push(Shape { values, ..Shape::random(300, 301) });
     }
@@ -30,9 +32,10 @@ fn verbs_of_rows_agree() {
             col("x").rolling_mean(4).alias("mean"),
             col("s").forward_fill().over(["b"]).alias("text"),
         ]));
-        agrees!(pair, true, |t| t
-            .select(["id", "k"])?
-            .sample(SampleSize::Fraction(0.3), SampleOptions { seed: Some(5), ..SampleOptions::default() },));
+        agrees!(pair, true, |t| t.select(["id", "k"])?.sample(
+            SampleSize::Fraction(0.3),
+            SampleOptions { seed: Some(5), ..SampleOptions::default() },
+        ));
     }
 }
 
@@ -41,10 +44,16 @@ fn verbs_of_groups_and_frames_agree() {
     for pair in pairs() {
         agrees!(pair, true, |t| t.value_counts(["k", "b"]));
         agrees!(pair, true, |t| t.select(["k", "x", "s", "d", "b"])?.describe());
-        agrees!(pair, true, |t| t.select(["k", "x", "s", "w"])?.group_by(["k"]).maintain_order().first());
+        agrees!(pair, true, |t| t
+            .select(["k", "x", "s", "w"])?
+            .group_by(["k"])
+            .maintain_order()
+            .first());
         agrees!(pair, true, |t| t.select(["k", "k2", "x"])?.pivot("k2", ["k"], ["x"], Expr::max));
         agrees!(pair, true, |t| t.select(["id", "x", "m"])?.unpivot(["x", "m"], ["id"]));
-        agrees!(pair, false, |t| t.select(["k", "k2"])?.except(&t.filter(col("b"))?.select(["k", "k2"])?));
+        agrees!(pair, false, |t| t
+            .select(["k", "k2"])?
+            .except(&t.filter(col("b"))?.select(["k", "k2"])?));
         agrees!(pair, true, |t| t.select(["id", "w"])?.join_asof(
             &t.filter(col("b"))?.select([col("w"), col("id").alias("other")])?,
             "w",

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use warpframe::Result;
-use warpframe::arrow::array::{ArrayRef, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray};
+use warpframe::arrow::array::{
+    ArrayRef, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray,
+};
 use warpframe::prelude::*;
 
 use super::every::{EVERY_VERB, EveryVerb, RowOrder};
@@ -24,9 +26,11 @@ fn batch(rows: usize, seed: u64) -> RecordBatch {
     let mut chance = StdRng::seed_from_u64(seed);
     let mut some = |odds: f64| chance.random_bool(odds);
     let known: Vec<[bool; 3]> = (0..rows).map(|_| [some(0.9), some(0.85), some(0.9)]).collect();
-    let number: Vec<[i64; 3]> = (0..rows).map(|_| [0, 1, 2].map(|_| chance.random_range(-20..60))).collect();
+    let number: Vec<[i64; 3]> =
+        (0..rows).map(|_| [0, 1, 2].map(|_| chance.random_range(-20..60))).collect();
     let texts = ["a", "b", "", "é", "a text of more than twelve bytes"];
-    let k = (0..rows).map(|row| known[row][0].then(|| texts[number[row][0].unsigned_abs() as usize % 5]));
+    let k = (0..rows)
+        .map(|row| known[row][0].then(|| texts[number[row][0].unsigned_abs() as usize % 5]));
     let x = (0..rows).map(|row| known[row][1].then(|| number[row][1]));
     let f = (0..rows).map(|row| {
         known[row][2].then(|| match number[row][2] {
@@ -41,7 +45,8 @@ fn batch(rows: usize, seed: u64) -> RecordBatch {
         ("f", Arc::new(Float64Array::from_iter(f))),
         ("d", Arc::new(Date32Array::from_iter(d))),
     ];
-    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).expect("columns fit")
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)))
+        .expect("columns fit")
 }
 
 /// The frames of all sizes, two of each.
@@ -53,7 +58,9 @@ fn frames(session: &Session) -> Result<Vec<[DataFrame; 2]>> {
 /// A whole number of the environment.
 fn setting(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is a whole number, not {text:?}")),
+        Ok(text) => {
+            text.parse().unwrap_or_else(|_| panic!("{name} is a whole number, not {text:?}"))
+        }
         Err(_) => default,
     }
 }
@@ -76,8 +83,8 @@ fn verbs_that_come_again_find_their_plans() -> Result<()> {
     Ok(())
 }
 
-/// Writes the frames and what each verb makes of them into the folder of `WARPFRAME_POLARS_DIR`, for
-/// `scripts/check-frames.py`, which asks Polars the same.
+/// Writes the frames and what each verb makes of them into the folder of `WARPFRAME_POLARS_DIR`,
+/// for `scripts/check-frames.py`, which asks Polars the same.
 #[test]
 fn results_are_written_for_polars() -> Result<()> {
     let Ok(folder) = std::env::var("WARPFRAME_POLARS_DIR") else { return Ok(()) };
@@ -96,7 +103,8 @@ fn results_are_written_for_polars() -> Result<()> {
 #[test]
 fn random_verbs_on_several_threads_answer_as_the_cpu_and_leave_no_memory_in_use() -> Result<()> {
     let pair = Pair::new();
-    let (seconds, threads) = (setting("WARPFRAME_SOAK_SECONDS", 2), setting("WARPFRAME_SOAK_THREADS", 4));
+    let (seconds, threads) =
+        (setting("WARPFRAME_SOAK_SECONDS", 2), setting("WARPFRAME_SOAK_THREADS", 4));
     let seed = setting("WARPFRAME_SOAK_SEED", rand::rng().random_range(0..1 << 32));
     let (cpu, device) = (frames(&pair.cpu)?, frames(&pair.device)?);
     let expected = |verb: &EveryVerb, size: usize| {
@@ -109,7 +117,8 @@ fn random_verbs_on_several_threads_answer_as_the_cpu_and_leave_no_memory_in_use(
         let found = (verb.run)(left, right).map(|frame| Rows::of(&frame));
         match (expected(verb, size), found) {
             (Ok(expected), Ok(found)) => {
-                if let Some(difference) = expected.difference(&found, verb.order == RowOrder::Kept) {
+                if let Some(difference) = expected.difference(&found, verb.order == RowOrder::Kept)
+                {
                     panic!("{}: {difference}", origin());
                 }
             }

@@ -13,7 +13,8 @@ use crate::tables::columns;
 /// Days 0, 1, 3, 10 and 31 of 1970 and a null, and as many hours.
 fn pair() -> Pair {
     let days = [Some(0), Some(3), Some(1), None, Some(31), Some(10)];
-    let hours: Vec<Option<i64>> = days.iter().map(|day| day.map(|day| i64::from(day) * 3600)).collect();
+    let hours: Vec<Option<i64>> =
+        days.iter().map(|day| day.map(|day| i64::from(day) * 3600)).collect();
     let n: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 4, 8, 16, 32]));
     Pair::of(columns(vec![
         ("day", Arc::new(Date32Array::from(days.to_vec())) as ArrayRef),
@@ -46,7 +47,8 @@ fn groups_are_made_by_windows_of_time() -> Result<()> {
         ["ts", "n"],
         ["0|5", "10800|2", "32400|32", "108000|16"]
     );
-    let right = DynamicWindows { closed: Edge::Right, label: Edge::Right, ..DynamicWindows::every("3h") };
+    let right =
+        DynamicWindows { closed: Edge::Right, label: Edge::Right, ..DynamicWindows::every("3h") };
     gives!(
         pair,
         |t| t.group_by_dynamic("ts", none(), &right)?.agg(sum()),
@@ -77,7 +79,8 @@ fn groups_are_made_by_windows_of_time() -> Result<()> {
         ["1|0|2", "1|31|1", "2|0|2"]
     );
     let t = pair.cpu.table("t")?;
-    let error = t.group_by_dynamic("n", none(), &DynamicWindows::every("1h")).expect_err("no times");
+    let error =
+        t.group_by_dynamic("n", none(), &DynamicWindows::every("1h")).expect_err("no times");
     assert!(matches!(error.kind(), ErrorKind::TypeMismatch { .. }), "{error}");
     assert_eq!(error.verb(), Some("group_by_dynamic"));
     assert!(t.group_by_dynamic("ts", none(), &DynamicWindows::every("5")).is_err());

@@ -73,7 +73,12 @@ fn numbers_are_put_in_classes() -> Result<()> {
         ["breakpoint", "category", "count"],
         ["2|[1, 2]|2", "4|(2, 4]|2", "9|(4, 9]|1"]
     );
-    gives!(pair, |t| t.hist("x", Bins::Count(2)), ["breakpoint", "category", "count"], ["3|[1, 3]|3", "5|(3, 5]|2"]);
+    gives!(
+        pair,
+        |t| t.hist("x", Bins::Count(2)),
+        ["breakpoint", "category", "count"],
+        ["3|[1, 3]|3", "5|(3, 5]|2"]
+    );
     let t = pair.cpu.table("t")?;
     for error in [
         t.cut("x", &[2.0, 1.0], None).expect_err("descending"),

@@ -13,22 +13,44 @@ pub(super) const ROWS: usize = 43;
 fn rows<T: Clone>(values: &[T], stride: usize, nulls: bool) -> Vec<Option<T>> {
     (0..ROWS)
         .map(|i| {
-            (!nulls || (i + stride) % 7 != 3).then(|| values[(i * stride + i / values.len()) % values.len()].clone())
+            (!nulls || (i + stride) % 7 != 3)
+                .then(|| values[(i * stride + i / values.len()) % values.len()].clone())
         })
         .collect()
 }
 
 macro_rules! integers {
     ($batch:ident, $name:literal, $array:ty, $native:ty) => {
-        let limits = [0, 1, 2, 3, 5, 7, 100, <$native>::MAX, <$native>::MAX - 1, <$native>::MIN, <$native>::MIN + 1];
+        let limits = [
+            0,
+            1,
+            2,
+            3,
+            5,
+            7,
+            100,
+            <$native>::MAX,
+            <$native>::MAX - 1,
+            <$native>::MIN,
+            <$native>::MIN + 1,
+        ];
         let signed: [$native; 2] = [(0 as $native).wrapping_sub(1), (0 as $native).wrapping_sub(7)];
         let values: Vec<$native> = limits.into_iter().chain(signed).collect();
         $batch.push((concat!($name), Arc::new(<$array>::from(rows(&values, 1, true))) as ArrayRef));
-        $batch.push((concat!($name, "b"), Arc::new(<$array>::from(rows(&values, 5, true))) as ArrayRef));
+        $batch.push((
+            concat!($name, "b"),
+            Arc::new(<$array>::from(rows(&values, 5, true))) as ArrayRef,
+        ));
         // Small values, whose range the columns state.
         let small: Vec<$native> = vec![0, 1, 2, 3, 10, 99, 100, 50, 4];
-        $batch.push((concat!("r", $name), Arc::new(<$array>::from(rows(&small, 1, false))) as ArrayRef));
-        $batch.push((concat!("r", $name, "n"), Arc::new(<$array>::from(rows(&small, 4, true))) as ArrayRef));
+        $batch.push((
+            concat!("r", $name),
+            Arc::new(<$array>::from(rows(&small, 1, false))) as ArrayRef,
+        ));
+        $batch.push((
+            concat!("r", $name, "n"),
+            Arc::new(<$array>::from(rows(&small, 4, true))) as ArrayRef,
+        ));
     };
 }
 
@@ -126,7 +148,10 @@ pub(super) fn batch() -> RecordBatch {
     let g: Vec<f32> = f.iter().map(|x| *x as f32).collect();
     c.push(("f64", Arc::new(Float64Array::from(rows(&f, 1, true)))));
     c.push(("f64b", Arc::new(Float64Array::from(rows(&f, 5, true)))));
-    c.push(("rf64", Arc::new(Float64Array::from(rows(&[1.25, -3.5, 100.0, 0.0, -0.0, 0.7], 1, false)))));
+    c.push((
+        "rf64",
+        Arc::new(Float64Array::from(rows(&[1.25, -3.5, 100.0, 0.0, -0.0, 0.7], 1, false))),
+    ));
     c.push(("f32", Arc::new(Float32Array::from(rows(&g, 1, true)))));
     c.push(("f32b", Arc::new(Float32Array::from(rows(&g, 5, true)))));
     c.push(("b", Arc::new(BooleanArray::from(rows(&[true, false, false, true, true], 1, true)))));
@@ -140,17 +165,51 @@ pub(super) fn batch() -> RecordBatch {
     c.push(("rm", decimal(&[0, 1, 10, 4, 7, 5, 100_000], 1, false, 15, 2)));
     c.push(("rmn", decimal(&[0, 1, 10, 4, -7, 500], 3, true, 15, 2)));
     let p38 = 10i128.pow(37) * 9;
-    c.push(("w", decimal(&[0, 1, -1, 10000, -25000, p38, -p38, 123456789012345678901, 55555], 1, true, 38, 4)));
+    c.push((
+        "w",
+        decimal(
+            &[0, 1, -1, 10000, -25000, p38, -p38, 123456789012345678901, 55555],
+            1,
+            true,
+            38,
+            4,
+        ),
+    ));
     c.push(("wb", decimal(&[0, 1, -1, 10000, -25000, 3, p38, 10i128.pow(20)], 3, true, 38, 4)));
     c.push(("k", decimal(&[0, 7, -7, 999, -999, 42], 1, true, 3, 0)));
 
     // The ends of Arrow's calendar, leap days, the ends of months.
-    let days = [0, -1, 1, 59, 60, 31, 11016, 11017, 19782, 19783, 8766, 9125, -719528, -719469, 95026236, -96465292];
+    let days = [
+        0, -1, 1, 59, 60, 31, 11016, 11017, 19782, 19783, 8766, 9125, -719528, -719469, 95026236,
+        -96465292,
+    ];
     c.push(("date", Arc::new(Date32Array::from(rows(&days, 1, true)))));
     c.push(("date2", Arc::new(Date32Array::from(rows(&[0, 8035, 9131, 10591, 19782], 3, true)))));
-    c.push(("rdate", Arc::new(Date32Array::from(rows(&[8035, 8036, 9131, 10591, 10561, 9555], 1, false)))));
-    c.push(("wild", Arc::new(Date32Array::from(rows(&[0, i32::MAX, i32::MIN, 95026237, -96465293, 5], 1, true)))));
-    let seconds = [0i64, -1, 1, 86399, 86400, -86400, -86401, 951782400, 1709210096, 8210266876799, -62135596800];
+    c.push((
+        "rdate",
+        Arc::new(Date32Array::from(rows(&[8035, 8036, 9131, 10591, 10561, 9555], 1, false))),
+    ));
+    c.push((
+        "wild",
+        Arc::new(Date32Array::from(rows(
+            &[0, i32::MAX, i32::MIN, 95026237, -96465293, 5],
+            1,
+            true,
+        ))),
+    ));
+    let seconds = [
+        0i64,
+        -1,
+        1,
+        86399,
+        86400,
+        -86400,
+        -86401,
+        951782400,
+        1709210096,
+        8210266876799,
+        -62135596800,
+    ];
     let times = |factor: i64| -> Vec<i64> {
         let fitting = seconds.iter().filter_map(move |s| s.checked_mul(factor));
         fitting.chain([123_456_789, -123_456_789]).collect()
@@ -159,7 +218,12 @@ pub(super) fn batch() -> RecordBatch {
     c.push(("tms", Arc::new(TimestampMillisecondArray::from(rows(&times(1_000), 1, true)))));
     c.push(("tus", Arc::new(TimestampMicrosecondArray::from(rows(&times(1_000_000), 1, true)))));
     c.push(("tns", Arc::new(TimestampNanosecondArray::from(rows(&times(1_000_000_000), 1, true)))));
-    c.push(("utc", Arc::new(TimestampMicrosecondArray::from(rows(&times(1_000_000), 2, true)).with_timezone("UTC"))));
+    c.push((
+        "utc",
+        Arc::new(
+            TimestampMicrosecondArray::from(rows(&times(1_000_000), 2, true)).with_timezone("UTC"),
+        ),
+    ));
 
     let texts = [
         "",
@@ -200,10 +264,15 @@ pub(super) fn batch() -> RecordBatch {
     c.push(("sdate", Arc::new(StringViewArray::from(rows(&DATE_TEXTS, 1, true)))));
     c.push(("sclock", Arc::new(StringViewArray::from(rows(&CLOCK_TEXTS, 1, true)))));
 
-    let fields: Vec<Field> =
-        c.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), array.null_count() > 0)).collect();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), c.into_iter().map(|(_, array)| array).collect())
-        .expect("columns of one length")
+    let fields: Vec<Field> = c
+        .iter()
+        .map(|(name, array)| Field::new(*name, array.data_type().clone(), array.null_count() > 0))
+        .collect();
+    RecordBatch::try_new(
+        Arc::new(Schema::new(fields)),
+        c.into_iter().map(|(_, array)| array).collect(),
+    )
+    .expect("columns of one length")
 }
 
 /// The values of a type as the device holds them: bytes, with garbage beneath nulls (strings
@@ -214,11 +283,16 @@ pub(super) fn device_bytes(array: &ArrayRef) -> Vec<u8> {
         ($array:ty) => {{
             let array = array.as_any().downcast_ref::<$array>().expect("the array of its type");
             let width = std::mem::size_of_val(&array.value(0));
-            array.iter().flat_map(|value| value.map_or(vec![GARBAGE; width], |v| v.to_le_bytes().to_vec())).collect()
+            array
+                .iter()
+                .flat_map(|value| value.map_or(vec![GARBAGE; width], |v| v.to_le_bytes().to_vec()))
+                .collect()
         }};
     }
     match array.data_type() {
-        DataType::Boolean => array.as_boolean().iter().map(|v| v.map_or(GARBAGE, u8::from)).collect(),
+        DataType::Boolean => {
+            array.as_boolean().iter().map(|v| v.map_or(GARBAGE, u8::from)).collect()
+        }
         DataType::Int8 => plain!(Int8Array),
         DataType::Int16 => plain!(Int16Array),
         DataType::Int32 => plain!(Int32Array),
@@ -245,7 +319,10 @@ pub(super) fn device_bytes(array: &ArrayRef) -> Vec<u8> {
         DataType::Decimal128(precision, _) => {
             let width = if *precision <= 18 { 8 } else { 16 };
             let array = array.as_any().downcast_ref::<Decimal128Array>().expect("decimals");
-            array.iter().flat_map(|v| v.map_or(vec![GARBAGE; width], |v| v.to_le_bytes()[..width].to_vec())).collect()
+            array
+                .iter()
+                .flat_map(|v| v.map_or(vec![GARBAGE; width], |v| v.to_le_bytes()[..width].to_vec()))
+                .collect()
         }
         other => unreachable!("no test column has type {other}"),
     }

@@ -126,21 +126,26 @@ impl Context {
             }
             entries.sort();
             entries.dedup();
-            let code = |text: &str| entries.iter().position(|e| e == text).expect("an entry") as u32;
-            let codes: Vec<u8> = strings.iter().flat_map(|s| s.map_or(0xa5a5_a5a5, code).to_le_bytes()).collect();
+            let code =
+                |text: &str| entries.iter().position(|e| e == text).expect("an entry") as u32;
+            let codes: Vec<u8> =
+                strings.iter().flat_map(|s| s.map_or(0xa5a5_a5a5, code).to_le_bytes()).collect();
             source.data = self.upload(&codes);
             let values = StringViewArray::from_iter_values(&entries);
             let views = self.views(&values);
             let views = self.upload(&views);
             let buffer = Arc::new(self.device.upload("test", &[0]).expect("memory"));
-            let dictionary = Dictionary { values: Arc::new(values), views: buffer, characters: Arc::new([]) };
+            let dictionary =
+                Dictionary { values: Arc::new(values), views: buffer, characters: Arc::new([]) };
             source.dictionary = Some((views, Arc::new(dictionary)));
             return source;
         }
         if name.starts_with('r') {
             source.range = bounds(array);
-            source.magnitude =
-                cast(array, &DataType::Float64).ok().filter(|_| array.data_type() == &DataType::Float64).map(|a| {
+            source.magnitude = cast(array, &DataType::Float64)
+                .ok()
+                .filter(|_| array.data_type() == &DataType::Float64)
+                .map(|a| {
                     a.as_primitive::<datafusion::arrow::datatypes::Float64Type>()
                         .iter()
                         .flatten()
@@ -154,7 +159,8 @@ impl Context {
     /// The expression that the optimizer would leave.
     pub(super) fn parse(&self, sql: &str) -> Expr {
         let state = self.session.state();
-        let expr = state.create_logical_expr(sql, &self.schema).unwrap_or_else(|e| panic!("{sql}: {e}"));
+        let expr =
+            state.create_logical_expr(sql, &self.schema).unwrap_or_else(|e| panic!("{sql}: {e}"));
         let info = SimplifyContext::builder().with_schema(Arc::new(self.schema.clone())).build();
         let simplifier = ExprSimplifier::new(info);
         let expr = simplifier.coerce(expr, &self.schema).unwrap_or_else(|e| panic!("{sql}: {e}"));
@@ -167,12 +173,18 @@ impl Context {
     fn expected(&self, expr: &Expr) -> Vec<Option<ArrayRef>> {
         let state = self.session.state();
         let expr = host_expr(expr.clone(), &self.schema).unwrap_or_else(|e| panic!("{expr}: {e}"));
-        let physical =
-            create_physical_expr(&expr, &self.schema, state.execution_props(), &PhysicalPlanningContext::default())
-                .unwrap_or_else(|e| panic!("{expr}: {e}"));
+        let physical = create_physical_expr(
+            &expr,
+            &self.schema,
+            state.execution_props(),
+            &PhysicalPlanningContext::default(),
+        )
+        .unwrap_or_else(|e| panic!("{expr}: {e}"));
         let columns = self.batch.columns().iter().map(with_one_nan).collect();
         let batch = RecordBatch::try_new(self.batch.schema(), columns).expect("the same columns");
-        (0..ROWS).map(|row| physical.evaluate(&batch.slice(row, 1)).and_then(|v| v.into_array(1)).ok()).collect()
+        (0..ROWS)
+            .map(|row| physical.evaluate(&batch.slice(row, 1)).and_then(|v| v.into_array(1)).ok())
+            .collect()
     }
 
     /// The value of an expression, and its statements with parameters by position among its own.
@@ -181,7 +193,8 @@ impl Context {
         self.parameters.clear();
         let mut out = Emitter::new("v");
         let schema = self.schema.clone();
-        let value = compile(expr, &schema, self, &mut out).unwrap_or_else(|e| panic!("{expr}: {e}"));
+        let value =
+            compile(expr, &schema, self, &mut out).unwrap_or_else(|e| panic!("{expr}: {e}"));
         let statements = format!("{}{}", out.take(), value.code);
         (value, statements)
     }
@@ -194,7 +207,8 @@ impl Context {
             self.loaded.clear();
             let mut out = Emitter::new("v");
             let schema = self.schema.clone();
-            let value = compile(expr, &schema, self, &mut out).unwrap_or_else(|e| panic!("{expr}: {e}"));
+            let value =
+                compile(expr, &schema, self, &mut out).unwrap_or_else(|e| panic!("{expr}: {e}"));
             let expected = expr.get_type(&self.schema).expect("a type");
             assert_eq!(value.dtype, expected, "{expr}");
             let statements = out.take();
@@ -202,17 +216,28 @@ impl Context {
             let valid = value.validity().to_string();
             let store = match repr {
                 Repr::View => {
-                    format!("store_text(p.out + {offset} + row * {}, masked({}, {valid}));", TEXT + 16, value.code)
+                    format!(
+                        "store_text(p.out + {offset} + row * {}, masked({}, {valid}));",
+                        TEXT + 16,
+                        value.code
+                    )
                 }
                 other => {
-                    format!("*({}*)(p.out + {offset} + row * 16) = {};", other.device_type(), widen(&value, other))
+                    format!(
+                        "*({}*)(p.out + {offset} + row * 16) = {};",
+                        other.device_type(),
+                        widen(&value, other)
+                    )
                 }
             };
             // Bounds are a promise: what breaks it is reported like a failure.
             let check = match (&value.range, repr.is_integer()) {
                 (Some(_), true) => {
                     let (low, high) = value.bounds();
-                    let (low, high) = (super::super::literal::baked_i128(low), super::super::literal::baked_i128(high));
+                    let (low, high) = (
+                        super::super::literal::baked_i128(low),
+                        super::super::literal::baked_i128(high),
+                    );
                     format!(
                         "if (({valid}) && *status == 0 && ((i128){0} < {low} || (i128){0} > {high})) *status = 1024;",
                         value.code
@@ -263,7 +288,8 @@ for (i64 row = global_thread(); row < p.rows; row += global_threads()) {{
     pub(super) fn check(&mut self, name: &str, exprs: &[Expr]) {
         let source = self.kernel(name, exprs);
         let device = self.device.clone();
-        let kernel = device.kernel(&source, name).unwrap_or_else(|e| panic!("{e}\n{}", source.text));
+        let kernel =
+            device.kernel(&source, name).unwrap_or_else(|e| panic!("{e}\n{}", source.text));
         let words = |words: &[u64]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>();
         let addresses = device.upload("test", &words(&self.addresses)).expect("memory");
         let parameters = device.upload("test", &words(&self.parameters)).expect("memory");
@@ -286,7 +312,8 @@ for (i64 row = global_thread(); row < p.rows; row += global_threads()) {{
         // SAFETY: the arguments match `Params`; `out` has TEXT + 16 bytes a row and expression,
         // `valid` one, `status` four, `bytes` what the kernel is told; addresses are of buffers
         // that `self` keeps.
-        unsafe { device.launch(&kernel, Grid { blocks: 1, threads: 64, shared: 0 }, &arguments) }.expect("launch");
+        unsafe { device.launch(&kernel, Grid { blocks: 1, threads: 64, shared: 0 }, &arguments) }
+            .expect("launch");
         let read = |buffer: &Buffer| {
             let mut bytes = vec![0; buffer.len()];
             buffer.read(0, &mut bytes).expect("read");
@@ -300,7 +327,8 @@ for (i64 row = global_thread(); row < p.rows; row += global_threads()) {{
             let stride = if repr == Repr::View { TEXT + 16 } else { 16 };
             for (row, expected) in self.expected(expr).into_iter().enumerate() {
                 let cell = index * ROWS + row;
-                let failure = u32::from_le_bytes(status[cell * 4..cell * 4 + 4].try_into().expect("4 bytes"));
+                let failure =
+                    u32::from_le_bytes(status[cell * 4..cell * 4 + 4].try_into().expect("4 bytes"));
                 let at = offset + row * stride;
                 let found = match (failure, valid[cell]) {
                     (0, 0) => Evaluated::Null,
@@ -311,9 +339,17 @@ for (i64 row = global_thread(); row < p.rows; row += global_threads()) {{
                     let inputs: Vec<String> = expr
                         .column_refs()
                         .iter()
-                        .map(|c| format!("{c} = {:?}", self.batch.column_by_name(&c.name).map(|a| a.slice(row, 1))))
+                        .map(|c| {
+                            format!(
+                                "{c} = {:?}",
+                                self.batch.column_by_name(&c.name).map(|a| a.slice(row, 1))
+                            )
+                        })
                         .collect();
-                    wrong.push(format!("{expr} row {row}: {found:?}, expected {expected:?}, {}", inputs.join(", ")));
+                    wrong.push(format!(
+                        "{expr} row {row}: {found:?}, expected {expected:?}, {}",
+                        inputs.join(", ")
+                    ));
                     if wrong.iter().filter(|w| w.starts_with(&expr.to_string())).count() >= 2 {
                         break;
                     }
@@ -333,7 +369,9 @@ enum Evaluated {
 }
 
 fn agrees(found: &Evaluated, expected: Option<&ArrayRef>, repr: Repr) -> bool {
-    let Some(expected) = expected else { return matches!(found, Evaluated::Failure(bits) if *bits < 1024) };
+    let Some(expected) = expected else {
+        return matches!(found, Evaluated::Failure(bits) if *bits < 1024);
+    };
     match found {
         Evaluated::Failure(_) => false,
         Evaluated::Null => expected.is_null(0),
@@ -341,7 +379,8 @@ fn agrees(found: &Evaluated, expected: Option<&ArrayRef>, repr: Repr) -> bool {
         Evaluated::Value(bytes) if repr == Repr::View => {
             let text = cast(expected, &DataType::Utf8View).expect("a string");
             let text = text.as_string_view().value(0).as_bytes().to_vec();
-            bytes[..4] == (text.len() as u32).to_le_bytes() && bytes[4..].iter().zip(&text).all(|(a, b)| a == b)
+            bytes[..4] == (text.len() as u32).to_le_bytes()
+                && bytes[4..].iter().zip(&text).all(|(a, b)| a == b)
         }
         Evaluated::Value(bytes) => {
             let wanted = device_bytes(expected);
@@ -434,7 +473,9 @@ impl Inputs for Context {
         }
         let source = self.columns.get(&column.name).cloned().expect("a column of the batch");
         let repr = Repr::of(&source.dtype).expect("a representation");
-        let valid = source.validity.map(|at| out.let_("bool", format_args!("((const bool8*)p.a[{at}])[row] != 0")));
+        let valid = source
+            .validity
+            .map(|at| out.let_("bool", format_args!("((const bool8*)p.a[{at}])[row] != 0")));
         let load = |ctype: &str| format!("((const {ctype}*)p.a[{}])[row]", source.data);
         let mut value = match &source.dictionary {
             None => {

@@ -202,7 +202,10 @@ fn strings_are_made_of_others() {
             ("rpad({}, ri8, t)", STRINGS),
             ("upper({})", &["ds", "dn", "dlong"]),
             ("lower({})", &["ds", "dn", "dlong"]),
-            ("CASE WHEN octet_length({}) = character_length({}) THEN upper({}) ELSE 'é' END", STRINGS),
+            (
+                "CASE WHEN octet_length({}) = character_length({}) THEN upper({}) ELSE 'é' END",
+                STRINGS,
+            ),
             ("lower(CASE WHEN octet_length({}) = character_length({}) THEN {} END)", STRINGS),
             ("upper({} || '!') = 'ABC!'", &["ds", "dn", "dlong"]),
             ("character_length(t || {} || s)", STRINGS),
@@ -220,10 +223,36 @@ fn texts_are_read_as_arrow_reads_them() {
             sql.push(format!("arrow_try_cast({from}, '{to}')"));
         }
     };
-    casts("sint", &["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Boolean", "Float64"]);
-    casts("sint", &["Decimal128(3, 0)", "Decimal128(15, 2)", "Decimal128(38, 0)", "Decimal128(38, 20)", "Date32"]);
-    casts("sfloat", &["Float64", "Float32", "Decimal128(9, 1)", "Decimal128(15, 2)", "Decimal128(38, 10)", "Int32"]);
-    let stamps = ["Second", "Millisecond", "Microsecond", "Nanosecond"].map(|unit| format!("Timestamp({unit}, None)"));
+    casts(
+        "sint",
+        &[
+            "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Boolean",
+            "Float64",
+        ],
+    );
+    casts(
+        "sint",
+        &[
+            "Decimal128(3, 0)",
+            "Decimal128(15, 2)",
+            "Decimal128(38, 0)",
+            "Decimal128(38, 20)",
+            "Date32",
+        ],
+    );
+    casts(
+        "sfloat",
+        &[
+            "Float64",
+            "Float32",
+            "Decimal128(9, 1)",
+            "Decimal128(15, 2)",
+            "Decimal128(38, 10)",
+            "Int32",
+        ],
+    );
+    let stamps = ["Second", "Millisecond", "Microsecond", "Nanosecond"]
+        .map(|unit| format!("Timestamp({unit}, None)"));
     casts("stime", &stamps.each_ref().map(String::as_str));
     casts("stime", &["Date32", "Timestamp(Microsecond, Some(\"UTC\"))", "Boolean"]);
     casts("sdate", &["Date32", "Timestamp(Second, None)"]);
@@ -238,7 +267,10 @@ fn values_are_printed_as_arrow_prints_them() {
         "test_format",
         &[
             ("CAST({} AS VARCHAR)", INTEGERS),
-            ("CAST({} AS VARCHAR)", &["f32", "f64", "rf64", "b", "bn", "m", "w", "k", "rm", "date", "rdate", "wild"]),
+            (
+                "CAST({} AS VARCHAR)",
+                &["f32", "f64", "rf64", "b", "bn", "m", "w", "k", "rm", "date", "rdate", "wild"],
+            ),
             ("CAST({} AS VARCHAR)", &["ts", "tms", "tus", "tns", "utc"]),
             ("TRY_CAST({} AS VARCHAR)", &["i64", "f64", "wild"]),
             ("CAST(f64 / {} AS VARCHAR)", &["3", "7e20", "1e-7", "1e300"]),

@@ -1,4 +1,5 @@
-//! What the lanes of a warp say to each other: shuffles, votes, reductions, and calls that go wrong.
+//! What the lanes of a warp say to each other: shuffles, votes, reductions, and calls that go
+//! wrong.
 
 use super::*;
 
@@ -9,7 +10,8 @@ fn a_shuffle_that_misses_a_lane_is_reported() {
     for seed in SEEDS {
         let text = report(run(seed, ended, grid(1, 32), 32));
         assert!(
-            text.contains("__shfl_sync(0xffffffff), body:2") || text.contains("thread 5 of block 0 ended"),
+            text.contains("__shfl_sync(0xffffffff), body:2")
+                || text.contains("thread 5 of block 0 ended"),
             "{text}"
         );
     }
@@ -27,7 +29,10 @@ fn collectives_that_disagree_are_reported() {
     let text = report(run(0, mixed, grid(1, 32), 32));
     assert!(text.contains("another operation: __any_sync(0xffffffff)"), "{text}");
     let outside = "p.out[0] = __ballot_sync(0x0000ffffu, 1);";
-    assert!(report(run(0, outside, grid(1, 32), 32)).contains("lane 16) of block 0 is not in its own mask"));
+    assert!(
+        report(run(0, outside, grid(1, 32), 32))
+            .contains("lane 16) of block 0 is not in its own mask")
+    );
     let masks = "p.out[0] = __ballot_sync(lane() < 16 ? 0x0001ffffu : 0xffff8000u, 1);";
     let text = report(run(0, masks, grid(1, 32), 32));
     assert!(text.contains("deadlock") && text.contains("__ballot_sync(0x0001ffff)"), "{text}");
@@ -100,7 +105,8 @@ fn partial_masks_meet_within_their_branch() {
         p.out[t] = sum;";
     for seed in SEEDS {
         let out = run(seed, body, grid(1, 32), 32).unwrap();
-        let expected: Vec<u64> = (0..32).map(|t| if t % 2 == 1 { 256 + 3 } else { 240 * 4 }).collect();
+        let expected: Vec<u64> =
+            (0..32).map(|t| if t % 2 == 1 { 256 + 3 } else { 240 * 4 }).collect();
         assert_eq!(out, expected, "seed {seed}");
     }
 }

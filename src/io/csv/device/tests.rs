@@ -53,13 +53,21 @@ fn rows_go_over_the_ends_of_stretches() {
         format!("{n},{}.5,2024-02-{day:02},{text},{}\r\n", n * 7, "long ".repeat(n % 4))
     };
     let whole: String = (0..60).map(row).collect();
-    let texts = [format!("a,b,c,d,e\n{whole}"), "a,b,c,d,e\n".into(), format!("a,b,c,d,e\n{}", row(3).trim_end())];
+    let texts = [
+        format!("a,b,c,d,e\n{whole}"),
+        "a,b,c,d,e\n".into(),
+        format!("a,b,c,d,e\n{}", row(3).trim_end()),
+    ];
     let table = Arc::new(opened(&written(&directory, &texts), &CsvOptions::default()));
     let columns = [0, 1, 2, 3, 4];
     let expected = expected(&table, &columns);
     assert_eq!(expected.num_rows(), 61);
     for stretch in [13, 63, 64, 65, 1000, 1 << 20] {
-        assert_eq!(found(&device, &table, &columns, stretch), expected.columns(), "stretches of {stretch} bytes");
+        assert_eq!(
+            found(&device, &table, &columns, stretch),
+            expected.columns(),
+            "stretches of {stretch} bytes"
+        );
     }
     let counted = read_by(&device, &table, &[], None, 50).unwrap();
     assert!(matches!(counted, DeviceRead::Rows(61, columns) if columns.is_empty()));
@@ -81,13 +89,19 @@ fn files_of_other_columns_are_read_by_stretches_of_any_width() {
         "f\n".into(),
         format!("z\n{}", "only here\n".repeat(20)),
     ];
-    let table =
-        Arc::new(opened(&written(&directory, &texts), &CsvOptions { has_header: Some(true), ..CsvOptions::default() }));
+    let table = Arc::new(opened(
+        &written(&directory, &texts),
+        &CsvOptions { has_header: Some(true), ..CsvOptions::default() },
+    ));
     for columns in [&[0, 1, 2, 3][..], &[1], &[2, 0], &[3]] {
         let expected = expected(&table, columns);
         assert_eq!(expected.num_rows(), 90);
         for stretch in [13, 64, 100, 1 << 20] {
-            assert_eq!(found(&device, &table, columns, stretch), expected.columns(), "stretches of {stretch} bytes");
+            assert_eq!(
+                found(&device, &table, columns, stretch),
+                expected.columns(),
+                "stretches of {stretch} bytes"
+            );
         }
     }
     let some = table.of_files(&[1, 3]);
@@ -123,7 +137,9 @@ fn the_text_of_a_stretch_goes_once_nothing_points_into_it() {
 fn rows_may_be_longer_than_the_room_for_them() {
     let device = device();
     let directory = tempfile::tempdir().unwrap();
-    let row = |n: usize| format!("{n},\"{}\"\n", "word, ".repeat(if n == 1 { 3 * REST / 6 } else { 4 * n }));
+    let row = |n: usize| {
+        format!("{n},\"{}\"\n", "word, ".repeat(if n == 1 { 3 * REST / 6 } else { 4 * n }))
+    };
     let text: String = (0..4).map(row).collect();
     let table = opened(&written(&directory, &[format!("a,b\n{text}")]), &CsvOptions::default());
     let table = Arc::new(table);
@@ -144,7 +160,9 @@ fn what_does_not_fit_is_said_and_what_the_host_knows_better_is_left_to_it() {
     };
     let few = CsvOptions { sample_size: Some(1), ..CsvOptions::default() };
     let late = format!("a,b\n{numbers}x,1\n{numbers}");
-    assert!(matches!(of(late.clone(), few.clone()), DeviceRead::Refused(columns) if columns == [0]));
+    assert!(
+        matches!(of(late.clone(), few.clone()), DeviceRead::Refused(columns) if columns == [0])
+    );
     let by_host = |read: DeviceRead, what: &str| {
         assert!(matches!(&read, DeviceRead::ByHost(reason) if reason.contains(what)), "{read:?}");
     };
@@ -155,8 +173,14 @@ fn what_does_not_fit_is_said_and_what_the_host_knows_better_is_left_to_it() {
         CsvOptions { schema: Some(Arc::new(schema)), ..few.clone() }
     };
     by_host(of(format!("a,b\n{numbers}1,\"x\n"), typed(DataType::Int64)), "a quote is not closed");
-    by_host(of(format!("a,b\n{numbers}1\n{numbers}"), typed(DataType::Int64)), "another number of values");
-    by_host(of("a,b\n1,2\n".into(), CsvOptions { ragged: Ragged::Skip, ..few.clone() }), "left out");
+    by_host(
+        of(format!("a,b\n{numbers}1\n{numbers}"), typed(DataType::Int64)),
+        "another number of values",
+    );
+    by_host(
+        of("a,b\n1,2\n".into(), CsvOptions { ragged: Ragged::Skip, ..few.clone() }),
+        "left out",
+    );
     by_host(of("a,b\n1,2\n".into(), typed(DataType::Binary)), "type Binary");
     by_host(of("a,b\n1,2\n".into(), CsvOptions { thousands: Some(b'_'), ..few }), "how numbers");
 }

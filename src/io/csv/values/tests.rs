@@ -10,7 +10,8 @@ use super::*;
 
 fn cast(text: &str, to: &DataType) -> Option<ArrayRef> {
     let array = StringViewArray::from_iter_values([text]);
-    let cast = cast_with_options(&array, to, &CastOptions { safe: true, ..CastOptions::default() }).unwrap();
+    let cast = cast_with_options(&array, to, &CastOptions { safe: true, ..CastOptions::default() })
+        .unwrap();
     (!cast.is_null(0)).then_some(cast)
 }
 
@@ -25,7 +26,8 @@ fn random_numbers() -> impl Iterator<Item = String> {
     let mut random = StdRng::seed_from_u64(3);
     (0..3000).map(move |_| {
         let count = random.random_range(1..25);
-        let mut text: String = (0..count).map(|_| char::from(random.random_range(b'0'..=b'9'))).collect();
+        let mut text: String =
+            (0..count).map(|_| char::from(random.random_range(b'0'..=b'9'))).collect();
         if random.random_bool(0.7) {
             text.insert(random.random_range(0..=count), '.');
         }
@@ -47,7 +49,11 @@ fn what_is_read_is_what_cast_reads() {
         }
         if let Some(value) = double(bytes) {
             let cast = cast(text, &DataType::Float64).expect(text);
-            assert_eq!(value.to_bits(), cast.as_primitive::<Float64Type>().value(0).to_bits(), "{text}");
+            assert_eq!(
+                value.to_bits(),
+                cast.as_primitive::<Float64Type>().value(0).to_bits(),
+                "{text}"
+            );
         }
         for (precision, scale) in [(38, 0), (38, 2), (15, 2), (20, 10)] {
             if let Some(value) = decimal(bytes, precision, scale) {
@@ -56,7 +62,11 @@ fn what_is_read_is_what_cast_reads() {
             }
         }
     }
-    assert!(["", "-", "+5", "1.0", "1 2", "9223372036854775808"].iter().all(|t| integer(t.as_bytes()).is_none()));
+    assert!(
+        ["", "-", "+5", "1.0", "1 2", "9223372036854775808"]
+            .iter()
+            .all(|t| integer(t.as_bytes()).is_none())
+    );
     assert!(["", "-", ".", "1e", "1 2", "+5", "x"].iter().all(|t| double(t.as_bytes()).is_none()));
     assert_eq!(decimal(b"1.25", 38, 1), None);
     assert_eq!(decimal(b"100", 4, 2), None);
@@ -65,11 +75,26 @@ fn what_is_read_is_what_cast_reads() {
 
 #[test]
 fn dates_and_timestamps_are_those_of_cast() {
-    for text in "2020-01-31|1970-01-01|1969-12-31|2000-02-29|0001-01-01|9999-12-31|0000-03-01|1900-02-28".split('|') {
+    for text in
+        "2020-01-31|1970-01-01|1969-12-31|2000-02-29|0001-01-01|9999-12-31|0000-03-01|1900-02-28"
+            .split('|')
+    {
         let cast = cast(text, &DataType::Date32).expect(text);
-        assert_eq!(date(text.as_bytes()), Some(cast.as_primitive::<Date32Type>().value(0)), "{text}");
+        assert_eq!(
+            date(text.as_bytes()),
+            Some(cast.as_primitive::<Date32Type>().value(0)),
+            "{text}"
+        );
     }
-    for text in ["2021-02-29", "1900-02-29", "0000-00-00", "2020-1-31", "20200131", "2020-01-31 ", "2020/01/31"] {
+    for text in [
+        "2021-02-29",
+        "1900-02-29",
+        "0000-00-00",
+        "2020-1-31",
+        "20200131",
+        "2020-01-31 ",
+        "2020/01/31",
+    ] {
         assert_eq!(date(text.as_bytes()), None, "{text}");
     }
     let zone = |unit| DataType::Timestamp(unit, Some("+00:00".into()));
@@ -84,7 +109,8 @@ fn dates_and_timestamps_are_those_of_cast() {
             true => (zone(TimeUnit::Microsecond), zone(TimeUnit::Nanosecond)),
             false => (unzoned(TimeUnit::Microsecond), unzoned(TimeUnit::Nanosecond)),
         };
-        let nanos = cast(text, &nanos).map(|a| a.as_primitive::<TimestampNanosecondType>().value(0));
+        let nanos =
+            cast(text, &nanos).map(|a| a.as_primitive::<TimestampNanosecondType>().value(0));
         assert_eq!(read.nanos(), nanos, "{text}");
         if let Some(value) = read.micros() {
             let micros = cast(text, &micros).expect(text);
@@ -94,10 +120,11 @@ fn dates_and_timestamps_are_those_of_cast() {
         }
     }
     assert_eq!(timestamp(b"2020-01-31 12:34").unwrap().seconds % 60, 0);
-    for text in "2020-01-31|2020-01-31 12|2020-01-31 12:34:56 ERROR|2020-01-31 24:00:00|2020-01-31 12:60|\
+    for text in
+        "2020-01-31|2020-01-31 12|2020-01-31 12:34:56 ERROR|2020-01-31 24:00:00|2020-01-31 12:60|\
         2020-01-31 12:34:56.|2020-01-31 12:34:56.1234567890|2020-01-31 12:34:56 +01:00|12:30 PM|\
         2020-01-31 12:34:56,896|2020-01-31 12:34:56+01|2020-01-31 12:34:|2020-01-31 12:3"
-        .split('|')
+            .split('|')
     {
         assert_eq!(timestamp(text.as_bytes()), None, "{text}");
     }
@@ -106,7 +133,9 @@ fn dates_and_timestamps_are_those_of_cast() {
 #[test]
 fn numbers_of_other_notations_become_plain() {
     let german = Notation { decimal_comma: true, thousands: Some(b'.'), ..Notation::default() };
-    let plain = |text: &str| german.number(text.as_bytes()).map(|t| String::from_utf8(t.into_owned()).unwrap());
+    let plain = |text: &str| {
+        german.number(text.as_bytes()).map(|t| String::from_utf8(t.into_owned()).unwrap())
+    };
     for (text, expected) in [
         ("1.234,5", Some("1234.5")),
         ("-12.345.678", Some("-12345678")),
@@ -133,5 +162,8 @@ fn numbers_of_other_notations_become_plain() {
     assert_eq!(dates.date(b"1970-01-02"), None);
     let read = dates.timestamp(b"01/01/1970 01:00 +0100").unwrap();
     assert_eq!((read.seconds, read.is_zoned), (0, true));
-    assert!(Notation::of(&CsvOptions { date_format: Some("%Q".into()), ..CsvOptions::default() }).is_err());
+    assert!(
+        Notation::of(&CsvOptions { date_format: Some("%Q".into()), ..CsvOptions::default() })
+            .is_err()
+    );
 }

@@ -37,10 +37,15 @@ fn rows(first: u64) -> RecordBatch {
 
 /// A file of two row groups, whose columns have pages of 100 rows.
 fn file(codec: Compression) -> Vec<u8> {
-    let mut properties = WriterProperties::builder().set_compression(codec).set_write_batch_size(50);
-    properties = properties.set_statistics_enabled(EnabledStatistics::None).set_data_page_row_count_limit(100);
-    properties = properties.set_dictionary_enabled(false).set_column_dictionary_enabled("few".into(), true);
-    let mut writer = ArrowWriter::try_new(vec![], rows(0).schema(), Some(properties.build())).unwrap();
+    let mut properties =
+        WriterProperties::builder().set_compression(codec).set_write_batch_size(50);
+    properties = properties
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_data_page_row_count_limit(100);
+    properties =
+        properties.set_dictionary_enabled(false).set_column_dictionary_enabled("few".into(), true);
+    let mut writer =
+        ArrowWriter::try_new(vec![], rows(0).schema(), Some(properties.build())).unwrap();
     for group in 0..2 {
         writer.write(&rows(group * ROWS)).unwrap();
         writer.flush().unwrap();
@@ -52,9 +57,11 @@ fn columns_of(device: &Device, bytes: &[u8]) -> Vec<OrReason> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
     let metadata = ParquetMetaDataReader::new().parse_and_finish(file.as_file()).unwrap();
-    let own = Arc::new(parquet_to_arrow_schema(metadata.file_metadata().schema_descr(), None).unwrap());
+    let own =
+        Arc::new(parquet_to_arrow_schema(metadata.file_metadata().schema_descr(), None).unwrap());
     let footer = Arc::new(Footer::new(metadata, vec![], vec![]));
-    let described = DescribedFile { path: file.path().into(), footer, own: own.clone(), noted: own.clone() };
+    let described =
+        DescribedFile { path: file.path().into(), footer, own: own.clone(), noted: own.clone() };
     read(device, &[described], &own, &[0, 1, 2], &(0..2)).unwrap()
 }
 
@@ -66,7 +73,10 @@ fn check(at: usize, column: Column, origin: &str) {
         1 => arrays[0].as_string::<i32>().value(row as usize) == text(0, row),
         _ => arrays[0].as_string::<i32>().value(row as usize) == few(row),
     };
-    assert!((0..2 * ROWS).all(|row| arrays[0].is_valid(row as usize) && good(row)), "{origin}, column {at}");
+    assert!(
+        (0..2 * ROWS).all(|row| arrays[0].is_valid(row as usize) && good(row)),
+        "{origin}, column {at}"
+    );
 }
 
 /// All pages of both row groups are of one batch.
@@ -89,7 +99,8 @@ fn a_damaged_page_costs_its_own_column() {
             let mut bytes = good.clone();
             for (at, (mark, _)) in marks.iter().enumerate().filter(|(at, _)| is_damaged(*at)) {
                 let place = (0..good.len()).rfind(|from| good[*from..].starts_with(mark));
-                bytes[place.unwrap_or_else(|| panic!("{origin}: no mark of column {at}")) + 2] = 0xFF;
+                bytes[place.unwrap_or_else(|| panic!("{origin}: no mark of column {at}")) + 2] =
+                    0xFF;
             }
             let found = columns_of(&device, &bytes);
             for (at, column) in found.into_iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Damaged pages: each kind of damage by its code, and pages changed at random, which are refused or
-//! read as the reference reads them.
+//! Damaged pages: each kind of damage by its code, and pages changed at random, which are refused
+//! or read as the reference reads them.
 
 use super::*;
 
@@ -73,7 +73,12 @@ fn damage_is_named() {
                     let bad = CompressedPage { text: text.clone(), len: *len, in_place };
                     let outcome = run(&device, codec, &[page.clone(), bad, page.clone()]);
                     let expected = [None, Some(*code), None];
-                    assert_eq!(outcome.faults, expected, "{codec:?} {:?}", &text[..text.len().min(20)]);
+                    assert_eq!(
+                        outcome.faults,
+                        expected,
+                        "{codec:?} {:?}",
+                        &text[..text.len().min(20)]
+                    );
                     assert!(outcome.contents[0] == good && outcome.contents[2] == good);
                 }
             }
@@ -81,16 +86,23 @@ fn damage_is_named() {
         let both = [CompressedPage::new(vec![3], 3), CompressedPage::new(vec![9], 3)];
         assert_eq!(run(&device, DeviceCodec::Snappy, &both).faults, [Some(5), Some(1)]);
     }
-    assert!((1..=5).all(|code| damage(code).is_some()) && damage(0).is_none() && damage(6).is_none());
+    assert!(
+        (1..=5).all(|code| damage(code).is_some()) && damage(0).is_none() && damage(6).is_none()
+    );
 }
 
 /// Decompresses damaged pages in one call and asks for the content that the reference gives, or a
 /// fault where that gives none. How many there are of both.
-pub(super) fn compare(device: &Device, codec: DeviceCodec, pages: &[CompressedPage]) -> (usize, usize) {
+pub(super) fn compare(
+    device: &Device,
+    codec: DeviceCodec,
+    pages: &[CompressedPage],
+) -> (usize, usize) {
     let expected = |page: &CompressedPage| match codec {
-        DeviceCodec::Snappy => {
-            ::snap::raw::Decoder::new().decompress_vec(&page.text).ok().filter(|c| c.len() == page.len)
-        }
+        DeviceCodec::Snappy => ::snap::raw::Decoder::new()
+            .decompress_vec(&page.text)
+            .ok()
+            .filter(|c| c.len() == page.len),
         DeviceCodec::Lz4Raw => lz4_content(&page.text, page.len),
     };
     let outcome = run(device, codec, pages);
@@ -103,7 +115,9 @@ pub(super) fn compare(device: &Device, codec: DeviceCodec, pages: &[CompressedPa
                 assert!(*content == expected, "{codec:?} {text:?} of {} bytes", page.len);
                 whole += 1;
             }
-            None => assert!(matches!(fault, Some(1..=5)), "{codec:?} {text:?} of {} bytes", page.len),
+            None => {
+                assert!(matches!(fault, Some(1..=5)), "{codec:?} {text:?} of {} bytes", page.len)
+            }
         }
     }
     (whole, pages.len() - whole)
@@ -135,13 +149,20 @@ pub(super) fn damaged(seed: u64, text: &[u8], len: usize, count: usize) -> Vec<C
 #[test]
 fn damaged_pages_are_refused_or_read_as_the_reference_reads_them() {
     // How often: WARPFRAME_DAMAGED_PAGES times 100 for each content.
-    let hundreds = std::env::var("WARPFRAME_DAMAGED_PAGES").ok().and_then(|text| text.parse().ok()).unwrap_or(1usize);
+    let hundreds = std::env::var("WARPFRAME_DAMAGED_PAGES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1usize);
     for device in device_and_gpu(20261121) {
         for codec in [DeviceCodec::Snappy, DeviceCodec::Lz4Raw] {
             let (mut whole, mut faults) = (0, 0);
             for (seed, len) in [(1, 40), (2, 300), (3, 1500), (4, 5000)] {
                 for (kind, content) in contents(seed, len).iter().enumerate() {
-                    let text = if codec == DeviceCodec::Snappy { snappy_page(content) } else { lz4_page(content) };
+                    let text = if codec == DeviceCodec::Snappy {
+                        snappy_page(content)
+                    } else {
+                        lz4_page(content)
+                    };
                     let pages = damaged(seed * 8 + kind as u64, &text, len, 100 * hundreds);
                     let (good, bad) = compare(&device, codec, &pages);
                     whole += good;
@@ -170,9 +191,13 @@ fn pages_cut_off_anywhere_are_refused() {
     let device = device(0);
     for kind in [0, 4] {
         let content = contents(kind, 400).swap_remove(kind as usize);
-        for (codec, text) in [(DeviceCodec::Snappy, snappy_page(&content)), (DeviceCodec::Lz4Raw, lz4_page(&content))] {
-            let pages: Vec<_> =
-                (0..text.len()).map(|end| CompressedPage::new(text[..end].to_vec(), content.len())).collect();
+        for (codec, text) in [
+            (DeviceCodec::Snappy, snappy_page(&content)),
+            (DeviceCodec::Lz4Raw, lz4_page(&content)),
+        ] {
+            let pages: Vec<_> = (0..text.len())
+                .map(|end| CompressedPage::new(text[..end].to_vec(), content.len()))
+                .collect();
             assert_eq!(compare(&device, codec, &pages).0, 0);
         }
     }

@@ -72,7 +72,8 @@ fn sequences_end_anywhere_around_the_ends_of_windows() {
         let mut pages = vec![];
         for shift in 0..48 {
             // 12 bytes a sequence, of which the first is longer; then literals up to an end.
-            let mut pieces = sequences(&fresh, 1 + (WINDOW - 100) / 12, || (9, 8), |made| 1 + made % 300);
+            let mut pieces =
+                sequences(&fresh, 1 + (WINDOW - 100) / 12, || (9, 8), |made| 1 + made % 300);
             pieces.insert(0, Literal(&fresh[..1 + shift]));
             if shift % 3 != 0 {
                 pieces.push(Literal(&fresh[..[1, 20, 300][shift % 3]]));
@@ -94,7 +95,12 @@ fn batches_are_full_of_bytes_or_of_sequences() {
         // Many that are as long as may be, one byte more, and ones whose sum is a batch's.
         for literal in [0, 1, MOST - 1, MOST, MOST + 1, BATCH / 8] {
             for copy in [4, 128, 129, MOST, MOST + 1, BATCH / 8 - 1] {
-                pages.push(page(&sequences(&fresh, 20, || (literal, copy), |made| made - made % 3)));
+                pages.push(page(&sequences(
+                    &fresh,
+                    20,
+                    || (literal, copy),
+                    |made| made - made % 3,
+                )));
                 pages.push(page(&sequences(&fresh, 20, || (literal, copy), |made| 1 + made % 130)));
             }
         }
@@ -126,8 +132,16 @@ fn runs_of_full_bytes_are_sizes_or_literals() {
     for device in device_and_gpu(5) {
         let mut pages = vec![];
         for size in [300, 8_000, 8_190, 8_192, 30_000] {
-            pages.push(page(&[Literal(&full[..size]), Copy { distance: 3, size: 9 }, Literal(&fresh)]));
-            pages.push(page(&[Literal(&fresh), Literal(&full[..size]), Copy { distance: size, size: size / 2 }]));
+            pages.push(page(&[
+                Literal(&full[..size]),
+                Copy { distance: 3, size: 9 },
+                Literal(&fresh),
+            ]));
+            pages.push(page(&[
+                Literal(&fresh),
+                Literal(&full[..size]),
+                Copy { distance: size, size: size / 2 },
+            ]));
         }
         // Sizes of 4,000 bytes and of 10,000, which is more than a window.
         for size in [1_000_000, 2_550_000] {
@@ -190,7 +204,10 @@ fn pages_cut_off_at_each_byte_are_refused_as_the_reference_refuses_them() {
             let cut = |end: usize| {
                 let text = text[..end].to_vec();
                 // What is left may be a page of its own length.
-                [CompressedPage::new(text.clone(), len), CompressedPage::new(text.clone(), length_of(&text))]
+                [
+                    CompressedPage::new(text.clone(), len),
+                    CompressedPage::new(text.clone(), length_of(&text)),
+                ]
             };
             let pages: Vec<_> = (0..=text.len()).flat_map(cut).collect();
             let (good, bad) = compare(&device, DeviceCodec::Lz4Raw, &pages);
@@ -203,14 +220,24 @@ fn pages_cut_off_at_each_byte_are_refused_as_the_reference_refuses_them() {
 
 #[test]
 fn damaged_sequences_are_refused_or_read_as_the_reference_reads_them() {
-    let hundreds = std::env::var("WARPFRAME_DAMAGED_PAGES").ok().and_then(|text| text.parse().ok()).unwrap_or(1usize);
+    let hundreds = std::env::var("WARPFRAME_DAMAGED_PAGES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1usize);
     for device in device_and_gpu(7) {
         let (mut whole, mut refused) = (0, 0);
         for (seed, count) in [(70, 3), (71, 20), (72, 200), (73, 2500)] {
             let text = any(seed, count);
-            let pages = damaged(seed, &text, length_of(&text), if count > 1000 { 20 } else { 60 } * hundreds);
+            let pages = damaged(
+                seed,
+                &text,
+                length_of(&text),
+                if count > 1000 { 20 } else { 60 } * hundreds,
+            );
             // Damaged in the same ways, with the lengths that they then have.
-            let fitted = pages.iter().map(|page| CompressedPage { len: length_of(&page.text), ..page.clone() });
+            let fitted = pages
+                .iter()
+                .map(|page| CompressedPage { len: length_of(&page.text), ..page.clone() });
             let pages: Vec<_> = pages.iter().cloned().chain(fitted).collect();
             let (good, bad) = compare(&device, DeviceCodec::Lz4Raw, &pages);
             whole += good;
@@ -223,17 +250,22 @@ fn damaged_sequences_are_refused_or_read_as_the_reference_reads_them() {
 
 #[test]
 fn noise_is_refused_or_read_as_the_reference_reads_it() {
-    let hundreds = std::env::var("WARPFRAME_DAMAGED_PAGES").ok().and_then(|text| text.parse().ok()).unwrap_or(1u64);
+    let hundreds = std::env::var("WARPFRAME_DAMAGED_PAGES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1u64);
     for device in device_and_gpu(8) {
         let noise = |at: u64| {
             let len = [5, 30, 300, 3000, 20_000][at as usize % 5];
             let mut text = bytes(80 + at, len);
             match at % 4 {
                 // Bytes of few kinds: sizes of many bytes, copies of nothing and from far.
-                0 => {
-                    text.iter_mut().for_each(|byte| *byte = [255, 0, 1, 0xF0, 0x1F, 0x10, 255, 255][*byte as usize % 8])
+                0 => text.iter_mut().for_each(|byte| {
+                    *byte = [255, 0, 1, 0xF0, 0x1F, 0x10, 255, 255][*byte as usize % 8]
+                }),
+                1 => {
+                    text.iter_mut().for_each(|byte| *byte = [0, 1, 0x10, 0x11][*byte as usize % 4])
                 }
-                1 => text.iter_mut().for_each(|byte| *byte = [0, 1, 0x10, 0x11][*byte as usize % 4]),
                 2 => text.iter_mut().skip(200).for_each(|byte| *byte |= 0xF0),
                 _ => {}
             }

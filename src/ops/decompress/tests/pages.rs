@@ -15,8 +15,18 @@ pub(super) fn contents(seed: u64, len: usize) -> Vec<Vec<u8>> {
         all.resize(len, 7);
         all
     };
-    let text =
-        ["furiously", " the", " quickly", " carefully ", "deposits", ". ", "ironic", " requests", "ly", " sleep"];
+    let text = [
+        "furiously",
+        " the",
+        " quickly",
+        " carefully ",
+        "deposits",
+        ". ",
+        "ironic",
+        " requests",
+        "ly",
+        " sleep",
+    ];
     let mut strings = vec![];
     for word in words(len / 4 + 2) {
         strings.extend_from_slice(text[(word % 10) as usize].as_bytes());
@@ -56,7 +66,9 @@ pub(super) fn made_of(pieces: &[PagePiece<'_>]) -> Vec<u8> {
     for piece in pieces {
         match *piece {
             Literal(bytes) => content.extend_from_slice(bytes),
-            Copy { distance, size } => (0..size).for_each(|_| content.push(content[content.len() - distance])),
+            Copy { distance, size } => {
+                (0..size).for_each(|_| content.push(content[content.len() - distance]))
+            }
         }
     }
     content
@@ -69,13 +81,16 @@ pub(super) fn snappy_of(pieces: &[PagePiece<'_>], longer: usize) -> Vec<u8> {
         match *piece {
             Literal(bytes) => {
                 let last = bytes.len() - 1;
-                let needed = (0..5).find(|&n| last < if n == 0 { 60 } else { 1 << (8 * n) }).unwrap();
+                let needed =
+                    (0..5).find(|&n| last < if n == 0 { 60 } else { 1 << (8 * n) }).unwrap();
                 let more = (needed + longer).min(4);
                 text.push(if more == 0 { last << 2 } else { (59 + more) << 2 } as u8);
                 text.extend_from_slice(&last.to_le_bytes()[..more]);
                 text.extend_from_slice(bytes);
             }
-            Copy { distance, size } if longer == 0 && distance < 2048 && (4..12).contains(&size) => {
+            Copy { distance, size }
+                if longer == 0 && distance < 2048 && (4..12).contains(&size) =>
+            {
                 text.extend([(distance >> 8 << 5 | (size - 4) << 2 | 1) as u8, distance as u8]);
             }
             Copy { distance, size } if longer < 2 && distance < 65536 => {
@@ -136,7 +151,8 @@ pub(super) fn lz4_content(text: &[u8], len: usize) -> Option<Vec<u8>> {
     (made == len).then_some(content)
 }
 
-const SIZES: [usize; 17] = [0, 1, 2, 3, 15, 16, 17, 60, 61, 62, 255, 257, 1023, 4099, 65535, 65536, 65537];
+const SIZES: [usize; 17] =
+    [0, 1, 2, 3, 15, 16, 17, 60, 61, 62, 255, 257, 1023, 4099, 65535, 65536, 65537];
 
 /// Contents of many sizes and kinds; the larger ones are of few kinds where `all` is false.
 pub(super) fn many_contents(all: bool) -> Vec<Vec<u8>> {

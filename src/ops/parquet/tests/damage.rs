@@ -42,7 +42,10 @@ fn damaged_codes_are_told() {
     assert_eq!(fault(&dictionary(5000, vec![0], 1), LONG), None);
     // Behind the last run only zeros may follow.
     assert_eq!(fault(&dictionary(8, vec![2, 16, 1, 16, 1], 4), LONG), Some((1, 33)));
-    assert_eq!(fault(&dictionary(8, vec![2, 3, 0b11100100, 0b11100100, 1], 4), LONG), Some((1, 33)));
+    assert_eq!(
+        fault(&dictionary(8, vec![2, 3, 0b11100100, 0b11100100, 1], 4), LONG),
+        Some((1, 33))
+    );
     assert_eq!(fault(&dictionary(8, vec![2, 16, 1, 0, 0, 7], 4), LONG), None);
     let mut short = dictionary(8, vec![2, 16, 1], 4);
     short.dictionary.as_mut().unwrap().0.truncate(31);
@@ -74,26 +77,42 @@ fn damaged_levels_are_told() {
 #[test]
 fn damaged_pages_of_nulls_are_told() {
     let nulls = |physical, encoding, output, values: &[u8]| {
-        let mut file = File::by_hand(physical, encoding, 8, [&[2, 0, 0, 0, 16, 0], values].concat());
+        let mut file =
+            File::by_hand(physical, encoding, 8, [&[2, 0, 0, 0, 16, 0], values].concat());
         file.optional = true;
-        file.dictionary = (encoding == PageEncoding::Dictionary).then(|| (1u64.to_le_bytes().to_vec(), 1));
+        file.dictionary =
+            (encoding == PageEncoding::Dictionary).then(|| (1u64.to_le_bytes().to_vec(), 1));
         fault(&file, output).map(|(_, code)| code)
     };
     let codes = |values: &[u8]| nulls(Physical::Int64, PageEncoding::Dictionary, LONG, values);
     assert_eq!([&[0][..], &[2], &[32], &[2, 0, 9]].map(codes), [None; 4]);
     assert_eq!([&[][..], &[33], &[255, 0], &[2, 16]].map(codes), [Some(33); 4]);
-    let flags = |values: &[u8]| nulls(Physical::Boolean, PageEncoding::Rle, PageOutput::Bool, values);
+    let flags =
+        |values: &[u8]| nulls(Physical::Boolean, PageEncoding::Rle, PageOutput::Bool, values);
     assert_eq!([&[0, 0, 0, 0][..], &[0, 0, 0, 0, 9]].map(flags), [None; 2]);
     assert_eq!([&[][..], &[0, 0, 0], &[1, 0, 0, 0], &[1, 0, 0, 0, 16]].map(flags), [Some(33); 4]);
-    let deltas = |values: &[u8]| nulls(Physical::Int64, PageEncoding::DeltaBinaryPacked, LONG, values);
-    assert_eq!([&[128, 1, 4, 0, 0][..], &[128, 1, 4, 0, 0, 9], &[128, 2, 1, 3, 0]].map(deltas), [None; 3]);
-    assert_eq!([&[][..], &[128, 1, 4], &[64, 2, 0, 0], &[128, 1, 8, 0, 0]].map(deltas), [Some(40); 4]);
-    let lengths = |values: &[u8]| nulls(Physical::ByteArray, PageEncoding::DeltaLengthByteArray, VIEWS, values);
+    let deltas =
+        |values: &[u8]| nulls(Physical::Int64, PageEncoding::DeltaBinaryPacked, LONG, values);
+    assert_eq!(
+        [&[128, 1, 4, 0, 0][..], &[128, 1, 4, 0, 0, 9], &[128, 2, 1, 3, 0]].map(deltas),
+        [None; 3]
+    );
+    assert_eq!(
+        [&[][..], &[128, 1, 4], &[64, 2, 0, 0], &[128, 1, 8, 0, 0]].map(deltas),
+        [Some(40); 4]
+    );
+    let lengths = |values: &[u8]| {
+        nulls(Physical::ByteArray, PageEncoding::DeltaLengthByteArray, VIEWS, values)
+    };
     assert_eq!(lengths(&[128, 1, 4, 0, 0]), None);
     assert_eq!([&[][..], &[128, 1, 4, 1, 0]].map(lengths), [Some(40); 2]);
-    let strings = |values: &[u8]| nulls(Physical::ByteArray, PageEncoding::DeltaByteArray, VIEWS, values);
+    let strings =
+        |values: &[u8]| nulls(Physical::ByteArray, PageEncoding::DeltaByteArray, VIEWS, values);
     assert_eq!(strings(&[128, 1, 4, 0, 0, 128, 1, 4, 0, 0]), None);
-    assert_eq!([&[128, 1, 4, 0, 0][..], &[128, 1, 4, 1, 0, 128, 1, 4, 1, 0]].map(strings), [Some(40); 2]);
+    assert_eq!(
+        [&[128, 1, 4, 0, 0][..], &[128, 1, 4, 1, 0, 128, 1, 4, 1, 0]].map(strings),
+        [Some(40); 2]
+    );
 }
 
 #[test]
@@ -125,15 +144,25 @@ fn damaged_lengths_are_told() {
 
 #[test]
 fn pages_too_short_for_their_values_are_told() {
-    let of = |physical, encoding, output, size| fault(&File::by_hand(physical, encoding, 9, vec![0; size]), output);
+    let of = |physical, encoding, output, size| {
+        fault(&File::by_hand(physical, encoding, 9, vec![0; size]), output)
+    };
     let width = |width| PageOutput::Integer { width };
     assert_eq!(of(Physical::Int32, PageEncoding::Plain, width(4), 36), None);
     assert_eq!(of(Physical::Int32, PageEncoding::Plain, width(4), 35), Some((0, 35)));
     assert_eq!(of(Physical::Boolean, PageEncoding::Plain, PageOutput::Bool, 2), None);
     assert_eq!(of(Physical::Boolean, PageEncoding::Plain, PageOutput::Bool, 1), Some((0, 35)));
-    assert_eq!(of(Physical::Double, PageEncoding::ByteStreamSplit, PageOutput::Float64, 71), Some((0, 35)));
     assert_eq!(
-        of(Physical::FixedLenByteArray(3), PageEncoding::Plain, PageOutput::Views { utf8: false }, 26),
+        of(Physical::Double, PageEncoding::ByteStreamSplit, PageOutput::Float64, 71),
+        Some((0, 35))
+    );
+    assert_eq!(
+        of(
+            Physical::FixedLenByteArray(3),
+            PageEncoding::Plain,
+            PageOutput::Views { utf8: false },
+            26
+        ),
         Some((0, 35))
     );
     assert_eq!(of(Physical::Boolean, PageEncoding::Rle, PageOutput::Bool, 3), Some((0, 33)));
@@ -142,10 +171,12 @@ fn pages_too_short_for_their_values_are_told() {
 #[test]
 fn without_validity_nulls_are_counted_only() {
     let values = with_nulls(NullPattern::Some, random(1, 6000).map(|x| x as i64));
-    let file = File::written::<Int64Type>("INT64", &values, true, Settings::of(Some(Written::PLAIN)));
+    let file =
+        File::written::<Int64Type>("INT64", &values, true, Settings::of(Some(Written::PLAIN)));
     let device = device(1);
     let content = upload(&device, &[file.pages[0].content.clone(), vec![0; 64]].concat());
-    let (data, nulls) = (device.alloc("test", 6000 * 8).unwrap(), device.alloc_zeroed("test", 8).unwrap());
+    let (data, nulls) =
+        (device.alloc("test", 6000 * 8).unwrap(), device.alloc_zeroed("test", 8).unwrap());
     let faults = device.alloc_filled("test", 4, 255).unwrap();
     let chunk = ColumnChunk {
         physical: Physical::Int64,
@@ -159,9 +190,13 @@ fn without_validity_nulls_are_counted_only() {
     };
     let (size, encoding) = (file.pages[0].content.len() as u32, PageEncoding::Plain);
     let page = Page { number: 0, size, levels: None, rows: 6000, row: 0, encoding, chunk: 0 };
-    decode(&device, &[chunk], &[page], &upload(&device, &[content.address()]), &nulls, &faults).unwrap();
+    decode(&device, &[chunk], &[page], &upload(&device, &[content.address()]), &nulls, &faults)
+        .unwrap();
     assert_eq!(read::<u32>(&faults, 1), [u32::MAX]);
-    assert_eq!(read::<u64>(&nulls, 1), [values.iter().filter(|value| value.is_none()).count() as u64]);
+    assert_eq!(
+        read::<u64>(&nulls, 1),
+        [values.iter().filter(|value| value.is_none()).count() as u64]
+    );
 }
 
 /// Bytes changed at random: whatever comes of it, kernels end, and write nowhere else (the
@@ -171,15 +206,43 @@ fn pages_changed_at_random_do_no_harm() {
     let integers = with_nulls(NullPattern::Some, random(1, 3000).map(|x| (x % 1000) as i64));
     let texts = with_nulls(
         NullPattern::Some,
-        random(2, 3000).map(|x| ByteArray::from("abcdefghijklmnop".as_bytes()[..x as usize % 16].to_vec())),
+        random(2, 3000)
+            .map(|x| ByteArray::from("abcdefghijklmnop".as_bytes()[..x as usize % 16].to_vec())),
     );
     let flags = with_nulls(NullPattern::Some, random(3, 3000).map(|x| x % 5 == 0));
     let files = [
         (File::written::<Int64Type>("INT64", &integers, true, Settings::of(None)), LONG),
-        (File::written::<Int64Type>("INT64", &integers, true, Settings::of(Some(Written::PLAIN))), LONG),
-        (File::written::<ByteArrayType>("BYTE_ARRAY", &texts, true, Settings::of(None)), PageOutput::Codes { base: 0 }),
-        (File::written::<ByteArrayType>("BYTE_ARRAY", &texts, true, Settings::of(Some(Written::PLAIN))), VIEWS),
-        (File::written::<Int64Type>("INT64", &integers, true, Settings::of(Some(Written::DELTA_BINARY_PACKED))), LONG),
+        (
+            File::written::<Int64Type>(
+                "INT64",
+                &integers,
+                true,
+                Settings::of(Some(Written::PLAIN)),
+            ),
+            LONG,
+        ),
+        (
+            File::written::<ByteArrayType>("BYTE_ARRAY", &texts, true, Settings::of(None)),
+            PageOutput::Codes { base: 0 },
+        ),
+        (
+            File::written::<ByteArrayType>(
+                "BYTE_ARRAY",
+                &texts,
+                true,
+                Settings::of(Some(Written::PLAIN)),
+            ),
+            VIEWS,
+        ),
+        (
+            File::written::<Int64Type>(
+                "INT64",
+                &integers,
+                true,
+                Settings::of(Some(Written::DELTA_BINARY_PACKED)),
+            ),
+            LONG,
+        ),
         (
             File::written::<ByteArrayType>(
                 "BYTE_ARRAY",
@@ -190,12 +253,21 @@ fn pages_changed_at_random_do_no_harm() {
             VIEWS,
         ),
         (
-            File::written::<ByteArrayType>("BYTE_ARRAY", &texts, true, Settings::of(Some(Written::DELTA_BYTE_ARRAY))),
+            File::written::<ByteArrayType>(
+                "BYTE_ARRAY",
+                &texts,
+                true,
+                Settings::of(Some(Written::DELTA_BYTE_ARRAY)),
+            ),
             VIEWS,
         ),
-        (File::written::<BoolType>("BOOLEAN", &flags, true, Settings::of(Some(Written::RLE))), PageOutput::Bool),
+        (
+            File::written::<BoolType>("BOOLEAN", &flags, true, Settings::of(Some(Written::RLE))),
+            PageOutput::Bool,
+        ),
     ];
-    let rounds = std::env::var("WARPFRAME_PAGE_ROUNDS").map_or(20, |rounds| rounds.parse().expect("a number"));
+    let rounds = std::env::var("WARPFRAME_PAGE_ROUNDS")
+        .map_or(20, |rounds| rounds.parse().expect("a number"));
     let device = device(5);
     let mut faults = 0;
     for round in 0..rounds {
@@ -215,7 +287,8 @@ fn pages_changed_at_random_do_no_harm() {
                     dictionary[at] ^= (x >> 30) as u8;
                 }
             }
-            faults += decode_all(&device, &[TestChunk { file: &file, output: *output }]).is_err() as u64;
+            faults +=
+                decode_all(&device, &[TestChunk { file: &file, output: *output }]).is_err() as u64;
         }
     }
     assert!(faults > rounds, "{faults} faults");

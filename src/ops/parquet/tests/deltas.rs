@@ -24,8 +24,12 @@ fn integers_are_added_up() {
         check_numbers::<Int32Type>("INT32", PACKED, output(4), make, |x| x.to_le_bytes().to_vec());
     }
     let small = |x: u64| (x % 211) as i32 - 100;
-    check_numbers::<Int32Type>("INT32", PACKED, output(1), small, |x| (*x as i8).to_le_bytes().to_vec());
-    check_numbers::<Int32Type>("INT32", PACKED, output(2), small, |x| (*x as i16).to_le_bytes().to_vec());
+    check_numbers::<Int32Type>("INT32", PACKED, output(1), small, |x| {
+        (*x as i8).to_le_bytes().to_vec()
+    });
+    check_numbers::<Int32Type>("INT32", PACKED, output(2), small, |x| {
+        (*x as i16).to_le_bytes().to_vec()
+    });
     let widened = |bits, signed| PageOutput::Widened { width: 8, bits, signed, factor: 1 };
     check_numbers::<Int32Type>(
         "INT32",
@@ -45,7 +49,9 @@ fn integers_are_added_up() {
     let narrow = |x: u64| x as i64 / 10;
     let wide = |x: &i64| i128::from(*x).to_le_bytes().to_vec();
     check_numbers::<Int64Type>("INT64", PACKED, decimal(16), narrow, wide);
-    check_numbers::<Int32Type>("INT32", PACKED, decimal(8), small, |x| i64::from(*x).to_le_bytes().to_vec());
+    check_numbers::<Int32Type>("INT32", PACKED, decimal(8), small, |x| {
+        i64::from(*x).to_le_bytes().to_vec()
+    });
 }
 
 #[test]
@@ -60,9 +66,11 @@ fn the_example_of_the_kernels_is_added_up() {
 #[test]
 fn equal_and_ascending_integers_have_miniblocks_of_no_bits() {
     for step in [0, 1, -7] {
-        let values: Vec<_> = (0..3000).map(|i| Some((i64::MAX - 1000).wrapping_add(i * step))).collect();
+        let values: Vec<_> =
+            (0..3000).map(|i| Some((i64::MAX - 1000).wrapping_add(i * step))).collect();
         let file = File::written::<Int64Type>("INT64", &values, false, Settings::of(PACKED));
-        let expected: Vec<_> = values.iter().map(|value| value.map(|x| x.to_le_bytes().to_vec())).collect();
+        let expected: Vec<_> =
+            values.iter().map(|value| value.map(|x| x.to_le_bytes().to_vec())).collect();
         assert_decodes("steps", &file, PageOutput::Integer { width: 8 }, &expected);
     }
 }
@@ -89,7 +97,8 @@ fn miniblocks_have_any_size() {
             for values in deltas[1..].chunks(block as usize) {
                 // The least difference is 3 too small.
                 varint(&mut content, 5);
-                let widths = (0..miniblocks as usize).map(|i| if i * each < values.len() { 10 + i as u8 } else { 77 });
+                let widths = (0..miniblocks as usize)
+                    .map(|i| if i * each < values.len() { 10 + i as u8 } else { 77 });
                 content.extend(widths);
                 for (i, values) in values.chunks(each).enumerate() {
                     let (mut bits, mut left) = (0u128, 0);
@@ -105,9 +114,16 @@ fn miniblocks_have_any_size() {
                 }
             }
             let mut sum = 0;
-            let expected: Vec<_> =
-                deltas.iter().map(|delta| (sum += delta, Some(sum.to_le_bytes().to_vec())).1).collect();
-            let file = File::by_hand(Physical::Int64, PageEncoding::DeltaBinaryPacked, count as u32, content);
+            let expected: Vec<_> = deltas
+                .iter()
+                .map(|delta| (sum += delta, Some(sum.to_le_bytes().to_vec())).1)
+                .collect();
+            let file = File::by_hand(
+                Physical::Int64,
+                PageEncoding::DeltaBinaryPacked,
+                count as u32,
+                content,
+            );
             assert_decodes(
                 &format!("{count} in {miniblocks} of {each}"),
                 &file,
@@ -140,14 +156,24 @@ fn strings_have_their_lengths_and_what_they_share_apart() {
 
 #[test]
 fn bytes_of_fixed_length_share_their_beginnings() {
-    let values = with_nulls(NullPattern::Some, (0..3000u64).map(|x| (x * 1_000_003).to_be_bytes().to_vec()));
-    let written: Vec<_> =
-        values.iter().map(|v| v.as_ref().map(|v| FixedLenByteArray::from(ByteArray::from(v.clone())))).collect();
+    let values =
+        with_nulls(NullPattern::Some, (0..3000u64).map(|x| (x * 1_000_003).to_be_bytes().to_vec()));
+    let written: Vec<_> = values
+        .iter()
+        .map(|v| v.as_ref().map(|v| FixedLenByteArray::from(ByteArray::from(v.clone()))))
+        .collect();
     let settings = Settings::of(Some(Written::DELTA_BYTE_ARRAY));
-    let file = File::written::<FixedLenByteArrayType>("FIXED_LEN_BYTE_ARRAY(8)", &written, true, settings);
+    let file =
+        File::written::<FixedLenByteArrayType>("FIXED_LEN_BYTE_ARRAY(8)", &written, true, settings);
     assert_decodes("bytes", &file, PageOutput::Views { utf8: false }, &values);
-    let numbers: Vec<_> = values.iter().map(|v| v.as_ref().map(|v| v.iter().rev().copied().collect())).collect();
-    assert_decodes("decimals", &file, PageOutput::Decimal { width: 8, bound: None, factor: 1 }, &numbers);
+    let numbers: Vec<_> =
+        values.iter().map(|v| v.as_ref().map(|v| v.iter().rev().copied().collect())).collect();
+    assert_decodes(
+        "decimals",
+        &file,
+        PageOutput::Decimal { width: 8, bound: None, factor: 1 },
+        &numbers,
+    );
 }
 
 #[test]
@@ -166,7 +192,8 @@ fn damaged_deltas_are_told() {
     more.pages[0].rows = 501;
     assert_eq!(fault(&more, output), Some((0, 40)));
     let by_hand = |physical, content| {
-        fault(&File::by_hand(physical, PageEncoding::DeltaBinaryPacked, 2, content), output).map(|(_, code)| code)
+        fault(&File::by_hand(physical, PageEncoding::DeltaBinaryPacked, 2, content), output)
+            .map(|(_, code)| code)
     };
     // 2 and 3; in blocks of 64; a first value of 33 bits, a least difference of 33, differences of
     // 33.
@@ -220,8 +247,15 @@ fn strings_that_share_need_room() {
         dictionary: None,
         characters: None,
     };
-    let page =
-        Page { number: 0, size: 9, levels: None, rows: 1, row: 0, encoding: PageEncoding::DeltaByteArray, chunk: 0 };
+    let page = Page {
+        number: 0,
+        size: 9,
+        levels: None,
+        rows: 1,
+        row: 0,
+        encoding: PageEncoding::DeltaByteArray,
+        chunk: 0,
+    };
     let buffer = device.alloc("test", 8).unwrap();
     let error = decode(&device, &[chunk], &[page], &buffer, &buffer, &buffer).unwrap_err();
     assert!(error.to_string().contains("DELTA_BYTE_ARRAY"), "{error}");

@@ -63,16 +63,28 @@ impl File {
     }
 
     /// A page of a required column by hand.
-    pub(super) fn by_hand(physical: Physical, encoding: PageEncoding, rows: u32, content: Vec<u8>) -> File {
+    pub(super) fn by_hand(
+        physical: Physical,
+        encoding: PageEncoding,
+        rows: u32,
+        content: Vec<u8>,
+    ) -> File {
         let pages = vec![FilePage { content, levels: None, rows, encoding }];
         File { physical, optional: false, pages, dictionary: None, characters: 0 }
     }
 
     /// Writes values of a type (`INT32`, `FIXED_LEN_BYTE_ARRAY(5)`), of which some are null where
     /// the column is optional.
-    pub(super) fn written<T: DataType>(kind: &str, values: &[Option<T::T>], optional: bool, with: Settings) -> File {
+    pub(super) fn written<T: DataType>(
+        kind: &str,
+        values: &[Option<T::T>],
+        optional: bool,
+        with: Settings,
+    ) -> File {
         let repetition = if optional { "optional" } else { "required" };
-        let schema = Arc::new(parse_message_type(&format!("message m {{ {repetition} {kind} c; }}")).unwrap());
+        let schema = Arc::new(
+            parse_message_type(&format!("message m {{ {repetition} {kind} c; }}")).unwrap(),
+        );
         let mut properties = WriterProperties::builder()
             .set_writer_version(with.version)
             .set_dictionary_enabled(with.encoding.is_none())
@@ -81,7 +93,8 @@ impl File {
         if let Some(encoding) = with.encoding {
             properties = properties.set_encoding(encoding);
         }
-        let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties.build())).unwrap();
+        let mut writer =
+            SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties.build())).unwrap();
         let mut group = writer.next_row_group().unwrap();
         let mut column = group.next_column().unwrap().unwrap();
         let present: Vec<T::T> = values.iter().flatten().cloned().collect();
@@ -106,7 +119,9 @@ impl File {
             Type::FLOAT => Physical::Float,
             Type::DOUBLE => Physical::Double,
             Type::BYTE_ARRAY => Physical::ByteArray,
-            Type::FIXED_LEN_BYTE_ARRAY => Physical::FixedLenByteArray(descriptor.type_length() as u32),
+            Type::FIXED_LEN_BYTE_ARRAY => {
+                Physical::FixedLenByteArray(descriptor.type_length() as u32)
+            }
         };
         let mut file = File {
             physical,
@@ -126,13 +141,17 @@ impl File {
                 WrittenPage::DictionaryPage { buf, num_values, .. } => {
                     file.dictionary = Some((buf.to_vec(), num_values))
                 }
-                WrittenPage::DataPage { buf, num_values, encoding, .. } => file.pages.push(FilePage {
-                    content: buf.to_vec(),
-                    levels: None,
-                    rows: num_values,
-                    encoding: encoding_of(encoding),
-                }),
-                WrittenPage::DataPageV2 { buf, num_values, encoding, def_levels_byte_len, .. } => {
+                WrittenPage::DataPage { buf, num_values, encoding, .. } => {
+                    file.pages.push(FilePage {
+                        content: buf.to_vec(),
+                        levels: None,
+                        rows: num_values,
+                        encoding: encoding_of(encoding),
+                    })
+                }
+                WrittenPage::DataPageV2 {
+                    buf, num_values, encoding, def_levels_byte_len, ..
+                } => {
                     let (levels, content) = buf.split_at(def_levels_byte_len as usize);
                     file.pages.push(FilePage {
                         content: content.to_vec(),

@@ -10,20 +10,30 @@ use super::*;
 pub(super) const VIEWS: PageOutput = PageOutput::Views { utf8: true };
 
 pub(super) fn written(values: &[Option<String>], optional: bool, settings: Settings) -> File {
-    let values: Vec<_> = values.iter().map(|value| value.as_ref().map(|text| text.as_str().into())).collect();
+    let values: Vec<_> =
+        values.iter().map(|value| value.as_ref().map(|text| text.as_str().into())).collect();
     File::written::<ByteArrayType>("BYTE_ARRAY", &values, optional, settings)
 }
 
-pub(super) fn check(what: &str, values: &[Option<String>], optional: bool, settings: Settings, output: PageOutput) {
+pub(super) fn check(
+    what: &str,
+    values: &[Option<String>],
+    optional: bool,
+    settings: Settings,
+    output: PageOutput,
+) {
     let file = written(values, optional, settings);
-    let expected: Vec<_> = values.iter().map(|value| value.as_ref().map(|text| text.as_bytes().to_vec())).collect();
+    let expected: Vec<_> =
+        values.iter().map(|value| value.as_ref().map(|text| text.as_bytes().to_vec())).collect();
     assert_decodes(&format!("{what} {settings:?}"), &file, output, &expected);
 }
 
 /// Texts of a kind: lengths, alphabets.
 pub(super) fn texts(kind: &str, rows: usize) -> Vec<String> {
     let text = |(row, x): (usize, u64)| {
-        let letters = |length: u64| (0..length).map(|i| (b'a' + ((x >> (i % 50)) % 26) as u8) as char).collect();
+        let letters = |length: u64| {
+            (0..length).map(|i| (b'a' + ((x >> (i % 50)) % 26) as u8) as char).collect()
+        };
         match kind {
             "comments" => letters(10 + x % 34),
             "flags" => ["A", "N", "R"][(x % 3) as usize].to_string(),
@@ -32,18 +42,32 @@ pub(super) fn texts(kind: &str, rows: usize) -> Vec<String> {
             "zeros" => "\0".repeat((x % 9) as usize),
             "inline and not" => letters(x % 17),
             "long" => letters(if row % 50 == 3 { 40_000 } else { 100 + x % 200 }),
-            "umlauts" => ["ä", "Öl", "naïve café crème brûlée", "日本語のテキスト", "🦀🦀🦀🦀", "plain"]
-                [(x % 6) as usize]
-                .repeat(1 + (x >> 30) as usize % 3),
-            "numbers" => String::from_utf8((0..x % 12).map(|i| (x >> (8 * (i % 8))) as u8 & 7).collect()).unwrap(),
+            "umlauts" => {
+                ["ä", "Öl", "naïve café crème brûlée", "日本語のテキスト", "🦀🦀🦀🦀", "plain"]
+                    [(x % 6) as usize]
+                    .repeat(1 + (x >> 30) as usize % 3)
+            }
+            "numbers" => {
+                String::from_utf8((0..x % 12).map(|i| (x >> (8 * (i % 8))) as u8 & 7).collect())
+                    .unwrap()
+            }
             other => panic!("{other}"),
         }
     };
     random(kind.len() as u64, rows).enumerate().map(text).collect()
 }
 
-pub(super) const KINDS: [&str; 9] =
-    ["comments", "flags", "empty", "mostly empty", "zeros", "inline and not", "long", "umlauts", "numbers"];
+pub(super) const KINDS: [&str; 9] = [
+    "comments",
+    "flags",
+    "empty",
+    "mostly empty",
+    "zeros",
+    "inline and not",
+    "long",
+    "umlauts",
+    "numbers",
+];
 
 #[test]
 fn plain_strings_become_views() {
@@ -98,10 +122,17 @@ fn bytes_of_fixed_length_become_views() {
         let kind = format!("FIXED_LEN_BYTE_ARRAY({length})");
         let bytes = |x: u64| (0..length).map(|i| (x >> (i % 57)) as u8).collect::<Vec<u8>>();
         let values = with_nulls(NullPattern::Some, random(length as u64, 3000).map(bytes));
-        let written: Vec<_> =
-            values.iter().map(|v| v.as_ref().map(|v| FixedLenByteArray::from(ByteArray::from(v.clone())))).collect();
+        let written: Vec<_> = values
+            .iter()
+            .map(|v| v.as_ref().map(|v| FixedLenByteArray::from(ByteArray::from(v.clone()))))
+            .collect();
         for encoding in [None, Some(Written::PLAIN)] {
-            let file = File::written::<FixedLenByteArrayType>(&kind, &written, true, Settings::of(encoding));
+            let file = File::written::<FixedLenByteArrayType>(
+                &kind,
+                &written,
+                true,
+                Settings::of(encoding),
+            );
             assert_decodes(&kind, &file, PageOutput::Views { utf8: false }, &values);
         }
     }
@@ -124,12 +155,30 @@ fn decimals_are_read_from_bytes_of_varying_length() {
         let values = with_nulls(nulls, random(4, 3000).map(bytes));
         let written: Vec<_> = values.iter().map(|v| v.clone().map(ByteArray::from)).collect();
         for encoding in [None, Some(Written::PLAIN)] {
-            let file = File::written::<ByteArrayType>("BYTE_ARRAY", &written, true, Settings::of(encoding));
-            let wide: Vec<_> = values.iter().map(|v| v.as_ref().map(|v| read(v).to_le_bytes().to_vec())).collect();
-            assert_decodes("wide", &file, PageOutput::Decimal { width: 16, bound: None, factor: 1 }, &wide);
-            let narrow: Vec<_> =
-                values.iter().map(|v| v.as_ref().map(|v| (read(v) as i64).to_le_bytes().to_vec())).collect();
-            assert_decodes("narrow", &file, PageOutput::Decimal { width: 8, bound: None, factor: 1 }, &narrow);
+            let file = File::written::<ByteArrayType>(
+                "BYTE_ARRAY",
+                &written,
+                true,
+                Settings::of(encoding),
+            );
+            let wide: Vec<_> =
+                values.iter().map(|v| v.as_ref().map(|v| read(v).to_le_bytes().to_vec())).collect();
+            assert_decodes(
+                "wide",
+                &file,
+                PageOutput::Decimal { width: 16, bound: None, factor: 1 },
+                &wide,
+            );
+            let narrow: Vec<_> = values
+                .iter()
+                .map(|v| v.as_ref().map(|v| (read(v) as i64).to_le_bytes().to_vec()))
+                .collect();
+            assert_decodes(
+                "narrow",
+                &file,
+                PageOutput::Decimal { width: 8, bound: None, factor: 1 },
+                &narrow,
+            );
         }
     }
 }
@@ -161,8 +210,10 @@ fn strings_that_are_no_utf8_are_damage_and_bytes_are_not() {
     for device in [device(0), device(7)].into_iter().chain(gpu()) {
         let fault = |strings: &[&[u8]], utf8| {
             let rows = strings.len() as u32;
-            let file = File::by_hand(Physical::ByteArray, PageEncoding::Plain, rows, plain(strings));
-            decode_all(&device, &[TestChunk { file: &file, output: PageOutput::Views { utf8 } }]).err()
+            let file =
+                File::by_hand(Physical::ByteArray, PageEncoding::Plain, rows, plain(strings));
+            decode_all(&device, &[TestChunk { file: &file, output: PageOutput::Views { utf8 } }])
+                .err()
         };
         for wrong in wrong {
             assert!(std::str::from_utf8(wrong).is_err());
@@ -170,7 +221,11 @@ fn strings_that_are_no_utf8_are_damage_and_bytes_are_not() {
             assert_eq!(fault(&[b"good", wrong, b"good"], false), None, "{wrong:x?}");
             for before in [0, 1, 2, 3, 61, 62, 63, 64, 255, 256] {
                 let long = [&long[..before], wrong, &long].concat();
-                assert_eq!(fault(&[b"good", &long, b"good"], true), Some((0, 37)), "{wrong:x?} behind {before}");
+                assert_eq!(
+                    fault(&[b"good", &long, b"good"], true),
+                    Some((0, 37)),
+                    "{wrong:x?} behind {before}"
+                );
             }
         }
         // Characters of which one half stands in each string.

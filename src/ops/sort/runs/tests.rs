@@ -10,7 +10,9 @@ const RUNS_END: usize = 5000;
 /// bits as `low` gives them to the run's rows.
 fn with_run(first: usize, length: usize, low: impl Fn(u64) -> u64) -> Vec<u64> {
     let key = |at: usize| match at {
-        at if (first..first + length).contains(&at) => (first as u64) << 16 | low((at - first) as u64),
+        at if (first..first + length).contains(&at) => {
+            (first as u64) << 16 | low((at - first) as u64)
+        }
         // Pairs in order and out of order besides, and keys that are alone.
         at if at % 5 == 1 => ((at - 1) as u64) << 16 | 3,
         at => (at as u64) << 16 | (at as u64 % 7),
@@ -43,23 +45,41 @@ fn put(device: &Device, keys: &[u64]) -> bool {
             _ => Some((&wide, 8)),
         };
         let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-        let long = put_in_order(device, &key, 16, rows as u64, PrefixSorted::Rows { keys: &buffer, values }).unwrap();
+        let long = put_in_order(
+            device,
+            &key,
+            16,
+            rows as u64,
+            PrefixSorted::Rows { keys: &buffer, values },
+        )
+        .unwrap();
         verdicts.push(long == 0);
         if long == 0 {
             assert!(read::<u64>(&buffer, rows) == sorted, "values of {width} bytes");
         }
         if long == 0 && width == 4 {
-            assert!(read::<u32>(&narrow, rows).iter().zip(&order).all(|(found, at)| *found as usize == *at));
+            assert!(
+                read::<u32>(&narrow, rows)
+                    .iter()
+                    .zip(&order)
+                    .all(|(found, at)| *found as usize == *at)
+            );
         }
         if long == 0 && width == 8 {
-            assert!(read::<u64>(&wide, rows).iter().zip(&order).all(|(found, at)| *found as usize == *at));
+            assert!(
+                read::<u64>(&wide, rows)
+                    .iter()
+                    .zip(&order)
+                    .all(|(found, at)| *found as usize == *at)
+            );
         }
     }
     // Rows that lie elsewhere than their words.
     let row = |at: usize| (at + 1000) % rows;
     let mut column = vec![0; rows];
     keys.iter().enumerate().for_each(|(at, key)| column[row(at)] = *key);
-    let words: Vec<u64> = keys.iter().enumerate().map(|(at, key)| key >> 12 << 13 | row(at) as u64).collect();
+    let words: Vec<u64> =
+        keys.iter().enumerate().map(|(at, key)| key >> 12 << 13 | row(at) as u64).collect();
     // Of a run, words come in the order of their row numbers, as a stable sort leaves them.
     let words = {
         let mut words = words;
@@ -67,7 +87,8 @@ fn put(device: &Device, keys: &[u64]) -> bool {
         words
     };
     let more: Vec<u64> = random(1, rows).map(|x| x % 3).collect();
-    let [column_buffer, words, more_buffer] = [&column, &words, &more].map(|words| upload(device, words));
+    let [column_buffer, words, more_buffer] =
+        [&column, &words, &more].map(|words| upload(device, words));
     let key = SortKey::new(column_buffer.slice(0), KeyKind::Word, false);
     let further = [SortWord { keys: &more_buffer, bits: 2 }];
     for more_words in [&further[..0], &further] {
@@ -75,13 +96,22 @@ fn put(device: &Device, keys: &[u64]) -> bool {
         let second = |row: u32| if more_words.is_empty() { 0 } else { more[row as usize] };
         expected.sort_by_key(|&row| (column[row as usize], second(row), row));
         let numbers = device.alloc("test", rows * 4).unwrap();
-        let sorted =
-            PrefixSorted::Packed { words: &words, index_bits: 13, whole: false, more: more_words, numbers: &numbers };
+        let sorted = PrefixSorted::Packed {
+            words: &words,
+            index_bits: 13,
+            whole: false,
+            more: more_words,
+            numbers: &numbers,
+        };
         let long = put_in_order(device, &key, 17, rows as u64, sorted).unwrap();
         if more_words.is_empty() {
             verdicts.push(long == 0);
         }
-        assert!(long > 0 || read::<u32>(&numbers, rows) == expected, "packed, {} words", more_words.len());
+        assert!(
+            long > 0 || read::<u32>(&numbers, rows) == expected,
+            "packed, {} words",
+            more_words.len()
+        );
     }
     assert!(verdicts.windows(2).all(|pair| pair[0] == pair[1]), "{verdicts:?}");
     verdicts[0]
@@ -109,18 +139,24 @@ fn runs_are_put_in_order_wherever_they_lie() {
 fn longer_runs_are_left_if_they_are_out_of_order_anywhere() {
     for device in device_and_gpu(5) {
         for length in [257, 258, 400, 2048, 2304, 2500, 4600] {
-            for first in
-                [0, 5, 1791, 1792, 1793, 2040, 2047, 2048].into_iter().filter(|first| first + length < RUNS_END)
+            for first in [0, 5, 1791, 1792, 1793, 2040, 2047, 2048]
+                .into_iter()
+                .filter(|first| first + length < RUNS_END)
             {
                 let ordered = with_run(first, length, |at| at);
                 assert!(put(&device, &ordered), "{length} from {first}, in order");
-                assert!(put(&device, &with_run(first, length, |_| 7)), "{length} from {first}, equal");
+                assert!(
+                    put(&device, &with_run(first, length, |_| 7)),
+                    "{length} from {first}, equal"
+                );
                 // A pair out of order at the run's ends, and at the edges of tiles and of their
                 // margins.
                 let edges = [2047, 2048, 2301, 2302, 2303, 2304, 4095, 4096, 4350, 4351]
                     .map(|row: usize| row.wrapping_sub(first));
-                for at in
-                    [0, 1, length / 2, length - 2].into_iter().chain(edges).filter(|at| at.saturating_add(2) <= length)
+                for at in [0, 1, length / 2, length - 2]
+                    .into_iter()
+                    .chain(edges)
+                    .filter(|at| at.saturating_add(2) <= length)
                 {
                     let mut keys = ordered.clone();
                     keys.swap(first + at, first + at + 1);

@@ -27,8 +27,20 @@ pub(super) fn of_join(join: &Join, filter: &Expr) -> KeyConditions {
             let pushed = matches!(
                 (join.join_type, table),
                 (JoinType::Inner, _)
-                    | (JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark, 2)
-                    | (JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark, 1)
+                    | (
+                        JoinType::Left
+                            | JoinType::LeftSemi
+                            | JoinType::LeftAnti
+                            | JoinType::LeftMark,
+                        2
+                    )
+                    | (
+                        JoinType::Right
+                            | JoinType::RightSemi
+                            | JoinType::RightAnti
+                            | JoinType::RightMark,
+                        1
+                    )
             );
             pushed && !can_fail(guard, &tables.all())
         };
@@ -66,7 +78,9 @@ pub(super) fn of_filter(input: &LogicalPlan, predicate: &Expr) -> KeyConditions 
         }
     }
     let mut keys = KeyConditions::new();
-    for (at, condition) in conditions.iter().enumerate().filter(|(_, condition)| can_fail(condition, &all)) {
+    for (at, condition) in
+        conditions.iter().enumerate().filter(|(_, condition)| can_fail(condition, &all))
+    {
         let Some((left, right)) = sides(condition) else { continue };
         if connected.are(left | right) {
             continue;
@@ -126,9 +140,16 @@ impl Tables {
 
     /// The equality as a key: a side that can fail is null where a condition before it, about the
     /// same table, does not hold, unless that runs `below` the join.
-    fn key(&self, condition: &Expr, before: &[&Expr], below: impl Fn(&Expr, u64) -> bool) -> Result<Option<Expr>> {
+    fn key(
+        &self,
+        condition: &Expr,
+        before: &[&Expr],
+        below: impl Fn(&Expr, u64) -> bool,
+    ) -> Result<Option<Expr>> {
         let Some((left, right)) = equality(condition) else { return Ok(None) };
-        let (Some(of_left), Some(of_right)) = (self.of(left), self.of(right)) else { return Ok(None) };
+        let (Some(of_left), Some(of_right)) = (self.of(left), self.of(right)) else {
+            return Ok(None);
+        };
         if of_left & of_right != 0 || of_left == 0 || of_right == 0 {
             return Ok(None);
         }

@@ -35,7 +35,11 @@ impl OptimizerRule for GuardedPushDown {
         true
     }
 
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         match plan {
             LogicalPlan::Filter(filter) => self.filter(filter, config),
             LogicalPlan::Join(join) => self.free(LogicalPlan::Join(join), config),
@@ -47,15 +51,21 @@ impl OptimizerRule for GuardedPushDown {
 impl GuardedPushDown {
     /// Of filters above one another: those that stay come above, in their order, and the others go
     /// down.
-    fn filter(&self, filter: Filter, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+    fn filter(
+        &self,
+        filter: Filter,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         let mut below = filter.input.as_ref();
         let mut filters = vec![&filter.predicate];
         while let LogicalPlan::Filter(next) = below {
             filters.push(&next.predicate);
             below = next.input.as_ref();
         }
-        let parts = || filters.iter().rev().flat_map(|predicate| operands(predicate, Operator::And));
-        let stays = |condition: &Expr| is_in_place(condition) || is_made_of_failing(condition, below);
+        let parts =
+            || filters.iter().rev().flat_map(|predicate| operands(predicate, Operator::And));
+        let stays =
+            |condition: &Expr| is_in_place(condition) || is_made_of_failing(condition, below);
         if !parts().any(stays) {
             return self.free(LogicalPlan::Filter(filter), config);
         }
@@ -82,7 +92,11 @@ impl GuardedPushDown {
 
     /// Runs the rule on a join, or on a free filter, above or in which no sealed condition of a
     /// join is seen.
-    fn free(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+    fn free(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         let (plan, sealed) = without_sealed(plan)?;
         let pushed = self.0.rewrite(plan, config)?;
         match sealed.is_empty() {
@@ -98,7 +112,9 @@ fn is_made_of_failing(condition: &Expr, below: &LogicalPlan) -> bool {
     // The expressions are the first columns, in their order.
     let (exprs, input) = match below {
         LogicalPlan::Projection(project) => (&project.expr, &project.input),
-        LogicalPlan::Aggregate(aggregate) if !matches!(*aggregate.group_expr, [Expr::GroupingSet(_)]) => {
+        LogicalPlan::Aggregate(aggregate)
+            if !matches!(*aggregate.group_expr, [Expr::GroupingSet(_)]) =>
+        {
             (&aggregate.group_expr, &aggregate.input)
         }
         _ => return false,
@@ -116,7 +132,9 @@ fn without_sealed(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>)> {
             let (join, sealed) = unsealed_join(join);
             Ok((LogicalPlan::Join(join), sealed))
         }
-        LogicalPlan::Filter(Filter { predicate, input, .. }) if matches!(*input, LogicalPlan::Join(_)) => {
+        LogicalPlan::Filter(Filter { predicate, input, .. })
+            if matches!(*input, LogicalPlan::Join(_)) =>
+        {
             let (input, sealed) = without_sealed(Arc::unwrap_or_clone(input))?;
             Ok((LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?), sealed))
         }
@@ -130,13 +148,16 @@ fn has_sealed_join(plan: &LogicalPlan) -> bool {
         LogicalPlan::Join(join) => {
             join.filter.iter().flat_map(|filter| operands(filter, Operator::And)).any(is_in_place)
         }
-        LogicalPlan::Filter(filter) => matches!(*filter.input, LogicalPlan::Join(_)) && has_sealed_join(&filter.input),
+        LogicalPlan::Filter(filter) => {
+            matches!(*filter.input, LogicalPlan::Join(_)) && has_sealed_join(&filter.input)
+        }
         _ => false,
     }
 }
 
 fn unsealed_join(join: Join) -> (Join, Vec<Expr>) {
-    let conditions = join.filter.map(|filter| into_operands(filter, Operator::And)).unwrap_or_default();
+    let conditions =
+        join.filter.map(|filter| into_operands(filter, Operator::And)).unwrap_or_default();
     let (sealed, free): (Vec<_>, Vec<_>) = conditions.into_iter().partition(is_in_place);
     (Join { filter: conjunction(free), ..join }, sealed)
 }
@@ -152,7 +173,10 @@ fn with_sealed(plan: LogicalPlan, sealed: Vec<Expr>) -> Result<LogicalPlan> {
             let input = with_sealed(Arc::unwrap_or_clone(input), sealed)?;
             Ok(LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?))
         }
-        other => datafusion::common::internal_err!("a join's conditions have no place in {}", other.display()),
+        other => datafusion::common::internal_err!(
+            "a join's conditions have no place in {}",
+            other.display()
+        ),
     }
 }
 
@@ -180,7 +204,11 @@ impl OptimizerRule for SeenByOuterJoins {
         true
     }
 
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         let LogicalPlan::Filter(Filter { predicate, input, .. }) = &plan else {
             return self.0.rewrite(plan, config);
         };
@@ -191,7 +219,9 @@ impl OptimizerRule for SeenByOuterJoins {
         let seen = Filter::try_new(unseal(predicate.clone())?.data, input.clone())?;
         let rewritten = self.0.rewrite(LogicalPlan::Filter(seen), config)?;
         rewritten.map_data(|plan| match plan {
-            LogicalPlan::Filter(seen) => Ok(LogicalPlan::Filter(Filter::try_new(sealed, seen.input)?)),
+            LogicalPlan::Filter(seen) => {
+                Ok(LogicalPlan::Filter(Filter::try_new(sealed, seen.input)?))
+            }
             other => datafusion::common::internal_err!("a filter became {}", other.display()),
         })
     }

@@ -8,7 +8,8 @@ use datafusion::logical_expr::utils::{conjunction, merge_schema};
 use datafusion::logical_expr::{BinaryExpr, Case, Cast, Expr, Operator, binary_expr, when};
 
 use crate::plan::{
-    can_fail, fails_itself, has_failing, in_order, in_order_case, in_place, into_operands, of_some_rows,
+    can_fail, fails_itself, has_failing, in_order, in_order_case, in_place, into_operands,
+    of_some_rows,
 };
 
 pub(super) struct Sealer<'s> {
@@ -35,7 +36,9 @@ impl Sealer<'_> {
 
     fn part(&self, expr: Expr) -> Result<SealedPart> {
         match expr {
-            Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => self.chain(expr, op),
+            Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => {
+                self.chain(expr, op)
+            }
             Expr::Case(case) => self.case(case),
             // A cast of a constant that fails is an error when rules compute constants, even if no
             // row comes to it.
@@ -43,24 +46,33 @@ impl Sealer<'_> {
                 let fails = has_failing(&Expr::Cast(cast.clone()), self.schema);
                 let inner = self.part(*cast.expr)?.expr;
                 let expr = Box::new(if fails { in_place(inner) } else { inner });
-                Ok(SealedPart { expr: Expr::Cast(Cast { expr, field: cast.field }), fails, sealed: fails })
+                Ok(SealedPart {
+                    expr: Expr::Cast(Cast { expr, field: cast.field }),
+                    fails,
+                    sealed: fails,
+                })
             }
             // Arguments of an aggregate are asked for where its FILTER holds.
-            Expr::AggregateFunction(AggregateFunction { func, mut params }) if params.filter.is_some() => {
+            Expr::AggregateFunction(AggregateFunction { func, mut params })
+                if params.filter.is_some() =>
+            {
                 params.args = self.arguments(params.args)?;
                 for key in &mut params.order_by {
                     key.expr = self.argument(key.expr.clone())?;
                 }
-                params.filter =
-                    params.filter.map(|of| Ok::<_, DataFusionError>(Box::new(self.part(*of)?.expr))).transpose()?;
+                params.filter = params
+                    .filter
+                    .map(|of| Ok::<_, DataFusionError>(Box::new(self.part(*of)?.expr)))
+                    .transpose()?;
                 let expr = Expr::AggregateFunction(AggregateFunction { func, params });
                 Ok(SealedPart { expr, fails: false, sealed: true })
             }
             Expr::WindowFunction(mut call) if call.params.filter.is_some() => {
                 call.params.args = self.arguments(std::mem::take(&mut call.params.args))?;
                 let filter = call.params.filter.take();
-                call.params.filter =
-                    filter.map(|of| Ok::<_, DataFusionError>(Box::new(self.part(*of)?.expr))).transpose()?;
+                call.params.filter = filter
+                    .map(|of| Ok::<_, DataFusionError>(Box::new(self.part(*of)?.expr)))
+                    .transpose()?;
                 Ok(SealedPart { expr: Expr::WindowFunction(call), fails: false, sealed: true })
             }
             other => {
@@ -95,7 +107,8 @@ impl Sealer<'_> {
         let expr = match later {
             true => in_order(op, operands),
             false => {
-                let joined = operands.into_iter().reduce(|left, right| binary_expr(left, op, right));
+                let joined =
+                    operands.into_iter().reduce(|left, right| binary_expr(left, op, right));
                 joined.unwrap_or_else(|| datafusion::prelude::lit(op == Operator::And))
             }
         };
@@ -106,7 +119,8 @@ impl Sealer<'_> {
         let (mut fails, mut later, mut sealed) = (false, false, false);
         let mut part = |expr: Box<Expr>, behind: bool| -> Result<Box<Expr>> {
             let part = self.part(*expr)?;
-            (fails, later, sealed) = (fails || part.fails, later || behind && part.fails, sealed || part.sealed);
+            (fails, later, sealed) =
+                (fails || part.fails, later || behind && part.fails, sealed || part.sealed);
             Ok(Box::new(part.expr))
         };
         let expr = case.expr.map(|base| part(base, false)).transpose()?;
@@ -153,9 +167,14 @@ pub(super) fn has_failing_subquery(condition: &Expr) -> Result<bool> {
 
 /// In `x IN (SELECT …)`, which becomes a key of a join below the condition, makes an `x` that can
 /// fail null where the conditions `before`, or those around it, do not ask for it.
-pub(in crate::session::rules) fn guard_members(condition: Expr, before: &[Expr], schema: &DFSchema) -> Result<Expr> {
-    let concerned =
-        condition.exists(|node| Ok(matches!(node, Expr::InSubquery(member) if can_fail(&member.expr, schema))))?;
+pub(in crate::session::rules) fn guard_members(
+    condition: Expr,
+    before: &[Expr],
+    schema: &DFSchema,
+) -> Result<Expr> {
+    let concerned = condition.exists(|node| {
+        Ok(matches!(node, Expr::InSubquery(member) if can_fail(&member.expr, schema)))
+    })?;
     if !concerned {
         return Ok(condition);
     }
@@ -197,7 +216,10 @@ fn guarded(expr: Expr, guards: &mut Vec<Expr>, schema: &DFSchema) -> Result<Expr
                 guards.extend(plain.then_some(Expr::IsNotTrue(when)));
                 when_then_expr.push((Box::new(condition), Box::new(then)));
             }
-            let else_expr = case.else_expr.map(|expr| guarded(*expr, guards, schema).map(Box::new)).transpose()?;
+            let else_expr = case
+                .else_expr
+                .map(|expr| guarded(*expr, guards, schema).map(Box::new))
+                .transpose()?;
             Expr::Case(Case { expr: None, when_then_expr, else_expr })
         }
         Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
@@ -207,7 +229,9 @@ fn guarded(expr: Expr, guards: &mut Vec<Expr>, schema: &DFSchema) -> Result<Expr
             };
             Expr::InSubquery(InSubquery { expr, subquery, negated })
         }
-        other => other.map_children(|child| Ok(Transformed::yes(guarded(child, guards, schema)?)))?.data,
+        other => {
+            other.map_children(|child| Ok(Transformed::yes(guarded(child, guards, schema)?)))?.data
+        }
     };
     guards.truncate(known);
     Ok(expr)

@@ -50,8 +50,12 @@ pub(super) fn below(node: LogicalPlan, made: &mut usize) -> Result<LogicalPlan> 
             Ok(LogicalPlan::Projection(Projection::try_new(exprs, input)?))
         }
         other => {
-            let what = format!("a correlated subquery on the left of IN, ANY or ALL in {}", other.display());
-            Err(Error::unsupported(what, "it may stand in WHERE, HAVING and the select list").into())
+            let what = format!(
+                "a correlated subquery on the left of IN, ANY or ALL in {}",
+                other.display()
+            );
+            Err(Error::unsupported(what, "it may stand in WHERE, HAVING and the select list")
+                .into())
         }
     }
 }

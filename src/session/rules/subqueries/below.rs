@@ -4,7 +4,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, Exists, InSubquery};
-use datafusion::logical_expr::{BinaryExpr, Case, Expr, LogicalPlan, LogicalPlanBuilder, Operator, not};
+use datafusion::logical_expr::{
+    BinaryExpr, Case, Expr, LogicalPlan, LogicalPlanBuilder, Operator, not,
+};
 
 use super::{NameGenerator, has_subquery, is_subquery, mark_join, named};
 use crate::plan::UnknownAs;
@@ -25,7 +27,11 @@ pub(super) struct Below<'n> {
 }
 
 impl<'n> Below<'n> {
-    pub(super) fn new(plan: LogicalPlan, clause: &'static str, generator: &'n mut NameGenerator) -> Self {
+    pub(super) fn new(
+        plan: LogicalPlan,
+        clause: &'static str,
+        generator: &'n mut NameGenerator,
+    ) -> Self {
         Below { plan, generator, clause, scalars_stay: false, known: vec![], values: vec![] }
     }
 
@@ -79,21 +85,31 @@ impl<'n> Below<'n> {
                 let member = self.of(*expr, UnknownAs::Itself)?;
                 return self.is_in(member, subquery, negated, unknown);
             }
-            Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+            Expr::BinaryExpr(BinaryExpr {
+                left,
+                op: op @ (Operator::And | Operator::Or),
+                right,
+            }) => {
                 let (left, right) = (self.of(*left, unknown)?, self.of(*right, unknown)?);
                 return Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))));
             }
             Expr::Case(case) if case.expr.is_none() => {
                 let mut when_then_expr = vec![];
                 for (when, then) in case.when_then_expr {
-                    when_then_expr
-                        .push((Box::new(self.of(*when, UnknownAs::False)?), Box::new(self.of(*then, unknown)?)));
+                    when_then_expr.push((
+                        Box::new(self.of(*when, UnknownAs::False)?),
+                        Box::new(self.of(*then, unknown)?),
+                    ));
                 }
-                let else_expr = case.else_expr.map(|expr| self.of(*expr, unknown).map(Box::new)).transpose()?;
+                let else_expr =
+                    case.else_expr.map(|expr| self.of(*expr, unknown).map(Box::new)).transpose()?;
                 return Ok(Expr::Case(Case { expr: None, when_then_expr, else_expr }));
             }
             Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
-                params.filter = params.filter.map(|of| self.of(*of, UnknownAs::False).map(Box::new)).transpose()?;
+                params.filter = params
+                    .filter
+                    .map(|of| self.of(*of, UnknownAs::False).map(Box::new))
+                    .transpose()?;
                 let call = Expr::AggregateFunction(AggregateFunction { func, params });
                 return self.children(call);
             }
@@ -104,7 +120,9 @@ impl<'n> Below<'n> {
     }
 
     fn children(&mut self, expr: Expr) -> Result<Expr> {
-        Ok(expr.map_children(|child| Ok(Transformed::yes(self.of(child, UnknownAs::Itself)?)))?.data)
+        Ok(expr
+            .map_children(|child| Ok(Transformed::yes(self.of(child, UnknownAs::Itself)?)))?
+            .data)
     }
 
     /// Whether the subquery has a row, never null.
@@ -135,7 +153,8 @@ impl<'n> Below<'n> {
         if unknown == UnknownAs::False && !negated {
             return Ok(found);
         }
-        let unknown = mark_join::unknown(&self.plan, &subquery, &member, self.clause, self.generator)?;
+        let unknown =
+            mark_join::unknown(&self.plan, &subquery, &member, self.clause, self.generator)?;
         let value = match unknown {
             Some((plan, unknown)) => {
                 self.plan = plan;

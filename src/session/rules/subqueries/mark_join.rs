@@ -8,7 +8,9 @@ use datafusion::common::{Column, JoinType, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::utils::{conjunction, expr_to_columns};
-use datafusion::logical_expr::{Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Subquery, lit, when};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Subquery, lit, when,
+};
 use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 
 use super::NameGenerator;
@@ -88,7 +90,8 @@ pub(super) fn unknown(
 ) -> Result<Option<(LogicalPlan, Expr)>> {
     let (qualifier, field) = subquery.subquery.schema().qualified_field(0);
     let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
-    let (nulls, null_member) = (field.is_nullable(), member.nullable(plan.schema()).unwrap_or(true));
+    let (nulls, null_member) =
+        (field.is_nullable(), member.nullable(plan.schema()).unwrap_or(true));
     if !nulls && !null_member {
         return Ok(None);
     }
@@ -96,8 +99,8 @@ pub(super) fn unknown(
         // Two numbers of all its rows, beside each row.
         let (rows, values) = (generator.name("rows"), generator.name("values"));
         let counts = [count(lit(1i64)).alias(&rows), count(column).alias(&values)];
-        let counts =
-            LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).aggregate(Vec::<Expr>::new(), counts)?;
+        let counts = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone())
+            .aggregate(Vec::<Expr>::new(), counts)?;
         let plan = LogicalPlanBuilder::from(plan.clone()).cross_join(counts.build()?)?.build()?;
         let of = |name: String| Expr::Column(Column::new_unqualified(name));
         let null = of(values).lt(of(rows.clone()));
@@ -132,12 +135,15 @@ fn mark(
     let (qualifier, field) = subquery.schema().qualified_field(0);
     let column = Column::new(qualifier.cloned(), field.name());
     let equal = member.map(|member| member.clone().eq(Expr::Column(column.clone())));
-    let mut pull_up = PullUpCorrelatedExpr::new().with_in_predicate_opt(equal).with_exists_sub_query(member.is_none());
+    let mut pull_up = PullUpCorrelatedExpr::new()
+        .with_in_predicate_opt(equal)
+        .with_exists_sub_query(member.is_none());
     let pulled = subquery.clone().rewrite(&mut pull_up)?.data;
     if !pull_up.can_pull_up {
         return Ok(None);
     }
-    let correlated: BTreeSet<Column> = pull_up.correlated_subquery_cols_map.values().flatten().cloned().collect();
+    let correlated: BTreeSet<Column> =
+        pull_up.correlated_subquery_cols_map.values().flatten().cloned().collect();
     let right = LogicalPlanBuilder::from(pulled).alias(alias.as_str())?.build()?;
     let outside = |expr: Expr| {
         expr.transform_up(|expr| match expr {
@@ -162,6 +168,8 @@ fn mark(
         true => right,
         false => LogicalPlanBuilder::from(right).project(needed)?.build()?,
     };
-    let joined = LogicalPlanBuilder::from(plan.clone()).join_on(right, JoinType::LeftMark, [condition])?.build()?;
+    let joined = LogicalPlanBuilder::from(plan.clone())
+        .join_on(right, JoinType::LeftMark, [condition])?
+        .build()?;
     Ok(Some((joined, Expr::Column(Column::new(Some(alias.as_str()), "mark")))))
 }

@@ -6,7 +6,8 @@
 //!   SELECT coalesce(*COLUMNS('x.*'))      SELECT coalesce(t.x1, t.x2)
 //! ```
 //!
-//! What names a pattern or a lambda takes, DataFusion's functions say: their calls of constants are folded.
+//! What names a pattern or a lambda takes, DataFusion's functions say: their calls of constants are
+//! folded.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,8 +19,9 @@ use datafusion::logical_expr::Expr as PlanExpr;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, ExprWithAlias, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LambdaFunction, Query,
-    Select, SelectItem, Spanned, Value, Visit, VisitMut, Visitor, VisitorMut,
+    BinaryOperator, Expr, ExprWithAlias, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    LambdaFunction, Query, Select, SelectItem, Spanned, Value, Visit, VisitMut, Visitor,
+    VisitorMut,
 };
 
 use super::binary;
@@ -31,7 +33,8 @@ use crate::session::syntax::SPREAD;
 /// The function that stands for columns.
 const NAME: &str = "columns";
 
-/// The arguments of a call that stands for columns; whether these are arguments of what it stands in.
+/// The arguments of a call that stands for columns; whether these are arguments of what it stands
+/// in.
 fn arguments(expr: &Expr) -> Option<(&[FunctionArg], bool)> {
     let Expr::Function(function) = expr else { return None };
     let [part] = &function.name.0[..] else { return None };
@@ -83,8 +86,8 @@ pub(in crate::session::rules) fn needs(select: &Select) -> bool {
     insists(select) || changes_names(select)
 }
 
-/// Whether `*` has other names or values in a list. The planner takes none of the first, and does not say which of
-/// the replaced columns there are not.
+/// Whether `*` has other names or values in a list. The planner takes none of the first, and does
+/// not say which of the replaced columns there are not.
 pub(super) fn changes_names(select: &Select) -> bool {
     select.projection.iter().any(|item| {
         matches!(item, SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)
@@ -115,7 +118,9 @@ pub(in crate::session) fn refuse_columns(by: &str, of: &impl Visit) -> Result<()
 pub(super) fn refuse_what_is_left(query: &Query) -> Result<()> {
     match Visit::visit(query, &mut ColumnCalls { within: true, depth: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(at) => Err(wrong_at("COLUMNS(…) stands in select lists and in WHERE", at)),
+        ControlFlow::Break(at) => {
+            Err(wrong_at("COLUMNS(…) stands in select lists and in WHERE", at))
+        }
     }
 }
 
@@ -134,7 +139,8 @@ struct Meant {
 }
 
 impl NamedColumns<'_> {
-    /// An item of a select list for each column that its calls stand for; the item itself where it has none.
+    /// An item of a select list for each column that its calls stand for; the item itself where it
+    /// has none.
     pub(super) fn items(&self, item: SelectItem) -> Result<Vec<SelectItem>> {
         let (mut expr, alias) = match item {
             SelectItem::UnnamedExpr(expr) if stands(&expr) => (expr, None),
@@ -142,7 +148,10 @@ impl NamedColumns<'_> {
             other => return Ok(vec![other]),
         };
         self.spread(&mut expr)?;
-        let named = |name: String, expr: Expr| SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
+        let named = |name: String, expr: Expr| SelectItem::ExprWithAlias {
+            expr,
+            alias: Ident::with_quote('"', name),
+        };
         let Some((call, meant)) = self.meant(&expr)? else {
             return Ok(vec![match alias {
                 Some(alias) => SelectItem::ExprWithAlias { expr, alias },
@@ -165,7 +174,9 @@ impl NamedColumns<'_> {
         }
         self.spread(condition)?;
         let Some((_, meant)) = self.meant(condition)? else { return Ok(()) };
-        let each = meant.into_iter().map(|meant| Expr::Nested(Box::new(with(condition, &meant.column.value))));
+        let each = meant
+            .into_iter()
+            .map(|meant| Expr::Nested(Box::new(with(condition, &meant.column.value))));
         if let Some(all) = each.reduce(|all, one| binary(all, BinaryOperator::And, one)) {
             *condition = all;
         }
@@ -192,8 +203,11 @@ impl NamedColumns<'_> {
     }
 
     fn of_call(&self, call: &Expr) -> Result<Vec<Meant>> {
-        let expected = "COLUMNS takes a pattern 'x.*', a list of names ['a', 'b'], *, or a lambda over names";
-        let Some(([FunctionArg::Unnamed(argument)], _)) = arguments(call) else { return Err(wrong(expected, call)) };
+        let expected =
+            "COLUMNS takes a pattern 'x.*', a list of names ['a', 'b'], *, or a lambda over names";
+        let Some(([FunctionArg::Unnamed(argument)], _)) = arguments(call) else {
+            return Err(wrong(expected, call));
+        };
         if self.all.is_empty() {
             return Err(wrong("COLUMNS(…) without FROM: there are no columns", call));
         }
@@ -202,20 +216,33 @@ impl NamedColumns<'_> {
         };
         let expr = match argument {
             FunctionArgExpr::Wildcard => return plain(self.all.to_vec()),
-            FunctionArgExpr::WildcardWithOptions(options) => return plain(scope::wildcard(self.all, options)?),
-            FunctionArgExpr::QualifiedWildcard(table) => return plain(scope::of_table(self.of_tables, table)),
+            FunctionArgExpr::WildcardWithOptions(options) => {
+                return plain(scope::wildcard(self.all, options)?);
+            }
+            FunctionArgExpr::QualifiedWildcard(table) => {
+                return plain(scope::of_table(self.of_tables, table));
+            }
             FunctionArgExpr::Expr(expr) => expr,
         };
         let meant: Vec<Meant> = match expr {
             Expr::Array(list) => {
                 let name = |expr: &Expr| text(expr).ok_or_else(|| wrong(expected, expr));
                 let names = list.elem.iter().map(name).collect::<Result<Vec<String>>>()?;
-                if let Some(stray) = names.iter().find(|name| !self.all.iter().any(|column| column.name == **name)) {
+                if let Some(stray) =
+                    names.iter().find(|name| !self.all.iter().any(|column| column.name == **name))
+                {
                     let known = self.all.iter().map(|column| column.name.clone()).collect();
-                    let error = Error::from(ErrorKind::ColumnNotFound { name: stray.clone(), known });
+                    let error =
+                        Error::from(ErrorKind::ColumnNotFound { name: stray.clone(), known });
                     return Err(error.at(known_place(call)));
                 }
-                return plain(self.all.iter().filter(|column| names.contains(&column.name)).cloned().collect());
+                return plain(
+                    self.all
+                        .iter()
+                        .filter(|column| names.contains(&column.name))
+                        .cloned()
+                        .collect(),
+                );
             }
             Expr::Lambda(lambda) => {
                 let mut meant = vec![];
@@ -223,8 +250,15 @@ impl NamedColumns<'_> {
                     let value = self.constant(of_name(lambda, &column.name, call)?);
                     match value {
                         Some(ScalarValue::Boolean(taken)) if taken != Some(true) => {}
-                        Some(ScalarValue::Boolean(_)) => meant.push(Meant { column: column.clone(), groups: vec![] }),
-                        _ => return Err(wrong("COLUMNS: the lambda tells of a name whether it is meant", call)),
+                        Some(ScalarValue::Boolean(_)) => {
+                            meant.push(Meant { column: column.clone(), groups: vec![] })
+                        }
+                        _ => {
+                            return Err(wrong(
+                                "COLUMNS: the lambda tells of a name whether it is meant",
+                                call,
+                            ));
+                        }
                     }
                 }
                 meant
@@ -242,15 +276,22 @@ impl NamedColumns<'_> {
         };
         if meant.is_empty() {
             let names: Vec<String> = self.all.iter().map(|column| column.name.clone()).collect();
-            return Err(wrong(format!("no column has a name that {expr} takes{}", known_names(&names)), call));
+            return Err(wrong(
+                format!("no column has a name that {expr} takes{}", known_names(&names)),
+                call,
+            ));
         }
         Ok(meant)
     }
 
-    /// What a pattern's groups are in a name, the first being all of the pattern; `None` where it does not match.
+    /// What a pattern's groups are in a name, the first being all of the pattern; `None` where it
+    /// does not match.
     fn groups(&self, name: &str, pattern: &str, call: &Expr) -> Result<Option<Vec<String>>> {
         let literal = |text: String| Expr::value(Value::SingleQuotedString(text));
-        let matched = super::call("regexp_match", vec![literal(name.into()), literal(format!("({pattern})"))]);
+        let matched = super::call(
+            "regexp_match",
+            vec![literal(name.into()), literal(format!("({pattern})"))],
+        );
         let found = match self.constant(matched) {
             Some(ScalarValue::List(list)) => list,
             Some(ScalarValue::Null) => return Ok(None),
@@ -259,8 +300,17 @@ impl NamedColumns<'_> {
         if found.is_null(0) {
             return Ok(None);
         }
-        let groups = datafusion::arrow::compute::cast(&found.value(0), &datafusion::arrow::datatypes::DataType::Utf8)?;
-        Ok(Some(groups.as_string::<i32>().iter().map(|group| group.unwrap_or_default().into()).collect()))
+        let groups = datafusion::arrow::compute::cast(
+            &found.value(0),
+            &datafusion::arrow::datatypes::DataType::Utf8,
+        )?;
+        Ok(Some(
+            groups
+                .as_string::<i32>()
+                .iter()
+                .map(|group| group.unwrap_or_default().into())
+                .collect(),
+        ))
     }
 
     /// The value of an expression of constants; `None` where it has none.
@@ -341,7 +391,8 @@ impl VisitorMut for Replaced<'_> {
     }
 }
 
-/// Puts columns in the places of `*COLUMNS(…)` among arguments, elements of lists, and values of IN.
+/// Puts columns in the places of `*COLUMNS(…)` among arguments, elements of lists, and values of
+/// IN.
 struct Spread<'a> {
     columns: NamedColumns<'a>,
     depth: usize,
@@ -351,9 +402,9 @@ impl Spread<'_> {
     /// The values of a spread call; `None` of all else.
     fn values(&self, expr: &Expr) -> Result<Option<Vec<Expr>>> {
         match arguments(expr) {
-            Some((_, true)) => {
-                Ok(Some(self.columns.of_call(expr)?.into_iter().map(|meant| meant.column.value).collect()))
-            }
+            Some((_, true)) => Ok(Some(
+                self.columns.of_call(expr)?.into_iter().map(|meant| meant.column.value).collect(),
+            )),
             _ => Ok(None),
         }
     }

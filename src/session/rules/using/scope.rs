@@ -7,8 +7,8 @@ use datafusion::common::TableReference;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    ExcludeSelectItem, Expr, Ident, IdentWithAlias, ObjectName, Query, RenameSelectItem, SelectItem, VisitorMut,
-    WildcardAdditionalOptions,
+    ExcludeSelectItem, Expr, Ident, IdentWithAlias, ObjectName, Query, RenameSelectItem,
+    SelectItem, VisitorMut, WildcardAdditionalOptions,
 };
 
 use crate::error::{Error, ErrorKind, Result};
@@ -28,7 +28,10 @@ impl ScopeColumn {
     pub(super) fn item(self) -> SelectItem {
         match self.merged {
             false => SelectItem::UnnamedExpr(self.value),
-            true => SelectItem::ExprWithAlias { expr: self.value, alias: Ident::with_quote('"', self.name) },
+            true => SelectItem::ExprWithAlias {
+                expr: self.value,
+                alias: Ident::with_quote('"', self.name),
+            },
         }
     }
 }
@@ -81,7 +84,10 @@ pub(super) struct Resolver<'a> {
 }
 
 impl<'a> Resolver<'a> {
-    pub(super) fn new(scopes: &'a [Scope], within: &'a mut dyn FnMut(&mut Query) -> Result<()>) -> Self {
+    pub(super) fn new(
+        scopes: &'a [Scope],
+        within: &'a mut dyn FnMut(&mut Query) -> Result<()>,
+    ) -> Self {
         Resolver { scopes, within, depth: 0, parameters: vec![] }
     }
 
@@ -131,7 +137,8 @@ impl VisitorMut for Resolver<'_> {
                 }
             }
             Expr::Lambda(lambda) => {
-                self.parameters.push(lambda.params.iter().map(|parameter| folded(&parameter.name)).collect());
+                self.parameters
+                    .push(lambda.params.iter().map(|parameter| folded(&parameter.name)).collect());
             }
             _ => {}
         }
@@ -163,11 +170,15 @@ pub(super) fn path(qualifier: Option<&TableReference>, name: &str) -> Expr {
     }
 }
 
-/// The columns that `*` stands for. One that has another value or name than its table's is a merged one.
+/// The columns that `*` stands for. One that has another value or name than its table's is a merged
+/// one.
 ///
 /// # Errors
 /// Names of columns that there are not.
-pub(super) fn wildcard(columns: &[ScopeColumn], options: &WildcardAdditionalOptions) -> Result<Vec<ScopeColumn>> {
+pub(super) fn wildcard(
+    columns: &[ScopeColumn],
+    options: &WildcardAdditionalOptions,
+) -> Result<Vec<ScopeColumn>> {
     if options.opt_ilike.is_some() || options.opt_alias.is_some() {
         return Err(Error::unsupported("ILIKE or an alias of * beside USING", "name the columns"));
     }
@@ -178,7 +189,9 @@ pub(super) fn wildcard(columns: &[ScopeColumn], options: &WildcardAdditionalOpti
         None => vec![],
     };
     if let Some(except) = &options.opt_except {
-        left_out.extend([&except.first_element].into_iter().chain(&except.additional_elements).cloned());
+        left_out.extend(
+            [&except.first_element].into_iter().chain(&except.additional_elements).cloned(),
+        );
     }
     let replaced: Vec<(&Ident, &Expr)> = match &options.opt_replace {
         Some(replace) => replace.items.iter().map(|item| (&item.column_name, &item.expr)).collect(),
@@ -191,17 +204,27 @@ pub(super) fn wildcard(columns: &[ScopeColumn], options: &WildcardAdditionalOpti
     };
     let stays = |column: &ScopeColumn| !left_out.iter().any(|name| folded(name) == column.name);
     let of_all = left_out.iter().map(|name| (name, true));
-    let of_shown = replaced.iter().map(|(name, _)| (*name, false)).chain(renamed.iter().map(|as_| (&as_.ident, false)));
+    let of_shown = replaced
+        .iter()
+        .map(|(name, _)| (*name, false))
+        .chain(renamed.iter().map(|as_| (&as_.ident, false)));
     for (name, all) in of_all.chain(of_shown) {
         if !columns.iter().any(|column| column.name == folded(name) && (all || stays(column))) {
-            let known = columns.iter().filter(|column| all || stays(column)).map(|column| column.name.clone());
-            let error = Error::from(ErrorKind::ColumnNotFound { name: folded(name), known: known.collect() });
+            let known = columns
+                .iter()
+                .filter(|column| all || stays(column))
+                .map(|column| column.name.clone());
+            let error = Error::from(ErrorKind::ColumnNotFound {
+                name: folded(name),
+                known: known.collect(),
+            });
             return Err(error.at(known_place(name.span.start)));
         }
     }
     let shown = columns.iter().filter(|column| stays(column)).cloned().map(|mut column| {
         let is_it = |name: &Ident| folded(name) == column.name;
-        let value = replaced.iter().find(|(name, _)| is_it(name)).map(|(_, value)| (*value).clone());
+        let value =
+            replaced.iter().find(|(name, _)| is_it(name)).map(|(_, value)| (*value).clone());
         let name = renamed.iter().find(|as_| is_it(&as_.ident)).map(|as_| folded(&as_.alias));
         column.merged |= value.is_some() || name.is_some();
         column.value = value.unwrap_or(column.value);
@@ -213,7 +236,8 @@ pub(super) fn wildcard(columns: &[ScopeColumn], options: &WildcardAdditionalOpti
 
 /// Those of a table, by as much of its name as is given.
 pub(super) fn of_table(columns: &[ScopeColumn], table: &ObjectName) -> Vec<ScopeColumn> {
-    let wanted: Vec<String> = table.0.iter().filter_map(|part| part.as_ident()).map(folded).collect();
+    let wanted: Vec<String> =
+        table.0.iter().filter_map(|part| part.as_ident()).map(folded).collect();
     let is_of = |column: &&ScopeColumn| match &column.value {
         Expr::CompoundIdentifier(parts) => {
             let names: Vec<String> = parts[..parts.len() - 1].iter().map(folded).collect();
@@ -275,7 +299,8 @@ pub(super) fn tell_apart(items: &mut [SelectItem]) {
     let mut marked: HashMap<String, usize> = HashMap::new();
     for (at, item) in items.iter_mut().enumerate() {
         let SelectItem::ExprWithAlias { alias, .. } = item else { continue };
-        let mut others = names.iter().enumerate().filter(|(other, name)| *other != at && **name == names[at]);
+        let mut others =
+            names.iter().enumerate().filter(|(other, name)| *other != at && **name == names[at]);
         if any_table || others.next().is_some() {
             let name = folded(alias);
             let number = marked.entry(name.clone()).and_modify(|number| *number += 1).or_insert(1);
@@ -291,7 +316,8 @@ const MERGED: &str = "merged";
 
 /// Whether an operator marks a column.
 pub(crate) fn marks(node: &LogicalPlan) -> datafusion::error::Result<bool> {
-    let marked = |expr: &PlanExpr| matches!(expr, PlanExpr::Alias(alias) if alias.name.starts_with(MARK));
+    let marked =
+        |expr: &PlanExpr| matches!(expr, PlanExpr::Alias(alias) if alias.name.starts_with(MARK));
     let mut found = false;
     node.apply_expressions(|expr| {
         found |= expr.exists(|expr| Ok(marked(expr)))?;
@@ -312,7 +338,10 @@ pub(crate) fn own_names(plan: LogicalPlan) -> datafusion::error::Result<LogicalP
                 PlanExpr::Column(mut column) if column.name.starts_with(MARK) => {
                     let (table, name) = unmarked(&column.name);
                     let relation = column.relation.take().unwrap_or(table);
-                    Ok(Transformed::yes(PlanExpr::Column(datafusion::common::Column::new(Some(relation), name))))
+                    Ok(Transformed::yes(PlanExpr::Column(datafusion::common::Column::new(
+                        Some(relation),
+                        name,
+                    ))))
                 }
                 other => Ok(Transformed::no(other)),
             })

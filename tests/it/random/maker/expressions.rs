@@ -17,14 +17,20 @@ impl Maker {
         if class != Class::Bool && self.chance(0.15) {
             let (a, b) = (self.one_type(class, from, depth), self.one_type(class, from, depth));
             return match self.chance(0.5) {
-                true => format!("CASE WHEN {} THEN {a} ELSE {b} END", self.expr(Class::Bool, from, depth)),
+                true => format!(
+                    "CASE WHEN {} THEN {a} ELSE {b} END",
+                    self.expr(Class::Bool, from, depth)
+                ),
                 false => format!("coalesce({a}, {b})"),
             };
         }
         if class != Class::Bool && self.chance(0.1) {
             let (a, b) = (self.one_type(class, from, depth), self.one_type(class, from, depth));
             return match self.rng.random_range(0..10) {
-                4 => format!("array_union([{a}, {b}], [{b}, {a}, NULL])[{}]", self.rng.random_range(1..4)),
+                4 => format!(
+                    "array_union([{a}, {b}], [{b}, {a}, NULL])[{}]",
+                    self.rng.random_range(1..4)
+                ),
                 5 => format!("array_except([{a}, {b}], [{b}])[1]"),
                 6 => format!("array_intersect([{a}, {b}], [{b}, {a}])[-1]"),
                 7 => format!("array_replace([{a}, {b}], {b}, {a})[2]"),
@@ -50,15 +56,25 @@ impl Maker {
                     12 => format!("CAST({} AS int)", self.counted(from, depth)),
                     13 => {
                         let sought = self.leaf(class, from);
-                        let of =
-                            self.pick(&["array_position", "array_length", "cardinality", "array_max", "array_min"]);
+                        let of = self.pick(&[
+                            "array_position",
+                            "array_length",
+                            "cardinality",
+                            "array_max",
+                            "array_min",
+                        ]);
                         match of {
-                            "array_position" => format!("CAST(array_position([{a}, {b}, {sought}], {sought}) AS int)"),
+                            "array_position" => format!(
+                                "CAST(array_position([{a}, {b}, {sought}], {sought}) AS int)"
+                            ),
                             "array_max" | "array_min" => format!("{of}([{a}, {b}, {sought}])"),
                             _ => format!("CAST({of}(array_distinct([{a}, {b}, {sought}])) AS int)"),
                         }
                     }
-                    14 => format!("named_struct('one', {a}, 'two', {b})['{}']", self.pick(&["one", "two"])),
+                    14 => format!(
+                        "named_struct('one', {a}, 'two', {b})['{}']",
+                        self.pick(&["one", "two"])
+                    ),
                     15 => format!("CAST(floor({}) AS int)", self.column(from, "x")),
                     6 => format!(
                         "CAST({}({}) AS int)",
@@ -66,7 +82,8 @@ impl Maker {
                         self.expr(Class::Text, from, depth)
                     ),
                     7 => {
-                        let (text, part) = (self.expr(Class::Text, from, depth), self.leaf(Class::Text, from));
+                        let (text, part) =
+                            (self.expr(Class::Text, from, depth), self.leaf(Class::Text, from));
                         format!("CAST(strpos({text}, {part}) AS int)")
                     }
                     0 => format!("({a} + {b})"),
@@ -86,9 +103,16 @@ impl Maker {
                 let column = self.pick(&["x", "x", "f64"]);
                 let (a, b) = (self.column(from, column), self.expr(Class::Int, from, depth));
                 match self.rng.random_range(0..6) {
-                    0 => format!("{}({a})", self.pick(&["floor", "ceil", "abs", "trunc", "round", "signum"])),
+                    0 => format!(
+                        "{}({a})",
+                        self.pick(&["floor", "ceil", "abs", "trunc", "round", "signum"])
+                    ),
                     1 => format!("sqrt(abs({a}))"),
-                    2 => format!("{}({a}, {})", self.pick(&["greatest", "least"]), self.column(from, "x")),
+                    2 => format!(
+                        "{}({a}, {})",
+                        self.pick(&["greatest", "least"]),
+                        self.column(from, "x")
+                    ),
                     _ => format!("({a} {} {b})", self.pick(&["+", "-", "*"])),
                 }
             }
@@ -106,19 +130,45 @@ impl Maker {
                 let a = self.expr(class, from, depth);
                 match self.rng.random_range(0..19) {
                     12 => {
-                        let pattern = self.pick(&["[aeiou]+", "e(.)", "^.", "é|ü", "[0-9]$", "(t|w)+e?"]);
+                        let pattern =
+                            self.pick(&["[aeiou]+", "e(.)", "^.", "é|ü", "[0-9]$", "(t|w)+e?"]);
                         let with = self.pick(&["", "-", "<\\1>"]);
-                        let with = if pattern.contains('(') { with } else { with.trim_start_matches("<\\1>") };
-                        format!("regexp_replace({a}, '{pattern}', '{with}'{})", self.pick(&["", ", 'g'"]))
+                        let with = if pattern.contains('(') {
+                            with
+                        } else {
+                            with.trim_start_matches("<\\1>")
+                        };
+                        format!(
+                            "regexp_replace({a}, '{pattern}', '{with}'{})",
+                            self.pick(&["", ", 'g'"])
+                        )
                     }
-                    13 => format!("translate({a}, '{}', '{}')", self.pick(&["aeé", "t "]), self.pick(&["x", "üyz"])),
-                    14 => format!("concat_ws('{}', {a}, {}, 'z')", self.pick(&["", ", "]), self.leaf(class, from)),
+                    13 => format!(
+                        "translate({a}, '{}', '{}')",
+                        self.pick(&["aeé", "t "]),
+                        self.pick(&["x", "üyz"])
+                    ),
+                    14 => format!(
+                        "concat_ws('{}', {a}, {}, 'z')",
+                        self.pick(&["", ", "]),
+                        self.leaf(class, from)
+                    ),
                     15 => {
-                        let class = self.pick(&[Class::Int, Class::Decimal, Class::Bool, Class::Date, Class::Time]);
+                        let class = self.pick(&[
+                            Class::Int,
+                            Class::Decimal,
+                            Class::Bool,
+                            Class::Date,
+                            Class::Time,
+                        ]);
                         format!("CAST({} AS varchar)", self.expr(class, from, depth))
                     }
                     16 => {
-                        format!("to_char({}, '{}')", self.column(from, "d"), self.pick(&["%Y-%m", "%d.%m.%y", "%A %j"]))
+                        format!(
+                            "to_char({}, '{}')",
+                            self.column(from, "d"),
+                            self.pick(&["%Y-%m", "%d.%m.%y", "%A %j"])
+                        )
                     }
                     17 => format!(
                         "overlay({a} placing 'ö' from {} for {})",
@@ -151,14 +201,22 @@ impl Maker {
                     },
                     4 => format!("right({a}, {})", self.rng.random_range(-5..14)),
                     5 => {
-                        format!("{}({a}, '{}')", self.pick(&["btrim", "ltrim", "rtrim"]), self.pick(&["ae", "é", "1t"]))
+                        format!(
+                            "{}({a}, '{}')",
+                            self.pick(&["btrim", "ltrim", "rtrim"]),
+                            self.pick(&["ae", "é", "1t"])
+                        )
                     }
                     6 => {
                         let field = self.pick(&[1, 2, 3, -1, -2]);
                         format!("split_part({a}, '{}', {field})", self.pick(&["e", " ", "é", "tw"]))
                     }
                     0 => format!("substr({a}, {})", self.rng.random_range(-2..5)),
-                    1 => format!("substr({a}, {}, {})", self.rng.random_range(1..5), self.rng.random_range(0..15)),
+                    1 => format!(
+                        "substr({a}, {}, {})",
+                        self.rng.random_range(1..5),
+                        self.rng.random_range(0..15)
+                    ),
                     2 => format!("left({a}, {})", self.rng.random_range(0..14)),
                     _ => format!("nullif({a}, {})", self.leaf(class, from)),
                 }
@@ -167,11 +225,17 @@ impl Maker {
             Class::Date => {
                 let a = self.column(from, "d");
                 match self.rng.random_range(0..8) {
-                    0 => format!("{}({a}, {})", self.pick(&["greatest", "least"]), self.literal(class)),
+                    0 => format!(
+                        "{}({a}, {})",
+                        self.pick(&["greatest", "least"]),
+                        self.literal(class)
+                    ),
                     1 => format!("CAST({} AS date)", self.column(from, "ts")),
                     2 => {
                         let (year, month) = (self.column(from, "u8"), self.column(from, "u16"));
-                        format!("make_date(CAST(1900 + {year} AS int), CAST(1 + {month} % 12 AS int), 17)")
+                        format!(
+                            "make_date(CAST(1900 + {year} AS int), CAST(1 + {month} % 12 AS int), 17)"
+                        )
                     }
                     3..6 => format!("({a} + INTERVAL '{}' DAY)", self.rng.random_range(-40..40)),
                     _ => format!("({a} - INTERVAL '{}' MONTH)", self.rng.random_range(0..30)),
@@ -180,7 +244,10 @@ impl Maker {
             Class::Time => {
                 let ts = self.column(from, "ts");
                 match self.rng.random_range(0..6) {
-                    0 => format!("date_bin(INTERVAL '{}', {ts})", self.pick(&["15 minutes", "1 day", "7 hours"])),
+                    0 => format!(
+                        "date_bin(INTERVAL '{}', {ts})",
+                        self.pick(&["15 minutes", "1 day", "7 hours"])
+                    ),
                     1 => format!("({ts} + INTERVAL '{} hours')", self.rng.random_range(-50..50)),
                     _ => {
                         let unit = self.pick(&["year", "month", "week", "day", "hour", "second"]);
@@ -235,7 +302,11 @@ impl Maker {
                 format!("(make_array({a}, {b}) {comparison} make_array({b}, NULL))")
             }
             0 | 1 => {
-                format!("({} {junction} {})", self.expr(Class::Bool, from, depth), self.expr(Class::Bool, from, depth))
+                format!(
+                    "({} {junction} {})",
+                    self.expr(Class::Bool, from, depth),
+                    self.expr(Class::Bool, from, depth)
+                )
             }
             2 => format!("(NOT {})", self.expr(Class::Bool, from, depth)),
             3 => {
@@ -255,7 +326,12 @@ impl Maker {
             5 => {
                 let class = self.pick(&[Class::Int, Class::Text, Class::Date, Class::Decimal]);
                 let list: Vec<_> = (0..3).map(|_| self.literal(class)).collect();
-                format!("({}{} IN ({}))", self.expr(class, from, depth), self.pick(&["", " NOT"]), list.join(", "))
+                format!(
+                    "({}{} IN ({}))",
+                    self.expr(class, from, depth),
+                    self.pick(&["", " NOT"]),
+                    list.join(", ")
+                )
             }
             6 => {
                 let class = self.pick(&[Class::Int, Class::Float, Class::Date, Class::Decimal]);
@@ -268,8 +344,21 @@ impl Maker {
             }
             _ => {
                 let class = self.pick(&CLASSES);
-                let op = self.pick(&["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"]);
-                format!("({} {op} {})", self.expr(class, from, depth), self.expr(class, from, depth))
+                let op = self.pick(&[
+                    "=",
+                    "<>",
+                    "<",
+                    "<=",
+                    ">",
+                    ">=",
+                    "IS DISTINCT FROM",
+                    "IS NOT DISTINCT FROM",
+                ]);
+                format!(
+                    "({} {op} {})",
+                    self.expr(class, from, depth),
+                    self.expr(class, from, depth)
+                )
             }
         }
     }
@@ -301,8 +390,14 @@ impl Maker {
                 format!("'{}'", word.replace('\0', "").replace('\'', "''"))
             }
             Class::Bool => self.pick(&["true", "false"]).into(),
-            Class::Date => format!("DATE '19{}-0{}-15'", self.rng.random_range(70..99), self.rng.random_range(1..10)),
-            Class::Time => format!("TIMESTAMP '20{}-01-01T12:00:00'", self.rng.random_range(10..30)),
+            Class::Date => format!(
+                "DATE '19{}-0{}-15'",
+                self.rng.random_range(70..99),
+                self.rng.random_range(1..10)
+            ),
+            Class::Time => {
+                format!("TIMESTAMP '20{}-01-01T12:00:00'", self.rng.random_range(10..30))
+            }
         }
     }
 }
