@@ -107,8 +107,10 @@ inline void wf_sim_step() {
 
 inline void __trap(WF_SIM_HERE) { wf_sim_trap(file, line); }
 #ifdef WF_SIM_USERS
-// What the compiler calls before integers are divided by zero, with where that is.
-extern "C" __attribute__((visibility("hidden"))) void __ubsan_handle_divrem_overflow_abort(void* where, void*, void*) {
+// What the compiler calls before integers are divided by zero, with where that is. It does not
+// return.
+extern "C" __attribute__((visibility("hidden"))) void __ubsan_handle_divrem_overflow(
+    void* where, void*, void*) {
     struct place { const char* file; unsigned line, column; };
     const place* at = static_cast<const place*>(where);
     wf_sim_divided(at->file, at->line, at->column);

@@ -43,11 +43,7 @@ const KERNEL: &[&str] =
     &["-DWF_SIM", "-O1", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables"];
 /// Integers that are divided by zero end the launch, and not the process:
 /// UndefinedBehaviorSanitizer calls what `sim.h` defines for it, so that its runtime is not needed.
-const OF_USERS: &[&str] = &[
-    "-DWF_SIM_USERS",
-    "-fsanitize=integer-divide-by-zero",
-    "-fno-sanitize-recover=integer-divide-by-zero",
-];
+const OF_USERS: &[&str] = &["-DWF_SIM_USERS", "-fsanitize=integer-divide-by-zero"];
 /// The headers of code that users wrote.
 const USERS: [&str; 2] = ["raw.cuh", "user.cuh"];
 const RUNTIME_ONLY: &[&str] = &["-DWF_SIM_RUNTIME", "-O2", "-pthread"];
