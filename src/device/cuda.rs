@@ -479,9 +479,9 @@ impl Driver for CudaDriver {
     fn load(&self, image: &StoredImage) -> Result<ModuleHandle> {
         self.queue.bind()?;
         let mut module = std::ptr::null_mut();
+        let bytes = image.bytes.as_ptr().cast();
         // SAFETY: a whole image, which says its own length; the driver copies it.
-        self.queue
-            .check(unsafe { call!(cuModuleLoadData(&mut module, image.bytes.as_ptr().cast())) })?;
+        self.queue.check(unsafe { call!(cuModuleLoadData(&mut module, bytes)) })?;
         let mut modules = lock(&self.loaded.modules);
         modules.push(Some(Module(module)));
         Ok(ModuleHandle(modules.len() as u64 - 1))

@@ -327,8 +327,8 @@ impl Owned<'_> {
         // SAFETY: the program is live.
         let status = unsafe { size(self.program, &mut len) };
         let mut bytes = vec![0u8; len];
-        // SAFETY: the program is live and the space has the size it asked for.
         let status = if status == 0 {
+            // SAFETY: the program is live and the space has the size it asked for.
             unsafe { get(self.program, bytes.as_mut_ptr().cast()) }
         } else {
             status

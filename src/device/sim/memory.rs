@@ -261,9 +261,8 @@ mod tests {
         let a = memory.alloc(600).unwrap();
         assert_eq!(a % 256, 0);
         // SAFETY: 600 live bytes.
-        assert!(
-            unsafe { std::slice::from_raw_parts(a as *const u8, 600) }.iter().all(|&b| b == 0xa5)
-        );
+        let bytes = unsafe { std::slice::from_raw_parts(a as *const u8, 600) };
+        assert!(bytes.iter().all(|&b| b == 0xa5));
         assert_eq!(memory.free_bytes(), 400);
         assert_eq!(memory.alloc(401), None);
         memory.free(a, 600);
