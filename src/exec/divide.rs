@@ -51,7 +51,7 @@ use self::group::DividedRows;
 pub(crate) use self::result::DividedResult;
 use self::sinks::RowStore;
 use super::progress::PlanProgress;
-use super::scan::Computed;
+use super::scan::computed;
 use super::{Engine, Outcome};
 use crate::column::{Relation, Table};
 use crate::error::{Error, ErrorKind, Result};
@@ -99,7 +99,6 @@ pub(super) fn columns_exceed_device(
     tables: &[PlanTable],
 ) -> Result<bool> {
     let (mut bytes, scans, filters) = (0f64, plan.scans(), plan.scan_filters());
-    let computed = Computed::of(plan, &scans);
     for (at, scan) in scans.iter().enumerate() {
         let reads_same = |other: &&TableScan| {
             identity(other) == identity(scan) && other.projection == scan.projection
@@ -109,7 +108,7 @@ pub(super) fn columns_exceed_device(
         }
         let provider = source_as_provider(table_source(scan, tables))?;
         let Some(OfSession::Source(table)) = OfSession::of(provider.as_ref()) else { continue };
-        if computed.rows(scan, table)?.is_some() {
+        if computed(plan, scan, table).is_some() {
             continue;
         }
         let same_table =

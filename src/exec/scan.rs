@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, TableScan};
 use super::Engine;
 use super::foreign::Foreign;
 use crate::codegen::FlowSource;
-use crate::column::Relation;
+use crate::column::{EqualSteps, Relation};
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
 use crate::io::{
@@ -106,7 +106,6 @@ async fn load_into_room(
     tables: &[PlanTable],
 ) -> Result<Scans> {
     let (scans, filters) = (plan.scans(), plan.scan_filters());
-    let computed = Computed::of(plan, &scans);
     'anew: for _ in 0..PATIENCE {
         let mut loaded = Scans::default();
         let mut missing = vec![];
@@ -114,7 +113,7 @@ async fn load_into_room(
             if loaded.get(scan).is_some() {
                 continue;
             }
-            match here(scan, &computed, tables)? {
+            match here(plan, scan, tables)? {
                 Some((version, rows)) => {
                     if !loaded.insert(scan, version, rows, Extent::All) {
                         continue 'anew;
@@ -248,13 +247,11 @@ pub(super) fn restless(scan: Option<&TableScan>) -> Error {
 /// What a plan reads, if all of it is on the device.
 pub(crate) fn resident(plan: &DevicePlan, tables: &[PlanTable]) -> Result<Option<Scans>> {
     let mut found = Scans::default();
-    let scans = plan.scans();
-    let computed = Computed::of(plan, &scans);
-    for scan in scans.iter().copied() {
+    for scan in plan.scans() {
         if found.get(scan).is_some() {
             continue;
         }
-        let read = here(scan, &computed, tables)?;
+        let read = here(plan, scan, tables)?;
         if !read.is_some_and(|(version, rows)| found.insert(scan, version, rows, Extent::All)) {
             return Ok(None);
         }
@@ -262,51 +259,30 @@ pub(crate) fn resident(plan: &DevicePlan, tables: &[PlanTable]) -> Result<Option
     Ok(Some(found))
 }
 
-/// Tables whose rows only aggregations read, each row once. Integers at equal distances need not be
-/// stored for them: kernels compute them.
-pub(super) struct Computed(Vec<usize>);
-
-impl Computed {
-    pub(super) fn of(plan: &DevicePlan, scans: &[&TableScan]) -> Computed {
-        let (mut of_others, mut of_aggregations) = (vec![], vec![]);
-        for (scan, aggregated) in scans.iter().zip(plan.aggregated_scans()) {
-            if aggregated {
-                of_aggregations.push(identity(scan))
-            } else {
-                of_others.push(identity(scan))
-            }
-        }
-        of_aggregations.retain(|table| !of_others.contains(table));
-        Computed(of_aggregations)
-    }
-
-    /// The rows, where the table's are such integers, as many as have numbers of 32 bits.
-    pub(super) fn rows(
-        &self,
-        scan: &TableScan,
-        source: &SourceTable,
-    ) -> Result<Option<(u64, FlowSource)>> {
-        if !self.0.contains(&identity(scan)) {
-            return Ok(None);
-        }
-        let Some(snapshot) = source.known()? else { return Ok(None) };
-        let steps =
-            snapshot.source().equal_steps().filter(|steps| steps.rows <= u64::from(u32::MAX));
-        Ok(steps.map(|steps| (snapshot.number(), FlowSource::EqualSteps(steps))))
-    }
+/// The rows of a scan, where kernels compute them and nothing is stored: integers at equal
+/// distances, as many as have numbers of 32 bits, of a table that only aggregations read.
+pub(super) fn computed(
+    plan: &DevicePlan,
+    scan: &TableScan,
+    source: &SourceTable,
+) -> Option<EqualSteps> {
+    let steps = source.equal_steps().filter(|steps| steps.rows <= u64::from(u32::MAX))?;
+    let scans = plan.scans().into_iter().zip(plan.aggregated_scans());
+    let mut of_table = scans.filter(|(other, _)| identity(other) == identity(scan));
+    of_table.all(|(_, aggregated)| aggregated).then_some(steps)
 }
 
 /// What a scan reads, and its version, where nothing has to be read for it.
 fn here(
+    plan: &DevicePlan,
     scan: &TableScan,
-    computed: &Computed,
     tables: &[PlanTable],
 ) -> Result<Option<(u64, FlowSource)>> {
     let (provider, columns) = (source_as_provider(table_source(scan, tables))?, projection(scan));
     if let Some(OfSession::Source(source)) = OfSession::of(provider.as_ref())
-        && let Some(rows) = computed.rows(scan, source)?
+        && let Some(steps) = computed(plan, scan, source)
     {
-        return Ok(Some(rows));
+        return Ok(Some((0, FlowSource::EqualSteps(steps))));
     }
     Ok(stored(scan, provider.as_ref(), &columns)?
         .map(|(version, relation)| (version, FlowSource::Relation(relation))))

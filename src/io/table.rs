@@ -30,7 +30,7 @@ use super::source::{Chunk, ColumnRequest, Read, Source, To, rows};
 use super::stream;
 use super::unite::wider;
 use super::version::Version;
-use crate::column::{Column, Facts, Relation};
+use crate::column::{Column, EqualSteps, Facts, Relation};
 use crate::error::{Error, ErrorKind, Result};
 use crate::timeline::{Part, span};
 
@@ -339,6 +339,11 @@ impl SourceTable {
         let last = self.last().clone();
         let part = self.part(state, &last, scans)?;
         Ok(rows(&part.as_ref().map_or(&last.source, |part| &part.source).chunks()))
+    }
+
+    /// What its one column holds, where kernels can compute it. Such a table has one version.
+    pub(crate) fn equal_steps(&self) -> Option<EqualSteps> {
+        self.last().source.equal_steps()
     }
 
     /// Rows, as far as they are known, and what is known of columns, on the device or before they
