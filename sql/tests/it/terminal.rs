@@ -37,9 +37,12 @@ fn typed_with(
     command
         .args([
             "-qec",
-            &format!("{size}'{}' {arguments}", env!("CARGO_BIN_EXE_warpframe")),
+            &format!("{size}exec '{}' {arguments}", env!("CARGO_BIN_EXE_warpframe")),
             "/dev/null",
         ])
+        // `script` runs `SHELL`. A shell that stays beside the command sees Ctrl-C, too, and some
+        // end with its status: so the command takes the shell's place.
+        .env("SHELL", "/bin/sh")
         .current_dir(root())
         .env("WARPFRAME_HISTORY", files.path("history"))
         .env("TERM", "xterm")
