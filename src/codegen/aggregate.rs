@@ -17,10 +17,14 @@
 //!   many run at once. Other kernels have as many blocks as run at once, and no bit of their
 //!   results depends on that number.
 //!
+//! The least and the greatest of strings and of wide decimals are rows, and compared where they lie:
+//! in registers, or by atomics on slots in global memory.
+//!
 //! An attempt may fail because its table is full or two keys share a hash. Each further attempt has
 //! a new secret, and there are few. The last has more slots than rows and no limit of probes.
 
 mod atomics;
+mod best_row;
 mod cells;
 mod expected;
 mod inputs;
@@ -105,8 +109,6 @@ pub(crate) struct OrderedInput {
     pub(crate) accumulator: usize,
     /// The aggregate call whose argument it takes.
     pub(crate) call: usize,
-    /// For picks: the greatest value, not the least.
-    pub(crate) greatest: bool,
 }
 
 /// Slots, and what the executor still has to do for them.
@@ -192,17 +194,16 @@ fn attempt(
     let secret = device.secret(collisions * MOST_TRIES + expected.tries);
     let layout = KeyLayout::of(&keys, NullKeys::Equal, true, secret);
     let shape = shape(&mut generator, calls, layout, floats, groups.is_empty(), rows, &mut out)?;
+    let Some(shape) = shape else {
+        return Ok(Tried::Attempt(Attempt::NeedsColumns, None));
+    };
 
-    // Floats in registers are summed in a fixed order anyway; where one accumulator needs an order
-    // of rows, so do they.
-    let picks = shape.inputs.iter().any(|f| f.accumulator == Accumulator::Row);
-    let sums = picks || !groups.is_empty();
+    // Floats in registers are summed in a fixed order anyway.
     let ordered: Vec<_> = (shape.inputs.iter().enumerate())
-        .filter(|(_, f)| {
-            f.accumulator == Accumulator::Row || sums && f.accumulator == Accumulator::Float
-        })
-        .map(|(at, f)| OrderedInput { accumulator: at, call: f.call, greatest: f.greatest })
+        .filter(|(_, f)| !groups.is_empty() && f.accumulator == Accumulator::Float)
+        .map(|(at, f)| OrderedInput { accumulator: at, call: f.call })
         .collect();
+    let picks = shape.inputs.iter().any(|f| f.accumulator == Accumulator::Row);
     let by_rows = wanted || !ordered.is_empty();
     let exact = shape.layout.is_exact();
     let in_place = is_in_place(flow);
@@ -216,6 +217,13 @@ fn attempt(
     if (!exact && !plain_keys) || (!ordered.is_empty() && !plain_feeds) {
         return Ok(Tried::Attempt(Attempt::NeedsColumns, None));
     }
+    let comparisons: String = (shape.inputs.iter().enumerate())
+        .filter(|(_, input)| input.accumulator == Accumulator::Row)
+        .filter_map(|(at, input)| {
+            let arg = calls[input.call].arg.as_ref()?;
+            best_row::comparison(&mut generator, at, input, arg)
+        })
+        .collect();
 
     let (key, _) = shape.layout.emit(&keys, &mut generator.params, &mut out);
     let control = Control::new(device)?;
@@ -227,18 +235,18 @@ fn attempt(
     if direct.is_none()
         && exact
         && !by_rows
+        && !picks
         && expected::samplable(device, flow)
         && !expected.sampled
     {
         return Ok(Tried::WantsSample);
     }
-    let sink = match (groups.is_empty(), by_rows || !exact) {
-        // An ordered accumulator needs slots of rows, so the general way serves it.
-        (true, false) => Sink::Registers,
-        (_, true) => Sink::Atomics,
-        (false, false) => {
-            Sink::of(device, flow, &shape.inputs, direct, expected, generator.makes_text())
-        }
+    let sink = if groups.is_empty() && !by_rows {
+        Sink::Registers
+    } else if by_rows || picks || !exact {
+        Sink::Atomics
+    } else {
+        Sink::of(device, flow, &shape.inputs, direct, expected, generator.makes_text())
     };
     if expected.guessed && !matches!(sink, Sink::HashCells { .. }) {
         return Ok(Tried::GuessIsNoUse);
@@ -341,6 +349,7 @@ fn attempt(
         inputs: &shape.inputs,
         accumulators: &pointers,
         exponents: &exponents,
+        comparisons: &comparisons,
         rows: RowCode {
             control: &pointer,
             head: &head,
@@ -352,7 +361,12 @@ fn attempt(
         },
     };
     let (mut retry, mut replay) = (None, None);
-    if rows > 0 || matches!(sink, Sink::Registers) {
+    // Of rows in place nothing can fail where nothing is accumulated.
+    let in_vain = match sink {
+        Sink::Registers => shape.inputs.is_empty() && in_place,
+        _ => rows == 0,
+    };
+    if !in_vain {
         if let (Sink::Partitioned(plan), Some(names)) = (&sink, &partitions) {
             let target = GroupTarget { found: &found, fresh: &fresh };
             match plan.run(device, &mut prepared, names, &kernel, &control, &target) {
@@ -399,7 +413,8 @@ fn attempt(
                         outputs: shape.outputs.clone(),
                     };
                     made.launch(device, &made.kernel)?;
-                    if !prepared.may_fail && !lossy && rows > 0 && !device.rehearses() {
+                    // The result of picks holds the columns themselves, which a replay must not.
+                    if !prepared.may_fail && !lossy && !picks && rows > 0 && !device.rehearses() {
                         let fresh = Fresh {
                             control: (&pointer, &control.0),
                             partials: (name, partials),

@@ -20,7 +20,7 @@ const INCLUDES: [&str; 5] = ["prelude.cuh", "arith.cuh", "decimal.cuh", "time.cu
 
 /// Families that not all kernels need. A kernel whose text contains the first part includes the
 /// second.
-const RARE_INCLUDES: [(&str, &str); 21] = [
+const RARE_INCLUDES: [(&str, &str); 22] = [
     ("view", "string.cuh"),
     ("text_", "text.cuh"),
     ("view_word", "keys.cuh"),
@@ -42,6 +42,7 @@ const RARE_INCLUDES: [(&str, &str); 21] = [
     ("captures_", "captures.cuh"),
     ("moment_", "moment.cuh"),
     ("zone_", "zone.cuh"),
+    ("best_row", "best_row.cuh"),
 ];
 
 /// The `#include` directives for a kernel of these parameters and this body.

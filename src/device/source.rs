@@ -56,6 +56,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("math.cuh", include_str!("../../kernels/math.cuh")),
     ("words.cuh", include_str!("../../kernels/words.cuh")),
     ("zone.cuh", include_str!("../../kernels/zone.cuh")),
+    ("best_row.cuh", include_str!("../../kernels/best_row.cuh")),
     ("format.cuh", include_str!("../../kernels/format.cuh")),
     ("parse.cuh", include_str!("../../kernels/parse.cuh")),
     ("parse_time.cuh", include_str!("../../kernels/parse_time.cuh")),

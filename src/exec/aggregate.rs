@@ -11,9 +11,8 @@ use datafusion::prelude::col;
 use super::regroup::filtered;
 use super::run::Runner;
 use crate::codegen::{
-    Accumulator, AggregateCall, Attempt, Codes, Direction, FloatSums, Flow, FlowSource, GroupSlots,
-    Manner, NullsPlace, OrderedInput, Partial, Value, aggregate, emit_words, group_keys_collide,
-    materialize, plain_column,
+    AggregateCall, Attempt, Codes, FloatSums, Flow, FlowSource, GroupSlots, Manner, OrderedInput,
+    Partial, Value, aggregate, group_keys_collide, materialize, plain_column,
 };
 use crate::column::Relation;
 use crate::device::Buffer;
@@ -164,16 +163,11 @@ impl Runner {
             let arg = calls[ordered.call].arg.as_ref().and_then(|arg| plain_column(flow, arg));
             let column =
                 arg.ok_or_else(|| Error::internal("aggregate: an argument that is no column"))?;
-            match partial.slots.accumulators[ordered.accumulator].0 {
-                Accumulator::Row => self.pick(flow, column, partial, row_slots, ordered)?,
-                _ => {
-                    if by_slot.is_none() {
-                        by_slot = Some(self.by_slot(flow, partial, row_slots)?);
-                    }
-                    let (words, order) = by_slot.as_ref().expect("made above");
-                    self.sum_in_order(flow, column, partial, words, order, ordered)?;
-                }
+            if by_slot.is_none() {
+                by_slot = Some(self.by_slot(flow, partial, row_slots)?);
             }
+            let (words, order) = by_slot.as_ref().expect("made above");
+            self.sum_in_order(flow, column, partial, words, order, ordered)?;
         }
         Ok(())
     }
@@ -233,63 +227,6 @@ impl Runner {
                 0,
             );
             out.line(format_args!("{target}[{words}[{order}[{offsets}[row]]]] = {sums}[row];"));
-        })
-    }
-
-    /// For each slot the row with the least (or greatest) valid value: the first when rows are
-    /// sorted by slot and value.
-    fn pick(
-        &self,
-        flow: &Flow,
-        column: usize,
-        partial: &Partial,
-        row_slots: &Arc<Buffer>,
-        input: &OrderedInput,
-    ) -> Result<()> {
-        let rows = flow.source.rows();
-        let direction = if input.greatest { Direction::Descending } else { Direction::Ascending };
-        let mut bits = vec![slot_bits(partial.slots.slots)];
-        let (_, words) =
-            materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
-                let slots = generator.params.pointer("const u32", row_slots, 0);
-                let mut values =
-                    vec![Value::word(out.let_("u64", format_args!("(u64){slots}[row]")))];
-                let key = (generator.column(column, out)?, direction, NullsPlace::Last);
-                for word in emit_words(&[key], &mut generator.params, out)? {
-                    bits.push(word.bits);
-                    values.push(Value::word(word.name));
-                }
-                Ok(values)
-            })?;
-        let words: Vec<_> = words
-            .iter()
-            .zip(&bits)
-            .map(|(column, bits)| SortWord { keys: &column.data, bits: *bits })
-            .collect();
-        let order = argsort(&self.device, &words, rows)?;
-        let segments = segments(&self.device, &words[..1], &order, rows)?;
-        let FlowSource::Relation(relation) = &flow.source else { return Ok(()) };
-        self.for_segments(segments.count, |generator, out| {
-            let offsets = generator.params.borrowed("const u32", &segments.offsets);
-            let order = generator.params.borrowed("const u32", &order);
-            let slots = generator.params.borrowed("const u64", words[0].keys);
-            let target = generator.params.pointer(
-                "u64",
-                &partial.slots.accumulators[input.accumulator].1,
-                0,
-            );
-            let first = out.let_("u32", format_args!("{order}[{offsets}[row]]"));
-            let column = &relation.columns[column].1;
-            let valid = match &column.validity {
-                Some(validity) => {
-                    format!(
-                        "{}[{first}] != 0",
-                        generator.params.pointer("const u8", validity, column.offset)
-                    )
-                }
-                None => "true".into(),
-            };
-            out.line(format_args!("if ({valid}) {target}[{slots}[{first}]] = {first};"));
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use warpframe::ErrorKind;
 use warpframe::arrow::array::{
     ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int8Array, Int32Array, Int64Array,
-    StringArray, UInt64Array,
+    StringArray, StringViewArray, UInt64Array,
 };
 use warpframe::device::DeviceKind;
 
@@ -488,4 +488,59 @@ fn groups_of_many_rows_where_memory_is_short() {
     let partitions = pair.gpu().kind() == DeviceKind::Sim
         || std::env::var_os("WARPFRAME_PARTITION_ROWS").is_some();
     assert_eq!(collected(&roomy) > 0, partitions);
+}
+
+/// Strings of which no two are equal have no codes, and decimals of 38 digits no bits that an atomic
+/// compares: the rows that have them are compared, and none is sorted.
+#[test]
+fn the_least_and_the_greatest_of_what_no_atomic_orders() {
+    const ROWS: i64 = 30_000;
+    let scattered = |row: i64| row.wrapping_mul(7919) % 1_000_003;
+    let texts = |of: &dyn Fn(i64) -> Option<String>| -> ArrayRef {
+        Arc::new(StringViewArray::from_iter((0..ROWS).map(of)))
+    };
+    let wide = |row: i64| i128::from(scattered(row) - 500_000) * 10i128.pow(30) + i128::from(row);
+    let table = columns(vec![
+        ("k", Arc::new(Int64Array::from_iter_values((0..ROWS).map(|row| row % 7)))),
+        ("id", Arc::new(Int64Array::from_iter_values(0..ROWS))),
+        ("x", Arc::new(Float64Array::from_iter_values((0..ROWS).map(|row| row as f64 / 3.0)))),
+        ("s", texts(&|row| (row % 11 != 0).then(|| format!("user-{}", scattered(row))))),
+        // Each row is better than all before it, or worse; all share what a view holds of them.
+        ("up", texts(&|row| Some(format!("a prefix of many bytes {row:08}")))),
+        ("down", texts(&|row| Some(format!("a prefix of many bytes {:08}", ROWS - row)))),
+        ("none", texts(&|row| (row < 0).then(String::new))),
+        (
+            "d",
+            Arc::new(
+                Decimal128Array::from_iter((0..ROWS).map(|row| (row % 5 != 0).then(|| wide(row))))
+                    .with_precision_and_scale(38, 4)
+                    .expect("it has so many digits"),
+            ),
+        ),
+    ]);
+    let pair = Pair::of(table);
+    let sorts = || -> u64 {
+        let launches = pair.gpu().launches();
+        launches.iter().filter(|(name, _)| name.starts_with("sort")).map(|(_, count)| count).sum()
+    };
+    let all = "min(s), max(s), min(up), max(up), min(down), max(down), max(none), min(d), max(d)";
+    for sql in [
+        format!("SELECT {all}, sum(x), count(s), avg(x) FROM t"),
+        format!("SELECT k, {all}, sum(id), count(s) FROM t GROUP BY k"),
+        format!("SELECT id % 9973 AS g, {all} FROM t GROUP BY id % 9973"),
+        format!("SELECT {all} FROM t WHERE id > 20000 AND k <> 3"),
+        format!("SELECT k, {all} FROM t WHERE id > 20000 GROUP BY k"),
+        format!("SELECT {all} FROM t WHERE id < 0"),
+        "SELECT max(s) FILTER (WHERE k = 3), min(d) FILTER (WHERE x < 0), max(d) FROM t".into(),
+        "SELECT max(a.up), min(b.s), max(b.d) FROM t a JOIN t b ON a.id = b.id * 2 WHERE b.k > 1"
+            .into(),
+        "SELECT a.k, max(upper(a.s)), min(a.d * 2) FROM t a GROUP BY a.k".into(),
+        "SELECT s, max(up), min(d) FROM t WHERE id < 3000 GROUP BY s".into(),
+    ] {
+        pair.check(&sql);
+    }
+    assert_eq!(sorts(), 0, "{:?}", pair.gpu().launches());
+    // Parts of a table, and rows in another order, are columns that are seen through numbers.
+    pair.check("SELECT max(s), min(up), max(d) FROM (SELECT * FROM t ORDER BY x DESC LIMIT 100)");
+    pair.check("SELECT max(s), min(up), max(d) FROM (SELECT * FROM t LIMIT 100 OFFSET 9000)");
 }

@@ -1,6 +1,7 @@
 //! The sink for any number of groups: atomics on slots in global memory, which the key itself or a
 //! hash table numbers.
 
+use super::best_row::ahead;
 use super::kernel::{AggregateKernel, Hoisted};
 use crate::codegen::control::Retry;
 use crate::codegen::groups::Accumulator;
@@ -25,7 +26,7 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, extra: &Extra<'_>, slot: &str) 
         let target = &kernel.accumulators[i];
         let value = hoisted.argument(i, input);
         let step = match input.accumulator {
-            Accumulator::Row | Accumulator::Float => continue,
+            Accumulator::Float => continue,
             Accumulator::Count => format!("atomicAdd({target} + slot, 1ull);"),
             Accumulator::Sum64 => format!("atomicAdd({target} + slot, (u64){value});"),
             Accumulator::Sum128 | Accumulator::Fixed { .. } => {
@@ -33,6 +34,7 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, extra: &Extra<'_>, slot: &str) 
             }
             Accumulator::Least => format!("atomic_min({target} + slot, {value});"),
             Accumulator::Greatest => format!("atomic_max({target} + slot, {value});"),
+            Accumulator::Row => format!("best_row_put({target} + slot, {value}, {});", ahead(i)),
         };
         update.push_str(&hoisted.guarded(i, input, &step));
     }
@@ -52,7 +54,7 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, extra: &Extra<'_>, slot: &str) 
     let give_up =
         format!("if (__any_sync(FULL_WARP, ({flag} & {}u) != 0)) break;\n", Retry::TABLE_FULL);
     format!(
-        "constexpr int ITEMS = {items};\n{head}\
+        "constexpr int ITEMS = {items};\n{head}{comparisons}\
          const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
          for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
          #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
@@ -66,6 +68,7 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, extra: &Extra<'_>, slot: &str) 
         control = kernel.rows.control,
         items = kernel.rows.items,
         head = kernel.rows.head,
+        comparisons = kernel.comparisons,
         prologue = kernel.rows.prologue,
         statements = kernel.rows.statements,
         inexact = Retry::INEXACT,

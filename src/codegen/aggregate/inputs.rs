@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use datafusion::arrow::datatypes::DataType;
 
+use super::best_row::stored_column;
 use super::{AggregateCall, AggregateKind, FloatSums};
-use crate::codegen::aggregate::plain_column;
 use crate::codegen::emit::Emitter;
 use crate::codegen::flow::FlowSource;
 use crate::codegen::generator::Generator;
@@ -27,8 +27,9 @@ pub(super) struct AggregateInput {
     /// C++ expression of what is accumulated: the argument, or its dictionary's code; empty for a
     /// count of rows.
     pub(super) code: String,
-    /// Position of the call's argument among the calls, for the executor.
+    /// The call whose argument it is.
     pub(super) call: usize,
+    /// Of the accumulator that is a row: the row of the greatest value, not of the least.
     pub(super) greatest: bool,
 }
 
@@ -39,6 +40,7 @@ pub(super) struct AggregateShape {
 }
 
 /// Decides which accumulators the calls need, sharing equal ones, and how results come of them.
+/// `None`: an accumulator is the row of a column that the source does not have.
 pub(super) fn shape(
     generator: &mut Generator<'_>,
     calls: &[AggregateCall],
@@ -47,7 +49,7 @@ pub(super) fn shape(
     ungrouped: bool,
     rows: u64,
     out: &mut Emitter,
-) -> Result<AggregateShape> {
+) -> Result<Option<AggregateShape>> {
     let mut inputs: Vec<AggregateInput> = vec![];
     let mut outputs = vec![];
     let mut words: HashMap<String, [Value; 2]> = HashMap::new();
@@ -167,16 +169,15 @@ pub(super) fn shape(
                         counted,
                     ),
                     (None, Repr::I128 | Repr::View) => {
-                        let column =
-                            call.arg.as_ref().and_then(|arg| plain_column(generator.flow(), arg));
-                        let relation = match &generator.flow().source {
-                            FlowSource::Relation(relation) => relation.clone(),
-                            FlowSource::Groups(_) | FlowSource::EqualSteps(_) => {
-                                crate::column::Relation::dense(0, vec![])?
+                        let arg = call.arg.as_ref();
+                        match arg.and_then(|arg| stored_column(generator.flow(), arg)) {
+                            Some((relation, column)) => {
+                                let relation = relation.clone();
+                                let at = input(Accumulator::Row, Some(value), greatest);
+                                (OutputKind::Pick(at, relation, column), None)
                             }
-                        };
-                        let at = input(Accumulator::Row, Some(value), greatest);
-                        (OutputKind::Pick(at, relation, column.unwrap_or_default()), None)
+                            None => return Ok(None),
+                        }
                     }
                     (None, repr) => (
                         OutputKind::Unordered(input(bits, Some(value), greatest), repr, None),
@@ -187,7 +188,7 @@ pub(super) fn shape(
         };
         outputs.push(GroupOutput { dtype: call.dtype.clone(), value, count });
     }
-    Ok(AggregateShape { layout, inputs, outputs })
+    Ok(Some(AggregateShape { layout, inputs, outputs }))
 }
 
 /// Exponents, and bits of a value, for which `fixed_of_multiple` is made.

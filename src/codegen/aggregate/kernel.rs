@@ -13,6 +13,8 @@ pub(super) struct AggregateKernel<'a> {
     /// Names of each accumulator's array and exponent.
     pub(super) accumulators: &'a [String],
     pub(super) exponents: &'a [String],
+    /// Which of two rows is better, of each input whose accumulator is a row (`best_row.rs`).
+    pub(super) comparisons: &'a str,
     pub(super) rows: RowCode<'a>,
 }
 
@@ -55,7 +57,7 @@ impl Hoisted {
     pub(super) fn of(kernel: &AggregateKernel<'_>) -> Self {
         let (mut declare, mut assign) = (String::new(), String::new());
         for (i, input) in kernel.inputs.iter().enumerate() {
-            if matches!(input.accumulator, Accumulator::Row | Accumulator::Float) {
+            if input.accumulator == Accumulator::Float {
                 continue;
             }
             let (ctype, argument) = argument(input, &kernel.exponents[i]);

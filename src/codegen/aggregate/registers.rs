@@ -1,6 +1,7 @@
 //! The sink without keys: every thread accumulates in registers, blocks combine in a fixed order,
 //! and the last block combines the blocks.
 
+use super::best_row::best_row;
 use super::inputs::argument;
 use super::kernel::AggregateKernel;
 use super::sink::MOST_ITEMS;
@@ -29,14 +30,15 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64
             let most = low.unsigned_abs().max(high.unsigned_abs());
             most.checked_mul(u128::from(per_thread)).is_some_and(|m| m < 1 << 63)
         });
-        let (local, ctype, initial, op) = match input.accumulator {
-            Accumulator::Count => ("u64", "u64", "0", "Add"),
-            Accumulator::Sum64 => ("i64", "i64", "0", "Add"),
-            Accumulator::Sum128 if narrow => ("i64", "i128", "0", "Add"),
-            Accumulator::Sum128 => ("i128", "i128", "0", "Add"),
-            Accumulator::Float => ("f64", "f64", "0.0", "Add"),
-            Accumulator::Least => ("u64", "u64", "~0ull", "Least"),
-            _ => ("u64", "u64", "0", "Greatest"),
+        let (local, ctype, initial, op): (_, _, _, String) = match input.accumulator {
+            Accumulator::Count => ("u64", "u64", "0", "Add()".into()),
+            Accumulator::Sum64 => ("i64", "i64", "0", "Add()".into()),
+            Accumulator::Sum128 if narrow => ("i64", "i128", "0", "Add()".into()),
+            Accumulator::Sum128 => ("i128", "i128", "0", "Add()".into()),
+            Accumulator::Float => ("f64", "f64", "0.0", "Add()".into()),
+            Accumulator::Least => ("u64", "u64", "~0ull", "Least()".into()),
+            Accumulator::Row => ("u64", "u64", "~0ull", best_row(i)),
+            _ => ("u64", "u64", "0", "Greatest()".into()),
         };
         let acc = numbered("acc", i);
         let words = input.accumulator.words();
@@ -47,10 +49,9 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64
         if let Some(valid) = &input.valid {
             push(&mut update, &["if (", valid, ") "]);
         }
-        match op {
-            "Add" => push(&mut update, &[&acc, " += (", local, ")(", &argument, ");\n"]),
-            _ => {
-                let sign = if op == "Least" { " < " } else { " > " };
+        match input.accumulator {
+            Accumulator::Least | Accumulator::Greatest => {
+                let sign = if input.accumulator == Accumulator::Least { " < " } else { " > " };
                 push(
                     &mut update,
                     &[
@@ -65,6 +66,10 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64
                     ],
                 );
             }
+            Accumulator::Row => {
+                push(&mut update, &[&acc, " = ", &op, "(", &acc, ", ", &argument, ");\n"])
+            }
+            _ => push(&mut update, &[&acc, " += (", local, ")(", &argument, ");\n"]),
         }
         push(
             &mut publish,
@@ -83,8 +88,8 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64
         push(
             &mut publish,
             &[
-                op,
-                "());\nif (threadIdx.x == 0) store_words(",
+                &op,
+                ");\nif (threadIdx.x == 0) store_words(",
                 &offset,
                 "blockIdx.x",
                 &width,
@@ -94,18 +99,18 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64
         push(&mut combine, &["{ ", ctype, " part = (", ctype, ")", initial, ";\n"]);
         push(
             &mut combine,
-            &["for (u64 b = threadIdx.x; b < gridDim.x; b += THREADS)\npart = ", op, "()(part, "],
+            &["for (u64 b = threadIdx.x; b < gridDim.x; b += THREADS)\npart = ", &op, "(part, "],
         );
         push(&mut combine, &["load_words<", ctype, ">(", &offset, "b", &width, "));\n"]);
         push(
             &mut combine,
-            &["const ", ctype, " total = block_reduce<THREADS, ", ctype, ">(part, ", op, "());\n"],
+            &["const ", ctype, " total = block_reduce<THREADS, ", ctype, ">(part, ", &op, ");\n"],
         );
         push(&mut combine, &["if (threadIdx.x == 0) store_words(", target, ", total); }\n"]);
         word += words;
     }
     let loop_ = striding_body(kernel.rows.head, kernel.rows.items, kernel.rows.prologue, &update);
-    let head = ["u64* const partials = ", partials, ";\n", &declare].concat();
+    let head = ["u64* const partials = ", partials, ";\n", kernel.comparisons, &declare].concat();
     let last = ["if (last_block(", kernel.rows.control, " + 2)) {\n", &combine, "}\n"].concat();
     [head, loop_, publish, last].concat()
 }

@@ -31,6 +31,15 @@ impl Flow {
     /// source's row numbers through which it is seen. `None` if the column is computed or comes
     /// from a build side. Rows may still be lost on the way.
     pub(crate) fn origin(&self, at: usize) -> Option<(usize, Column)> {
+        let at = self.source_column(at)?;
+        match &self.source {
+            FlowSource::Relation(relation) => Some(relation.columns[at].clone()),
+            FlowSource::Groups(_) | FlowSource::EqualSteps(_) => None,
+        }
+    }
+
+    /// The same by position among the source's columns.
+    pub(crate) fn source_column(&self, at: usize) -> Option<usize> {
         let mut at = at;
         for (i, (step, _)) in self.steps.iter().enumerate().rev() {
             let schema = if i == 0 { &self.source_schema } else { &self.steps[i - 1].1 };
@@ -54,9 +63,6 @@ impl Flow {
                 },
             }
         }
-        match &self.source {
-            FlowSource::Relation(relation) => Some(relation.columns[at].clone()),
-            FlowSource::Groups(_) | FlowSource::EqualSteps(_) => None,
-        }
+        Some(at)
     }
 }

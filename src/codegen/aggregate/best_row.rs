@@ -1,0 +1,61 @@
+//! The least or the greatest of values that no atomic orders, strings and wide decimals: what is
+//! accumulated is the row that has it (`kernels/best_row.cuh`).
+
+use datafusion::logical_expr::Expr;
+
+use super::inputs::AggregateInput;
+use crate::codegen::emit::Emitter;
+use crate::codegen::flow::{Flow, FlowSource};
+use crate::codegen::generator::Generator;
+use crate::codegen::value::widen;
+use crate::column::{Relation, Repr};
+
+/// The column of the flow's source that an argument is, as it lies there.
+pub(super) fn stored_column<'a>(flow: &'a Flow, arg: &Expr) -> Option<(&'a Relation, usize)> {
+    match (arg, &flow.source) {
+        (Expr::Alias(alias), _) => stored_column(flow, &alias.expr),
+        (Expr::Column(name), FlowSource::Relation(relation)) => {
+            let at = flow.schema().index_of_column(name).ok()?;
+            Some((relation, flow.source_column(at)?))
+        }
+        _ => None,
+    }
+}
+
+/// The name of the comparison of input `i`.
+pub(super) fn ahead(i: usize) -> String {
+    format!("ahead{i}")
+}
+
+/// The operation that keeps the better row of two, of input `i`.
+pub(super) fn best_row(i: usize) -> String {
+    format!("best_row({})", ahead(i))
+}
+
+/// Defines [`ahead`] of input `i`, which is a column of the source.
+pub(super) fn comparison(
+    generator: &mut Generator<'_>,
+    i: usize,
+    input: &AggregateInput,
+    arg: &Expr,
+) -> Option<String> {
+    let (relation, column) = stored_column(generator.flow(), arg)?;
+    let mut out = Emitter::new("b");
+    let [one, other] = ["one", "other"].map(|row| {
+        let value = generator.load(relation, column, row, false, &mut out);
+        match value.repr {
+            Repr::View => value.code,
+            _ => widen(&value, Repr::I128),
+        }
+    });
+    let (one, other) = if input.greatest { (other, one) } else { (one, other) };
+    let before = match input.value.as_ref().map(|value| value.repr) {
+        Some(Repr::View) => format!("compare_views({one}, {other}) < 0"),
+        _ => format!("{one} < {other}"),
+    };
+    let statements = out.take();
+    Some(format!(
+        "const auto {} = [&](u64 one, u64 other) -> bool {{\n{statements}return {before};\n}};\n",
+        ahead(i)
+    ))
+}
