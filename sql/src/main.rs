@@ -13,6 +13,7 @@ mod completions;
 mod copy;
 mod files;
 mod interrupt;
+mod keywords;
 mod man;
 mod mistake;
 mod output;
