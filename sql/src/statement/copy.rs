@@ -2,7 +2,8 @@
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::{Name, Reader, Request, RowSource};
+use super::read::Reader;
+use super::{Name, Request, RowSource};
 use crate::report::Failure;
 
 /// What stands behind a file's name.

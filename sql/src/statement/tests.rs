@@ -1,3 +1,5 @@
+use warpframe::ExplainFormat;
+
 use super::*;
 
 fn requests(text: &str) -> Vec<Request> {
