@@ -2,18 +2,17 @@
 //! the data's; formats that programs read keep values as they are. Batches are written one after
 //! the other; no format keeps a result as text.
 
+mod literal;
 mod rowwise;
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Arc;
 
 use clap::ValueEnum;
 use warpframe::DataFrame;
-use warpframe::arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
-use warpframe::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
-use warpframe::arrow::{csv, json};
+use warpframe::arrow::array::RecordBatch;
+use warpframe::arrow::datatypes::{DataType, Schema, SchemaRef};
+use warpframe::arrow::json;
 use warpframe::frame::{Borders, FrameFormat, TextTable, terminal_size};
 
 use crate::report::Failure;
@@ -23,17 +22,20 @@ use crate::report::Failure;
 pub enum Format {
     /// A drawn table, numbers to the right.
     Table,
-    /// A header and comma-separated values; NULL is empty.
+    /// A header and comma-separated values; NULL is empty, and the empty text is quoted.
     Csv,
     /// One array of objects.
     Json,
     /// One object a line.
+    #[value(alias = "jsonl", alias = "jsonlines")]
     Ndjson,
     /// A table in Markdown.
     Markdown,
     /// A table drawn with lines.
+    #[value(alias = "duckbox")]
     Box,
     /// A header and values with tabs between them.
+    #[value(alias = "tabs")]
     Tsv,
     /// A line for each value: name = value.
     Line,
@@ -68,6 +70,8 @@ pub struct Style {
     pub headers: bool,
     /// What stands for NULL, in formats that have no way of their own; theirs if nothing is said.
     pub null: Option<String>,
+    /// The table of INSERT statements, as SQL writes it.
+    pub table: String,
     /// Most characters of a line in tables, 0 for any number; as many as the terminal has if
     /// nothing is said.
     pub max_width: Option<usize>,
@@ -83,7 +87,15 @@ const LEAST_CHARACTERS: usize = 12;
 
 impl From<Format> for Style {
     fn from(format: Format) -> Style {
-        Style { format, headers: true, null: None, max_width: None, terminal: false, colour: false }
+        Style {
+            format,
+            headers: true,
+            null: None,
+            table: "\"table\"".into(),
+            max_width: None,
+            terminal: false,
+            colour: false,
+        }
     }
 }
 
@@ -177,8 +189,8 @@ pub fn write(out: &mut dyn Write, style: &Style, rows: &Rows) -> Result<(), Fail
     let written = match style.format {
         Format::Table => write_table(&mut out, rows, style, Borders::Ascii),
         Format::Box => write_table(&mut out, rows, style, Borders::Lines),
-        Format::Csv => write_csv(&mut out, rows, style, b','),
-        Format::Tsv => write_csv(&mut out, rows, style, b'\t'),
+        Format::Csv => rowwise::csv(&mut out, rows, style, ','),
+        Format::Tsv => rowwise::csv(&mut out, rows, style, '\t'),
         Format::Json => write_json(&mut out, rows),
         Format::Ndjson => write_ndjson(&mut out, rows),
         Format::Markdown => rowwise::markdown(&mut out, rows, style),
@@ -220,48 +232,6 @@ impl Write for Remembering<'_> {
         let result = self.out.flush();
         self.remember(result)
     }
-}
-
-fn write_csv(
-    out: &mut dyn Write,
-    rows: &Rows,
-    style: &Style,
-    delimiter: u8,
-) -> Result<(), Failure> {
-    let builder = csv::WriterBuilder::new().with_header(style.headers).with_delimiter(delimiter);
-    let mut writer = builder.with_null(style.null("").to_string()).build(out);
-    // The header comes with the first batch, which may have no rows.
-    writer.write(&flat(&RecordBatch::new_empty(rows.schema()), style)?)?;
-    rows.each_batch(|batch| Ok(writer.write(&flat(batch, style)?)?))
-}
-
-/// Rows with texts in the places of nested values, for which CSV has no form: as tables show them.
-fn flat(batch: &RecordBatch, style: &Style) -> Result<RecordBatch, Failure> {
-    if !batch.schema().fields().iter().any(|field| field.data_type().is_nested()) {
-        return Ok(batch.clone());
-    }
-    let options = FormatOptions::new().with_null(style.null("NULL"));
-    let mut columns = vec![];
-    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
-        if !field.data_type().is_nested() {
-            columns.push((field.name().clone(), column.clone()));
-            continue;
-        }
-        let texts = ArrayFormatter::try_new(column, &options)?;
-        let text = |row| column.is_valid(row).then(|| texts.value(row).try_to_string()).transpose();
-        let texts = (0..batch.num_rows()).map(text).collect::<Result<StringArray, _>>()?;
-        columns.push((field.name().clone(), Arc::new(texts) as ArrayRef));
-    }
-    let schema = Schema::new(
-        columns
-            .iter()
-            .map(|(name, column)| Field::new(name, column.data_type().clone(), true))
-            .collect::<Vec<_>>(),
-    );
-    Ok(RecordBatch::try_new(
-        Arc::new(schema),
-        columns.into_iter().map(|(_, column)| column).collect(),
-    )?)
 }
 
 fn write_json(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
@@ -339,7 +309,11 @@ fn to_the_right(schema: &Schema) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
-    use warpframe::arrow::array::{Decimal128Array, Float64Array, Int64Array, NullArray};
+    use std::sync::Arc;
+
+    use warpframe::arrow::array::{
+        ArrayRef, Decimal128Array, Float64Array, Int64Array, NullArray, StringArray,
+    };
 
     use super::*;
 
