@@ -11,6 +11,7 @@ mod arguments;
 mod bench;
 mod completions;
 mod copy;
+mod elsewhere;
 mod files;
 mod interrupt;
 mod keywords;
