@@ -144,7 +144,7 @@ impl Reader<'_> {
                 clauses.options.push((option, "true".into()));
                 return Ok(());
             }
-            _ => return Err(self.expected("a value")),
+            _ => return Err(self.expected(&format!("a value of the option {}", option.text))),
         };
         self.at += 1;
         clauses.options.push((option, value));

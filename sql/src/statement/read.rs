@@ -8,14 +8,13 @@ use super::{Name, Request, RowSource, Sql, Statement};
 use crate::report::{Failure, Place};
 
 /// First words of statements that the engine reads.
-const ENGINE: [&str; 12] = [
+const ENGINE: [&str; 11] = [
     "ALTER",
     "DEALLOCATE",
     "DELETE",
     "EXECUTE",
     "EXPORT",
     "IMPORT",
-    "PREPARE",
     "SHOW",
     "SUMMARIZE",
     "TRUNCATE",
@@ -67,6 +66,8 @@ impl Statement<'_> {
             Request::ShowSettings(Some(reader.name("an option's name")?))
         } else if reader.accept("RESET") {
             Request::Reset(reader.option("an option's name")?)
+        } else if reader.is_word(0, "PREPARE") {
+            return reader.prepare();
         } else if ENGINE.iter().any(|word| reader.is_word(0, word))
             || reader.is_word(0, "DROP")
                 && (reader.is_word(1, "VIEW") || reader.is_word(1, "SCHEMA"))
@@ -223,6 +224,18 @@ impl Reader<'_> {
             (place.line as usize - 1, (place.column as usize - 1).saturating_sub("FROM ".len()));
         let file = text.replace('\'', "''");
         Ok(Sql(format!("{}{}FROM '{file}'", "\n".repeat(lines), " ".repeat(columns))))
+    }
+
+    /// A statement that begins with `PREPARE`: where it is of a query, that is told apart.
+    fn prepare(mut self) -> Result<Request, Failure> {
+        let text = self.statement.sql(0, self.statement.tokens.len());
+        while self.token().is_some() && !self.accept("AS") {
+            self.at += 1;
+        }
+        match self.at_query() {
+            true => Ok(Request::Prepare { query: self.rest("a query")?, text }),
+            false => Ok(Request::Execute(text)),
+        }
     }
 
     /// `[ANALYZE] [FORMAT format]`, or `(ANALYZE, FORMAT format)`.

@@ -81,6 +81,13 @@ pub enum Request {
         /// How it is read.
         options: Vec<(Name, String)>,
     },
+    /// `PREPARE name [(type, …)] AS query`, which is the engine's to read.
+    Prepare {
+        /// The query, whose names can be looked at before it runs.
+        query: Sql,
+        /// The statement.
+        text: Sql,
+    },
     /// Another statement, which is the engine's to read: `UPDATE …`, `CREATE VIEW …`, `SHOW …`.
     Execute(Sql),
     /// `SHOW ALL`, or one option of the command's.

@@ -168,6 +168,21 @@ fn explain_holds_a_query() {
 }
 
 #[test]
+fn prepared_queries_are_told_from_other_statements() {
+    let prepare = |text: &str, from: usize| Request::Prepare {
+        query: sql(&(" ".repeat(from) + &text[from..])),
+        text: sql(text),
+    };
+    let text = "PREPARE p AS SELECT 1 AS a";
+    assert_eq!(request(text), prepare(text, 13));
+    let text = "prepare p (INT, DECIMAL(5, 2)) as with q as (select $1) from q";
+    assert_eq!(request(text), prepare(text, 34));
+    for text in ["PREPARE p AS INSERT INTO t SELECT 1", "PREPARE", "PREPARE p", "PREPARE p AS"] {
+        assert_eq!(request(text), Request::Execute(sql(text)));
+    }
+}
+
+#[test]
 fn copies_name_rows_file_and_format() {
     let rows = RowSource::Table(name("t", 1, 6));
     let (file, options) = (name("o.x", 1, 11), vec![]);
@@ -230,7 +245,10 @@ fn copies_name_rows_file_and_format() {
     assert_eq!(refused("COPY t INTO 'o.x'").0, "expected TO or FROM, found INTO");
     assert!(refused("COPY (SELECT 1) FROM 'o.x'").0.contains("not into a query"));
     assert!(refused("COPY t FROM 'o' (PARTITION_BY a)").0.contains("leave PARTITION_BY out"));
-    assert_eq!(refused("COPY t TO 'o.x' (DELIMITER)").0, "expected a value, found )");
+    assert_eq!(
+        refused("COPY t TO 'o.x' (DELIMITER)").0,
+        "expected a value of the option delimiter, found )"
+    );
     assert_eq!(refused("COPY t TO o").1, Some((1, 11)));
 }
 
