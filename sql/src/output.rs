@@ -266,8 +266,11 @@ fn write_table(
     rows.each_batch(|batch| Ok(table.measure(batch)?))?;
     table.fit();
     let mut text = String::new();
-    if style.headers {
-        table.write_head(&mut text);
+    table.write_head(&mut text);
+    if !style.headers {
+        // The border above the names is above the rows then.
+        let border = text.split_inclusive('\n').next().filter(|_| rows.shown > 0);
+        text = border.unwrap_or_default().to_string();
     }
     rows.each_batch(|batch| {
         table.write_rows(&mut text, batch)?;
@@ -394,6 +397,24 @@ mod tests {
             text(Format::Table, &rows),
             "+---+------+---+-------+\n| n | text | x | price |\n+---+------+---+-------+\n0 rows\n"
         );
+    }
+
+    #[test]
+    fn tables_without_names_have_their_borders() {
+        let drawn = |format: Format, rows: &Rows| {
+            let (mut out, style) = (vec![], Style { headers: false, ..format.into() });
+            write(&mut out, &style, rows).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let rows = Rows { shown: 1, ..sample() };
+        let table = drawn(Format::Table, &rows);
+        let border = "+---+------+-----+-------+\n";
+        let lines = format!("{border}| 1 | a|b  | 0.5 | 12.34 |\n{border}3 rows");
+        assert!(table.starts_with(&lines), "{table}");
+        let drawn_box = drawn(Format::Box, &rows);
+        assert!(drawn_box.starts_with("┌───┬"), "{drawn_box}");
+        let Kept::Batch(batch) = sample().frame else { unreachable!() };
+        assert_eq!(drawn(Format::Table, &Rows::whole(batch.slice(0, 0))), "0 rows\n");
     }
 
     #[test]

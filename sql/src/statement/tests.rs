@@ -242,6 +242,14 @@ fn copies_name_rows_file_and_format() {
             "{text}"
         );
     }
+    let Request::Copy { rows, .. } = request("COPY s.t (a, \"B\") TO 'o'") else {
+        panic!("no copy")
+    };
+    assert_eq!(rows, RowSource::Query(sql("   SELECT a, \"B\" FROM s.t")));
+    assert_eq!(refused("COPY t () TO 'o'").0, "expected a column's name, found )");
+    let (message, place) = refused("COPY t (a) FROM 'o'");
+    assert!(message.contains("INSERT INTO t (a, b) SELECT"), "{message}");
+    assert_eq!(place, Some((1, 8)));
     assert_eq!(refused("COPY t INTO 'o.x'").0, "expected TO or FROM, found INTO");
     assert!(refused("COPY (SELECT 1) FROM 'o.x'").0.contains("not into a query"));
     assert!(refused("COPY t FROM 'o' (PARTITION_BY a)").0.contains("leave PARTITION_BY out"));
