@@ -355,23 +355,38 @@ impl<'a> Runner<'a> {
         if self.settings.talkative { self.print(&(message + "\n")) } else { Ok(()) }
     }
 
+    /// Whether a table of the schema in use is a view.
+    fn is_view(&self, name: &str) -> Result<bool, Failure> {
+        let all = self.session.sql("SHOW ALL TABLES")?.collect()?;
+        let of = |column: &str| Ok::<_, Error>(all.column(column)?.to_vec::<String>()?);
+        let (schemas, tables, kinds) = (of("schema")?, of("table")?, of("kind")?);
+        let schema = self.session.schema_in_use();
+        let mut rows = schemas.iter().zip(&tables).zip(&kinds);
+        Ok(rows.any(|((of, table), kind)| *of == schema && table == name && kind == "view"))
+    }
+
     fn create_table(
         &mut self,
         table: &Name,
         existing: Existing,
         query: &Sql,
     ) -> Result<(), Failure> {
-        if existing != Existing::Replace && self.session.table_names().contains(&table.text) {
-            return match existing {
-                Existing::Keep => Ok(()),
-                _ => {
-                    let message = format!(
+        if self.session.table_names().contains(&table.text) {
+            let refused = |message: String| Err(Failure::sql(message, Some(table.place)));
+            let is_view = self.is_view(&table.text)?;
+            match existing {
+                Existing::Keep => return Ok(()),
+                _ if is_view => {
+                    return refused(format!("{:?} is a view: DROP VIEW drops it", table.text));
+                }
+                Existing::Replace => {}
+                Existing::Refuse => {
+                    return refused(format!(
                         "there is a table named {:?}; CREATE OR REPLACE replaces it",
                         table.text
-                    );
-                    Err(Failure::sql(message, Some(table.place)))
+                    ));
                 }
-            };
+            }
         }
         let frame = self.collect(query)?;
         let made = self.session.register_table(&table.text, &frame);
