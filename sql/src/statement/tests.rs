@@ -289,4 +289,17 @@ fn values_stand_where_their_names_stand() {
         Some("SELECT 3, '$n', 'it''s', $other")
     );
     assert_eq!(of("SELECT $other"), None);
+    for (value, written) in [
+        ("007", "'007'"),
+        ("-00.5", "'-00.5'"),
+        ("0", "0"),
+        ("-0.5", "-0.5"),
+        ("0e1", "0e1"),
+        ("1e3", "1e3"),
+        ("inf", "'inf'"),
+        ("", "''"),
+    ] {
+        let values = [("v".to_string(), value.to_string())];
+        assert_eq!(with_values("$v", &values.into()).as_deref(), Some(written));
+    }
 }

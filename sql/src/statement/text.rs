@@ -44,7 +44,7 @@ pub fn quoted(name: &str) -> String {
 }
 
 /// A text with values in the places of those of its `$name` that are known: numbers as they are,
-/// all else in quotes. `None` where there are none such.
+/// all else in quotes, also `007`, which is more than its number. `None` where there are none such.
 pub fn with_values(text: &str, values: &BTreeMap<String, String>) -> Option<String> {
     if values.is_empty() {
         return None;
@@ -60,12 +60,18 @@ pub fn with_values(text: &str, values: &BTreeMap<String, String>) -> Option<Stri
         let (start, end) = (offsets.at(token.span.start), offsets.at(token.span.end));
         made.push_str(&text[copied..start]);
         match value.parse::<f64>() {
-            Ok(number) if number.is_finite() => made.push_str(value),
+            Ok(number) if number.is_finite() && !has_zeros_before(value) => made.push_str(value),
             _ => made.push_str(&format!("'{}'", value.replace('\'', "''"))),
         }
         copied = end;
     }
     (copied > 0).then(|| made + &text[copied..])
+}
+
+/// Whether digits begin with a zero that no number needs.
+fn has_zeros_before(digits: &str) -> bool {
+    let digits = digits.trim_start_matches(['+', '-']).strip_prefix('0').unwrap_or_default();
+    digits.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// Byte offsets of places, which must be asked for in rising order.
