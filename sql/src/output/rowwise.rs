@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use unicode_width::UnicodeWidthStr;
 use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::literal::Literals;
@@ -29,7 +30,7 @@ pub(super) fn markdown(out: &mut dyn Write, rows: &Rows, style: &Style) -> Resul
 pub(super) fn line(out: &mut dyn Write, rows: &Rows, style: &Style) -> Result<(), Failure> {
     let names: Vec<String> =
         rows.schema().fields().iter().map(|field| shown(field.name())).collect();
-    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let width = names.iter().map(|name| name.width()).max().unwrap_or(0);
     let mut first = true;
     each_row(rows, style, |values| {
         if !std::mem::take(&mut first) {
@@ -37,7 +38,7 @@ pub(super) fn line(out: &mut dyn Write, rows: &Rows, style: &Style) -> Result<()
         }
         for (name, value) in names.iter().zip(values) {
             let value = value.get().map_or_else(|| style.null("NULL").to_string(), shown);
-            writeln!(out, "{name:>width$} = {value}")?;
+            writeln!(out, "{}{name} = {value}", " ".repeat(width - name.width()))?;
         }
         Ok(())
     })
