@@ -358,7 +358,7 @@ impl<'a> Runner<'a> {
     /// Whether a table of the schema in use is a view.
     fn is_view(&self, name: &str) -> Result<bool, Failure> {
         let all = self.session.sql("SHOW ALL TABLES")?.collect()?;
-        let of = |column: &str| Ok::<_, Error>(all.column(column)?.to_vec::<String>()?);
+        let of = |column: &str| all.column(column)?.to_vec::<String>();
         let (schemas, tables, kinds) = (of("schema")?, of("table")?, of("kind")?);
         let schema = self.session.schema_in_use();
         let mut rows = schemas.iter().zip(&tables).zip(&kinds);
