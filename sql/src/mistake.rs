@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::keywords::{ALL_KEYWORDS, Keyword};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use warpframe::nearest;
 
+use crate::keywords;
 use crate::report::Place;
 
 /// What of a message tells of a clause, and the words that begin it.
@@ -33,72 +34,6 @@ const CLAUSES: [(&str, &[&str]); 20] = [
     ("INTERSECT", &["INTERSECT"]),
     ("EXCEPT", &["EXCEPT"]),
     ("column alias", &["AS"]),
-];
-
-/// Words that begin clauses and statements, which are what is mistyped.
-const WORDS: [&str; 62] = [
-    "ALTER",
-    "ANALYZE",
-    "BETWEEN",
-    "CASE",
-    "COLUMN",
-    "COPY",
-    "CREATE",
-    "CROSS",
-    "DATABASE",
-    "DEALLOCATE",
-    "DELETE",
-    "DESCRIBE",
-    "DISTINCT",
-    "DROP",
-    "ELSE",
-    "EXCEPT",
-    "EXCLUDE",
-    "EXECUTE",
-    "EXISTS",
-    "EXPLAIN",
-    "EXPORT",
-    "EXTERNAL",
-    "FORMAT",
-    "FROM",
-    "FUNCTION",
-    "GROUP",
-    "HAVING",
-    "IMPORT",
-    "INNER",
-    "INSERT",
-    "INTERSECT",
-    "INTO",
-    "JOIN",
-    "LEFT",
-    "LIMIT",
-    "OFFSET",
-    "ORDER",
-    "OUTER",
-    "OVER",
-    "PARTITION",
-    "PIVOT",
-    "PREPARE",
-    "QUALIFY",
-    "RECURSIVE",
-    "RENAME",
-    "REPLACE",
-    "RESET",
-    "RIGHT",
-    "SAMPLE",
-    "SCHEMA",
-    "SELECT",
-    "SHOW",
-    "SUMMARIZE",
-    "TABLE",
-    "TABLES",
-    "TRUNCATE",
-    "UNION",
-    "UNPIVOT",
-    "UPDATE",
-    "USING",
-    "VALUES",
-    "WHERE",
 ];
 
 /// Whether a message names what stands at a place among tokens.
@@ -292,7 +227,7 @@ pub fn of_syntax(text: &str, statement: Place, place: Place) -> Option<String> {
     let tokens = tokens_of(text, statement);
     let here = tokens.iter().position(|token| Place::from(token.span.start) == place);
     let at = here.unwrap_or(tokens.len());
-    let known: Vec<String> = WORDS.map(String::from).to_vec();
+    let known = keywords::of_clauses();
     // The parser stops behind a word that it takes for another name.
     for token in [tokens.get(at), at.checked_sub(1).and_then(|before| tokens.get(before))]
         .into_iter()
@@ -394,6 +329,11 @@ mod tests {
     fn a_word_that_is_nearly_another_is_told() {
         let told = |text: &str, column: u64| of_syntax(text, START, Place { line: 1, column });
         assert_eq!(told("SELECT 1 FROM t WERE a > 1", 22).as_deref(), Some("did you mean WHERE?"));
+        assert_eq!(told("WIHT q AS (SELECT 1) FROM q", 1).as_deref(), Some("did you mean WITH?"));
+        assert_eq!(
+            told("SELECT CASE WEHN a THEN 1 END", 18).as_deref(),
+            Some("did you mean WHEN?")
+        );
         assert_eq!(told("SELECT 1 FORM t", 10).as_deref(), Some("did you mean FROM?"));
         assert_eq!(told("SELECT 1 FROM t GROUP a", 17).as_deref(), Some("GROUP is followed by BY"));
         assert_eq!(

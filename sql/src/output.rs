@@ -2,18 +2,17 @@
 //! the data's; formats that programs read keep values as they are. Batches are written one after
 //! the other; no format keeps a result as text.
 
+mod literal;
 mod rowwise;
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Arc;
 
 use clap::ValueEnum;
 use warpframe::DataFrame;
-use warpframe::arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
-use warpframe::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
-use warpframe::arrow::{csv, json};
+use warpframe::arrow::array::RecordBatch;
+use warpframe::arrow::datatypes::{DataType, Schema, SchemaRef};
+use warpframe::arrow::json;
 use warpframe::frame::{Borders, FrameFormat, TextTable, terminal_size};
 
 use crate::report::Failure;
@@ -23,17 +22,20 @@ use crate::report::Failure;
 pub enum Format {
     /// A drawn table, numbers to the right.
     Table,
-    /// A header and comma-separated values; NULL is empty.
+    /// A header and comma-separated values; NULL is empty, and the empty text is quoted.
     Csv,
     /// One array of objects.
     Json,
     /// One object a line.
+    #[value(alias = "jsonl", alias = "jsonlines")]
     Ndjson,
     /// A table in Markdown.
     Markdown,
     /// A table drawn with lines.
+    #[value(alias = "duckbox")]
     Box,
     /// A header and values with tabs between them.
+    #[value(alias = "tabs")]
     Tsv,
     /// A line for each value: name = value.
     Line,
@@ -68,6 +70,8 @@ pub struct Style {
     pub headers: bool,
     /// What stands for NULL, in formats that have no way of their own; theirs if nothing is said.
     pub null: Option<String>,
+    /// The table of INSERT statements, as SQL writes it.
+    pub table: String,
     /// Most characters of a line in tables, 0 for any number; as many as the terminal has if
     /// nothing is said.
     pub max_width: Option<usize>,
@@ -83,7 +87,15 @@ const LEAST_CHARACTERS: usize = 12;
 
 impl From<Format> for Style {
     fn from(format: Format) -> Style {
-        Style { format, headers: true, null: None, max_width: None, terminal: false, colour: false }
+        Style {
+            format,
+            headers: true,
+            null: None,
+            table: "\"table\"".into(),
+            max_width: None,
+            terminal: false,
+            colour: false,
+        }
     }
 }
 
@@ -177,8 +189,8 @@ pub fn write(out: &mut dyn Write, style: &Style, rows: &Rows) -> Result<(), Fail
     let written = match style.format {
         Format::Table => write_table(&mut out, rows, style, Borders::Ascii),
         Format::Box => write_table(&mut out, rows, style, Borders::Lines),
-        Format::Csv => write_csv(&mut out, rows, style, b','),
-        Format::Tsv => write_csv(&mut out, rows, style, b'\t'),
+        Format::Csv => rowwise::csv(&mut out, rows, style, ','),
+        Format::Tsv => rowwise::csv(&mut out, rows, style, '\t'),
         Format::Json => write_json(&mut out, rows),
         Format::Ndjson => write_ndjson(&mut out, rows),
         Format::Markdown => rowwise::markdown(&mut out, rows, style),
@@ -222,48 +234,6 @@ impl Write for Remembering<'_> {
     }
 }
 
-fn write_csv(
-    out: &mut dyn Write,
-    rows: &Rows,
-    style: &Style,
-    delimiter: u8,
-) -> Result<(), Failure> {
-    let builder = csv::WriterBuilder::new().with_header(style.headers).with_delimiter(delimiter);
-    let mut writer = builder.with_null(style.null("").to_string()).build(out);
-    // The header comes with the first batch, which may have no rows.
-    writer.write(&flat(&RecordBatch::new_empty(rows.schema()), style)?)?;
-    rows.each_batch(|batch| Ok(writer.write(&flat(batch, style)?)?))
-}
-
-/// Rows with texts in the places of nested values, for which CSV has no form: as tables show them.
-fn flat(batch: &RecordBatch, style: &Style) -> Result<RecordBatch, Failure> {
-    if !batch.schema().fields().iter().any(|field| field.data_type().is_nested()) {
-        return Ok(batch.clone());
-    }
-    let options = FormatOptions::new().with_null(style.null("NULL"));
-    let mut columns = vec![];
-    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
-        if !field.data_type().is_nested() {
-            columns.push((field.name().clone(), column.clone()));
-            continue;
-        }
-        let texts = ArrayFormatter::try_new(column, &options)?;
-        let text = |row| column.is_valid(row).then(|| texts.value(row).try_to_string()).transpose();
-        let texts = (0..batch.num_rows()).map(text).collect::<Result<StringArray, _>>()?;
-        columns.push((field.name().clone(), Arc::new(texts) as ArrayRef));
-    }
-    let schema = Schema::new(
-        columns
-            .iter()
-            .map(|(name, column)| Field::new(name, column.data_type().clone(), true))
-            .collect::<Vec<_>>(),
-    );
-    Ok(RecordBatch::try_new(
-        Arc::new(schema),
-        columns.into_iter().map(|(_, column)| column).collect(),
-    )?)
-}
-
 fn write_json(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
     let builder = json::WriterBuilder::new().with_explicit_nulls(true);
     let mut writer = builder.build::<_, json::writer::JsonArray>(&mut *out);
@@ -296,8 +266,11 @@ fn write_table(
     rows.each_batch(|batch| Ok(table.measure(batch)?))?;
     table.fit();
     let mut text = String::new();
-    if style.headers {
-        table.write_head(&mut text);
+    table.write_head(&mut text);
+    if !style.headers {
+        // The border above the names is above the rows then.
+        let border = text.split_inclusive('\n').next().filter(|_| rows.shown > 0);
+        text = border.unwrap_or_default().to_string();
     }
     rows.each_batch(|batch| {
         table.write_rows(&mut text, batch)?;
@@ -339,7 +312,11 @@ fn to_the_right(schema: &Schema) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
-    use warpframe::arrow::array::{Decimal128Array, Float64Array, Int64Array, NullArray};
+    use std::sync::Arc;
+
+    use warpframe::arrow::array::{
+        ArrayRef, Decimal128Array, Float64Array, Int64Array, NullArray, StringArray,
+    };
 
     use super::*;
 
@@ -420,6 +397,24 @@ mod tests {
             text(Format::Table, &rows),
             "+---+------+---+-------+\n| n | text | x | price |\n+---+------+---+-------+\n0 rows\n"
         );
+    }
+
+    #[test]
+    fn tables_without_names_have_their_borders() {
+        let drawn = |format: Format, rows: &Rows| {
+            let (mut out, style) = (vec![], Style { headers: false, ..format.into() });
+            write(&mut out, &style, rows).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let rows = Rows { shown: 1, ..sample() };
+        let table = drawn(Format::Table, &rows);
+        let border = "+---+------+-----+-------+\n";
+        let lines = format!("{border}| 1 | a|b  | 0.5 | 12.34 |\n{border}3 rows");
+        assert!(table.starts_with(&lines), "{table}");
+        let drawn_box = drawn(Format::Box, &rows);
+        assert!(drawn_box.starts_with("┌───┬"), "{drawn_box}");
+        let Kept::Batch(batch) = sample().frame else { unreachable!() };
+        assert_eq!(drawn(Format::Table, &Rows::whole(batch.slice(0, 0))), "0 rows\n");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use warpframe::arrow::error::ArrowError;
 pub use warpframe::nearest;
 use warpframe::{Error, ErrorKind};
 
+use crate::elsewhere;
 use crate::interrupt;
 use crate::mistake;
 use crate::statement::quoted;
@@ -213,7 +214,8 @@ impl Failure {
         match &self.problem {
             Problem::Engine(error) => of_memory(error.kind())
                 .or_else(|| of_case(error.kind()))
-                .or_else(|| of_likeness(error.kind())),
+                .or_else(|| of_likeness(error.kind()))
+                .or_else(|| of_function(&self.to_string())),
             Problem::Usage(_) => Some("--help shows how the command is used".into()),
             _ => None,
         }
@@ -277,6 +279,12 @@ fn known_names(known: &[String]) -> String {
         text.push_str(&format!(" and {} more", known.len() - MOST));
     }
     text
+}
+
+/// What does here what an unknown function does elsewhere.
+fn of_function(message: &str) -> Option<String> {
+    let name = message.strip_prefix("no function named \"")?.split_once('"')?.0;
+    elsewhere::here(name).map(|call| format!("here it is {call}"))
 }
 
 /// A name that is nearly the one that was not found.

@@ -252,6 +252,13 @@ impl<'a> Runner<'a> {
             Request::Set { option, value } => self.set(&option, &value),
             Request::Reset(option) => self.reset(&option),
             Request::ShowSettings(only) => self.show_settings(only.as_ref()),
+            Request::Prepare { query, text } => {
+                // All else that is wrong may be so for want of the parameters' values.
+                match self.session.sql(&query.0) {
+                    Err(error) if is_of_names(&error) => Err(error.into()),
+                    _ => self.execute(&text),
+                }
+            }
             Request::Execute(text) => self.execute(&text),
         }
     }
@@ -348,23 +355,38 @@ impl<'a> Runner<'a> {
         if self.settings.talkative { self.print(&(message + "\n")) } else { Ok(()) }
     }
 
+    /// Whether a table of the schema in use is a view.
+    fn is_view(&self, name: &str) -> Result<bool, Failure> {
+        let all = self.session.sql("SHOW ALL TABLES")?.collect()?;
+        let of = |column: &str| all.column(column)?.to_vec::<String>();
+        let (schemas, tables, kinds) = (of("schema")?, of("table")?, of("kind")?);
+        let schema = self.session.schema_in_use();
+        let mut rows = schemas.iter().zip(&tables).zip(&kinds);
+        Ok(rows.any(|((of, table), kind)| *of == schema && table == name && kind == "view"))
+    }
+
     fn create_table(
         &mut self,
         table: &Name,
         existing: Existing,
         query: &Sql,
     ) -> Result<(), Failure> {
-        if existing != Existing::Replace && self.session.table_names().contains(&table.text) {
-            return match existing {
-                Existing::Keep => Ok(()),
-                _ => {
-                    let message = format!(
+        if self.session.table_names().contains(&table.text) {
+            let refused = |message: String| Err(Failure::sql(message, Some(table.place)));
+            let is_view = self.is_view(&table.text)?;
+            match existing {
+                Existing::Keep => return Ok(()),
+                _ if is_view => {
+                    return refused(format!("{:?} is a view: DROP VIEW drops it", table.text));
+                }
+                Existing::Replace => {}
+                Existing::Refuse => {
+                    return refused(format!(
                         "there is a table named {:?}; CREATE OR REPLACE replaces it",
                         table.text
-                    );
-                    Err(Failure::sql(message, Some(table.place)))
+                    ));
                 }
-            };
+            }
         }
         let frame = self.collect(query)?;
         let made = self.session.register_table(&table.text, &frame);
@@ -472,9 +494,23 @@ impl<'a> Runner<'a> {
         self.session.table(&table.text).map_err(|error| Failure::from(error).at(table.place))
     }
 
+    /// The columns of what SHOW names, where that is no option but a table.
+    fn shown_table(&self, error: &Error, Sql(text): &Sql) -> Option<SchemaRef> {
+        let ErrorKind::Plan { message, .. } = error.kind() else { return None };
+        let name = message.strip_prefix("no option named \"")?.split_once('"')?.0;
+        let is_show = text.trim_start().get(..4)?.eq_ignore_ascii_case("SHOW");
+        self.session.schema(name).ok().filter(|_| is_show)
+    }
+
     fn execute(&mut self, text: &Sql) -> Result<(), Failure> {
         let told = Progress::begin(&self.session, self.settings.progress);
-        let executed = self.session.execute(&text.0).map_err(|error| match error.kind() {
+        let executed = self.session.execute(&text.0);
+        if let Err(error) = &executed
+            && let Some(schema) = self.shown_table(error, text)
+        {
+            return self.describe(&schema);
+        }
+        let executed = executed.map_err(|error| match error.kind() {
             // Of SHOW, which may be meant for an option of the command's.
             ErrorKind::Plan { message, .. } if message.starts_with("no option named \"") => {
                 let name = message.split('"').nth(1).unwrap_or_default().to_string();
@@ -560,4 +596,15 @@ pub fn in_words(time: Duration) -> String {
 pub fn read_standard_input() -> Result<String, Failure> {
     io::read_to_string(io::stdin())
         .map_err(|error| Failure::file(Path::new("standard input"), error))
+}
+
+/// Whether an error is of a name that there is not.
+fn is_of_names(error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::TableNotFound { .. }
+        | ErrorKind::ColumnNotFound { .. }
+        | ErrorKind::SchemaNotFound { .. } => true,
+        ErrorKind::Plan { message, .. } => message.starts_with("no function named "),
+        _ => false,
+    }
 }

@@ -180,11 +180,18 @@ impl Runner<'_> {
         name.map(|name| name.get_name().to_string()).unwrap_or_default()
     }
 
-    /// Takes a format by name.
+    /// Takes a format by name; `insert` may have a table's behind it.
     ///
     /// # Errors
     /// What is wrong with the name.
     pub fn set_format(&mut self, name: &str) -> Result<(), String> {
+        let usual = Style::from(Format::Insert).table;
+        let (name, table) = match name.split_once(char::is_whitespace) {
+            Some((format, table)) if format.eq_ignore_ascii_case("insert") => {
+                (format, table.trim().to_string())
+            }
+            _ => (name, usual),
+        };
         self.settings.style.format = clap::ValueEnum::from_str(name, true).map_err(|_| {
             let known: Vec<String> = formats().collect();
             match nearest(name, &known) {
@@ -192,6 +199,7 @@ impl Runner<'_> {
                 None => format!("no format named {name:?}; known: {}", known.join(", ")),
             }
         })?;
+        self.settings.style.table = table;
         Ok(())
     }
 

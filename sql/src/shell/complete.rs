@@ -11,112 +11,10 @@ use rustyline::{Context, Helper};
 use warpframe::Session;
 
 use super::{dot, edit, foreign, highlight};
+use crate::keywords;
 use crate::report::shown;
 use crate::run::Runner;
 use crate::statement::{self, quoted};
-
-/// Words that begin or join the parts of the statements that the command takes, in order.
-pub const KEYWORDS: [&str; 99] = [
-    "ALL",
-    "ALTER",
-    "ANALYZE",
-    "AND",
-    "AS",
-    "ASC",
-    "ASOF",
-    "AVG",
-    "BETWEEN",
-    "BIGINT",
-    "BOOLEAN",
-    "BY",
-    "CASE",
-    "CAST",
-    "COALESCE",
-    "COLUMN",
-    "COPY",
-    "COUNT",
-    "CREATE",
-    "CROSS",
-    "DATE",
-    "DECIMAL",
-    "DELETE",
-    "DESC",
-    "DESCRIBE",
-    "DISTINCT",
-    "DOUBLE",
-    "DROP",
-    "ELSE",
-    "END",
-    "EXCEPT",
-    "EXCLUDE",
-    "EXECUTE",
-    "EXISTS",
-    "EXPLAIN",
-    "EXTRACT",
-    "FALSE",
-    "FIRST",
-    "FLOAT",
-    "FORMAT",
-    "FROM",
-    "FULL",
-    "GROUP",
-    "HAVING",
-    "IF",
-    "IN",
-    "INNER",
-    "INSERT",
-    "INTERSECT",
-    "INTERVAL",
-    "INTO",
-    "IS",
-    "JOIN",
-    "LAST",
-    "LEFT",
-    "LIKE",
-    "LIMIT",
-    "MAX",
-    "MIN",
-    "NOT",
-    "NULL",
-    "NULLS",
-    "OFFSET",
-    "ON",
-    "OR",
-    "ORDER",
-    "OUTER",
-    "OVER",
-    "PARTITION",
-    "PIVOT",
-    "PREPARE",
-    "QUALIFY",
-    "REPLACE",
-    "RESET",
-    "RIGHT",
-    "ROWS",
-    "SAMPLE",
-    "SELECT",
-    "SET",
-    "SHOW",
-    "SUM",
-    "SUMMARIZE",
-    "TABLE",
-    "TABLES",
-    "THEN",
-    "TIMESTAMP",
-    "TO",
-    "TRUE",
-    "TRUNCATE",
-    "UNION",
-    "UNPIVOT",
-    "UPDATE",
-    "USING",
-    "VALUES",
-    "VIEW",
-    "WHEN",
-    "WHERE",
-    "WINDOW",
-    "WITH",
-];
 
 /// What tables stand behind.
 const BEFORE_TABLES: [&str; 9] =
@@ -247,8 +145,8 @@ impl Assistant {
         };
         if !word.is_empty() && !word.starts_with('"') {
             let lower = word.chars().all(|c| !c.is_uppercase());
-            let keywords =
-                KEYWORDS.iter().filter(|keyword| keyword.starts_with(&word.to_uppercase()));
+            let begun = word.to_uppercase();
+            let keywords = keywords::beginning_with(&begun);
             found.extend(
                 keywords.map(
                     |keyword| if lower { keyword.to_lowercase() } else { keyword.to_string() },

@@ -34,7 +34,11 @@ const COMMANDS: [Known; 31] = [
     ("maxrows", "[N]", "most rows that a table shows; 0 shows all, auto what suits a terminal"),
     ("maxwidth", "[N]", "most characters of a table's line; 0 is any number, auto the terminal's"),
     ("memory", "", "use of the device's memory"),
-    ("mode", "[FORMAT]", "table, box, markdown, csv, tsv, json, ndjson, line, html or insert"),
+    (
+        "mode",
+        "[FORMAT]",
+        "table, box, markdown, csv, tsv, json, ndjson, line, html or insert [TABLE]",
+    ),
     ("nullvalue", "TEXT", "what stands for NULL"),
     ("once", "FILE", "write the next result into a file, as its name tells (x.csv, x.json)"),
     ("output", "[FILE]", "write results into a file; on the terminal again without one"),

@@ -3,8 +3,8 @@
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
 
-use super::complete::KEYWORDS;
 use super::dot;
+use crate::keywords;
 use crate::statement::Offsets;
 
 const KEYWORD: &str = "1;34";
@@ -47,8 +47,7 @@ pub fn coloured(text: &str) -> String {
 fn colour(token: &Token) -> Option<&'static str> {
     match token {
         Token::Word(word) if word.quote_style.is_none() => {
-            let name = word.value.to_uppercase();
-            KEYWORDS.binary_search(&name.as_str()).is_ok().then_some(KEYWORD)
+            keywords::is_keyword(&word.value.to_uppercase()).then_some(KEYWORD)
         }
         Token::Number(..) => Some(NUMBER),
         Token::Whitespace(

@@ -7,6 +7,7 @@ use warpframe::arrow::datatypes::{DataType, Field, Float64Type, TimeUnit};
 use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
 use warpframe::frame::terminal_size;
 
+use crate::keywords;
 use crate::plot::{Chart, Kind, LEAST, Series, bars};
 use crate::report::Failure;
 use crate::run::Runner;
@@ -27,6 +28,8 @@ pub fn obey(runner: &mut Runner<'_>, argument: &str) -> Result<(), Failure> {
     let (first, behind) = next_word(rest);
     if let Some(named) = named(first) {
         (kind, rest) = (Some(named), behind);
+    } else if names_a_chart(first, behind) {
+        return Err(failed(format!(".plot draws bar, line or point, not {first:?}")));
     }
     let mut size =
         terminal_size().filter(|_| runner.on_terminal()).map_or(USUAL, |(columns, lines)| {
@@ -59,6 +62,18 @@ fn failed(message: String) -> Failure {
 fn named(word: &str) -> Option<Kind> {
     let kinds = [("bar", Kind::Bar), ("line", Kind::Line), ("point", Kind::Point)];
     kinds.into_iter().find(|(name, _)| word.eq_ignore_ascii_case(name)).map(|(_, kind)| kind)
+}
+
+/// Whether a word stands where the kind of a chart does: before a size, a query or nothing.
+fn names_a_chart(word: &str, behind: &str) -> bool {
+    let (first, behind) = next_word(behind);
+    let (second, _) = next_word(behind);
+    let is_size = [first, second].iter().all(|word| word.parse::<usize>().is_ok());
+    let is_query = ["SELECT", "FROM", "WITH"].iter().any(|word| first.eq_ignore_ascii_case(word));
+    let is_name = !word.is_empty() && word.chars().all(char::is_alphabetic);
+    is_name
+        && !keywords::is_keyword(&word.to_uppercase())
+        && (first.is_empty() || is_size || is_query)
 }
 
 fn next_word(text: &str) -> (&str, &str) {

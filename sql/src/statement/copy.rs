@@ -2,7 +2,8 @@
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::{Name, Reader, Request, RowSource};
+use super::read::Reader;
+use super::{Name, Request, RowSource, Sql};
 use crate::report::Failure;
 
 /// What stands behind a file's name.
@@ -17,6 +18,7 @@ impl Reader<'_> {
     /// What follows `COPY`.
     pub(super) fn copy(mut self) -> Result<Request, Failure> {
         let at = self.at;
+        let mut listed = None;
         let rows = if self.accept_token(&Token::LParen) {
             let from = self.at;
             let mut depth = 1;
@@ -35,9 +37,19 @@ impl Reader<'_> {
             }
             RowSource::Query(self.statement.sql(from, self.at - 1))
         } else {
-            self.table("a table's name or a query in parentheses")?
+            let table = self.table("a table's name or a query in parentheses")?;
+            listed = (self.token() == Some(&Token::LParen)).then(|| self.place());
+            match listed {
+                Some(_) => RowSource::Query(self.columns_of(at)?),
+                None => table,
+            }
         };
         if self.accept("FROM") {
+            if let Some(place) = listed {
+                let message = "COPY … FROM puts rows into all columns of a table: \
+                               INSERT INTO t (a, b) SELECT … FROM 'file' into some";
+                return Err(Failure::sql(message.into(), Some(place)));
+            }
             let here = std::mem::replace(&mut self.at, at);
             let table = self.dotted("a table's name").ok();
             self.at = here;
@@ -64,6 +76,27 @@ impl Reader<'_> {
         let file = self.file()?;
         let Clauses { format, options, partition_by } = self.copy_clauses()?;
         Ok(Request::Copy { rows, file, format, options, partition_by })
+    }
+
+    /// The query of some columns of a table, whose name stands from a token on: `t (a, b)`. The
+    /// columns stay at their places where the text before leaves room for SELECT.
+    fn columns_of(&mut self, table: usize) -> Result<Sql, Failure> {
+        let open = self.at;
+        self.at += 1;
+        loop {
+            self.name("a column's name")?;
+            if !self.accept_token(&Token::Comma) {
+                break;
+            }
+        }
+        if !self.accept_token(&Token::RParen) {
+            return Err(self.expected(", or )"));
+        }
+        let Sql(columns) = self.statement.sql(open + 1, self.at - 1);
+        let Sql(table) = self.statement.sql(table, open);
+        let blanks = columns.len() - columns.trim_start().len();
+        let room = columns[..blanks].strip_suffix("       ").unwrap_or_default();
+        Ok(Sql(format!("{room}SELECT {} FROM {}", &columns[blanks..], table.trim_start())))
     }
 
     fn file(&mut self) -> Result<Name, Failure> {
@@ -143,7 +176,7 @@ impl Reader<'_> {
                 clauses.options.push((option, "true".into()));
                 return Ok(());
             }
-            _ => return Err(self.expected("a value")),
+            _ => return Err(self.expected(&format!("a value of the option {}", option.text))),
         };
         self.at += 1;
         clauses.options.push((option, value));

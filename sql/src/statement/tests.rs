@@ -1,3 +1,5 @@
+use warpframe::ExplainFormat;
+
 use super::*;
 
 fn requests(text: &str) -> Vec<Request> {
@@ -166,6 +168,21 @@ fn explain_holds_a_query() {
 }
 
 #[test]
+fn prepared_queries_are_told_from_other_statements() {
+    let prepare = |text: &str, from: usize| Request::Prepare {
+        query: sql(&(" ".repeat(from) + &text[from..])),
+        text: sql(text),
+    };
+    let text = "PREPARE p AS SELECT 1 AS a";
+    assert_eq!(request(text), prepare(text, 13));
+    let text = "prepare p (INT, DECIMAL(5, 2)) as with q as (select $1) from q";
+    assert_eq!(request(text), prepare(text, 34));
+    for text in ["PREPARE p AS INSERT INTO t SELECT 1", "PREPARE", "PREPARE p", "PREPARE p AS"] {
+        assert_eq!(request(text), Request::Execute(sql(text)));
+    }
+}
+
+#[test]
 fn copies_name_rows_file_and_format() {
     let rows = RowSource::Table(name("t", 1, 6));
     let (file, options) = (name("o.x", 1, 11), vec![]);
@@ -225,10 +242,21 @@ fn copies_name_rows_file_and_format() {
             "{text}"
         );
     }
+    let Request::Copy { rows, .. } = request("COPY s.t (a, \"B\") TO 'o'") else {
+        panic!("no copy")
+    };
+    assert_eq!(rows, RowSource::Query(sql("   SELECT a, \"B\" FROM s.t")));
+    assert_eq!(refused("COPY t () TO 'o'").0, "expected a column's name, found )");
+    let (message, place) = refused("COPY t (a) FROM 'o'");
+    assert!(message.contains("INSERT INTO t (a, b) SELECT"), "{message}");
+    assert_eq!(place, Some((1, 8)));
     assert_eq!(refused("COPY t INTO 'o.x'").0, "expected TO or FROM, found INTO");
     assert!(refused("COPY (SELECT 1) FROM 'o.x'").0.contains("not into a query"));
     assert!(refused("COPY t FROM 'o' (PARTITION_BY a)").0.contains("leave PARTITION_BY out"));
-    assert_eq!(refused("COPY t TO 'o.x' (DELIMITER)").0, "expected a value, found )");
+    assert_eq!(
+        refused("COPY t TO 'o.x' (DELIMITER)").0,
+        "expected a value of the option delimiter, found )"
+    );
     assert_eq!(refused("COPY t TO o").1, Some((1, 11)));
 }
 
@@ -261,4 +289,17 @@ fn values_stand_where_their_names_stand() {
         Some("SELECT 3, '$n', 'it''s', $other")
     );
     assert_eq!(of("SELECT $other"), None);
+    for (value, written) in [
+        ("007", "'007'"),
+        ("-00.5", "'-00.5'"),
+        ("0", "0"),
+        ("-0.5", "-0.5"),
+        ("0e1", "0e1"),
+        ("1e3", "1e3"),
+        ("inf", "'inf'"),
+        ("", "''"),
+    ] {
+        let values = [("v".to_string(), value.to_string())];
+        assert_eq!(with_values("$v", &values.into()).as_deref(), Some(written));
+    }
 }

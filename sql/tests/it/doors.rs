@@ -182,7 +182,7 @@ fn rows_are_written_to_folders_by_their_values() {
         assert!(file.is_file(), "{file:?}");
         let read =
             csv(&["-c", &format!("SELECT k, s, length(s) AS l, n FROM '{path}' ORDER BY n")]);
-        assert_eq!(read, "k,s,l,n\n1,a/b,3,10\n2,,,20\n1,ü=,2,30\n,,0,40\n", "{format}");
+        assert_eq!(read, "k,s,l,n\n1,a/b,3,10\n2,,,20\n1,ü=,2,30\n,\"\",0,40\n", "{format}");
         let messages = warpframe(&["--device", "cpu", "-c", &copy]).failure(1);
         assert!(messages.contains("a directory that is not empty"), "{messages}");
     }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use crate::{DEVICES, Files, command, warpframe};
+use crate::{DEVICES, Files, command, run_with_input, warpframe};
 
 const ROWS: &str =
     "n,text,x,day\n1,a|b,0.5,1998-09-02\n,\"é, \"\"q\"\"\",,\n-300,,1.25,1970-01-01\n";
@@ -69,6 +69,43 @@ n,text,x,day,positive,money
         for (format, text) in expected {
             assert_eq!(written(format, device), text, "{format} on {device}");
         }
+    }
+}
+
+/// As in the files that COPY writes.
+#[test]
+fn in_csv_nulls_are_told_from_texts() {
+    let sql = "SELECT '' AS a, NULL AS b, 'NA' AS \"N|A\", ['x,y', NULL] AS l";
+    for device in DEVICES {
+        let written = |more: &[&str]| {
+            let arguments = ["--device", device, "-c", sql];
+            warpframe(&[&arguments[..], more].concat()).results()
+        };
+        assert_eq!(written(&["--csv"]), "a,b,N|A,l\n\"\",,NA,\"[x,y, NULL]\"\n");
+        assert_eq!(
+            written(&["--tsv", "--null", "NA"]),
+            "a\tb\tN|A\tl\n\"\"\tNA\t\"NA\"\t[x,y, NA]\n"
+        );
+    }
+}
+
+#[test]
+fn inserts_put_back_values_of_every_type() {
+    let values = "1 AS i, -1.5 AS x, CAST('NaN' AS DOUBLE) AS f, CAST('-inf' AS FLOAT) AS g, true AS b,
+        'it''s' AS s, X'00ff27' AS bytes, DATE '2024-02-29' AS d, TIMESTAMP '2024-02-29 10:00:00.5' AS t,
+        TIME '10:00:00' AS c, 1.50::DECIMAL(5,2) AS n, [1, NULL] AS l, ['it''s', 'b,c'] AS m,
+        {'a': 'x \"y\"', 'b''s': NULL::INT, 'c': [DATE '2024-01-01']} AS r,
+        [{'a': 0.5, 'b': X'00'}, NULL] AS lr, [CAST('inf' AS DOUBLE), 0.1] AS lf, MAP {'k': [2]} AS p,
+        arrow_cast('w', 'Dictionary(Int32, Utf8)') AS w, CAST(NULL AS INT) AS none";
+    let make = format!("CREATE TABLE t AS SELECT {values}; CREATE TABLE \"u v\" AS FROM t LIMIT 0");
+    for device in DEVICES {
+        let run = |input: &str| run_with_input(&["--device", device, "--csv"], input).results();
+        let inserts = run(&format!("{make};\n.mode insert \"u v\"\nFROM t;\n"));
+        assert!(inserts.starts_with("INSERT INTO \"u v\" VALUES (1, -1.5, 'NaN', "), "{inserts}");
+        let read = run(&format!("{make};\n{inserts}\nFROM t; FROM \"u v\";\n"));
+        let (first, second) = read.split_at(read.len() / 2);
+        assert!(first.contains("it's") && first.contains("00ff27"), "{first}");
+        assert_eq!(first, second, "{inserts}");
     }
 }
 

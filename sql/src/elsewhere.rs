@@ -1,0 +1,88 @@
+//! What functions of other systems are called here.
+
+/// Names of functions that DuckDB, PostgreSQL, MySQL or Spark have, and calls that do the same here.
+const CALLS: [(&str, &str); 52] = [
+    ("approx_count_distinct", "approx_distinct(i)"),
+    ("charindex", "strpos(s, 'a')"),
+    ("collect_list", "array_agg(x)"),
+    ("count_if", "count(*) FILTER (WHERE x > 0)"),
+    ("countif", "count(*) FILTER (WHERE x > 0)"),
+    ("date_diff", "date_part('day', t - t)"),
+    ("datediff", "date_part('day', t - t)"),
+    ("day", "date_part('day', t)"),
+    ("dayname", "to_char(t, '%A')"),
+    ("dayofweek", "date_part('dow', t)"),
+    ("epoch", "date_part('epoch', t)"),
+    ("every", "bool_and(x > 0)"),
+    ("first", "first_value(x)"),
+    ("gen_random_uuid", "uuid()"),
+    ("group_concat", "string_agg(s, ',')"),
+    ("hex", "to_hex(i)"),
+    ("hour", "date_part('hour', t)"),
+    ("if", "CASE WHEN x > 0 THEN 1 ELSE 0 END"),
+    ("iif", "CASE WHEN x > 0 THEN 1 ELSE 0 END"),
+    ("last", "last_value(x)"),
+    ("lcase", "lower(s)"),
+    ("len", "length(s), or array_length(l) of a list"),
+    ("list", "array_agg(x)"),
+    ("list_value", "[1, 2]"),
+    ("listagg", "string_agg(s, ',')"),
+    ("locate", "strpos(s, 'a')"),
+    ("minute", "date_part('minute', t)"),
+    ("mod", "i % 2"),
+    ("month", "date_part('month', t)"),
+    ("monthname", "to_char(t, '%B')"),
+    ("ord", "ascii(s)"),
+    ("prefix", "starts_with(s, 'a')"),
+    ("quantile", "percentile_cont(0.5) WITHIN GROUP (ORDER BY x)"),
+    ("quarter", "date_part('quarter', t)"),
+    ("regexp_extract", "regexp_match(s, '[a-z]+')[1]"),
+    ("regexp_matches", "regexp_like(s, '[a-z]')"),
+    ("second", "date_part('second', t)"),
+    ("sign", "signum(x)"),
+    ("split", "string_to_array(s, ',')"),
+    ("str_split", "string_to_array(s, ',')"),
+    ("strftime", "to_char(t, '%Y-%m-%d')"),
+    ("string_split", "string_to_array(s, ',')"),
+    ("strlen", "octet_length(s)"),
+    ("strptime", "to_timestamp(s, '%d/%m/%Y')"),
+    ("struct_extract", "get_field(r, 'a')"),
+    ("struct_pack", "{'a': 1, 'b': 2}"),
+    ("suffix", "ends_with(s, 'a')"),
+    ("time_bucket", "date_bin(INTERVAL '15 minutes', t)"),
+    ("typeof", "arrow_typeof(x)"),
+    ("ucase", "upper(s)"),
+    ("week", "date_part('week', t)"),
+    ("year", "date_part('year', t)"),
+];
+
+/// The call that does here what a function does that is not known.
+pub fn here(function: &str) -> Option<&'static str> {
+    let at = CALLS.binary_search_by_key(&function, |(name, _)| name).ok()?;
+    Some(CALLS[at].1)
+}
+
+#[cfg(test)]
+mod tests {
+    use warpframe::{DeviceChoice, Session};
+
+    use super::*;
+
+    #[test]
+    fn what_is_said_to_be_here_is_here_and_nothing_else() {
+        let session = Session::builder().device(DeviceChoice::Cpu).build().unwrap();
+        assert!(CALLS.is_sorted_by_key(|(name, _)| name));
+        let rows = "(SELECT '01/02/2024' AS s, TIMESTAMP '2024-01-01' AS t, [1] AS l, 5 AS i, 1.5 AS x, {'a': 1} AS r)";
+        for (name, call) in CALLS {
+            assert_eq!(here(name), Some(call));
+            let unknown = session.sql(&format!("SELECT {name}(x) FROM {rows}"));
+            let message = unknown.and_then(|frame| frame.collect()).unwrap_err().to_string();
+            assert!(message.contains(&format!("no function named \"{name}\"")), "{message}");
+            for call in call.trim_end_matches(" of a list").split(", or ") {
+                let found = session.sql(&format!("SELECT {call} AS found FROM {rows}"));
+                found.and_then(|frame| frame.collect()).unwrap_or_else(|e| panic!("{call}: {e}"));
+            }
+        }
+        assert_eq!(here("nobody"), None);
+    }
+}

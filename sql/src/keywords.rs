@@ -1,0 +1,189 @@
+//! The words of SQL: those that completion offers and that have a colour, and of these those that a
+//! mistyped word may be meant for.
+
+/// Words that begin or join the parts of the statements that the command takes, types and functions
+/// that are often typed, in order.
+const KEYWORDS: [&str; 121] = [
+    "ALL",
+    "ALTER",
+    "ANALYZE",
+    "AND",
+    "ANTI",
+    "AS",
+    "ASC",
+    "ASOF",
+    "AVG",
+    "BETWEEN",
+    "BIGINT",
+    "BOOLEAN",
+    "BY",
+    "CASE",
+    "CAST",
+    "COALESCE",
+    "COLUMN",
+    "COPY",
+    "COUNT",
+    "CREATE",
+    "CROSS",
+    "CUBE",
+    "CURRENT",
+    "DATABASE",
+    "DATE",
+    "DEALLOCATE",
+    "DECIMAL",
+    "DELETE",
+    "DESC",
+    "DESCRIBE",
+    "DISTINCT",
+    "DOUBLE",
+    "DROP",
+    "ELSE",
+    "END",
+    "EXCEPT",
+    "EXCLUDE",
+    "EXECUTE",
+    "EXISTS",
+    "EXPLAIN",
+    "EXPORT",
+    "EXTERNAL",
+    "EXTRACT",
+    "FALSE",
+    "FILTER",
+    "FIRST",
+    "FLOAT",
+    "FOLLOWING",
+    "FORMAT",
+    "FROM",
+    "FULL",
+    "FUNCTION",
+    "GROUP",
+    "HAVING",
+    "IF",
+    "ILIKE",
+    "IMPORT",
+    "IN",
+    "INNER",
+    "INSERT",
+    "INTERSECT",
+    "INTERVAL",
+    "INTO",
+    "IS",
+    "JOIN",
+    "LAST",
+    "LATERAL",
+    "LEFT",
+    "LIKE",
+    "LIMIT",
+    "MAX",
+    "MIN",
+    "NATURAL",
+    "NOT",
+    "NULL",
+    "NULLS",
+    "OFFSET",
+    "ON",
+    "OR",
+    "ORDER",
+    "OUTER",
+    "OVER",
+    "PARTITION",
+    "PIVOT",
+    "PRECEDING",
+    "PREPARE",
+    "QUALIFY",
+    "RECURSIVE",
+    "RENAME",
+    "REPLACE",
+    "RESET",
+    "RIGHT",
+    "ROLLUP",
+    "ROWS",
+    "SAMPLE",
+    "SCHEMA",
+    "SELECT",
+    "SEMI",
+    "SET",
+    "SHOW",
+    "SUM",
+    "SUMMARIZE",
+    "TABLE",
+    "TABLES",
+    "THEN",
+    "TIMESTAMP",
+    "TO",
+    "TRUE",
+    "TRUNCATE",
+    "UNBOUNDED",
+    "UNION",
+    "UNPIVOT",
+    "UPDATE",
+    "USE",
+    "USING",
+    "VALUES",
+    "VIEW",
+    "WHEN",
+    "WHERE",
+    "WINDOW",
+    "WITH",
+];
+
+/// Those that stand where names do: a name that is nearly one of them is likely to be a name.
+const AMONG_NAMES: [&str; 22] = [
+    "AVG",
+    "BIGINT",
+    "BOOLEAN",
+    "CAST",
+    "COALESCE",
+    "COUNT",
+    "DATE",
+    "DECIMAL",
+    "DOUBLE",
+    "EXTRACT",
+    "FALSE",
+    "FIRST",
+    "FLOAT",
+    "INTERVAL",
+    "LAST",
+    "MAX",
+    "MIN",
+    "NULL",
+    "NULLS",
+    "SUM",
+    "TIMESTAMP",
+    "TRUE",
+];
+
+/// Fewer letters than these are nearly too many words.
+const LEAST_LETTERS: usize = 4;
+
+/// Whether a word, in upper case, is one of SQL's.
+pub fn is_keyword(word: &str) -> bool {
+    KEYWORDS.binary_search(&word).is_ok()
+}
+
+/// The words, in order, that begin with some letters in upper case.
+pub fn beginning_with(start: &str) -> impl Iterator<Item = &'static str> {
+    KEYWORDS.into_iter().filter(move |word| word.starts_with(start))
+}
+
+/// What a mistyped word may be meant for.
+pub fn of_clauses() -> Vec<String> {
+    let words = KEYWORDS.iter().filter(|word| word.len() >= LEAST_LETTERS);
+    words.filter(|word| !AMONG_NAMES.contains(word)).map(|word| word.to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_in_order_and_names_among_them() {
+        assert!(KEYWORDS.is_sorted());
+        assert!(AMONG_NAMES.iter().all(|word| is_keyword(word)));
+        assert!(is_keyword("SELECT") && !is_keyword("JETS"));
+        assert_eq!(beginning_with("SE").collect::<Vec<_>>(), ["SELECT", "SEMI", "SET"]);
+        let clauses = of_clauses();
+        assert!(clauses.contains(&"WITH".into()));
+        assert!(!clauses.contains(&"DATE".into()) && !clauses.contains(&"OR".into()));
+    }
+}
