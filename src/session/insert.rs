@@ -67,6 +67,7 @@ impl Session {
                 false => Err(plan(CREATE, taken(&name)).at(at)),
             };
         }
+        self.not_a_view(&name).map_err(|error| error.at(at))?;
         let statement = Statement::Statement(Box::new(ast::Statement::Query(query)));
         let (planned, _) = self.core.block_on(self.plan_query(statement, text))?;
         let frame = LazyFrame::of_plan(&self.core, planned)?.collect()?;
@@ -83,6 +84,7 @@ impl Session {
                 false => Err(plan(CREATE, taken(&name)).at(at)),
             };
         }
+        self.not_a_view(&name).map_err(|error| error.at(at))?;
         let state = self.core.state();
         let mut fields: Vec<Field> = vec![];
         for column in &create.columns {

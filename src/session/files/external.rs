@@ -52,6 +52,7 @@ impl Session {
                 .at(at)),
             };
         }
+        self.not_a_view(&name).map_err(|error| error.at(at))?;
         let format = self.format_of(&create)?;
         let paths =
             create.locations.iter().map(|path| path.strip_prefix("file://").unwrap_or(path));

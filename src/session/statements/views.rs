@@ -42,13 +42,14 @@ impl Session {
         if bare != view {
             return refused("clauses of other systems");
         }
-        if !view.or_replace && self.has_table(&name) {
-            if view.if_not_exists {
-                return Ok(format!("view {name}"));
-            }
-            let is = if self.view_text(&name)?.is_some() { "view" } else { "table" };
-            let message =
-                format!("there is a {is} named {called:?}; CREATE OR REPLACE replaces it");
+        if self.has_table(&name) && !view.or_replace && view.if_not_exists {
+            return Ok(format!("view {name}"));
+        }
+        if self.has_table(&name) && !(view.or_replace && self.is_view(&name)?) {
+            let message = match self.is_view(&name)? {
+                true => format!("there is a view named {called:?}; CREATE OR REPLACE replaces it"),
+                false => format!("{called:?} is a table: DROP TABLE drops it"),
+            };
             return Err(Error::from(ErrorKind::Plan { message, location: None }).at(at));
         }
         let columns: Vec<Ident> = view.columns.into_iter().map(|column| column.name).collect();
@@ -94,6 +95,21 @@ impl Session {
             .block_on(async { Ok(self.core.context.table_provider(name.clone()).await) })?;
         let provider = found.map_err(|_| self.missing_table(name))?;
         Ok(of_view(provider.as_ref()))
+    }
+
+    /// Whether there is a view of this name.
+    fn is_view(&self, name: &TableReference) -> Result<bool> {
+        Ok(self.has_table(name) && self.view_text(name)?.is_some())
+    }
+
+    /// Fails where a view has the name of a table that is to be: no statement about tables replaces
+    /// a view, whose text would be lost.
+    pub(in crate::session) fn not_a_view(&self, name: &TableReference) -> Result<()> {
+        if !self.is_view(name)? {
+            return Ok(());
+        }
+        let message = format!("{:?} is a view: DROP VIEW drops it", name.to_string());
+        Err(ErrorKind::Plan { message, location: None }.into())
     }
 
     /// Whether a query reads a table, by views or without.
