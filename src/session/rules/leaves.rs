@@ -4,7 +4,8 @@
 //! - with a volatile function, which they write out once for each field that it becomes:
 //!   `{'a': r, 'b': r}` had two numbers of one `random()`;
 //! - where they fail, as of a column that a query below has under two names:
-//!   `SELECT st.x, b FROM (SELECT {'x': a} AS st, b FROM (SELECT i AS a, i AS b FROM t))`.
+//!   `SELECT st.x, b FROM (SELECT {'x': a} AS st, b FROM (SELECT i AS a, i AS b FROM t))`, or yield
+//!   other columns, as of unions whose columns have several types.
 
 use std::sync::Arc;
 
@@ -58,8 +59,16 @@ impl OptimizerRule for LeavesInPlace {
             return Ok(Transformed::no(plan));
         }
         let as_it_is = plan.clone();
-        self.0.rewrite(plan, config).or_else(|_| Ok(Transformed::no(as_it_is)))
+        match self.0.rewrite(plan, config) {
+            Ok(moved) if has_columns_of(&moved.data, &as_it_is) => Ok(moved),
+            _ => Ok(Transformed::no(as_it_is)),
+        }
     }
+}
+
+/// Whether a plan yields the columns of another.
+fn has_columns_of(plan: &LogicalPlan, other: &LogicalPlan) -> bool {
+    plan.schema().logically_equivalent_names_and_types(other.schema())
 }
 
 /// Whether an expression of the operator calls a volatile function, of the CPU engine's, too.
