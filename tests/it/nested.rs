@@ -244,6 +244,14 @@ fn fields_of_columns_that_have_two_names() {
             "SELECT q.id, q.st.x, t.id AS other FROM ({of}) q JOIN t ON q.st.x = t.k2 AND q.b < t.k"
         ),
     ]);
+    // Columns of unions that have several types.
+    let of = "SELECT st, n FROM (SELECT {'x': i8} AS st, i8 AS n FROM t) a WHERE st.x > 0 \
+              UNION ALL SELECT {'x': i32}, i32 FROM t";
+    pair.check_all(&[
+        &format!("SELECT st.x, n FROM ({of})"),
+        &format!("SELECT max(st.x), count(n) FROM ({of}) z"),
+        &format!("SELECT max(st.x), count(n), count(DISTINCT st) FROM ({of}) WHERE st.x <> n"),
+    ]);
 }
 
 #[test]

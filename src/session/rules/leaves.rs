@@ -3,9 +3,10 @@
 //!
 //! - with a volatile function, which they write out once for each field that it becomes:
 //!   `{'a': r, 'b': r}` had two numbers of one `random()`;
+//! - with a union, below which they lose the casts that made its inputs' types one;
 //! - where they fail, as of a column that a query below has under two names:
 //!   `SELECT st.x, b FROM (SELECT {'x': a} AS st, b FROM (SELECT i AS a, i AS b FROM t))`, or yield
-//!   other columns, as of unions whose columns have several types.
+//!   other columns.
 
 use std::sync::Arc;
 
@@ -55,7 +56,7 @@ impl OptimizerRule for LeavesInPlace {
             Some(_) => matches!(plan, LogicalPlan::Projection(_)) && has_leaf(&plan)?,
             None => any_node(&plan, has_leaf)?,
         };
-        if !concerned || any_node(&plan, calls_volatile)? {
+        if !concerned || any_node(&plan, hinders)? {
             return Ok(Transformed::no(plan));
         }
         let as_it_is = plan.clone();
@@ -71,8 +72,11 @@ fn has_columns_of(plan: &LogicalPlan, other: &LogicalPlan) -> bool {
     plan.schema().logically_equivalent_names_and_types(other.schema())
 }
 
-/// Whether an expression of the operator calls a volatile function, of the CPU engine's, too.
-fn calls_volatile(node: &LogicalPlan) -> Result<bool> {
+/// Whether the operator is a union, or calls a volatile function, be it one of the CPU engine.
+fn hinders(node: &LogicalPlan) -> Result<bool> {
+    if matches!(node, LogicalPlan::Union(_)) {
+        return Ok(true);
+    }
     some_part(node, |part| match part {
         Expr::ScalarFunction(call) => {
             call.func.signature().volatility == Volatility::Volatile && !is_sealed(part)
