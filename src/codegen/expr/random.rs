@@ -9,7 +9,10 @@ use crate::host::random::MOST_POISSON_MEAN;
 
 /// Whether a part of the expression is a call of `random()`.
 pub(super) fn calls_random(expr: &Expr) -> bool {
-    let calls = |part: &Expr| matches!(part, Expr::ScalarFunction(call) if call.name() == "random" && call.args.is_empty());
+    let calls = |part: &Expr| match part {
+        Expr::ScalarFunction(call) => call.name() == "random" && call.args.is_empty(),
+        _ => false,
+    };
     // Nothing fails here.
     expr.exists(|part| Ok(calls(part))).unwrap_or(false)
 }

@@ -1,5 +1,5 @@
-//! DataFusion's rules (55.2) that move fields of structs towards the tables, so that no more is read
-//! of a struct. They leave a plan as it is
+//! DataFusion's rules (55.2) that move fields of structs towards the tables, so that less is
+//! carried along. They leave a plan as it is
 //!
 //! - with a volatile function, which they write out once for each field that it becomes:
 //!   `{'a': r, 'b': r}` had two numbers of one `random()`;

@@ -51,8 +51,8 @@ fn concerns(node: &LogicalPlan) -> bool {
         && node.expressions().iter().any(is_volatile)
 }
 
-/// Whether the expression becomes a column of its own: a call, or a function whose lambda makes one,
-/// which sees parameters that there are nowhere else.
+/// Whether the expression becomes a column of its own: a call, or a function whose lambda makes
+/// one, which sees parameters that there are nowhere else.
 fn is_moved(expr: &Expr) -> bool {
     match expr {
         Expr::HigherOrderFunction(call) => {
