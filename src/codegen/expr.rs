@@ -83,6 +83,7 @@ pub(crate) fn compile(
         operands: vec![],
         context: ErrorContext::default(),
         variables: vec![],
+        drawn: None,
     }
     .value(expr)
 }
@@ -178,6 +179,8 @@ struct Compiler<'a> {
     context: ErrorContext,
     /// What the parameters of lambdas around are, those of the innermost last.
     variables: Vec<(String, Value)>,
+    /// The kernel's count of random numbers that the outermost lambda has drawn for the row.
+    drawn: Option<String>,
 }
 
 /// The expression that is being computed, for what it may have to say of a row that fails.

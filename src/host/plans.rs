@@ -120,14 +120,22 @@ pub(super) fn schema_beneath(node: &LogicalPlan) -> Result<DFSchemaRef> {
 
 /// Equal keys get equal bits. Lists and structs match by those; and what a join learns of its build
 /// side's keys, and has scans test, tells −0.0 from 0.0 (55.2, `HashJoinExec`).
+///
+/// Keys that are no columns stand under names of their own beside the columns that they are made
+/// of: a cast has the name of what is cast, and DataFusion renames only casts that it knows.
 fn changed_keys(mut join: Join) -> Result<Join> {
     for (left, right) in &mut join.on {
-        if holds_floats(&left.get_type(join.left.schema())?) {
-            // Under names of their own, beside the columns that they are made of.
-            for key in [left, right] {
-                let name = format!("equal {key}");
-                *key = HostOperation::Formed(FloatForm::Equal).of(std::mem::take(key)).alias(name);
+        let floats = holds_floats(&left.get_type(join.left.schema())?);
+        for key in [left, right] {
+            if !floats && matches!(key, Expr::Column(_)) {
+                continue;
             }
+            let name = format!("equal {key}");
+            let mut own = std::mem::take(key);
+            if floats {
+                own = HostOperation::Formed(FloatForm::Equal).of(own);
+            }
+            *key = own.alias(name);
         }
     }
     Ok(join)

@@ -10,6 +10,7 @@ mod fences;
 mod fields;
 mod file_order;
 mod guards;
+mod leaves;
 mod membership;
 mod names;
 mod passes;
@@ -55,9 +56,10 @@ pub(super) fn rules() -> Vec<PhysicalRule> {
 /// DataFusion's rules over logical plans in their order, between ours. For a device, two passes of
 /// them are one.
 pub(super) fn logical(device: bool) -> Vec<LogicalRule> {
+    let rules = leaves::guarded(host::folding());
     match device {
-        true => passes::unrolled(host::folding()),
-        false => guards::rules(host::folding()),
+        true => passes::unrolled(rules),
+        false => guards::rules(rules),
     }
 }
 

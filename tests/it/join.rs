@@ -56,6 +56,21 @@ fn joins_on_keys_of_every_type() {
 }
 
 #[test]
+fn joins_of_floats_and_decimals() {
+    let shape = Shape::random(300, 75);
+    let pair = Pair::of(shape.batches()).and("u", Shape { seed: 76, ..shape }.batches());
+    // The cast float stands beside the float itself.
+    pair.check_all(&[
+        "SELECT t.id, u.id AS other FROM t JOIN u ON t.k / 2.0 = u.m",
+        "SELECT t.id, t.k2, u.id AS other FROM t LEFT JOIN u ON CAST(t.k2 AS double) = u.m",
+        "SELECT t.id, v.y, u.id AS other FROM t JOIN (SELECT CAST(k AS double) AS y, * FROM u) v ON t.m = v.y \
+         FULL JOIN u ON CAST(v.y AS decimal(20, 3)) = u.m",
+        "SELECT t.id FROM t WHERE EXISTS (SELECT 1 FROM (SELECT CAST(k AS double) AS y FROM u) v WHERE v.y = t.m)",
+        "SELECT y, count(*) FROM (SELECT CAST(k AS double) AS y FROM t) v JOIN u ON v.y = u.m AND v.y <= u.k GROUP BY y",
+    ]);
+}
+
+#[test]
 fn joins_with_further_conditions() {
     let shape = Shape::random(900, 73);
     let pair = Pair::of(shape.batches()).and("u", Shape { seed: 74, ..shape }.batches());

@@ -10,6 +10,7 @@ use warpframe::prelude::*;
 use warpframe::{DataFrame, ErrorKind};
 
 use crate::differential::{Agreement, Cell, Pair, Rows, builder, run};
+use crate::tables::Shape;
 
 /// Numbers that look random, and are the same every time.
 struct Numbers(u64);
@@ -229,6 +230,28 @@ fn they_are_keys_of_groups_and_joins() {
         );
         pair.check("SELECT array_length(array_agg(DISTINCT li)) AS n FROM t");
     }
+}
+
+#[test]
+fn fields_of_columns_that_have_two_names() {
+    let pair = Pair::of(Shape::random(300, 77).batches());
+    let of = "SELECT id, {'x': a, 'y': c} AS st, b FROM (SELECT id, k AS a, k AS b, s AS c FROM t)";
+    pair.check_all(&[
+        &format!("SELECT id, st.x, b, st.y FROM ({of}) WHERE st.y IS NOT NULL"),
+        &format!("SELECT st.x, max(b), count(st.y) FROM ({of}) WHERE st.x > 2 GROUP BY st.x"),
+        &format!("SELECT id, st.x + b AS n FROM ({of} ORDER BY a, id LIMIT 50) ORDER BY st.y, id"),
+        &format!(
+            "SELECT q.id, q.st.x, t.id AS other FROM ({of}) q JOIN t ON q.st.x = t.k2 AND q.b < t.k"
+        ),
+    ]);
+    // Columns of unions that have several types.
+    let of = "SELECT st, n FROM (SELECT {'x': i8} AS st, i8 AS n FROM t) a WHERE st.x > 0 \
+              UNION ALL SELECT {'x': i32}, i32 FROM t";
+    pair.check_all(&[
+        &format!("SELECT st.x, n FROM ({of})"),
+        &format!("SELECT max(st.x), count(n) FROM ({of}) z"),
+        &format!("SELECT max(st.x), count(n), count(DISTINCT st) FROM ({of}) WHERE st.x <> n"),
+    ]);
 }
 
 #[test]

@@ -174,6 +174,42 @@ fn random_numbers_without_a_seed_are_others_each_time() {
 }
 
 #[test]
+fn random_numbers_in_structs_and_lambdas_are_called_once_for_each_row_and_element() {
+    let pair = strict();
+    let numbers = "(SELECT i, random() AS r FROM range(0, 3000) t(i))";
+    let structs = format!("(SELECT i, {{'a': r, 'b': r, 'i': i}} AS s FROM {numbers})");
+    for sql in [
+        // Both fields are the one number.
+        format!("SELECT count(*) FROM {structs} WHERE s.a <> s.b"),
+        format!("SELECT sum(s.a - s.b) FROM {structs}"),
+        format!("SELECT bool_and(s.a = s.b), max(s.i) FROM {structs}"),
+        format!("SELECT count(*) FROM (SELECT s.a FROM {structs} GROUP BY s.a, s.b HAVING s.a <> s.b)"),
+        format!("SELECT s.i FROM {structs} ORDER BY s.a - s.b, s.i LIMIT 5"),
+        // Elements have numbers of their own, which are asked for once.
+        "SELECT count(*) FROM (SELECT unnest(list_transform(range(0, 3000), x -> random())) AS v) \
+         WHERE v < 0 OR v >= 1"
+            .into(),
+        "SELECT count(DISTINCT v) FROM \
+         (SELECT i, unnest(list_transform(range(0, 100), x -> random())) AS v FROM range(0, 30) t(i))"
+            .into(),
+        "SELECT count(DISTINCT v) FROM (SELECT unnest(flatten(list_transform(range(0, 30), \
+         x -> list_transform(range(0, x), y -> random())))) AS v FROM range(0, 7) t(i))"
+            .into(),
+        "SELECT count(DISTINCT v) FROM (SELECT i, \
+         unnest(list_transform([i, i], x -> random() + random())) AS v FROM range(0, 100) t(i))"
+            .into(),
+        "SELECT sum(array_length(list_filter(range(0, 3000), x -> random() < 0.5))) BETWEEN 2000 AND 4000 \
+         FROM range(0, 2) t(i)"
+            .into(),
+        "SELECT count(*) FROM range(0, 100) t(i) GROUP BY \
+         array_any_match(range(0, 64), x -> random() < 0.5)"
+            .into(),
+    ] {
+        pair.check(&sql);
+    }
+}
+
+#[test]
 fn random_numbers_are_those_of_the_cpu_engine() {
     let pair = strict();
     // All bits of uniform numbers and integers.

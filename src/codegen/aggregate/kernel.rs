@@ -47,7 +47,7 @@ impl AggregateKernel<'_> {
 }
 
 /// Arguments computed before a row's accumulators are touched: `x0`, `x1`, … and whether they
-/// count: `f0`, `f1`, ….
+/// count: `counts0`, `counts1`, ….
 pub(super) struct Hoisted {
     pub(super) declare: String,
     pub(super) assign: String,
@@ -69,8 +69,8 @@ impl Hoisted {
                 });
             }
             if let Some(valid) = &input.valid {
-                declare.push_str(&format!("bool f{i} = false;\n"));
-                assign.push_str(&format!("f{i} = {valid};\n"));
+                declare.push_str(&format!("bool counts{i} = false;\n"));
+                assign.push_str(&format!("counts{i} = {valid};\n"));
             }
         }
         Hoisted { declare, assign }
@@ -83,6 +83,6 @@ impl Hoisted {
 
     /// A step of input `i`, where it counts.
     pub(super) fn guarded(&self, i: usize, input: &AggregateInput, step: &str) -> String {
-        if input.valid.is_some() { format!("if (f{i}) {step}\n") } else { format!("{step}\n") }
+        if input.valid.is_some() { format!("if (counts{i}) {step}\n") } else { format!("{step}\n") }
     }
 }

@@ -12,6 +12,7 @@ use datafusion::logical_expr::expr::{HigherOrderFunction, Lambda};
 
 use super::fit::OnError;
 use super::list::{List, longest_of};
+use super::random::calls_random;
 use super::*;
 use crate::column::item_of;
 
@@ -49,8 +50,14 @@ impl Compiler<'_> {
         value.ok_or_else(|| Error::internal(format!("{name} is the parameter of no lambda around")))
     }
 
-    /// Asks for the columns that the body looks at, which is to be done before the loop.
+    /// Asks for the columns that the body looks at, which is to be done before the loop. So is the
+    /// count of the random numbers that all loops within draw for a row.
     fn capture(&mut self, lambda: &Lambda) -> Result<()> {
+        if self.variables.is_empty() && calls_random(&lambda.body) {
+            let drawn = self.out.fresh();
+            self.out.line(format_args!("u64 {drawn} = 0;"));
+            self.drawn = Some(drawn);
+        }
         // In one order, so that equal expressions are equal kernels.
         let mut columns: Vec<_> = lambda.body.column_refs().into_iter().collect();
         columns.sort();

@@ -2,14 +2,29 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use datafusion::common::tree_node::TreeNode;
+
 use super::*;
 use crate::host::random::MOST_POISSON_MEAN;
 
+/// Whether a part of the expression is a call of `random()`.
+pub(super) fn calls_random(expr: &Expr) -> bool {
+    let calls = |part: &Expr| match part {
+        Expr::ScalarFunction(call) => call.name() == "random" && call.args.is_empty(),
+        _ => false,
+    };
+    // Nothing fails here.
+    expr.exists(|part| Ok(calls(part))).unwrap_or(false)
+}
+
 impl Compiler<'_> {
     /// `random()`: that of a seed which each call in each run has for itself, and of the row of the
-    /// flow's source.
+    /// flow's source. In a lambda each element has one, of the next seed.
     pub(super) fn random_of_row(&mut self) -> Value {
-        let seed = self.inputs.parameter(RandomState::new().hash_one(()));
+        let mut seed = self.inputs.parameter(RandomState::new().hash_one(()));
+        if let (Some(drawn), false) = (&self.drawn, self.variables.is_empty()) {
+            seed = format!("({seed} + {drawn}++)");
+        }
         let code = self.out.let_("f64", format_args!("random_uniform((i64){seed}, (i64)row)"));
         Value { magnitude: Some(1.0), ..Value::new(DataType::Float64, Repr::F64, code, None) }
     }

@@ -8,11 +8,12 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
+use datafusion::common::tree_node::{Transformed, TreeNodeRewriter};
 use datafusion::error::Result;
-use datafusion::logical_expr::{ExpressionPlacement, LogicalPlan};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use super::leaves::has_leaf;
 use super::{LogicalRule, any_node, guards, holds_subquery};
 
 /// Rules that do not run, and why.
@@ -140,17 +141,6 @@ impl TreeNodeRewriter for EachNode<'_> {
     fn f_up(&mut self, node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         self.at(ApplyOrder::BottomUp, node)
     }
-}
-
-/// Whether an expression of the operator wants to be computed where its columns are read.
-fn has_leaf(node: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    node.apply_expressions(|expr| {
-        found =
-            expr.exists(|expr| Ok(expr.placement() == ExpressionPlacement::MoveTowardsLeafNodes))?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
 }
 
 #[cfg(test)]

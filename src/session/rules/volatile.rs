@@ -8,6 +8,9 @@
 //!                           Projection: x, random() AS __volatile_0
 //!                             Scan: x
 //! ```
+//!
+//! A call in a lambda is made for each element, so that the function that takes the lambda becomes
+//! the column.
 
 use std::sync::Arc;
 
@@ -48,6 +51,17 @@ fn concerns(node: &LogicalPlan) -> bool {
         && node.expressions().iter().any(is_volatile)
 }
 
+/// Whether the expression becomes a column of its own: a call, or a function whose lambda makes
+/// one, which sees parameters that there are nowhere else.
+fn is_moved(expr: &Expr) -> bool {
+    match expr {
+        Expr::HigherOrderFunction(call) => {
+            call.args.iter().any(|arg| matches!(arg, Expr::Lambda(_)) && is_volatile(arg))
+        }
+        other => is_volatile_call(other),
+    }
+}
+
 /// The operator over a projection that makes the calls. `calls` counts those of the plan.
 fn computed_below(node: LogicalPlan, calls: &mut usize) -> Result<LogicalPlan> {
     let input = node.inputs()[0].clone();
@@ -57,7 +71,7 @@ fn computed_below(node: LogicalPlan, calls: &mut usize) -> Result<LogicalPlan> {
     let mut exprs = vec![];
     for expr in node.expressions() {
         let name = names.save(&expr);
-        let moved = expr.transform_down(|expr| match is_volatile_call(&expr) {
+        let moved = expr.transform_down(|expr| match is_moved(&expr) {
             true => {
                 let column = format!("__volatile_{calls}");
                 *calls += 1;
