@@ -5,22 +5,9 @@ use datafusion::logical_expr::Expr;
 
 use super::inputs::AggregateInput;
 use crate::codegen::emit::Emitter;
-use crate::codegen::flow::{Flow, FlowSource};
 use crate::codegen::generator::Generator;
 use crate::codegen::value::widen;
-use crate::column::{Relation, Repr};
-
-/// The column of the flow's source that an argument is, as it lies there.
-pub(super) fn stored_column<'a>(flow: &'a Flow, arg: &Expr) -> Option<(&'a Relation, usize)> {
-    match (arg, &flow.source) {
-        (Expr::Alias(alias), _) => stored_column(flow, &alias.expr),
-        (Expr::Column(name), FlowSource::Relation(relation)) => {
-            let at = flow.schema().index_of_column(name).ok()?;
-            Some((relation, flow.source_column(at)?))
-        }
-        _ => None,
-    }
-}
+use crate::column::Repr;
 
 /// The name of the comparison of input `i`.
 pub(super) fn ahead(i: usize) -> String {
@@ -39,7 +26,7 @@ pub(super) fn comparison(
     input: &AggregateInput,
     arg: &Expr,
 ) -> Option<String> {
-    let (relation, column) = stored_column(generator.flow(), arg)?;
+    let (relation, column) = generator.flow().stored_column(arg)?;
     let mut out = Emitter::new("b");
     let [one, other] = ["one", "other"].map(|row| {
         let value = generator.load(relation, column, row, false, &mut out);

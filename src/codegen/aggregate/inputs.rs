@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use datafusion::arrow::datatypes::DataType;
 
-use super::best_row::stored_column;
 use super::{AggregateCall, AggregateKind, FloatSums};
 use crate::codegen::emit::Emitter;
 use crate::codegen::flow::FlowSource;
@@ -170,7 +169,7 @@ pub(super) fn shape(
                     ),
                     (None, Repr::I128 | Repr::View) => {
                         let arg = call.arg.as_ref();
-                        match arg.and_then(|arg| stored_column(generator.flow(), arg)) {
+                        match arg.and_then(|arg| generator.flow().stored_column(arg)) {
                             Some((relation, column)) => {
                                 let relation = relation.clone();
                                 let at = input(Accumulator::Row, Some(value), greatest);

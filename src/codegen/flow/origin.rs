@@ -3,7 +3,7 @@
 use datafusion::logical_expr::Expr;
 
 use super::{BuildSide, Flow, FlowSource, FlowStage, Keep, Probe};
-use crate::column::Column;
+use crate::column::{Column, Relation};
 
 /// A column of the rows behind a probe, which have the columns of both sides.
 pub(crate) enum SideColumn {
@@ -64,5 +64,18 @@ impl Flow {
             }
         }
         Some(at)
+    }
+
+    /// The column of a relation that an expression over what comes out is, as it lies there, by
+    /// position. The source's row number is the row of the relation.
+    pub(crate) fn stored_column(&self, expr: &Expr) -> Option<(&Relation, usize)> {
+        match (expr, &self.source) {
+            (Expr::Alias(alias), _) => self.stored_column(&alias.expr),
+            (Expr::Column(name), FlowSource::Relation(relation)) => {
+                let at = self.schema().index_of_column(name).ok()?;
+                Some((relation, self.source_column(at)?))
+            }
+            _ => None,
+        }
     }
 }
