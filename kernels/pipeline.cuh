@@ -157,9 +157,10 @@ struct Greatest {
     WF_DEVICE T operator()(T a, T b) const { return a < b ? b : a; }
 };
 
+// In an array of so many in shared memory, which the caller has: each kind of operation would have
+// its own.
 template <u32 THREADS, typename T, typename Op>
-WF_DEVICE T block_reduce(T value, Op op) {
-    WF_SHARED_ARRAY(T, values, THREADS);
+WF_DEVICE T block_reduce_in(T* values, T value, Op op) {
     values[threadIdx.x] = value;
     __syncthreads();  // all values are there
 #pragma unroll 1
@@ -170,6 +171,11 @@ WF_DEVICE T block_reduce(T value, Op op) {
     const T result = values[0];
     __syncthreads();  // all have read before the next reduction writes
     return result;
+}
+template <u32 THREADS, typename T, typename Op>
+WF_DEVICE T block_reduce(T value, Op op) {
+    WF_SHARED_ARRAY(T, values, THREADS);
+    return block_reduce_in<THREADS, T>(values, value, op);
 }
 
 // A number as one or two 64-bit words, low word first.

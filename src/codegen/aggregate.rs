@@ -344,7 +344,8 @@ fn attempt(
     let prologue = std::mem::take(&mut prepared.prologue);
     let statements = out.take();
     let late = sink::is_late(&prepared, words, [&statements, &prologue]);
-    let items = sink.items(shape.inputs.len(), &prepared, Effort::of(&statements), late);
+    let effort = Effort::of(&statements) + Effort::of(&comparisons);
+    let items = sink.items(shape.inputs.len(), &prepared, effort, late);
     let kernel = AggregateKernel {
         inputs: &shape.inputs,
         accumulators: &pointers,

@@ -556,6 +556,10 @@ fn the_least_and_the_greatest_of_what_no_atomic_orders() {
     ] {
         pair.check(&sql);
     }
+    // Many of them do not ask for more shared memory than there is.
+    let many =
+        |i: i64| format!("max(s) FILTER (WHERE id % 30 = {i}), min(d) FILTER (WHERE k > {i})");
+    pair.check(&format!("SELECT {} FROM t", (0..14).map(many).collect::<Vec<_>>().join(", ")));
     assert_eq!(sorts(), 0, "{:?}", pair.gpu().launches());
     // Parts of a table, and rows in another order, are columns that are seen through numbers.
     pair.check("SELECT max(s), min(up), max(d) FROM (SELECT * FROM t ORDER BY x DESC LIMIT 100)");

@@ -71,24 +71,18 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64
             }
             _ => push(&mut update, &[&acc, " += (", local, ")(", &argument, ");\n"]),
         }
+        // Comparisons of rows are all of different types: they share one array.
+        let reduce = match input.accumulator {
+            Accumulator::Row => "block_reduce_in<THREADS, u64>(best_rows, ".into(),
+            _ => ["block_reduce<THREADS, ", ctype, ">("].concat(),
+        };
         push(
             &mut publish,
-            &[
-                "{ const ",
-                ctype,
-                " total = block_reduce<THREADS, ",
-                ctype,
-                ">((",
-                ctype,
-                ")",
-                &acc,
-                ", ",
-            ],
+            &["{ const ", ctype, " total = ", &reduce, "(", ctype, ")", &acc, ", ", &op],
         );
         push(
             &mut publish,
             &[
-                &op,
                 ");\nif (threadIdx.x == 0) store_words(",
                 &offset,
                 "blockIdx.x",
@@ -102,12 +96,12 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64
             &["for (u64 b = threadIdx.x; b < gridDim.x; b += THREADS)\npart = ", &op, "(part, "],
         );
         push(&mut combine, &["load_words<", ctype, ">(", &offset, "b", &width, "));\n"]);
-        push(
-            &mut combine,
-            &["const ", ctype, " total = block_reduce<THREADS, ", ctype, ">(part, ", &op, ");\n"],
-        );
+        push(&mut combine, &["const ", ctype, " total = ", &reduce, "part, ", &op, ");\n"]);
         push(&mut combine, &["if (threadIdx.x == 0) store_words(", target, ", total); }\n"]);
         word += words;
+    }
+    if kernel.inputs.iter().any(|input| input.accumulator == Accumulator::Row) {
+        declare.push_str("WF_SHARED_ARRAY(u64, best_rows, THREADS);\n");
     }
     let loop_ = striding_body(kernel.rows.head, kernel.rows.items, kernel.rows.prologue, &update);
     let head = ["u64* const partials = ", partials, ";\n", kernel.comparisons, &declare].concat();
