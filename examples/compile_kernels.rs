@@ -71,21 +71,20 @@ impl Target {
         Some(Target { architecture: architecture.into(), share })
     }
 
-    /// The sources in its share: families, and every so-many-th of the others.
+    /// The sources in its share: families, and of the others those that their hash chooses, so
+    /// that one kernel more or less changes nothing of the others.
     fn of<'a>(&'a self, sources: &'a [PathBuf]) -> impl Iterator<Item = (&'a PathBuf, &'a String)> {
-        let (generated, families): (Vec<_>, Vec<_>) =
-            sources.iter().partition(|path| is_generated(path));
-        let chosen = families.into_iter().chain(generated.into_iter().step_by(self.share));
-        chosen.map(|path| (path, &self.architecture))
+        let chosen = |path: &&PathBuf| hash(path).is_none_or(|hash| hash % self.share == 0);
+        sources.iter().filter(chosen).map(|path| (path, &self.architecture))
     }
 }
 
-/// Whether a query made the source: its kernel's name ends with a hash, `mark_0a1b2c3d-….cu`.
-fn is_generated(path: &Path) -> bool {
-    let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+/// The hash that the name of a kernel ends with where a query made it: `mark_0a1b2c3d-….cu`.
+fn hash(path: &Path) -> Option<usize> {
+    let name = path.file_stem().and_then(|stem| stem.to_str())?;
     let kernel = name.rsplit_once('-').map_or(name, |(kernel, _)| kernel);
-    let hash = kernel.rsplit_once('_').map_or("", |(_, hash)| hash);
-    hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+    let (_, hash) = kernel.rsplit_once('_')?;
+    (hash.len() == 8).then(|| usize::from_str_radix(hash, 16).ok()).flatten()
 }
 
 fn run(directory: &Path, targets: &[Target], allowed: &Path) -> Result<usize, String> {
