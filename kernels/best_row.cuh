@@ -1,8 +1,8 @@
-// best_row.cuh: the row with the least or the greatest of values that no atomic orders (strings,
-// 128-bit integers). Accumulated is the row's number; `ahead(a, b)` loads the values of two rows
-// and says whether that of the first comes before that of the second.
+// best_row.cuh: the row that has the minimum or the maximum of a column whose values no atomic
+// compares (strings, 128-bit integers). The accumulator is the number of that row.
+// `ahead(a, b)` loads the values of rows a and b, and says whether row a is the better one.
 //
-// Of equal values any row may win: nobody sees more of it than its value.
+// Of rows with equal values any may win: only the value is read afterwards.
 #pragma once
 #include "prelude.cuh"
 
@@ -17,7 +17,7 @@ WF_DEVICE u64 best_row_of(u64 a, u64 b, Ahead ahead) {
     return ahead(b, a) ? b : a;
 }
 
-// The same as a reduction's operation.
+// best_row_of as the operation of a reduction.
 template <typename Ahead>
 struct BestRow {
     Ahead ahead;
@@ -28,8 +28,8 @@ WF_DEVICE BestRow<Ahead> best_row(Ahead ahead) {
     return {ahead};
 }
 
-// Puts the row in the place of one that is worse, or of none. Rows that improve nothing write
-// nothing. One exit and no `continue`, see hash.cuh.
+// Stores the row where `best` holds a worse one, or none. A row that is no better writes nothing.
+// The loop has one exit and no `continue`; hash.cuh says why.
 template <typename Ahead>
 WF_DEVICE void best_row_put(u64* best, u64 row, Ahead ahead) {
     u64 seen = load_relaxed(best);

@@ -157,8 +157,8 @@ struct Greatest {
     WF_DEVICE T operator()(T a, T b) const { return a < b ? b : a; }
 };
 
-// In an array of so many in shared memory, which the caller has: each kind of operation would have
-// its own.
+// Reduces in an array of THREADS values in shared memory that the caller provides. block_reduce has
+// one such array for each type of operation.
 template <u32 THREADS, typename T, typename Op>
 WF_DEVICE T block_reduce_in(T* values, T value, Op op) {
     values[threadIdx.x] = value;

@@ -127,7 +127,7 @@ const KEYWORDS: [&str; 121] = [
     "WITH",
 ];
 
-/// Those that stand where names do: a name that is nearly one of them is likely to be a name.
+/// Keywords that stand where names do. A word that resembles one of them is more likely a name.
 const AMONG_NAMES: [&str; 22] = [
     "AVG",
     "BIGINT",
@@ -153,7 +153,7 @@ const AMONG_NAMES: [&str; 22] = [
     "TRUE",
 ];
 
-/// Fewer letters than these are nearly too many words.
+/// A shorter word resembles too many others for one of them to be suggested.
 const LEAST_LETTERS: usize = 4;
 
 /// Whether a word, in upper case, is one of SQL's.

@@ -17,8 +17,8 @@
 //!   many run at once. Other kernels have as many blocks as run at once, and no bit of their
 //!   results depends on that number.
 //!
-//! The least and the greatest of strings and of wide decimals are rows, and compared where they lie:
-//! in registers, or by atomics on slots in global memory.
+//! The minimum and the maximum of strings and wide decimals are kept as row numbers. The kernel
+//! compares the values where the column holds them (`best_row.rs`).
 //!
 //! An attempt may fail because its table is full or two keys share a hash. Each further attempt has
 //! a new secret, and there are few. The last has more slots than rows and no limit of probes.
@@ -362,7 +362,7 @@ fn attempt(
         },
     };
     let (mut retry, mut replay) = (None, None);
-    // Of rows in place nothing can fail where nothing is accumulated.
+    // Without accumulators a kernel over rows in place has no effect: it is not launched.
     let in_vain = match sink {
         Sink::Registers => shape.inputs.is_empty() && in_place,
         _ => rows == 0,
@@ -414,7 +414,7 @@ fn attempt(
                         outputs: shape.outputs.clone(),
                     };
                     made.launch(device, &made.kernel)?;
-                    // The result of picks holds the columns themselves, which a replay must not.
+                    // The outputs of picks hold the columns. A replay must not keep memory.
                     if !prepared.may_fail && !lossy && !picks && rows > 0 && !device.rehearses() {
                         let fresh = Fresh {
                             control: (&pointer, &control.0),

@@ -1,5 +1,5 @@
-//! The least or the greatest of values that no atomic orders, strings and wide decimals: what is
-//! accumulated is the row that has it (`kernels/best_row.cuh`).
+//! The minimum and the maximum of strings and wide decimals, which no atomic compares: the
+//! accumulator is the number of the row that has the value (`kernels/best_row.cuh`).
 
 use datafusion::logical_expr::Expr;
 
@@ -19,7 +19,7 @@ pub(super) fn best_row(i: usize) -> String {
     format!("best_row({})", ahead(i))
 }
 
-/// Defines [`ahead`] of input `i`, which is a column of the source.
+/// The C++ definition of [`ahead`] for input `i`. `None`: its argument is no column of the source.
 pub(super) fn comparison(
     generator: &mut Generator<'_>,
     i: usize,

@@ -28,7 +28,7 @@ pub(super) struct AggregateInput {
     pub(super) code: String,
     /// The call whose argument it is.
     pub(super) call: usize,
-    /// Of the accumulator that is a row: the row of the greatest value, not of the least.
+    /// For [`Accumulator::Row`]: whether the row is that of the greatest value, not of the least.
     pub(super) greatest: bool,
 }
 
@@ -39,7 +39,8 @@ pub(super) struct AggregateShape {
 }
 
 /// Decides which accumulators the calls need, sharing equal ones, and how results come of them.
-/// `None`: an accumulator is the row of a column that the source does not have.
+/// `None`: a string or a wide decimal whose least or greatest value is asked for is computed, and
+/// no column of the source.
 pub(super) fn shape(
     generator: &mut Generator<'_>,
     calls: &[AggregateCall],

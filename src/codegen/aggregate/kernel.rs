@@ -13,7 +13,7 @@ pub(super) struct AggregateKernel<'a> {
     /// Names of each accumulator's array and exponent.
     pub(super) accumulators: &'a [String],
     pub(super) exponents: &'a [String],
-    /// Which of two rows is better, of each input whose accumulator is a row (`best_row.rs`).
+    /// Definitions of the comparisons of rows that inputs need (`best_row.rs`).
     pub(super) comparisons: &'a str,
     pub(super) rows: RowCode<'a>,
 }

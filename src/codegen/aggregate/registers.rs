@@ -71,7 +71,7 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64
             }
             _ => push(&mut update, &[&acc, " += (", local, ")(", &argument, ");\n"]),
         }
-        // Comparisons of rows are all of different types: they share one array.
+        // Each comparison of rows is a type of its own. All reduce in one array.
         let reduce = match input.accumulator {
             Accumulator::Row => "block_reduce_in<THREADS, u64>(best_rows, ".into(),
             _ => ["block_reduce<THREADS, ", ctype, ">("].concat(),

@@ -13,7 +13,7 @@ pub(super) fn calls_random(expr: &Expr) -> bool {
         Expr::ScalarFunction(call) => call.name() == "random" && call.args.is_empty(),
         _ => false,
     };
-    // Nothing fails here.
+    // The closure never fails.
     expr.exists(|part| Ok(calls(part))).unwrap_or(false)
 }
 

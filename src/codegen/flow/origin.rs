@@ -66,8 +66,8 @@ impl Flow {
         Some(at)
     }
 
-    /// The column of a relation that an expression over what comes out is, as it lies there, by
-    /// position. The source's row number is the row of the relation.
+    /// The relation that is the source, and in it the position of the column that an expression of
+    /// the flow is, unchanged. Row numbers of the source are those of the relation.
     pub(crate) fn stored_column(&self, expr: &Expr) -> Option<(&Relation, usize)> {
         match (expr, &self.source) {
             (Expr::Alias(alias), _) => self.stored_column(&alias.expr),
