@@ -232,6 +232,11 @@ impl Error {
         &self.0.kind
     }
 
+    /// Whether this is a lack of device memory, which less at a time may help.
+    pub(crate) fn is_out_of_device_memory(&self) -> bool {
+        matches!(self.kind(), ErrorKind::OutOfDeviceMemory { .. })
+    }
+
     /// Line and column in the SQL text that the error is about, both 1-based, where known.
     ///
     /// ```

@@ -51,7 +51,7 @@ use super::keys::{KeyLayout, NullKeys};
 use super::radix_partition::RowCode;
 use crate::column::Relation;
 use crate::device::{Buffer, Device, LaunchBounds};
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use cells::Probes;
 use expected::{Expected, MOST_TRIES};
 use inputs::shape;
@@ -371,7 +371,7 @@ fn attempt(
         if let (Sink::Partitioned(plan), Some(names)) = (&sink, &partitions) {
             let target = GroupTarget { found: &found, fresh: &fresh };
             match plan.run(device, &mut prepared, names, &kernel, &control, &target) {
-                Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => {
+                Err(error) if error.is_out_of_device_memory() => {
                     return Ok(Tried::NoRoom);
                 }
                 done => retry = Some(done?),

@@ -36,7 +36,7 @@ use super::radix_partition::PartitionedRecords;
 use super::sites::Sites;
 use crate::column::Column;
 use crate::device::{Device, DeviceKind};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use sides::{PartitionLayout, SidePipeline};
 
 const OPERATOR: &str = "join";
@@ -73,7 +73,7 @@ pub(crate) fn join_partitioned(
     join: &PartitionedJoin<'_>,
 ) -> Result<Option<(u64, Vec<Option<Column>>)>> {
     match attempts(device, join) {
-        Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => Ok(None),
+        Err(error) if error.is_out_of_device_memory() => Ok(None),
         done => done,
     }
 }

@@ -268,7 +268,7 @@ impl HostCharacters {
             column.data.slice(column.offset * size_of::<u128>()),
             &offsets,
         ) {
-            Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => {
+            Err(error) if error.is_out_of_device_memory() => {
                 return Ok(None);
             }
             packed => packed?,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::SchemaRef;
 
 use super::{Column, Table, coded_numbers, value_type};
@@ -99,10 +99,34 @@ impl Table {
     }
 
     /// Downloads the table as record batches of `batch_rows` rows (the last may be shorter); none
-    /// where there are no rows.
+    /// where there are no rows. Strings and lists are made contiguous on the device first: where
+    /// that finds no memory, half of the rows come at a time.
+    ///
+    /// # Errors
+    /// `OutOfDeviceMemory` where not even one row finds memory.
     pub(crate) fn to_batches(&self, batch_rows: usize) -> Result<Vec<RecordBatch>> {
         let _span = span(Part::Download, || format!("{} rows", self.rows));
         let batch_rows = batch_rows.max(1);
+        match self.to_batches_at_once(batch_rows) {
+            Err(error) if self.rows > 1 && error.is_out_of_device_memory() => {
+                self.to_batches_by_halves(batch_rows)
+            }
+            batches => batches,
+        }
+    }
+
+    fn to_batches_by_halves(&self, batch_rows: usize) -> Result<Vec<RecordBatch>> {
+        let batches = self.rows.div_ceil(batch_rows);
+        let half = if batches > 1 { batches / 2 * batch_rows } else { self.rows / 2 };
+        let mut found = self.slice(0, half).to_batches(batch_rows)?;
+        found.extend(self.slice(half, self.rows - half).to_batches(batch_rows)?);
+        match batches {
+            1 => Ok(vec![concat_batches(&self.schema, &found)?]),
+            _ => Ok(found),
+        }
+    }
+
+    fn to_batches_at_once(&self, batch_rows: usize) -> Result<Vec<RecordBatch>> {
         let mut columns = Vec::with_capacity(self.columns.len());
         for (column, field) in self.columns.iter().zip(self.schema.fields()) {
             let mut arrays = column.to_arrays(batch_rows)?;

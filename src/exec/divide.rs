@@ -54,7 +54,7 @@ use super::progress::PlanProgress;
 use super::scan::computed;
 use super::{Engine, Outcome};
 use crate::column::{Relation, Table};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::io::OfSession;
 use crate::plan::{DevicePlan, PlanTable, Prepared, Root, identity, order_joins, table_source};
 
@@ -118,11 +118,6 @@ pub(super) fn columns_exceed_device(
         bytes += rows * least_row_bytes(&arrow(&scan.projected_schema)) as f64;
     }
     Ok(bytes > engine.device.memory().limit as f64)
-}
-
-/// Whether an error is of a lack of device memory.
-pub(super) fn is_out_of_memory(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. })
 }
 
 /// Divides one plan.

@@ -18,7 +18,7 @@ use super::run::Runner;
 use crate::codegen::Records;
 use crate::column::{Column, Relation, Stats, is_nested};
 use crate::device::DeviceKind;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 
 /// Bytes of columns below which the caches near a multiprocessor hold them anyway.
 const LEAST_BYTES: usize = 1 << 19;
@@ -52,7 +52,7 @@ impl Runner {
         }
         let memory = match self.device.alloc("join build", all) {
             // Without them no room is needed.
-            Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => {
+            Err(error) if error.is_out_of_device_memory() => {
                 return Ok(None);
             }
             memory => Arc::new(memory?),

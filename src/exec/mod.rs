@@ -261,7 +261,7 @@ async fn run_whole_or_divided(
     let limit = engine.device.memory().limit;
     if !plan.is_too_large(limit) && !divide::columns_exceed_device(state, engine, plan, tables)? {
         match run_on_device(state, engine, plan, tables).await {
-            Err(error) if divide::is_out_of_memory(&error) => plan.found_too_large(limit),
+            Err(error) if error.is_out_of_device_memory() => plan.found_too_large(limit),
             ran => return ran.map(Outcome::Device),
         }
     }
@@ -296,7 +296,7 @@ pub(crate) fn run_here(
         return Ok(None);
     };
     match run(engine, plan, tables, scans, None) {
-        Err(error) if engine.divides && divide::is_out_of_memory(&error) => {
+        Err(error) if engine.divides && error.is_out_of_device_memory() => {
             plan.found_too_large(limit);
             Ok(None)
         }

@@ -18,7 +18,7 @@ use crate::codegen::{
 };
 use crate::column::{Column, Digit, Encoding, Index, Relation, Rows, Stats, Table, WantedColumn};
 use crate::device::{Buffer, Device, DeviceKind};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::ops::gather::{gather_pairs, interleave, is_scattered};
 use crate::plan::{
     DevicePlan, PhysicalPlan, Pipeline, PipelineInput, PipelineSink, PipelineStage, PlanTable,
@@ -351,7 +351,7 @@ impl Runner {
                 let data = |at: usize| of(at).data.slice(of(at).offset * 8);
                 let pairs = match interleave(&self.device, data(0), data(1), of(0).len as u64) {
                     // One by one they need no room besides.
-                    Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => {
+                    Err(error) if error.is_out_of_device_memory() => {
                         continue;
                     }
                     pairs => pairs?,

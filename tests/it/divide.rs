@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use warpframe::ErrorKind;
 use warpframe::arrow::array::{ArrayRef, Float64Array, Int64Array};
+use warpframe::{Error, ErrorKind};
 
 use crate::differential::{Pair, builder, data, run};
 use crate::random::{number, queries_and_seed, query_of, tables_of};
@@ -183,18 +183,23 @@ struct Outcomes {
     failed: Vec<u64>,
 }
 
+fn is_out_of_device_memory(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. })
+}
+
 impl Outcomes {
     /// Runs a query on both engines.
     fn ask(&mut self, pair: &Pair, sql: &str) {
         match (run(&pair.cpu, sql), run(&pair.device, sql)) {
+            (Ok(_), Ok(found)) if found.to_arrow().is_err_and(|e| is_out_of_device_memory(&e)) => {
+                self.out_of_memory += 1
+            }
             (Ok(expected), Ok(found)) => {
                 pair.compare(&expected, &found, sql);
                 self.rows += expected.num_rows();
                 self.compared += 1;
             }
-            (_, Err(error)) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => {
-                self.out_of_memory += 1
-            }
+            (_, Err(error)) if is_out_of_device_memory(&error) => self.out_of_memory += 1,
             (Ok(_), Err(error)) if !matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
                 panic!("only the device failed: {error}\n  {sql}\n  {}", pair.origin)
             }
@@ -342,6 +347,9 @@ fn windows_of_one_giant_partition() {
         "SELECT id, sum(k) OVER (ORDER BY id) AS s, count(k) OVER (ORDER BY id) AS c, avg(x) OVER (ORDER BY id) AS a, \
          min(x) OVER (ORDER BY id) AS l, max(s) OVER (ORDER BY id) AS g FROM t",
         "SELECT id, sum(k) OVER (ORDER BY k2, s) AS s FROM t",
+        // Keys that are there twice.
+        "SELECT id, sum(k) OVER (PARTITION BY b, b ORDER BY id) AS s, \
+         dense_rank() OVER (PARTITION BY b ORDER BY b, k2, k2) AS d FROM t",
         "SELECT id, sum(m) OVER (ORDER BY k2) AS m, avg(m) OVER (ORDER BY k2) AS a FROM t",
         "SELECT id, s, count(*) OVER (ORDER BY k2 NULLS FIRST) AS c, sum(k) OVER (ORDER BY k) AS n FROM t",
         "SELECT id, sum(x) OVER () AS s, max(s) OVER () AS m, count(*) FILTER (WHERE k > 3) OVER () AS c FROM t",

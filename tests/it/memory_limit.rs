@@ -13,6 +13,7 @@ use warpframe::device::MemoryLimit;
 use warpframe::{DataFrame, DeviceChoice, ErrorKind, Session};
 
 use crate::differential::builder;
+use crate::tables::Shape;
 
 /// Bytes of a column of [`numbers`].
 const COLUMN: u64 = 8 * ROWS as u64;
@@ -285,6 +286,27 @@ fn kept_tables_move_to_the_host_and_come_back_bit_by_bit() {
         );
     }
     assert_eq!(device.counters().fallbacks, 0);
+}
+
+/// Strings and lists are made contiguous before they leave the device, for which memory may lack.
+#[test]
+fn a_result_leaves_the_device_by_halves_where_memory_lacks() {
+    let session = builder().strict(true).build().expect("a session");
+    let device = session.device().expect("a device").clone();
+    let frame = session.from_arrow(Shape::random(500, 3).batches()).expect("a frame");
+    session.register_table("t", &frame).expect("a table");
+    let sql = "SELECT id % 40 AS g, array_agg(s ORDER BY id) AS s, array_agg(k ORDER BY id) AS k \
+               FROM t GROUP BY g ORDER BY g DESC";
+    let frame = session.sql(sql).and_then(|frame| frame.collect()).expect("rows");
+    let rows = whole(&frame);
+    let before = device.counters().allocations;
+    assert_eq!(whole(&frame), rows);
+    let allocations = device.counters().allocations - before;
+    assert!(allocations > 0);
+    for at in 0..allocations {
+        device.fail_allocation_after(at);
+        assert_eq!(whole(&frame), rows, "allocation {at} of {allocations}");
+    }
 }
 
 #[test]

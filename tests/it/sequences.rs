@@ -98,6 +98,7 @@ fn series_that_are_aggregated_are_not_stored() {
     );
     assert!(counters.bytes_moved < 1 << 20, "{} bytes", counters.bytes_moved);
     // Keys of many groups are stored, and so is what a median is of.
+    let pair = strict();
     check(
         &pair,
         "SELECT i * 1000003 % 5000011 AS k, count(*) FROM range(0, 20000) t(i) GROUP BY k",

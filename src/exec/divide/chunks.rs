@@ -12,9 +12,9 @@ use datafusion::logical_expr::{Expr, TableScan};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 
+use super::Divider;
 use super::group::PartInput;
 use super::stored::column_bytes;
-use super::{Divider, is_out_of_memory};
 use crate::column::{Relation, Repr, Stats, Table, value_type};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -296,9 +296,9 @@ impl<'a> InputChunks<'a> {
         while count > 0 {
             let wanted = ColumnRequest { chunks: self.at..self.at + count, columns, fetch: None };
             match source.read(&To { state, device }, &wanted).await {
-                Err(error) if is_out_of_memory(&error) && count > 1 => count /= 2,
+                Err(error) if error.is_out_of_device_memory() && count > 1 => count /= 2,
                 // The host's reader yields less at once.
-                Err(error) if is_out_of_memory(&error) => {
+                Err(error) if error.is_out_of_device_memory() => {
                     let Some(rows) = rows(&chunks[..self.at]) else { return Err(error) };
                     self.skipped = rows as usize;
                     self.batches = Some(batches_in_order(source.as_ref(), state, columns).await?);

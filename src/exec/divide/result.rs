@@ -7,8 +7,8 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 
+use super::arrow;
 use super::stored::StoredRows;
-use super::{arrow, is_out_of_memory};
 use crate::error::Result;
 
 /// Rows on the host, or in files beyond its limit, in the form in which they lie on a device.
@@ -50,7 +50,7 @@ impl DividedResult {
                         waiting.extend(batches);
                     }
                     // Others have the room by now.
-                    Err(error) if is_out_of_memory(&error) && some.rows() > 1 => {
+                    Err(error) if error.is_out_of_device_memory() && some.rows() > 1 => {
                         bytes = (bytes.min(some.bytes()) / 2).max(1);
                         if let Err(error) = rows.device.make_room(some.bytes()) {
                             at = rows.rows();

@@ -6,12 +6,12 @@ use datafusion::logical_expr::Expr;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use super::Divider;
 use super::chunks::{InputChunks, whole};
 use super::exchange::HashParts;
 use super::group::{DividedRows, PartGroup, PartInput};
 use super::sinks::{Parted, RowSink, RowStore};
 use super::stored::StoredRows;
-use super::{Divider, is_out_of_memory};
 use crate::column::{Relation, Table};
 use crate::error::{Error, Result};
 use crate::exec::Engine;
@@ -124,13 +124,13 @@ impl Divider<'_> {
                 Err(failed) => failed,
             };
             // What the sink holds may be what is missing.
-            if !failed.began && is_out_of_memory(&failed.error) && sink.make_room()? {
+            if !failed.began && failed.error.is_out_of_device_memory() && sink.make_room()? {
                 failed = match self.try_part(group, plan, part, sink, round > 1).await {
                     Ok(()) => return Ok(()),
                     Err(failed) => failed,
                 };
             }
-            if failed.began || !is_out_of_memory(&failed.error) {
+            if failed.began || !failed.error.is_out_of_device_memory() {
                 return Err(failed.error);
             }
             if let Some(keys) = group.keys.as_ref().filter(|_| round <= MOST_ROUNDS) {
@@ -216,7 +216,7 @@ impl Divider<'_> {
             };
             let failed = |began| move |error| FailedPart { error, began };
             let (ran, read) = match ran {
-                Err(error) if is_out_of_memory(&error) && self.budget.reads_ahead => {
+                Err(error) if error.is_out_of_device_memory() && self.budget.reads_ahead => {
                     // Not both at once, then.
                     self.budget.reads_ahead = false;
                     match read {
@@ -224,7 +224,7 @@ impl Divider<'_> {
                             drop(next);
                             chunks.unread();
                         }
-                        Err(error) if !is_out_of_memory(&error) => {
+                        Err(error) if !error.is_out_of_device_memory() => {
                             return Err(failed(run.began)(error));
                         }
                         _ => {}
@@ -240,7 +240,9 @@ impl Divider<'_> {
                 bytes = (bytes / (rows / least.max(1)).max(2)).max(1);
             }
             next = match read {
-                Err(error) if !is_out_of_memory(&error) => return Err(failed(run.began)(error)),
+                Err(error) if !error.is_out_of_device_memory() => {
+                    return Err(failed(run.began)(error));
+                }
                 Ok(next) if self.budget.reads_ahead => next,
                 _ => self
                     .next_chunk(&mut chunks, &mut bytes, sink)
@@ -261,7 +263,7 @@ impl Divider<'_> {
     ) -> Result<Option<Relation>> {
         loop {
             match chunks.next(self, *bytes).await {
-                Err(error) if is_out_of_memory(&error) => {
+                Err(error) if error.is_out_of_device_memory() => {
                     if !sink.make_room()? {
                         if *bytes <= 1 {
                             return Err(error);
@@ -324,7 +326,7 @@ impl ChunkRun<'_> {
     fn run(&mut self, chunk: Relation, sink: &mut dyn RowSink) -> Result<u64> {
         let rows = chunk.rows;
         let fails = match self.run_whole(chunk.clone(), sink) {
-            Err(error) if is_out_of_memory(&error) => error,
+            Err(error) if error.is_out_of_device_memory() => error,
             ran => return ran,
         };
         if sink.make_room()? {

@@ -7,7 +7,6 @@ use datafusion::arrow::compute::{concat_batches, take_record_batch};
 use datafusion::common::DFSchemaRef;
 
 use super::exchange::HashParts;
-use super::is_out_of_memory;
 use super::run::run_over;
 use super::stored::{StoredBlock, StoredRows, downloaded, parted, table_bytes};
 use crate::column::{Column, Encoding, Repr, Table};
@@ -114,7 +113,7 @@ pub(super) fn compact(mut table: Table) -> Result<Table> {
             Ok(Some(own)) => *column = own,
             Ok(None) => {}
             // Then it stays as it is.
-            Err(error) if is_out_of_memory(&error) => {}
+            Err(error) if error.is_out_of_device_memory() => {}
             Err(error) => return Err(error),
         }
     }
@@ -263,7 +262,9 @@ impl Combining {
         while let Some(first) = self.partial.first().cloned() {
             match parted.push(first.clone()) {
                 Ok(()) => drop(self.partial.remove(0)),
-                Err(error) if !is_out_of_memory(&error) || first.rows < 2 => return Err(error),
+                Err(error) if !error.is_out_of_device_memory() || first.rows < 2 => {
+                    return Err(error);
+                }
                 Err(error) if last_whole && self.partial.len() == 1 => return Err(error),
                 Err(_) => {
                     let half = first.rows / 2;
@@ -288,10 +289,11 @@ impl Combining {
             (Ok(()), Some(by)) if self.bytes > self.most / 2 => {
                 self.parted = Some(Parted::new(&self.engine, &self.schema, by));
                 // What finds no memory for that now waits, merged as it is.
-                self.part(false)
-                    .or_else(|error| if is_out_of_memory(&error) { Ok(()) } else { Err(error) })
+                self.part(false).or_else(|error| {
+                    if error.is_out_of_device_memory() { Ok(()) } else { Err(error) }
+                })
             }
-            (Err(error), Some(by)) if is_out_of_memory(&error) => {
+            (Err(error), Some(by)) if error.is_out_of_device_memory() => {
                 self.parted = Some(Parted::new(&self.engine, &self.schema, by));
                 self.part(true)
             }
@@ -317,7 +319,7 @@ impl RowSink for Combining {
             None => self.merge(),
         };
         match made {
-            Err(error) if !is_out_of_memory(&error) => Err(error),
+            Err(error) if !error.is_out_of_device_memory() => Err(error),
             _ => Ok(waiting(&self.partial) < before),
         }
     }

@@ -175,7 +175,7 @@ impl StoredRows {
     pub(super) fn on_device(&self) -> Result<Option<Table>> {
         match self.blocks.iter().all(|block| matches!(block, StoredBlock::Device(_))) {
             true => match self.load() {
-                Err(error) if super::is_out_of_memory(&error) => Ok(None),
+                Err(error) if error.is_out_of_device_memory() => Ok(None),
                 table => table.map(Some),
             },
             false => Ok(None),

@@ -25,7 +25,7 @@ use super::run::{LEAST_ROWS, run_over};
 use super::sinks::{RowSink, RowStore, compact};
 use super::stored::StoredRows;
 use super::window::{are_same, unqualified};
-use super::{Divider, arrow, is_out_of_memory, relation};
+use super::{Divider, arrow, relation};
 use crate::column::Table;
 use crate::error::{Error, Result};
 use crate::plan::{DevicePlan, WindowKeys};
@@ -84,9 +84,8 @@ impl Divider<'_> {
         calls: Vec<SweptCall>,
         backwards: bool,
     ) -> Result<StoredRows> {
-        let key_columns: Vec<Expr> = (keys.partition.iter().cloned())
-            .chain(keys.order.iter().map(|key| key.expr.clone()))
-            .collect();
+        let key_columns =
+            once_each(keys.partition.iter().chain(keys.order.iter().map(|key| &key.expr)));
         let results = calls.iter().map(|call| unqualified(&call.name));
         let carried: Vec<Expr> = key_columns.iter().cloned().chain(results).collect();
         let ranked = calls.iter().any(|call| call.carried == Carried::DenseRank);
@@ -182,7 +181,7 @@ impl Divider<'_> {
                 if backwards { rows.some_before(all - at, bytes) } else { rows.some(at, bytes) };
             match run(self, kept, &chunk, at) {
                 Ok(()) => at += chunk.rows(),
-                Err(error) if !is_out_of_memory(&error) => return Err(error),
+                Err(error) if !error.is_out_of_device_memory() => return Err(error),
                 Err(_) if kept.make_room()? => {}
                 Err(error) if chunk.rows() as u64 <= LEAST_ROWS => return Err(error),
                 Err(_) => bytes = (chunk.bytes().min(bytes) / 2).max(1),
@@ -289,8 +288,7 @@ impl SweepPlan<'_> {
                 // The chunk's first peers may be those of the row before it.
                 let firsts = |key: &Expr| unqualified(&first_name(key));
                 let goes_on: Vec<Expr> = order().map(firsts).collect();
-                let schema =
-                    row_schema(&self.input, &order().cloned().collect::<Vec<_>>(), first_name)?;
+                let schema = row_schema(&self.input, &once_each(order()), first_name)?;
                 let goes_on = are_same(goes_on.iter().zip(order().map(carried)), &schema)?;
                 let more = when(goes_on, lit(1u64)).otherwise(lit(0u64))?;
                 own.clone() + before.clone() - more
@@ -298,6 +296,17 @@ impl SweepPlan<'_> {
         };
         Ok(when(same, value).otherwise(own)?)
     }
+}
+
+/// The columns, without those that came before: a column may be a key twice.
+fn once_each<'a>(columns: impl Iterator<Item = &'a Expr>) -> Vec<Expr> {
+    let mut found: Vec<Expr> = vec![];
+    for column in columns {
+        if !found.contains(column) {
+            found.push(column.clone());
+        }
+    }
+    found
 }
 
 fn crossed(rows: LogicalPlan, row: LogicalPlan) -> Result<LogicalPlan> {
