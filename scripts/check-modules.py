@@ -21,8 +21,8 @@ import pathlib
 import re
 import sys
 
-# Each may use those before it. `error` and `interrupt` are used by all; `host` and `interop` are
-# leaves.
+# Each may use those before it. `cores`, `error` and `interrupt` are used by all; `host` and `interop`
+# are leaves.
 ORDER = ["device", "ops", "column", "io", "user_code", "codegen", "plan", "exec", "query", "frame", "session"]
 
 # A `use` of a module that others see again under the name of this one.

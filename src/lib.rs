@@ -17,6 +17,7 @@
 //! ```
 
 // In the order to read them: each uses only those before it (ARCHITECTURE.md, "Map").
+mod cores;
 mod error;
 mod interrupt;
 pub mod timeline;

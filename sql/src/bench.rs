@@ -37,7 +37,7 @@ pub struct Bench {
     pub runs: usize,
 
     /// Runs between the first and those that count: kernels that are used again are compiled again,
-    /// with all optimisations, behind them
+    /// with all optimisations, before the last of them begins
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub warmup: usize,
 
@@ -170,6 +170,9 @@ fn times(
     let _running = Running::begin();
     let (first, rows, _) = timed.once(session)?;
     for _ in 0..bench.warmup {
+        // Kernels that are used again are compiled again, with all optimisations: not while runs
+        // are timed.
+        session.device().iter().for_each(|device| device.settle());
         timed.once(session)?;
     }
     let (mut times, mut moved) = (vec![], None);

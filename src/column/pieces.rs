@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use datafusion::arrow::array::ArrayRef;
 
+use crate::cores::cores;
 use crate::error::Result;
 
 /// Most rows of a piece. Enough work to hide handing it out (a millisecond or so), little enough
@@ -63,7 +64,7 @@ pub(super) fn for_each<'p, S: Send, T: Send>(
         Ok((state, done))
     };
     let rows: usize = pieces.iter().map(|piece| piece.array.len()).sum();
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let cores = cores();
     let threads = rows.div_ceil(PIECE_ROWS).min(pieces.len()).min(cores);
     let finished = if threads <= 1 {
         vec![worker()?]

@@ -16,6 +16,7 @@ use std::thread::JoinHandle;
 use super::cache::KernelCache;
 use super::compilers::{Compilers, join};
 use super::{Device, KernelSource};
+use crate::cores::cores;
 use crate::error::{Error, Result};
 use crate::interrupt::{self, Statement};
 use crate::timeline::{Part, span};
@@ -46,7 +47,7 @@ pub(super) struct CompileQueue {
 impl Device {
     /// Begins to compile ahead for a query.
     pub(crate) fn ahead(&self) -> Ahead {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = cores();
         let (driver, cache) = (self.0.driver.clone(), self.0.cache.clone());
         let counters = self.0.counters.clone();
         let statement = interrupt::current();

@@ -70,7 +70,7 @@ impl Improver {
         cache: Arc<KernelCache>,
         counters: Arc<Counting>,
     ) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = crate::cores::cores();
         let (known, used) = (cache.clone(), driver.clone());
         let compilers = Compilers::new((cores / 4).clamp(1, MOST), move |source| {
             // Where it fails the kernel stays as it is: it works.

@@ -266,6 +266,11 @@ impl Device {
         self.0.pool.usage(&*self.0.driver)
     }
 
+    /// The limit alone of [`Device::memory`], which takes no look at what is held.
+    pub(crate) fn memory_limit(&self) -> u64 {
+        self.0.pool.limit()
+    }
+
     /// Sets the peak back to the present use.
     ///
     /// ```

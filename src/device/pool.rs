@@ -150,6 +150,10 @@ impl Pool {
         self.lock().usage.limit = bytes;
     }
 
+    pub(super) fn limit(&self) -> u64 {
+        self.lock().usage.limit
+    }
+
     pub(super) fn usage(&self, driver: &dyn Driver) -> MemoryUse {
         let usage = self.lock().usage;
         let reserved = driver.reserved_memory().unwrap_or(usage.used);

@@ -20,6 +20,7 @@ use super::compilers::{Compilers, join};
 use super::driver::{Driver, Tier};
 use super::nvrtc::{Nvrtc, Urgency};
 use super::{Device, DeviceKind, KernelSource};
+use crate::cores::cores;
 use crate::error::{Error, Result};
 
 /// How long a session has to last before it prepares kernels.
@@ -70,7 +71,7 @@ pub(crate) fn prepare(architecture: &str, sources: &[KernelSource]) -> Result<Pr
     };
     // A copy of the compiler is made where two threads wait: more threads than cores have all cores
     // compile.
-    let threads = std::thread::available_parallelism().map_or(1, usize::from) + 2;
+    let threads = cores() + 2;
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         threads.into_iter().try_for_each(|thread| {
@@ -121,7 +122,7 @@ impl Preparer {
         let used = driver.clone();
         let compilers = {
             let (cache, failed) = (cache.clone(), failed.clone());
-            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            let cores = cores();
             Compilers::new((cores / 4).clamp(1, MOST), move |source| {
                 let (id, architecture) = (driver.image_id(), &driver.properties().architecture);
                 let make = |out: &Path| {

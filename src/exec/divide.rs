@@ -77,7 +77,7 @@ pub(super) async fn run_divided(
     };
     // Cached columns and kept tables that nobody uses leave three quarters of the device to the
     // parts.
-    engine.device.make_room(engine.device.memory().limit / 4 * 3)?;
+    engine.device.make_room(engine.device.memory_limit() / 4 * 3)?;
     for _ in 0..PATIENCE {
         let mut divider = Divider::new(state, engine, plan, tables);
         let ran = divider.run(&logical).await;
@@ -117,7 +117,7 @@ pub(super) fn columns_exceed_device(
         let rows = table.known_rows(state, &of_table)?.unwrap_or(0) as f64;
         bytes += rows * least_row_bytes(&arrow(&scan.projected_schema)) as f64;
     }
-    Ok(bytes > engine.device.memory().limit as f64)
+    Ok(bytes > engine.device.memory_limit() as f64)
 }
 
 /// Divides one plan.

@@ -258,7 +258,7 @@ async fn run_whole_or_divided(
     if !engine.divides {
         return run_on_device(state, engine, plan, tables).await.map(Outcome::Device);
     }
-    let limit = engine.device.memory().limit;
+    let limit = engine.device.memory_limit();
     if !plan.is_too_large(limit) && !divide::columns_exceed_device(state, engine, plan, tables)? {
         match run_on_device(state, engine, plan, tables).await {
             Err(error) if error.is_out_of_device_memory() => plan.found_too_large(limit),
@@ -291,7 +291,7 @@ pub(crate) fn run_here(
     plan: &DevicePlan,
     tables: &[PlanTable],
 ) -> Result<Option<Table>> {
-    let limit = engine.device.memory().limit;
+    let limit = engine.device.memory_limit();
     let Some(scans) = scan::resident(plan, tables)?.filter(|_| !plan.is_too_large(limit)) else {
         return Ok(None);
     };

@@ -120,26 +120,25 @@ pub(super) fn folded(
         };
         let next = exclusive_scan_u32(device, &counts.data, runs)?;
         let chunks = next.read_word_or(runs as usize * 8, runs)?;
-        let flow =
-            Flow::new(FlowSource::Relation(Relation::dense(chunks, vec![])?), anonymous(&[])?);
-        let (_, columns) = materialize(device, operator, &flow, Codes::Keep, |generator, out| {
-            let (bounds, begins) =
-                (bounds(generator), generator.params.borrowed("const u64", &next));
-            let runs = generator.params.word("u64", runs);
-            let (run, beyond) = (out.fresh(), out.fresh());
-            // The last run that begins at this chunk or before it.
-            out.line(format_args!("u64 {run} = 0;"));
-            out.line(format_args!("u64 {beyond} = {runs};"));
-            out.line(format_args!(
-                "while ({beyond} - {run} > 1) {{ const u64 middle = ({run} + {beyond}) / 2; \
+        let columns =
+            of_chunks(device, operator, user, (rows, &states), chunks, |generator, out| {
+                let (bounds, begins) =
+                    (bounds(generator), generator.params.borrowed("const u64", &next));
+                let runs = generator.params.word("u64", runs);
+                let (run, beyond) = (out.fresh(), out.fresh());
+                // The last run that begins at this chunk or before it.
+                out.line(format_args!("u64 {run} = 0;"));
+                out.line(format_args!("u64 {beyond} = {runs};"));
+                out.line(format_args!(
+                    "while ({beyond} - {run} > 1) {{ const u64 middle = ({run} + {beyond}) / 2; \
                  if ({begins}[middle] <= row) {run} = middle; else {beyond} = middle; }}"
-            ));
-            let from =
-                out.let_("u64", format_args!("{bounds}[{run}] + (row - {begins}[{run}]) * {EACH}"));
-            let to =
-                out.let_("u64", format_args!("minimum({from} + {EACH}, (u64){bounds}[{run} + 1])"));
-            fold(user, (rows, states.as_ref()), [&from, &to], generator, out)
-        })?;
+                ));
+                ChunkOfRun {
+                    number: out.let_("u64", format_args!("row - {begins}[{run}]")),
+                    begin: out.let_("u64", format_args!("{bounds}[{run}]")),
+                    end: out.let_("u64", format_args!("{bounds}[{run} + 1]")),
+                }
+            })?;
         if chunks == runs {
             return Ok(columns);
         }
@@ -148,11 +147,92 @@ pub(super) fn folded(
     }
 }
 
-/// Folds the rows, or the states where there are some, from a place to another: the fields.
+/// As [`folded`], of one run: all rows as they lie, of which there is at least one.
+fn folded_to_one_state(
+    device: &Device,
+    operator: &'static str,
+    user: &UserAggregate,
+    rows: &FoldedRows<'_>,
+) -> Result<Vec<Column>> {
+    let mut states: Option<Relation> = None;
+    let mut length = rows.relation.rows;
+    loop {
+        let chunks = length.div_ceil(EACH);
+        let columns =
+            of_chunks(device, operator, user, (rows, &states), chunks, |generator, _| {
+                let end = generator.params.word("u64", length);
+                ChunkOfRun { number: "row".into(), begin: "0".into(), end }
+            })?;
+        if chunks == 1 {
+            return Ok(columns);
+        }
+        states = Some(Relation::dense(chunks, columns)?);
+        length = chunks;
+    }
+}
+
+/// One of a run's chunks of [`EACH`] rows, as code.
+struct ChunkOfRun {
+    number: String,
+    /// Where the run begins and ends.
+    begin: String,
+    end: String,
+}
+
+/// The states of chunks of rows, or of states where there are some. `chunk` says which chunk a
+/// thread has.
+fn of_chunks(
+    device: &Device,
+    operator: &'static str,
+    user: &UserAggregate,
+    (rows, states): (&FoldedRows<'_>, &Option<Relation>),
+    chunks: u64,
+    chunk: impl Fn(&mut Generator<'_>, &mut Emitter) -> ChunkOfRun,
+) -> Result<Vec<Column>> {
+    let flow = Flow::new(FlowSource::Relation(Relation::dense(chunks, vec![])?), anonymous(&[])?);
+    let (_, columns) = materialize(device, operator, &flow, Codes::Keep, |generator, out| {
+        let chunk = chunk(generator, out);
+        let places = places_of(&chunk, user.is_ordered(), out);
+        fold(user, (rows, states.as_ref()), &places, generator, out)
+    })?;
+    Ok(columns)
+}
+
+/// The places of a chunk's rows, as code: from `from` on, every `step`-th before `to`.
+struct Places {
+    from: String,
+    to: String,
+    step: String,
+}
+
+/// Neighbours where their order counts. Otherwise those [`EACH`] apart, so that the threads of a
+/// warp read neighbours at the same time; at a run's end as far apart as there are chunks.
+///
+/// ```text
+///   rows of a run   0 1 2 3 4 5 6      EACH = 2
+///   ordered         0 0 1 1 2 2 3
+///   otherwise       0 1 0 1 2 3 2
+/// ```
+fn places_of(chunk: &ChunkOfRun, ordered: bool, out: &mut Emitter) -> Places {
+    let ChunkOfRun { number, begin, end } = chunk;
+    if ordered {
+        let from = out.let_("u64", format_args!("{begin} + {number} * {EACH}"));
+        let to = out.let_("u64", format_args!("minimum({from} + {EACH}, (u64){end})"));
+        return Places { from, to, step: "1".into() };
+    }
+    let tile = EACH * EACH;
+    let base = out.let_("u64", format_args!("{begin} + {number} / {EACH} * {tile}"));
+    let to = out.let_("u64", format_args!("minimum({base} + {tile}, (u64){end})"));
+    let step = out.let_("u64", format_args!("({to} - {base} + {}) / {EACH}", EACH - 1));
+    let from = out.let_("u64", format_args!("{base} + {number} % {EACH}"));
+    Places { from, to, step }
+}
+
+/// Folds the rows, or the states where there are some, of these places: the fields.
 fn fold(
     user: &UserAggregate,
     (rows, states): (&FoldedRows<'_>, Option<&Relation>),
-    [from, to]: [&str; 2],
+    Places { from, to, step }: &Places,
     generator: &mut Generator<'_>,
     out: &mut Emitter,
 ) -> Result<Vec<Value>> {
@@ -160,7 +240,7 @@ fn fold(
     generator.params.define(user.definition());
     let (whole, at) = (out.fresh(), out.fresh());
     out.line(format_args!("{symbol}_state {whole};"));
-    out.line(format_args!("for (u64 {at} = {from}; {at} < {to}; ++{at}) {{"));
+    out.line(format_args!("for (u64 {at} = {from}; {at} < {to}; {at} += {step}) {{"));
     let one = out.fresh();
     out.line(format_args!("{symbol}_state {one};"));
     match states {
@@ -257,12 +337,8 @@ pub(super) fn folded_to_one(
     user: &UserAggregate,
     relation: &Relation,
 ) -> Result<Column> {
-    let end = u32::try_from(relation.rows)
-        .map_err(|_| Error::unsupported(operator, "of more than 2^32 rows"))?;
-    let offsets: Vec<u8> = [0, end].iter().flat_map(|offset| offset.to_le_bytes()).collect();
-    let offsets = device.upload(operator, &offsets)?;
     let input = FoldedRows { relation, first: 0, order: None };
-    let states = Relation::dense(1, folded(device, operator, user, &input, &offsets, 1)?)?;
+    let states = Relation::dense(1, folded_to_one_state(device, operator, user, &input)?)?;
     let flow = Flow::new(FlowSource::Relation(Relation::dense(1, vec![])?), anonymous(&[])?);
     let (_, columns) = materialize(device, operator, &flow, Codes::Keep, |generator, out| {
         Ok(vec![value_of_state(user, &states, generator, out)?])

@@ -139,7 +139,7 @@ impl UserKernel {
         };
         let wanted = inputs.iter().map(bytes).fold(0, usize::saturating_add) as u64;
         // More than there can be is refused where it is allocated.
-        if wanted <= self.device.memory().limit {
+        if wanted <= self.device.memory_limit() {
             self.device.make_room(wanted)?;
         }
         Ok(())

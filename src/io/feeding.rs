@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
+use crate::cores::cores;
 use crate::device::{Buffer, Device, Event, Fed, MOST_FED};
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -103,7 +104,7 @@ pub(super) fn feed(
     let (state, opened, done) = (Mutex::default(), Condvar::new(), Condvar::new());
     let shared = FeedWork { device, stretches, room, state, opened, done };
     let bytes: u64 = stretches.iter().map(|stretch| stretch.bytes() as u64).sum();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores();
     let workers = (bytes.div_ceil(PER_WORKER) as usize).clamp(1, WORKERS.min(cores));
     let statement = interrupt::current();
     std::thread::scope(|scope| {

@@ -26,6 +26,7 @@ use super::selection::{IntoPaths, Selection};
 use super::source::Source;
 use super::stream::read_all;
 use super::unite::unite;
+use crate::cores::cores;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Files of one format that make one table.
@@ -156,7 +157,7 @@ impl Files {
             return described;
         }
         let runtime = tokio::runtime::Handle::current();
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = cores();
         let each = paths.len().div_ceil(cores).max(LEAST);
         let describe = |path: &PathBuf| runtime.block_on(self.describe_file(state, format, path));
         let part = |paths: &'_ [PathBuf]| paths.iter().map(describe).collect::<Vec<_>>();

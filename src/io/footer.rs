@@ -96,7 +96,7 @@ fn decode_on_all_cores(
     footer: &[u8],
     Groups { list, groups, end }: &Groups,
 ) -> FooterResult<ParquetMetaData> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = crate::cores::cores();
     let parts = (groups.len() / LEAST_GROUPS).min(DECODERS).min(cores);
     if parts < 2 {
         return ParquetMetaDataReader::decode_metadata(footer);

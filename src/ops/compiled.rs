@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use crate::cores::cores;
 use crate::device::compile_for;
 use crate::error::ErrorKind;
 
@@ -34,7 +35,7 @@ fn every_kernel_compiles_for_each_architecture() {
     std::thread::scope(|scope| {
         // NVRTC is copied where two threads wait for it: with more threads than cores all cores
         // compile.
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) + 2 {
+        for _ in 0..cores() + 2 {
             scope.spawn(work);
         }
     });

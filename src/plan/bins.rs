@@ -1,11 +1,11 @@
 //! The bins of `histogram(x, low, high, count[, weight])`: so many of one width between two bounds.
 //! Each holds what is not less than its lower bound and less than its upper one; the last holds
 //! that, too. Null, NaN and what lies outside is in none. As NumPy's, but for values that rounding
-//! takes across a bound: a value's bin is what `(x - low) / (high - low) * count` is cut to.
+//! takes across a bound: a value's bin is what `(x - low) * (count / (high - low))` is cut to.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::error::Result;
+use datafusion::functions::expr_fn::least;
 use datafusion::functions_aggregate::expr_fn::{count, sum};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, cast, lit, when};
@@ -35,14 +35,17 @@ impl HistogramBins {
                  above the first"
             ));
         }
-        match i32::try_from(count) {
-            Ok(1..) => {
-                Ok(HistogramBins { low: low.to_bits(), high: high.to_bits(), count: count as u32 })
-            }
-            _ => Err(format!(
+        let Ok(count @ 1..) = i32::try_from(count) else {
+            return Err(format!(
                 "histogram of {count} bins: there is one at least, and no more than {}",
                 i32::MAX
-            )),
+            ));
+        };
+        let (low, high) = (low.to_bits(), high.to_bits());
+        let bins = HistogramBins { low, high, count: count.unsigned_abs() };
+        match bins.density().is_finite() {
+            true => Ok(bins),
+            false => Err(format!("histogram of {count} bins: its bounds are too near for so many")),
         }
     }
 
@@ -67,6 +70,12 @@ impl HistogramBins {
         (f64::from_bits(self.low), f64::from_bits(self.high))
     }
 
+    /// Bins of a distance of one: a product takes a fraction of a quotient's time.
+    fn density(self) -> f64 {
+        let (low, high) = self.bounds();
+        f64::from(self.count) / (high - low)
+    }
+
     pub(crate) fn count(self) -> u64 {
         self.count.into()
     }
@@ -75,7 +84,7 @@ impl HistogramBins {
     pub(crate) fn place(self, value: f64) -> Option<usize> {
         let (low, high) = self.bounds();
         (value >= low && value <= high).then(|| {
-            let place = (value - low) / (high - low) * f64::from(self.count);
+            let place = (value - low) * self.density();
             (place as usize).min(self.count as usize - 1)
         })
     }
@@ -87,13 +96,11 @@ impl HistogramBins {
     }
 
     /// The bin of a value that some bin holds, a `UInt32`.
-    pub(crate) fn of(self, value: Expr) -> Result<Expr> {
-        let (low, high) = self.bounds();
-        let place = (value - lit(low)) / lit(high - low) * lit(f64::from(self.count));
-        let last = place.clone().gt_eq(lit(f64::from(self.count)));
-        let bin = when(last, lit(self.count - 1)).otherwise(cast(place, DataType::UInt32))?;
+    pub(crate) fn of(self, value: Expr) -> Expr {
+        let place = (value - lit(self.bounds().0)) * lit(self.density());
+        let bin = cast(least(vec![place, lit(f64::from(self.count - 1))]), DataType::UInt32);
         // It changes no bin, and tells the aggregation how many there are.
-        Ok(bin % lit(self.count))
+        bin % lit(self.count)
     }
 }
 
@@ -128,8 +135,7 @@ pub(super) fn of_bins(
     // Rows of no bin keep their group.
     let inside =
         filter.into_iter().chain([bins.holds(x.clone())]).reduce(Expr::and).unwrap_or(lit(true));
-    let bin =
-        when(inside, bins.of(x)?).otherwise(Expr::Literal(ScalarValue::UInt32(None), None))?;
+    let bin = when(inside, bins.of(x)).otherwise(Expr::Literal(ScalarValue::UInt32(None), None))?;
     let keys = aggregate.group_expr.iter().cloned().chain([bin.alias(BIN)]).collect();
     let sums = vec![weight.map_or_else(|| count(lit(1)), sum)];
     let groups = LogicalPlan::Aggregate(Aggregate::try_new(aggregate.input.clone(), keys, sums)?);
@@ -163,9 +169,14 @@ mod tests {
 
     #[test]
     fn bins_that_are_none_are_refused() {
-        for (low, high, count) in
-            [(1.0, 1.0, 3), (2.0, 1.0, 3), (f64::NAN, 1.0, 3), (-1e308, 1e308, 3), (0.0, 1.0, 0)]
-        {
+        for (low, high, count) in [
+            (1.0, 1.0, 3),
+            (2.0, 1.0, 3),
+            (f64::NAN, 1.0, 3),
+            (-1e308, 1e308, 3),
+            (0.0, 5e-324, 3),
+            (0.0, 1.0, 0),
+        ] {
             assert!(
                 HistogramBins::new(low, high, count).is_err_and(|why| why.contains("histogram"))
             );

@@ -30,9 +30,10 @@ use crate::error::{Error, ErrorKind, Result};
 /// row by the arguments, `combine` adds the state `b` to `a`, and `finish` returns the value of
 /// `s`.
 ///
-/// States are combined in the order of the rows, a few with their neighbours first and then these:
-/// so `combine` must be associative, and need not be commutative. SeenRows in which an argument is
-/// NULL do not count; of no row the value is NULL.
+/// States of a few rows are combined first, and then these: so `combine` must be associative and
+/// commutative. It need not be commutative where the aggregate is
+/// [ordered](AggregateFunction::ordered): then neighbours are combined, in the order of the rows.
+/// Rows in which an argument is NULL do not count; of no row the value is NULL.
 ///
 /// ```
 /// use warpframe::prelude::*;
@@ -421,7 +422,7 @@ impl SeenRows {
         for (at, options) in self.order.iter().enumerate() {
             keys.push(SortColumn { values: self.column(count + at)?, options: Some(*options) });
         }
-        // SeenRows that the keys do not tell apart stay in their order.
+        // Rows that the keys do not tell apart stay in their order.
         let numbers = UInt64Array::from_iter_values(0..arguments[0].len() as u64);
         keys.push(SortColumn { values: Arc::new(numbers), options: None });
         let order = lexsort_to_indices(&keys, None)?;

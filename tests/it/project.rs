@@ -67,6 +67,8 @@ fn arithmetic_of_every_type() {
             "signum(x)",
             "sqrt(abs(x))",
             "power(x, 2)",
+            "power(x - 3, 2.0::real)",
+            "power(x, k % 3 + 1)",
             "exp(x / 1000)",
             "ln(abs(x) + 1)",
             "log10(abs(x) + 1)",

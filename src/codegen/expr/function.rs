@@ -35,7 +35,7 @@ impl Compiler<'_> {
                 [x],
             ) => self.float_function(name, x, &dtype),
             ("ln", [x]) => self.float_function("log", x, &dtype),
-            ("power", [x, y]) => self.float_function_of_two("pow", x, y, &dtype),
+            ("power", [x, y]) => self.power(x, y, &dtype),
             ("atan2", [y, x]) => self.float_function_of_two("atan2", y, x, &dtype),
             ("radians", [x]) => self.float_scaled(x, std::f64::consts::PI / 180.0, &dtype),
             ("degrees", [x]) => self.float_scaled(x, 180.0 / std::f64::consts::PI, &dtype),

@@ -56,6 +56,24 @@ impl Compiler<'_> {
         Ok(self.result(dtype.clone(), a.repr, format!("{function}({}, {})", a.code, b.code), valid))
     }
 
+    /// `x` to the power of `y`. A square is a product: `pow` rounds the same number, and takes
+    /// many times as long.
+    pub(super) fn power(&mut self, x: &Expr, y: &Expr, dtype: &DataType) -> Result<Value> {
+        let is_square = matches!(
+            as_literal(y),
+            Some(ScalarValue::Float64(Some(2.0)) | ScalarValue::Float32(Some(2.0)))
+        );
+        if !is_square || !is_float(dtype) {
+            return self.float_function_of_two("pow", x, y, dtype);
+        }
+        let value = self.value(x)?;
+        if value.dtype != *dtype {
+            return Err(not_yet(format!("power of {}", value.dtype)));
+        }
+        let code = format!("{0} * {0}", value.code);
+        Ok(self.result(dtype.clone(), value.repr, code, value.valid))
+    }
+
     /// `x` times (or over) a constant of the float type.
     pub(super) fn float_scaled(
         &mut self,

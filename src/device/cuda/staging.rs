@@ -20,6 +20,7 @@ use std::sync::{Mutex, MutexGuard};
 use cudarc::driver::sys;
 
 use super::calls::{CallQueue, call};
+use crate::cores::cores;
 use crate::error::Result;
 
 /// A copy of at least this many bytes is large.
@@ -141,7 +142,7 @@ impl Staging {
         chunks: &Chunks,
         work: impl Fn(&mut [Pinned; 2]) -> Result<()> + Sync,
     ) -> Result<()> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = cores();
         let count = (chunks.len / PER_CARRIER).clamp(1, CARRIERS.min(cores));
         let mut carriers = lock(&self.carriers);
         while carriers.len() < count {

@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use super::{Nvrtc, preload_builtins};
+use crate::cores::cores;
 use crate::timeline::{Part, span};
 
 /// Bytes that all copies may take together, and the share of the memory that is free.
@@ -130,7 +131,7 @@ pub(in crate::device) fn wake_all() {
     if Nvrtc::is_awake() {
         return;
     }
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores();
     let copies = {
         let mut libraries = lock();
         let copies = libraries.more.min(cores / CORES);
@@ -158,7 +159,7 @@ pub(in crate::device) fn wake_all() {
 
 /// As many as cores have use for, and memory room.
 fn most_copies() -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores();
     let Some(bytes) =
         path().and_then(|path| std::fs::metadata(path).ok()).map(|file| file.len().max(1))
     else {

@@ -45,7 +45,7 @@ impl Runner {
             Some(_) => (AggregateKind::Sum, DataType::Float64),
         };
         let mut keys = rows.keys();
-        keys.push(bins.of(x)?);
+        keys.push(bins.of(x));
         let sums = AggregateCall { kind, arg: weight, filter: None, dtype: item.clone() };
         let schema = rows.schema_of(&[("bin", DataType::UInt32), ("value", item.clone())])?;
         let sums = self.grouped(flow, &keys, &[sums], schema)?;

@@ -10,6 +10,7 @@ use liblzma::read::XzDecoder;
 
 use super::parallel::on_cores;
 use super::streams::pieces;
+use crate::cores::cores;
 use crate::error::Error;
 
 /// What a file is compressed with. Files may have several streams, one behind the other, as tools
@@ -92,7 +93,7 @@ impl Packed {
     pub(in crate::io) fn unpack(self, path: &Path) -> Result<Vec<u8>, String> {
         let failed =
             |error: std::io::Error| format!("it cannot be unpacked from {}: {error}", self.name());
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = cores();
         let text = match self.unpacked_in_pieces(path, cores).map_err(failed)? {
             Some(text) => text,
             None => {

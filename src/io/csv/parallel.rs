@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use crate::cores::cores;
 use crate::error::{Error, Result};
 use crate::interrupt;
 
@@ -17,7 +18,7 @@ pub(crate) fn on_cores<T: Send>(
     if count <= 1 {
         return (0..count).map(work).collect();
     }
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(count);
+    let cores = cores().min(count);
     let next = AtomicUsize::new(0);
     let failed: Mutex<Option<(usize, Error)>> = Mutex::default();
     let statement = interrupt::current();

@@ -14,6 +14,7 @@ use datafusion::arrow::json::reader::{infer_json_schema, infer_json_schema_from_
 use memchr::memrchr;
 use serde_json::{Map, Value, json};
 
+use crate::cores::cores;
 use crate::error::Result;
 use crate::interrupt;
 
@@ -31,7 +32,7 @@ pub(super) fn of_lines(mut text: impl Read) -> Result<Schema> {
     if blocks.ended {
         return Ok(of_block(&first)?);
     }
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = cores();
     let (send, receive) = sync_channel::<(usize, Vec<u8>)>(threads);
     let receive = Mutex::new(receive);
     let mut inferred = std::thread::scope(|scope| -> Result<Vec<(usize, Schema)>> {

@@ -23,6 +23,7 @@ use super::strings::StringTarget;
 use super::unpack::{Unpacker, unpacker};
 use super::workers::{BatchMemory, DecodeQueue, SomeHeaders};
 use crate::column::{Column, Repr};
+use crate::cores::cores;
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -302,7 +303,7 @@ impl DeviceReader<'_> {
         let share = (self.device.properties().memory / SHARE).clamp(1 << 20, BATCH);
         let batches =
             batches(self.files, self.chunks, (bytes / BATCHES).max(LEAST_BATCH).min(share));
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = cores();
         // Unpacking takes all cores.
         let unpacks = |chunk: &ChunkAt| {
             unpacker(chunk.meta(self.files).compression()) == Some(Unpacker::Host)

@@ -18,6 +18,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{HashMap, HashSet};
 
 use crate::column::{Column, Dictionary, Encoding, distinct_limit};
+use crate::cores::cores;
 use crate::device::{Buffer, Device};
 use crate::error::Result;
 use crate::ops::gather::gather;
@@ -135,7 +136,7 @@ fn merged(strings: Option<&StringViewArray>, limit: usize) -> Option<(Vec<&str>,
         Some(strings) => strings,
         None => return Some((vec![], vec![])),
     };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores();
     let each = strings.len().div_ceil(cores).max(1 << 14);
     let parts: Vec<std::ops::Range<usize>> = (0..strings.len())
         .step_by(each)

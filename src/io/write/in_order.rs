@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 
+use crate::cores::cores;
 use crate::error::{Error, Result};
 use crate::interrupt;
 
@@ -19,7 +20,7 @@ pub(super) fn in_order<T: Send, R: Send>(
 ) -> Result<()> {
     /// Items under way for each core.
     const AHEAD: usize = 2;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores();
     let (jobs, queue) = channel();
     let queue = Mutex::new(queue);
     std::thread::scope(|scope| {

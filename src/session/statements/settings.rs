@@ -45,7 +45,7 @@ impl Session {
             value,
             description: description.into(),
         };
-        let limit = self.device().map(|device| device.memory().limit.to_string());
+        let limit = self.device().map(|device| device.memory_limit().to_string());
         let order =
             self.device().map(|_| if self.orders_joins() { "on" } else { "off" }.to_string());
         let timeout = self.statement_timeout().map(|time| match time.as_millis() {
