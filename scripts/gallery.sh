@@ -7,8 +7,8 @@
 #            target/release/examples/gallery
 # OUT        a directory: for each lesson what it printed, and times.tsv of all
 #
-# Prints a table: lesson, way, size, time of the fastest of five runs behind one that compiles. Fails where
-# a lesson does, behind the others. WARPFRAME_DEVICE chooses the device, else a GPU has to be there.
+# Prints a table: lesson, way, size, time of the fastest of five runs behind those that compile.
+# Fails where a lesson does, behind the others. WARPFRAME_DEVICE chooses the device, else a GPU has to be there.
 # SCALE divides all sizes: SCALE=100 is for a look on the simulator.
 set -eu
 [ $# -ge 2 ] || { sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2; }
