@@ -7,10 +7,10 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{
-    self, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, LimitClause, ObjectName, OrderByExpr,
-    OrderByKind, Query, Select, SelectFlavor, SelectItem, SetExpr, Value, Visit, VisitMut,
-    VisitorMut,
+    self, AccessExpr, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, Join, JoinOperator, LimitClause, ObjectName,
+    OrderByExpr, OrderByKind, PipeOperator, Query, Select, SelectFlavor, SelectItem, SetExpr,
+    Subscript, TableFactor, UnaryOperator, Value, Visit, VisitMut, VisitorMut,
 };
 
 use super::clauses::Clauses;
@@ -20,7 +20,7 @@ use super::rows::RowComparisons;
 use super::using;
 use super::windows::Windows;
 use crate::error::Error;
-use crate::session::{relations, syntax};
+use crate::session::{insert, relations, syntax};
 
 /// The one statement of a text.
 pub(crate) fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
@@ -97,6 +97,11 @@ impl VisitorMut for Longhand {
     /// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         order_by_all(query);
+        for operator in &mut query.pipe_operators {
+            if let PipeOperator::Join(join) = operator {
+                of_left(join);
+            }
+        }
         let fetch = query.fetch.take_if(|fetch| !fetch.with_ties && !fetch.percent);
         let Some(Fetch { quantity, .. }) = fetch else { return ControlFlow::Continue(()) };
         let rows =
@@ -120,12 +125,32 @@ impl VisitorMut for Longhand {
             select.projection = vec![SelectItem::Wildcard(Default::default())];
             select.flavor = SelectFlavor::FromFirst;
         }
-        select.from.iter_mut().for_each(relations::nest_asof);
+        select.from.iter_mut().flat_map(|table| &mut table.joins).for_each(of_left);
+        relations::nest(&mut select.from);
         ControlFlow::Continue(())
     }
 
-    /// A cast to `VARCHAR(n)` keeps n characters.
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
+        if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
+            table_with_joins.joins.iter_mut().for_each(of_left);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// A cast to `VARCHAR(n)` keeps n characters, `l[2:]` is `l[2:-1]`, and `INTERVAL 30 DAY` is
+    /// `INTERVAL '30' DAY`.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        match expr {
+            Expr::Interval(interval) => {
+                if let Some(number) = insert::number(bare(&interval.value)) {
+                    *interval.value = Expr::value(Value::SingleQuotedString(number));
+                }
+            }
+            Expr::CompoundFieldAccess { access_chain, .. } => {
+                access_chain.iter_mut().for_each(bounded)
+            }
+            _ => {}
+        }
         if let Expr::Cast {
             kind: CastKind::Cast | CastKind::DoubleColon | CastKind::TryCast,
             data_type,
@@ -142,6 +167,41 @@ impl VisitorMut for Longhand {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// `a SEMI JOIN b` yields rows of `a`, and so does `a ANTI JOIN b`.
+fn of_left(join: &mut Join) {
+    join.join_operator = match &join.join_operator {
+        JoinOperator::Semi(by) => JoinOperator::LeftSemi(by.clone()),
+        JoinOperator::Anti(by) => JoinOperator::LeftAnti(by.clone()),
+        _ => return,
+    };
+}
+
+/// An expression without parentheses around it.
+fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) => bare(inner),
+        other => other,
+    }
+}
+
+/// A slice of a list whose steps go forward has both of its bounds.
+fn bounded(access: &mut AccessExpr) {
+    let AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride }) = access
+    else {
+        return;
+    };
+    let number = |digits: &str| Expr::value(Value::Number(digits.into(), false));
+    let is_back = |step: &Expr| insert::number(bare(step)).is_none_or(|step| step.starts_with('-'));
+    if stride.as_ref().is_some_and(is_back) {
+        return;
+    }
+    lower_bound.get_or_insert_with(|| number("1"));
+    upper_bound.get_or_insert_with(|| Expr::UnaryOp {
+        op: UnaryOperator::Minus,
+        expr: Box::new(number("1")),
+    });
 }
 
 /// A function's call.
