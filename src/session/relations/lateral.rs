@@ -42,18 +42,18 @@ fn is_of_columns(factor: &TableFactor) -> bool {
         TableFactor::UNNEST { array_exprs, with_offset, with_ordinality, .. } => {
             !with_offset
                 && !with_ordinality
-                && Visit::visit(array_exprs, &mut Names { depth: 0 }).is_break()
+                && Visit::visit(array_exprs, &mut ColumnNames { depth: 0 }).is_break()
         }
         _ => false,
     }
 }
 
 /// Breaks off at a name that is not a query's within.
-struct Names {
+struct ColumnNames {
     depth: usize,
 }
 
-impl Visitor for Names {
+impl Visitor for ColumnNames {
     type Break = ();
 
     fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {

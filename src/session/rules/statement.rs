@@ -17,6 +17,7 @@ use super::clauses::Clauses;
 use super::dialect::Ours;
 use super::fields::DottedFields;
 use super::rows::RowComparisons;
+use super::synonyms;
 use super::using;
 use super::windows::Windows;
 use crate::error::Error;
@@ -55,7 +56,7 @@ pub(crate) fn prepared(state: &SessionState, statement: &mut ast::Statement) -> 
         ControlFlow::Break(error) => Err(error),
     };
     done(statement.visit(&mut Windows))?;
-    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Longhand);
+    done(VisitMut::visit(statement, &mut Longhand { state }))?;
     let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut DottedFields::of(state));
     let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut RowComparisons);
     done(Visit::visit(statement, &mut Clauses { state }))?;
@@ -88,11 +89,13 @@ pub(super) fn order_by_all(query: &mut Query) {
     order.kind = OrderByKind::Expressions((0..select.projection.len()).map(by).collect());
 }
 
-/// Short forms, written out.
-struct Longhand;
+/// Short forms, and names of functions elsewhere, written out.
+struct Longhand<'a> {
+    state: &'a SessionState,
+}
 
-impl VisitorMut for Longhand {
-    type Break = std::convert::Infallible;
+impl VisitorMut for Longhand<'_> {
+    type Break = Error;
 
     /// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
@@ -127,6 +130,15 @@ impl VisitorMut for Longhand {
         }
         select.from.iter_mut().flat_map(|table| &mut table.joins).for_each(of_left);
         relations::nest(&mut select.from);
+        for item in &mut select.projection {
+            // It is called by what was asked for.
+            if let SelectItem::UnnamedExpr(expr) = item
+                && synonyms::is_one(self.state, expr)
+            {
+                let alias = Ident::with_quote('"', expr.to_string());
+                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+            }
+        }
         ControlFlow::Continue(())
     }
 
@@ -148,6 +160,11 @@ impl VisitorMut for Longhand {
             }
             Expr::CompoundFieldAccess { access_chain, .. } => {
                 access_chain.iter_mut().for_each(bounded)
+            }
+            Expr::Function(_) => {
+                if let Err(error) = synonyms::write_out(self.state, expr) {
+                    return ControlFlow::Break(error);
+                }
             }
             _ => {}
         }
