@@ -3,7 +3,7 @@
 
 /// Words that begin or join the parts of the statements that the command takes, types and functions
 /// that are often typed, in order.
-const KEYWORDS: [&str; 121] = [
+const KEYWORDS: [&str; 122] = [
     "ALL",
     "ALTER",
     "ANALYZE",
@@ -88,6 +88,7 @@ const KEYWORDS: [&str; 121] = [
     "OVER",
     "PARTITION",
     "PIVOT",
+    "POSITIONAL",
     "PRECEDING",
     "PREPARE",
     "QUALIFY",

@@ -19,7 +19,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::append::{NewColumn, place};
 use super::files::{Place, data_type, folded, known};
-use super::{Session, one_statement, rules};
+use super::{Session, one_statement, rules, syntax};
 use crate::error::{Error, ErrorKind, Result, listed};
 use crate::frame::{DataFrame, LazyFrame};
 
@@ -101,9 +101,10 @@ impl Session {
         Ok(name.to_string())
     }
 
-    /// Runs an `INSERT INTO table [(column, …)] query`, which puts the query's rows behind those of
+    /// Runs an `INSERT INTO table [(column, …) | BY NAME] query`, which puts the query's rows behind those of
     /// a table that the session keeps (of `CREATE TABLE`, of a frame, or of batches); their number.
-    /// Columns are those of the table in its order, or those that are named; the others are NULL.
+    /// Columns are those of the table in its order, those that are named, or `BY NAME` those that
+    /// the query's columns are called by; the others are NULL.
     /// Values get the types of the table's columns as `CAST` gives them, but for fractions:
     /// integers take none.
     ///
@@ -131,13 +132,22 @@ impl Session {
 
     /// Runs an INSERT that was parsed; the number of its rows.
     pub(super) fn run_insert(&self, insert: Insert, statement: &str) -> Result<usize> {
-        let InsertParts { table, at, columns, mut query } = InsertParts::of(insert)?;
+        let InsertParts { table, at, columns, by_name, mut query } = InsertParts::of(insert)?;
         // Of two at once, the second would not see the rows of the first.
         let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
         let schema = self.appendable(&table).map_err(|error| error.at(at))?;
-        let targets = targets(&schema, &table.to_string(), &columns)?;
-        fitted_literals(&mut query, &schema, &targets);
-        let rows = self.inserted(query, statement, (&schema, &targets))?;
+        let called = table.to_string();
+        let (targets, planned) = if by_name {
+            let planned = self.planned_rows(query, statement)?;
+            let fields = planned.schema().fields().iter();
+            let columns: Vec<_> = fields.map(|field| (field.name().clone(), at)).collect();
+            (targets(&schema, &called, &columns)?, planned)
+        } else {
+            let targets = targets(&schema, &called, &columns)?;
+            fitted_literals(&mut query, &schema, &targets);
+            (targets, self.planned_rows(query, statement)?)
+        };
+        let rows = self.inserted(planned, (&schema, &targets))?;
         let rows = match rows.num_rows() {
             0 => return Ok(0),
             _ => rows,
@@ -172,16 +182,19 @@ impl Session {
         }
     }
 
-    /// The rows of a query, a column for each of the table's that get values.
-    fn inserted(
-        &self,
-        query: Box<Query>,
-        text: &str,
-        (schema, targets): (&Schema, &[usize]),
-    ) -> Result<DataFrame> {
+    fn planned_rows(&self, query: Box<Query>, text: &str) -> Result<LogicalPlan> {
         let statement = Statement::Statement(Box::new(ast::Statement::Query(query)));
         let (planned, _) =
             self.core.as_statement(|| self.core.block_on(self.plan_query(statement, text)))?;
+        Ok(planned)
+    }
+
+    /// The rows of a query, a column for each of the table's that get values.
+    fn inserted(
+        &self,
+        planned: LogicalPlan,
+        (schema, targets): (&Schema, &[usize]),
+    ) -> Result<DataFrame> {
         let found = planned.schema().fields().len();
         if found != targets.len() {
             let names: Vec<&str> =
@@ -240,6 +253,8 @@ struct InsertParts {
     /// Where its name stands.
     at: Place,
     columns: Vec<(String, Place)>,
+    /// Whether the query's names say which columns get its values.
+    by_name: bool,
     query: Box<Query>,
 }
 
@@ -271,8 +286,16 @@ impl InsertParts {
             [ident] => Ok((folded(ident), known(ident.span.start))),
             _ => Err(plan(INSERT, format!("the column {name} has a name of several parts"))),
         };
-        let columns =
+        let mut columns: Vec<(String, Place)> =
             std::mem::take(&mut insert.columns).into_iter().map(column).collect::<Result<_>>()?;
+        let by_name = matches!(&columns[..], [(name, _)] if name == syntax::BY_NAME);
+        if by_name {
+            columns.clear();
+            if matches!(*query.body, SetExpr::Values(_)) {
+                let message = "BY NAME is behind a query; columns of VALUES have no names";
+                return Err(plan(INSERT, message.into()).at(at));
+            }
+        }
         // Whatever else is there, nothing would look at it.
         let mut bare = Insert { insert_token: insert.insert_token.clone(), ..bare_insert()? };
         bare.table = insert.table.clone();
@@ -281,7 +304,7 @@ impl InsertParts {
         if insert != bare {
             return unsupported("clauses of other systems");
         }
-        Ok(InsertParts { table, at, columns, query })
+        Ok(InsertParts { table, at, columns, by_name, query })
     }
 }
 
@@ -407,7 +430,7 @@ fn fitted_literals(query: &mut Query, schema: &Schema, targets: &[usize]) {
     }
 }
 
-fn cast_of(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {
+pub(super) fn cast_of(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {
     ast::Expr::Cast {
         kind: CastKind::Cast,
         expr: Box::new(expr),
@@ -418,7 +441,7 @@ fn cast_of(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {
 }
 
 /// A number as it is written, with its sign.
-fn number(expr: &ast::Expr) -> Option<String> {
+pub(super) fn number(expr: &ast::Expr) -> Option<String> {
     match expr {
         ast::Expr::Value(value) => match &value.value {
             Value::Number(text, _) => Some(text.clone()),

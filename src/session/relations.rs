@@ -1,4 +1,5 @@
-//! Tables in FROM that DataFusion's planner does not plan: samples, ASOF joins, PIVOT and UNPIVOT.
+//! Tables in FROM that DataFusion's planner does not plan: samples, ASOF and positional joins,
+//! UNNEST of the columns of tables before it, PIVOT and UNPIVOT.
 //!
 //! The planner asks [`Relations`] first. Each becomes a frame whose columns have numbers for names,
 //! goes through the verb of frames that does the same, and gets its names back.
@@ -6,11 +7,15 @@
 //! | file | what |
 //! |---|---|
 //! | `asof` | `a ASOF JOIN b ON …` |
+//! | `lateral` | `t, unnest(t.l)` |
 //! | `pivot` | `t PIVOT (sum(x) FOR c IN (…))`, `t UNPIVOT (v FOR n IN (…))` |
+//! | `positional` | `a POSITIONAL JOIN b` |
 //! | `sample` | `t TABLESAMPLE (10 PERCENT)` |
 
 mod asof;
+mod lateral;
 mod pivot;
+mod positional;
 mod sample;
 
 use std::ops::ControlFlow;
@@ -23,10 +28,11 @@ use datafusion::logical_expr::planner::{
 };
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{
-    self, JoinOperator, PivotValueSource, TableFactor, TableSampleKind, TableWithJoins, Visit,
-    Visitor,
+    self, Join, JoinOperator, PivotValueSource, TableFactor, TableSampleKind, TableWithJoins,
+    Visit, Visitor,
 };
 
+pub(super) use self::lateral::elements;
 pub(super) use self::sample::is_sample;
 use crate::error::Error;
 use crate::frame::LazyFrame;
@@ -55,6 +61,11 @@ impl RelationPlanner for Relations {
             {
                 PlannedRelation::new(asof::planned(&core, *table_with_joins, context)?, alias)
             }
+            TableFactor::NestedJoin { table_with_joins, alias }
+                if lateral::is_one(&table_with_joins) =>
+            {
+                PlannedRelation::new(lateral::planned(*table_with_joins, context)?, alias)
+            }
             TableFactor::Pivot { .. } => pivot::wide(&core, factor, context)?,
             TableFactor::Unpivot { .. } => pivot::long(factor, context)?,
             other => return Ok(RelationPlanning::Original(Box::new(other))),
@@ -63,34 +74,35 @@ impl RelationPlanner for Relations {
     }
 }
 
-/// Makes of an ASOF join, and all that is joined before it, a table in parentheses, as which the
-/// planner asks for it.
-pub(super) fn nest_asof(table: &mut TableWithJoins) {
-    while let Some(at) =
-        table.joins.iter().position(|join| matches!(join.join_operator, JoinOperator::AsOf { .. }))
-    {
-        if at == 0
-            && table.joins.len() == 1
-            && matches!(&table.relation, TableFactor::NestedJoin { table_with_joins, .. }
-            if asof::is_one(table_with_joins) && table_with_joins.joins == table.joins)
-        {
-            return;
-        }
+/// Makes of each join that the planner does not plan, and all that is joined before it, a table in
+/// parentheses, as which the planner asks for it.
+pub(super) fn nest(from: &mut Vec<TableWithJoins>) {
+    lateral::join(from);
+    from.iter_mut().for_each(nest_joins);
+}
+
+fn nest_joins(table: &mut TableWithJoins) {
+    let is_ours = |join: &Join| {
+        matches!(join.join_operator, JoinOperator::AsOf { .. }) || lateral::is_join(join)
+    };
+    while let Some(at) = table.joins.iter().position(is_ours) {
         let rest = table.joins.split_off(at + 1);
-        let asof: Vec<_> = table.joins.split_off(at);
+        let own: Vec<_> = table.joins.split_off(at);
         let before = std::mem::take(&mut table.joins);
-        let relation = std::mem::replace(&mut table.relation, asof[0].relation.clone());
-        let left = match before.is_empty() {
-            true => relation,
-            false => TableFactor::NestedJoin {
-                table_with_joins: Box::new(TableWithJoins { relation, joins: before }),
-                alias: None,
-            },
-        };
-        let both = TableWithJoins { relation: left, joins: asof };
+        let relation = std::mem::replace(&mut table.relation, own[0].relation.clone());
+        let both = TableWithJoins { relation: nested(relation, before), joins: own };
         table.relation = TableFactor::NestedJoin { table_with_joins: Box::new(both), alias: None };
         table.joins = rest;
     }
+}
+
+/// Tables as one, in parentheses where they are several.
+fn nested(relation: TableFactor, joins: Vec<Join>) -> TableFactor {
+    if joins.is_empty() {
+        return relation;
+    }
+    let table_with_joins = Box::new(TableWithJoins { relation, joins });
+    TableFactor::NestedJoin { table_with_joins, alias: None }
 }
 
 /// Whether a statement's plan is the same each time: no sample is drawn anew, and no columns are

@@ -19,6 +19,7 @@ mod pushdown;
 mod rows;
 mod statement;
 mod subqueries;
+mod synonyms;
 mod top_k;
 mod unnest;
 mod using;

@@ -139,8 +139,8 @@ impl Session {
                 "no part of the engine would look at it",
             )),
             S::Use(what) => self.use_schema(&what, text).map(Executed::Done),
-            S::Prepare { name, statement, .. } => {
-                self.prepare(&name, *statement).map(Executed::Done)
+            S::Prepare { name, data_types, statement } => {
+                self.prepare(&name, data_types, *statement).map(Executed::Done)
             }
             S::Execute { name, parameters, .. } => {
                 let (statement, text) = self.prepared_statement(name, parameters, text)?;

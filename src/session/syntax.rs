@@ -7,6 +7,8 @@
 //!   FROM t WHERE …                           SELECT * FROM t WHERE …
 //!   FROM t USING SAMPLE 10%                  FROM t TABLESAMPLE (10 PERCENT)
 //!   a ASOF LEFT JOIN b ON …                  a ASOF JOIN b MATCH_CONDITION (FALSE) ON …
+//!   a POSITIONAL JOIN b                      a ASOF JOIN b MATCH_CONDITION (NULL)
+//!   INSERT INTO t BY NAME SELECT …           INSERT INTO t ("columns by name") SELECT …
 //!   SELECT * LIKE 'x%'                       SELECT COLUMNS(lambda name : name LIKE 'x%')
 //! ```
 //!
@@ -15,6 +17,7 @@
 mod stars;
 
 use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::keywords::RESERVED_FOR_TABLE_ALIAS;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
@@ -25,6 +28,8 @@ use crate::error::{ErrorKind, Result};
 pub(super) const GROUPS: &str = "pivot groups";
 /// The function whose arguments are columns that an UNPIVOT leaves out.
 pub(super) const ALL_BUT: &str = "all columns but";
+/// Instead of the columns of an INSERT, of which the query's names tell.
+pub(super) const BY_NAME: &str = "columns by name";
 
 /// The tokens of a text, with what the parser lacks written out; `None` where it lacks nothing.
 ///
@@ -35,12 +40,14 @@ pub(super) fn written_out(text: &str) -> Result<Option<Vec<TokenWithSpan>>> {
     let Ok(mut tokens) = Tokenizer::new(&dialect, text).tokenize_with_location() else {
         return Ok(None);
     };
-    let forms = ["PIVOT", "UNPIVOT", "ASOF", "SAMPLE", "TABLESAMPLE"];
+    let forms = ["PIVOT", "UNPIVOT", "ASOF", "POSITIONAL", "SAMPLE", "TABLESAMPLE"];
     let is_form = tokens.iter().any(|token| is_any(token, &forms));
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
-    let bare = bare_froms(&tokens);
+    let inserted = inserted(&tokens);
+    let bare = bare_froms(&tokens, inserted);
     let stars = stars::places(&tokens);
-    if !is_form && bare.is_empty() && stars.is_empty() {
+    let by = inserted.and_then(|at| at.checked_sub(2)).filter(|at| is_word(&tokens[*at], "BY"));
+    if !is_form && bare.is_empty() && stars.is_empty() && by.is_none() {
         return Ok(None);
     }
     // From the last to the first, whose places stay.
@@ -56,8 +63,17 @@ pub(super) fn written_out(text: &str) -> Result<Option<Vec<TokenWithSpan>>> {
             false => stars::write_out(&mut tokens, at)?,
         }
     }
+    // Before the query, of which nothing is written out before this.
+    if let Some(at) = by {
+        let columns = match is_word(&tokens[at + 1], "NAME") {
+            true => made(&format!("(\"{BY_NAME}\")"), &tokens[at])?,
+            false => vec![],
+        };
+        tokens.splice(at..at + 2, columns);
+    }
     samples(&mut tokens)?;
     asof_joins(&mut tokens);
+    positional_joins(&mut tokens)?;
     // From the last to the first, so that one within another is written out before it.
     for at in (0..tokens.len()).rev() {
         pivot(&mut tokens, at)?;
@@ -140,10 +156,11 @@ fn behind_source(tokens: &[TokenWithSpan], at: usize) -> usize {
     }
 }
 
-/// Where queries begin with FROM and have no SELECT.
-fn bare_froms(tokens: &[TokenWithSpan]) -> Vec<usize> {
+/// Where queries begin with FROM and have no SELECT. `inserted`: where the rows of an INSERT begin.
+fn bare_froms(tokens: &[TokenWithSpan], inserted: Option<usize>) -> Vec<usize> {
     let begins = |at: usize| match at.checked_sub(1).map(|before| &tokens[before]) {
         None => true,
+        Some(_) if inserted == Some(at) => true,
         Some(before) => match before.token {
             Token::LParen | Token::SemiColon => true,
             Token::RParen => is_behind_with(tokens, at),
@@ -217,6 +234,56 @@ fn asof_joins(tokens: &mut Vec<TokenWithSpan>) {
             tokens.splice(on..on, condition);
         }
         at = on + 1;
+    }
+}
+
+/// Where the rows of an INSERT begin, behind its table, and its columns or `BY NAME`.
+fn inserted(tokens: &[TokenWithSpan]) -> Option<usize> {
+    let [first, into, ..] = tokens else { return None };
+    if !is_word(first, "INSERT") || !is_word(into, "INTO") {
+        return None;
+    }
+    let at = behind_source(tokens, 2);
+    let is_by = is_word(tokens.get(at)?, "BY")
+        && tokens.get(at + 1).is_some_and(|next| is_any(next, &["NAME", "POSITION"]));
+    Some(if is_by { at + 2 } else { at })
+}
+
+/// `a POSITIONAL JOIN b`, whose first word the parser takes for a name of `a`.
+fn positional_joins(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
+    // From the last to the first, whose places stay.
+    for at in (0..tokens.len()).rev() {
+        let is_it = is_word(&tokens[at], "POSITIONAL")
+            && tokens.get(at + 1).is_some_and(|next| is_word(next, "JOIN"))
+            && at.checked_sub(1).is_some_and(|before| !is_word(&tokens[before], "AS"));
+        if !is_it {
+            continue;
+        }
+        let end = behind_alias(tokens, behind_source(tokens, at + 2));
+        let condition = made("MATCH_CONDITION (NULL)", &tokens[at])?;
+        tokens.splice(end..end, condition);
+        let asof = made("ASOF", &tokens[at])?;
+        tokens.splice(at..=at, asof);
+    }
+    Ok(())
+}
+
+/// The place behind another name of a table, and of its columns, if there is one.
+fn behind_alias(tokens: &[TokenWithSpan], at: usize) -> usize {
+    let end = match tokens.get(at).map(|token| &token.token) {
+        Some(Token::Word(_)) if is_word(&tokens[at], "AS") => at + 2,
+        Some(Token::Word(word)) if !RESERVED_FOR_TABLE_ALIAS.contains(&word.keyword) => {
+            // A second one of these joins.
+            let next = tokens.get(at + 1);
+            let joins = is_any(&tokens[at], &["POSITIONAL", "ASOF"])
+                && next.is_some_and(|next| is_any(next, &["JOIN", "LEFT", "INNER"]));
+            if joins { return at } else { at + 1 }
+        }
+        _ => return at,
+    };
+    match tokens.get(end).map(|token| &token.token) {
+        Some(Token::LParen) => behind_group(tokens, end),
+        _ => end.min(tokens.len()),
     }
 }
 

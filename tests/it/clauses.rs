@@ -176,3 +176,145 @@ fn short_forms_are_written_out() {
         }
     }
 }
+
+/// Functions by the names that DuckDB has for them: the same as the long form, on the device.
+#[test]
+fn functions_go_by_their_names_elsewhere() {
+    let pair = Pair::new().and("t", Shape::random(400, 71).batches());
+    for (short, long) in [
+        (
+            "SELECT id, year(d), month(ts), day(d), quarter(d), week(d), dayofyear(d), weekday(d) FROM t",
+            "SELECT id, date_part('year', d), date_part('month', ts), date_part('day', d), \
+             date_part('quarter', d), date_part('week', d), date_part('doy', d), \
+             date_part('dow', d) FROM t",
+        ),
+        (
+            "SELECT id, hour(ts), minute(ts), second(ts_ms), epoch(ts_s) FROM t",
+            "SELECT id, date_part('hour', ts), date_part('minute', ts), date_part('second', ts_ms), \
+             date_part('epoch', ts_s) FROM t",
+        ),
+        (
+            "SELECT k, first(s), last(s), list(id), every(b) FROM t GROUP BY k",
+            "SELECT k, first_value(s), last_value(s), array_agg(id), bool_and(b) FROM t GROUP BY k",
+        ),
+        (
+            "SELECT k, first(s ORDER BY x DESC, id), list(DISTINCT k2 ORDER BY k2) FROM t GROUP BY k",
+            "SELECT k, first_value(s ORDER BY x DESC, id), array_agg(DISTINCT k2 ORDER BY k2) \
+             FROM t GROUP BY k",
+        ),
+        (
+            "SELECT k, any_value(s), any_value(m) FILTER (WHERE b) FROM t GROUP BY k",
+            "SELECT k, first_value(s) FILTER (WHERE s IS NOT NULL), \
+             first_value(m) FILTER (WHERE b AND m IS NOT NULL) FROM t GROUP BY k",
+        ),
+        (
+            "SELECT id, first(s) OVER w, any_value(s) OVER w FROM t WINDOW w AS (PARTITION BY k ORDER BY id)",
+            "SELECT id, first_value(s) OVER w, first_value(s) IGNORE NULLS OVER w FROM t \
+             WINDOW w AS (PARTITION BY k ORDER BY id)",
+        ),
+        (
+            "SELECT k, max_by(s, id), min_by(s, id), arg_max(id, m) FROM t GROUP BY k",
+            "SELECT k, last_value(s ORDER BY id) FILTER (WHERE s IS NOT NULL), \
+             first_value(s ORDER BY id) FILTER (WHERE s IS NOT NULL), \
+             first_value(id ORDER BY m DESC NULLS LAST) FILTER (WHERE m IS NOT NULL) \
+             FROM t GROUP BY k",
+        ),
+        (
+            "SELECT arg_min(id, id + w) FILTER (WHERE k = 2 OR b) + 1 AS n FROM t HAVING count(*) > 1",
+            "SELECT min(id) + 1 AS n FROM t WHERE id = (SELECT first_value(id ORDER BY id + w) FROM t \
+             WHERE (k = 2 OR b) AND w IS NOT NULL)",
+        ),
+        (
+            "SELECT id, lcase(s), ucase(s), strlen(s), prefix(s, 'a'), suffix(s, 'b') FROM t \
+             WHERE regexp_matches(s, '^[ab]')",
+            "SELECT id, lower(s), upper(s), octet_length(s), starts_with(s, 'a'), ends_with(s, 'b') \
+             FROM t WHERE regexp_like(s, '^[ab]')",
+        ),
+        (
+            "SELECT year(d) AS y, count(*) FROM t GROUP BY year(d) HAVING max(month(d)) > 3",
+            "SELECT date_part('year', d) AS y, count(*) FROM t GROUP BY 1 \
+             HAVING max(date_part('month', d)) > 3",
+        ),
+    ] {
+        pair.check(short);
+        let found = run(&pair.device, short).expect("it ran a moment ago");
+        let expected = run(&pair.cpu, long).unwrap_or_else(|error| panic!("{long}: {error}"));
+        pair.compare_unordered(&expected, &found, short);
+    }
+    // Columns are called by what was asked for.
+    let found = run(&pair.device, "SELECT max_by(s, id), year(d) + 1 AS y FROM t GROUP BY d");
+    assert_eq!(found.expect("rows").column_names(), ["max_by(s, id)", "y"]);
+    for (sql, says) in [
+        ("SELECT max_by(s) FROM t", "max_by takes a value and what"),
+        ("SELECT max_by(s, id) OVER (ORDER BY id) FROM t", "max_by is an aggregate"),
+        ("SELECT year(d, d) FROM t", "year takes a date or a time"),
+        ("SELECT date_diff('fortnight', d, d) FROM t", "date_diff takes a unit"),
+        ("SELECT date_diff(s, d, d) FROM t", "date_diff takes a unit"),
+    ] {
+        let error = run(&pair.device, sql).expect_err(sql);
+        assert!(error.to_string().contains(says), "{sql}: {error}");
+        assert!(error.location().is_some(), "{sql}");
+    }
+}
+
+/// What DuckDB answers: boundaries, but of weeks whole ones.
+#[test]
+fn differences_of_dates_count_boundaries() {
+    let pair = Pair::new().and("t", Shape::random(200, 72).batches());
+    let of = |unit: &str, from: &str, to: &str| {
+        let sql = format!(
+            "SELECT date_diff('{unit}', CAST('{from}' AS timestamp), CAST('{to}' AS timestamp))"
+        );
+        match crate::differential::scalar(&pair.device, &sql) {
+            Cell::Int(number) => number,
+            other => panic!("{sql}: {other:?}"),
+        }
+    };
+    let (late, early) = ("2024-01-01 23:59:59.9996", "2024-01-03 00:00:01");
+    for (unit, expected) in [
+        ("day", 2),
+        ("hour", 25),
+        ("minute", 1441),
+        ("second", 86_402),
+        ("ms", 86_401_001),
+        ("us", 86_401_000_400),
+        ("week", 0),
+        ("month", 0),
+    ] {
+        assert_eq!(of(unit, late, early), expected, "{unit}");
+        assert_eq!(of(unit, early, late), -expected, "{unit}");
+    }
+    for (unit, from, to, expected) in [
+        ("month", "2024-01-31", "2024-02-01", 1),
+        ("quarter", "2023-12-31", "2024-04-01", 2),
+        ("year", "2023-12-31", "2024-01-01", 1),
+        ("week", "2024-01-07", "2024-01-08", 0),
+        ("week", "2024-01-01", "2024-01-08", 1),
+        ("week", "1969-12-20", "1970-01-08", 2),
+        ("day", "1969-12-31 23:00:00", "1970-01-01 01:00:00", 1),
+        ("hour", "1969-12-31 23:30:00", "1970-01-01 00:10:00", 1),
+        ("second", "1969-12-31 23:59:58.5", "1970-01-01 00:00:00.5", 2),
+    ] {
+        assert_eq!(of(unit, from, to), expected, "{unit} {from} {to}");
+    }
+    pair.check_all(&[
+        "SELECT id, date_diff('day', d, DATE '2024-01-01'), date_diff('week', d, ts) FROM t",
+        "SELECT id, date_diff('month', d, ts), datediff('year', ts, d) FROM t",
+        "SELECT id, date_diff('hour', ts, d), date_diff('minute', ts_s, ts_ns) FROM t",
+        "SELECT id, date_diff('us', ts, ts_s), date_diff('ms', ts_ms, ts) FROM t",
+        "SELECT id FROM t WHERE date_diff('day', d, ts) > 1000",
+    ]);
+}
+
+/// A function of a user's is not taken for another.
+#[test]
+fn functions_of_users_keep_their_names() {
+    use warpframe::ScalarFunction;
+    use warpframe::prelude::DataType;
+    let pair = Pair::new().and("t", Shape::random(50, 73).batches());
+    let year =
+        ScalarFunction::new("year", [("n", DataType::Int64)], DataType::Int64, "return 2 * n;");
+    pair.device.register_function(year).expect("no built-in function has this name");
+    let found = run(&pair.device, "SELECT max(year(id)) AS y FROM t").expect("rows");
+    assert_eq!(Rows::of(&found).rows, [[Cell::Int(98)]]);
+}

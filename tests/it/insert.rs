@@ -206,3 +206,29 @@ fn what_does_not_fit_is_named_and_leaves_the_table_as_it_was() {
         assert_eq!(rows(session, "SELECT sum(a) FROM t"), [[Cell::Int(6)]]);
     }
 }
+
+#[test]
+fn rows_go_by_the_names_of_their_columns() {
+    let pair = Pair::new();
+    for session in [&pair.cpu, &pair.device] {
+        session.create_table("CREATE TABLE t (a INT, b VARCHAR, c DOUBLE)").unwrap();
+        let inserted = |sql: &str| session.insert(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
+        assert_eq!(inserted("INSERT INTO t BY NAME SELECT 1.5 AS c, 7 AS a"), 1);
+        assert_eq!(inserted("insert into t by name SELECT 'x' AS b, a + 1 AS A FROM t"), 1);
+        assert_eq!(inserted("INSERT INTO t BY POSITION SELECT 9, 'y', 0"), 1);
+        assert_eq!(inserted("INSERT INTO t BY NAME FROM t WHERE a = 9"), 1);
+        assert_eq!(inserted("INSERT INTO t (a, b, c) FROM t WHERE a = 0"), 0);
+        let expected = [
+            vec![Cell::Int(7), Cell::Null, Cell::Float(1.5)],
+            vec![Cell::Int(8), text("x"), Cell::Null],
+            vec![Cell::Int(9), text("y"), Cell::Float(0.0)],
+            vec![Cell::Int(9), text("y"), Cell::Float(0.0)],
+        ];
+        assert_eq!(rows(session, "SELECT * FROM t ORDER BY a"), expected);
+        refused(session, "INSERT INTO t BY NAME SELECT 1 AS nobody", &["nobody", "a, b, c"]);
+        refused(session, "INSERT INTO t BY NAME SELECT 1", &["is none of table"]);
+        refused(session, "INSERT INTO t BY NAME SELECT 1 AS a, 2 AS a", &["twice"]);
+        refused(session, "INSERT INTO t BY NAME VALUES (1)", &["BY NAME"]);
+        assert_eq!(rows(session, "SELECT count(*) FROM t"), [[Cell::Int(4)]]);
+    }
+}

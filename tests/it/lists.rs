@@ -281,3 +281,70 @@ fn a_list_that_is_null_has_no_elements_to_append_to() {
         assert_eq!(rows[2], [text("5 6 7"), text("7 5 6"), text("5 6 8")]);
     }
 }
+
+/// A bound that is left out is the list's end.
+#[test]
+fn slices_may_leave_out_their_bounds() {
+    let pair = pair(300, 22);
+    for (name, _) in types().iter().filter(|(_, dtype)| !matches!(dtype, DataType::Struct(_))) {
+        let of = |a: &str, b: &str, c: &str, d: &str| {
+            format!(
+                "SELECT id, {name}[{a}] AS a, {name}[{b}] AS b, {name}[{c}] AS c, {name}[{d}] AS d \
+                 FROM t ORDER BY id"
+            )
+        };
+        let (short, long) = (of("2:", ":3", ":", "-2:"), of("2:-1", "1:3", "1:-1", "-2:-1"));
+        pair.check(&short);
+        let found = run(&pair.device, &short).expect("it ran a moment ago");
+        pair.compare(&run(&pair.cpu, &long).expect("its long form"), &found, &short);
+    }
+    let cell = |sql| crate::differential::scalar(&pair.device, sql);
+    assert_eq!(cell("SELECT [1, 2, 3, 4][2:]"), Cell::Text("[2, 3, 4]".into()));
+    assert_eq!(cell("SELECT [1, 2, 3, 4][:-2]"), Cell::Text("[1, 2, 3]".into()));
+    assert_eq!(cell("SELECT [1, 2, 3, 4][2:][:2]"), Cell::Text("[2, 3]".into()));
+}
+
+/// A list of a table before it, in FROM.
+#[test]
+fn lists_of_tables_before_are_unnested() {
+    let pair = pair(200, 23).and(
+        "o",
+        columns(vec![("v", Arc::new(Int64Array::from(vec![Some(3), Some(4), None])) as _)]),
+    );
+    for (short, long) in [
+        ("SELECT id, unnest FROM t, unnest(t.li)", "SELECT id, unnest(li) AS v FROM t"),
+        ("SELECT id, e.v FROM t, unnest(li) AS e(v)", "SELECT id, unnest(li) AS v FROM t"),
+        ("SELECT id, e FROM t CROSS JOIN unnest(t.ls) AS e", "SELECT id, unnest(ls) FROM t"),
+        (
+            "SELECT id, v FROM t CROSS JOIN LATERAL unnest(t.ls) AS e(v)",
+            "SELECT id, unnest(ls) FROM t",
+        ),
+        (
+            "SELECT id, v FROM t JOIN unnest(t.li) e(v) ON v > 2",
+            "SELECT * FROM (SELECT id, unnest(li) AS v FROM t) WHERE v > 2",
+        ),
+        (
+            "SELECT t.id, e.v FROM o, t, unnest(t.li) e(v) WHERE o.v = e.v",
+            "SELECT q.id, q.v FROM (SELECT id, unnest(li) AS v FROM t) q JOIN o ON o.v = q.v",
+        ),
+        ("SELECT id, v FROM t, unnest(t.li[2:]) e(v)", "SELECT id, unnest(li[2:-1]) AS v FROM t"),
+        (
+            "SELECT id, e.v FROM t JOIN (SELECT v AS id FROM o) q USING (id), unnest([id, 7]) e(v)",
+            "SELECT id, unnest([id, 7]) FROM t JOIN (SELECT v AS id FROM o) q USING (id)",
+        ),
+    ] {
+        pair.check(short);
+        let found = run(&pair.device, short).expect("it ran a moment ago");
+        pair.compare_unordered(&run(&pair.cpu, long).expect("its long form"), &found, short);
+    }
+    pair.check_all(&[
+        "SELECT id, v, w FROM t, unnest(t.li) e(v), unnest([v, 1]) f(w)",
+        "SELECT * EXCLUDE (li), COLUMNS('^v$') + 1 FROM (SELECT id, li FROM t), unnest(li) e(v)",
+        "SELECT id FROM t WHERE id IN (SELECT v FROM t, unnest(t.li) e(v))",
+    ]);
+    let error = run(&pair.device, "SELECT * FROM t LEFT JOIN unnest(t.li) e(v) ON true");
+    let error = error.expect_err("rows without elements are not made").to_string();
+    assert!(error.contains("UNNEST of a table's columns"), "{error}");
+    let error = run(&pair.device, "SELECT * FROM t, unnest(t.li) e(v, w)").expect_err("two names");
+    assert!(error.to_string().contains("2 names of columns for 1 list"), "{error}");
+}

@@ -3,7 +3,7 @@
 
 use warpframe::ErrorKind;
 
-use crate::differential::{Pair, run};
+use crate::differential::{Cell, Pair, Rows, run};
 use crate::tables::Shape;
 
 fn pair() -> Pair {
@@ -98,4 +98,111 @@ fn conditions_of_changes_have_one_meaning() {
         };
         assert_eq!(changed, gone);
     }
+}
+
+/// The rows of a query on the device, which the CPU has, too.
+fn rows(pair: &Pair, sql: &str) -> Vec<Vec<Cell>> {
+    let expected = run(&pair.cpu, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let found = run(&pair.device, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    pair.compare(&expected, &found, sql);
+    Rows::of(&found).rows
+}
+
+#[test]
+fn columns_of_one_name_stand_side_by_side() {
+    let pair = pair();
+    let found = |sql| names(&pair, sql);
+    assert_eq!(found("SELECT 1, 1"), ["1", "1"]);
+    assert_eq!(found("SELECT k, t.k, K FROM t"), ["k", "k", "k"]);
+    assert_eq!(found("SELECT 1 AS a, 2 AS a, 3 AS b"), ["a", "a", "b"]);
+    assert_eq!(found("SELECT u.*, k, 2 AS w FROM u")[..2], ["id", "k"]);
+    assert_eq!(found("SELECT sum(w), sum(w) FROM t"), ["sum(w)", "sum(w)"]);
+    assert_eq!(found("SELECT a.k, b.k FROM t a JOIN u b USING (id)"), ["k", "k"]);
+    pair.check_all(&[
+        "SELECT *, k FROM t WHERE w > 1 ORDER BY id",
+        "SELECT k, t.k, sum(w), sum(w) FROM t GROUP BY k ORDER BY k",
+        "SELECT id, k, k + 1, k + 1 FROM t WHERE k > 2 UNION ALL SELECT id, 1, 2, 2 FROM u",
+        "SELECT a FROM (SELECT k AS a, w AS a FROM t) WHERE a > 2 ORDER BY a",
+    ]);
+    let sql = "SELECT k, k FROM t UNION SELECT k, w FROM u ORDER BY 1, 2";
+    assert_eq!(found(sql), ["k", "k_1"]);
+    pair.check(sql);
+    // In queries within, by whose names others know them, they get numbers.
+    let within = "SELECT * FROM (SELECT 1 AS a, 2 AS a_1, 3 AS a, 4 AS A) v";
+    assert_eq!(found(within), ["a", "a_1", "a_2", "a_3"]);
+    assert_eq!(
+        found("WITH q AS (SELECT k, t.k, w + 1, w + 1 FROM t) SELECT * FROM q"),
+        ["k", "k_1", "w + 1", "w + 1_1"]
+    );
+    pair.check("SELECT a_1, a FROM (SELECT k AS a, w AS a FROM t) v WHERE a_1 > 2 AND a > 1");
+}
+
+#[test]
+fn columns_of_a_with_query_are_named_by_its_list() {
+    let pair = pair();
+    let recursive = "WITH RECURSIVE r(n, f) AS (SELECT 1, 1 UNION ALL SELECT n + 1, f * n FROM r \
+                     WHERE n < 5) SELECT * FROM r ORDER BY n";
+    // A recursive query is not on the device.
+    for session in [&pair.cpu, &crate::differential::builder().strict(false).build().unwrap()] {
+        let frame = run(session, recursive).expect("rows");
+        assert_eq!(frame.column_names(), ["n", "f"]);
+        let int = Cell::Int;
+        let expected = [[1, 1], [2, 1], [3, 2], [4, 6], [5, 24]].map(|row| row.map(int));
+        assert_eq!(Rows::of(&frame).rows, expected);
+    }
+    assert_eq!(names(&pair, "WITH q(a, b) AS (SELECT 1, 1) SELECT * FROM q"), ["a", "b"]);
+    let sql = "SELECT b, a FROM (SELECT k, k, k + 1, k + 1 FROM t) v(a, b, c, d) WHERE c = d";
+    assert_eq!(names(&pair, sql), ["b", "a"]);
+    pair.check(sql);
+}
+
+#[test]
+fn fields_of_a_struct_are_columns_by_a_star() {
+    let pair = pair();
+    for session in [&pair.cpu, &pair.device] {
+        let made = "CREATE TABLE n AS SELECT id, {'k': k, 'Name': s} AS r, w FROM t";
+        session.execute(made).expect("a table");
+    }
+    let found = |sql| names(&pair, sql);
+    assert_eq!(found("SELECT r.* FROM n"), ["k", "Name"]);
+    assert_eq!(found("SELECT id, r.* EXCLUDE (k), w FROM n"), ["id", "Name", "w"]);
+    assert_eq!(found("SELECT r.* RENAME (k AS key) FROM n"), ["key", "Name"]);
+    assert_eq!(
+        found("SELECT u.*, r.* EXCLUDE (\"Name\") FROM n JOIN u USING (id)")[..2],
+        ["id", "k"]
+    );
+    pair.check_all(&[
+        "SELECT id, r.* FROM n ORDER BY id",
+        "SELECT r.* REPLACE (r.k + 1 AS k) FROM n WHERE r.k > 2 ORDER BY id",
+        "SELECT r.*, k FROM n JOIN (SELECT id, k FROM u) o ON n.id = o.id ORDER BY n.id",
+    ]);
+    // A table of that name comes first, and of what is neither it is said.
+    assert_eq!(found("SELECT r.* FROM n r"), ["id", "r", "w"]);
+    for sql in ["SELECT w.* FROM n", "SELECT nobody.* FROM n"] {
+        let error = run(&pair.device, sql).expect_err(sql);
+        assert!(matches!(error.kind(), ErrorKind::Plan { .. }), "{sql}: {error:?}");
+    }
+}
+
+#[test]
+fn rows_are_ordered_by_columns_by_name() {
+    let pair = pair();
+    for (short, long) in [
+        ("COLUMNS('^(k|w)$')", "k, w"),
+        ("COLUMNS('^(k|w)$') DESC NULLS LAST, id", "k DESC NULLS LAST, w DESC NULLS LAST, id"),
+        ("COLUMNS(['w', 'id']) % 3, id", "id % 3, w % 3, id"),
+        ("COLUMNS(c -> c = 'w'), COLUMNS('^id$') DESC", "w, id DESC"),
+    ] {
+        let of = |keys: &str| format!("SELECT id FROM t WHERE k > 1 ORDER BY {keys}, id");
+        pair.check(&of(short));
+        assert_eq!(rows(&pair, &of(short)), rows(&pair, &of(long)), "{short}");
+    }
+    pair.check_all(&[
+        "SELECT k, max(w) AS m FROM t GROUP BY k ORDER BY max(COLUMNS('^w$')) DESC, k",
+        "SELECT t.id FROM t JOIN u USING (id) ORDER BY COLUMNS('^id$') DESC",
+        "SELECT id FROM (SELECT id, k, w FROM t ORDER BY COLUMNS(*) LIMIT 10) ORDER BY id",
+    ]);
+    let sql = "SELECT k FROM t UNION SELECT k FROM u ORDER BY COLUMNS('k')";
+    let error = run(&pair.device, sql).expect_err("there are no tables to name");
+    assert!(error.to_string().contains("ORDER BY"), "{error}");
 }

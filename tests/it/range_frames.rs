@@ -265,3 +265,26 @@ fn frames_of_infinities_and_nan_hold_their_peers() {
         }
     }
 }
+
+/// Distances of intervals may be numbers without quotes.
+#[test]
+fn intervals_of_frames_need_no_quotes() {
+    let pair = Pair::new().and("t", crate::tables::Shape::random(300, 66).batches());
+    for (short, long) in [
+        ("RANGE BETWEEN INTERVAL 30 DAY PRECEDING AND CURRENT ROW", "'30' DAY"),
+        ("RANGE BETWEEN INTERVAL 30 DAYS PRECEDING AND CURRENT ROW", "'30 days'"),
+        ("RANGE BETWEEN INTERVAL 2 MONTH PRECEDING AND CURRENT ROW", "'2 months'"),
+    ] {
+        let of = |frame: &str| format!("SELECT id, sum(w) OVER (ORDER BY d {frame}) AS s FROM t");
+        let long = format!("RANGE BETWEEN INTERVAL {long} PRECEDING AND CURRENT ROW");
+        pair.check(&of(short));
+        let expected = run(&pair.cpu, &of(&long)).expect("quotes are known");
+        let found = run(&pair.device, &of(short)).expect("it ran a moment ago");
+        pair.compare_unordered(&expected, &found, short);
+    }
+    pair.check_all(&[
+        "SELECT id, count(*) OVER w FROM t WINDOW w AS (ORDER BY d DESC RANGE BETWEEN \
+         INTERVAL 1 YEAR PRECEDING AND INTERVAL 10 DAY FOLLOWING)",
+        "SELECT id, d + INTERVAL 3 DAY, d - INTERVAL -1 MONTH FROM t",
+    ]);
+}

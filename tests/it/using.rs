@@ -412,3 +412,67 @@ fn frames_join_by_the_merged_key() {
         (1, 1, 0)
     );
 }
+
+/// A join with no side is one that yields rows of the left.
+#[test]
+fn semi_and_anti_joins_are_of_the_left() {
+    let pair = pair();
+    for (kind, rows) in [("SEMI", 2), ("ANTI", 3)] {
+        for by in ["USING (k)", "ON a.k = b.k"] {
+            let short = format!("SELECT * FROM a {kind} JOIN b {by} ORDER BY x");
+            let long = format!("SELECT a.* FROM a LEFT {kind} JOIN b ON a.k = b.k ORDER BY x");
+            pair.check(&short);
+            let found = run(&pair.device, &short).expect("it ran a moment ago");
+            assert_eq!(found.column_names(), ["k", "j", "x"]);
+            let expected = run(&pair.cpu, &long).expect("its long form");
+            pair.compare(&expected, &found, &short);
+            assert_eq!(found.num_rows(), rows);
+        }
+        let within = format!("SELECT * FROM c, (a {kind} JOIN b USING (k)) ORDER BY z, x");
+        pair.check(&within);
+    }
+}
+
+#[test]
+fn a_join_without_a_condition_is_refused() {
+    let pair = pair();
+    for sql in [
+        "SELECT * FROM a JOIN b",
+        "SELECT * FROM a INNER JOIN b",
+        "SELECT * FROM a LEFT JOIN b",
+        "SELECT * FROM a SEMI JOIN b",
+        "SELECT * FROM c, (a JOIN b)",
+        "SELECT * FROM (SELECT 1 FROM a JOIN b)",
+        "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b JOIN c)",
+    ] {
+        let error = run(&pair.device, sql).expect_err(sql);
+        assert!(matches!(error.kind(), ErrorKind::Plan { .. }), "{sql}: {error:?}");
+        assert!(error.to_string().contains("CROSS JOIN"), "{sql}: {error}");
+        assert!(error.location().is_some(), "{sql}");
+    }
+    pair.check("SELECT * FROM a CROSS JOIN b");
+}
+
+#[test]
+fn positional_joins_set_rows_side_by_side() {
+    let pair = pair();
+    pair.check_all(&[
+        "SELECT * FROM a POSITIONAL JOIN b",
+        "SELECT * FROM b POSITIONAL JOIN (SELECT x FROM a WHERE k = 2) AS q",
+        "SELECT p.k, q.z FROM a AS p POSITIONAL JOIN c q WHERE q.z > 30 ORDER BY q.z",
+        "SELECT * FROM a POSITIONAL JOIN b POSITIONAL JOIN c",
+        "FROM (FROM a LIMIT 2) s(d, e, f) POSITIONAL JOIN c o (g, h) CROSS JOIN b",
+        "SELECT * FROM a JOIN b USING (k) POSITIONAL JOIN c ORDER BY x, y",
+    ]);
+    // Rows that have no partner are of NULL.
+    let sql = "SELECT x, z FROM (SELECT x FROM a ORDER BY x NULLS LAST LIMIT 2) POSITIONAL JOIN \
+               (SELECT z FROM c ORDER BY z LIMIT 3)";
+    let rows = Rows::of(&run(&pair.device, sql).expect("rows")).rows;
+    let int = |value: i64| Cell::Int(value.into());
+    assert_eq!(rows, [[int(10), int(30)], [int(11), int(31)], [Cell::Null, int(32)]]);
+    // It is a name where AS stands before it, or where it is no join's.
+    pair.check("SELECT positional.k FROM a AS positional JOIN b ON positional.k = b.k");
+    pair.check("SELECT positional.k FROM a positional ORDER BY x");
+    let error = run(&pair.device, "SELECT * FROM a POSITIONAL JOIN b ON a.k = b.k");
+    assert!(matches!(error.expect_err("it has no condition").kind(), ErrorKind::Plan { .. }));
+}

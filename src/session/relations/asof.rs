@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 
-use super::{Numbered, outside, plan_of, refused};
+use super::{Numbered, outside, plan_of, positional, refused};
 use crate::frame::expr::{col, lit};
 use crate::frame::verbs::{AsofOptions, AsofStrategy};
 use crate::query::Core;
@@ -44,6 +44,13 @@ pub(super) fn planned(
     let JoinOperator::AsOf { match_condition, constraint } = join.join_operator else {
         return refused("an ASOF join has a condition", place);
     };
+    if matches!(&match_condition, Sql::Value(value) if value.value == Value::Null) {
+        if constraint != JoinConstraint::None {
+            return refused("a POSITIONAL JOIN has no ON and no USING", place);
+        }
+        let (left, right) = (context.plan(relation)?, context.plan(join.relation)?);
+        return positional::planned(core, left, right);
+    }
     let is_left = match &match_condition {
         Sql::Value(value) => match value.value {
             Value::Boolean(inner) => !inner,

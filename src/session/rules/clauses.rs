@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::session::relations;
 
 /// Breaks off at the first clause that would be dropped.
@@ -257,7 +257,15 @@ fn of_alias(alias: &Option<TableAlias>) -> ControlFlow<Error> {
 }
 
 fn of_join(join: &Join) -> ControlFlow<Error> {
-    refuse(join.global, "GLOBAL before a join", || join.relation.span())
+    refuse(join.global, "GLOBAL before a join", || join.relation.span())?;
+    if !matches!(constraint(join), Some(JoinConstraint::None)) {
+        return ControlFlow::Continue(());
+    }
+    // The planner joined all rows with all.
+    let message = "JOIN has ON or USING behind its table; CROSS JOIN joins all rows with all";
+    let place = join.relation.span().start;
+    let location = (place.line > 0).then_some((place.line, place.column));
+    ControlFlow::Break(ErrorKind::Plan { message: message.into(), location }.into())
 }
 
 /// What a join joins by.

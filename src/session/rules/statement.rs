@@ -7,20 +7,21 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{
-    self, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, LimitClause, ObjectName, OrderByExpr,
-    OrderByKind, Query, Select, SelectFlavor, SelectItem, SetExpr, Value, Visit, VisitMut,
-    VisitorMut,
+    self, AccessExpr, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, Join, JoinOperator, LimitClause, ObjectName,
+    OrderByExpr, OrderByKind, PipeOperator, Query, Select, SelectFlavor, SelectItem, SetExpr,
+    Subscript, TableFactor, UnaryOperator, Value, Visit, VisitMut, VisitorMut,
 };
 
 use super::clauses::Clauses;
 use super::dialect::Ours;
 use super::fields::DottedFields;
 use super::rows::RowComparisons;
+use super::synonyms;
 use super::using;
 use super::windows::Windows;
 use crate::error::Error;
-use crate::session::{relations, syntax};
+use crate::session::{insert, relations, syntax};
 
 /// The one statement of a text.
 pub(crate) fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
@@ -55,7 +56,7 @@ pub(crate) fn prepared(state: &SessionState, statement: &mut ast::Statement) -> 
         ControlFlow::Break(error) => Err(error),
     };
     done(statement.visit(&mut Windows))?;
-    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Longhand);
+    done(VisitMut::visit(statement, &mut Longhand { state }))?;
     let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut DottedFields::of(state));
     let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut RowComparisons);
     done(Visit::visit(statement, &mut Clauses { state }))?;
@@ -88,15 +89,22 @@ pub(super) fn order_by_all(query: &mut Query) {
     order.kind = OrderByKind::Expressions((0..select.projection.len()).map(by).collect());
 }
 
-/// Short forms, written out.
-struct Longhand;
+/// Short forms, and names of functions elsewhere, written out.
+struct Longhand<'a> {
+    state: &'a SessionState,
+}
 
-impl VisitorMut for Longhand {
-    type Break = std::convert::Infallible;
+impl VisitorMut for Longhand<'_> {
+    type Break = Error;
 
     /// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         order_by_all(query);
+        for operator in &mut query.pipe_operators {
+            if let PipeOperator::Join(join) = operator {
+                of_left(join);
+            }
+        }
         let fetch = query.fetch.take_if(|fetch| !fetch.with_ties && !fetch.percent);
         let Some(Fetch { quantity, .. }) = fetch else { return ControlFlow::Continue(()) };
         let rows =
@@ -120,12 +128,46 @@ impl VisitorMut for Longhand {
             select.projection = vec![SelectItem::Wildcard(Default::default())];
             select.flavor = SelectFlavor::FromFirst;
         }
-        select.from.iter_mut().for_each(relations::nest_asof);
+        select.from.iter_mut().flat_map(|table| &mut table.joins).for_each(of_left);
+        relations::nest(&mut select.from);
+        for item in &mut select.projection {
+            // It is called by what was asked for.
+            if let SelectItem::UnnamedExpr(expr) = item
+                && synonyms::is_one(self.state, expr)
+            {
+                let alias = Ident::with_quote('"', expr.to_string());
+                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+            }
+        }
         ControlFlow::Continue(())
     }
 
-    /// A cast to `VARCHAR(n)` keeps n characters.
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
+        if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
+            table_with_joins.joins.iter_mut().for_each(of_left);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// A cast to `VARCHAR(n)` keeps n characters, `l[2:]` is `l[2:-1]`, and `INTERVAL 30 DAY` is
+    /// `INTERVAL '30' DAY`.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        match expr {
+            Expr::Interval(interval) => {
+                if let Some(number) = insert::number(bare(&interval.value)) {
+                    *interval.value = Expr::value(Value::SingleQuotedString(number));
+                }
+            }
+            Expr::CompoundFieldAccess { access_chain, .. } => {
+                access_chain.iter_mut().for_each(bounded)
+            }
+            Expr::Function(_) => {
+                if let Err(error) = synonyms::write_out(self.state, expr) {
+                    return ControlFlow::Break(error);
+                }
+            }
+            _ => {}
+        }
         if let Expr::Cast {
             kind: CastKind::Cast | CastKind::DoubleColon | CastKind::TryCast,
             data_type,
@@ -142,6 +184,41 @@ impl VisitorMut for Longhand {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// `a SEMI JOIN b` yields rows of `a`, and so does `a ANTI JOIN b`.
+fn of_left(join: &mut Join) {
+    join.join_operator = match &join.join_operator {
+        JoinOperator::Semi(by) => JoinOperator::LeftSemi(by.clone()),
+        JoinOperator::Anti(by) => JoinOperator::LeftAnti(by.clone()),
+        _ => return,
+    };
+}
+
+/// An expression without parentheses around it.
+fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) => bare(inner),
+        other => other,
+    }
+}
+
+/// A slice of a list whose steps go forward has both of its bounds.
+fn bounded(access: &mut AccessExpr) {
+    let AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride }) = access
+    else {
+        return;
+    };
+    let number = |digits: &str| Expr::value(Value::Number(digits.into(), false));
+    let is_back = |step: &Expr| insert::number(bare(step)).is_none_or(|step| step.starts_with('-'));
+    if stride.as_ref().is_some_and(is_back) {
+        return;
+    }
+    lower_bound.get_or_insert_with(|| number("1"));
+    upper_bound.get_or_insert_with(|| Expr::UnaryOp {
+        op: UnaryOperator::Minus,
+        expr: Box::new(number("1")),
+    });
 }
 
 /// A function's call.

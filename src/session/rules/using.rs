@@ -15,7 +15,8 @@
 //! left to right. What columns there are, the planner is asked of each table, WITH query and
 //! subquery in FROM.
 //!
-//! By the same knowledge `COLUMNS(…)` and `* RENAME (…)` are written out (`columns.rs`).
+//! By the same knowledge `COLUMNS(…)`, `* RENAME (…)` and `s.*` of a struct are written out
+//! (`columns.rs`).
 
 mod columns;
 mod scope;
@@ -23,6 +24,7 @@ mod scope;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -38,11 +40,12 @@ pub(super) use self::columns::needs as needs_columns;
 pub(in crate::session) use self::columns::refuse_columns;
 use self::columns::{ColumnCalls, NamedColumns};
 use self::scope::{Outputs, Resolver, Scope, ScopeColumn, folded, path};
-pub(super) use self::scope::{marks, own_names};
+pub(super) use self::scope::{is_any_twice, marks, number, own_names, tell_all_apart};
 use super::clauses::constraint;
 use super::dialect::Ours;
 use super::statement::{call, order_by_all};
 use crate::error::{Error, Result};
+use crate::session::relations;
 
 /// Writes them out in a query and all within.
 pub(super) fn written_out(state: &SessionState, query: &mut Query) -> Result<()> {
@@ -61,7 +64,9 @@ impl Visitor for Merges {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        let concerned = select.from.iter().any(merges) || columns::changes_names(select);
+        let concerned = select.from.iter().any(merges)
+            || columns::changes_names(select)
+            || columns::takes_apart(select);
         if concerned { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
@@ -132,11 +137,19 @@ impl Names<'_> {
                 self.with.push(cte.clone());
             }
         }
-        let outputs = self.body(&mut query.body, outside)?;
+        let ordered = query.order_by.as_ref().is_some_and(columns::stands);
+        let outputs = self.body(&mut query.body, outside, ordered)?;
         order_by_all(query);
         if let (Some(outputs), Some(order)) = (outputs, &mut query.order_by)
             && let OrderByKind::Expressions(keys) = &mut order.kind
         {
+            if let (true, Some(all)) = (ordered, outputs.scopes[0].columns()) {
+                let (state, of_tables) = (self.state, &outputs.of_tables[..]);
+                let named = NamedColumns { state, all, of_tables };
+                let own = std::mem::take(keys);
+                let own = own.into_iter().map(|key| named.keys(key));
+                *keys = own.collect::<Result<Vec<_>>>()?.concat();
+            }
             for key in keys {
                 let of_output = matches!(&key.expr, Expr::Identifier(name) if outputs.names.contains(&folded(name)));
                 if !of_output {
@@ -150,22 +163,29 @@ impl Names<'_> {
     }
 
     /// What ORDER BY may name, behind one SELECT.
-    fn body(&mut self, body: &mut SetExpr, outside: &[Scope]) -> Result<Option<Outputs>> {
+    /// `ordered`: whether that stands for columns by their names.
+    fn body(
+        &mut self,
+        body: &mut SetExpr,
+        outside: &[Scope],
+        ordered: bool,
+    ) -> Result<Option<Outputs>> {
         match body {
-            SetExpr::Select(select) => self.select(select, outside).map(Some),
+            SetExpr::Select(select) => self.select(select, outside, ordered).map(Some),
             SetExpr::Query(query) => self.query(query, outside).map(|()| None),
             SetExpr::SetOperation { left, right, .. } => {
-                self.body(left, outside)?;
-                self.body(right, outside)?;
+                self.body(left, outside, false)?;
+                self.body(right, outside, false)?;
                 Ok(None)
             }
             _ => Ok(None),
         }
     }
 
-    fn select(&mut self, select: &mut Select, outside: &[Scope]) -> Result<Outputs> {
+    fn select(&mut self, select: &mut Select, outside: &[Scope], ordered: bool) -> Result<Outputs> {
         let merging = select.from.iter().any(merges);
-        let named = columns::needs(select);
+        let insists = ordered || columns::insists(select);
+        let named = insists || columns::needs(select);
         let needed = merging || named || outside.iter().any(Scope::has_merged);
         let mut here = Scope::of(vec![]);
         let of_tables = std::mem::take(&mut self.of_tables);
@@ -180,7 +200,7 @@ impl Names<'_> {
 
         let scopes: Vec<Scope> =
             [here.clone()].into_iter().chain(outside.iter().cloned()).collect();
-        let named = named && (here.columns().is_some() || columns::insists(select));
+        let named = named && (here.columns().is_some() || insists);
         if named && here.columns().is_none() {
             return Err(unknown("COLUMNS(…) or * RENAME (…)", select.span().start));
         }
@@ -220,7 +240,7 @@ impl Names<'_> {
             others.extend(exprs);
         }
         others.into_iter().try_for_each(|expr| self.resolve(expr, &scopes))?;
-        Ok(Outputs { names: scope::output_names(&select.projection), scopes })
+        Ok(Outputs { names: scope::output_names(&select.projection), scopes, of_tables })
     }
 
     /// Names in an expression, and in the queries within.
@@ -242,12 +262,18 @@ impl Names<'_> {
     ) -> Result<Scope> {
         let mut left = self.factor(&mut table.relation, beside, outside, needed)?;
         for join in &mut table.joins {
-            let right = self.factor(
-                &mut join.relation,
-                &beside.clone().and(left.clone()),
-                outside,
-                needed,
-            )?;
+            let before = beside.clone().and(left.clone());
+            let right = match relations::elements(join) {
+                Some(number) => {
+                    let scopes: Vec<Scope> =
+                        [before].into_iter().chain(outside.iter().cloned()).collect();
+                    if let TableFactor::UNNEST { array_exprs, .. } = &mut join.relation {
+                        array_exprs.iter_mut().try_for_each(|expr| self.resolve(expr, &scopes))?;
+                    }
+                    self.elements(&table.relation, join, number, needed)
+                }
+                None => self.factor(&mut join.relation, &before, outside, needed)?,
+            };
             left = self.join(join, left, right, outside)?;
         }
         Ok(left)
@@ -319,7 +345,7 @@ impl Names<'_> {
                 Kind::Right | Kind::OnlyRight => r.value.clone(),
                 Kind::Full => call("coalesce", vec![l.value.clone(), r.value.clone()]),
             };
-            merged.push(ScopeColumn { name: key.clone(), value, merged: true });
+            merged.push(ScopeColumn { name: key.clone(), value, merged: true, fields: vec![] });
             let equal = binary(l.value.clone(), BinaryOperator::Eq, r.value.clone());
             condition = Some(match condition {
                 Some(condition) => binary(condition, BinaryOperator::And, equal),
@@ -390,6 +416,26 @@ impl Names<'_> {
         Ok(columns)
     }
 
+    /// The columns of an UNNEST of columns of the table before it.
+    fn elements(
+        &mut self,
+        relation: &TableFactor,
+        join: &Join,
+        number: usize,
+        needed: bool,
+    ) -> Scope {
+        if !needed {
+            return Scope::Unknown;
+        }
+        let mut join = join.clone();
+        join.join_operator = JoinOperator::CrossJoin(JoinConstraint::None);
+        let both = TableWithJoins { relation: relation.clone(), joins: vec![join] };
+        let both = TableFactor::NestedJoin { table_with_joins: Box::new(both), alias: None };
+        let columns = self.columns(&both).last(number);
+        self.of_tables.extend_from_slice(columns.columns().unwrap_or_default());
+        columns
+    }
+
     /// The columns of one that stands for itself, as the planner sees them.
     fn columns(&self, factor: &TableFactor) -> Scope {
         let mut query = self.template();
@@ -405,10 +451,15 @@ impl Names<'_> {
         let Some(Ok(plan)) = self.state.statement_to_plan(statement).now_or_never() else {
             return Scope::Unknown;
         };
+        let fields = |dtype: &DataType| match dtype {
+            DataType::Struct(fields) => fields.iter().map(|field| field.name().clone()).collect(),
+            _ => vec![],
+        };
         let columns = plan.schema().iter().map(|(qualifier, field)| ScopeColumn {
             name: field.name().clone(),
             value: path(qualifier, field.name()),
             merged: false,
+            fields: fields(field.data_type()),
         });
         Scope::of(columns.collect())
     }
@@ -446,8 +497,11 @@ impl Names<'_> {
                     Some(NamedColumns { of_tables, .. }),
                 ) => {
                     let own = match &kind {
-                        SelectItemQualifiedWildcardKind::ObjectName(table) => {
-                            scope::of_table(of_tables, table)
+                        SelectItemQualifiedWildcardKind::ObjectName(name) => {
+                            match scope::of_table(of_tables, name) {
+                                own if own.is_empty() => scope::of_struct(columns, name),
+                                own => own,
+                            }
                         }
                         SelectItemQualifiedWildcardKind::Expr(_) => vec![],
                     };

@@ -1,34 +1,53 @@
-//! `PREPARE name AS statement`, `EXECUTE name(value, …)`, `DEALLOCATE name`.
+//! `PREPARE name [(type, …)] AS statement`, `EXECUTE name(value, …)`, `DEALLOCATE name`.
 //!
-//! A statement is kept as it was parsed; the values take the places of its parameters `$1`, `$2`,
-//! or `?` in their order.
+//! A statement is kept as it was parsed; the values, cast to their types where these are declared,
+//! take the places of its parameters `$1`, `$2`, or `?` in their order.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use datafusion::sql::sqlparser::ast::{self, Expr, Ident, ObjectName, Value, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    self, DataType, Expr, Ident, ObjectName, Value, VisitMut, VisitorMut,
+};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Session;
-use crate::session::files::{folded, known};
-use crate::session::insert::table_name;
+use crate::session::files::{data_type, folded, known};
+use crate::session::insert::{cast_of, table_name};
 
 /// The statements that were prepared, by name.
 #[derive(Debug, Clone, Default)]
-pub(in crate::session) struct PreparedStatements(Arc<Mutex<BTreeMap<String, ast::Statement>>>);
+pub(in crate::session) struct PreparedStatements(Arc<Mutex<BTreeMap<String, PreparedStatement>>>);
+
+/// A statement, and the types of its first parameters.
+#[derive(Debug, Clone)]
+struct PreparedStatement {
+    statement: ast::Statement,
+    types: Vec<DataType>,
+}
 
 impl PreparedStatements {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, ast::Statement>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, PreparedStatement>> {
         // Poisoning is ignored: the map is valid between statements.
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 
 impl Session {
-    pub(super) fn prepare(&self, name: &Ident, statement: ast::Statement) -> Result<String> {
+    pub(super) fn prepare(
+        &self,
+        name: &Ident,
+        types: Vec<DataType>,
+        statement: ast::Statement,
+    ) -> Result<String> {
+        for of in &types {
+            data_type(&self.core.state(), of.clone()).map_err(|message| {
+                plan(format!("PREPARE: {message}")).at(known(name.span.start))
+            })?;
+        }
         let name = folded(name);
-        self.prepared.all().insert(name.clone(), statement);
+        self.prepared.all().insert(name.clone(), PreparedStatement { statement, types });
         Ok(format!("statement {name} is prepared"))
     }
 
@@ -60,7 +79,13 @@ impl Session {
         let own = own.to_string();
         let at = at.or(super::place_of(text, &own));
         let found = self.prepared.all().get(&own).cloned();
-        let mut statement = found.ok_or_else(|| self.no_statement(&own).at(at))?;
+        let PreparedStatement { mut statement, types } =
+            found.ok_or_else(|| self.no_statement(&own).at(at))?;
+        let typed = values.into_iter().enumerate().map(|(at, value)| match types.get(at) {
+            Some(of) => cast_of(value, of.clone()),
+            None => value,
+        });
+        let values: Vec<Expr> = typed.collect();
         let mut parameters = Parameters { values: &values, next: 0, most: 0 };
         if let ControlFlow::Break(error) = VisitMut::visit(&mut statement, &mut parameters) {
             return Err(error.at(at));

@@ -3,12 +3,14 @@
 //! ```text
 //!   SELECT min(COLUMNS('x.*')) FROM t     SELECT min(t.x1) AS x1, min(t.x2) AS x2 FROM t
 //!   … WHERE COLUMNS('x.*') > 0            … WHERE t.x1 > 0 AND t.x2 > 0
+//!   … ORDER BY COLUMNS('x.*') DESC        … ORDER BY t.x1 DESC, t.x2 DESC
 //!   SELECT coalesce(*COLUMNS('x.*'))      SELECT coalesce(t.x1, t.x2)
 //! ```
 //!
 //! What names a pattern or a lambda takes, DataFusion's functions say: their calls of constants are
 //! folded.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -20,8 +22,8 @@ use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, ExprWithAlias, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    LambdaFunction, Query, Select, SelectItem, Spanned, Value, Visit, VisitMut, Visitor,
-    VisitorMut,
+    LambdaFunction, OrderByExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    Spanned, TableFactor, TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use super::binary;
@@ -77,13 +79,61 @@ impl Visitor for ColumnCalls {
 }
 
 /// Whether an item of a list, or a condition, stands for several.
-fn stands(of: &impl Visit) -> bool {
+pub(super) fn stands(of: &impl Visit) -> bool {
     Visit::visit(of, &mut ColumnCalls { within: false, depth: 0 }).is_break()
 }
 
 /// Whether a query's own list or condition needs its columns to be known.
 pub(in crate::session::rules) fn needs(select: &Select) -> bool {
-    insists(select) || changes_names(select)
+    insists(select) || changes_names(select) || takes_apart(select)
+}
+
+/// Whether `s.*` stands in its list, where no table is called so: it is of a struct.
+pub(super) fn takes_apart(select: &Select) -> bool {
+    let stars = select.projection.iter().filter_map(|item| match item {
+        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+            match &name.0[..] {
+                [part] => part.as_ident().map(folded),
+                _ => None,
+            }
+        }
+        _ => None,
+    });
+    let mut stars = stars.peekable();
+    stars.peek().is_some() && {
+        let mut called = HashSet::new();
+        select.from.iter().for_each(|table| called_tables(table, &mut called));
+        stars.any(|star| !called.contains(&star))
+    }
+}
+
+/// What tables are called.
+fn called_tables(table: &TableWithJoins, called: &mut HashSet<String>) {
+    let joined = table.joins.iter().map(|join| &join.relation);
+    for factor in [&table.relation].into_iter().chain(joined) {
+        match factor {
+            TableFactor::Table { alias: None, name, .. } => {
+                called.extend(name.0.last().and_then(|part| part.as_ident()).map(folded));
+            }
+            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                called_tables(table_with_joins, called);
+            }
+            TableFactor::UNNEST { alias: None, .. } => {
+                called.insert("unnest".into());
+            }
+            TableFactor::Table { alias, .. }
+            | TableFactor::NestedJoin { alias, .. }
+            | TableFactor::UNNEST { alias, .. }
+            | TableFactor::Derived { alias, .. }
+            | TableFactor::Function { alias, .. }
+            | TableFactor::TableFunction { alias, .. }
+            | TableFactor::Pivot { alias, .. }
+            | TableFactor::Unpivot { alias, .. } => {
+                called.extend(alias.as_ref().map(|alias| folded(&alias.name)));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Whether `*` has other names or values in a list. The planner takes none of the first, and does
@@ -109,7 +159,8 @@ pub(in crate::session) fn refuse_columns(by: &str, of: &impl Visit) -> Result<()
     match Visit::visit(of, &mut ColumnCalls { within: false, depth: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(at) => {
-            Err(wrong_at(format!("{by}: COLUMNS(…) stands in select lists and in their WHERE"), at))
+            let where_ = "COLUMNS(…) stands in select lists, and in their WHERE and ORDER BY";
+            Err(wrong_at(format!("{by}: {where_}"), at))
         }
     }
 }
@@ -119,7 +170,7 @@ pub(super) fn refuse_what_is_left(query: &Query) -> Result<()> {
     match Visit::visit(query, &mut ColumnCalls { within: true, depth: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(at) => {
-            Err(wrong_at("COLUMNS(…) stands in select lists and in WHERE", at))
+            Err(wrong_at("COLUMNS(…) stands in select lists, in WHERE and in ORDER BY", at))
         }
     }
 }
@@ -165,6 +216,18 @@ impl NamedColumns<'_> {
             None => named(column.name.clone(), with(&expr, &column.value)),
         };
         Ok(meant.into_iter().map(item).collect())
+    }
+
+    /// A key for each column that its calls stand for.
+    pub(super) fn keys(&self, key: OrderByExpr) -> Result<Vec<OrderByExpr>> {
+        let OrderByExpr { expr, options, with_fill } = key;
+        let of = |item: SelectItem| match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                Some(OrderByExpr { expr, options, with_fill: with_fill.clone() })
+            }
+            _ => None,
+        };
+        Ok(self.items(SelectItem::UnnamedExpr(expr))?.into_iter().filter_map(of).collect())
     }
 
     /// A condition that holds where it does for all columns that its calls stand for.

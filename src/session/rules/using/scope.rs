@@ -7,8 +7,8 @@ use datafusion::common::TableReference;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    ExcludeSelectItem, Expr, Ident, IdentWithAlias, ObjectName, Query, RenameSelectItem,
-    SelectItem, VisitorMut, WildcardAdditionalOptions,
+    AccessExpr, ExcludeSelectItem, Expr, Ident, IdentWithAlias, ObjectName, Query,
+    RenameSelectItem, SelectItem, Subscript, Value, VisitorMut, WildcardAdditionalOptions,
 };
 
 use crate::error::{Error, ErrorKind, Result};
@@ -21,6 +21,8 @@ pub(super) struct ScopeColumn {
     /// With its table's name, or what a merged one consists of, which has no table.
     pub(super) value: Expr,
     pub(super) merged: bool,
+    /// Names of its fields, of a struct that is a column of a table.
+    pub(super) fields: Vec<String>,
 }
 
 impl ScopeColumn {
@@ -62,6 +64,16 @@ impl Scope {
         }
     }
 
+    /// The last columns, so many.
+    pub(super) fn last(self, number: usize) -> Scope {
+        match self {
+            Scope::Known(mut columns) => {
+                Scope::Known(columns.split_off(columns.len().saturating_sub(number)))
+            }
+            Scope::Unknown => Scope::Unknown,
+        }
+    }
+
     pub(super) fn has_merged(&self) -> bool {
         self.columns().is_some_and(|columns| columns.iter().any(|column| column.merged))
     }
@@ -71,6 +83,8 @@ impl Scope {
 pub(super) struct Outputs {
     pub(super) names: HashSet<String>,
     pub(super) scopes: Vec<Scope>,
+    /// The columns of the query's tables, each with its table's name.
+    pub(super) of_tables: Vec<ScopeColumn>,
 }
 
 /// Puts values in place of merged names.
@@ -248,6 +262,21 @@ pub(super) fn of_table(columns: &[ScopeColumn], table: &ObjectName) -> Vec<Scope
     columns.iter().filter(is_of).cloned().collect()
 }
 
+/// The fields of the struct that a name without a table's means, as columns.
+pub(super) fn of_struct(columns: &[ScopeColumn], name: &ObjectName) -> Vec<ScopeColumn> {
+    let [part] = &name.0[..] else { return vec![] };
+    let Some(wanted) = part.as_ident().map(folded) else { return vec![] };
+    let mut found = columns.iter().filter(|column| column.name == wanted);
+    let (Some(column), None) = (found.next(), found.next()) else { return vec![] };
+    let field = |name: &String| {
+        let index = Expr::value(Value::SingleQuotedString(name.clone()));
+        let access_chain = vec![AccessExpr::Subscript(Subscript::Index { index })];
+        let value = Expr::CompoundFieldAccess { root: column.value.clone().into(), access_chain };
+        ScopeColumn { name: name.clone(), value, merged: true, fields: vec![] }
+    };
+    column.fields.iter().map(field).collect()
+}
+
 /// What a column of the result is called, as far as that is a name.
 fn output_name(item: &SelectItem) -> Option<String> {
     match item {
@@ -262,6 +291,81 @@ pub(super) fn output_names(items: &[SelectItem]) -> HashSet<String> {
     items.iter().filter_map(output_name).collect()
 }
 
+/// Whether a name, or an expression without one, comes twice in a select list; next to a star any
+/// name may.
+pub(crate) fn is_any_twice(items: &[SelectItem]) -> bool {
+    let (mut names, mut exprs) = (HashSet::new(), HashSet::new());
+    let starred = items.iter().any(is_star);
+    items.iter().any(|item| match (output_name(item), item) {
+        (Some(name), _) => starred || !names.insert(name),
+        (None, SelectItem::UnnamedExpr(expr)) => !exprs.insert(expr),
+        _ => false,
+    })
+}
+
+fn is_star(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+}
+
+/// Tells columns of one name apart: columns of tables next to a star, and expressions without a
+/// name, which are called by their text.
+pub(crate) fn tell_all_apart(items: &mut [SelectItem]) {
+    name_by_texts(items);
+    if items.iter().any(is_star) {
+        for item in items.iter_mut() {
+            if let (Some(name), SelectItem::UnnamedExpr(expr)) = (output_name(item), &*item) {
+                *item = named(expr.clone(), name);
+            }
+        }
+    }
+    tell_apart(items);
+}
+
+/// Gives columns whose name comes again numbers: `a`, `a_1`. What a star stands for is not known.
+pub(crate) fn number(items: &mut [SelectItem]) {
+    if items.iter().any(is_star) {
+        return;
+    }
+    name_by_texts(items);
+    let mut taken = output_names(items);
+    let mut seen: HashSet<String> = HashSet::new();
+    for item in items.iter_mut() {
+        let Some(name) = output_name(item) else { continue };
+        if seen.insert(name.clone()) {
+            continue;
+        }
+        let free = (1..).map(|at| format!("{name}_{at}")).find(|name| taken.insert(name.clone()));
+        if let (
+            Some(free),
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. },
+        ) = (free, &*item)
+        {
+            *item = named(expr.clone(), free);
+        }
+    }
+}
+
+/// Calls expressions that come twice without a name by their text.
+fn name_by_texts(items: &mut [SelectItem]) {
+    let mut number: HashMap<Expr, usize> = HashMap::new();
+    for item in items.iter() {
+        if let (None, SelectItem::UnnamedExpr(expr)) = (output_name(item), item) {
+            *number.entry(expr.clone()).or_default() += 1;
+        }
+    }
+    for item in items.iter_mut() {
+        if let SelectItem::UnnamedExpr(expr) = &*item
+            && number.get(expr).is_some_and(|number| *number > 1)
+        {
+            *item = named(expr.clone(), expr.to_string());
+        }
+    }
+}
+
+fn named(expr: Expr, name: String) -> SelectItem {
+    SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) }
+}
+
 /// The planner takes no two columns of one name, one of them without a table's: a merged one beside
 /// others of its name gets marks, as many as such ones there were so far, for [`own_names`].
 pub(super) fn tell_apart(items: &mut [SelectItem]) {
@@ -269,7 +373,9 @@ pub(super) fn tell_apart(items: &mut [SelectItem]) {
     let mut seen: Vec<Expr> = vec![];
     let is_seen = |seen: &[Expr], expr: &Expr, name: &Ident| {
         seen.iter().any(|other| match (other, expr) {
-            (Expr::Identifier(one), Expr::CompoundIdentifier(_)) => folded(one) == folded(name),
+            (Expr::Identifier(one), Expr::Identifier(_) | Expr::CompoundIdentifier(_)) => {
+                folded(one) == folded(name)
+            }
             (Expr::CompoundIdentifier(parts), Expr::Identifier(_)) => {
                 parts.last().is_some_and(|one| folded(one) == folded(name))
             }
@@ -295,7 +401,7 @@ pub(super) fn tell_apart(items: &mut [SelectItem]) {
         }
     }
     let names: Vec<Option<String>> = items.iter().map(output_name).collect();
-    let any_table = items.iter().any(|item| matches!(item, SelectItem::QualifiedWildcard(..)));
+    let any_table = items.iter().any(is_star);
     let mut marked: HashMap<String, usize> = HashMap::new();
     for (at, item) in items.iter_mut().enumerate() {
         let SelectItem::ExprWithAlias { alias, .. } = item else { continue };

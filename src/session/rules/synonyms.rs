@@ -1,0 +1,253 @@
+//! Functions by names that DuckDB has for them, written out as what does the same here.
+//!
+//! ```text
+//!   year(d)                    date_part('year', d)
+//!   first(x), list(x)          first_value(x), array_agg(x)
+//!   any_value(x)               first_value(x) IGNORE NULLS
+//!   max_by(x, y)               first_value(x ORDER BY y DESC NULLS LAST)
+//!                                FILTER (WHERE x IS NOT NULL AND y IS NOT NULL)
+//!   date_diff('day', a, b)     CAST(CAST(b AS DATE) AS BIGINT) - CAST(CAST(a AS DATE) AS BIGINT)
+//! ```
+//!
+//! A function of a user's by such a name is that.
+
+use datafusion::execution::session_state::SessionState;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, NullTreatment,
+    ObjectName, OrderByExpr, OrderByOptions, Spanned, TimezoneInfo, Value,
+};
+
+use super::statement::call;
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::files::{folded, known};
+
+/// Functions that go by another name.
+const NAMES: [(&str, &str); 15] = [
+    ("approx_count_distinct", "approx_distinct"),
+    ("arbitrary", "first_value"),
+    ("every", "bool_and"),
+    ("first", "first_value"),
+    ("gen_random_uuid", "uuid"),
+    ("last", "last_value"),
+    ("lcase", "lower"),
+    ("list", "array_agg"),
+    ("list_value", "make_array"),
+    ("ord", "ascii"),
+    ("prefix", "starts_with"),
+    ("regexp_matches", "regexp_like"),
+    ("strlen", "octet_length"),
+    ("suffix", "ends_with"),
+    ("ucase", "upper"),
+];
+/// Functions that are a part of a date or time, and its name.
+const PARTS: [(&str, &str); 15] = [
+    ("day", "day"),
+    ("dayofmonth", "day"),
+    ("dayofweek", "dow"),
+    ("dayofyear", "doy"),
+    ("epoch", "epoch"),
+    ("hour", "hour"),
+    ("microsecond", "microsecond"),
+    ("millisecond", "millisecond"),
+    ("minute", "minute"),
+    ("month", "month"),
+    ("quarter", "quarter"),
+    ("second", "second"),
+    ("week", "week"),
+    ("weekday", "dow"),
+    ("year", "year"),
+];
+
+/// What a call is written out as.
+#[derive(Clone, Copy)]
+enum Synonym {
+    Name(&'static str),
+    Part(&'static str),
+    AnyValue,
+    /// Of the row in which the second argument is least, or greatest.
+    By {
+        greatest: bool,
+    },
+    Difference,
+}
+
+fn synonym(state: &SessionState, function: &Function) -> Option<Synonym> {
+    let [name] = &function.name.0[..] else { return None };
+    let name = folded(name.as_ident()?);
+    let named = |table: &'static [(&str, &str)]| {
+        let at = table.binary_search_by_key(&name.as_str(), |(name, _)| name).ok()?;
+        Some(table[at].1)
+    };
+    let found = match name.as_str() {
+        // The engine has one, which is not on the device and may take any row's.
+        "any_value" => return Some(Synonym::AnyValue),
+        "max_by" | "arg_max" | "argmax" => Synonym::By { greatest: true },
+        "min_by" | "arg_min" | "argmin" => Synonym::By { greatest: false },
+        "date_diff" | "datediff" => Synonym::Difference,
+        _ => named(&NAMES).map(Synonym::Name).or_else(|| named(&PARTS).map(Synonym::Part))?,
+    };
+    let taken = state.scalar_functions().contains_key(&name)
+        || state.aggregate_functions().contains_key(&name);
+    Some(found).filter(|_| !taken)
+}
+
+/// Whether an expression is a call that is written out.
+pub(super) fn is_one(state: &SessionState, expr: &Expr) -> bool {
+    matches!(expr, Expr::Function(function) if synonym(state, function).is_some())
+}
+
+/// Writes a call out, if it is such a one.
+///
+/// # Errors
+/// Arguments that it has not.
+pub(super) fn write_out(state: &SessionState, expr: &mut Expr) -> Result<()> {
+    let Expr::Function(function) = expr else { return Ok(()) };
+    match synonym(state, function) {
+        None => {}
+        Some(Synonym::Name(name)) => rename(function, name),
+        Some(Synonym::Part(part)) => {
+            if let Some([value]) = values(function).as_deref() {
+                *expr = call("date_part", vec![text(part), value.clone()]);
+            } else {
+                return Err(wrong(function, "takes a date or a time"));
+            }
+        }
+        Some(Synonym::AnyValue) => {
+            rename(function, "first_value");
+            function.null_treatment.get_or_insert(NullTreatment::IgnoreNulls);
+        }
+        Some(Synonym::By { greatest }) => by(function, greatest)?,
+        Some(Synonym::Difference) => *expr = difference(function)?,
+    }
+    Ok(())
+}
+
+fn rename(function: &mut Function, name: &str) {
+    function.name = ObjectName::from(vec![Ident::new(name)]);
+}
+
+/// The arguments of a call of values that has nothing else; `None` of another.
+fn values(function: &Function) -> Option<Vec<Expr>> {
+    let FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses }) =
+        &function.args
+    else {
+        return None;
+    };
+    let value = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    };
+    args.iter().map(value).collect::<Option<_>>().filter(|_| clauses.is_empty())
+}
+
+/// The value in the row of the greatest or least key, of those rows in which both are.
+fn by(function: &mut Function, greatest: bool) -> Result<()> {
+    let Some([value, key]) = values(function).and_then(|values| <[Expr; 2]>::try_from(values).ok())
+    else {
+        return Err(wrong(function, "takes a value and what it is chosen by"));
+    };
+    if function.over.is_some() || function.null_treatment.is_some() {
+        return Err(wrong(function, "is an aggregate, without OVER and IGNORE NULLS"));
+    }
+    let is_there = |expr: &Expr| Expr::IsNotNull(Box::new(Expr::Nested(Box::new(expr.clone()))));
+    let mut filter = binary(is_there(&value), BinaryOperator::And, is_there(&key));
+    if let Some(own) = function.filter.take() {
+        filter = binary(Expr::Nested(own), BinaryOperator::And, filter);
+    }
+    let order = OrderByExpr {
+        expr: key,
+        options: OrderByOptions { asc: Some(!greatest), nulls_first: Some(false) },
+        with_fill: None,
+    };
+    rename(function, "first_value");
+    function.filter = Some(Box::new(filter));
+    function.args = FunctionArguments::List(FunctionArgumentList {
+        duplicate_treatment: None,
+        args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(value))],
+        clauses: vec![FunctionArgumentClause::OrderBy(vec![order])],
+    });
+    Ok(())
+}
+
+/// How many boundaries of a unit are between two times; weeks are seven days.
+fn difference(function: &Function) -> Result<Expr> {
+    let expected = "takes a unit ('year', 'quarter', 'month', 'week', 'day', 'hour', 'minute', \
+                    'second', 'millisecond' or 'microsecond') and two times";
+    let values = values(function).and_then(|values| <[Expr; 3]>::try_from(values).ok());
+    let Some([unit, from, to]) = values else { return Err(wrong(function, expected)) };
+    let unit = match &unit {
+        Expr::Value(value) => value.value.clone().into_string(),
+        _ => None,
+    };
+    let unit = unit.unwrap_or_default().to_lowercase();
+    let of = |of: &dyn Fn(&Expr) -> Expr| {
+        Expr::Nested(Box::new(binary(of(&to), BinaryOperator::Minus, of(&from))))
+    };
+    let part = |part: &str, time: &Expr| call("date_part", vec![text(part), time.clone()]);
+    // Units of a year that there were up to a time.
+    let in_year = |unit: &str, times: &str, time: &Expr| {
+        let years = binary(part("year", time), BinaryOperator::Multiply, number(times));
+        Expr::Nested(Box::new(binary(years, BinaryOperator::Plus, part(unit, time))))
+    };
+    let days = |time: &Expr| bigint(cast(time.clone(), DataType::Date));
+    let ticks = |unit: &str, time: &Expr| {
+        let begun = call("date_trunc", vec![text(unit), time.clone()]);
+        bigint(cast(begun, DataType::Timestamp(Some(6), TimezoneInfo::None)))
+    };
+    let shared = |unit: &str, length: &str| {
+        binary(of(&|time| ticks(unit, time)), BinaryOperator::Divide, number(length))
+    };
+    let found = match unit.as_str() {
+        "year" | "years" | "y" => bigint(of(&|time| part("year", time))),
+        "quarter" | "quarters" => bigint(of(&|time| in_year("quarter", "4", time))),
+        "month" | "months" | "mon" => bigint(of(&|time| in_year("month", "12", time))),
+        "week" | "weeks" | "w" => binary(of(&days), BinaryOperator::Divide, number("7")),
+        "day" | "days" | "d" => of(&days),
+        "hour" | "hours" | "h" => shared("hour", "3600000000"),
+        "minute" | "minutes" | "min" | "m" => shared("minute", "60000000"),
+        "second" | "seconds" | "sec" | "s" => shared("second", "1000000"),
+        "millisecond" | "milliseconds" | "ms" => shared("millisecond", "1000"),
+        "microsecond" | "microseconds" | "us" => of(&|time| ticks("microsecond", time)),
+        _ => return Err(wrong(function, expected)),
+    };
+    Ok(Expr::Nested(Box::new(found)))
+}
+
+fn text(text: &str) -> Expr {
+    Expr::value(Value::SingleQuotedString(text.into()))
+}
+
+fn number(digits: &str) -> Expr {
+    Expr::value(Value::Number(digits.into(), false))
+}
+
+fn bigint(expr: Expr) -> Expr {
+    cast(expr, DataType::BigInt(None))
+}
+
+fn cast(expr: Expr, data_type: DataType) -> Expr {
+    let (kind, expr) = (CastKind::Cast, Box::new(expr));
+    Expr::Cast { kind, expr, data_type, array: false, format: None }
+}
+
+fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
+}
+
+fn wrong(function: &Function, why: &str) -> Error {
+    let location = known(function.name.span().start);
+    let message = format!("{} {why}", function.name);
+    ErrorKind::Plan { message, location }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_by_halves() {
+        assert!(NAMES.is_sorted_by_key(|(name, _)| name));
+        assert!(PARTS.is_sorted_by_key(|(name, _)| name));
+    }
+}
