@@ -6,10 +6,9 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
-use datafusion::prelude::col;
 
 use super::regroup::filtered;
-use super::run::Runner;
+use super::run::{Runner, column_named};
 use crate::codegen::{
     AggregateCall, Attempt, Codes, FloatSums, Flow, FlowSource, GroupSlots, Manner, OrderedInput,
     Partial, Value, aggregate, group_keys_collide, materialize, plain_column,
@@ -129,7 +128,7 @@ impl Runner {
             };
             let arg = arg.map(|arg| {
                 exprs.push(arg);
-                col(format!("c{}", exprs.len() - 1))
+                column_named(format!("c{}", exprs.len() - 1))
             });
             plain.push(AggregateCall { arg, filter: None, ..call.clone() });
         }
@@ -141,7 +140,7 @@ impl Runner {
         let flow = flow.clone().project(exprs, named.clone());
         let relation = self.relation("aggregate", &flow)?;
         let (rows, columns) = self.dense("aggregate", relation)?;
-        let groups = (0..groups.len()).map(|at| col(format!("c{at}"))).collect();
+        let groups = (0..groups.len()).map(|at| column_named(format!("c{at}"))).collect();
         Ok((Flow::new(FlowSource::Relation(Relation::dense(rows, columns)?), named), groups, plain))
     }
 

@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DFSchemaRef;
-use datafusion::prelude::{col, not};
+use datafusion::prelude::not;
 
-use super::run::{Runner, anonymous, u32_column};
+use super::run::{Runner, anonymous, column_named, u32_column};
 use crate::codegen::{
     BuildSide, Codes, Flow, FlowSource, Probe, Residual, Value, for_each, materialize,
     materialize_uncompacted,
@@ -194,7 +194,7 @@ impl Runner {
         let (_, mut lone) = materialize(
             &self.device,
             "join",
-            &flow.filter(not(col("c0"))),
+            &flow.filter(not(column_named("c0"))),
             Codes::Keep,
             |_, out| Ok(vec![number(out.let_("u32", "(u32)row"))]),
         )?;

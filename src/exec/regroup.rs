@@ -31,13 +31,12 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::logical_expr::{Case, Expr, ExprSchemable, SortExpr};
-use datafusion::prelude::col;
 
 pub(super) use self::middle::Middle;
 use self::picked::SortedBy;
 pub(super) use self::strings::Strings;
 use super::aggregate::slot_bits;
-use super::run::{Runner, u32_column};
+use super::run::{Runner, column_named, u32_column};
 use crate::codegen::{
     Accumulator, AggregateCall, AggregateKind, Codes, Direction, Emitter, Flow, FlowSource,
     Generator, GroupOutput, NullsPlace, OutputKind, Value, emit_words, materialize, plain_column,
@@ -65,7 +64,7 @@ struct Grouped {
 impl Grouped {
     /// What to group by to get the same groups.
     fn keys(&self) -> Vec<Expr> {
-        if self.keyed { vec![col("slot")] } else { vec![] }
+        if self.keyed { vec![column_named("slot")] } else { vec![] }
     }
 }
 
@@ -179,7 +178,7 @@ impl Runner {
                 exprs.push(expr.clone());
                 exprs.len() - 1
             });
-            col(format!("c{at}"))
+            column_named(format!("c{at}"))
         };
         let groups: Vec<Expr> = groups.iter().map(&mut column).collect();
         let calls = (calls.iter())
@@ -265,10 +264,13 @@ impl Runner {
             slots: rows.slots,
             keyed: rows.keyed,
         };
-        let order =
-            call.order.iter().map(|key| SortExpr { expr: col("x"), ..key.clone() }).collect();
+        let order = call
+            .order
+            .iter()
+            .map(|key| SortExpr { expr: column_named("x"), ..key.clone() })
+            .collect();
         let call = RegroupedCall {
-            args: vec![col("x")],
+            args: vec![column_named("x")],
             distinct: false,
             filter: None,
             order,
@@ -290,8 +292,12 @@ impl Runner {
         keys.push(arg);
         let pairs = rows.schema_of(&[("x", of)])?;
         let pairs = self.grouped(rows.flow.clone(), &keys, &[], pairs)?;
-        let outer =
-            AggregateCall { kind, arg: Some(col("x")), filter: None, dtype: call.dtype.clone() };
+        let outer = AggregateCall {
+            kind,
+            arg: Some(column_named("x")),
+            filter: None,
+            dtype: call.dtype.clone(),
+        };
         self.grouped(
             pairs,
             &rows.keys(),

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, DFSchemaRef};
+use datafusion::common::{Column as Name, DFSchema, DFSchemaRef};
 use datafusion::logical_expr::Expr;
 
 use super::Engine;
@@ -477,6 +477,11 @@ pub(super) fn u32_column(rows: Arc<Buffer>, offset: u64, len: u64) -> Column {
         children: Arc::new([]),
         stats: Stats::default(),
     }
+}
+
+/// A column by its name as it stands, which `col` would parse as SQL first.
+pub(super) fn column_named(name: impl Into<String>) -> Expr {
+    Expr::Column(Name::new_unqualified(name))
 }
 
 /// A schema of nullable columns `c0`, `c1`, … of these types.

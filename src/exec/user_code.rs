@@ -6,9 +6,8 @@ use std::sync::{Arc, LazyLock};
 use datafusion::arrow::array::{Array, ArrayRef, new_empty_array};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, ScalarUDF};
-use datafusion::prelude::col;
 
-use super::run::anonymous;
+use super::run::{anonymous, column_named};
 use crate::codegen::{Codes, Emitter, Flow, FlowSource, Generator, Value, materialize, widen};
 use crate::column::{Column, Relation, Repr, value_type};
 use crate::device::{Buffer, Device, MemoryLimit, SimOptions};
@@ -52,7 +51,7 @@ pub(crate) fn compiled_on_host(
     };
     let columns = arrays.iter().zip(&types).map(column);
     let columns = columns.collect::<Result<Vec<_>>>()?;
-    let arguments = (0..columns.len()).map(|at| col(format!("c{at}"))).collect();
+    let arguments = (0..columns.len()).map(|at| column_named(format!("c{at}"))).collect();
     let flow =
         Flow::new(FlowSource::Relation(Relation::dense(rows as u64, columns)?), anonymous(&types)?);
     let call: Expr = Arc::new(ScalarUDF::from(function.clone())).call(arguments);

@@ -1,14 +1,13 @@
 //! `bit_and`, `bit_or`, `bit_xor`: a reduction of each group's rows, which are sorted by slot.
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::prelude::col;
 
 use super::{BySlot, Grouped, OPERATOR};
 use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
 use crate::column::{Relation, Repr};
 use crate::error::Result;
 use crate::exec::aggregate::slot_bits;
-use crate::exec::run::{Runner, anonymous};
+use crate::exec::run::{Runner, anonymous, column_named};
 use crate::ops::segment::{Reduction, segmented_reduce, segments};
 use crate::ops::sort::{SortWord, argsort};
 use crate::plan::{BitwiseOperation, RegroupedCall};
@@ -29,7 +28,7 @@ impl Runner {
             materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
                 let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
                 let slot = out.let_("u64", format_args!("(u64){slot}"));
-                let value = generator.expr(&col("x0"), out)?;
+                let value = generator.expr(&column_named("x0"), out)?;
                 let signed = if value.dtype.is_signed_integer() { "i64" } else { "u64" };
                 let value = out.let_("u64", format_args!("(u64)({signed}){}", value.code));
                 Ok(vec![Value::word(slot), Value::word(value)])

@@ -15,7 +15,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{Expr, cast, when};
-use datafusion::prelude::{col, sqrt};
+use datafusion::prelude::sqrt;
 
 use super::{BySlot, Grouped, OPERATOR, filtered, named};
 use crate::codegen::{
@@ -24,7 +24,7 @@ use crate::codegen::{
 use crate::column::{Index, Relation, Repr};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
-use crate::exec::run::Runner;
+use crate::exec::run::{Runner, column_named};
 use crate::plan::{RegroupedCall, RegroupedKind, of_points, variance_of};
 
 const F64: DataType = DataType::Float64;
@@ -59,8 +59,8 @@ impl Deviations {
     /// Adds a call, whose value is of its arguments' means and products.
     fn add(&mut self, rows: &Grouped, call: &RegroupedCall) -> Result<()> {
         let value = match call.kind {
-            RegroupedKind::Variance { of, root: false } => variance_of(col("xx"), of),
-            RegroupedKind::Variance { of, root: true } => sqrt(variance_of(col("xx"), of)),
+            RegroupedKind::Variance { of, root: false } => variance_of(column_named("xx"), of),
+            RegroupedKind::Variance { of, root: true } => sqrt(variance_of(column_named("xx"), of)),
             RegroupedKind::Points(of) => of_points(of)?,
             _ => {
                 return Err(Error::internal(format!(
@@ -103,7 +103,7 @@ impl Deviations {
                 "yy" => self.product(y, y),
                 _ => self.product(x, y),
             };
-            Ok(Transformed::yes(col(name)))
+            Ok(Transformed::yes(column_named(name)))
         })?;
         self.values.push(value.data);
         Ok(())
@@ -145,10 +145,10 @@ impl Runner {
         let mut deviations = rows.keys();
         let mut fields: Vec<(String, DataType)> = vec![];
         for (at, argument) in all.arguments.iter().enumerate() {
-            deviations.push(argument.expr.clone() - col(format!("m{at}")));
+            deviations.push(argument.expr.clone() - column_named(format!("m{at}")));
             fields.push((format!("d{at}"), F64));
         }
-        deviations.extend(names.iter().map(|(name, _)| col(name)));
+        deviations.extend(names.iter().map(|(name, _)| column_named(name)));
         fields.extend(names.iter().cloned());
         let joined = joined.project(deviations, rows.schema_of(&fields)?);
 
@@ -157,14 +157,14 @@ impl Runner {
         for (at, (x, y)) in all.products.iter().enumerate() {
             sums.push(fused(
                 AggregateKind::Sum,
-                &(col(format!("d{x}")) * col(format!("d{y}"))),
+                &(column_named(format!("d{x}")) * column_named(format!("d{y}"))),
                 F64,
             ));
             fields.push((format!("p{at}"), F64));
         }
         // In all rows of a group the means are the same.
         for (name, dtype) in names {
-            sums.push(fused(AggregateKind::Min, &col(&name), F64));
+            sums.push(fused(AggregateKind::Min, &column_named(&name), F64));
             fields.push((name, dtype));
         }
         let sums = self.grouped(joined, &rows.keys(), &sums, rows.schema_of(&fields)?)?;
@@ -178,10 +178,13 @@ impl Runner {
         let (mut calls, mut sums, mut means, mut names) = (vec![], vec![], rows.keys(), vec![]);
         for (at, DeviationArgument { expr, .. }) in arguments.iter().enumerate() {
             let [n, sum, least, greatest] = ["n", "s", "l", "g"].map(|name| format!("{name}{at}"));
-            let count = cast(col(&n), F64);
+            let count = cast(column_named(&n), F64);
             // A group of equal values has that mean, whatever its sum is rounded to.
-            let same = col(&least).eq(col(&greatest));
-            means.extend([count.clone(), when(same, col(&least)).otherwise(col(&sum) / count)?]);
+            let same = column_named(&least).eq(column_named(&greatest));
+            means.extend([
+                count.clone(),
+                when(same, column_named(&least)).otherwise(column_named(&sum) / count)?,
+            ]);
             calls.push(fused(AggregateKind::Count, expr, DataType::Int64));
             calls.extend(
                 [AggregateKind::Sum, AggregateKind::Min, AggregateKind::Max]
@@ -201,8 +204,11 @@ impl Runner {
         let GroupMeans { relation: result, numbers, names } = means;
         let (_, own) =
             materialize(&self.device, OPERATOR, &rows.flow, Codes::Keep, |generator, out| {
-                let slot =
-                    if rows.keyed { generator.expr(&col("slot"), out)?.code } else { "0".into() };
+                let slot = if rows.keyed {
+                    generator.expr(&column_named("slot"), out)?.code
+                } else {
+                    "0".into()
+                };
                 let numbers = generator.params.pointer("const u64", numbers, 0);
                 let row = out.let_("u32", format_args!("(u32){numbers}[{slot}]"));
                 Ok(vec![Value::new(DataType::UInt32, Repr::U32, row, None)])

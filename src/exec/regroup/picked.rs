@@ -4,14 +4,13 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DFSchemaRef;
 use datafusion::logical_expr::{Expr, SortExpr};
-use datafusion::prelude::col;
 
 use super::middle::Middle;
 use super::{BySlot, Grouped};
 use crate::codegen::{Emitter, Generator, Value};
 use crate::column::Relation;
 use crate::error::Result;
-use crate::exec::run::Runner;
+use crate::exec::run::{Runner, column_named};
 use crate::exec::sort::order_key;
 use crate::exec::sort_bytes::OrderKey;
 use crate::plan::{RegroupedCall, RegroupedKind};
@@ -91,7 +90,7 @@ impl Runner {
         let order = (order.iter())
             .map(|key| {
                 let (expr, direction, nulls) = order_key(key);
-                (col(format!("x{}", place(&expr))), direction, nulls)
+                (column_named(format!("x{}", place(&expr))), direction, nulls)
             })
             .collect();
         let (relation, schema) = self.slots_and(rows, conditions, &columns)?;

@@ -1,12 +1,10 @@
 //! Aggregates that users wrote: runs of rows of one slot, folded in their order.
 
-use datafusion::prelude::col;
-
 use super::{BySlot, Grouped, OPERATOR};
 use crate::codegen::{Flow, FlowSource};
 use crate::column::Relation;
 use crate::error::{Error, Result};
-use crate::exec::run::Runner;
+use crate::exec::run::{Runner, column_named};
 use crate::exec::sort::order_key;
 use crate::exec::user_code::{FoldedRows, folded, folded_to_one, value_of_state};
 use crate::plan::RegroupedCall;
@@ -28,7 +26,7 @@ impl Runner {
         }
         let key = |(at, key)| {
             let (_, direction, nulls) = order_key(key);
-            (col(format!("x{}", call.args.len() + at)), direction, nulls)
+            (column_named(format!("x{}", call.args.len() + at)), direction, nulls)
         };
         let order: Vec<_> = call.order.iter().enumerate().map(key).collect();
         let runs = self.sorted_runs(rows, &relation, &schema, &order)?;
