@@ -232,7 +232,7 @@ impl Error {
         &self.0.kind
     }
 
-    /// Whether this is a lack of device memory, which less at a time may help.
+    /// Whether device memory ran out. The work may succeed in smaller pieces.
     pub(crate) fn is_out_of_device_memory(&self) -> bool {
         matches!(self.kind(), ErrorKind::OutOfDeviceMemory { .. })
     }

@@ -266,7 +266,7 @@ impl Device {
         self.0.pool.usage(&*self.0.driver)
     }
 
-    /// The limit alone of [`Device::memory`], which takes no look at what is held.
+    /// The limit of device memory, in bytes. [`Device::memory`] also visits everything that is held.
     pub(crate) fn memory_limit(&self) -> u64 {
         self.0.pool.limit()
     }

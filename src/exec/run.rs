@@ -479,7 +479,7 @@ pub(super) fn u32_column(rows: Arc<Buffer>, offset: u64, len: u64) -> Column {
     }
 }
 
-/// A column by its name as it stands, which `col` would parse as SQL first.
+/// A column of this exact name. DataFusion's `col` would parse the name as SQL.
 pub(super) fn column_named(name: impl Into<String>) -> Expr {
     Expr::Column(Name::new_unqualified(name))
 }

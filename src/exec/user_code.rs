@@ -204,8 +204,9 @@ struct Places {
     step: String,
 }
 
-/// Neighbours where their order counts. Otherwise those [`EACH`] apart, so that the threads of a
-/// warp read neighbours at the same time; at a run's end as far apart as there are chunks.
+/// The rows of a chunk. Ordered aggregates take neighbours. Others take rows that are [`EACH`]
+/// apart, so that the threads of a warp read neighbours at the same time. At a run's end the
+/// distance is the number of chunks that are left.
 ///
 /// ```text
 ///   rows of a run   0 1 2 3 4 5 6      EACH = 2

@@ -45,7 +45,9 @@ impl HistogramBins {
         let bins = HistogramBins { low, high, count: count.unsigned_abs() };
         match bins.density().is_finite() {
             true => Ok(bins),
-            false => Err(format!("histogram of {count} bins: its bounds are too near for so many")),
+            false => {
+                Err(format!("histogram of {count} bins: its bounds are too close for so many"))
+            }
         }
     }
 
@@ -70,7 +72,7 @@ impl HistogramBins {
         (f64::from_bits(self.low), f64::from_bits(self.high))
     }
 
-    /// Bins of a distance of one: a product takes a fraction of a quotient's time.
+    /// How many bins a distance of one spans. Multiplying by it is faster than dividing.
     fn density(self) -> f64 {
         let (low, high) = self.bounds();
         f64::from(self.count) / (high - low)

@@ -101,10 +101,10 @@ impl Session {
         Ok(name.to_string())
     }
 
-    /// Runs an `INSERT INTO table [(column, …) | BY NAME] query`, which puts the query's rows behind those of
-    /// a table that the session keeps (of `CREATE TABLE`, of a frame, or of batches); their number.
-    /// Columns are those of the table in its order, those that are named, or `BY NAME` those that
-    /// the query's columns are called by; the others are NULL.
+    /// Runs an `INSERT INTO table [(column, …) | BY NAME] query`, which puts the query's rows behind
+    /// those of a table that the session keeps (of `CREATE TABLE`, of a frame, or of batches); their
+    /// number. Columns are those of the table in its order, those that are named, or with `BY NAME`
+    /// those that have the names of the query's columns. The others are NULL.
     /// Values get the types of the table's columns as `CAST` gives them, but for fractions:
     /// integers take none.
     ///

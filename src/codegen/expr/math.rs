@@ -56,8 +56,8 @@ impl Compiler<'_> {
         Ok(self.result(dtype.clone(), a.repr, format!("{function}({}, {})", a.code, b.code), valid))
     }
 
-    /// `x` to the power of `y`. A square is a product: `pow` rounds the same number, and takes
-    /// many times as long.
+    /// `x` to the power of `y`. A square is computed as a product, which is exactly rounded and many
+    /// times as fast as `pow`.
     pub(super) fn power(&mut self, x: &Expr, y: &Expr, dtype: &DataType) -> Result<Value> {
         let is_square = matches!(
             as_literal(y),
@@ -70,7 +70,7 @@ impl Compiler<'_> {
         if value.dtype != *dtype {
             return Err(not_yet(format!("power of {}", value.dtype)));
         }
-        let code = format!("{0} * {0}", value.code);
+        let code = format!("fmul({0}, {0})", value.code);
         Ok(self.result(dtype.clone(), value.repr, code, value.valid))
     }
 

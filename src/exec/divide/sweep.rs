@@ -298,7 +298,7 @@ impl SweepPlan<'_> {
     }
 }
 
-/// The columns, without those that came before: a column may be a key twice.
+/// Each column once, in the order of first appearance. A window may name a key twice.
 fn once_each<'a>(columns: impl Iterator<Item = &'a Expr>) -> Vec<Expr> {
     let mut found: Vec<Expr> = vec![];
     for column in columns {

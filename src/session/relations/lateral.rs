@@ -1,5 +1,5 @@
-//! `t, unnest(t.l)`, `t CROSS JOIN unnest(t.l)` and `t JOIN unnest(t.l) ON …`: each row once for each
-//! element of its list. DataFusion's planner (55.2) makes a join of it that nothing runs.
+//! `t, unnest(t.l)`, `t CROSS JOIN unnest(t.l)` and `t JOIN unnest(t.l) ON …`: each row of `t` once
+//! for each element of its list. DataFusion's planner (55.2) plans a join that no engine runs.
 //!
 //! ```text
 //!   FROM l, unnest(l.s) AS e(v)    ─▶    FROM (SELECT l.*, unnest(l.s) AS v FROM l)
@@ -48,7 +48,7 @@ fn is_of_columns(factor: &TableFactor) -> bool {
     }
 }
 
-/// Breaks off at a name that is not a query's within.
+/// Stops at the first name of a column outside of subqueries.
 struct ColumnNames {
     depth: usize,
 }
@@ -76,7 +76,7 @@ impl Visitor for ColumnNames {
     }
 }
 
-/// Joins such tables behind a comma to those before them.
+/// Turns `t, unnest(t.l)` into `t CROSS JOIN unnest(t.l)`.
 pub(super) fn join(from: &mut Vec<TableWithJoins>) {
     let joins = from.iter_mut().flat_map(|table| &mut table.joins);
     joins.for_each(|join| without_word(&mut join.relation));
@@ -99,7 +99,7 @@ pub(super) fn join(from: &mut Vec<TableWithJoins>) {
     }
 }
 
-/// `LATERAL unnest(…)` says no more than `unnest(…)`.
+/// Drops LATERAL before UNNEST, where it changes nothing.
 fn without_word(factor: &mut TableFactor) {
     let TableFactor::Function { lateral: true, name, args, with_ordinality: false, alias } = factor
     else {
