@@ -32,5 +32,6 @@ mod simplify;
 pub(crate) mod width_bucket;
 
 pub(crate) use expressions::host_expr;
+pub(crate) use floats::holds_floats;
 pub(crate) use plans::{HostPlanner, plan};
 pub(crate) use simplify::{LogicalRule, folding};

@@ -231,7 +231,7 @@ fn attempt(
     let row_count = generator.params.word("u64", rows);
     let head = Control::head(&pointer, &row_count);
 
-    let direct = shape.layout.dense_domain(SMALL_DOMAIN.max(rows.saturating_mul(4)).min(1 << 28));
+    let direct = direct_domain(&shape.layout, rows);
     if direct.is_none()
         && exact
         && !by_rows
@@ -497,6 +497,21 @@ fn attempt(
         Attempt::Done(Box::new(Partial { slots, ordered, row_slots, hashed, replay })),
         retry,
     ))
+}
+
+/// The number of slots, where the key of a row numbers its slot.
+fn direct_domain(layout: &KeyLayout, rows: u64) -> Option<u64> {
+    layout.dense_domain(SMALL_DOMAIN.max(rows.saturating_mul(4)).min(1 << 28))
+}
+
+/// Whether [`aggregate`] numbers the slots of these keys by the keys themselves
+/// ([`GroupKeyStorage::Slot`]).
+pub(crate) fn keys_number_slots(device: &Device, flow: &Flow, groups: &[Expr]) -> Result<bool> {
+    let (mut generator, mut out) = (Generator::new(flow), Emitter::default());
+    generator.stages(Pass::Decide, &mut out)?;
+    let keys = groups.iter().map(|g| generator.expr(g, &mut out)).collect::<Result<Vec<_>>>()?;
+    let layout = KeyLayout::of(&keys, NullKeys::Equal, true, device.secret(0));
+    Ok(direct_domain(&layout, flow.source.rows()).is_some())
 }
 
 /// The column of the flow's source that an expression is, in a flow without stages.

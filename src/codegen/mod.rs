@@ -44,7 +44,7 @@ mod value;
 
 pub(crate) use aggregate::{
     AggregateCall, AggregateKind, Attempt, FloatSums, Manner, OrderedInput, Partial, Replay,
-    aggregate, plain_column,
+    aggregate, keys_number_slots, plain_column,
 };
 pub(crate) use element::element_at;
 pub(crate) use emit::Emitter;
@@ -52,7 +52,9 @@ pub(crate) use expr::{of_like, unsupported};
 pub(crate) use flow::{BuildSide, Candidates, Flow, FlowSource, Keep, Probe, Records, Residual};
 pub(crate) use generator::{Generator, join_layout, keys_inside};
 pub(crate) use group_key_check::group_keys_collide;
-pub(crate) use groups::{Accumulator, DecimalSum, GroupOutput, GroupSlots, OutputKind};
+pub(crate) use groups::{
+    Accumulator, DecimalSum, GroupKeyStorage, GroupOutput, GroupSlots, OutputKind,
+};
 pub(crate) use join_partitioned::{ColumnOrigin, PartitionedJoin, join_partitioned};
 pub(crate) use keys::{KeyLayout, NullKeys, dictionary_value, emit_part};
 pub(crate) use materialize::{for_each, materialize};

@@ -39,7 +39,8 @@ use super::aggregate::slot_bits;
 use super::run::{Runner, column_named, u32_column};
 use crate::codegen::{
     Accumulator, AggregateCall, AggregateKind, Codes, Direction, Emitter, Flow, FlowSource,
-    Generator, GroupOutput, NullsPlace, OutputKind, Value, emit_words, materialize, plain_column,
+    Generator, GroupOutput, NullsPlace, OutputKind, Partial, Value, emit_words, materialize,
+    plain_column,
 };
 use crate::column::{Column, Relation, Repr};
 use crate::device::Buffer;
@@ -103,6 +104,17 @@ impl Runner {
         schema: DFSchemaRef,
     ) -> Result<Flow> {
         let (flow, groups, calls) = self.in_place(flow, groups, calls)?;
+        let Partial { slots, .. } = *self.slots_of_calls(&flow, &groups, &calls)?;
+        Ok(Flow::new(FlowSource::Groups(Arc::new(slots)), schema))
+    }
+
+    /// The same for a flow in place, with the slot of each row where there are keys.
+    pub(super) fn slots_of_calls(
+        &self,
+        flow: &Flow,
+        groups: &[Expr],
+        calls: &[DeviceAggregate],
+    ) -> Result<Box<Partial>> {
         let fused: Vec<AggregateCall> = calls
             .iter()
             .filter_map(|call| match call {
@@ -111,7 +123,7 @@ impl Runner {
             })
             .collect();
         let keyed = !groups.is_empty();
-        let mut partial = self.slots(flow.clone(), &groups, &fused, keyed)?;
+        let mut partial = self.slots(flow.clone(), groups, &fused, keyed)?;
         // Rows and slots are numbered in 32 bits.
         if flow.source.rows().max(partial.slots.slots) > u64::from(u32::MAX) {
             return Err(Error::unsupported(
@@ -120,8 +132,8 @@ impl Runner {
             ));
         }
         let rows = match &partial.row_slots {
-            Some(slots) if keyed => with_slots(&flow, slots, partial.slots.slots)?,
-            _ => flow,
+            Some(slots) if keyed => with_slots(flow, slots, partial.slots.slots)?,
+            _ => flow.clone(),
         };
         let rows = Grouped { flow: rows, slots: partial.slots.slots, keyed };
         let slow: Vec<&RegroupedCall> = calls
@@ -149,7 +161,7 @@ impl Runner {
         }
         let mut plain = std::mem::take(&mut partial.slots.outputs).into_iter();
         let mut slow_outputs = slow_outputs.into_iter().flatten();
-        for call in &calls {
+        for call in calls {
             let output =
                 match call {
                     DeviceAggregate::Fused(_) => plain.next(),
@@ -159,7 +171,7 @@ impl Runner {
                 };
             partial.slots.outputs.push(output.expect("an output for each aggregate"));
         }
-        Ok(Flow::new(FlowSource::Groups(Arc::new(partial.slots)), schema))
+        Ok(partial)
     }
 
     /// Runs the flow into columns `c0`, `c1`, … of what keys, arguments, filters and orders say, in

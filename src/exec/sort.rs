@@ -38,6 +38,10 @@ impl Words {
 impl Runner {
     pub(super) fn sort(&self, flow: Flow, keys: &[SortExpr], fetch: Option<usize>) -> Result<Flow> {
         let fetch = fetch.map(|fetch| fetch as u64);
+        if is_in_order(&flow, keys)? {
+            let relation = self.relation("sort", &flow)?.slice(0, fetch);
+            return Ok(Flow::new(FlowSource::Relation(relation), flow.schema().clone()));
+        }
         if let Some((at, descending)) = bare_key(&flow, keys) {
             let relation = self.relation("sort", &flow)?;
             let relation = self.sorted_by_column(relation, at, descending, fetch)?;
@@ -107,9 +111,6 @@ impl Runner {
             return Ok(relation.slice(0, fetch));
         }
         let column = &relation.columns[at].1;
-        if column.stats.ascending && !descending {
-            return Ok(relation.slice(0, fetch));
-        }
         let key = sort_key(column, descending).ok_or_else(not_in_place)?;
         if let Some(fetch) = fetch {
             if relation.columns.len() == 1
@@ -149,6 +150,16 @@ pub(super) fn order_key(key: &SortExpr) -> OrderKey {
     let direction = if key.asc { Direction::Ascending } else { Direction::Descending };
     let nulls = if key.nulls_first { NullsPlace::First } else { NullsPlace::Last };
     (key.expr.clone(), direction, nulls)
+}
+
+/// Whether the rows are known to lie in the order of their only key, a column whose values ascend:
+/// no stage of a pipeline changes the order of rows.
+fn is_in_order(flow: &Flow, keys: &[SortExpr]) -> Result<bool> {
+    let [SortExpr { expr: Expr::Column(name), asc: true, .. }] = keys else { return Ok(false) };
+    let FlowSource::Relation(relation) = &flow.source else { return Ok(false) };
+    let origin = flow.origin(flow.schema().index_of_column(name)?);
+    Ok(origin
+        .is_some_and(|(index, column)| relation.indices[index].is_none() && column.stats.ascending))
 }
 
 /// The column of the flow's result that is the only key, where it lies in memory as a sort can read

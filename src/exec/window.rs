@@ -1,5 +1,6 @@
-//! Window functions: rows are sorted by partition and order, and each function of one sort is a
-//! column computed there.
+//! Window functions. Aggregates of whole partitions are those of groups (`partitions.rs`). For
+//! others rows are sorted by partition and order, and each function of one sort is a column
+//! computed there.
 //!
 //! ```text
 //!   sort        by partition keys, then order keys, as ORDER BY does
@@ -23,6 +24,7 @@ mod frames;
 mod functions;
 mod lists;
 mod pairs;
+mod partitions;
 mod places;
 mod points;
 mod ranks;
@@ -35,6 +37,7 @@ use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use self::functions::Results;
+use self::partitions::is_over_group;
 use self::places::RowPositions;
 use super::run::{Runner, anonymous};
 use super::sort::order_key;
@@ -43,7 +46,7 @@ use crate::codegen::{
     materialize,
 };
 use crate::column::{Column, Relation, Table};
-use crate::device::Buffer;
+use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 use crate::ops::sort::{SortWord, argsort};
 use crate::ops::window::{Bounds, WindowWord, bounds};
@@ -87,17 +90,22 @@ impl Runner {
     ) -> Result<Flow> {
         let width = flow.schema().fields().len();
         let WindowCalls { calls, schema } = window;
-        // Those that share their keys share a sort.
+        // Those that share their keys share a sort, or an aggregation.
         let (mut pending, mut made): (Vec<usize>, Vec<usize>) =
             ((0..calls.len()).collect(), vec![]);
         while let Some(first) = pending.first() {
             let keys = &calls[*first].keys;
-            let (now, later): (Vec<_>, Vec<_>) =
-                pending.iter().partition(|at| calls[**at].keys == *keys);
-            let of_sort: Vec<&WindowCall> = now.iter().map(|at| &calls[*at]).collect();
             let is_sorted = sorted.as_ref().is_some_and(|by| by.imply(keys));
-            let relation = self.windows(&flow, keys, is_sorted, &of_sort)?;
-            if !is_sorted {
+            let grouped = |at: usize| !is_sorted && is_over_group(&calls[at], flow.schema());
+            let of_groups = grouped(*first);
+            let (now, later): (Vec<_>, Vec<_>) = (pending.iter())
+                .partition(|at| calls[**at].keys == *keys && grouped(**at) == of_groups);
+            let together: Vec<&WindowCall> = now.iter().map(|at| &calls[*at]).collect();
+            let relation = match of_groups {
+                true => self.beside_partitions(&flow, keys, &together)?,
+                false => self.windows(&flow, keys, is_sorted, &together)?,
+            };
+            if !is_sorted && !of_groups {
                 *sorted = Some(keys.clone());
             }
             made.extend(now);
@@ -121,12 +129,7 @@ impl Runner {
         calls: &[&WindowCall],
     ) -> Result<Relation> {
         let (mut relation, columns) = match self.sorted_by(flow, keys, is_sorted)? {
-            Sorting::Empty(relation) => {
-                let fields =
-                    anonymous(&calls.iter().map(|call| call.dtype.clone()).collect::<Vec<_>>())?;
-                let empty = Table::empty(&self.device, Arc::new(fields.as_arrow().clone()))?;
-                (relation, empty.columns)
-            }
+            Sorting::Empty(relation) => return no_rows(&self.device, relation, calls),
             Sorting::Rows(mut sorted) => {
                 sorted.ranges = self.value_bounds(&sorted, keys, calls)?;
                 let of_rows =
@@ -141,7 +144,15 @@ impl Runner {
                     WindowKind::Regrouped(aggregate) => {
                         self.of_frames(&sorted, &call.frame, aggregate)
                     }
-                    _ => Ok(framed.next().expect("a column for each call over frames")),
+                    function => {
+                        let mut column = framed.next().expect("a column for each such call");
+                        let numbers = matches!(function, WindowKind::RowNumber);
+                        if numbers && keys.partition.is_empty() {
+                            column.stats.unique = true;
+                            column.stats.ascending = true;
+                        }
+                        Ok(column)
+                    }
                 };
                 let columns = calls.iter().map(column).collect::<Result<Vec<_>>>()?;
                 (sorted.relation, columns)
@@ -274,6 +285,16 @@ fn looked_up(call: &WindowCall) -> Option<&Expr> {
         }
         _ => None,
     }
+}
+
+/// A relation without rows, and a column for each call.
+fn no_rows(device: &Device, mut relation: Relation, calls: &[&WindowCall]) -> Result<Relation> {
+    let fields = anonymous(&calls.iter().map(|call| call.dtype.clone()).collect::<Vec<_>>())?;
+    let empty = Table::empty(device, Arc::new(fields.as_arrow().clone()))?;
+    relation.indices.push(None);
+    let fresh = relation.indices.len() - 1;
+    relation.columns.extend(empty.columns.into_iter().map(|column| (fresh, column)));
+    Ok(relation)
 }
 
 /// So many rows without columns.

@@ -25,7 +25,7 @@ pub(super) enum FloatForm {
 }
 
 /// Whether values of the type are floats or hold floats.
-pub(super) fn holds_floats(dtype: &DataType) -> bool {
+pub(crate) fn holds_floats(dtype: &DataType) -> bool {
     use DataType::*;
     match dtype {
         Float16 | Float32 | Float64 => true,

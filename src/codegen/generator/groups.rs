@@ -62,7 +62,7 @@ impl Generator<'_> {
             GroupKeyStorage::Row(_, columns, _) => columns.len(),
         };
         if at >= keys {
-            return Ok(self.aggregate(groups, &groups.outputs[at - keys], out));
+            return Ok(self.aggregate(groups, &groups.outputs[at - keys], "row", out));
         }
         Ok(match &groups.keys {
             GroupKeyStorage::Slot(layout) => layout.emit_decode("row", at, &mut self.params, out),
@@ -91,15 +91,36 @@ impl Generator<'_> {
         out.let_("u64", format_args!("row == {last} ? HASH_EMPTY : {table}[row]"))
     }
 
-    fn aggregate(&mut self, groups: &GroupSlots, output: &GroupOutput, out: &mut Emitter) -> Value {
+    /// Emits aggregate `at` of the group in a slot, which `slot` names.
+    pub(crate) fn aggregate_of_slot(
+        &mut self,
+        groups: &GroupSlots,
+        at: usize,
+        slot: &str,
+        out: &mut Emitter,
+    ) -> Value {
+        let value = self.aggregate(groups, &groups.outputs[at], slot, out);
+        if let Some(input) = &value.dictionary {
+            self.point_into(&input.dictionary.characters);
+        }
+        value
+    }
+
+    fn aggregate(
+        &mut self,
+        groups: &GroupSlots,
+        output: &GroupOutput,
+        slot: &str,
+        out: &mut Emitter,
+    ) -> Value {
         let valid = output.count.map(|count| {
-            let count = self.accumulator_word(groups, count, 0);
+            let count = self.accumulator_word(groups, count, 0, slot);
             out.let_("bool", format_args!("{count} != 0"))
         });
         let dtype = output.dtype.clone();
         match &output.value {
             OutputKind::Plain(at) => {
-                let (repr, code) = self.accumulated(groups, *at, &dtype);
+                let (repr, code) = self.accumulated(groups, *at, slot, &dtype);
                 let ctype = repr.device_type();
                 let code = out.let_(ctype, format_args!("({ctype})({code})"));
                 let range = matches!(groups.accumulators[*at].0, Accumulator::Count)
@@ -107,7 +128,7 @@ impl Generator<'_> {
                 Value::new(dtype, repr, code, valid).with_range(range)
             }
             OutputKind::Unordered(at, repr, dictionary) => {
-                let word = self.accumulator_word(groups, *at, 0);
+                let word = self.accumulator_word(groups, *at, 0, slot);
                 if let Some(dictionary) = dictionary {
                     let code = out.let_("u32", format_args!("(u32){word}"));
                     return dictionary_value(dtype, dictionary, code, valid, &mut self.params);
@@ -122,17 +143,17 @@ impl Generator<'_> {
                 Value::new(dtype, *repr, code, valid)
             }
             OutputKind::FloatAverage(sum, count) => {
-                let (_, sum) = self.accumulated(groups, *sum, &DataType::Float64);
-                let count = self.accumulator_word(groups, *count, 0);
+                let (_, sum) = self.accumulated(groups, *sum, slot, &DataType::Float64);
+                let count = self.accumulator_word(groups, *count, 0, slot);
                 let code = out.let_("f64", format_args!("{sum} / (f64){count}"));
                 Value::new(dtype, Repr::F64, code, valid)
             }
-            OutputKind::DecimalSum(high, low) => {
-                self.decimal_sum(groups, *high, Some(*low), &dtype, out).emit(dtype, valid, out)
-            }
+            OutputKind::DecimalSum(high, low) => self
+                .decimal_sum(groups, (*high, Some(*low)), slot, &dtype, out)
+                .emit(dtype, valid, out),
             OutputKind::DecimalAverage(sum, low, count, power) => {
-                let sum = self.decimal_sum(groups, *sum, *low, &dtype, out);
-                let count = self.accumulator_word(groups, *count, 0);
+                let sum = self.decimal_sum(groups, (*sum, *low), slot, &dtype, out);
+                let count = self.accumulator_word(groups, *count, 0, slot);
                 let code = sum.emit_average(&count, groups.rows, *power, out);
                 Value::new(dtype, Repr::I128, code, valid)
             }
@@ -142,7 +163,7 @@ impl Generator<'_> {
                     return Value::null(&dtype)
                         .unwrap_or_else(|| Value::new(dtype, Repr::I128, "i128{}", None));
                 }
-                let word = self.accumulator_word(groups, *at, 0);
+                let word = self.accumulator_word(groups, *at, 0, slot);
                 // Without a row of its own, a group reads row 0.
                 let row = out.let_("u64", format_args!("{word} == ~0ull ? 0ull : {word}"));
                 let has = out.let_("bool", format_args!("{word} != ~0ull"));
@@ -157,18 +178,18 @@ impl Generator<'_> {
     fn decimal_sum(
         &mut self,
         groups: &GroupSlots,
-        sum: usize,
-        low: Option<usize>,
+        (sum, low): (usize, Option<usize>),
+        slot: &str,
         dtype: &DataType,
         out: &mut Emitter,
     ) -> DecimalSum {
         let narrow = groups.accumulators[sum].0.words() == 1;
-        let (_, code) = self.accumulated(groups, sum, dtype);
+        let (_, code) = self.accumulated(groups, sum, slot, dtype);
         match low {
             None if narrow => DecimalSum::I64(code),
             None => DecimalSum::I128(code),
             Some(low) => {
-                let (_, low) = self.accumulated(groups, low, dtype);
+                let (_, low) = self.accumulated(groups, low, slot, dtype);
                 let [high, low] =
                     [code, low].map(|word| out.let_("i128", format_args!("(i128)({word})")));
                 DecimalSum::Words { high, low }
@@ -177,10 +198,16 @@ impl Generator<'_> {
     }
 
     /// The accumulator's number: its representation and an expression for it.
-    fn accumulated(&mut self, groups: &GroupSlots, at: usize, dtype: &DataType) -> (Repr, String) {
-        let low = self.accumulator_word(groups, at, 0);
+    fn accumulated(
+        &mut self,
+        groups: &GroupSlots,
+        at: usize,
+        slot: &str,
+        dtype: &DataType,
+    ) -> (Repr, String) {
+        let low = self.accumulator_word(groups, at, 0, slot);
         let wide = |generator: &mut Self| {
-            let high = generator.accumulator_word(groups, at, 1);
+            let high = generator.accumulator_word(groups, at, 1, slot);
             format!("((i128)((u128){high} << 64 | {low}))")
         };
         match &groups.accumulators[at].0 {
@@ -196,9 +223,15 @@ impl Generator<'_> {
         }
     }
 
-    fn accumulator_word(&mut self, groups: &GroupSlots, at: usize, word: usize) -> String {
+    fn accumulator_word(
+        &mut self,
+        groups: &GroupSlots,
+        at: usize,
+        word: usize,
+        slot: &str,
+    ) -> String {
         let (accumulator, buffer) = &groups.accumulators[at];
         let pointer = self.params.pointer("const u64", buffer, 0);
-        format!("{pointer}[row * {} + {word}]", accumulator.words())
+        format!("{pointer}[{slot} * {} + {word}]", accumulator.words())
     }
 }

@@ -160,12 +160,11 @@ impl<S: FrameState> AnyFrame<S> {
     /// ```
     pub fn unique(&self, columns: impl Columns, keep: UniqueKeep) -> Result<Self> {
         let keys = self.equality_keys(columns).map_err(|error| error.in_verb("unique"))?;
-        let place = || row_number().over(keys.clone());
-        let rows = || count_rows().over(keys.clone());
+        // Aggregates of groups, which need no sort, unlike the place among equal rows.
         let is_kept = match keep {
-            UniqueKeep::First => place().eq(1u64),
-            UniqueKeep::Last => place().cast(DataType::Int64).eq(rows()),
-            UniqueKeep::None => rows().eq(1i64),
+            UniqueKeep::First => row_number().eq(row_number().min().over(keys)),
+            UniqueKeep::Last => row_number().eq(row_number().max().over(keys)),
+            UniqueKeep::None => count_rows().over(keys).eq(1i64),
         };
         self.made("unique", |frame| frame.filter(is_kept))
     }

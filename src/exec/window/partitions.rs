@@ -1,0 +1,107 @@
+//! Aggregates of whole partitions, whose rows need no order: those of a GROUP BY. Rows are not
+//! sorted and stay where they are. Each finds its group by its keys, or by the slot that the
+//! aggregation noted for it.
+
+use datafusion::common::DFSchema;
+use datafusion::logical_expr::{Expr, ExprSchemable, lit};
+
+use super::{OPERATOR, no_rows};
+use crate::codegen::{Codes, Flow, FlowSource, GroupKeyStorage, materialize};
+use crate::column::Relation;
+use crate::error::{Error, Result};
+use crate::exec::run::Runner;
+use crate::host::holds_floats;
+use crate::plan::{
+    Bound, DeviceAggregate, Frame, RegroupedCall, RegroupedKind, WindowCall, WindowKeys, WindowKind,
+};
+
+impl Runner {
+    /// The flow's rows in their order, and a further column for each call, all of which are
+    /// [over groups](is_over_group).
+    pub(super) fn beside_partitions(
+        &self,
+        flow: &Flow,
+        keys: &WindowKeys,
+        calls: &[&WindowCall],
+    ) -> Result<Relation> {
+        let mut relation = self.relation(OPERATOR, flow)?;
+        if relation.rows == 0 {
+            return no_rows(&self.device, relation, calls);
+        }
+        let flow = Flow::new(FlowSource::Relation(relation.clone()), flow.schema().clone());
+        let aggregates: Vec<_> = calls.iter().filter_map(|call| over_group(call)).collect();
+        let (rows, keys, aggregates) = self.in_place(&flow, &keys.partition, &aggregates)?;
+        let partial = self.slots_of_rows(&rows, &keys, &aggregates)?;
+        let (_, columns) =
+            materialize(&self.device, OPERATOR, &rows, Codes::Keep, |generator, out| {
+                let slot = match (&partial.row_slots, &partial.slots.keys) {
+                    (Some(slots), _) => {
+                        let slots = generator.params.pointer("const u32", slots, 0);
+                        format!("{slots}[row]")
+                    }
+                    (None, GroupKeyStorage::Slot(layout)) => {
+                        let keys = (keys.iter())
+                            .map(|key| generator.expr(key, out))
+                            .collect::<Result<Vec<_>>>()?;
+                        layout.emit(&keys, &mut generator.params, out).0
+                    }
+                    (None, _) => {
+                        return Err(Error::internal(format!("{OPERATOR}: rows without slots")));
+                    }
+                };
+                let slot = out.let_("u64", format_args!("(u64)({slot})"));
+                let value = |at| generator.aggregate_of_slot(&partial.slots, at, &slot, out);
+                Ok((0..aggregates.len()).map(value).collect())
+            })?;
+        relation.indices.push(None);
+        let fresh = relation.indices.len() - 1;
+        relation.columns.extend(columns.into_iter().map(|column| (fresh, column)));
+        Ok(relation)
+    }
+}
+
+/// Whether the rows of a call's partition are those of one group, whatever their order.
+pub(super) fn is_over_group(call: &WindowCall, schema: &DFSchema) -> bool {
+    // 0.0 and −0.0 are one group and two partitions, as for the CPU engine.
+    let differs = |key: &Expr| key.get_type(schema).map_or(true, |dtype| holds_floats(&dtype));
+    !call.keys.partition.iter().any(differs) && over_group(call).is_some()
+}
+
+/// The aggregate of a group that a call is, where the group is its partition and the order of rows
+/// does not matter.
+fn over_group(call: &WindowCall) -> Option<DeviceAggregate> {
+    let WindowKeys { partition, order } = &call.keys;
+    // All rows of a partition without an order are peers.
+    let is_whole =
+        |bound: Bound| bound == Bound::Unbounded || order.is_empty() && bound == Bound::Groups(0);
+    let Frame { start, end } = call.frame;
+    if partition.is_empty() || !is_whole(start) || !is_whole(end) {
+        return None;
+    }
+    let regrouped = |kind: RegroupedKind, arg: &Expr, filter: &Option<Expr>| {
+        DeviceAggregate::Regrouped(RegroupedCall {
+            kind,
+            args: vec![arg.clone()],
+            distinct: false,
+            filter: filter.clone(),
+            order: vec![],
+            between: lit(""),
+            user: None,
+            dtype: call.dtype.clone(),
+        })
+    };
+    Some(match &call.function {
+        WindowKind::Aggregate(call) => DeviceAggregate::Fused(call.clone()),
+        WindowKind::Variance { arg, filter, of, root } => {
+            regrouped(RegroupedKind::Variance { of: *of, root: *root }, arg, filter)
+        }
+        WindowKind::Bits { arg, filter, bits } => {
+            regrouped(RegroupedKind::Bits(*bits), arg, filter)
+        }
+        // Lists, texts and users' aggregates are made of their rows in the window's order.
+        WindowKind::Regrouped(regrouped) if order.is_empty() => {
+            DeviceAggregate::Regrouped(regrouped.clone())
+        }
+        _ => return None,
+    })
+}
