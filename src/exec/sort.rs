@@ -6,11 +6,14 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, SortExpr};
 
-use super::run::Runner;
+use super::run::{Runner, anonymous};
 use super::sort_bytes::OrderKey;
-use crate::codegen::{Direction, Flow, FlowSource, NullsPlace, Value, emit_words};
+use crate::codegen::{
+    Codes, Direction, Flow, FlowSource, NullsPlace, Value, emit_words, materialize,
+};
 use crate::column::{Column, Encoding, Relation, Repr, Stats};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
@@ -38,8 +41,12 @@ impl Words {
 impl Runner {
     pub(super) fn sort(&self, flow: Flow, keys: &[SortExpr], fetch: Option<usize>) -> Result<Flow> {
         let fetch = fetch.map(|fetch| fetch as u64);
-        if is_in_order(&flow, keys)? {
-            let relation = self.relation("sort", &flow)?.slice(0, fetch);
+        if let Some(known) = known_order(&flow, keys)? {
+            let relation = self.relation("sort", &flow)?;
+            let relation = match known {
+                KnownOrder::Wanted => relation.slice(0, fetch),
+                KnownOrder::Reverse => self.reversed(relation, fetch)?,
+            };
             return Ok(Flow::new(FlowSource::Relation(relation), flow.schema().clone()));
         }
         if let Some((at, descending)) = bare_key(&flow, keys) {
@@ -60,6 +67,24 @@ impl Runner {
         };
         let relation = self.reindexed(relation, rows, Arc::new(numbers))?;
         Ok(Flow::new(FlowSource::Relation(relation), schema))
+    }
+
+    /// The rows from the last one on.
+    fn reversed(&self, relation: Relation, fetch: Option<u64>) -> Result<Relation> {
+        let rows = relation.rows;
+        let wanted = fetch.map_or(rows, |fetch| fetch.min(rows));
+        if wanted == 0 {
+            return Ok(relation.slice(0, Some(0)));
+        }
+        let places =
+            Flow::new(FlowSource::Relation(Relation::dense(wanted, vec![])?), anonymous(&[])?);
+        let (_, numbers) =
+            materialize(&self.device, "sort", &places, Codes::Keep, |generator, out| {
+                let last = generator.params.word("u64", rows - 1);
+                let number = out.let_("u32", format_args!("(u32)({last} - row)"));
+                Ok(vec![Value::new(DataType::UInt32, Repr::U32, number, None)])
+            })?;
+        self.reindexed(relation, wanted, numbers[0].data.clone())
     }
 
     /// The numbers of the rows of the input of the sort that the plan ends in, in its order, and
@@ -152,14 +177,29 @@ pub(super) fn order_key(key: &SortExpr) -> OrderKey {
     (key.expr.clone(), direction, nulls)
 }
 
-/// Whether the rows are known to lie in the order of their only key, a column whose values ascend:
-/// no stage of a pipeline changes the order of rows.
-fn is_in_order(flow: &Flow, keys: &[SortExpr]) -> Result<bool> {
-    let [SortExpr { expr: Expr::Column(name), asc: true, .. }] = keys else { return Ok(false) };
-    let FlowSource::Relation(relation) = &flow.source else { return Ok(false) };
-    let origin = flow.origin(flow.schema().index_of_column(name)?);
-    Ok(origin
-        .is_some_and(|(index, column)| relation.indices[index].is_none() && column.stats.ascending))
+/// In which order rows are known to lie before they are sorted.
+enum KnownOrder {
+    Wanted,
+    Reverse,
+}
+
+/// What is known of the order of rows whose only sort key is a column of ascending values: no stage
+/// of a pipeline changes it. Equal values must not change places, so that only unique ones are
+/// reversed.
+fn known_order(flow: &Flow, keys: &[SortExpr]) -> Result<Option<KnownOrder>> {
+    let [SortExpr { expr: Expr::Column(name), asc, .. }] = keys else { return Ok(None) };
+    let FlowSource::Relation(relation) = &flow.source else { return Ok(None) };
+    let Some((index, column)) = flow.origin(flow.schema().index_of_column(name)?) else {
+        return Ok(None);
+    };
+    if relation.indices[index].is_some() || !column.stats.ascending {
+        return Ok(None);
+    }
+    let fits = relation.rows < u64::from(u32::MAX);
+    Ok(match asc {
+        true => Some(KnownOrder::Wanted),
+        false => (column.stats.unique && fits).then_some(KnownOrder::Reverse),
+    })
 }
 
 /// The column of the flow's result that is the only key, where it lies in memory as a sort can read

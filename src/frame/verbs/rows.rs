@@ -225,6 +225,12 @@ impl<S: FrameState> AnyFrame<S> {
     /// ```
     pub fn sample(&self, size: SampleSize, options: SampleOptions) -> Result<Self> {
         let seed = options.seed.unwrap_or_else(any_seed);
+        let size = match (size, self.state.rows()) {
+            (SampleSize::Fraction(share), Some(rows)) => {
+                SampleSize::Rows((rows as f64 * share.max(0.0)).floor() as usize)
+            }
+            (size, _) => size,
+        };
         self.made("sample", |frame| match options.with_replacement {
             true => frame.drawn_again(size, seed),
             false => frame.drawn(size, seed, options.shuffle),
