@@ -20,6 +20,7 @@ pub fn all(bench: &Bench, rows: usize) -> Outcome {
         ("running sum f64", windowed(sum(col("x")), preceding(None))),
         ("sum f64 of 11 rows", windowed(sum(col("x")), short)),
         ("sum f64 of 1001 rows", windowed(sum(col("x")), long)),
+        ("sum f64 of the partition", over(sum(col("x")), [col("k")], [])),
     ]
     .map(|(name, function)| (format!("window {name} partitions={PARTITIONS}"), function));
     if !bench.wants(cases.iter().map(|(name, _)| name)) {
@@ -42,12 +43,14 @@ pub fn all(bench: &Bench, rows: usize) -> Outcome {
     let before = |number: u64, rows: u64| number.checked_sub(rows * PARTITIONS);
     let without =
         |number: u64, rows: u64| before(number, rows).map_or(0.0, |before| sums[before as usize]);
-    let expected: [&(dyn Fn(u64) -> f64 + Sync); 5] = [
+    let last = |number: u64| number + (rows as u64 - 1 - number) / PARTITIONS * PARTITIONS;
+    let expected: [&(dyn Fn(u64) -> f64 + Sync); 6] = [
         &|number| (number / PARTITIONS + 1) as f64,
         &|number| before(number, 1).map_or(0.0, value),
         &|number| sums[number as usize],
         &|number| sums[number as usize] - without(number, SHORT + 1),
         &|number| sums[number as usize] - without(number, LONG + 1),
+        &|number| sums[last(number) as usize],
     ];
     for ((name, function), expected) in cases.into_iter().zip(expected) {
         let columns = || [col("k"), col("t"), cast(function.clone(), DataType::Float64).alias("w")];

@@ -225,10 +225,8 @@ impl LazyFrame {
             let name = frame.unused_name(exec::ROW);
             // The CPU's sort is not stable.
             keys.push(asc(col(&name)));
-            frame
-                .numbered(&name)?
-                .sort(keys)?
-                .select([col(&name).cast(DataType::UInt32).alias(exec::ROW)])
+            let place = (col(&name) - 1u64).cast(DataType::UInt32);
+            frame.numbered(&name)?.sort(keys)?.select([place.alias(exec::ROW)])
         })
     }
 }

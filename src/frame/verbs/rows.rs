@@ -305,8 +305,10 @@ impl LazyFrame {
         // Without the sign, so that the rest is none either.
         let chance = chance_of(col(&draw), seed).bitwise_and(i64::MAX);
         let draws = draws.filter(col(&draw).is_not_null())?;
-        let draws = draws
-            .select([(chance % rows_of_all).cast(DataType::UInt64).alias(&row), col(&draw)])?;
+        let draws = draws.select([
+            ((chance % rows_of_all).cast(DataType::UInt64) + 1u64).alias(&row),
+            col(&draw),
+        ])?;
         let drawn = draws.join(&self.numbered(&row)?, JoinType::Inner, [&row], [&row])?;
         drawn.sort([&draw])?.drop([&row, &draw])
     }

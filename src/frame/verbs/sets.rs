@@ -129,21 +129,30 @@ impl<S: FrameState> AnyFrame<S> {
         let Some((first, others)) = frames.split_first() else {
             return Err(Error::unsupported("no frames", "there is no schema").in_verb("concat"));
         };
+        let as_long =
+            |other: &&Self| first.state.rows().is_some_and(|rows| other.state.rows() == Some(rows));
+        let beside = match others.iter().all(as_long) {
+            true => JoinType::Left,
+            false => JoinType::Full,
+        };
         first.made("concat", |frame| {
             let others = others.iter().map(|other| S::lazy(other)).collect::<Result<Vec<_>>>()?;
             match how {
                 Concat::Vertical => others.iter().try_fold(frame, |all, other| all.behind(other)),
                 Concat::Diagonal => frame.diagonal(&others),
-                Concat::Horizontal => others.iter().try_fold(frame, |all, other| all.beside(other)),
+                Concat::Horizontal => {
+                    others.iter().try_fold(frame, |all, other| all.beside(other, beside))
+                }
             }
         })
     }
 }
 
 impl LazyFrame {
-    /// The rows with their numbers, from 0 on.
+    /// The rows with their numbers, from 1 on. They are what a window yields, of which it is known
+    /// that it ascends: a sort by them is none.
     pub(in crate::frame) fn numbered(&self, name: &str) -> Result<LazyFrame> {
-        self.with_columns([(row_number() - 1u64).alias(name)])
+        self.with_columns([row_number().alias(name)])
     }
 
     /// A join in which null equals null.
@@ -188,7 +197,8 @@ impl LazyFrame {
         others.iter().try_fold(widened(self)?, |all, other| all.union(&widened(other)?))
     }
 
-    fn beside(&self, other: &LazyFrame) -> Result<LazyFrame> {
+    /// `kind` may be `Left` where the other has no more rows.
+    fn beside(&self, other: &LazyFrame, kind: JoinType) -> Result<LazyFrame> {
         let (own, others) = (self.column_names(), other.column_names());
         if let Some(name) = others.iter().find(|name| own.contains(name)) {
             let what = format!("two columns named {name:?} beside one another");
@@ -196,7 +206,7 @@ impl LazyFrame {
         }
         let row = self.unused_name(&other.unused_name("row"));
         let (left, right) = (self.numbered(&row)?, other.numbered(&row)?);
-        let both = left.join_rows(&right, JoinType::Full, std::slice::from_ref(&row))?;
+        let both = left.join_rows(&right, kind, std::slice::from_ref(&row))?;
         both.sort([&row])?.drop([&row])
     }
 }
