@@ -504,14 +504,14 @@ fn direct_domain(layout: &KeyLayout, rows: u64) -> Option<u64> {
     layout.dense_domain(SMALL_DOMAIN.max(rows.saturating_mul(4)).min(1 << 28))
 }
 
-/// Whether [`aggregate`] numbers the slots of these keys by the keys themselves
+/// The number of slots, where [`aggregate`] numbers them by the keys themselves
 /// ([`GroupKeyStorage::Slot`]).
-pub(crate) fn keys_number_slots(device: &Device, flow: &Flow, groups: &[Expr]) -> Result<bool> {
+pub(crate) fn slots_by_keys(device: &Device, flow: &Flow, groups: &[Expr]) -> Result<Option<u64>> {
     let (mut generator, mut out) = (Generator::new(flow), Emitter::default());
     generator.stages(Pass::Decide, &mut out)?;
     let keys = groups.iter().map(|g| generator.expr(g, &mut out)).collect::<Result<Vec<_>>>()?;
     let layout = KeyLayout::of(&keys, NullKeys::Equal, true, device.secret(0));
-    Ok(direct_domain(&layout, flow.source.rows()).is_some())
+    Ok(direct_domain(&layout, flow.source.rows()))
 }
 
 /// The column of the flow's source that an expression is, in a flow without stages.

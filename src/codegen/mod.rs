@@ -44,7 +44,7 @@ mod value;
 
 pub(crate) use aggregate::{
     AggregateCall, AggregateKind, Attempt, FloatSums, Manner, OrderedInput, Partial, Replay,
-    aggregate, keys_number_slots, plain_column,
+    aggregate, plain_column, slots_by_keys,
 };
 pub(crate) use element::element_at;
 pub(crate) use emit::Emitter;

@@ -11,7 +11,7 @@ use super::regroup::filtered;
 use super::run::{Runner, column_named};
 use crate::codegen::{
     AggregateCall, Attempt, Codes, FloatSums, Flow, FlowSource, GroupSlots, Manner, OrderedInput,
-    Partial, Value, aggregate, group_keys_collide, keys_number_slots, materialize, plain_column,
+    Partial, Value, aggregate, group_keys_collide, materialize, plain_column, slots_by_keys,
 };
 use crate::column::Relation;
 use crate::device::Buffer;
@@ -111,7 +111,7 @@ impl Runner {
     }
 
     /// The groups of the rows of a flow in place. The slot of each row is known where its keys do
-    /// not say it ([`keys_number_slots`]).
+    /// not say it ([`slots_by_keys`]).
     pub(super) fn slots_of_rows(
         &self,
         flow: &Flow,
@@ -120,8 +120,8 @@ impl Runner {
     ) -> Result<Box<Partial>> {
         match all_fused(calls) {
             Some(fused) => {
-                let row_slots = !keys_number_slots(&self.device, flow, groups)?;
-                self.slots(flow.clone(), groups, &fused, row_slots)
+                let by_keys = slots_by_keys(&self.device, flow, groups)?.is_some();
+                self.slots(flow.clone(), groups, &fused, !by_keys)
             }
             None => self.slots_of_calls(flow, groups, calls),
         }

@@ -37,7 +37,6 @@ use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use self::functions::Results;
-use self::partitions::is_over_group;
 use self::places::RowPositions;
 use super::run::{Runner, anonymous};
 use super::sort::order_key;
@@ -96,10 +95,16 @@ impl Runner {
         while let Some(first) = pending.first() {
             let keys = &calls[*first].keys;
             let is_sorted = sorted.as_ref().is_some_and(|by| by.imply(keys));
-            let grouped = |at: usize| !is_sorted && is_over_group(&calls[at], flow.schema());
-            let of_groups = grouped(*first);
-            let (now, later): (Vec<_>, Vec<_>) = (pending.iter())
-                .partition(|at| calls[**at].keys == *keys && grouped(**at) == of_groups);
+            let grouped = |at: usize| match is_sorted {
+                true => Ok(false),
+                false => self.is_over_group(&flow, &calls[at]),
+            };
+            let of_groups = grouped(*first)?;
+            let (mut now, mut later) = (vec![], vec![]);
+            for &at in &pending {
+                let together = calls[at].keys == *keys && grouped(at)? == of_groups;
+                (if together { &mut now } else { &mut later }).push(at);
+            }
             let together: Vec<&WindowCall> = now.iter().map(|at| &calls[*at]).collect();
             let relation = match of_groups {
                 true => self.beside_partitions(&flow, keys, &together)?,

@@ -505,6 +505,40 @@ fn windows_of_verbs() {
     });
 }
 
+/// Where keys have few values, rows are not sorted: each finds its group.
+#[test]
+fn whole_partitions_are_groups() {
+    for shape in [
+        Shape::random(2500, 75),
+        Shape::random(0, 76),
+        Shape { values: Values::AllNull, ..Shape::random(40, 77) },
+    ] {
+        let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
+        for (keys, are_few) in
+            [("k", true), ("b, i8 % 3", true), ("s, k2", false), ("m38, i64, d", false)]
+        {
+            let query = format!(
+                "SELECT id, count(*) OVER w AS a, sum(i64) OVER w AS b, avg(m) OVER w AS c, \
+                 min(s) OVER w AS d, max(m38) OVER w AS e, sum(x) FILTER (WHERE b) OVER w AS f, \
+                 stddev(x) OVER w AS g, bit_or(i32) OVER w AS h, min(ts) OVER w AS i \
+                 FROM t WHERE k IS NULL OR k <> 2 WINDOW w AS (PARTITION BY {keys})"
+            );
+            pair.check(&query);
+            pair.gpu().start_profile();
+            pair.check(&format!(
+                "SELECT id, count(s) OVER w AS a, sum(i64) OVER w AS b, avg(m) OVER w AS c, \
+                 max(m38) OVER w AS d FROM t WINDOW w AS (PARTITION BY {keys})"
+            ));
+            let profile = pair.gpu().take_profile().expect("a profile ends");
+            let sorts = profile.iter().find(|kernel| {
+                kernel.name.starts_with("sort") || kernel.name.starts_with("window")
+            });
+            assert!(!are_few || sorts.is_none(), "{keys}: {sorts:?}");
+        }
+        pair.check("SELECT id, rank() OVER (PARTITION BY k ORDER BY id) AS a, sum(id) OVER (PARTITION BY k) AS b, max(id) OVER (PARTITION BY k2) AS c FROM t");
+    }
+}
+
 #[test]
 fn whole_partitions_have_aggregates_of_distinct_values_and_in_an_order() {
     for shape in [

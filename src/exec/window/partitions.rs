@@ -1,12 +1,14 @@
 //! Aggregates of whole partitions, whose rows need no order: those of a GROUP BY. Rows are not
 //! sorted and stay where they are. Each finds its group by its keys, or by the slot that the
 //! aggregation noted for it.
+//!
+//! Only where keys number the slots, and these are few: atomics on the slots of a hash table that no
+//! cache holds, or on the same few slots from all rows, take longer than a sort.
 
-use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 
 use super::{OPERATOR, no_rows};
-use crate::codegen::{Codes, Flow, FlowSource, GroupKeyStorage, materialize};
+use crate::codegen::{Codes, Flow, FlowSource, GroupKeyStorage, materialize, slots_by_keys};
 use crate::column::Relation;
 use crate::error::{Error, Result};
 use crate::exec::run::Runner;
@@ -16,8 +18,22 @@ use crate::plan::{
 };
 
 impl Runner {
+    /// Whether the flow's rows are to find the aggregate that a call is among groups: those of its
+    /// partition are the rows of a group, whatever their order.
+    pub(super) fn is_over_group(&self, flow: &Flow, call: &WindowCall) -> Result<bool> {
+        let keys = &call.keys.partition;
+        // 0.0 and −0.0 are one group and two partitions, as for the CPU engine.
+        let differs =
+            |key: &Expr| key.get_type(&**flow.schema()).map_or(true, |dtype| holds_floats(&dtype));
+        if over_group(call).is_none() || keys.iter().any(differs) {
+            return Ok(false);
+        }
+        let most = FEW_SLOTS.max(flow.source.rows() / ROWS_OF_SLOT);
+        Ok(slots_by_keys(&self.device, flow, keys)?.is_some_and(|slots| slots <= most))
+    }
+
     /// The flow's rows in their order, and a further column for each call, all of which are
-    /// [over groups](is_over_group).
+    /// [over groups](Runner::is_over_group).
     pub(super) fn beside_partitions(
         &self,
         flow: &Flow,
@@ -60,12 +76,9 @@ impl Runner {
     }
 }
 
-/// Whether the rows of a call's partition are those of one group, whatever their order.
-pub(super) fn is_over_group(call: &WindowCall, schema: &DFSchema) -> bool {
-    // 0.0 and −0.0 are one group and two partitions, as for the CPU engine.
-    let differs = |key: &Expr| key.get_type(schema).map_or(true, |dtype| holds_floats(&dtype));
-    !call.keys.partition.iter().any(differs) && over_group(call).is_some()
-}
+/// Slots that are few whatever the number of rows, and rows a slot from which on they are.
+const FEW_SLOTS: u64 = 1 << 16;
+const ROWS_OF_SLOT: u64 = 8;
 
 /// The aggregate of a group that a call is, where the group is its partition and the order of rows
 /// does not matter.
