@@ -12,6 +12,7 @@ mod insert;
 mod kernels;
 mod made;
 mod mistakes;
+mod outside;
 mod relations;
 mod rules;
 mod schemas;
