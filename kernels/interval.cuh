@@ -1,7 +1,8 @@
-// interval.cuh: moving dates and timestamps by intervals of a row, and putting timestamps into
-// bins.
+// interval.cuh: moving dates and timestamps by intervals of a row, multiplying intervals, and
+// putting timestamps into bins.
 //
 //   interval_moves_date(2024-01-31, 1 month, 1, &d) = true, d = 2024-02-29
+//   interval_times(1 month 2 days, 1.5, &i) = true, i = 1 month 18 days
 //   interval_bin(7, 1, 5, 0, &t) = true, t = 5          bins of 5 from 0 on, at -5, 0, 5, …
 //
 // An interval is one integer, which orders as (months, days, nanoseconds) do; see
@@ -39,6 +40,40 @@ WF_DEVICE bool interval_sum(i128 a, i128 b, i32 sign, i128* out) {
     i128 nanos = (i128)x.nanos + sign * (i128)y.nanos;
     *out = interval_packed(months, days, (i64)nanos);
     return fits_32(months) && fits_32(days) && nanos >= I64_MIN && nanos <= I64_MAX;
+}
+
+// An interval so many times; whether each part fits.
+WF_DEVICE bool interval_times(i128 packed, i64 factor, i128* out) {
+    interval by = interval_of(packed);
+    i128 months = (i128)by.months * factor, days = (i128)by.days * factor, nanos = (i128)by.nanos * factor;
+    *out = interval_packed((i64)months, (i64)days, (i64)nanos);
+    return months >= I32_MIN && months <= I32_MAX && days >= I32_MIN && days <= I32_MAX && nanos >= I64_MIN &&
+           nanos <= I64_MAX;
+}
+
+// The whole part of a product, and what is left of it, in units of so many nanoseconds.
+WF_DEVICE f64 interval_split(i64 part, f64 factor, f64 units, i64 nanos, i64* rest) {
+    const f64 product = fmul((f64)part, factor), whole = trunc(product);
+    *rest = (i64)round(fmul(fsub(product, whole), units)) * nanos;
+    return whole;
+}
+
+// The same by a fraction: what is left of a month is days, of a day a part of it.
+WF_CALLED bool interval_times(i128 packed, f64 factor, i128* out) {
+    interval by = interval_of(packed);
+    *out = packed;
+    // Not NaN either.
+    if (!(fabs(factor) < 9223372036854775808.0)) return false;
+    i64 of_months, of_days;
+    const f64 months = interval_split(by.months, factor, 30e6, 86400000, &of_months);
+    const f64 days = interval_split(by.days, factor, 86400e6, 1000, &of_days);
+    if (fabs(months) > 2147483647.0 || fabs(days) > 2147483647.0) return false;
+    const f64 whole = trunc(factor);
+    const i64 rest = (i64)round(fmul((f64)by.nanos, fsub(factor, whole)));
+    const i128 nanos = (i128)by.nanos * (i64)whole + rest + of_days + of_months % DAY_NANOS;
+    const i64 all_days = (i64)days + of_months / DAY_NANOS;
+    *out = interval_packed((i64)months, all_days, (i64)nanos);
+    return fits_32(all_days) && nanos >= I64_MIN && nanos <= I64_MAX;
 }
 
 // A day within the calendar moved by whole months, while that stays within it.

@@ -19,13 +19,16 @@
 
 pub(crate) mod arrays_zip;
 mod casts;
+pub(crate) mod date_trunc;
 mod expressions;
 mod floats;
 mod functions;
 pub(crate) mod histogram;
+pub(crate) mod interval_times;
 pub(crate) mod lambdas;
 pub(crate) mod list_combinations;
 mod lists;
+pub(crate) mod mode;
 mod plans;
 pub(crate) mod random;
 mod simplify;

@@ -12,6 +12,7 @@ mod ordered;
 mod plans;
 mod recipe;
 mod runtime;
+mod shared;
 mod streamed;
 mod verb;
 
@@ -35,6 +36,7 @@ use self::plans::FoundPlan;
 pub(crate) use self::plans::Plans;
 pub(crate) use self::recipe::Recipe;
 pub(crate) use self::runtime::Runtime;
+pub(crate) use self::shared::SharedRows;
 pub(crate) use self::verb::Verb;
 use crate::column::Table;
 use crate::device::Device;
@@ -165,6 +167,7 @@ impl Core {
 
     fn run_once(&self, plan: &LogicalPlan) -> Result<Answer> {
         self.as_statement(|| {
+            let plan = &*self.with_shared_rows(plan)?;
             self.block_on(async {
                 let state = self.state();
                 let ran = match &self.engine {
@@ -352,7 +355,7 @@ impl Core {
     pub(crate) fn explain(&self, plan: &LogicalPlan, format: ExplainFormat) -> Result<String> {
         self.block_on(async {
             let state = self.state();
-            let optimized = self.optimize(&state, plan)?;
+            let optimized = self.optimize(&state, &*shared::written_out(plan)?)?;
             match &self.engine {
                 Some(engine) => {
                     let foresight = ForeseenPlans::new(&state, engine, &[]);

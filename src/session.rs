@@ -12,6 +12,7 @@ mod insert;
 mod kernels;
 mod made;
 mod mistakes;
+mod outside;
 mod relations;
 mod rules;
 mod schemas;
@@ -381,10 +382,13 @@ impl Session {
             files::opened(&self.files, &self.core, inner, &|path| place_of(text, path)).await?;
         let prepared = rules::prepared(&state, inner);
         let is_constant = relations::is_constant(inner);
+        let drawn = rules::drawn_names(&state, inner);
         let tables = state.resolve_table_references(&statement)?;
         prepared.map_err(|error| self.mistaken(error, &tables, text))?;
         self.views_planned(&tables).await?;
-        match rules::planned(&state, statement).await.and_then(rules::mended) {
+        let planned = rules::planned(&state, statement).await;
+        let planned = planned.and_then(|plan| rules::drawn_once(plan, &drawn));
+        match planned.and_then(rules::mended) {
             Ok(plan) => Ok((plan, Some(tables).filter(|_| is_constant))),
             Err(error) => Err(self.mistaken(error.into(), &tables, text)),
         }

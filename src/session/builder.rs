@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::SessionConfig;
@@ -317,7 +318,8 @@ impl SessionBuilder {
             .with_analyzer_rules(rules::analyzer_rules(device.is_some()))
             .with_physical_optimizer_rules(rules::rules())
             .build();
-        let context = SessionContext::new_with_state(state);
+        let mut context = SessionContext::new_with_state(state);
+        context.register_expr_planner(Arc::new(rules::IntervalOperators))?;
         for function in host::random::functions() {
             context.register_udf(function.as_ref().clone());
         }
@@ -327,6 +329,9 @@ impl SessionBuilder {
         {
             context.register_udf(function.as_ref().clone());
         }
+        context.register_udf(host::date_trunc::date_trunc().as_ref().clone());
+        context.register_udf(host::interval_times::interval_times().as_ref().clone());
+        context.register_udaf(host::mode::mode().as_ref().clone());
         context.register_udaf(host::histogram::histogram());
         for function in host::lambdas::functions() {
             context.register_higher_order_function(function);

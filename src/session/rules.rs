@@ -6,17 +6,21 @@ mod balance;
 mod clauses;
 mod correlation;
 mod dialect;
+mod drawn;
 mod fences;
 mod fields;
 mod file_order;
 mod guards;
+mod intervals;
 mod leaves;
 mod membership;
+mod modes;
 mod names;
 mod passes;
 mod prune;
 mod pushdown;
 mod rows;
+mod scalars;
 mod statement;
 mod subqueries;
 mod synonyms;
@@ -36,6 +40,8 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
 pub(super) use balance::balance;
+pub(super) use drawn::{named as drawn_names, shared as drawn_once};
+pub(super) use intervals::IntervalOperators;
 pub(super) use names::planned;
 pub(super) use passes::PASSES;
 pub(super) use statement::{call, parsed, prepared};
@@ -68,7 +74,11 @@ pub(super) fn logical(device: bool) -> Vec<LogicalRule> {
 /// the columns that nobody names are pruned first.
 pub(super) fn analyzer_rules(device: bool) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let first = device.then(|| Arc::new(prune::PruneScans) as _);
-    let ours = [Arc::new(membership::Membership) as _, Arc::new(subqueries::LiftSubqueries) as _];
+    let ours = [
+        Arc::new(membership::Membership) as _,
+        Arc::new(subqueries::LiftSubqueries) as _,
+        Arc::new(modes::Modes) as _,
+    ];
     let last = device.then(|| Arc::new(volatile::VolatileBelow) as _);
     first.into_iter().chain(Analyzer::new().rules).chain(ours).chain(last).collect()
 }

@@ -8,6 +8,9 @@
 //!   FROM t USING SAMPLE 10%                  FROM t TABLESAMPLE (10 PERCENT)
 //!   a ASOF LEFT JOIN b ON …                  a ASOF JOIN b MATCH_CONDITION (FALSE) ON …
 //!   a POSITIONAL JOIN b                      a ASOF JOIN b MATCH_CONDITION (NULL)
+//!   WITH q AS MATERIALIZED (…)               WITH q AS (…)
+//!   … ROWS 3 PRECEDING EXCLUDE NO OTHERS     … ROWS 3 PRECEDING
+//!   1_000_000                                1000000
 //!   INSERT INTO t BY NAME SELECT …           INSERT INTO t ("columns by name") SELECT …
 //!   SELECT * LIKE 'x%'                       SELECT COLUMNS(lambda name : name LIKE 'x%')
 //! ```
@@ -22,7 +25,7 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 pub(super) use self::stars::SPREAD;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The function in whose arguments the GROUP BY of a PIVOT statement travels.
 pub(super) const GROUPS: &str = "pivot groups";
@@ -42,7 +45,11 @@ pub(super) fn written_out(text: &str) -> Result<Option<Vec<TokenWithSpan>>> {
     };
     let forms = ["PIVOT", "UNPIVOT", "ASOF", "POSITIONAL", "SAMPLE", "TABLESAMPLE"];
     let is_form = tokens.iter().any(|token| is_any(token, &forms));
+    let spelled = digits(&mut tokens);
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    let kept = materialized(&mut tokens);
+    let left_out = exclusions(&mut tokens)?;
+    let is_form = is_form || spelled || kept || left_out;
     let inserted = inserted(&tokens);
     let bare = bare_froms(&tokens, inserted);
     let stars = stars::places(&tokens);
@@ -154,6 +161,98 @@ fn behind_source(tokens: &[TokenWithSpan], at: usize) -> usize {
         }
         _ => at,
     }
+}
+
+/// Takes the bars from among digits, of which the tokenizer (0.62) makes another name of what is
+/// before them.
+fn digits(tokens: &mut Vec<TokenWithSpan>) -> bool {
+    let mut any = false;
+    for at in (1..tokens.len()).rev() {
+        let (before, token) = (&tokens[at - 1], &tokens[at]);
+        let (Token::Number(number, false), Token::Word(word)) = (&before.token, &token.token)
+        else {
+            continue;
+        };
+        let grouped = word.value.strip_prefix('_').is_some_and(|rest| {
+            let is_number =
+                |part: &str| !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
+            rest.split('_').all(is_number)
+        });
+        if word.quote_style.is_some() || !grouped || before.span.end != token.span.start {
+            continue;
+        }
+        let number = format!("{number}{}", word.value.replace('_', ""));
+        tokens[at - 1].token = Token::Number(number, false);
+        tokens.remove(at);
+        any = true;
+    }
+    any
+}
+
+/// Drops what WITH says of how its queries are kept, if it does; `AS NOT MATERIALIZED (…)` becomes `AS ((…))`,
+/// by which `rules/drawn.rs` knows it.
+fn materialized(tokens: &mut Vec<TokenWithSpan>) -> bool {
+    let mut any = false;
+    for at in (1..tokens.len()).rev() {
+        let opens = tokens.get(at + 1).is_some_and(|next| next.token == Token::LParen);
+        if !opens || !is_word(&tokens[at], "MATERIALIZED") {
+            continue;
+        }
+        let first = if is_word(&tokens[at - 1], "NOT") { at - 1 } else { at };
+        if !first.checked_sub(1).is_some_and(|before| is_word(&tokens[before], "AS")) {
+            continue;
+        }
+        if first < at {
+            let (open, end) = (tokens[at + 1].clone(), behind_group(tokens, at + 1));
+            let close = tokens[end - 1].clone();
+            tokens.insert(end, close);
+            tokens.insert(at + 1, open);
+        }
+        tokens.drain(first..=at);
+        any = true;
+    }
+    any
+}
+
+/// Drops `EXCLUDE NO OTHERS` behind the frame of a window, which says what is so without it.
+///
+/// # Errors
+/// Frames that leave rows out.
+fn exclusions(tokens: &mut Vec<TokenWithSpan>) -> Result<bool> {
+    let mut any = false;
+    for at in (1..tokens.len()).rev() {
+        if !is_word(&tokens[at], "EXCLUDE")
+            || !is_any(&tokens[at - 1], &["ROW", "PRECEDING", "FOLLOWING"])
+        {
+            continue;
+        }
+        let end = until(tokens, at, &[]);
+        let left_out = [&["NO", "OTHERS"][..], &["CURRENT", "ROW"], &["GROUP"], &["TIES"]]
+            .into_iter()
+            .find(|words| {
+                words.len() == end - at - 1
+                    && words.iter().zip(&tokens[at + 1..]).all(|(word, token)| is_word(token, word))
+            });
+        match left_out {
+            Some(["NO", ..]) => {
+                tokens.drain(at..end);
+                any = true;
+            }
+            Some(words) => {
+                let what = format!("EXCLUDE {} in the frame of a window", words.join(" "));
+                let start = tokens[at].span.start;
+                let error = Error::unsupported(what, "a frame has all rows between its bounds");
+                return Err(error.at(Some((start.line, start.column))));
+            }
+            None => {
+                return refused(
+                    "expected EXCLUDE CURRENT ROW, GROUP, TIES or NO OTHERS",
+                    tokens[at].span.start,
+                );
+            }
+        }
+    }
+    Ok(any)
 }
 
 /// Where queries begin with FROM and have no SELECT. `inserted`: where the rows of an INSERT begin.

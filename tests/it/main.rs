@@ -29,6 +29,7 @@ mod examples;
 mod fails;
 mod filter;
 mod foresight;
+mod forms;
 mod frame;
 mod frames;
 mod guards;

@@ -111,11 +111,8 @@ impl Compiler<'_> {
                 let per_day = i128::from(per_second(unit)) * 86_400;
                 let tick = NANOS_PER_DAY / per_day;
                 let shift = interval.days * per_day + interval.nanos.div_euclid(tick);
-                // What the calendar and the type both hold; nanoseconds end long before the
-                // calendar.
-                let (low, high) = type_bounds(dtype);
-                let limits =
-                    (low.max(CALENDAR.0 * per_day), high.min((CALENDAR.1 + 1) * per_day - 1));
+                // Nanoseconds end long before the calendar.
+                let limits = in_calendar(*unit, dtype);
                 let point = self.fit(point, dtype, limits, OnError::Fail)?;
                 let moved = if interval.months == 0 {
                     point.clone()
@@ -214,6 +211,24 @@ impl Compiler<'_> {
         }
         let valid = both(&a.valid, &b.valid, self.out);
         let call = format!("interval_sum((i128){}, (i128){}, {sign}", a.code, b.code);
+        self.by_interval(call, dtype, Repr::I128, valid)
+    }
+
+    /// `interval_times(interval, number)`.
+    pub(super) fn interval_times(
+        &mut self,
+        interval: &Expr,
+        factor: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
+        let (by, factor) = (self.value(interval)?, self.value(factor)?);
+        let cast = match (by.dtype == *dtype, &factor.dtype) {
+            (true, DataType::Int64) => "i64",
+            (true, DataType::Float64) => "f64",
+            _ => return Err(not_yet(format!("{} times {}", by.dtype, factor.dtype))),
+        };
+        let valid = both(&by.valid, &factor.valid, self.out);
+        let call = format!("interval_times((i128){}, ({cast}){}", by.code, factor.code);
         self.by_interval(call, dtype, Repr::I128, valid)
     }
 
@@ -417,19 +432,24 @@ impl Compiler<'_> {
             let value = self.fit(value, dtype, limits, OnError::Fail)?;
             let local = self.local_time(value.clone())?;
             let local_type = local.dtype.clone();
-            let cut = self.truncated_to(&part, local, unit, &local_type)?;
+            let cut = self.truncated_to(&part, local, unit, &local_type, limits)?;
             return self.truncated_instant(&value, cut);
         }
-        self.truncated_to(&part, value, unit, dtype)
+        let limits = match zone {
+            Some(_) => through_nanos(unit),
+            None => in_calendar(unit, dtype),
+        };
+        self.truncated_to(&part, value, unit, dtype, limits)
     }
 
-    /// A timestamp cut down to a part, as if it had no zone.
+    /// A timestamp cut down to a part, as if it had no zone; to one of the calendar within limits.
     fn truncated_to(
         &mut self,
         part: &str,
         value: Value,
         unit: TimeUnit,
         dtype: &DataType,
+        limits: (i128, i128),
     ) -> Result<Value> {
         let per_second = i128::from(per_second(&unit));
         let ticks = match part {
@@ -462,7 +482,6 @@ impl Compiler<'_> {
             "year" => "start_of_year",
             _ => return Err(not_yet(format!("date_trunc to '{part}'"))),
         };
-        let limits = through_nanos(unit);
         let value = self.fit(value, dtype, limits, OnError::Fail)?;
         let days = self.floor_days(&value, unit);
         let (low, high) = days.bounds();
@@ -474,7 +493,15 @@ impl Compiler<'_> {
     }
 }
 
-/// What DataFusion truncates: it goes through nanoseconds, which end some centuries from now.
+/// The ticks that the calendar and the type both hold.
+fn in_calendar(unit: TimeUnit, dtype: &DataType) -> (i128, i128) {
+    let per_day = i128::from(per_second(&unit)) * 86_400;
+    let (low, high) = type_bounds(dtype);
+    (low.max(CALENDAR.0 * per_day), high.min((CALENDAR.1 + 1) * per_day - 1))
+}
+
+/// What DataFusion truncates by the clocks of zones: it goes through nanoseconds, which end some
+/// centuries from now.
 fn through_nanos(unit: TimeUnit) -> (i128, i128) {
     let nanos = 1_000_000_000 / i128::from(per_second(&unit));
     (i128::from(i64::MIN) / nanos, i128::from(i64::MAX) / nanos)

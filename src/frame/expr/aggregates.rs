@@ -167,6 +167,20 @@ impl Expr {
         self.map(|values| expr_fn::first_value(values, order))
     }
 
+    /// The most frequent value, and of several the least. (Polars' are all of them.)
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (1), (5), (NULL), (5), (1), (9)")?;
+    /// let found = frame.select([col("column1").mode()])?.filter(col("column1").eq(1))?;
+    /// assert_eq!(found.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn mode(self) -> Expr {
+        self.map(|values| crate::host::mode::mode().call(vec![values]))
+    }
+
     /// The place of the greatest value, 0 being the first; of several the first. All values are
     /// brought together as a list.
     ///

@@ -7,6 +7,7 @@ use datafusion::logical_expr as df;
 use super::Expr;
 use super::running::distance;
 use crate::error::Result;
+use crate::host::date_trunc::date_trunc;
 
 /// Functions of dates and times; see [`Expr::dt`].
 ///
@@ -119,7 +120,7 @@ impl DateMethods {
     /// The start of the unit that it is in: `"year"`, `"quarter"`, `"month"`, `"week"`, `"day"`,
     /// `"hour"`, `"minute"`, `"second"`.
     pub fn truncate(self, unit: &str) -> Expr {
-        self.0.map(|time| expr_fn::date_trunc(df::lit(unit), time))
+        self.0.map(|time| date_trunc().call(vec![df::lit(unit), time]))
     }
 
     /// The start of the step that it is in, of steps such as `"15m"` since 1970.

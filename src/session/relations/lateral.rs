@@ -1,22 +1,31 @@
 //! `t, unnest(t.l)`, `t CROSS JOIN unnest(t.l)` and `t JOIN unnest(t.l) ON …`: each row of `t` once
-//! for each element of its list. DataFusion's planner (55.2) plans a join that no engine runs.
+//! for each element of its list. DataFusion's planner (55.2) plans a join that no engine runs. A
+//! LEFT JOIN keeps the rows without elements: their lists have a null.
 //!
 //! ```text
 //!   FROM l, unnest(l.s) AS e(v)    ─▶    FROM (SELECT l.*, unnest(l.s) AS v FROM l)
 //! ```
 
-use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use datafusion::common::{Column, TableReference, UnnestOptions};
+use datafusion::arrow::array::{LargeListArray, ListArray, new_null_array};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{Column, DFSchema, ScalarValue, TableReference, UnnestOptions};
 use datafusion::error::Result;
+use datafusion::functions::expr_fn::coalesce;
+use datafusion::functions_nested::expr_fn::array_empty as empty;
 use datafusion::logical_expr::planner::RelationPlannerContext;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit, when,
+};
 use datafusion::sql::sqlparser::ast::{
-    Expr as Sql, FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, Query, Spanned,
-    TableFactor, TableWithJoins, Visit, Visitor,
+    Expr as Sql, FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, Spanned,
+    TableFactor, TableWithJoins, Value,
 };
 
 use super::{nested, refused};
+use crate::session::outside::any_outside;
 
 /// Whether these tables are such a join of two, as `nest_joins` makes them.
 pub(super) fn is_one(table: &TableWithJoins) -> bool {
@@ -36,43 +45,17 @@ pub(in crate::session) fn elements(join: &Join) -> Option<usize> {
     }
 }
 
+fn is_name(expr: &Sql) -> bool {
+    matches!(expr, Sql::Identifier(_) | Sql::CompoundIdentifier(_))
+}
+
 /// Whether a table is an UNNEST of columns.
 fn is_of_columns(factor: &TableFactor) -> bool {
     match factor {
         TableFactor::UNNEST { array_exprs, with_offset, with_ordinality, .. } => {
-            !with_offset
-                && !with_ordinality
-                && Visit::visit(array_exprs, &mut ColumnNames { depth: 0 }).is_break()
+            !with_offset && !with_ordinality && any_outside(array_exprs, is_name)
         }
         _ => false,
-    }
-}
-
-/// Stops at the first name of a column outside of subqueries.
-struct ColumnNames {
-    depth: usize,
-}
-
-impl Visitor for ColumnNames {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Sql) -> ControlFlow<()> {
-        match expr {
-            Sql::Identifier(_) | Sql::CompoundIdentifier(_) if self.depth == 0 => {
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
-        }
     }
 }
 
@@ -135,13 +118,26 @@ pub(super) fn planned(
     else {
         return refused("expected UNNEST", place);
     };
+    let keeps_all = matches!(&join_operator, JoinOperator::Left(_) | JoinOperator::LeftOuter(_));
     let condition = match join_operator {
         JoinOperator::CrossJoin(JoinConstraint::None) => None,
         JoinOperator::Join(JoinConstraint::On(condition))
         | JoinOperator::Inner(JoinConstraint::On(condition)) => Some(condition),
+        JoinOperator::Left(JoinConstraint::On(condition))
+        | JoinOperator::LeftOuter(JoinConstraint::On(condition)) => {
+            if !is_true(&condition) {
+                return refused(
+                    "LEFT JOIN of UNNEST takes ON true; \
+                     unnest(list_filter(l, x -> …)) has a condition",
+                    place,
+                );
+            }
+            None
+        }
         _ => {
             return refused(
-                "UNNEST of a table's columns is joined by a comma, CROSS JOIN or JOIN … ON",
+                "UNNEST of a table's columns is joined by a comma, CROSS JOIN, JOIN … ON \
+                 or LEFT JOIN … ON true",
                 place,
             );
         }
@@ -169,10 +165,17 @@ pub(super) fn planned(
     };
     let own = left.schema().columns();
     let mut columns: Vec<Expr> = own.iter().cloned().map(Expr::Column).collect();
+    let mut exprs = vec![];
+    for expr in array_exprs {
+        exprs.push(context.sql_to_expr(expr, left.schema())?);
+    }
+    if keeps_all {
+        exprs = with_an_element(exprs, left.schema())?;
+    }
     let mut lists = vec![];
-    for (at, expr) in array_exprs.into_iter().enumerate() {
+    for (at, expr) in exprs.into_iter().enumerate() {
         let list = format!("list {at} of unnest");
-        columns.push(context.sql_to_expr(expr, left.schema())?.alias(&list));
+        columns.push(expr.alias(&list));
         lists.push(Column::from_name(list));
     }
     let options = UnnestOptions::new().with_preserve_nulls(false);
@@ -187,4 +190,44 @@ pub(super) fn planned(
     let Some(condition) = condition else { return plan.build() };
     let condition = context.sql_to_expr(condition, plan.schema())?;
     plan.filter(condition)?.build()
+}
+
+fn is_true(condition: &Sql) -> bool {
+    match condition {
+        Sql::Nested(inner) => is_true(inner),
+        Sql::Value(value) => value.value == Value::Boolean(true),
+        _ => false,
+    }
+}
+
+/// Lists that are unnested together, of which the first has a null where none has an element.
+fn with_an_element(mut lists: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+    let is_empty = |list: &Expr| coalesce(vec![empty(list.clone()), lit(true)]);
+    let all_empty = lists.iter().map(is_empty).reduce(Expr::and);
+    if let (Some(first), Some(all_empty)) = (lists.first_mut(), all_empty)
+        && let (dtype, Some(of_null)) = list_of_null(&first.get_type(schema)?)
+    {
+        *first = when(all_empty, lit(of_null)).otherwise(cast(first.clone(), dtype))?;
+    }
+    Ok(lists)
+}
+
+/// A type that has lists of one null, and such a list; none where the type is no list's, which is
+/// said elsewhere.
+fn list_of_null(dtype: &DataType) -> (DataType, Option<ScalarValue>) {
+    let of = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
+    let null = |field: &FieldRef| new_null_array(field.data_type(), 1);
+    match dtype {
+        DataType::List(field) | DataType::FixedSizeList(field, _) => {
+            let (offsets, field) = (OffsetBuffer::from_lengths([1]), of(field));
+            let list = ListArray::new(field.clone(), offsets, null(&field), None);
+            (DataType::List(field), Some(ScalarValue::List(Arc::new(list))))
+        }
+        DataType::LargeList(field) => {
+            let (offsets, field) = (OffsetBuffer::from_lengths([1]), of(field));
+            let list = LargeListArray::new(field.clone(), offsets, null(&field), None);
+            (DataType::LargeList(field), Some(ScalarValue::LargeList(Arc::new(list))))
+        }
+        other => (other.clone(), None),
+    }
 }

@@ -7,15 +7,16 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{
-    self, AccessExpr, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, Join, JoinOperator, LimitClause, ObjectName,
-    OrderByExpr, OrderByKind, PipeOperator, Query, Select, SelectFlavor, SelectItem, SetExpr,
-    Subscript, TableFactor, UnaryOperator, Value, Visit, VisitMut, VisitorMut,
+    self, AccessExpr, BinaryOperator, CastKind, DataType, Expr, Fetch, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, Join, JoinOperator,
+    LimitClause, ObjectName, OrderByExpr, OrderByKind, PipeOperator, Query, Select, SelectFlavor,
+    SelectItem, SetExpr, Subscript, TableFactor, UnaryOperator, Value, Visit, VisitMut, VisitorMut,
 };
 
 use super::clauses::Clauses;
 use super::dialect::Ours;
 use super::fields::DottedFields;
+use super::intervals;
 use super::rows::RowComparisons;
 use super::synonyms;
 use super::using;
@@ -133,7 +134,7 @@ impl VisitorMut for Longhand<'_> {
         for item in &mut select.projection {
             // It is called by what was asked for.
             if let SelectItem::UnnamedExpr(expr) = item
-                && synonyms::is_one(self.state, expr)
+                && (synonyms::is_one(self.state, expr) || intervals::is_computed(expr))
             {
                 let alias = Ident::with_quote('"', expr.to_string());
                 *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
@@ -153,14 +154,15 @@ impl VisitorMut for Longhand<'_> {
     /// `INTERVAL '30' DAY`.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         match expr {
-            Expr::Interval(interval) => {
-                if let Some(number) = insert::number(bare(&interval.value)) {
-                    *interval.value = Expr::value(Value::SingleQuotedString(number));
+            Expr::Interval(_) => {
+                if let Err(error) = intervals::write_out(expr) {
+                    return ControlFlow::Break(error);
                 }
             }
             Expr::CompoundFieldAccess { access_chain, .. } => {
                 access_chain.iter_mut().for_each(bounded)
             }
+            Expr::SimilarTo { pattern, escape_char: None, .. } => whole(pattern),
             Expr::Function(_) => {
                 if let Err(error) = synonyms::write_out(self.state, expr) {
                     return ControlFlow::Break(error);
@@ -186,6 +188,28 @@ impl VisitorMut for Longhand<'_> {
     }
 }
 
+/// `SIMILAR TO` is of whole texts. DataFusion (55.2) looks for the pattern anywhere.
+fn whole(pattern: &mut Expr) {
+    let literal = |text: String| Expr::value(Value::SingleQuotedString(text));
+    let constant = match &*pattern {
+        Expr::Value(value) => value.value.clone().into_string(),
+        _ => None,
+    };
+    let joined = |left, right| Expr::BinaryOp {
+        left: Box::new(left),
+        op: BinaryOperator::StringConcat,
+        right: Box::new(right),
+    };
+    *pattern = match constant {
+        Some(text) => literal(format!("^(?:{text})$")),
+        None => {
+            let inner = Expr::Nested(Box::new(pattern.clone()));
+            let opened = joined(literal("^(?:".into()), inner);
+            Expr::Nested(Box::new(joined(opened, literal(")$".into()))))
+        }
+    };
+}
+
 /// `a SEMI JOIN b` yields rows of `a`, and so does `a ANTI JOIN b`.
 fn of_left(join: &mut Join) {
     join.join_operator = match &join.join_operator {
@@ -196,7 +220,7 @@ fn of_left(join: &mut Join) {
 }
 
 /// An expression without parentheses around it.
-fn bare(expr: &Expr) -> &Expr {
+pub(super) fn bare(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(inner) => bare(inner),
         other => other,

@@ -7,6 +7,7 @@
 //!   max_by(x, y)               first_value(x ORDER BY y DESC NULLS LAST)
 //!                                FILTER (WHERE x IS NOT NULL AND y IS NOT NULL)
 //!   date_diff('day', a, b)     CAST(CAST(b AS DATE) AS BIGINT) - CAST(CAST(a AS DATE) AS BIGINT)
+//!   to_days(k)                 INTERVAL '1 day' * k
 //! ```
 //!
 //! A function of a user's by such a name is that.
@@ -18,17 +19,20 @@ use datafusion::sql::sqlparser::ast::{
     ObjectName, OrderByExpr, OrderByOptions, Spanned, TimezoneInfo, Value,
 };
 
+use super::intervals;
+use super::scalars;
 use super::statement::call;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{folded, known};
 
 /// Functions that go by another name.
-const NAMES: [(&str, &str); 15] = [
+const NAMES: [(&str, &str); 21] = [
     ("approx_count_distinct", "approx_distinct"),
     ("arbitrary", "first_value"),
     ("every", "bool_and"),
     ("first", "first_value"),
     ("gen_random_uuid", "uuid"),
+    ("grouping_id", "grouping"),
     ("last", "last_value"),
     ("lcase", "lower"),
     ("list", "array_agg"),
@@ -36,18 +40,25 @@ const NAMES: [(&str, &str); 15] = [
     ("ord", "ascii"),
     ("prefix", "starts_with"),
     ("regexp_matches", "regexp_like"),
+    ("sign", "signum"),
+    ("str_split", "string_to_array"),
+    ("string_split", "string_to_array"),
     ("strlen", "octet_length"),
+    ("struct_extract", "get_field"),
     ("suffix", "ends_with"),
     ("ucase", "upper"),
+    ("variance", "var"),
 ];
 /// Functions that are a part of a date or time, and its name.
-const PARTS: [(&str, &str); 15] = [
+const PARTS: [(&str, &str); 17] = [
     ("day", "day"),
     ("dayofmonth", "day"),
     ("dayofweek", "dow"),
     ("dayofyear", "doy"),
     ("epoch", "epoch"),
     ("hour", "hour"),
+    ("isodow", "isodow"),
+    ("isoyear", "isoyear"),
     ("microsecond", "microsecond"),
     ("millisecond", "millisecond"),
     ("minute", "minute"),
@@ -70,6 +81,15 @@ enum Synonym {
         greatest: bool,
     },
     Difference,
+    /// How many rows have a condition.
+    CountIf,
+    /// Texts of rows behind one another, with a comma where nothing else is to be between them.
+    Joined,
+    Scalar(usize),
+    /// A struct, whose fields have the names of arguments.
+    Packed,
+    /// So many of a unit, of which one is an interval.
+    Units(&'static str),
 }
 
 fn synonym(state: &SessionState, function: &Function) -> Option<Synonym> {
@@ -85,7 +105,14 @@ fn synonym(state: &SessionState, function: &Function) -> Option<Synonym> {
         "max_by" | "arg_max" | "argmax" => Synonym::By { greatest: true },
         "min_by" | "arg_min" | "argmin" => Synonym::By { greatest: false },
         "date_diff" | "datediff" => Synonym::Difference,
-        _ => named(&NAMES).map(Synonym::Name).or_else(|| named(&PARTS).map(Synonym::Part))?,
+        "count_if" | "countif" => Synonym::CountIf,
+        "group_concat" | "listagg" => Synonym::Joined,
+        "struct_pack" => Synonym::Packed,
+        name => named(&NAMES)
+            .map(Synonym::Name)
+            .or_else(|| named(&PARTS).map(Synonym::Part))
+            .or_else(|| scalars::place(name).map(Synonym::Scalar))
+            .or_else(|| intervals::unit_of_function(name).map(Synonym::Units))?,
     };
     let taken = state.scalar_functions().contains_key(&name)
         || state.aggregate_functions().contains_key(&name);
@@ -118,6 +145,26 @@ pub(super) fn write_out(state: &SessionState, expr: &mut Expr) -> Result<()> {
             function.null_treatment.get_or_insert(NullTreatment::IgnoreNulls);
         }
         Some(Synonym::By { greatest }) => by(function, greatest)?,
+        Some(Synonym::Units(unit)) => match values(function).as_deref() {
+            Some([number]) => *expr = intervals::of_units(number.clone(), unit),
+            _ => return Err(wrong(function, "takes a number")),
+        },
+        Some(Synonym::Scalar(place)) => {
+            // One with another argument than values takes something else.
+            let arguments = values(function).unwrap_or_default();
+            let written = scalars::written_out(place, &arguments);
+            *expr = written.map_err(|takes| wrong(function, takes))?;
+        }
+        Some(Synonym::Packed) => *expr = packed(function)?,
+        Some(Synonym::CountIf) => count_if(function)?,
+        Some(Synonym::Joined) => {
+            rename(function, "string_agg");
+            if let FunctionArguments::List(list) = &mut function.args
+                && list.args.len() == 1
+            {
+                list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(text(","))));
+            }
+        }
         Some(Synonym::Difference) => *expr = difference(function)?,
     }
     Ok(())
@@ -139,6 +186,46 @@ fn values(function: &Function) -> Option<Vec<Expr>> {
         _ => None,
     };
     args.iter().map(value).collect::<Option<_>>().filter(|_| clauses.is_empty())
+}
+
+/// A struct of named arguments.
+fn packed(function: &Function) -> Result<Expr> {
+    let expected = "takes named values: struct_pack(a := 1, b := 2)";
+    let FunctionArguments::List(list) = &function.args else {
+        return Err(wrong(function, expected));
+    };
+    let mut fields = vec![];
+    for arg in &list.args {
+        let FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } = arg else {
+            return Err(wrong(function, expected));
+        };
+        fields.extend([text(&folded(name)), value.clone()]);
+    }
+    match fields.is_empty() {
+        true => Err(wrong(function, expected)),
+        false => Ok(call("named_struct", fields)),
+    }
+}
+
+/// `count(*) FILTER (WHERE …)`.
+fn count_if(function: &mut Function) -> Result<()> {
+    let Some([condition]) = values(function).and_then(|values| <[Expr; 1]>::try_from(values).ok())
+    else {
+        return Err(wrong(function, "takes a condition"));
+    };
+    let condition = Expr::Nested(Box::new(condition));
+    let filter = match function.filter.take() {
+        Some(own) => binary(Expr::Nested(own), BinaryOperator::And, condition),
+        None => condition,
+    };
+    rename(function, "count");
+    function.filter = Some(Box::new(filter));
+    function.args = FunctionArguments::List(FunctionArgumentList {
+        duplicate_treatment: None,
+        args: vec![FunctionArg::Unnamed(FunctionArgExpr::Wildcard)],
+        clauses: vec![],
+    });
+    Ok(())
 }
 
 /// The value in the row of the greatest or least key, of those rows in which both are.
@@ -214,11 +301,11 @@ fn difference(function: &Function) -> Result<Expr> {
     Ok(Expr::Nested(Box::new(found)))
 }
 
-fn text(text: &str) -> Expr {
+pub(super) fn text(text: &str) -> Expr {
     Expr::value(Value::SingleQuotedString(text.into()))
 }
 
-fn number(digits: &str) -> Expr {
+pub(super) fn number(digits: &str) -> Expr {
     Expr::value(Value::Number(digits.into(), false))
 }
 
@@ -226,12 +313,12 @@ fn bigint(expr: Expr) -> Expr {
     cast(expr, DataType::BigInt(None))
 }
 
-fn cast(expr: Expr, data_type: DataType) -> Expr {
+pub(super) fn cast(expr: Expr, data_type: DataType) -> Expr {
     let (kind, expr) = (CastKind::Cast, Box::new(expr));
     Expr::Cast { kind, expr, data_type, array: false, format: None }
 }
 
-fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+pub(super) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }
 

@@ -36,9 +36,9 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::parser::Parser;
 use futures::FutureExt;
 
+use self::columns::NamedColumns;
 pub(super) use self::columns::needs as needs_columns;
 pub(in crate::session) use self::columns::refuse_columns;
-use self::columns::{ColumnCalls, NamedColumns};
 use self::scope::{Outputs, Resolver, Scope, ScopeColumn, folded, path};
 pub(super) use self::scope::{is_any_twice, marks, number, own_names, tell_all_apart};
 use super::clauses::constraint;
@@ -71,10 +71,7 @@ impl Visitor for Merges {
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        match (ColumnCalls { within: true, depth: 0 }).pre_visit_expr(expr) {
-            ControlFlow::Break(_) => ControlFlow::Break(()),
-            ControlFlow::Continue(()) => ControlFlow::Continue(()),
-        }
+        if columns::is_call(expr) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 

@@ -8,10 +8,11 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Ident, NamedWindowDefinition, NamedWindowExpr, OrderByKind, Query, Select,
-    SelectItem, SetExpr, VisitMut, VisitorMut, WindowSpec, WindowType,
+    SelectItem, SetExpr, VisitorMut, WindowSpec, WindowType,
 };
 
 use crate::error::{Error, ErrorKind};
+use crate::session::outside::each_outside_mut;
 
 /// Visits a statement.
 pub(super) struct Windows;
@@ -21,41 +22,39 @@ impl VisitorMut for Windows {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
         let SetExpr::Select(select) = query.body.as_ref() else { return ControlFlow::Continue(()) };
-        let mut named = NamedWindows::of(select)?;
+        let named = NamedWindows::of(select)?;
         let Some(order) = &mut query.order_by else { return ControlFlow::Continue(()) };
         match &mut order.kind {
             OrderByKind::Expressions(keys) => {
-                keys.iter_mut().try_for_each(|key| key.expr.visit(&mut named))
+                keys.iter_mut().try_for_each(|key| named.put_into(&mut key.expr))
             }
             OrderByKind::All(_) => ControlFlow::Continue(()),
         }
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
-        let mut named = NamedWindows::of(select)?;
+        let named = NamedWindows::of(select)?;
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-                expr.visit(&mut named)?;
+                named.put_into(expr)?;
             }
         }
         if let Some(Distinct::On(exprs)) = &mut select.distinct {
-            exprs.iter_mut().try_for_each(|expr| expr.visit(&mut named))?;
+            exprs.iter_mut().try_for_each(|expr| named.put_into(expr))?;
         }
-        select.qualify.iter_mut().try_for_each(|expr| expr.visit(&mut named))?;
-        select.having.iter_mut().try_for_each(|expr| expr.visit(&mut named))
+        select.qualify.iter_mut().try_for_each(|expr| named.put_into(expr))?;
+        select.having.iter_mut().try_for_each(|expr| named.put_into(expr))
     }
 }
 
 /// The windows of one SELECT, put in place of their names.
 struct NamedWindows {
     windows: HashMap<String, WindowSpec>,
-    /// Queries around the expression, within the one that these windows are of.
-    depth: usize,
 }
 
 impl NamedWindows {
     fn of(select: &Select) -> ControlFlow<Error, NamedWindows> {
-        let mut named = NamedWindows { windows: HashMap::new(), depth: 0 };
+        let mut named = NamedWindows { windows: HashMap::new() };
         for NamedWindowDefinition(name, window) in &select.named_window {
             let window = match window {
                 NamedWindowExpr::NamedWindow(other) => named.window(other)?.clone(),
@@ -66,6 +65,19 @@ impl NamedWindows {
             }
         }
         ControlFlow::Continue(named)
+    }
+
+    fn put_into(&self, expr: &mut Expr) -> ControlFlow<Error> {
+        each_outside_mut(expr, |part| {
+            let Expr::Function(function) = part else { return ControlFlow::Continue(()) };
+            let window = match &function.over {
+                Some(WindowType::NamedWindow(name)) => self.window(name)?.clone(),
+                Some(WindowType::WindowSpec(window)) => self.written_out(window)?,
+                None => return ControlFlow::Continue(()),
+            };
+            function.over = Some(WindowType::WindowSpec(window));
+            ControlFlow::Continue(())
+        })
     }
 
     fn window(&self, name: &Ident) -> ControlFlow<Error, &WindowSpec> {
@@ -95,31 +107,6 @@ impl NamedWindows {
             order_by: order_by.clone(),
             window_frame: window.window_frame.clone(),
         })
-    }
-}
-
-impl VisitorMut for NamedWindows {
-    type Break = Error;
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
-        let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
-        let window = match &function.over {
-            Some(WindowType::NamedWindow(name)) if self.depth == 0 => self.window(name)?.clone(),
-            Some(WindowType::WindowSpec(window)) if self.depth == 0 => self.written_out(window)?,
-            _ => return ControlFlow::Continue(()),
-        };
-        function.over = Some(WindowType::WindowSpec(window));
-        ControlFlow::Continue(())
     }
 }
 

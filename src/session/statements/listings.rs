@@ -213,9 +213,13 @@ fn summary(query: &str, schema: &Schema) -> String {
             let text = |value: &str| value.replace('\'', "''");
             let of_type = field.data_type();
             let ordered = !of_type.is_nested() && !matches!(of_type, DataType::Null);
-            let shown = |function: &str| match ordered {
-                true => format!("CAST({function}({column}) AS VARCHAR)"),
-                false => "CAST(NULL AS VARCHAR)".into(),
+            let shown = |function: &str| match (ordered, of_type.is_binary()) {
+                // Bytes need not be a text, and those of one width have no order of their own.
+                (true, true) => {
+                    format!("encode({function}(arrow_cast({column}, 'BinaryView')), 'hex')")
+                }
+                (true, false) => format!("CAST({function}({column}) AS VARCHAR)"),
+                (false, _) => "CAST(NULL AS VARCHAR)".into(),
             };
             let number_of = |sql: String| match of_type.is_numeric() {
                 true => format!("CAST({sql} AS DOUBLE)"),
@@ -233,7 +237,8 @@ fn summary(query: &str, schema: &Schema) -> String {
                 of = text(&of_type.to_string()),
                 min = shown("min"),
                 max = shown("max"),
-                avg = number_of(format!("avg({column})")),
+                // Sums of decimals may have more digits than these hold.
+                avg = number_of(format!("avg(CAST({column} AS DOUBLE))")),
                 std = number_of(format!("stddev({column})")),
                 low = quantile(0.25),
                 middle = quantile(0.5),

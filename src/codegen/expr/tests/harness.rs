@@ -55,6 +55,13 @@ struct ColumnSource {
     longest: Option<u32>,
 }
 
+/// What the device is compared with.
+fn session() -> SessionContext {
+    let session = SessionContext::new();
+    session.register_udf(crate::host::date_trunc::date_trunc().as_ref().clone());
+    session
+}
+
 impl Context {
     pub(super) fn new(device: Device) -> Self {
         let batch = batch();
@@ -63,7 +70,7 @@ impl Context {
             device,
             batch: batch.clone(),
             schema,
-            session: SessionContext::new(),
+            session: session(),
             addresses: Vec::new(),
             keep: Vec::new(),
             parameters: Vec::new(),

@@ -11,6 +11,7 @@
 //! folded.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -23,13 +24,14 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, ExprWithAlias, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
     LambdaFunction, OrderByExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    Spanned, TableFactor, TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut,
+    Spanned, TableFactor, TableWithJoins, Value, Visit, VisitMut, VisitorMut, visit_expressions,
 };
 
 use super::binary;
 use super::scope::{self, ScopeColumn, folded};
 use crate::error::{Error, ErrorKind, Result, known_names};
 use crate::session::files::{Place, known};
+use crate::session::outside::{each_outside, each_outside_mut};
 use crate::session::syntax::SPREAD;
 
 /// The function that stands for columns.
@@ -49,38 +51,21 @@ fn arguments(expr: &Expr) -> Option<(&[FunctionArg], bool)> {
     }
 }
 
-/// Breaks off at such a call.
-pub(super) struct ColumnCalls {
-    /// Whether those in subqueries count.
-    pub(super) within: bool,
-    pub(super) depth: usize,
+pub(super) fn is_call(expr: &Expr) -> bool {
+    arguments(expr).is_some()
 }
 
-impl Visitor for ColumnCalls {
-    /// Where it stands: small, as expressions may be nested deep.
-    type Break = Place;
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Place> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Place> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Place> {
-        match arguments(expr) {
-            Some(_) if self.within || self.depth == 0 => ControlFlow::Break(known_place(expr)),
-            _ => ControlFlow::Continue(()),
-        }
+/// Breaks off at such a call, with its place: small, as expressions may be nested deep.
+fn at_call(expr: &Expr) -> ControlFlow<Place> {
+    match arguments(expr) {
+        Some(_) => ControlFlow::Break(known_place(expr)),
+        None => ControlFlow::Continue(()),
     }
 }
 
 /// Whether an item of a list, or a condition, stands for several.
 pub(super) fn stands(of: &impl Visit) -> bool {
-    Visit::visit(of, &mut ColumnCalls { within: false, depth: 0 }).is_break()
+    each_outside(of, at_call).is_break()
 }
 
 /// Whether a query's own list or condition needs its columns to be known.
@@ -156,7 +141,7 @@ pub(super) fn insists(select: &Select) -> bool {
 
 /// Refuses such calls in what a statement sets and in its condition: each row has one.
 pub(in crate::session) fn refuse_columns(by: &str, of: &impl Visit) -> Result<()> {
-    match Visit::visit(of, &mut ColumnCalls { within: false, depth: 0 }) {
+    match each_outside(of, at_call) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(at) => {
             let where_ = "COLUMNS(…) stands in select lists, and in their WHERE and ORDER BY";
@@ -167,7 +152,7 @@ pub(in crate::session) fn refuse_columns(by: &str, of: &impl Visit) -> Result<()
 
 /// An error of a call that is left: it stands where it stands for nothing.
 pub(super) fn refuse_what_is_left(query: &Query) -> Result<()> {
-    match Visit::visit(query, &mut ColumnCalls { within: true, depth: 0 }) {
+    match visit_expressions(query, at_call) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(at) => {
             Err(wrong_at("COLUMNS(…) stands in select lists, in WHERE and in ORDER BY", at))
@@ -248,7 +233,12 @@ impl NamedColumns<'_> {
 
     /// `*COLUMNS(…)` among arguments: the columns, as so many arguments.
     fn spread(&self, expr: &mut Expr) -> Result<()> {
-        match VisitMut::visit(expr, &mut Spread { columns: *self, depth: 0 }) {
+        let spread = Spread { columns: *self };
+        let done = each_outside_mut(expr, |expr| match spread.within(expr) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        });
+        match done {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(error) => Err(error),
         }
@@ -256,9 +246,12 @@ impl NamedColumns<'_> {
 
     /// The one call in an expression, and the columns that it stands for.
     fn meant(&self, expr: &Expr) -> Result<Option<(Expr, Vec<Meant>)>> {
-        let mut all = All::default();
-        let _ = Visit::visit(expr, &mut all);
-        let Some((call, others)) = all.calls.split_first() else { return Ok(None) };
+        let mut calls = vec![];
+        let ControlFlow::Continue(()) = each_outside(expr, |part| {
+            calls.extend(arguments(part).map(|_| part.clone()));
+            ControlFlow::<Infallible>::Continue(())
+        });
+        let Some((call, others)) = calls.split_first() else { return Ok(None) };
         if let Some(other) = others.iter().find(|other| *other != call) {
             return Err(wrong("COLUMNS(…) of other columns in one expression", other));
         }
@@ -393,72 +386,22 @@ impl NamedColumns<'_> {
     }
 }
 
-/// All calls in an expression, but for those in subqueries.
-#[derive(Default)]
-struct All {
-    calls: Vec<Expr>,
-    depth: usize,
-}
-
-impl Visitor for All {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        if self.depth == 0 && arguments(expr).is_some() {
-            self.calls.push(expr.clone());
-        }
-        ControlFlow::Continue(())
-    }
-}
-
 /// An expression with a column in the place of its calls.
 fn with(expr: &Expr, value: &Expr) -> Expr {
     let mut expr = expr.clone();
-    let ControlFlow::Continue(()) = VisitMut::visit(&mut expr, &mut Replaced { value, depth: 0 });
-    expr
-}
-
-struct Replaced<'a> {
-    value: &'a Expr,
-    depth: usize,
-}
-
-impl VisitorMut for Replaced<'_> {
-    type Break = std::convert::Infallible;
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
-        if self.depth == 0 && arguments(expr).is_some() {
-            *expr = self.value.clone();
+    let ControlFlow::Continue(()) = each_outside_mut(&mut expr, |part| {
+        if arguments(part).is_some() {
+            *part = value.clone();
         }
-        ControlFlow::Continue(())
-    }
+        ControlFlow::<Infallible>::Continue(())
+    });
+    expr
 }
 
 /// Puts columns in the places of `*COLUMNS(…)` among arguments, elements of lists, and values of
 /// IN.
 struct Spread<'a> {
     columns: NamedColumns<'a>,
-    depth: usize,
 }
 
 impl Spread<'_> {
@@ -509,30 +452,6 @@ impl Spread<'_> {
     }
 }
 
-impl VisitorMut for Spread<'_> {
-    type Break = Error;
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
-        match self.depth {
-            0 => match self.within(expr) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => ControlFlow::Break(error),
-            },
-            _ => ControlFlow::Continue(()),
-        }
-    }
-}
-
 /// A lambda's body with a name in the place of its parameter.
 fn of_name(lambda: &LambdaFunction, name: &str, call: &Expr) -> Result<Expr> {
     let mut parameters = lambda.params.iter();
@@ -551,7 +470,7 @@ struct Named<'a> {
 }
 
 impl VisitorMut for Named<'_> {
-    type Break = std::convert::Infallible;
+    type Break = Infallible;
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         if matches!(expr, Expr::Identifier(name) if folded(name) == self.parameter) {

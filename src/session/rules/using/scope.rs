@@ -298,9 +298,17 @@ pub(crate) fn is_any_twice(items: &[SelectItem]) -> bool {
     let starred = items.iter().any(is_star);
     items.iter().any(|item| match (output_name(item), item) {
         (Some(name), _) => starred || !names.insert(name),
-        (None, SelectItem::UnnamedExpr(expr)) => !exprs.insert(expr),
+        (None, SelectItem::UnnamedExpr(expr)) => !exprs.insert(uncast(expr)),
         _ => false,
     })
+}
+
+/// A cast is called as what it casts.
+fn uncast(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Cast { expr, .. } | Expr::Nested(expr) => uncast(expr),
+        other => other,
+    }
 }
 
 fn is_star(item: &SelectItem) -> bool {
@@ -350,12 +358,12 @@ fn name_by_texts(items: &mut [SelectItem]) {
     let mut number: HashMap<Expr, usize> = HashMap::new();
     for item in items.iter() {
         if let (None, SelectItem::UnnamedExpr(expr)) = (output_name(item), item) {
-            *number.entry(expr.clone()).or_default() += 1;
+            *number.entry(uncast(expr).clone()).or_default() += 1;
         }
     }
     for item in items.iter_mut() {
         if let SelectItem::UnnamedExpr(expr) = &*item
-            && number.get(expr).is_some_and(|number| *number > 1)
+            && number.get(uncast(expr)).is_some_and(|number| *number > 1)
         {
             *item = named(expr.clone(), expr.to_string());
         }

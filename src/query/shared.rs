@@ -1,0 +1,136 @@
+//! Rows that several readers of a plan share: those of a query of a WITH that calls `random()` and
+//! its like. They are computed before the plan runs, once, and stand in it as a table.
+//!
+//! ```text
+//!   WITH c AS (SELECT random() AS r)         SharedRows 1 ──▶ table
+//!   SELECT a.r - b.r FROM c a, c b           SELECT a.r - b.r FROM table a, table b
+//! ```
+//!
+//! To have them within the plan would take an operator that each way to run plans, and to divide
+//! them, knows: two references to one plan, optimized apart, need not yield their rows in one
+//! order.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use datafusion::common::DFSchemaRef;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::error::{DataFusionError, Result as PlanResult};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
+
+use super::{Core, scan};
+use crate::error::Result;
+
+/// The rows of a plan, which are those of all nodes of one number.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct SharedRows {
+    number: u64,
+    input: LogicalPlan,
+}
+
+impl SharedRows {
+    /// A number that no other has.
+    pub(crate) fn number() -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        NEXT.fetch_add(1, Relaxed)
+    }
+
+    pub(crate) fn node(number: u64, input: LogicalPlan) -> LogicalPlan {
+        LogicalPlan::Extension(Extension { node: Arc::new(SharedRows { number, input }) })
+    }
+
+    fn of(plan: &LogicalPlan) -> Option<&SharedRows> {
+        match plan {
+            LogicalPlan::Extension(extension) => extension.node.as_any().downcast_ref(),
+            _ => None,
+        }
+    }
+}
+
+impl PartialOrd for SharedRows {
+    fn partial_cmp(&self, other: &SharedRows) -> Option<Ordering> {
+        (self == other).then_some(Ordering::Equal)
+    }
+}
+
+impl UserDefinedLogicalNodeCore for SharedRows {
+    fn name(&self) -> &str {
+        "SharedRows"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.input]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        self.input.schema()
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        vec![]
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "SharedRows: {}", self.number)
+    }
+
+    fn with_exprs_and_inputs(&self, _: Vec<Expr>, inputs: Vec<LogicalPlan>) -> PlanResult<Self> {
+        let number = self.number;
+        let one = <[LogicalPlan; 1]>::try_from(inputs);
+        match one {
+            Ok([input]) => Ok(SharedRows { number, input }),
+            Err(inputs) => Err(DataFusionError::Internal(format!("{} inputs", inputs.len()))),
+        }
+    }
+}
+
+/// The plan with what `replaced` makes of the nodes in it; the inner ones are replaced first.
+fn each_replaced<'a>(
+    plan: &'a LogicalPlan,
+    mut replaced: impl FnMut(&SharedRows) -> PlanResult<LogicalPlan>,
+) -> PlanResult<Cow<'a, LogicalPlan>> {
+    let mut any = false;
+    plan.apply_with_subqueries(|node| {
+        any |= SharedRows::of(node).is_some();
+        Ok(if any { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !any {
+        return Ok(Cow::Borrowed(plan));
+    }
+    let plan = plan.clone().transform_up_with_subqueries(|node| match SharedRows::of(&node) {
+        Some(shared) => Ok(Transformed::yes(replaced(shared)?)),
+        None => Ok(Transformed::no(node)),
+    })?;
+    Ok(Cow::Owned(plan.data))
+}
+
+impl Core {
+    /// A plan in which shared rows are a table: they are computed here.
+    pub(super) fn with_shared_rows<'a>(
+        &self,
+        plan: &'a LogicalPlan,
+    ) -> Result<Cow<'a, LogicalPlan>> {
+        let mut known: HashMap<u64, LogicalPlan> = HashMap::new();
+        let plan = each_replaced(plan, |shared| {
+            if let Some(rows) = known.get(&shared.number) {
+                return Ok(rows.clone());
+            }
+            let rows = self
+                .run_once(&shared.input)
+                .and_then(|answer| scan(&self.source_of(&answer.schema, &answer.data)?));
+            let rows = rows.map_err(DataFusionError::from)?;
+            known.insert(shared.number, rows.clone());
+            Ok(rows)
+        })?;
+        Ok(plan)
+    }
+}
+
+/// The plan with each reader's own rows, to be shown.
+pub(super) fn written_out(plan: &LogicalPlan) -> Result<Cow<'_, LogicalPlan>> {
+    Ok(each_replaced(plan, |shared| Ok(shared.input.clone()))?)
+}

@@ -1,0 +1,215 @@
+//! Intervals that are computed: of a number of a unit, and products of intervals.
+//!
+//! ```text
+//!   INTERVAL (k) DAY     interval_times(INTERVAL '1 day', CAST(k AS BIGINT))
+//!   to_seconds(x)        interval_times(INTERVAL '1 second', x)
+//!   INTERVAL 1 DAY * k   interval_times(INTERVAL '1 day', k)
+//!   d + INTERVAL 1 HOUR  CAST(d AS TIMESTAMP(6)) + INTERVAL '1 hour'
+//! ```
+//!
+//! The last of a date, of which DataFusion's planner (55.2) makes a date, so that the hour is lost.
+//! As in DuckDB, units from the minute up count whole numbers, and seconds may have a fraction.
+
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{BinaryExpr, Expr as PlanExpr, ExprSchemable, Operator, cast, lit};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, DataType as SqlType, DateTimeField, Expr, Interval, Spanned, Value,
+};
+
+use super::statement::{bare, call};
+use super::synonyms::cast as cast_to;
+use crate::error::{Error, ErrorKind};
+use crate::host::interval_times::interval_times;
+use crate::session::files::known;
+use crate::session::insert;
+
+/// Functions of a number of units, by their name, and one of the unit.
+const FUNCTIONS: [(&str, &str); 14] = [
+    ("to_centuries", "1200 months"),
+    ("to_days", "1 day"),
+    ("to_decades", "120 months"),
+    ("to_hours", "1 hour"),
+    ("to_microseconds", "1 microsecond"),
+    ("to_millennia", "12000 months"),
+    ("to_milliseconds", "1 millisecond"),
+    ("to_minutes", "1 minute"),
+    ("to_months", "1 month"),
+    ("to_nanoseconds", "1 nanosecond"),
+    ("to_quarters", "3 months"),
+    ("to_seconds", "1 second"),
+    ("to_weeks", "7 days"),
+    ("to_years", "12 months"),
+];
+
+/// One of the unit that a function counts.
+pub(super) fn unit_of_function(name: &str) -> Option<&'static str> {
+    let at = FUNCTIONS.binary_search_by_key(&name, |(name, _)| name).ok()?;
+    Some(FUNCTIONS[at].1)
+}
+
+fn unit_of_field(field: &DateTimeField) -> Option<&'static str> {
+    use DateTimeField::*;
+    let function = match field {
+        Century => "to_centuries",
+        Decade => "to_decades",
+        Millenium | Millennium => "to_millennia",
+        Year | Years => "to_years",
+        Quarter => "to_quarters",
+        Month | Months => "to_months",
+        Week(None) | Weeks => "to_weeks",
+        Day | Days => "to_days",
+        Hour | Hours => "to_hours",
+        Minute | Minutes => "to_minutes",
+        Second | Seconds => "to_seconds",
+        Millisecond | Milliseconds => "to_milliseconds",
+        Microsecond | Microseconds => "to_microseconds",
+        Nanosecond | Nanoseconds => "to_nanoseconds",
+        _ => return None,
+    };
+    unit_of_function(function)
+}
+
+/// So many of a unit.
+pub(super) fn of_units(number: Expr, unit: &str) -> Expr {
+    let one = Expr::Interval(Interval {
+        value: Box::new(Expr::value(Value::SingleQuotedString(unit.into()))),
+        leading_field: None,
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: None,
+    });
+    let number = match unit {
+        "1 second" | "1 millisecond" => number,
+        _ => cast_to(number, SqlType::BigInt(None)),
+    };
+    call("interval_times", vec![one, number])
+}
+
+/// Whether the number of an interval is no constant.
+pub(super) fn is_computed(expr: &Expr) -> bool {
+    let Expr::Interval(interval) = expr else { return false };
+    let value = bare(&interval.value);
+    let is_text = matches!(value, Expr::Value(value)
+        if matches!(value.value, Value::SingleQuotedString(_) | Value::DoubleQuotedString(_)));
+    !is_text && insert::number(value).is_none()
+}
+
+/// Writes an interval out, if its number is computed; constants get their quotes.
+///
+/// # Errors
+/// A computed number without a unit, and clauses of a unit beside it.
+pub(super) fn write_out(expr: &mut Expr) -> Result<(), Error> {
+    if !is_computed(expr) {
+        if let Expr::Interval(interval) = expr {
+            let constant = match insert::number(bare(&interval.value)) {
+                Some(number) => Expr::value(Value::SingleQuotedString(number)),
+                None => bare(&interval.value).clone(),
+            };
+            *interval.value = constant;
+        }
+        return Ok(());
+    }
+    let Expr::Interval(interval) = &*expr else { return Ok(()) };
+    let unit = interval.leading_field.as_ref().and_then(unit_of_field);
+    let is_plain = interval.leading_precision.is_none()
+        && interval.last_field.is_none()
+        && interval.fractional_seconds_precision.is_none();
+    let Some(unit) = unit.filter(|_| is_plain) else {
+        let message = "an INTERVAL of an expression has one unit, such as INTERVAL (k) DAY".into();
+        let location = known(interval.value.span().start);
+        return Err(ErrorKind::Plan { message, location }.into());
+    };
+    *expr = of_units((*interval.value).clone(), unit);
+    Ok(())
+}
+
+/// Plans operators of intervals that DataFusion does not plan, or not as SQL has them.
+#[derive(Debug)]
+pub(in crate::session) struct IntervalOperators;
+
+impl ExprPlanner for IntervalOperators {
+    fn plan_binary_op(
+        &self,
+        expr: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawBinaryExpr>> {
+        let RawBinaryExpr { op, left, right } = expr;
+        let times =
+            |by, number| Ok(PlannerResult::Planned(interval_times().call(vec![by, number])));
+        let moved = |op, date, by| {
+            let sum = BinaryExpr { left: Box::new(date), op, right: Box::new(by) };
+            Ok(PlannerResult::Planned(PlanExpr::BinaryExpr(sum)))
+        };
+        match op {
+            BinaryOperator::Multiply if is_interval(&left, schema) => times(left, right),
+            BinaryOperator::Multiply if is_interval(&right, schema) => times(right, left),
+            BinaryOperator::Divide if is_interval(&left, schema) => {
+                times(left, lit(1.0) / cast(right, DataType::Float64))
+            }
+            BinaryOperator::Plus | BinaryOperator::Minus if needs_time(&left, &right, schema) => {
+                let by = right;
+                let op = if op == BinaryOperator::Plus { Operator::Plus } else { Operator::Minus };
+                moved(op, with_time(left, &by), by)
+            }
+            BinaryOperator::Plus if needs_time(&right, &left, schema) => {
+                moved(Operator::Plus, with_time(right, &left), left)
+            }
+            _ => Ok(PlannerResult::Original(RawBinaryExpr { op, left, right })),
+        }
+    }
+}
+
+/// Whether a side is an interval. Of operators within, which may be many, nothing is asked.
+fn is_interval(expr: &PlanExpr, schema: &DFSchema) -> bool {
+    let may_be = match expr {
+        PlanExpr::Literal(value, _) => return matches!(value.data_type(), DataType::Interval(_)),
+        PlanExpr::Negative(inner) => return is_interval(inner, schema),
+        PlanExpr::Column(_) | PlanExpr::Cast(_) | PlanExpr::ScalarFunction(_) => true,
+        _ => false,
+    };
+    may_be && matches!(expr.get_type(schema), Ok(DataType::Interval(_)))
+}
+
+/// Whether a date is moved by a part of a day.
+fn needs_time(date: &PlanExpr, by: &PlanExpr, schema: &DFSchema) -> bool {
+    part_of_day(by).is_some() && matches!(date.get_type(schema), Ok(DataType::Date32))
+}
+
+/// The nanoseconds that an interval is made of, where they are not days for certain.
+fn part_of_day(by: &PlanExpr) -> Option<i64> {
+    match by {
+        PlanExpr::Literal(ScalarValue::IntervalMonthDayNano(Some(by)), _) => {
+            Some(by.nanoseconds).filter(|nanos| nanos % 86_400_000_000_000 != 0)
+        }
+        PlanExpr::Negative(inner) => part_of_day(inner),
+        PlanExpr::ScalarFunction(product) if product.name() == interval_times().name() => {
+            match product.args.first()? {
+                PlanExpr::Literal(ScalarValue::IntervalMonthDayNano(Some(by)), _) => {
+                    Some(by.nanoseconds).filter(|nanos| *nanos != 0)
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The beginning of a day, in microseconds if such an interval has whole ones.
+fn with_time(date: PlanExpr, by: &PlanExpr) -> PlanExpr {
+    let whole = part_of_day(by).is_none_or(|nanos| nanos % 1000 == 0);
+    let unit = if whole { TimeUnit::Microsecond } else { TimeUnit::Nanosecond };
+    cast(date, DataType::Timestamp(unit, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_by_halves() {
+        assert!(FUNCTIONS.is_sorted_by_key(|(name, _)| name));
+    }
+}

@@ -1,0 +1,127 @@
+//! Scalar functions of DuckDB's that are expressions of others here.
+//!
+//! ```text
+//!   if(c, a, b)                  CASE WHEN c THEN a ELSE b END
+//!   last_day(d)                  CAST(date_trunc('month', d) + INTERVAL '1 month' -
+//!                                     INTERVAL '1 day' AS DATE)
+//!   dayname(d), monthname(d)     to_char(d, '%A'), to_char(d, '%B')
+//!   regexp_extract(s, 'p', 1)    CASE WHEN s IS NOT NULL
+//!                                     THEN coalesce(regexp_match(s, '(p)')[2], '') END
+//!   xor(a, b)                    a ^ b
+//! ```
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CaseWhen, DataType, Expr, Interval, Value,
+    helpers::attached_token::AttachedToken,
+};
+
+use super::statement::call;
+use super::synonyms::{binary, cast, number, text};
+
+/// What makes an expression of arguments; nothing of others than it takes.
+type Written = fn(&[Expr]) -> Option<Expr>;
+
+/// Functions, what they take, and what they are.
+const FUNCTIONS: [(&str, &str, Written); 7] = [
+    ("dayname", "takes a date or a time", |args| named(args, "%A")),
+    ("if", "takes a condition and two values", chosen),
+    ("iif", "takes a condition and two values", chosen),
+    ("last_day", "takes a date or a time", last_day),
+    ("monthname", "takes a date or a time", |args| named(args, "%B")),
+    (
+        "regexp_extract",
+        "takes a text, a constant pattern, and the number of a group, from 0 on",
+        extracted,
+    ),
+    ("xor", "takes two integers", |args| match args {
+        [a, b] => {
+            Some(nested(binary(nested(a.clone()), BinaryOperator::BitwiseXor, nested(b.clone()))))
+        }
+        _ => None,
+    }),
+];
+
+/// The number of a function.
+pub(super) fn place(name: &str) -> Option<usize> {
+    FUNCTIONS.binary_search_by_key(&name, |(name, _, _)| name).ok()
+}
+
+/// The function of a number, of arguments; what it takes, where that is something else.
+pub(super) fn written_out(place: usize, args: &[Expr]) -> Result<Expr, &'static str> {
+    let (_, takes, written) = FUNCTIONS[place];
+    written(args).ok_or(takes)
+}
+
+fn nested(expr: Expr) -> Expr {
+    Expr::Nested(Box::new(expr))
+}
+
+fn case(condition: Expr, result: Expr, otherwise: Option<Expr>) -> Expr {
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen { condition, result }],
+        else_result: otherwise.map(Box::new),
+    }
+}
+
+fn named(args: &[Expr], pattern: &str) -> Option<Expr> {
+    let [time] = args else { return None };
+    Some(call("to_char", vec![time.clone(), text(pattern)]))
+}
+
+fn chosen(args: &[Expr]) -> Option<Expr> {
+    let [condition, then, otherwise] = args else { return None };
+    Some(case(condition.clone(), then.clone(), Some(otherwise.clone())))
+}
+
+fn last_day(args: &[Expr]) -> Option<Expr> {
+    let [time] = args else { return None };
+    let interval = |value: &str| {
+        Expr::Interval(Interval {
+            value: Box::new(text(value)),
+            leading_field: None,
+            leading_precision: None,
+            last_field: None,
+            fractional_seconds_precision: None,
+        })
+    };
+    let month = call("date_trunc", vec![text("month"), time.clone()]);
+    let next = binary(month, BinaryOperator::Plus, interval("1 month"));
+    let last = binary(next, BinaryOperator::Minus, interval("1 day"));
+    Some(cast(nested(last), DataType::Date))
+}
+
+/// A group of the first match, and the empty text where there is none.
+fn extracted(args: &[Expr]) -> Option<Expr> {
+    let constant = |expr: &Expr| match expr {
+        Expr::Value(value) => Some(value.value.clone()),
+        _ => None,
+    };
+    let (subject, pattern, group) = match args {
+        [subject, pattern] => (subject, constant(pattern)?.into_string()?, 0),
+        [subject, pattern, group] => match constant(group)? {
+            Value::Number(digits, _) => {
+                (subject, constant(pattern)?.into_string()?, digits.parse::<u8>().ok()?)
+            }
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let groups = call("regexp_match", vec![subject.clone(), text(&format!("({pattern})"))]);
+    let place = number(&(u32::from(group) + 1).to_string());
+    let found = call("array_element", vec![groups, place]);
+    let found = call("coalesce", vec![found, text("")]);
+    Some(case(Expr::IsNotNull(Box::new(nested(subject.clone()))), found, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_by_halves() {
+        assert!(FUNCTIONS.is_sorted_by_key(|(name, _, _)| name));
+    }
+}
