@@ -10,7 +10,7 @@ use warpframe::arrow::array::{
 use warpframe::device::DeviceKind;
 
 use crate::differential::{Pair, builder, run};
-use crate::tables::{Shape, columns};
+use crate::tables::{Shape, columns, share};
 
 #[test]
 fn aggregates_of_every_shape() {
@@ -29,9 +29,10 @@ fn aggregates_of_every_shape() {
 #[test]
 fn aggregates_of_every_type() {
     let pair = Pair::of(Shape::random(3000, 81).batches());
-    for key in ["", "k", "s", "i64 % 1000", "sv"] {
+    // Groups of strings differ from those of integers by how they are found alone.
+    for (at, key) in [(0, ""), (0, "k"), (0, "i64 % 1000"), (1, "s"), (2, "sv")] {
         let by = if key.is_empty() { String::new() } else { format!("GROUP BY {key}") };
-        for list in [
+        let lists = [
             "sum(i8), sum(i16), sum(k), sum(w), sum(u8), sum(u16), sum(u32), avg(i8), avg(u32), avg(k)",
             "min(i8), max(i16), min(i32), max(i64), min(u8), max(u16), min(u32), max(u64), min(b), max(b)",
             "min(spread), max(spread), min(x), max(x), avg(x), sum(x), sum(f32), avg(f32)",
@@ -41,7 +42,8 @@ fn aggregates_of_every_type() {
             "min(s), max(s), min(sl), max(sl), min(sv), max(sv), min(sd), max(sd)",
             "sum(k) + 1, avg(x) * 2, max(k) - min(k), count(*) % 7",
             "sum(x) FILTER (WHERE b), count(*) FILTER (WHERE k > 3), max(s) FILTER (WHERE k2 = 0), count(k) FILTER (WHERE x > 0), avg(m) FILTER (WHERE m > 0)",
-        ] {
+        ];
+        for list in share(lists, at) {
             let keys = if key.is_empty() { String::new() } else { format!("{key} AS key, ") };
             pair.check(&format!("SELECT {keys}{list} FROM t {by}"));
         }

@@ -8,7 +8,7 @@ use warpframe::arrow::array::*;
 use warpframe::prelude::*;
 
 use crate::differential::{Cell, Pair, Rows, builder, run};
-use crate::tables::{Shape, Values, columns};
+use crate::tables::{Shape, Values, columns, share};
 
 /// Frames that the CPU engine can shrink, for aggregates from which it can take rows away.
 const SLIDING: [&str; 6] = [
@@ -28,10 +28,11 @@ const GROWING: [&str; 4] = [
     "PARTITION BY b ORDER BY k2",
 ];
 
-/// Empty and degenerate ones, one of several tiles, and so many rows that pairs come in slices.
+/// One of several tiles, with so many rows that pairs come in slices, empty ones and degenerate
+/// ones.
 fn shapes() -> Vec<Shape> {
     let mut shapes: Vec<_> =
-        [0, 1, 33, 1100].iter().map(|rows| Shape::random(*rows, 80 + *rows as u64)).collect();
+        [1100, 0, 1, 33].iter().map(|rows| Shape::random(*rows, 80 + *rows as u64)).collect();
     for values in [Values::AllNull, Values::Same, Values::Distinct] {
         shapes.push(Shape { values, ..Shape::random(300, 81) });
     }
@@ -44,9 +45,9 @@ fn check(calls: &[&str], frames: &[&str]) {
 
 /// Within an expression.
 fn check_within(calls: &[&str], within: &str, frames: &[&str]) {
-    for shape in shapes() {
+    for (at, shape) in shapes().into_iter().enumerate() {
         let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
-        for frame in frames {
+        for frame in share(frames, at) {
             let list: Vec<_> = (calls.iter().enumerate())
                 .map(|(at, call)| {
                     format!("{} AS a{at}", within.replace('#', &format!("{call} OVER w")))
@@ -125,9 +126,9 @@ fn lists_of_frames() {
 /// What the CPU engine does not take rows away from: against a join of each row with those of its
 /// frame. `#` stands before columns, `@` where the order of rows is to be stated.
 fn check_joined(calls: &[&str]) {
-    for shape in shapes() {
+    for (at, shape) in shapes().into_iter().enumerate() {
         let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
-        for (partition, low, high) in [("k", -3, 2), ("k2", 1, 4), ("b", -30, -2)] {
+        for (partition, low, high) in share([("k", -3, 2), ("k2", 1, 4), ("b", -30, -2)], at) {
             let bound = |by: i32| {
                 format!("{} {}", by.abs(), if by < 0 { "PRECEDING" } else { "FOLLOWING" })
             };

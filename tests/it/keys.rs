@@ -464,13 +464,20 @@ const FORMS: [Form; 18] = [
 
 /// Keys of these types and values, compared in every way, whichever side is which.
 fn in_every_way(one: (&DataType, &[i128]), other: (&DataType, &[i128])) {
+    in_ways(one, other, 1);
+}
+
+/// The same in every `every`-th way, and in others where the sides are exchanged.
+fn in_ways(one: (&DataType, &[i128]), other: (&DataType, &[i128]), every: usize) {
     let side = |(dtype, values): (&DataType, &[i128]), null: bool| Side {
         kind: Kind::named(dtype),
         values: values.iter().map(|v| Some(*v)).chain(null.then_some(None)).collect(),
     };
-    for (left, right, null) in [(one, other, true), (other, one, false)] {
+    for (at, (left, right, null)) in
+        [(one, other, true), (other, one, false)].into_iter().enumerate()
+    {
         let sides = Sides::of(side(left, null), side(right, null));
-        FORMS.into_iter().for_each(|form| sides.check(form));
+        FORMS.into_iter().skip(at % every).step_by(every).for_each(|form| sides.check(form));
     }
 }
 
@@ -482,11 +489,8 @@ fn integers_that_differ_by_2_64_do_not_match() {
         (&DataType::UInt64, &[0, 7, 1 << 63, u, u - 4, i64::MAX.into()]),
     );
     // Of a narrow range on one side.
-    in_every_way(
-        (&DataType::Int64, &[-1, -5, -3, 0, 2]),
-        (&DataType::UInt64, &[2, u, u - 4, u - 2]),
-    );
-    in_every_way((&DataType::Int8, &[-1, -128, 0]), (&DataType::UInt64, &[u, u - 127]));
+    in_ways((&DataType::Int64, &[-1, -5, -3, 0, 2]), (&DataType::UInt64, &[2, u, u - 4, u - 2]), 2);
+    in_ways((&DataType::Int8, &[-1, -128, 0]), (&DataType::UInt64, &[u, u - 127]), 2);
 }
 
 #[test]
@@ -494,10 +498,7 @@ fn decimals_that_differ_by_2_64_units_do_not_match() {
     let values = [-WRAP + 100, -7, 0, 5, WRAP - 3, WRAP + 5, 10i128.pow(18) - 1];
     let narrow = [100, -7, 0, 5, -3, 10i128.pow(18) - 1];
     in_every_way((&DataType::Decimal128(18, 2), &narrow), (&DataType::Decimal128(22, 2), &values));
-    in_every_way(
-        (&DataType::Int64, &narrow),
-        (&DataType::Decimal128(22, 2), &values.map(|v| v * 5)),
-    );
+    in_ways((&DataType::Int64, &narrow), (&DataType::Decimal128(22, 2), &values.map(|v| v * 5)), 2);
 }
 
 /// Random kinds, values and ways: eight, or `WARPFRAME_KEY_CASES`, from `WARPFRAME_KEY_SEED` on.

@@ -2,12 +2,13 @@
 
 use crate::lists::LISTS;
 use crate::nested::pair;
+use crate::tables::share;
 
 #[test]
 fn lists_are_sets() {
-    for (rows, seed) in [(300, 51), (1, 2), (0, 1), (2100, 5)] {
+    for (at, (rows, seed)) in [(300, 51), (1, 2), (0, 1), (2100, 5)].into_iter().enumerate() {
         let pair = pair(rows, seed);
-        for (name, _) in LISTS {
+        for (name, _) in share(LISTS, at) {
             let check = |sql: &str| pair.check(&sql.replace("NAME", name));
             check(
                 "SELECT a.id, array_union(a.NAME, b.NAME) AS u, array_except(a.NAME, b.NAME) AS e,
@@ -34,9 +35,9 @@ fn lists_are_sets() {
 
 #[test]
 fn elements_are_removed_and_replaced() {
-    for (rows, seed) in [(300, 53), (1, 3), (0, 1)] {
+    for (at, (rows, seed)) in [(300, 53), (1, 3), (0, 1)].into_iter().enumerate() {
         let pair = pair(rows, seed);
-        for (name, x) in LISTS {
+        for (name, x) in share(LISTS, at) {
             let check = |sql: &str| pair.check(&sql.replace("NAME", name).replace("NEEDLE", x));
             check(
                 "SELECT id, array_remove(NAME, NEEDLE) AS a, array_remove_n(NAME, NEEDLE, 2) AS b,
@@ -58,9 +59,9 @@ fn elements_are_removed_and_replaced() {
 
 #[test]
 fn lists_are_resized_and_taken_by_steps() {
-    for (rows, seed) in [(300, 57), (1, 4), (0, 1)] {
+    for (at, (rows, seed)) in [(300, 57), (1, 4), (0, 1)].into_iter().enumerate() {
         let pair = pair(rows, seed);
-        for (name, x) in LISTS {
+        for (name, x) in share(LISTS, at) {
             let check = |sql: &str| pair.check(&sql.replace("NAME", name).replace("NEEDLE", x));
             check(
                 "SELECT id, array_resize(NAME, 2) AS a, array_resize(NAME, abs(i), NEEDLE) AS b FROM t",

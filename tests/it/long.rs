@@ -182,8 +182,8 @@ fn more_columns_than_a_launch_has_room_for_parameters() {
 }
 
 #[test]
-fn three_thousand_columns_through_a_filter() -> Result<()> {
-    let pair = wide(3000, 100);
+fn two_thousand_columns_through_a_filter() -> Result<()> {
+    let pair = wide(2000, 100);
     let of = |session: &Session| {
         Ok::<_, warpframe::Error>(Rows::of(&run(session, "SELECT * FROM t WHERE c5 > 100")?))
     };

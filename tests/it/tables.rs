@@ -33,6 +33,15 @@ pub enum Batches {
     Several,
 }
 
+/// Of all queries, types or frames those that are tried on the `at`-th of several tables: all on
+/// the first, which shows most, and on the others a third each, so that all kinds of tables and all
+/// of these are met. All on all, where `WARPFRAME_EVERY_TABLE` is 1.
+pub fn share<T>(all: impl IntoIterator<Item = T>, at: usize) -> impl Iterator<Item = T> {
+    let whole = std::env::var_os("WARPFRAME_EVERY_TABLE").is_some_and(|value| value == "1");
+    let (first, every) = if at == 0 || whole { (0, 1) } else { (at % 3, 3) };
+    all.into_iter().skip(first).step_by(every)
+}
+
 /// What a table is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {

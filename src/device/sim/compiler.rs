@@ -38,12 +38,16 @@ const COMMON: &[&str] = &[
     "-ffp-contract=off",
     "-fno-strict-aliasing",
 ];
-/// Hundreds of kernels are compiled for a test run, each run on little data: -O1.
+/// Thousands of kernels are compiled for a test run, each run on little data: -O1.
 const KERNEL: &[&str] =
     &["-DWF_SIM", "-O1", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables"];
 /// Integers that are divided by zero end the launch, and not the process:
 /// UndefinedBehaviorSanitizer calls what `sim.h` defines for it, so that its runtime is not needed.
 const OF_USERS: &[&str] = &["-DWF_SIM_USERS", "-fsanitize=integer-divide-by-zero"];
+/// What kernels may call besides the runtime, behind their text. A kernel is linked with nothing
+/// else: the linker would take as long for C++'s library and AddressSanitizer's, which is in the
+/// process already, as the compiler for many a kernel.
+const LIBRARIES: [&str; 3] = ["-lm", "-lgcc", "-lc"];
 /// The headers of code that users wrote.
 const USERS: [&str; 2] = ["raw.cuh", "user.cuh"];
 const RUNTIME_ONLY: &[&str] = &["-DWF_SIM_RUNTIME", "-O2", "-pthread"];
@@ -134,7 +138,8 @@ impl CxxCompiler {
 
     /// Everything that makes two compilations of one source differ.
     pub(super) fn id(&self) -> String {
-        let options = [self.kernel_options(), self.users_options()].concat();
+        let mut options = [self.kernel_options(), self.users_options()].concat();
+        options.extend(self.libraries());
         format!("{} {} {}", self.version, std::env::consts::ARCH, options.join(" "))
     }
 
@@ -172,6 +177,8 @@ impl CxxCompiler {
     fn kernel_options(&self) -> Vec<&'static str> {
         let mut options = self.shared_options();
         options.extend(KERNEL);
+        // Clang is told what to leave out: what stands for libgcc there is not known.
+        options.push(if self.is_clang() { "-nostdlib++" } else { "-nostdlib" });
         if self.sanitizes {
             // Kernels run on fibers' stacks, of which AddressSanitizer knows nothing.
             options.push("-fsanitize=address");
@@ -187,10 +194,9 @@ impl CxxCompiler {
     /// What comes on top for code that users wrote.
     fn users_options(&self) -> Vec<&'static str> {
         let mut options = OF_USERS.to_vec();
-        options.extend(match self.is_clang() {
-            true => &["-fno-sanitize-link-runtime"][..],
-            false => &["-nodefaultlibs", "-lm", "-lc", "-lgcc"],
-        });
+        if self.is_clang() {
+            options.push("-fno-sanitize-link-runtime");
+        }
         options
     }
 
@@ -202,6 +208,10 @@ impl CxxCompiler {
         options
     }
 
+    fn libraries(&self) -> &'static [&'static str] {
+        if self.is_clang() { &[] } else { &LIBRARIES }
+    }
+
     fn runtime_options(&self) -> Vec<&'static str> {
         let mut options = self.shared_options();
         options.extend(RUNTIME_ONLY);
@@ -210,7 +220,8 @@ impl CxxCompiler {
 
     /// Compiles a translation unit to a shared object.
     pub(super) fn compile_kernel(&self, source: &KernelSource, out: &Path) -> Result<()> {
-        self.run(&source.name, &self.options_of(source), &flatten(source), out)
+        let options = self.options_of(source);
+        self.run(&source.name, &options, &flatten(source), self.libraries(), out)
     }
 
     /// Compiles a translation unit for what there is to say of it.
@@ -219,19 +230,32 @@ impl CxxCompiler {
         options.retain(|option| !["-w", "-shared"].contains(option));
         // Whether each way through a function returns only the compiler behind the parser knows.
         options.extend(["-S", "-Werror=return-type"]);
-        self.run(&source.name, &options, &flatten(source), Path::new("/dev/null"))
+        self.run(&source.name, &options, &flatten(source), &[], Path::new("/dev/null"))
     }
 
     pub(super) fn compile_runtime(&self, out: &Path) -> Result<()> {
-        self.run("the simulator's runtime", &self.runtime_options(), &runtime_text(), out)
+        let options = self.runtime_options();
+        self.run("the simulator's runtime", &options, &runtime_text(), &[], out)
     }
 
-    fn run(&self, name: &str, options: &[&str], text: &str, out: &Path) -> Result<()> {
+    fn run(
+        &self,
+        name: &str,
+        options: &[&str],
+        text: &str,
+        libraries: &[&str],
+        out: &Path,
+    ) -> Result<()> {
         let failed = |log: String| -> crate::Error {
             ErrorKind::Compile { kernel: name.into(), log }.into()
         };
         let mut command = Command::new(&self.command[0]);
         command.args(&self.command[1..]).args(options).arg("-o").arg(out).arg("-");
+        command.args(libraries);
+        if self.sanitizes {
+            // AddressSanitizer is for what this process runs. A compiler would be slower by it.
+            command.env_remove("LD_PRELOAD");
+        }
         match children::run(command, text.as_bytes()) {
             Ok(output) if output.status.success() => Ok(()),
             // Given up, with its statement.
