@@ -91,10 +91,12 @@ fn the_first_of_few_rows_by_one_kernel() {
             ("id", Arc::new(Int64Array::from_iter_values(0..rows))),
             ("k", Arc::new(Int64Array::from_iter_values((0..rows).map(key)))),
             ("x", Arc::new(Float64Array::from_iter_values((0..rows).map(value)))),
+            ("r", Arc::new(Int64Array::from_iter_values((0..rows).map(|i| i * 7919 % rows)))),
         ];
         let pair = Pair::of(crate::tables::columns(table)).from(format!("{rows} rows"));
         pair.check_all(&[
             "SELECT k FROM t ORDER BY k LIMIT 100",
+            "SELECT r, x FROM t ORDER BY r DESC LIMIT 20",
             "SELECT id, x FROM t ORDER BY id DESC LIMIT 20",
             "SELECT x FROM t ORDER BY x LIMIT 100",
             "SELECT x FROM t ORDER BY x DESC LIMIT 1000",

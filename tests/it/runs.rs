@@ -123,6 +123,8 @@ fn a_column_that_ascends_is_not_sorted_again() {
     assert_eq!(pair.agreement("SELECT k FROM t ORDER BY k LIMIT 40"), Agreement::Rows(40));
     assert_eq!(launches(&pair, "sort"), 0);
     pair.check("SELECT k, sum(x) AS s FROM t GROUP BY k ORDER BY k DESC");
+    assert_eq!(launches(&pair, "sort"), 0, "unique values are reversed");
+    pair.check("SELECT k, sum(x) AS s FROM t GROUP BY k ORDER BY s, k");
     assert!(launches(&pair, "sort") > 0);
 }
 
