@@ -17,6 +17,10 @@ use crate::plan::{
     Bound, DeviceAggregate, Frame, RegroupedCall, RegroupedKind, WindowCall, WindowKeys, WindowKind,
 };
 
+/// So many slots are few, and so is one for so many rows.
+const FEW_SLOTS: u64 = 1 << 16;
+const ROWS_OF_SLOT: u64 = 8;
+
 impl Runner {
     /// Whether the flow's rows are to find the aggregate that a call is among groups: those of its
     /// partition are the rows of a group, whatever their order.
@@ -75,10 +79,6 @@ impl Runner {
         Ok(relation)
     }
 }
-
-/// Slots that are few whatever the number of rows, and rows a slot from which on they are.
-const FEW_SLOTS: u64 = 1 << 16;
-const ROWS_OF_SLOT: u64 = 8;
 
 /// The aggregate of a group that a call is, where the group is its partition and the order of rows
 /// does not matter.
