@@ -37,6 +37,7 @@ use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use self::functions::Results;
+use self::partitions::over_group;
 use self::places::RowPositions;
 use super::run::{Runner, anonymous};
 use super::sort::order_key;
@@ -95,22 +96,19 @@ impl Runner {
         while let Some(first) = pending.first() {
             let keys = &calls[*first].keys;
             let is_sorted = sorted.as_ref().is_some_and(|by| by.imply(keys));
-            let grouped = |at: usize| match is_sorted {
-                true => Ok(false),
-                false => self.is_over_group(&flow, &calls[at]),
-            };
-            let of_groups = grouped(*first)?;
-            let (mut now, mut later) = (vec![], vec![]);
-            for &at in &pending {
-                let together = calls[at].keys == *keys && grouped(at)? == of_groups;
-                (if together { &mut now } else { &mut later }).push(at);
-            }
+            let groups = !is_sorted
+                && over_group(&calls[*first]).is_some()
+                && self.are_groups(&flow, &keys.partition)?;
+            let (now, later): (Vec<_>, Vec<_>) = pending.iter().partition(|at| {
+                let call = &calls[**at];
+                call.keys == *keys && (!groups || over_group(call).is_some())
+            });
             let together: Vec<&WindowCall> = now.iter().map(|at| &calls[*at]).collect();
-            let relation = match of_groups {
+            let relation = match groups {
                 true => self.beside_partitions(&flow, keys, &together)?,
                 false => self.windows(&flow, keys, is_sorted, &together)?,
             };
-            if !is_sorted && !of_groups {
+            if !is_sorted && !groups {
                 *sorted = Some(keys.clone());
             }
             made.extend(now);

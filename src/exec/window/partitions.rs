@@ -17,19 +17,17 @@ use crate::plan::{
     Bound, DeviceAggregate, Frame, RegroupedCall, RegroupedKind, WindowCall, WindowKeys, WindowKind,
 };
 
-/// So many slots are few, and so is one for so many rows.
+/// Slots are few up to `FEW_SLOTS`, or up to one for every `ROWS_OF_SLOT` rows.
 const FEW_SLOTS: u64 = 1 << 16;
 const ROWS_OF_SLOT: u64 = 8;
 
 impl Runner {
-    /// Whether the flow's rows are to find the aggregate that a call is among groups: those of its
-    /// partition are the rows of a group, whatever their order.
-    pub(super) fn is_over_group(&self, flow: &Flow, call: &WindowCall) -> Result<bool> {
-        let keys = &call.keys.partition;
-        // 0.0 and −0.0 are one group and two partitions, as for the CPU engine.
+    /// Whether partitions by these keys are groups, of few slots.
+    pub(super) fn are_groups(&self, flow: &Flow, keys: &[Expr]) -> Result<bool> {
+        // 0.0 and −0.0 are one group, but two partitions, as they are for the CPU engine.
         let differs =
             |key: &Expr| key.get_type(&**flow.schema()).map_or(true, |dtype| holds_floats(&dtype));
-        if over_group(call).is_none() || keys.iter().any(differs) {
+        if keys.is_empty() || keys.iter().any(differs) {
             return Ok(false);
         }
         let most = FEW_SLOTS.max(flow.source.rows() / ROWS_OF_SLOT);
@@ -37,7 +35,7 @@ impl Runner {
     }
 
     /// The flow's rows in their order, and a further column for each call, all of which are
-    /// [over groups](Runner::is_over_group).
+    /// [over groups](over_group).
     pub(super) fn beside_partitions(
         &self,
         flow: &Flow,
@@ -82,7 +80,7 @@ impl Runner {
 
 /// The aggregate of a group that a call is, where the group is its partition and the order of rows
 /// does not matter.
-fn over_group(call: &WindowCall) -> Option<DeviceAggregate> {
+pub(super) fn over_group(call: &WindowCall) -> Option<DeviceAggregate> {
     let WindowKeys { partition, order } = &call.keys;
     // All rows of a partition without an order are peers.
     let is_whole =

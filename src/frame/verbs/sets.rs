@@ -149,8 +149,8 @@ impl<S: FrameState> AnyFrame<S> {
 }
 
 impl LazyFrame {
-    /// The rows with their numbers, from 1 on. They are what a window yields, of which it is known
-    /// that it ascends: a sort by them is none.
+    /// The rows with their numbers, from 1 on. The column is known to ascend, so that a sort by it
+    /// moves nothing.
     pub(in crate::frame) fn numbered(&self, name: &str) -> Result<LazyFrame> {
         self.with_columns([row_number().alias(name)])
     }
