@@ -30,6 +30,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("segment.cuh", include_str!("../../kernels/segment.cuh")),
     ("sort.cuh", include_str!("../../kernels/sort.cuh")),
     ("sort_key.cuh", include_str!("../../kernels/sort_key.cuh")),
+    ("sort_few.cuh", include_str!("../../kernels/sort_few.cuh")),
     ("sort_runs.cuh", include_str!("../../kernels/sort_runs.cuh")),
     ("sort_sample.cuh", include_str!("../../kernels/sort_sample.cuh")),
     ("arith.cuh", include_str!("../../kernels/arith.cuh")),

@@ -1,5 +1,6 @@
-//! Stable radix sort of keys whose bits order. Kernels in `kernels/sort*.cuh`.
+//! Stable sort of keys whose bits order, by radix. Kernels in `kernels/sort*.cuh`.
 //!
+//! Few rows are sorted by one kernel that compares all with all (`few.rs`). Of more rows
 //! [`strategy::choose`] decides by what is known of the keys: whether all their bits are sorted, or
 //! a prefix, and what travels with them. `histogram.rs` counts the digits, `pass.rs` moves the rows
 //! once for each digit, and after a prefix `runs.rs` puts the rows in order that agree in it. Of
@@ -11,6 +12,7 @@
 //! histogram; after a prefix one for the runs.
 
 mod explain;
+mod few;
 mod histogram;
 mod key;
 mod pass;
@@ -40,7 +42,7 @@ fn source() -> KernelSource {
 }
 
 pub(super) fn sources() -> Vec<KernelSource> {
-    let mut sources = vec![source(), sample::source()];
+    let mut sources = vec![source(), few::source(), sample::source()];
     sources.extend(pass::sources());
     sources.extend(histogram::sources());
     sources.extend(runs::sources());
@@ -99,12 +101,29 @@ pub(crate) fn argsort_keys(
     more: &[SortWord<'_>],
     rows: u64,
 ) -> Result<Buffer> {
+    let more = that_order(key, more, rows);
+    if few(rows) && more.len() <= few::MOST_MORE {
+        return few::argsort(device, key, more, rows);
+    }
     argsort_tuned(device, key, more, rows, Tuning::of(key, rows))
+}
+
+/// Whether these rows are sorted by one kernel.
+fn few(rows: u64) -> bool {
+    (2..=few::MOST_ROWS).contains(&rows)
+}
+
+/// The words up to the last one that has bits: words of no bits order nothing. Panics unless key
+/// and words have `rows` rows.
+fn that_order<'a>(key: &SortKey<'_>, more: &'a [SortWord<'a>], rows: u64) -> &'a [SortWord<'a>] {
+    key.check(rows);
+    more.iter().for_each(|word| SortKey::from(*word).check(rows));
+    more.iter().rposition(|word| word.bits > 0).map_or(&more[..0], |last| &more[..=last])
 }
 
 /// Sorted copy of a column's values, of the key's width.
 pub(crate) fn sort_values(device: &Device, key: &SortKey<'_>, rows: u64) -> Result<Buffer> {
-    Ok(sort_tuned(device, key, None, rows, Tuning::of(key, rows))?.0)
+    Ok(sorted(device, key, None, rows)?.0)
 }
 
 /// Copies of a column's values and of a payload of 4 or 8 bytes a row in the order of the values;
@@ -116,9 +135,30 @@ pub(crate) fn sort_pairs(
     payload_width: usize,
     rows: u64,
 ) -> Result<(Buffer, Buffer)> {
-    let (keys, payload) =
-        sort_tuned(device, key, Some((payload, payload_width)), rows, Tuning::of(key, rows))?;
+    let (keys, payload) = sorted(device, key, Some((payload, payload_width)), rows)?;
     Ok((keys, payload.ok_or_else(|| Error::internal("sort: pairs have payloads"))?))
+}
+
+fn sorted(
+    device: &Device,
+    key: &SortKey<'_>,
+    payload: Option<(Slice<'_>, usize)>,
+    rows: u64,
+) -> Result<(Buffer, Option<Buffer>)> {
+    check_rows(key, payload, rows);
+    match few(rows) {
+        true => few::sort(device, key, payload, rows),
+        false => sort_tuned(device, key, payload, rows, Tuning::of(key, rows)),
+    }
+}
+
+/// Panics unless key and payload have `rows` rows.
+fn check_rows(key: &SortKey<'_>, payload: Option<(Slice<'_>, usize)>, rows: u64) {
+    key.check(rows);
+    assert!(
+        payload.is_none_or(|(payload, width)| payload.len() as u64 >= rows * width as u64),
+        "a payload of {rows} rows"
+    );
 }
 
 fn argsort_tuned(
@@ -129,11 +169,7 @@ fn argsort_tuned(
     tuning: Tuning,
 ) -> Result<Buffer> {
     numbered(OPERATOR, rows)?;
-    key.check(rows);
-    more.iter().for_each(|word| SortKey::from(*word).check(rows));
-    // Words of no bits order nothing.
-    let more =
-        more.iter().rposition(|word| word.bits > 0).map_or(&more[..0], |last| &more[..=last]);
+    let more = that_order(key, more, rows);
     if rows <= 1 {
         return identity(device, rows);
     }
@@ -159,13 +195,9 @@ fn sort_tuned(
     tuning: Tuning,
 ) -> Result<(Buffer, Option<Buffer>)> {
     numbered(OPERATOR, rows)?;
-    key.check(rows);
+    check_rows(key, payload, rows);
     let width = payload.map_or(0, |(_, width)| width);
     let payload = payload.map(|(payload, _)| payload);
-    assert!(
-        payload.is_none_or(|payload| payload.len() as u64 >= rows * width as u64),
-        "a payload of {rows} rows"
-    );
     if rows <= 1 {
         return copies(device, key, rows, width, payload);
     }
