@@ -30,6 +30,7 @@ mod points;
 mod ranks;
 mod whole;
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -58,12 +59,23 @@ const OPERATOR: &str = "window";
 struct WindowRows {
     relation: Relation,
     schema: DFSchemaRef,
-    bounds: Bounds,
+    /// Neither partitions nor an order: all rows are peers.
+    all_peers: bool,
+    /// Where partitions and peers begin; of peers alone made when it is asked for
+    /// ([`Runner::bounds_of`]).
+    bounds: OnceCell<Bounds>,
     /// Bounds of frames at a distance of values: which, whether it is the start, and each row's.
     ranges: Vec<(Bound, bool, Buffer)>,
 }
 
 impl WindowRows {
+    /// Of at least one row as it lies.
+    fn all_peers(relation: Relation, schema: DFSchemaRef) -> Result<WindowRows> {
+        few_enough(relation.rows)?;
+        let bounds = OnceCell::new();
+        Ok(WindowRows { relation, schema, all_peers: true, bounds, ranges: vec![] })
+    }
+
     /// The rows as a pipeline.
     fn flow(&self) -> Flow {
         Flow::new(FlowSource::Relation(self.relation.clone()), self.schema.clone())
@@ -175,6 +187,12 @@ impl Runner {
             .map(|expr| (expr.clone(), Direction::Ascending, NullsPlace::First));
         let by = partition.chain(keys.order.iter().map(order_key)).collect();
         let (flow, by) = self.sortable(OPERATOR, flow, by)?;
+        if by.is_empty() {
+            return Ok(match self.relation(OPERATOR, &flow)? {
+                relation if relation.rows == 0 => Sorting::Empty(relation),
+                relation => Sorting::Rows(Box::new(WindowRows::all_peers(relation, schema)?)),
+            });
+        }
         let (mut bits, mut partition_bits) = (vec![], 0);
         let (mut relation, words) = self.relation_with(OPERATOR, &flow, |generator, out| {
             let values = (by.iter())
@@ -193,9 +211,7 @@ impl Runner {
         if rows == 0 {
             return Ok(Sorting::Empty(relation));
         }
-        if rows >= u64::from(u32::MAX) {
-            return Err(Error::unsupported(OPERATOR, "of more than 2^32 rows"));
-        }
+        few_enough(rows)?;
         let sort_words: Vec<_> = words
             .iter()
             .zip(&bits)
@@ -219,7 +235,24 @@ impl Runner {
             Some(order) => self.reindexed(relation, rows, order)?,
             None => relation,
         };
-        Ok(Sorting::Rows(Box::new(WindowRows { relation, schema, bounds, ranges: vec![] })))
+        Ok(Sorting::Rows(Box::new(WindowRows {
+            relation,
+            schema,
+            all_peers: false,
+            bounds: bounds.into(),
+            ranges: vec![],
+        })))
+    }
+
+    /// Where the rows' partitions and peers begin.
+    fn bounds_of<'a>(&self, sorted: &'a WindowRows) -> Result<&'a Bounds> {
+        match sorted.bounds.get() {
+            Some(bounds) => Ok(bounds),
+            None => {
+                let made = bounds(&self.device, &[], None, sorted.rows())?;
+                Ok(sorted.bounds.get_or_init(|| made))
+            }
+        }
     }
 
     /// The calls' columns, in the order of the sorted rows.
@@ -262,6 +295,14 @@ impl Runner {
             .collect::<Result<Vec<_>, _>>()?;
         let flow = sorted.flow().project(exprs.clone(), anonymous(&types)?);
         Ok(Arguments { exprs, relation: self.relation(OPERATOR, &flow)? })
+    }
+}
+
+/// Positions are numbered in 32 bits.
+fn few_enough(rows: u64) -> Result<()> {
+    match rows < u64::from(u32::MAX) {
+        true => Ok(()),
+        false => Err(Error::unsupported(OPERATOR, "of more than 2^32 rows")),
     }
 }
 

@@ -352,7 +352,7 @@ impl Runner {
                     }
                     (_, toward) => {
                         let toward = toward.expect("of all but single frames");
-                        running(&self.device, fold, toward, values, valid, &sorted.bounds)?
+                        running(&self.device, fold, toward, values, valid, self.bounds_of(sorted)?)?
                     }
                 };
                 parts.push(FeedReduction { feed: at, fold, way, results });

@@ -23,35 +23,51 @@ pub(super) struct RowPositions<'a> {
 }
 
 #[derive(Clone)]
-struct Peers {
-    /// Array of the numbers of peers.
-    number_of: String,
-    offsets: String,
-    /// The row's.
-    number: String,
+enum Peers {
+    /// All rows.
+    All,
+    Groups {
+        /// Array of the numbers of peers.
+        number_of: String,
+        offsets: String,
+        /// The row's.
+        number: String,
+    },
 }
 
 impl<'a> RowPositions<'a> {
+    /// Of rows whose bounds are made, unless all are peers.
     pub(super) fn new(
         sorted: &'a WindowRows,
         generator: &mut Generator<'_>,
         out: &mut Emitter,
     ) -> RowPositions<'a> {
-        let partition_of = generator.params.borrowed("const u32", &sorted.bounds.partition_of);
-        let partitions = generator.params.borrowed("const u32", &sorted.bounds.partitions);
-        let partition = out.let_("u32", format_args!("{partition_of}[row]"));
-        let begin = out.let_("u32", format_args!("{partitions}[{partition}]"));
-        let end = out.let_("u32", format_args!("{partitions}[{partition} + 1]"));
+        let (begin, end) = match sorted.bounds.get() {
+            Some(bounds) if !sorted.all_peers => {
+                let partition_of = generator.params.borrowed("const u32", &bounds.partition_of);
+                let partitions = generator.params.borrowed("const u32", &bounds.partitions);
+                let partition = out.let_("u32", format_args!("{partition_of}[row]"));
+                let begin = out.let_("u32", format_args!("{partitions}[{partition}]"));
+                (begin, out.let_("u32", format_args!("{partitions}[{partition} + 1]")))
+            }
+            _ => {
+                let rows = generator.params.word("u64", sorted.rows());
+                ("0u".to_string(), out.let_("u32", format_args!("(u32){rows}")))
+            }
+        };
         RowPositions { sorted, begin, end, peers: None, frames: vec![] }
     }
 
     fn peers(&mut self, generator: &mut Generator<'_>, out: &mut Emitter) -> Peers {
-        let bounds = &self.sorted.bounds;
-        let made = self.peers.get_or_insert_with(|| {
-            let number_of = generator.params.borrowed("const u32", &bounds.peers_of);
-            let offsets = generator.params.borrowed("const u32", &bounds.peers);
-            let number = out.let_("u32", format_args!("{number_of}[row]"));
-            Peers { number_of, offsets, number }
+        let sorted = self.sorted;
+        let made = self.peers.get_or_insert_with(|| match sorted.bounds.get() {
+            Some(bounds) if !sorted.all_peers => {
+                let number_of = generator.params.borrowed("const u32", &bounds.peers_of);
+                let offsets = generator.params.borrowed("const u32", &bounds.peers);
+                let number = out.let_("u32", format_args!("{number_of}[row]"));
+                Peers::Groups { number_of, offsets, number }
+            }
+            _ => Peers::All,
         });
         made.clone()
     }
@@ -71,8 +87,12 @@ impl<'a> RowPositions<'a> {
         generator: &mut Generator<'_>,
         out: &mut Emitter,
     ) -> String {
-        let Peers { number_of, number, .. } = self.peers(generator, out);
-        out.let_("u32", format_args!("{number} - {number_of}[{}]", self.begin))
+        match self.peers(generator, out) {
+            Peers::All => "0u".to_string(),
+            Peers::Groups { number_of, number, .. } => {
+                out.let_("u32", format_args!("{number} - {number_of}[{}]", self.begin))
+            }
+        }
     }
 
     /// First position of the row's frame, and the one after its last. An empty frame may end before
@@ -117,7 +137,11 @@ impl<'a> RowPositions<'a> {
                 format!("(u32)minimum(maximum((i64)row + {rows}, (i64){begin}), (i64){end})")
             }
             Bound::Groups(groups) => {
-                let Peers { number_of, offsets, number } = self.peers(generator, out);
+                let Peers::Groups { number_of, offsets, number } = self.peers(generator, out)
+                else {
+                    // The rows' only group begins at the first and ends at the last row.
+                    return if groups + beyond <= 0 { begin } else { end };
+                };
                 if groups == 0 {
                     return format!("{offsets}[{number} + {beyond}]");
                 }
@@ -200,6 +224,7 @@ impl Runner {
                 values.collect()
             })?;
         let mut columns = columns.into_iter();
+        let bounds = self.bounds_of(sorted)?;
         let column =
             columns.next().ok_or_else(|| Error::internal(format!("{OPERATOR}: by no key")))?;
         let mut found = vec![];
@@ -230,7 +255,7 @@ impl Runner {
             found.push((
                 bound,
                 start,
-                range_bound(&self.device, &range, &column.data, valid, &sorted.bounds)?,
+                range_bound(&self.device, &range, &column.data, valid, bounds)?,
             ));
         }
         Ok(found)

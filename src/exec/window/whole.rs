@@ -15,10 +15,10 @@ impl Runner {
     /// For each row the aggregate of its partition.
     pub(super) fn of_partition(&self, sorted: &WindowRows, call: &RegroupedCall) -> Result<Column> {
         let rows = positions(sorted.rows())?;
+        let bounds = self.bounds_of(sorted)?;
         let (_, partitions) =
             materialize(&self.device, OPERATOR, &rows, Codes::Keep, |generator, out| {
-                let partition_of =
-                    generator.params.borrowed("const u32", &sorted.bounds.partition_of);
+                let partition_of = generator.params.borrowed("const u32", &bounds.partition_of);
                 let partition = out.let_("u32", format_args!("{partition_of}[row]"));
                 Ok(vec![Value::new(DataType::UInt32, Repr::U32, partition, None)])
             })?;
