@@ -49,7 +49,9 @@ pub(crate) use aggregate::{
 pub(crate) use element::element_at;
 pub(crate) use emit::Emitter;
 pub(crate) use expr::{of_like, unsupported};
-pub(crate) use flow::{BuildSide, Candidates, Flow, FlowSource, Keep, Probe, Records, Residual};
+pub(crate) use flow::{
+    BuildSide, Candidates, Flow, FlowSource, FlowStage, Keep, Probe, Records, Residual,
+};
 pub(crate) use generator::{Generator, join_layout, keys_inside};
 pub(crate) use group_key_check::group_keys_collide;
 pub(crate) use groups::{

@@ -7,7 +7,10 @@
 //!
 //! Rows are numbered, as in joins, and what is not taken apart is seen through these numbers. Lists
 //! that are taken apart together count as many rows as the longest has elements. Lists of lists are
-//! taken apart level by level, from the deepest that the query asks for on.
+//! taken apart level by level, from the deepest that the query asks for on. Lists that the query
+//! makes of expressions are not stored (`made.rs`).
+
+mod made;
 
 use std::sync::Arc;
 
@@ -26,6 +29,9 @@ const OPERATOR: &str = "unnest";
 
 impl Runner {
     pub(super) fn unnest(&self, flow: Flow, unnest: &Unnest) -> Result<Flow> {
+        if let Some(taken_apart) = self.unnest_made(&flow, unnest)? {
+            return Ok(taken_apart);
+        }
         let mut relation = self.relation(OPERATOR, &flow)?;
         let lists = &unnest.list_type_columns;
         let options = &unnest.options;
@@ -105,10 +111,7 @@ impl Runner {
         let offsets = Arc::new(exclusive_scan_u32(&self.device, &counts[0].data, rows)?);
         let total = offsets.read_word_or(rows as usize * 8, rows)?;
         if total >= u64::from(u32::MAX) {
-            return Err(Error::unsupported(
-                format!("unnest to {total} rows"),
-                "row numbers have 32 bits",
-            ));
+            return Err(too_many_rows(total));
         }
         let row_of = Arc::new(expand(&self.device, &offsets, rows, total)?);
         let index = Index { rows: row_of.clone(), offset: 0, gaps: false };
@@ -126,6 +129,10 @@ impl Runner {
             })?;
         Ok((expanded, elements))
     }
+}
+
+fn too_many_rows(rows: u64) -> Error {
+    Error::unsupported(format!("unnest to {rows} rows"), "row numbers have 32 bits")
 }
 
 /// Which lists have a row though they have no elements.

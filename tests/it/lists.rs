@@ -348,3 +348,35 @@ fn lists_of_tables_before_are_unnested() {
     let error = run(&pair.device, "SELECT * FROM t, unnest(t.li) e(v, w)").expect_err("two names");
     assert!(error.to_string().contains("2 names of columns for 1 list"), "{error}");
 }
+
+#[test]
+fn lists_that_the_query_makes_are_taken_apart_without_being_stored() {
+    for rows in [0, 1, 33, 3000] {
+        let pair = pair(rows, 3);
+        for sql in [
+            "SELECT id, unnest([i, id, 7]) AS a, s FROM t",
+            "SELECT id, unnest([s, 'é', NULL, s || 'x']) AS a FROM t WHERE i > 0",
+            "SELECT unnest(['a', 'b', 'c']) AS name, unnest([sum(i), min(id), count(*)]) AS n FROM t",
+            "SELECT unnest([1, 2.5, NULL]) AS a, unnest([ld[1], NULL, DATE '2020-02-29']) AS b FROM t",
+            "SELECT s, unnest([count(*), max(i)]) AS n FROM t GROUP BY s",
+            "SELECT a, count(*), sum(id) FROM (SELECT id, unnest([i, i + 1]) AS a FROM t) u GROUP BY a",
+            // Lists of different lengths, lists of lists, and of one element.
+            "SELECT id, unnest([i, id]) AS a, unnest([1, 2, 3]) AS b FROM t",
+            "SELECT id, unnest([[i], [id, 2]]) AS a FROM t",
+            "SELECT id, unnest([i]) AS a FROM t",
+        ] {
+            pair.check(sql);
+        }
+        let many = (0..40).map(|at| format!("i + {at}")).collect::<Vec<_>>().join(", ");
+        pair.check(&format!("SELECT id, unnest([{many}]) AS a FROM t"));
+    }
+}
+
+#[test]
+fn lists_of_several_columns_share_a_sort() {
+    let pair = pair(2500, 77);
+    let lists = "array_agg(id ORDER BY id) AS a, array_agg(s ORDER BY id) AS b, \
+        array_agg(i ORDER BY id DESC) AS c, array_agg(li ORDER BY id) FILTER (WHERE i > 2) AS d";
+    pair.check(&format!("SELECT s, {lists}, count(*) FROM t GROUP BY s"));
+    pair.check(&format!("SELECT {lists} FROM t WHERE i > 1"));
+}
