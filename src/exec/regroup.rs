@@ -90,6 +90,8 @@ enum Family {
     Deviations,
     /// Rows of the sorted ones.
     Picked(SortedBy),
+    /// Lists of the sorted rows.
+    Collected(SortedBy),
     /// A call by itself.
     Alone(usize),
 }
@@ -149,6 +151,7 @@ impl Runner {
             let by_slot = match family {
                 Family::Deviations => self.deviations(&rows, &calls)?,
                 Family::Picked(by) => self.picked(&rows, &calls, &by)?,
+                Family::Collected(by) => self.collected(&rows, &calls, &by)?,
                 Family::Alone(_) => self.by_slots(&rows, calls[0])?,
             };
             let (relation, numbers) = self.numbered(&rows, &by_slot)?;
@@ -241,12 +244,15 @@ impl Runner {
             RegroupedKind::Bits(bits) => self.bits(rows, call, bits),
             RegroupedKind::User => self.users_aggregate(rows, call),
             RegroupedKind::Histogram(bins) => self.histogram(rows, call, bins),
-            RegroupedKind::Collect { skip_nulls } => self.collected(rows, call, skip_nulls),
             RegroupedKind::Join => self.joined_strings(rows, call, &call.between),
             RegroupedKind::Median
             | RegroupedKind::Percentile(_)
             | RegroupedKind::Nth { .. }
-            | RegroupedKind::Place { .. } => match SortedBy::of(rows, call) {
+            | RegroupedKind::Place { .. }
+            | RegroupedKind::Collect { .. } => match SortedBy::of(rows, call) {
+                Some(by) if matches!(call.kind, RegroupedKind::Collect { .. }) => {
+                    self.collected(rows, &[call], &by)
+                }
                 Some(by) => self.picked(rows, &[call], &by),
                 None => Err(Error::internal(format!(
                     "{OPERATOR}: {:?} without an order of rows",
@@ -428,6 +434,9 @@ impl Runner {
     /// no row.
     fn numbered(&self, rows: &Grouped, by_slot: &BySlot) -> Result<(Relation, Arc<Buffer>)> {
         let relation = self.relation(OPERATOR, by_slot)?;
+        if !rows.keyed && relation.rows == 1 {
+            return Ok((relation, Arc::new(self.device.alloc_zeroed(OPERATOR, 8)?)));
+        }
         let numbers =
             Arc::new(self.device.alloc_filled(OPERATOR, rows.slots as usize * 8, 0xFF)?);
         let flow = Flow::new(FlowSource::Relation(relation.clone()), by_slot.schema().clone());
@@ -479,6 +488,9 @@ fn families(rows: &Grouped, calls: &[&RegroupedCall]) -> Vec<(Family, Vec<usize>
         let family = match call.kind {
             _ if call.distinct => Family::Alone(place),
             RegroupedKind::Variance { .. } | RegroupedKind::Points(_) => Family::Deviations,
+            RegroupedKind::Collect { .. } => {
+                SortedBy::of(rows, call).map_or(Family::Alone(place), Family::Collected)
+            }
             _ => SortedBy::of(rows, call).map_or(Family::Alone(place), Family::Picked),
         };
         let room =

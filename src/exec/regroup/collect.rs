@@ -6,48 +6,65 @@
 //! ```
 //!
 //! Sorted by slot the values are the child column of all lists, each of which is a run of rows.
+//! Calls over the same rows in the same order share the sort.
 
-use super::picked::OrderedRows;
+use std::sync::Arc;
+
+use super::picked::{OrderedRows, SortedBy};
 use super::{BySlot, Grouped, OPERATOR};
 use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
-use crate::column::{Relation, Repr};
+use crate::column::{Column, Relation, Repr};
+use crate::device::Buffer;
 use crate::error::Result;
 use crate::exec::run::{Runner, anonymous};
 use crate::plan::RegroupedCall;
 
 impl Runner {
-    /// The values of each slot, in the order asked for.
+    /// The values of each slot, in the order asked for, as a list for each call.
     pub(super) fn collected(
         &self,
         rows: &Grouped,
-        call: &RegroupedCall,
-        skip_nulls: bool,
+        calls: &[&RegroupedCall],
+        by: &SortedBy,
     ) -> Result<BySlot> {
-        let arg = &call.args[0];
-        let known = if skip_nulls { rows.unless_null(arg) } else { None };
-        let conditions = call.filter.iter().cloned().chain(known);
+        let args = calls.iter().map(|call| &call.args[0]);
         let OrderedRows { relation, schema, order, arguments } =
-            self.in_order(rows, conditions, [arg], &call.order)?;
+            self.in_order(rows, by.conditions.iter().cloned(), args, &by.order)?;
         let runs = self.sorted_runs(rows, &relation, &schema, &order)?;
-        let argument = relation.columns[arguments[0]].clone();
+        let lists = arguments.iter().map(|at| self.listed(&relation, *at, &runs.order));
+        let lists = lists.collect::<Result<Vec<_>>>()?;
+        self.of_runs(rows, &runs, |generator, out, _, [begin, end]| {
+            let list = |(call, Elements { child, slots }): (&&RegroupedCall, &Elements)| {
+                let place = generator.params.pointer("const u64", slots, 0);
+                generator.point_into(&child.behind_lists(slots.clone()));
+                let view = out
+                    .let_("view", format_args!("view{{{end} - {begin}, {begin}, (u64){place}}}"));
+                let mut list = Value::new(call.dtype.clone(), Repr::List, view, None);
+                list.longest = child.longest_inside();
+                list
+            };
+            Ok(calls.iter().zip(&lists).map(list).collect())
+        })
+    }
+
+    /// A column's values in the order, as elements of lists.
+    fn listed(&self, relation: &Relation, at: usize, order: &Arc<Buffer>) -> Result<Elements> {
+        let argument = relation.columns[at].clone();
         let types = [argument.1.dtype.clone()];
-        let (count, argument) = (relation.rows, Relation { columns: vec![argument], ..relation });
-        let sorted = self.reindexed(argument, count, runs.order.clone())?;
+        let argument = Relation { columns: vec![argument], ..relation.clone() };
+        let sorted = self.reindexed(argument, relation.rows, order.clone())?;
         let flow = Flow::new(FlowSource::Relation(sorted), anonymous(&types)?);
-        let (_, child) =
+        let (_, mut child) =
             materialize(&self.device, OPERATOR, &flow, Codes::Decode, |generator, out| {
                 Ok(vec![generator.column(0, out)?])
             })?;
-        let slots = child[0].slots(&self.device)?;
-        let behind = child[0].behind_lists(slots.clone());
-        self.of_runs(rows, &runs, |generator, out, _, [begin, end]| {
-            let slots = generator.params.pointer("const u64", &slots, 0);
-            generator.point_into(&behind);
-            let view =
-                out.let_("view", format_args!("view{{{end} - {begin}, {begin}, (u64){slots}}}"));
-            let mut list = Value::new(call.dtype.clone(), Repr::List, view, None);
-            list.longest = child[0].longest_inside();
-            Ok(vec![list])
-        })
+        let child = child.remove(0);
+        Ok(Elements { slots: child.slots(&self.device)?, child })
     }
+}
+
+/// The elements of all lists of a column, and the addresses of what they lie in.
+struct Elements {
+    child: Column,
+    slots: Arc<Buffer>,
 }

@@ -9,8 +9,6 @@
 //!
 //! Where `a` and `b` have no nulls, arguments 0 and 2 are one, and so are their products.
 
-use std::sync::Arc;
-
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -19,10 +17,10 @@ use datafusion::prelude::sqrt;
 
 use super::{BySlot, Grouped, OPERATOR, filtered, named};
 use crate::codegen::{
-    AggregateCall, AggregateKind, Codes, Flow, FlowSource, Value, materialize, plain_column,
+    AggregateCall, AggregateKind, BuildSide, Candidates, Codes, Flow, FlowSource, Keep, Probe,
+    Value, materialize, plain_column,
 };
-use crate::column::{Index, Relation, Repr};
-use crate::device::Buffer;
+use crate::column::{Column, Index, Repr};
 use crate::error::{Error, Result};
 use crate::exec::run::{Runner, column_named};
 use crate::plan::{RegroupedCall, RegroupedKind, of_points, variance_of};
@@ -48,9 +46,7 @@ struct DeviationArgument {
 /// How many values each argument has in a slot, and their mean.
 struct GroupMeans {
     /// The slot, where there are keys, then `n0`, `m0`, `n1`, ….
-    relation: Relation,
-    /// The row of each slot, `u64`.
-    numbers: Arc<Buffer>,
+    by_slot: BySlot,
     /// The columns but the slot.
     names: Vec<(String, DataType)>,
 }
@@ -137,9 +133,8 @@ impl Runner {
             all.add(rows, call)?;
         }
         let means = self.means(rows, &all.arguments)?;
-        let joined = self.beside(rows, &means)?;
+        let joined = self.beside(rows, &means, &all.arguments)?;
         let names = means.names;
-        let joined = Flow { source: bounded(joined.source, &all.arguments), ..joined };
 
         // The deviations of each row from the means of its group, beside what these are of.
         let mut deviations = rows.keys();
@@ -195,35 +190,17 @@ impl Runner {
         }
         let sums = self.grouped(rows.flow.clone(), &rows.keys(), &calls, rows.schema_of(&sums)?)?;
         let means = sums.project(means, rows.schema_of(&names)?);
-        let (relation, numbers) = self.numbered(rows, &means)?;
-        Ok(GroupMeans { relation, numbers, names })
+        Ok(GroupMeans { by_slot: means, names })
     }
 
     /// Each row beside its slot's means.
-    fn beside(&self, rows: &Grouped, means: &GroupMeans) -> Result<Flow> {
-        let GroupMeans { relation: result, numbers, names } = means;
-        let (_, own) =
-            materialize(&self.device, OPERATOR, &rows.flow, Codes::Keep, |generator, out| {
-                let slot = if rows.keyed {
-                    generator.expr(&column_named("slot"), out)?.code
-                } else {
-                    "0".into()
-                };
-                let numbers = generator.params.pointer("const u64", numbers, 0);
-                let row = out.let_("u32", format_args!("(u32){numbers}[{slot}]"));
-                Ok(vec![Value::new(DataType::UInt32, Repr::U32, row, None)])
-            })?;
-        let (result_rows, result) = self.dense(OPERATOR, result.clone())?;
-        debug_assert!(result_rows > 0 || rows.flow.source.rows() == 0, "every row has a group");
-        let FlowSource::Relation(relation) = &rows.flow.source else {
-            return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));
-        };
-        let mut relation = relation.clone();
-        relation.indices.push(Some(Index { rows: own[0].data.clone(), offset: 0, gaps: false }));
-        let through = relation.indices.len() - 1;
-        relation.columns.extend(
-            result.into_iter().skip(usize::from(rows.keyed)).map(|column| (through, column)),
-        );
+    fn beside(
+        &self,
+        rows: &Grouped,
+        means: &GroupMeans,
+        arguments: &[DeviationArgument],
+    ) -> Result<Flow> {
+        let GroupMeans { by_slot, names } = means;
         let own = rows
             .flow
             .schema()
@@ -231,6 +208,39 @@ impl Runner {
             .iter()
             .map(|field| (field.name().clone(), field.data_type().clone()));
         let schema = named(own.chain(names.iter().cloned()).collect())?;
+        if !rows.keyed {
+            let mut build = self.relation(OPERATOR, by_slot)?;
+            bound_means(&mut build.columns, arguments);
+            let probe = Probe {
+                candidates: Candidates::Every,
+                build,
+                place: BuildSide::Right,
+                keep: Keep::Matched,
+                residual: None,
+                total: true,
+                keys_of: vec![None; names.len()],
+            };
+            return Ok(rows.flow.clone().probe(probe, schema));
+        }
+        let (result, numbers) = self.numbered(rows, by_slot)?;
+        let (_, own) =
+            materialize(&self.device, OPERATOR, &rows.flow, Codes::Keep, |generator, out| {
+                let slot = generator.expr(&column_named("slot"), out)?.code;
+                let numbers = generator.params.pointer("const u64", &numbers, 0);
+                let row = out.let_("u32", format_args!("(u32){numbers}[{slot}]"));
+                Ok(vec![Value::new(DataType::UInt32, Repr::U32, row, None)])
+            })?;
+        let (result_rows, result) = self.dense(OPERATOR, result)?;
+        debug_assert!(result_rows > 0 || rows.flow.source.rows() == 0, "every row has a group");
+        let FlowSource::Relation(relation) = &rows.flow.source else {
+            return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));
+        };
+        let mut relation = relation.clone();
+        relation.indices.push(Some(Index { rows: own[0].data.clone(), offset: 0, gaps: false }));
+        let through = relation.indices.len() - 1;
+        let first = relation.columns.len();
+        relation.columns.extend(result.into_iter().skip(1).map(|column| (through, column)));
+        bound_means(&mut relation.columns[first..], arguments);
         Ok(Flow::new(FlowSource::Relation(relation), schema))
     }
 }
@@ -245,17 +255,11 @@ fn magnitude(rows: &Grouped, arg: &Expr) -> Option<f64> {
     relation.columns[plain_column(&rows.flow, arg)?].1.stats.magnitude
 }
 
-/// States that the last columns, `n0`, `m0`, …, have means that are bounded by what they are means
-/// of.
-fn bounded(source: FlowSource, arguments: &[DeviationArgument]) -> FlowSource {
-    let FlowSource::Relation(mut relation) = source else { return source };
-    let first = relation.columns.len() - 2 * arguments.len();
-    for ((_, column), argument) in
-        relation.columns[first..].iter_mut().skip(1).step_by(2).zip(arguments)
-    {
+/// States that of the columns `n0`, `m0`, `n1`, … the means are bounded by what they are means of.
+fn bound_means(columns: &mut [(usize, Column)], arguments: &[DeviationArgument]) {
+    for ((_, column), argument) in columns.iter_mut().skip(1).step_by(2).zip(arguments) {
         // Rounding may lift a mean above.
         let bound = argument.bound.map(|bound| bound * (1.0 + 1e-6));
         column.stats.magnitude = bound.filter(|bound| bound.is_finite());
     }
-    FlowSource::Relation(relation)
 }

@@ -18,21 +18,21 @@ use crate::plan::{RegroupedCall, RegroupedKind};
 /// Which rows of each slot are sorted, and by what.
 #[derive(Debug, PartialEq)]
 pub(super) struct SortedBy {
-    conditions: Vec<Expr>,
-    order: Vec<SortExpr>,
+    pub(super) conditions: Vec<Expr>,
+    pub(super) order: Vec<SortExpr>,
 }
 
 impl SortedBy {
-    /// What the call needs, if it is one that picks rows.
+    /// What the call needs, if it is one that picks rows or lists them.
     pub(super) fn of(rows: &Grouped, call: &RegroupedCall) -> Option<SortedBy> {
         let arg = call.args.first()?;
         let (skip_nulls, order) = match call.kind {
             RegroupedKind::Median | RegroupedKind::Percentile(_) => {
                 (true, vec![arg.clone().sort(true, false)])
             }
-            RegroupedKind::Nth { skip_nulls, .. } | RegroupedKind::Place { skip_nulls, .. } => {
-                (skip_nulls, call.order.clone())
-            }
+            RegroupedKind::Nth { skip_nulls, .. }
+            | RegroupedKind::Place { skip_nulls, .. }
+            | RegroupedKind::Collect { skip_nulls } => (skip_nulls, call.order.clone()),
             _ => return None,
         };
         let known = if skip_nulls { rows.unless_null(arg) } else { None };
