@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, StringArray, UInt64Array};
-use datafusion::arrow::compute::{cast, concat, concat_batches, take};
+use datafusion::arrow::compute::{
+    SortOptions, cast, concat, concat_batches, take, take_record_batch,
+};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 use datafusion::scalar::ScalarValue;
@@ -280,20 +283,41 @@ impl<S: FrameState> AnyFrame<S> {
         (0..values.len()).map(value).collect()
     }
 
+    /// Each combination of values of these columns, once: in order, null last, or in the order of
+    /// their first rows.
     fn combinations(&self, names: &[String], sorted: bool) -> Result<RecordBatch> {
         let found = self.looked_at(|frame| {
-            let row = frame.unused_name("row");
-            let numbered = frame.with_columns([row_number().alias(&row)])?;
-            let grouped = numbered.group_by(names).agg([col(&row).min().alias(&row)])?;
-            let ordered = if sorted { grouped.sort(names)? } else { grouped.sort([&row])? };
-            ordered.select(names)?.limit(0, MOST_COLUMNS + 1)
+            let found = match sorted {
+                true => frame.select(names)?.distinct()?,
+                false => {
+                    let row = frame.unused_name("row");
+                    let numbered = frame.with_columns([row_number().alias(&row)])?;
+                    numbered.group_by(names).agg([col(&row).min().alias(&row)])?
+                }
+            };
+            found.limit(0, MOST_COLUMNS + 1)
         })?;
         if found.num_rows() > MOST_COLUMNS {
             let what = format!("more than {MOST_COLUMNS} values of {}", names.join(", "));
             return Err(Error::unsupported(what, "each would become a column or a frame"));
         }
-        Ok(concat_batches(&found.schema(), &found.to_arrow()?)?)
+        let found = concat_batches(&found.schema(), &found.to_arrow()?)?;
+        let keys = if sorted { found.columns() } else { &found.columns()[names.len()..] };
+        let places: Vec<usize> = (0..names.len()).collect();
+        Ok(take_record_batch(&found.project(&places)?, &order_of(keys)?)?)
     }
+}
+
+/// The numbers of the rows in ascending order of these columns, null last.
+fn order_of(columns: &[ArrayRef]) -> Result<UInt64Array> {
+    let options = SortOptions { descending: false, nulls_first: false };
+    let fields = columns
+        .iter()
+        .map(|column| SortField::new_with_options(column.data_type().clone(), options));
+    let rows = RowConverter::new(fields.collect())?.convert_columns(columns)?;
+    let mut order: Vec<u64> = (0..rows.num_rows() as u64).collect();
+    order.sort_by_key(|row| rows.row(*row as usize));
+    Ok(order.into())
 }
 
 /// The type that these columns have in common.
