@@ -120,7 +120,8 @@ pub(crate) enum OutputKind {
     /// Sum over count of decimals: the sum, the sum of the low words if sums are by words, the
     /// count, and the power of ten by which the sum is scaled up first.
     DecimalAverage(usize, Option<usize>, usize, u32),
-    /// A column of the input at the row that the accumulator holds.
+    /// A column of the input at the row whose number the accumulator holds: as it is, or as the
+    /// least of several, in order-preserving bits.
     Pick(usize, Relation, usize),
 }
 

@@ -123,7 +123,7 @@ impl Runner {
                 let by_keys = slots_by_keys(&self.device, flow, groups)?.is_some();
                 self.slots(flow.clone(), groups, &fused, !by_keys)
             }
-            None => self.slots_of_calls(flow, groups, calls),
+            None => self.slots_of_calls(flow, groups, calls, true),
         }
     }
 

@@ -5,7 +5,8 @@
 //! ```text
 //!   count(DISTINCT x)          group by (slot, x), then count(x) by slot
 //!   var(x)                     means by slot, then sum((x − mean)²) by slot
-//!   median(x), first_value(x)  sort by (slot, …), then pick a row of each run of one slot
+//!   median(x)                  sort by (slot, …), then pick a row of each run of one slot
+//!   first_value(x ORDER BY y)  likewise; without an order, the value of the least row number
 //!   bit_and(x)                 sort by slot, then reduce each run of one slot
 //!   array_agg(x)               sort by slot, then the runs are the lists
 //!   histogram(x, …)            group by (slot, bin), then count by those
@@ -18,6 +19,7 @@
 mod bits;
 mod collect;
 mod deviations;
+mod ends;
 mod histogram;
 mod middle;
 mod picked;
@@ -106,17 +108,21 @@ impl Runner {
         schema: DFSchemaRef,
     ) -> Result<Flow> {
         let (flow, groups, calls) = self.in_place(flow, groups, calls)?;
-        let Partial { slots, .. } = *self.slots_of_calls(&flow, &groups, &calls)?;
+        let Partial { slots, .. } = *self.slots_of_calls(&flow, &groups, &calls, false)?;
         Ok(Flow::new(FlowSource::Groups(Arc::new(slots)), schema))
     }
 
-    /// The same for a flow in place, with the slot of each row where there are keys.
+    /// The same for a flow in place, with the slot of each row where there are keys and
+    /// `row_slots` are wanted.
     pub(super) fn slots_of_calls(
         &self,
         flow: &Flow,
         groups: &[Expr],
         calls: &[DeviceAggregate],
+        row_slots: bool,
     ) -> Result<Box<Partial>> {
+        let ends = self.with_ends(flow, calls)?;
+        let (flow, calls) = (&ends.flow, &ends.calls);
         let fused: Vec<AggregateCall> = calls
             .iter()
             .filter_map(|call| match call {
@@ -125,7 +131,8 @@ impl Runner {
             })
             .collect();
         let keyed = !groups.is_empty();
-        let mut partial = self.slots(flow.clone(), groups, &fused, keyed)?;
+        let row_slots = keyed && (row_slots || fused.len() < calls.len());
+        let mut partial = self.slots(flow.clone(), groups, &fused, row_slots)?;
         // Rows and slots are numbered in 32 bits.
         if flow.source.rows().max(partial.slots.slots) > u64::from(u32::MAX) {
             return Err(Error::unsupported(
@@ -164,7 +171,7 @@ impl Runner {
         }
         let mut plain = std::mem::take(&mut partial.slots.outputs).into_iter();
         let mut slow_outputs = slow_outputs.into_iter().flatten();
-        for call in calls {
+        for (at, call) in calls.iter().enumerate() {
             let output =
                 match call {
                     DeviceAggregate::Fused(_) => plain.next(),
@@ -172,7 +179,8 @@ impl Runner {
                         .next()
                         .map(|value| GroupOutput { dtype: call.dtype.clone(), value, count: None }),
                 };
-            partial.slots.outputs.push(output.expect("an output for each aggregate"));
+            let output = output.expect("an output for each aggregate");
+            partial.slots.outputs.push(ends.output(at, output)?);
         }
         Ok(partial)
     }
@@ -453,13 +461,7 @@ impl Runner {
 impl Grouped {
     /// Whether an argument, which is a column, is known to have no nulls.
     fn has_no_nulls(&self, arg: &Expr) -> bool {
-        let FlowSource::Relation(relation) = &self.flow.source else { return false };
-        let at = plain_column(&self.flow, arg);
-        let Some((through, column)) = at.and_then(|at| relation.columns.get(at)) else {
-            return false;
-        };
-        let gaps = relation.indices[*through].as_ref().is_some_and(|index| index.gaps);
-        column.validity.is_none() && !gaps
+        has_no_nulls(&self.flow, arg)
     }
 
     /// That the argument is not null, unless that is known.
@@ -479,6 +481,17 @@ impl Grouped {
         let columns = columns.iter().map(|(name, dtype)| (name.to_string(), dtype.clone()));
         named(slot.into_iter().chain(columns).collect())
     }
+}
+
+/// Whether an argument, which is a column of the flow's relation, is known to have no nulls.
+fn has_no_nulls(flow: &Flow, arg: &Expr) -> bool {
+    let FlowSource::Relation(relation) = &flow.source else { return false };
+    let at = plain_column(flow, arg);
+    let Some((through, column)) = at.and_then(|at| relation.columns.get(at)) else {
+        return false;
+    };
+    let gaps = relation.indices[*through].as_ref().is_some_and(|index| index.gaps);
+    column.validity.is_none() && !gaps
 }
 
 /// The calls by what they share, as places among `calls`.
@@ -505,10 +518,15 @@ fn families(rows: &Grouped, calls: &[&RegroupedCall]) -> Vec<(Family, Vec<usize>
 
 /// The flow in place with one more column, `slot`.
 fn with_slots(flow: &Flow, slots: &Arc<Buffer>, count: u64) -> Result<Flow> {
+    with_numbers(flow, "slot", slots.clone(), count)
+}
+
+/// The flow in place with one more column of numbers (`u32`) below `count`, or 0.
+fn with_numbers(flow: &Flow, name: &str, numbers: Arc<Buffer>, count: u64) -> Result<Flow> {
     let FlowSource::Relation(relation) = &flow.source else {
         return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));
     };
-    let mut column = u32_column(slots.clone(), 0, relation.rows);
+    let mut column = u32_column(numbers, 0, relation.rows);
     column.stats.range = Some((0, i128::from(count.max(1)) - 1));
     let mut columns: Vec<Column> =
         relation.columns.iter().map(|(_, column)| column.clone()).collect();
@@ -518,7 +536,7 @@ fn with_slots(flow: &Flow, slots: &Arc<Buffer>, count: u64) -> Result<Flow> {
         .fields()
         .iter()
         .map(|field| (field.name().clone(), field.data_type().clone()));
-    let schema = named(own.chain([("slot".to_string(), DataType::UInt32)]).collect())?;
+    let schema = named(own.chain([(name.to_string(), DataType::UInt32)]).collect())?;
     Ok(Flow::new(FlowSource::Relation(Relation::dense(relation.rows, columns)?), schema))
 }
 

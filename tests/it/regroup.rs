@@ -291,3 +291,28 @@ fn results_by_slot_are_tables_like_others() {
         "SELECT k FROM t GROUP BY k HAVING count(DISTINCT s) > 3 AND stddev(x) > 1",
     ]);
 }
+
+#[test]
+fn without_an_order_the_first_and_last_rows_count() {
+    let calls = |order: &str| {
+        let mut calls = vec![];
+        for (at, column) in ["s", "x", "m38", "f64", "sd", "b", "d"].iter().enumerate() {
+            calls.push(format!("first_value({column}{order}) AS a{at}"));
+            calls.push(format!("last_value({column}{order}) AS b{at}"));
+            calls.push(format!("first_value({column}{order}) IGNORE NULLS AS c{at}"));
+            calls.push(format!("last_value({column}{order}) FILTER (WHERE k > 2) AS d{at}"));
+        }
+        calls.join(", ")
+    };
+    for shape in shapes() {
+        let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
+        for (keys, group) in [("", ""), ("sl, ", " GROUP BY sl"), ("k, b, ", " GROUP BY k, b")] {
+            // Rows lie in the order of `id`.
+            let [given, ordered] = ["", " ORDER BY id"].map(|order| {
+                format!("SELECT {keys}{}, count(*) AS n FROM t WHERE w > 1{group}", calls(order))
+            });
+            let (expected, found) = (run(&pair.cpu, &ordered).unwrap(), run(&pair.device, &given));
+            pair.compare_unordered(&expected, &found.unwrap(), &given);
+        }
+    }
+}

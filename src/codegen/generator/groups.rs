@@ -164,8 +164,12 @@ impl Generator<'_> {
                         .unwrap_or_else(|| Value::new(dtype, Repr::I128, "i128{}", None));
                 }
                 let word = self.accumulator_word(groups, *at, 0, slot);
+                let number = match groups.accumulators[*at].0 {
+                    Accumulator::Least => format!("(u64)unorder_i64({word})"),
+                    _ => word.clone(),
+                };
                 // Without a row of its own, a group reads row 0.
-                let row = out.let_("u64", format_args!("{word} == ~0ull ? 0ull : {word}"));
+                let row = out.let_("u64", format_args!("{word} == ~0ull ? 0ull : {number}"));
                 let has = out.let_("bool", format_args!("{word} != ~0ull"));
                 let mut value = self.load(relation, *column, &row, false, out);
                 value.valid = both(&Some(has), &value.valid, out);
