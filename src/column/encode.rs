@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::DataType;
 
-use super::{CODE_WIDTH, Column, Dictionary, Encoding, distinct_limit};
+use super::{CODE_WIDTH, Column, Dictionary, Encoding, VIEW_WIDTH, distinct_limit};
 use crate::device::Device;
 use crate::error::Result;
 use crate::ops::characters;
@@ -14,7 +14,6 @@ use crate::ops::dictionary::{Slotted, slots};
 use crate::ops::gather::gather;
 
 const OPERATOR: &str = "strings";
-const VIEW_WIDTH: usize = 16;
 
 impl Column {
     /// A column of views as it is kept: as codes where distinct strings are few

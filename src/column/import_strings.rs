@@ -13,14 +13,9 @@ use datafusion::common::{HashMap, HashSet};
 use super::import::{IMPORT, ImportedRows, Inflow, Scratch};
 use super::pieces;
 use super::stats::PieceStats;
-use super::{CODE_WIDTH, Column, Dictionary, Encoding, Stats};
+use super::{CODE_WIDTH, Column, Dictionary, Encoding, INLINE, Stats, VIEW_WIDTH};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
-
-/// Strings of at most this many bytes lie in their views.
-pub(super) const INLINE: usize = 12;
-/// Bytes of a view.
-pub(super) const VIEW_WIDTH: usize = 16;
 
 /// Most distinct strings that a column of `rows` rows may have to be encoded by itself.
 ///

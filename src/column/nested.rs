@@ -20,9 +20,8 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, ToByteSlice};
 
 use super::export::cut;
 use super::import::{IMPORT, ImportedRows, StringImport};
-use super::import_strings::VIEW_WIDTH;
 use super::stats::PieceStats;
-use super::{Column, Encoding, Repr, Stats, item_of, repr_of};
+use super::{Column, Encoding, Repr, Stats, VIEW_WIDTH, item_of, repr_of};
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 use crate::ops::list::{Flat, flatten};

@@ -13,7 +13,10 @@ use datafusion::arrow::compute::concat;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
 use super::concatenate::of_all;
-use super::{CODE_WIDTH, Column, Dictionary, Encoding, Repr, Stats, Table, repr_of, value_type};
+use super::{
+    CODE_WIDTH, Column, Dictionary, Encoding, INLINE, Repr, Stats, Table, VIEW_WIDTH, repr_of,
+    value_type,
+};
 use crate::device::{Buffer, Device, HostBlock};
 use crate::error::{Error, Result};
 use crate::ops::characters;
@@ -21,9 +24,6 @@ use crate::ops::gather::gather;
 
 /// Names this work in errors about device memory.
 const SPILL: &str = "spill";
-const VIEW_WIDTH: usize = 16;
-/// Bytes of a string up to which its view holds it whole.
-const INLINE: u32 = 12;
 
 /// Rows of a table in host memory.
 #[derive(Debug)]
@@ -261,9 +261,8 @@ fn characters_of<'a>((column, rows): &SpilledPiece<'a>) -> Result<&'a [u8]> {
     let SpilledColumn::Views { views, characters, address, .. } = column else { return Ok(&[]) };
     let place = |view: &[u8]| {
         let view = u128::from_le_bytes(view.try_into().expect("16 bytes"));
-        let (length, at) = (view as u32, (view >> 64) as u64);
-        (length > INLINE)
-            .then(|| (at - address) as usize..(at - address) as usize + length as usize)
+        let (length, at) = (view as u32 as usize, (view >> 64) as u64);
+        (length > INLINE).then(|| (at - address) as usize..(at - address) as usize + length)
     };
     let views =
         views.bytes()[rows.start * VIEW_WIDTH..rows.end * VIEW_WIDTH].chunks_exact(VIEW_WIDTH);
