@@ -13,8 +13,7 @@ use datafusion::common::{HashMap, HashSet};
 use super::import::{IMPORT, ImportedRows, Inflow, Scratch};
 use super::pieces;
 use super::stats::PieceStats;
-use super::{CODE_WIDTH, Column, Dictionary, Encoding, INLINE, Stats, VIEW_WIDTH};
-use crate::device::Buffer;
+use super::{CODE_WIDTH, Column, Dictionary, INLINE, Stats, VIEW_WIDTH};
 use crate::error::{Error, Result};
 
 /// Most distinct strings that a column of `rows` rows may have to be encoded by itself.
@@ -126,20 +125,7 @@ impl ImportedRows<'_> {
         })?;
         codes.arrive()?;
         valid.map_or(Ok(()), Inflow::arrive)?;
-        Ok(Some(self.encoded(dictionary, data, validity)))
-    }
-
-    fn encoded(
-        &self,
-        dictionary: Dictionary,
-        data: Arc<Buffer>,
-        validity: Option<Arc<Buffer>>,
-    ) -> Column {
-        Column {
-            stats: dictionary.stats(),
-            encoding: Encoding::Dictionary(Arc::new(dictionary)),
-            ..Column::plain(self.dtype.clone(), self.len, data, validity)
-        }
+        Ok(Some(Column::plain(self.dtype.clone(), self.len, data, validity).coded(dictionary)))
     }
 
     /// Imports strings, or bytes, as views.
@@ -244,7 +230,7 @@ impl ImportedRows<'_> {
         rows.arrive()?;
         valid.map_or(Ok(()), Inflow::arrive)?;
         let validity = validity.filter(|_| done.results.iter().any(|(_, nulls)| *nulls));
-        Ok(self.encoded(dictionary, data, validity))
+        Ok(Column::plain(self.dtype.clone(), self.len, data, validity).coded(dictionary))
     }
 }
 

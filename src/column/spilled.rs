@@ -14,8 +14,7 @@ use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
 use super::concatenate::of_all;
 use super::{
-    CODE_WIDTH, Column, Dictionary, Encoding, INLINE, Repr, Stats, Table, VIEW_WIDTH, repr_of,
-    value_type,
+    CODE_WIDTH, Column, Dictionary, INLINE, Repr, Stats, Table, VIEW_WIDTH, repr_of, value_type,
 };
 use crate::device::{Buffer, Device, HostBlock};
 use crate::error::{Error, Result};
@@ -315,11 +314,7 @@ fn restored_codes(
             data
         }
     };
-    Ok(Column {
-        stats: dictionary.stats(),
-        encoding: Encoding::Dictionary(Arc::new(dictionary)),
-        ..Column::plain(dtype.clone(), len, Arc::new(data), validity)
-    })
+    Ok(Column::plain(dtype.clone(), len, Arc::new(data), validity).coded(dictionary))
 }
 
 #[cfg(test)]
