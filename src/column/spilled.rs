@@ -12,7 +12,6 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::concat;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
-use super::concatenate::of_all;
 use super::{
     CODE_WIDTH, Column, Dictionary, INLINE, Repr, Stats, Table, VIEW_WIDTH, repr_of, value_type,
 };
@@ -202,7 +201,7 @@ fn restored(device: &Device, dtype: &DataType, pieces: &[SpilledPiece<'_>]) -> R
     let data = restored_bytes(device, pieces, repr.width(), len)?;
     let stats: Vec<Stats> = pieces.iter().map(|(column, _)| column.stats()).collect();
     let column = Column {
-        stats: of_all(&stats),
+        stats: Stats::of_all(&stats),
         ..Column::plain(dtype.clone(), len, Arc::new(data), validity)
     };
     if repr != Repr::View {
