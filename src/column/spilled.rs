@@ -13,7 +13,8 @@ use datafusion::arrow::compute::concat;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
 use super::{
-    CODE_WIDTH, Column, Dictionary, INLINE, Repr, Stats, Table, VIEW_WIDTH, repr_of, value_type,
+    CODE_WIDTH, Column, Dictionary, INLINE, Repr, Stats, Table, VIEW_WIDTH, is_nested, repr_of,
+    value_type,
 };
 use crate::device::{Buffer, Device, HostBlock};
 use crate::error::{Error, Result};
@@ -93,7 +94,7 @@ impl Table {
 
 impl Column {
     fn spilled(&self, device: &Device) -> Result<SpilledColumn> {
-        if matches!(self.repr(), Repr::List | Repr::Struct) {
+        if is_nested(&self.dtype) {
             let arrays = self.to_arrays(self.len.max(1))?;
             let arrays: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
             return match arrays.as_slice() {
@@ -184,8 +185,7 @@ fn of_one_encoding(first: &SpilledTable, other: &SpilledTable) -> bool {
 }
 
 fn restored(device: &Device, dtype: &DataType, pieces: &[SpilledPiece<'_>]) -> Result<Column> {
-    let repr = repr_of(dtype)?;
-    if matches!(repr, Repr::List | Repr::Struct) {
+    if is_nested(dtype) {
         let array = |(column, rows): &SpilledPiece<'_>| match column {
             SpilledColumn::Nested(array) => Ok(array.slice(rows.start, rows.len())),
             _ => Err(Error::internal("flat rows of a nested column")),
@@ -193,6 +193,7 @@ fn restored(device: &Device, dtype: &DataType, pieces: &[SpilledPiece<'_>]) -> R
         let arrays: Vec<ArrayRef> = pieces.iter().map(array).collect::<Result<_>>()?;
         return Column::from_arrays(device, dtype, &arrays);
     }
+    let repr = repr_of(dtype)?;
     let len = pieces.iter().map(|(_, rows)| rows.len()).sum();
     let validity = restored_validity(device, pieces, len)?;
     if pieces.first().is_some_and(|(column, _)| column.values().is_some()) {
