@@ -13,7 +13,8 @@ constexpr u64 BEST_ROW_NONE = ~u64(0);
 // The better of two rows, either of which may be none.
 template <typename Ahead>
 WF_DEVICE u64 best_row_of(u64 a, u64 b, Ahead ahead) {
-    if (a == BEST_ROW_NONE || b == BEST_ROW_NONE) return a == BEST_ROW_NONE ? b : a;
+    if (a == b || b == BEST_ROW_NONE) return a;
+    if (a == BEST_ROW_NONE) return b;
     return ahead(b, a) ? b : a;
 }
 
@@ -42,6 +43,29 @@ WF_DEVICE void best_row_put(u64* best, u64 row, Ahead ahead) {
             seen = before;
         }
     }
+}
+
+// Without groups. Each thread keeps the best row that it knows, and before each tile learns what
+// the block knows:
+//
+//   thread         0   1   2   3        block
+//   its best      12  40  12  12           12     row 40 was better than row 12
+//   then          40  40  40  40           40
+//
+// So nearly all rows are compared with the same one, whose value then is in the cache: where each
+// thread knew its own rows only, those would be too many for the cache. A warp whose threads know
+// no better than the block only reads one word.
+template <typename Ahead>
+WF_DEVICE u64 best_row_of_block(u64* block, u64 own, Ahead ahead) {
+    if (!__any_sync(FULL_WARP, own != load_relaxed(block))) return own;
+    // One lane puts: in a column in ascending order each lane has a better row than all before.
+#pragma unroll 1
+    for (u32 step = 16; step != 0; step /= 2) {
+        own = best_row_of(own, shuffle_xor(FULL_WARP, own, int(step)), ahead);
+    }
+    if (lane() == 0 && own != BEST_ROW_NONE) best_row_put(block, own, ahead);
+    __syncwarp(FULL_WARP);  // the warp's row is put
+    return load_relaxed(block);
 }
 
 }  // namespace wf

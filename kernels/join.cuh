@@ -12,10 +12,10 @@
 // each slot (JOIN_NO_ROW where it is empty), or two of them where keys repeat.
 //
 // Build, optimistic: every row inserts its key and leaves its value in the slot; a second row of a
-// slot flags that keys repeat, which is no matter where only the existence of a key counts. Only
-// else the rows' slots are sorted (stably: each list ascends, so the output of a join is the same
-// in every run) and the lists' bounds are marked where slots change. A key repeated any number of
-// times is one list; nothing is chained.
+// slot flags that keys repeat. Where only the existence of a key counts, that does not matter.
+// Otherwise the rows' slots are sorted (stably: each list ascends, so the output of a join is the
+// same in every run) and the lists' bounds are marked where slots change. A key repeated any number
+// of times is one list; nothing is chained.
 #pragma once
 #include "hash.cuh"
 

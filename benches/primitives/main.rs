@@ -19,6 +19,7 @@
 //! that the operation must move over the copy bandwidth (the floor). Standard error has the times
 //! of single kernels. The exit code is 1 where a benchmark failed.
 
+mod best_row;
 mod data;
 mod distinct;
 mod every_verb;
@@ -52,7 +53,7 @@ use harness::{Bench, Outcome};
 use options::Options;
 
 /// All benchmarks of tables of so many rows, by file.
-const OPERATORS: [fn(&Bench, usize) -> Outcome; 14] = [
+const OPERATORS: [fn(&Bench, usize) -> Outcome; 15] = [
     verbs::all,
     every_verb::all,
     sort::all,
@@ -63,6 +64,7 @@ const OPERATORS: [fn(&Bench, usize) -> Outcome; 14] = [
     gather::all,
     join::all,
     reduce::all,
+    best_row::all,
     scan::all,
     pipeline::all,
     window::all,

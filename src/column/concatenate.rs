@@ -56,23 +56,7 @@ impl Column {
             validity: validity.map(Arc::new),
             encoding: Encoding::Plain,
             characters: pieces.iter().flat_map(|p| p.characters.iter().cloned()).collect(),
-            stats: of_all(&pieces.iter().map(|piece| piece.stats).collect::<Vec<_>>()),
+            stats: Stats::of_all(&pieces.iter().map(|piece| piece.stats).collect::<Vec<_>>()),
         })
-    }
-}
-
-/// What is known of the values of all pieces.
-pub(super) fn of_all(pieces: &[Stats]) -> Stats {
-    let ranges = pieces.iter().map(|p| p.range).collect::<Option<Vec<_>>>();
-    let magnitudes = pieces.iter().map(|p| p.magnitude).collect::<Option<Vec<_>>>();
-    let units = pieces.iter().map(|p| p.unit).collect::<Option<Vec<_>>>();
-    let lengths = pieces.iter().map(|p| p.longest).collect::<Option<Vec<_>>>();
-    Stats {
-        range: ranges.and_then(|all| all.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))),
-        magnitude: magnitudes.and_then(|all| all.into_iter().reduce(f64::max)),
-        unit: units.and_then(|all| all.into_iter().min()),
-        longest: lengths.and_then(|all| all.into_iter().max()),
-        unique: false,
-        ascending: false,
     }
 }

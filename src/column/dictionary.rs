@@ -6,7 +6,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringViewArray, String
 use datafusion::arrow::datatypes::DataType;
 
 use super::import::ImportedRows;
-use super::{Dictionary, Stats, pieces};
+use super::{Column, Dictionary, Encoding, Stats, pieces};
 use crate::device::Device;
 use crate::error::{Error, Result};
 
@@ -46,5 +46,16 @@ impl Dictionary {
     pub(crate) fn stats(&self) -> Stats {
         let longest = self.strings().lengths().max();
         Stats { range: Some((0, self.len() as i128 - 1)), longest, ..Stats::default() }
+    }
+}
+
+impl Column {
+    /// The column, whose values are codes of this dictionary.
+    pub(super) fn coded(self, dictionary: Dictionary) -> Column {
+        Column {
+            stats: dictionary.stats(),
+            encoding: Encoding::Dictionary(Arc::new(dictionary)),
+            ..self
+        }
     }
 }

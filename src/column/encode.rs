@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::DataType;
 
-use super::{CODE_WIDTH, Column, Dictionary, Encoding, distinct_limit};
+use super::{CODE_WIDTH, Column, Dictionary, VIEW_WIDTH, distinct_limit};
 use crate::device::Device;
 use crate::error::Result;
 use crate::ops::characters;
@@ -14,7 +14,6 @@ use crate::ops::dictionary::{Slotted, slots};
 use crate::ops::gather::gather;
 
 const OPERATOR: &str = "strings";
-const VIEW_WIDTH: usize = 16;
 
 impl Column {
     /// A column of views as it is kept: as codes where distinct strings are few
@@ -29,7 +28,7 @@ impl Column {
         if let Some(slotted) =
             slots(device, &self.data, self.validity.as_deref(), self.len as u64, limit)?
         {
-            return self.coded(device, slotted);
+            return self.encoded(device, slotted);
         }
         let held: usize = self.characters.iter().map(|characters| characters.len()).sum();
         let lengths = characters::lengths(device, &self.data, self.len as u64)?;
@@ -40,7 +39,7 @@ impl Column {
         Ok(Column { characters: [Arc::new(own)].into_iter().collect(), ..self })
     }
 
-    fn coded(self, device: &Device, slotted: Slotted) -> Result<Column> {
+    fn encoded(self, device: &Device, slotted: Slotted) -> Result<Column> {
         let count = slotted.strings.len();
         let rows: Vec<u8> = slotted.strings.iter().flat_map(|(_, row)| row.to_le_bytes()).collect();
         let mut found = vec![];
@@ -72,11 +71,7 @@ impl Column {
         }
         let places = device.upload(OPERATOR, &places)?;
         let data = gather(device, CODE_WIDTH, places.slice(0), &slotted.codes, self.len as u64)?;
-        Ok(Column {
-            stats: dictionary.stats(),
-            encoding: Encoding::Dictionary(Arc::new(dictionary)),
-            ..Column::plain(self.dtype, self.len, Arc::new(data), self.validity)
-        })
+        Ok(Column::plain(self.dtype, self.len, Arc::new(data), self.validity).coded(dictionary))
     }
 }
 
@@ -86,7 +81,7 @@ mod tests {
 
     use super::*;
     use crate::column::import::ImportedRows;
-    use crate::column::pieces;
+    use crate::column::{Encoding, pieces};
     use crate::device::{MemoryLimit, SimOptions};
 
     fn device() -> Device {

@@ -16,8 +16,7 @@ use datafusion::arrow::datatypes::{
 };
 
 use super::export::{Validity, cut};
-use super::import_strings::INLINE;
-use super::{Column, Dictionary};
+use super::{Column, Dictionary, INLINE};
 use crate::device::Buffer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::characters::pack;

@@ -6,15 +6,15 @@ use super::{Column, Encoding};
 use crate::device::{Buffer, HeldBuffer};
 
 impl Column {
-    /// All its buffers, those of its fields among them. The values lead: who has the column has
-    /// them.
+    /// All its buffers, and those of its fields. The values lead ([`HeldBuffer::leads`]): whoever
+    /// uses the column has them.
     pub(crate) fn held_buffers(&self) -> Vec<HeldBuffer> {
         let mut held = vec![];
         self.hold(1, true, &mut held);
         held
     }
 
-    /// `outer`: how many have what this column is a part of.
+    /// `outer`: how many hold what this column is part of.
     fn hold(&self, outer: usize, leads: bool, held: &mut Vec<HeldBuffer>) {
         let mut push = |buffer: &Arc<Buffer>, outer: usize, leads| {
             let users = Arc::strong_count(buffer).max(outer);

@@ -211,11 +211,11 @@ impl ImportedRows<'_> {
 
     /// Imports values of `width` bytes a row: `upload` brings the values of a piece into the
     /// column's memory, having its validity in the scratch memory, and tells what it saw.
-    pub(super) fn import(
+    pub(super) fn import<T: Send>(
         &self,
         width: usize,
-        upload: impl Fn(&mut Scratch, &Piece, &Inflow) -> Result<PieceStats> + Sync,
-    ) -> Result<(Column, Vec<PieceStats>)> {
+        upload: impl Fn(&mut Scratch, &Piece, &Inflow) -> Result<T> + Sync,
+    ) -> Result<(Column, Vec<T>)> {
         let data = Arc::new(self.device.alloc(IMPORT, self.len * width)?);
         let validity = self.alloc_validity()?.map(Arc::new);
         let after = self.device.record()?;
@@ -337,8 +337,7 @@ impl ImportedRows<'_> {
         let (column, _) = self.import(1, |scratch, piece, data| {
             scratch.data.clear();
             expand_bits(piece.array.as_boolean().values(), &mut scratch.data);
-            data.write(piece.start, &scratch.data)?;
-            Ok(PieceStats::default())
+            data.write(piece.start, &scratch.data)
         })?;
         Ok(column)
     }

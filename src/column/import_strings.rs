@@ -13,14 +13,8 @@ use datafusion::common::{HashMap, HashSet};
 use super::import::{IMPORT, ImportedRows, Inflow, Scratch};
 use super::pieces;
 use super::stats::PieceStats;
-use super::{CODE_WIDTH, Column, Dictionary, Encoding, Stats};
-use crate::device::Buffer;
+use super::{CODE_WIDTH, Column, Dictionary, INLINE, Stats, VIEW_WIDTH};
 use crate::error::{Error, Result};
-
-/// Strings of at most this many bytes lie in their views.
-pub(super) const INLINE: usize = 12;
-/// Bytes of a view.
-pub(super) const VIEW_WIDTH: usize = 16;
 
 /// Most distinct strings that a column of `rows` rows may have to be encoded by itself.
 ///
@@ -111,40 +105,18 @@ impl ImportedRows<'_> {
         let places: Vec<Vec<u32>> =
             coded.workers.iter().map(|codes| codes.strings.iter().map(place).collect()).collect();
         let dictionary = Dictionary::from_sorted(self.device, &sorted)?;
-        let validity = self.alloc_validity()?.map(Arc::new);
-        let data = Arc::new(self.device.alloc(IMPORT, self.len * CODE_WIDTH)?);
-        let after = self.device.record()?;
-        let codes = Inflow::new(&data, &after);
-        let valid = validity.as_ref().map(|validity| Inflow::new(validity, &after));
-        pieces::for_each(&self.pieces, Scratch::default, |scratch, piece| {
+        let (column, _) = self.import(CODE_WIDTH, |scratch, piece, codes| {
             let (worker, local) = &coded.results[piece.index];
             let places = &places[*worker];
             scratch.data.clear();
-            scratch.expand_validity(piece.array.nulls());
             for &code in local {
                 // Null rows have no local code; theirs is 0.
                 let code = places.get(code as usize).copied().unwrap_or(0);
                 scratch.data.extend_from_slice(&code.to_le_bytes());
             }
-            codes.write(piece.start * CODE_WIDTH, &scratch.data)?;
-            scratch.write_validity(piece, valid.as_ref())
+            codes.write(piece.start * CODE_WIDTH, &scratch.data)
         })?;
-        codes.arrive()?;
-        valid.map_or(Ok(()), Inflow::arrive)?;
-        Ok(Some(self.encoded(dictionary, data, validity)))
-    }
-
-    fn encoded(
-        &self,
-        dictionary: Dictionary,
-        data: Arc<Buffer>,
-        validity: Option<Arc<Buffer>>,
-    ) -> Column {
-        Column {
-            stats: dictionary.stats(),
-            encoding: Encoding::Dictionary(Arc::new(dictionary)),
-            ..Column::plain(self.dtype.clone(), self.len, data, validity)
-        }
+        Ok(Some(column.coded(dictionary)))
     }
 
     /// Imports strings, or bytes, as views.
@@ -249,7 +221,7 @@ impl ImportedRows<'_> {
         rows.arrive()?;
         valid.map_or(Ok(()), Inflow::arrive)?;
         let validity = validity.filter(|_| done.results.iter().any(|(_, nulls)| *nulls));
-        Ok(self.encoded(dictionary, data, validity))
+        Ok(Column::plain(self.dtype.clone(), self.len, data, validity).coded(dictionary))
     }
 }
 

@@ -192,6 +192,10 @@ impl Column {
 
 /// Bytes of a dictionary code.
 const CODE_WIDTH: usize = 4;
+/// Bytes of a view.
+const VIEW_WIDTH: usize = 16;
+/// Strings of at most this many bytes lie in their views.
+const INLINE: usize = 12;
 
 /// The representation of a type, or the error that says that there is none.
 fn repr_of(dtype: &DataType) -> Result<Repr> {

@@ -20,9 +20,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, ToByteSlice};
 
 use super::export::cut;
 use super::import::{IMPORT, ImportedRows, StringImport};
-use super::import_strings::VIEW_WIDTH;
-use super::stats::PieceStats;
-use super::{Column, Encoding, Repr, Stats, item_of, repr_of};
+use super::{Column, Encoding, Repr, Stats, VIEW_WIDTH, item_of, repr_of};
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 use crate::ops::list::{Flat, flatten};
@@ -91,8 +89,7 @@ impl ImportedRows<'_> {
         }
         let (column, _) = self.import(VIEW_WIDTH, |_, piece, data| {
             let rows = &views[piece.start..piece.start + piece.array.len()];
-            data.write(piece.start * VIEW_WIDTH, rows.to_byte_slice())?;
-            Ok(PieceStats::default())
+            data.write(piece.start * VIEW_WIDTH, rows.to_byte_slice())
         })?;
         let stats = Stats { longest: child.longest_inside(), ..Stats::default() };
         Ok(Column { stats, characters: child.behind_lists(slots), ..column })
@@ -117,7 +114,7 @@ impl ImportedRows<'_> {
             )
         };
         let children = fields.iter().enumerate().map(child).collect::<Result<Vec<_>>>()?;
-        let (column, _) = self.import(0, |_, _, _| Ok(PieceStats::default()))?;
+        let (column, _) = self.import(0, |_, _, _| Ok(()))?;
         Ok(Column { children: children.into(), ..column })
     }
 }

@@ -142,22 +142,7 @@ impl Repr {
 
     /// The type's name in device code.
     pub(crate) fn device_type(self) -> &'static str {
-        match self {
-            Repr::Bool => "bool8",
-            Repr::I8 => "i8",
-            Repr::I16 => "i16",
-            Repr::I32 => "i32",
-            Repr::I64 => "i64",
-            Repr::U8 => "u8",
-            Repr::U16 => "u16",
-            Repr::U32 => "u32",
-            Repr::U64 => "u64",
-            Repr::F32 => "f32",
-            Repr::F64 => "f64",
-            Repr::I128 => "i128",
-            Repr::View | Repr::List => "view",
-            Repr::Struct => "void",
-        }
+        &self.const_device_type()["const ".len()..]
     }
 
     /// The same behind `const`.

@@ -7,42 +7,14 @@ impl Stats {
     /// Looser statistics in round numbers, which hold for what `before` held for, too: columns of
     /// like values have the same.
     pub(crate) fn rounded(&self, before: Option<&Stats>) -> Stats {
-        let both = |own: Option<i128>, other: Option<i128>, of: fn(i128, i128) -> i128| match before
-        {
-            Some(_) => Some(of(own?, other?)),
-            None => own,
-        };
-        let least = both(
-            self.range.map(|range| range.0),
-            before.and_then(|b| b.range).map(|range| range.0),
-            i128::min,
-        );
-        let most = both(
-            self.range.map(|range| range.1),
-            before.and_then(|b| b.range).map(|range| range.1),
-            i128::max,
-        );
-        let longest = both(
-            self.longest.map(i128::from),
-            before.and_then(|b| b.longest).map(i128::from),
-            i128::max,
-        );
-        let unit =
-            both(self.unit.map(i128::from), before.and_then(|b| b.unit).map(i128::from), i128::min);
-        let magnitude = match before {
-            Some(before) => self.magnitude.zip(before.magnitude).map(|(own, other)| own.max(other)),
-            None => self.magnitude,
-        };
+        let both = before.map_or(*self, |before| Stats::of_all(&[*self, *before]));
         Stats {
-            range: least.zip(most).map(|(least, most)| (below(least), above(most))),
-            magnitude: magnitude
+            range: both.range.map(|(least, most)| (below(least), above(most))),
+            magnitude: both
+                .magnitude
                 .map(|most| if most == 0.0 { 0.0 } else { most.log2().ceil().exp2().max(most) }),
-            unit: unit
-                .map(|unit| unit.div_euclid(UNIT_STEP) * UNIT_STEP)
-                .and_then(|unit| i32::try_from(unit).ok()),
-            longest: longest.and_then(|longest| {
-                u32::try_from(longest).ok()?.checked_next_multiple_of(LENGTH_STEP)
-            }),
+            unit: both.unit.map(|unit| unit.div_euclid(UNIT_STEP) * UNIT_STEP),
+            longest: both.longest.and_then(|longest| longest.checked_next_multiple_of(LENGTH_STEP)),
             unique: false,
             ascending: false,
         }
@@ -52,7 +24,7 @@ impl Stats {
 /// Lengths of strings are rounded to multiples of this, as strings are compared by words.
 const LENGTH_STEP: u32 = 8;
 /// Exponents of units are rounded to multiples of this.
-const UNIT_STEP: i128 = 8;
+const UNIT_STEP: i32 = 8;
 
 /// The least 2ⁿ − 1 that is no less than a number; zero is the least of these.
 fn above(number: i128) -> i128 {

@@ -12,8 +12,10 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::concat;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
-use super::concatenate::of_all;
-use super::{CODE_WIDTH, Column, Dictionary, Encoding, Repr, Stats, Table, repr_of, value_type};
+use super::{
+    CODE_WIDTH, Column, Dictionary, INLINE, Repr, Stats, Table, VIEW_WIDTH, is_nested, repr_of,
+    value_type,
+};
 use crate::device::{Buffer, Device, HostBlock};
 use crate::error::{Error, Result};
 use crate::ops::characters;
@@ -21,9 +23,6 @@ use crate::ops::gather::gather;
 
 /// Names this work in errors about device memory.
 const SPILL: &str = "spill";
-const VIEW_WIDTH: usize = 16;
-/// Bytes of a string up to which its view holds it whole.
-const INLINE: u32 = 12;
 
 /// Rows of a table in host memory.
 #[derive(Debug)]
@@ -95,7 +94,7 @@ impl Table {
 
 impl Column {
     fn spilled(&self, device: &Device) -> Result<SpilledColumn> {
-        if matches!(self.repr(), Repr::List | Repr::Struct) {
+        if is_nested(&self.dtype) {
             let arrays = self.to_arrays(self.len.max(1))?;
             let arrays: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
             return match arrays.as_slice() {
@@ -186,8 +185,7 @@ fn of_one_encoding(first: &SpilledTable, other: &SpilledTable) -> bool {
 }
 
 fn restored(device: &Device, dtype: &DataType, pieces: &[SpilledPiece<'_>]) -> Result<Column> {
-    let repr = repr_of(dtype)?;
-    if matches!(repr, Repr::List | Repr::Struct) {
+    if is_nested(dtype) {
         let array = |(column, rows): &SpilledPiece<'_>| match column {
             SpilledColumn::Nested(array) => Ok(array.slice(rows.start, rows.len())),
             _ => Err(Error::internal("flat rows of a nested column")),
@@ -195,6 +193,7 @@ fn restored(device: &Device, dtype: &DataType, pieces: &[SpilledPiece<'_>]) -> R
         let arrays: Vec<ArrayRef> = pieces.iter().map(array).collect::<Result<_>>()?;
         return Column::from_arrays(device, dtype, &arrays);
     }
+    let repr = repr_of(dtype)?;
     let len = pieces.iter().map(|(_, rows)| rows.len()).sum();
     let validity = restored_validity(device, pieces, len)?;
     if pieces.first().is_some_and(|(column, _)| column.values().is_some()) {
@@ -203,7 +202,7 @@ fn restored(device: &Device, dtype: &DataType, pieces: &[SpilledPiece<'_>]) -> R
     let data = restored_bytes(device, pieces, repr.width(), len)?;
     let stats: Vec<Stats> = pieces.iter().map(|(column, _)| column.stats()).collect();
     let column = Column {
-        stats: of_all(&stats),
+        stats: Stats::of_all(&stats),
         ..Column::plain(dtype.clone(), len, Arc::new(data), validity)
     };
     if repr != Repr::View {
@@ -261,9 +260,8 @@ fn characters_of<'a>((column, rows): &SpilledPiece<'a>) -> Result<&'a [u8]> {
     let SpilledColumn::Views { views, characters, address, .. } = column else { return Ok(&[]) };
     let place = |view: &[u8]| {
         let view = u128::from_le_bytes(view.try_into().expect("16 bytes"));
-        let (length, at) = (view as u32, (view >> 64) as u64);
-        (length > INLINE)
-            .then(|| (at - address) as usize..(at - address) as usize + length as usize)
+        let (length, at) = (view as u32 as usize, (view >> 64) as u64);
+        (length > INLINE).then(|| (at - address) as usize..(at - address) as usize + length)
     };
     let views =
         views.bytes()[rows.start * VIEW_WIDTH..rows.end * VIEW_WIDTH].chunks_exact(VIEW_WIDTH);
@@ -316,11 +314,7 @@ fn restored_codes(
             data
         }
     };
-    Ok(Column {
-        stats: dictionary.stats(),
-        encoding: Encoding::Dictionary(Arc::new(dictionary)),
-        ..Column::plain(dtype.clone(), len, Arc::new(data), validity)
-    })
+    Ok(Column::plain(dtype.clone(), len, Arc::new(data), validity).coded(dictionary))
 }
 
 #[cfg(test)]

@@ -24,6 +24,11 @@ pub(super) struct PieceStats {
     pub(super) longest: Option<u32>,
 }
 
+/// The range of what is in one range or the other.
+fn both_ranges(one: (i128, i128), other: (i128, i128)) -> (i128, i128) {
+    (one.0.min(other.0), one.1.max(other.1))
+}
+
 /// No finite float is a multiple of a greater power of two, but 0, which is one of any.
 const MOST_UNIT: i32 = 1023;
 
@@ -103,10 +108,25 @@ impl PieceStats {
 }
 
 impl Stats {
+    /// Of all values of several columns.
+    pub(super) fn of_all(columns: &[Stats]) -> Stats {
+        let ranges = columns.iter().map(|of| of.range).collect::<Option<Vec<_>>>();
+        let magnitudes = columns.iter().map(|of| of.magnitude).collect::<Option<Vec<_>>>();
+        let units = columns.iter().map(|of| of.unit).collect::<Option<Vec<_>>>();
+        let lengths = columns.iter().map(|of| of.longest).collect::<Option<Vec<_>>>();
+        Stats {
+            range: ranges.and_then(|all| all.into_iter().reduce(both_ranges)),
+            magnitude: magnitudes.and_then(|all| all.into_iter().reduce(f64::max)),
+            unit: units.and_then(|all| all.into_iter().min()),
+            longest: lengths.and_then(|all| all.into_iter().max()),
+            unique: false,
+            ascending: false,
+        }
+    }
+
     /// Of integers, from what was seen of the pieces in order.
     pub(super) fn of_integers(pieces: &[PieceStats]) -> Stats {
-        let range =
-            pieces.iter().filter_map(|seen| seen.range).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        let range = pieces.iter().filter_map(|seen| seen.range).reduce(both_ranges);
         let ends: Option<Vec<_>> = pieces.iter().map(|seen| seen.ascending).collect();
         let ends = ends.filter(|ends| !ends.is_empty()).unwrap_or_default();
         let ascending = !ends.is_empty() && ends.windows(2).all(|pair| pair[0].1 <= pair[1].0);

@@ -156,7 +156,7 @@ impl Table {
     }
 }
 
-fn mismatch(what: &str, expected: usize, found: usize, unit: &str) -> crate::Error {
+fn mismatch(what: &str, expected: usize, found: usize, unit: &str) -> Error {
     ErrorKind::TypeMismatch {
         what: what.to_string(),
         expected: format!("{expected} {unit}"),

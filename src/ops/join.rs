@@ -31,7 +31,9 @@ const SMALL_TABLE_ROOM: u64 = 8;
 const PROBES: u64 = 1024;
 /// Secrets that are tried for tables of keys that collide.
 const SECRETS: u64 = 4;
-/// Flags that the build kernels set.
+/// Rows of a block of the build's passes: four of each thread.
+const BUILD_TILE: u64 = 1024;
+/// Flags that the build kernels set: `JOIN_REPEATED` and so on.
 const REPEATED: u64 = 1;
 const FULL: u64 = 2;
 const UNORDERED: u64 = 4;
@@ -279,7 +281,11 @@ impl Build<'_> {
         // slots capacity + 1 pairs of u64 or, direct, null; mask or domain; starts domain u32 or,
         // hashed, null; rows payloads of their width, or null; flags u32; secret; probes.
         unsafe {
-            self.device.launch(&kernel, grid(tiles(self.keys.rows, 1024), THREADS), &arguments)?
+            self.device.launch(
+                &kernel,
+                grid(tiles(self.keys.rows, BUILD_TILE), THREADS),
+                &arguments,
+            )?
         };
         let flags = flags.read_word_or(0, self.keys.assumed.flags())?;
         let found = SeenKeys { unique: flags & REPEATED == 0, ordered: flags & UNORDERED == 0 };
@@ -309,7 +315,7 @@ impl Build<'_> {
             (&slot_of).into(),
             secret.into(),
         ];
-        let every_row = grid(tiles(rows, 1024), THREADS);
+        let every_row = grid(tiles(rows, BUILD_TILE), THREADS);
         // SAFETY: JoinSlots: as JoinBuild, after it inserted every key; count; slot_of rows u64;
         // secret.
         unsafe { device.launch(&kernel, every_row, &arguments)? };
@@ -350,7 +356,7 @@ pub(crate) struct CandidateLists<'a> {
     pub(crate) rows: Option<&'a Buffer>,
 }
 
-/// The same rows, and the candidate of each output.
+/// The rows of [`expand`], and the candidate of each output.
 pub(crate) fn expand_pairs(
     device: &Device,
     offsets: &Buffer,

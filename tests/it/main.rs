@@ -4,6 +4,7 @@
 mod aggregate;
 mod attacks;
 mod bags;
+mod best_row;
 mod builder;
 mod captures;
 mod casts;

@@ -19,6 +19,21 @@ pub(super) fn best_row(i: usize) -> String {
     format!("best_row({})", ahead(i))
 }
 
+/// Declares the rows that a block knows, for so many accumulators. The whole block comes here.
+pub(super) fn known_rows(count: usize) -> String {
+    format!(
+        "WF_SHARED_ARRAY(u64, known_rows, {count});\n\
+         for (u32 i = threadIdx.x; i < {count}; i += THREADS) known_rows[i] = BEST_ROW_NONE;\n\
+         __syncthreads();  // no row is known yet\n"
+    )
+}
+
+/// Statement by which a thread's best row of input `i` and the block's, which has this place among
+/// [`known_rows`], become the better one.
+pub(super) fn learn(i: usize, best: &str, place: usize) -> String {
+    format!("{best} = best_row_of_block(known_rows + {place}, {best}, {});\n", ahead(i))
+}
+
 /// The C++ definition of [`ahead`] for input `i`. `None`: its argument is no column of the source.
 pub(super) fn comparison(
     generator: &mut Generator<'_>,

@@ -1,7 +1,7 @@
 //! The sink without keys: every thread accumulates in registers, blocks combine in a fixed order,
 //! and the last block combines the blocks.
 
-use super::best_row::best_row;
+use super::best_row;
 use super::inputs::argument;
 use super::kernel::AggregateKernel;
 use super::sink::MOST_ITEMS;
@@ -21,6 +21,8 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64
     let mut update = String::with_capacity(1024);
     let mut publish = String::with_capacity(1024);
     let mut combine = String::with_capacity(1024);
+    // Statements before each tile, where rows are picked, and how many accumulators pick one.
+    let (mut learn, mut picks) = (String::new(), 0);
     update.push_str(kernel.rows.statements);
     let mut word = 0;
     for (i, input) in kernel.inputs.iter().enumerate() {
@@ -37,7 +39,7 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64
             Accumulator::Sum128 => ("i128", "i128", "0", "Add()".into()),
             Accumulator::Float => ("f64", "f64", "0.0", "Add()".into()),
             Accumulator::Least => ("u64", "u64", "~0ull", "Least()".into()),
-            Accumulator::Row => ("u64", "u64", "~0ull", best_row(i)),
+            Accumulator::Row => ("u64", "u64", "~0ull", best_row::best_row(i)),
             _ => ("u64", "u64", "0", "Greatest()".into()),
         };
         let acc = numbered("acc", i);
@@ -67,7 +69,9 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64
                 );
             }
             Accumulator::Row => {
-                push(&mut update, &[&acc, " = ", &op, "(", &acc, ", ", &argument, ");\n"])
+                push(&mut update, &[&acc, " = ", &op, "(", &acc, ", ", &argument, ");\n"]);
+                learn.push_str(&best_row::learn(i, &acc, picks));
+                picks += 1;
             }
             _ => push(&mut update, &[&acc, " += (", local, ")(", &argument, ");\n"]),
         }
@@ -100,10 +104,12 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64
         push(&mut combine, &["if (threadIdx.x == 0) store_words(", target, ", total); }\n"]);
         word += words;
     }
-    if kernel.inputs.iter().any(|input| input.accumulator == Accumulator::Row) {
+    if picks > 0 {
         declare.push_str("WF_SHARED_ARRAY(u64, best_rows, THREADS);\n");
+        declare.push_str(&best_row::known_rows(picks));
     }
-    let loop_ = striding_body(kernel.rows.head, kernel.rows.items, kernel.rows.prologue, &update);
+    learn.push_str(kernel.rows.prologue);
+    let loop_ = striding_body(kernel.rows.head, kernel.rows.items, &learn, &update);
     let head = ["u64* const partials = ", partials, ";\n", kernel.comparisons, &declare].concat();
     let last = ["if (last_block(", kernel.rows.control, " + 2)) {\n", &combine, "}\n"].concat();
     [head, loop_, publish, last].concat()

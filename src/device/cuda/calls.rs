@@ -337,6 +337,8 @@ mod tests {
         let sources = [
             include_str!("../cuda.rs"),
             include_str!("calls.rs"),
+            include_str!("code.rs"),
+            include_str!("gpu.rs"),
             include_str!("lanes.rs"),
             include_str!("memory.rs"),
             include_str!("staging.rs"),

@@ -1,5 +1,6 @@
 use super::*;
 use crate::device::{Device, MemoryLimit};
+use crate::error::ErrorKind;
 
 /// A GPU, or `None` with a line that says so; `WARPFRAME_REQUIRE_GPU=1` makes that a failure.
 fn gpu() -> Option<Device> {

@@ -4,8 +4,9 @@ use std::ffi::c_void;
 
 use cudarc::driver::sys;
 
+use super::CudaEvent;
 use super::calls::{CallQueue, call};
-use super::{CudaEvent, CudaFunction};
+use super::code::CudaFunction;
 use crate::device::driver::{UserArgument, UserGrid};
 use crate::error::{ErrorKind, Result};
 

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::error::{ErrorKind, Result};
 
 const ALIGN: usize = 256;
+const WORD: usize = 8;
 const GUARD: usize = 256;
 const GUARD_BYTE: u8 = 0xfa;
 pub(super) const POISON: u8 = 0xa5;
@@ -64,8 +65,11 @@ impl SimMemory {
         self.capacity - self.used
     }
 
+    /// Behind the last byte are at least the others of its word: kernels may read whole words
+    /// (`CONVENTIONS.md`), which AddressSanitizer would report.
     fn layout(&self, bytes: usize) -> Option<Layout> {
-        Layout::from_size_align(bytes.checked_add(2 * self.guard)?, ALIGN).ok()
+        let words = bytes.checked_next_multiple_of(WORD)?;
+        Layout::from_size_align(words.checked_add(2 * self.guard)?, ALIGN).ok()
     }
 
     /// Poisoned memory; `None` where the device's or the host's memory does not suffice.

@@ -1,5 +1,8 @@
 //! CSV and JSON files as one table.
 
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
 use warpframe::arrow::datatypes::DataType;
 use warpframe::{CsvOptions, ErrorKind, Result, Session};
 

@@ -1,5 +1,6 @@
 //! Files that come, or are replaced, once their table is registered: with columns of wider types.
 
+use warpframe::ErrorKind;
 use warpframe::prelude::*;
 
 use super::*;

@@ -1,0 +1,119 @@
+//! What errors say.
+
+use std::fmt;
+
+use super::{Error, ErrorKind};
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(verb) = self.0.verb {
+            write!(f, "{verb}: ")?;
+        }
+        match self.kind() {
+            ErrorKind::OutOfDeviceMemory { operator, asked, free, limit, used, cached, kept } => {
+                write!(
+                    f,
+                    "out of device memory: {operator} asked for {asked} bytes, {free} of {limit} bytes are free"
+                )?;
+                write!(
+                    f,
+                    "; of {used} in use, {cached} hold columns of files and {kept} kept tables"
+                )
+            }
+            ErrorKind::OutOfHostMemory { account, limit, spill_limit } => {
+                write!(f, "out of host memory: {}", account.trim_end_matches(['.', '\n']))?;
+                limit.iter().try_for_each(|bytes| write!(f, "; the limit is {bytes} bytes"))?;
+                spill_limit.iter().try_for_each(|bytes| write!(f, ", and {bytes} bytes of files"))
+            }
+            ErrorKind::Cuda { call, code } => write!(f, "CUDA driver: {call} failed: {code}"),
+            ErrorKind::DeviceUnavailable { device, why } => {
+                write!(f, "device {device} is not available: {why}")
+            }
+            ErrorKind::Compile { kernel, log } => {
+                write!(f, "kernel {kernel} does not compile:\n{log}")
+            }
+            ErrorKind::UserCode { function, line, column, message, text } => {
+                write!(f, "function {function}")?;
+                match (line, column) {
+                    (0, _) => {}
+                    (line, 0) => write!(f, ", line {line}")?,
+                    (line, column) => write!(f, ", line {line}, column {column}")?,
+                }
+                write!(f, ": {message}")?;
+                if !text.is_empty() {
+                    write!(f, "\n  {text}")?;
+                }
+                // Under it only where the line is the body's own: before one that begins in a line
+                // of SQL stands more.
+                match self.0.location {
+                    None if *column > 0 && !text.is_empty() => {
+                        write!(f, "\n  {:>width$}", "^", width = *column as usize)
+                    }
+                    _ => Ok(()),
+                }
+            }
+            ErrorKind::Simulation { kernel, report } => {
+                write!(f, "kernel {kernel} failed in the simulator: {report}")
+            }
+            ErrorKind::TypeMismatch { what, expected, found } => {
+                write!(f, "{what}: expected {expected}, found {found}")
+            }
+            ErrorKind::ColumnNotFound { name, known } => {
+                write!(f, "no column named {name:?}{}", known_names(known))
+            }
+            ErrorKind::TableNotFound { name, known } => {
+                write!(f, "no table named {name:?}{}", known_names(known))
+            }
+            ErrorKind::SchemaNotFound { name, known } => {
+                write!(f, "no schema named {name:?}{}", known_names(known))
+            }
+            ErrorKind::RowNotFound { row, rows } => {
+                write!(f, "no row {row}: there are {rows} rows, from 0 on")
+            }
+            ErrorKind::Arithmetic { account: Some(account), .. } => write!(f, "{account}"),
+            ErrorKind::Arithmetic { fault, operation: Some(operation), .. } => {
+                operation.describe(*fault, f)
+            }
+            ErrorKind::Arithmetic { fault, .. } => write!(f, "{fault}"),
+            ErrorKind::Parse { path, line, column, message } => {
+                if let Some(path) = path {
+                    write!(f, "{}: ", path.display())?;
+                }
+                match (line, column) {
+                    (0, _) => write!(f, "{message}"),
+                    (line, 0) => write!(f, "line {line}: {message}"),
+                    (line, column) => write!(f, "line {line}, column {column}: {message}"),
+                }
+            }
+            ErrorKind::File { path, message } => write!(f, "{}: {message}", path.display()),
+            ErrorKind::Unsupported { what, why } => write!(f, "not supported: {what}: {why}"),
+            ErrorKind::Interrupted { timeout: None } => write!(f, "the statement was interrupted"),
+            ErrorKind::Interrupted { timeout: Some(timeout) } => {
+                write!(f, "the statement took longer than statement_timeout allows ({timeout:?})")
+            }
+            ErrorKind::Internal { what } => {
+                write!(f, "internal error, a bug of warpframe's: {what}")
+            }
+            ErrorKind::Plan { message, location: Some((line, column)) } => {
+                write!(f, "line {line}, column {column}: {message}")
+            }
+            ErrorKind::Plan { message, location: None } => write!(f, "{message}"),
+            ErrorKind::Io { path, source } => write!(f, "{}: {source}", path.display()),
+        }
+    }
+}
+
+/// The names that are known, behind a message.
+pub(crate) fn known_names(known: &[String]) -> String {
+    format!("; known: {}", listed(known))
+}
+
+/// Names, as many as one takes in.
+pub(crate) fn listed(names: &[String]) -> String {
+    const MOST: usize = 20;
+    let more = match names.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", names[..names.len().min(MOST)].join(", "))
+}
