@@ -1,11 +1,13 @@
 //! Forms that users of DuckDB know, with the values that it gives.
 
+mod aliases;
+
 use std::sync::Arc;
 
 use warpframe::ErrorKind;
 use warpframe::arrow::array::*;
 use warpframe::arrow::compute::kernels::cast_utils::Parser;
-use warpframe::arrow::datatypes::{DataType, Date32Type, Field, Int64Type, Schema};
+use warpframe::arrow::datatypes::{DataType, Date32Type, Field, Int32Type, Int64Type, Schema};
 
 use crate::differential::{Cell, Pair, Rows, builder, run};
 use crate::tables::{Shape, columns};
@@ -13,19 +15,47 @@ use crate::tables::{Shape, columns};
 /// Rows as texts between bars, on both sessions.
 fn check_rows(pair: &Pair, sql: &str, expected: &[&str]) {
     pair.check(sql);
+    for session in [&pair.cpu, &pair.device] {
+        assert_eq!(rows_on(session, sql), expected, "{sql}");
+    }
+}
+
+/// Rows as texts between bars.
+fn rows_on(session: &warpframe::Session, sql: &str) -> Vec<String> {
     let shown = |cell: &Cell| match cell {
         Cell::Null => "-".to_string(),
         Cell::Int(number) => number.to_string(),
         Cell::Float(number) => number.to_string(),
         Cell::Text(text) => text.clone(),
     };
-    for session in [&pair.cpu, &pair.device] {
-        let found = Rows::of(&run(session, sql).expect("it ran a moment ago"));
-        let found: Vec<String> = (found.rows.iter())
-            .map(|row| row.iter().map(shown).collect::<Vec<_>>().join("|"))
-            .collect();
-        assert_eq!(found, expected, "{sql}");
-    }
+    let found = Rows::of(&run(session, sql).unwrap_or_else(|error| panic!("{sql}: {error}")));
+    found.rows.iter().map(|row| row.iter().map(shown).collect::<Vec<_>>().join("|")).collect()
+}
+
+/// A table of texts, lists and times.
+fn texts_and_lists() -> Pair {
+    let day = |text: &str| Date32Type::parse(text).expect("a date");
+    let days = [Some(day("2024-01-31")), Some(day("1969-12-31")), None, Some(day("2020-02-29"))];
+    let lists = vec![
+        Some(vec![Some(3), Some(1), Some(2), Some(1)]),
+        Some(vec![]),
+        None,
+        Some(vec![None, Some(5), Some(5)]),
+    ];
+    let numbers = |values: [Option<i32>; 4]| Arc::new(Int32Array::from(values.to_vec()));
+    let decimals = Decimal128Array::from(vec![Some(125), Some(-310), None, Some(0)]);
+    let moments = vec![Some(1_706_695_201_250_000), Some(-1), None, Some(1_582_934_400_000_000)];
+    Pair::of(columns(vec![
+        ("k", numbers([Some(1), Some(2), Some(3), Some(4)]) as ArrayRef),
+        ("a", numbers([Some(2), Some(3), None, Some(-7)])),
+        ("b", numbers([Some(10), Some(20), None, Some(3)])),
+        ("s", Arc::new(StringArray::from(vec![Some("abc"), Some("déf"), None, Some("")]))),
+        ("x", Arc::new(Float64Array::from(vec![Some(1.5), Some(-2.5), None, Some(0.1)]))),
+        ("d", Arc::new(Date32Array::from(days.to_vec()))),
+        ("ts", Arc::new(TimestampMicrosecondArray::from(moments))),
+        ("l", Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists))),
+        ("m", Arc::new(decimals.with_precision_and_scale(5, 2).expect("they fit"))),
+    ]))
 }
 
 /// A table of dates and numbers.
