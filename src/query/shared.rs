@@ -43,6 +43,34 @@ impl SharedRows {
         LogicalPlan::Extension(Extension { node: Arc::new(SharedRows { number, input }) })
     }
 
+    /// A plan whose nodes share rows with no other plan: those of a number have another one.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub(crate) fn of_its_own(plan: LogicalPlan) -> PlanResult<LogicalPlan> {
+        let mut numbers: HashMap<u64, u64> = HashMap::new();
+        let plan = plan.transform_up_with_subqueries(|node| {
+            let Some(shared) = SharedRows::of(&node) else { return Ok(Transformed::no(node)) };
+            let mut shared = shared.clone();
+            shared.number = *numbers.entry(shared.number).or_insert_with(SharedRows::number);
+            Ok(Transformed::yes(LogicalPlan::Extension(Extension { node: Arc::new(shared) })))
+        })?;
+        Ok(plan.data)
+    }
+
+    /// Whether a plan has such a node.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub(crate) fn any(plan: &LogicalPlan) -> PlanResult<bool> {
+        let mut any = false;
+        plan.apply_with_subqueries(|node| {
+            any |= SharedRows::of(node).is_some();
+            Ok(if any { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        Ok(any)
+    }
+
     fn of(plan: &LogicalPlan) -> Option<&SharedRows> {
         match plan {
             LogicalPlan::Extension(extension) => extension.node.as_any().downcast_ref(),
@@ -93,12 +121,7 @@ fn each_replaced<'a>(
     plan: &'a LogicalPlan,
     mut replaced: impl FnMut(&SharedRows) -> PlanResult<LogicalPlan>,
 ) -> PlanResult<Cow<'a, LogicalPlan>> {
-    let mut any = false;
-    plan.apply_with_subqueries(|node| {
-        any |= SharedRows::of(node).is_some();
-        Ok(if any { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !any {
+    if !SharedRows::any(plan)? {
         return Ok(Cow::Borrowed(plan));
     }
     let plan = plan.clone().transform_up_with_subqueries(|node| match SharedRows::of(&node) {

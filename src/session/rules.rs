@@ -40,7 +40,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
 pub(super) use balance::balance;
-pub(super) use drawn::{named as drawn_names, shared as drawn_once};
+pub(super) use drawn::{named as drawn_names, of_view, shared as drawn_once};
 pub(super) use intervals::IntervalOperators;
 pub(super) use names::planned;
 pub(super) use passes::PASSES;

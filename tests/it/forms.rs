@@ -495,11 +495,31 @@ fn readers_of_a_query_see_the_same_random_numbers() {
         assert_eq!(frame.expect("rows").num_rows(), 0);
     }
     // Each reading of a view has its own.
-    pair.device
-        .execute("CREATE VIEW v AS SELECT id, r FROM (SELECT id, random() AS r FROM t) AS q")
-        .expect("a view");
-    let sql = "WITH c AS (SELECT 1) SELECT count(*) FROM v a JOIN v b USING (id) WHERE a.r <> b.r";
-    assert!(!zero(&pair.device, sql));
+    for view in [
+        "CREATE VIEW v AS SELECT id, r FROM (SELECT id, random() AS r FROM t) AS q",
+        "CREATE VIEW w AS WITH c AS (SELECT id, random() AS r FROM t) \
+         SELECT id, a.r, b.r AS same FROM c a JOIN c b USING (id)",
+        "CREATE VIEW u AS SELECT id, a.r, a.same, b.r AS other FROM w a JOIN w b USING (id)",
+    ] {
+        pair.device.execute(view).expect("a view");
+    }
+    let of_views = |from: &str, differ: &str| {
+        let sql = format!("SELECT count(*) FROM {from} WHERE {differ}");
+        assert!(!zero(&pair.device, &sql), "{sql}");
+        let sql = format!("WITH c AS (SELECT 1) SELECT count(*) FROM {from} WHERE {differ}");
+        assert!(!zero(&pair.device, &sql), "{sql}");
+    };
+    of_views("v a JOIN v b USING (id)", "a.r <> b.r");
+    of_views("w a JOIN w b USING (id)", "a.r <> b.r");
+    of_views("u", "r <> other");
+    of_views("u a JOIN u b USING (id)", "a.r <> b.r AND a.other <> b.other AND a.r <> b.other");
+    for sql in [
+        "SELECT count(*) FROM w WHERE r <> same",
+        "SELECT count(*) FROM w a JOIN w b USING (id) WHERE a.r <> a.same OR b.r <> b.same",
+        "SELECT count(*) FROM u WHERE r <> same",
+    ] {
+        assert!(zero(&pair.device, sql), "{sql}");
+    }
     pair.check(
         "WITH c AS MATERIALIZED (SELECT id, k FROM t) SELECT * FROM c a JOIN c b USING (id)",
     );
