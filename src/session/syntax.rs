@@ -13,15 +13,21 @@
 //!   1_000_000                                1000000
 //!   INSERT INTO t BY NAME SELECT …           INSERT INTO t ("columns by name") SELECT …
 //!   SELECT * LIKE 'x%'                       SELECT COLUMNS(lambda name : name LIKE 'x%')
+//!   sum(x) FILTER (x > 1)                    sum(x) FILTER (WHERE x > 1)
+//!   [x * 2 for x in l]                       list_transform(l, x -> x * 2)
+//!   LIMIT 10%                                LIMIT "share of rows"('10')
 //! ```
 //!
 //! What these mean is said in `relations`, and what `COLUMNS` does in `rules/using/columns.rs`.
 
 mod asof;
+mod comprehensions;
 mod digits;
 mod exclusions;
+mod filters;
 mod froms;
 mod inserts;
+mod limits;
 mod materialized;
 mod pivots;
 mod positional;
@@ -54,7 +60,10 @@ pub(super) fn written_out(text: &str) -> Result<Option<Vec<TokenWithSpan>>> {
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     let kept = materialized::materialized(&mut tokens);
     let left_out = exclusions::exclusions(&mut tokens)?;
-    let is_form = is_form || spelled || kept || left_out;
+    let filtered = filters::filters(&mut tokens)?;
+    let listed = comprehensions::comprehensions(&mut tokens)?;
+    let limited = limits::limits(&mut tokens)?;
+    let is_form = is_form || spelled || kept || left_out || filtered || listed || limited;
     let inserted = inserts::inserted(&tokens);
     let bare = froms::bare_froms(&tokens, inserted);
     let stars = stars::places(&tokens);
