@@ -338,6 +338,9 @@ impl SessionBuilder {
         context.register_udaf(host::mode::mode().as_ref().clone());
         context.register_udaf(host::histogram::histogram());
         context.register_udf(rules::share_of_rows());
+        for function in host::shorthand::functions() {
+            context.register_udf(function);
+        }
         for function in host::lambdas::functions() {
             context.register_higher_order_function(function);
         }
