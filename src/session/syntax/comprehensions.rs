@@ -29,6 +29,9 @@ pub(super) fn comprehensions(tokens: &mut Vec<TokenWithSpan>) -> Result<bool> {
 fn comprehension(tokens: &mut Vec<TokenWithSpan>, at: usize) -> Result<bool> {
     let Some(parts) = Parts::of(tokens, at) else { return Ok(false) };
     let here = tokens[at].clone();
+    if parts.within >= parts.end {
+        return refused("expected [expression for name in list]", here.span.start);
+    }
     let (made_of, called) = (&tokens[at + 1..parts.of], &tokens[parts.of + 1..parts.within]);
     let (name, of_list) = match called {
         [name] if matches!(name.token, Token::Word(_)) => {

@@ -95,6 +95,8 @@ fn list_comprehensions_are_lambdas() {
     for (sql, says) in [
         ("SELECT [x + i for x, i in l] FROM t", "its index is not known"),
         ("SELECT [x for x] FROM t", "expected [expression for name in list"),
+        ("SELECT [x for] FROM t", "expected [expression for name in list"),
+        ("SELECT [x for x in] FROM t", "expected [expression for name in list"),
         ("SELECT [x for x in l if] FROM t", "expected [expression for name in list if condition]"),
     ] {
         let error = run(&pair.device, sql).expect_err(sql);
