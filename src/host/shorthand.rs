@@ -31,10 +31,10 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 pub(super) use patterns::{Item, items};
 
 /// What makes an expression of arguments and their types; nothing of others than it takes.
-type Written = fn(&[Expr], &[DataType]) -> Result<Option<Expr>>;
+type WrittenByTypes = fn(&[Expr], &[DataType]) -> Result<Option<Expr>>;
 
 /// Functions, what they take, and what they are.
-const FUNCTIONS: [(&str, &str, Written); 13] = [
+const FUNCTIONS: [(&str, &str, WrittenByTypes); 13] = [
     ("date_sub", moments::DATE_SUB, moments::date_sub),
     ("datesub", moments::DATE_SUB, moments::date_sub),
     ("epoch_ms", "takes a date, a timestamp, or milliseconds", epoch_ms),
@@ -52,7 +52,7 @@ const FUNCTIONS: [(&str, &str, Written); 13] = [
 
 /// All of them.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
-    let of = |&(name, takes, written): &(&'static str, &'static str, Written)| {
+    let of = |&(name, takes, written): &(&'static str, &'static str, WrittenByTypes)| {
         let signature = Signature::variadic_any(Volatility::Immutable);
         ScalarUDF::from(Shorthand { name, takes, written, signature })
     };
@@ -64,7 +64,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
 struct Shorthand {
     name: &'static str,
     takes: &'static str,
-    written: Written,
+    written: WrittenByTypes,
     signature: Signature,
 }
 

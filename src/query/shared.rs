@@ -38,12 +38,12 @@ pub(crate) const SHARE_OF_ROWS: &str = "share of rows";
 pub(crate) struct SharedRows {
     number: u64,
     input: LogicalPlan,
-    kept: Kept,
+    kept: SharedPart,
 }
 
 /// Which of the rows a node has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Kept {
+enum SharedPart {
     All,
     /// So many of a hundred, behind so many.
     Share {
@@ -52,10 +52,10 @@ enum Kept {
     },
 }
 
-impl Kept {
+impl SharedPart {
     /// The plan of a share of a table with so many rows; `None` of all.
     fn of(&self, table: &LogicalPlan, rows: usize) -> PlanResult<Option<LogicalPlan>> {
-        let Kept::Share { percent, skip } = self else { return Ok(None) };
+        let SharedPart::Share { percent, skip } = self else { return Ok(None) };
         let percent: f64 = percent
             .parse()
             .map_err(|_| DataFusionError::Internal(format!("{percent:?} percent of rows")))?;
@@ -74,13 +74,13 @@ impl SharedRows {
     }
 
     pub(crate) fn node(number: u64, input: LogicalPlan) -> LogicalPlan {
-        let kept = Kept::All;
+        let kept = SharedPart::All;
         LogicalPlan::Extension(Extension { node: Arc::new(SharedRows { number, input, kept }) })
     }
 
     /// A share of the rows of a plan, behind so many.
     pub(crate) fn share(percent: String, skip: Option<Expr>, input: LogicalPlan) -> LogicalPlan {
-        let (number, kept) = (SharedRows::number(), Kept::Share { percent, skip });
+        let (number, kept) = (SharedRows::number(), SharedPart::Share { percent, skip });
         LogicalPlan::Extension(Extension { node: Arc::new(SharedRows { number, input, kept }) })
     }
 

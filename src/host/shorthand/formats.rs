@@ -32,7 +32,7 @@ struct Spec {
 }
 
 #[derive(Debug, PartialEq)]
-enum Piece {
+enum FormatPiece {
     Text(String),
     Value(usize, Spec),
 }
@@ -47,10 +47,10 @@ pub(super) fn format(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> 
     written("format", braces(pattern)?, &args[1..], &types[1..])
 }
 
-fn text(pieces: &mut Vec<Piece>, c: char) {
+fn text(pieces: &mut Vec<FormatPiece>, c: char) {
     match pieces.last_mut() {
-        Some(Piece::Text(text)) => text.push(c),
-        _ => pieces.push(Piece::Text(c.into())),
+        Some(FormatPiece::Text(text)) => text.push(c),
+        _ => pieces.push(FormatPiece::Text(c.into())),
     }
 }
 
@@ -84,7 +84,7 @@ fn spec(function: &str, whole: &str, rest: &str, left: Option<bool>) -> Result<S
     Ok(Spec { text: whole.into(), left, zeros, width, precision, kind })
 }
 
-fn percents(pattern: &str) -> Result<Vec<Piece>> {
+fn percents(pattern: &str) -> Result<Vec<FormatPiece>> {
     let (mut pieces, mut rest, mut number) = (vec![], pattern, 0);
     while let Some(c) = rest.chars().next() {
         rest = &rest[c.len_utf8()..];
@@ -103,7 +103,7 @@ fn percents(pattern: &str) -> Result<Vec<Piece>> {
             let left = inner.starts_with('-');
             let spec =
                 spec("printf", &whole, inner.strip_prefix('-').unwrap_or(&inner), Some(left))?;
-            pieces.push(Piece::Value(number, spec));
+            pieces.push(FormatPiece::Value(number, spec));
             number += 1;
             rest = behind;
         }
@@ -111,7 +111,7 @@ fn percents(pattern: &str) -> Result<Vec<Piece>> {
     Ok(pieces)
 }
 
-fn braces(pattern: &str) -> Result<Vec<Piece>> {
+fn braces(pattern: &str) -> Result<Vec<FormatPiece>> {
     let (mut pieces, mut rest, mut number) = (vec![], pattern, 0);
     while let Some(c) = rest.chars().next() {
         rest = &rest[c.len_utf8()..];
@@ -142,7 +142,7 @@ fn braces(pattern: &str) -> Result<Vec<Piece>> {
                     _ => None,
                 };
                 let inner = if left.is_some() { &inner[1..] } else { inner };
-                pieces.push(Piece::Value(place, spec("format", &whole, inner, left)?));
+                pieces.push(FormatPiece::Value(place, spec("format", &whole, inner, left)?));
                 rest = behind;
             }
             '}' => return plan_err!("format: a }} in the text is written }}}}"),
@@ -159,15 +159,15 @@ fn joined(left: Expr, right: Expr) -> Expr {
 
 fn written(
     function: &str,
-    pieces: Vec<Piece>,
+    pieces: Vec<FormatPiece>,
     values: &[Expr],
     types: &[DataType],
 ) -> Result<Option<Expr>> {
     let mut texts = vec![];
     for piece in pieces {
         texts.push(match piece {
-            Piece::Text(text) => lit(text),
-            Piece::Value(place, spec) => match (values.get(place), types.get(place)) {
+            FormatPiece::Text(text) => lit(text),
+            FormatPiece::Value(place, spec) => match (values.get(place), types.get(place)) {
                 (Some(value), Some(dtype)) => one(function, &spec, value, dtype)?,
                 _ => return plan_err!("{function}: there is no value for {}", spec.text),
             },
@@ -335,10 +335,13 @@ mod tests {
     #[test]
     fn patterns_are_texts_and_values() {
         let of = |place, text: &str, left, zeros, width, precision, kind| {
-            Piece::Value(place, Spec { text: text.into(), left, zeros, width, precision, kind })
+            FormatPiece::Value(
+                place,
+                Spec { text: text.into(), left, zeros, width, precision, kind },
+            )
         };
         let found = percents("a%%%-5d%.2f").expect("it is known");
-        let text = |text: &str| Piece::Text(text.into());
+        let text = |text: &str| FormatPiece::Text(text.into());
         let left = of(0, "%-5d", Some(true), false, 5, None, Some('d'));
         assert_eq!(
             found,

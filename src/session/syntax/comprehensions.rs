@@ -27,7 +27,7 @@ pub(super) fn comprehensions(tokens: &mut Vec<TokenWithSpan>) -> Result<bool> {
 }
 
 fn comprehension(tokens: &mut Vec<TokenWithSpan>, at: usize) -> Result<bool> {
-    let Some(parts) = Parts::of(tokens, at) else { return Ok(false) };
+    let Some(parts) = ComprehensionParts::of(tokens, at) else { return Ok(false) };
     let here = tokens[at].clone();
     if parts.within >= parts.end {
         return refused("expected [expression for name in list]", here.span.start);
@@ -79,16 +79,16 @@ fn comprehension(tokens: &mut Vec<TokenWithSpan>, at: usize) -> Result<bool> {
 }
 
 /// Where FOR, IN and IF stand in brackets, and where these end. Without IF that is the end, too.
-struct Parts {
+struct ComprehensionParts {
     of: usize,
     within: usize,
     condition: usize,
     end: usize,
 }
 
-impl Parts {
+impl ComprehensionParts {
     /// Those of the brackets that open at a place, if a FOR is in them.
-    fn of(tokens: &[TokenWithSpan], at: usize) -> Option<Parts> {
+    fn of(tokens: &[TokenWithSpan], at: usize) -> Option<ComprehensionParts> {
         let (mut of, mut within, mut condition) = (None, None, None);
         let mut depth = 0;
         for (place, token) in tokens.iter().enumerate().skip(at) {
@@ -108,7 +108,7 @@ impl Parts {
             if depth == 0 {
                 let of = of?;
                 let within = within.unwrap_or(place).max(of + 1);
-                return Some(Parts {
+                return Some(ComprehensionParts {
                     of,
                     within,
                     condition: condition.unwrap_or(place),
