@@ -17,6 +17,7 @@
 //! asked: in plans when they become physical ([`plan`]), and around constants while they are folded
 //! ([`folding`]).
 
+mod age;
 pub(crate) mod arrays_zip;
 mod casts;
 pub(crate) mod date_trunc;
@@ -28,10 +29,13 @@ pub(crate) mod interval_times;
 pub(crate) mod lambdas;
 pub(crate) mod list_combinations;
 mod lists;
+mod md5;
 pub(crate) mod mode;
 mod plans;
 pub(crate) mod random;
+pub(crate) mod shorthand;
 mod simplify;
+mod strptime;
 pub(crate) mod width_bucket;
 
 pub(crate) use expressions::host_expr;

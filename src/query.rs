@@ -36,7 +36,7 @@ use self::plans::FoundPlan;
 pub(crate) use self::plans::Plans;
 pub(crate) use self::recipe::Recipe;
 pub(crate) use self::runtime::Runtime;
-pub(crate) use self::shared::SharedRows;
+pub(crate) use self::shared::{SHARE_OF_ROWS, SharedRows};
 pub(crate) use self::verb::Verb;
 use crate::column::Table;
 use crate::device::Device;
@@ -74,6 +74,16 @@ pub(crate) enum Data {
     Host(Arc<[RecordBatch]>),
     /// On the host, as a device had them: more than fits there.
     Divided(DividedResult),
+}
+
+impl Data {
+    pub(crate) fn rows(&self) -> usize {
+        match self {
+            Data::Device(table) => table.rows(),
+            Data::Host(batches) => batches.iter().map(RecordBatch::num_rows).sum(),
+            Data::Divided(rows) => rows.rows(),
+        }
+    }
 }
 
 /// What a plan yields.

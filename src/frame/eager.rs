@@ -85,11 +85,7 @@ impl StateOfFrame for Eager {
     }
 
     fn rows(&self) -> Option<usize> {
-        Some(match &self.data {
-            Data::Device(table) => table.rows(),
-            Data::Host(batches) => batches.iter().map(RecordBatch::num_rows).sum(),
-            Data::Divided(rows) => rows.rows(),
-        })
+        Some(self.data.rows())
     }
 }
 

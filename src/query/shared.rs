@@ -6,6 +6,9 @@
 //!   SELECT a.r - b.r FROM c a, c b           SELECT a.r - b.r FROM table a, table b
 //! ```
 //!
+//! The rows of which `LIMIT 10%` takes a share are computed before, too: how many the share is, is
+//! known once they are there.
+//!
 //! To have them within the plan would take an operator that each way to run plans, and to divide
 //! them, knows: two references to one plan, optimized apart, need not yield their rows in one
 //! order.
@@ -20,16 +23,47 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use datafusion::common::DFSchemaRef;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result as PlanResult};
-use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
+use datafusion::logical_expr::{
+    Expr, Extension, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNodeCore, lit,
+};
 
 use super::{Core, scan};
 use crate::error::Result;
+
+/// The function that stands in LIMIT for a percentage, which is its argument.
+pub(crate) const SHARE_OF_ROWS: &str = "share of rows";
 
 /// The rows of a plan, which are those of all nodes of one number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct SharedRows {
     number: u64,
     input: LogicalPlan,
+    kept: SharedPart,
+}
+
+/// Which of the rows a node has.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum SharedPart {
+    All,
+    /// So many of a hundred, behind so many.
+    Share {
+        percent: String,
+        skip: Option<Expr>,
+    },
+}
+
+impl SharedPart {
+    /// The plan of a share of a table with so many rows; `None` of all.
+    fn of(&self, table: &LogicalPlan, rows: usize) -> PlanResult<Option<LogicalPlan>> {
+        let SharedPart::Share { percent, skip } = self else { return Ok(None) };
+        let percent: f64 = percent
+            .parse()
+            .map_err(|_| DataFusionError::Internal(format!("{percent:?} percent of rows")))?;
+        // Cut, as in DuckDB, and computed as there.
+        let share = (percent / 100.0 * rows as f64) as i64;
+        let rows = LogicalPlanBuilder::from(table.clone());
+        rows.limit_by_expr(skip.clone(), Some(lit(share)))?.build().map(Some)
+    }
 }
 
 impl SharedRows {
@@ -40,7 +74,42 @@ impl SharedRows {
     }
 
     pub(crate) fn node(number: u64, input: LogicalPlan) -> LogicalPlan {
-        LogicalPlan::Extension(Extension { node: Arc::new(SharedRows { number, input }) })
+        let kept = SharedPart::All;
+        LogicalPlan::Extension(Extension { node: Arc::new(SharedRows { number, input, kept }) })
+    }
+
+    /// A share of the rows of a plan, behind so many.
+    pub(crate) fn share(percent: String, skip: Option<Expr>, input: LogicalPlan) -> LogicalPlan {
+        let (number, kept) = (SharedRows::number(), SharedPart::Share { percent, skip });
+        LogicalPlan::Extension(Extension { node: Arc::new(SharedRows { number, input, kept }) })
+    }
+
+    /// A plan whose nodes share rows with no other plan: those of a number have another one.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub(crate) fn of_its_own(plan: LogicalPlan) -> PlanResult<LogicalPlan> {
+        let mut numbers: HashMap<u64, u64> = HashMap::new();
+        let plan = plan.transform_up_with_subqueries(|node| {
+            let Some(shared) = SharedRows::of(&node) else { return Ok(Transformed::no(node)) };
+            let mut shared = shared.clone();
+            shared.number = *numbers.entry(shared.number).or_insert_with(SharedRows::number);
+            Ok(Transformed::yes(LogicalPlan::Extension(Extension { node: Arc::new(shared) })))
+        })?;
+        Ok(plan.data)
+    }
+
+    /// Whether a plan has such a node.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub(crate) fn any(plan: &LogicalPlan) -> PlanResult<bool> {
+        let mut any = false;
+        plan.apply_with_subqueries(|node| {
+            any |= SharedRows::of(node).is_some();
+            Ok(if any { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        Ok(any)
     }
 
     fn of(plan: &LogicalPlan) -> Option<&SharedRows> {
@@ -79,10 +148,10 @@ impl UserDefinedLogicalNodeCore for SharedRows {
     }
 
     fn with_exprs_and_inputs(&self, _: Vec<Expr>, inputs: Vec<LogicalPlan>) -> PlanResult<Self> {
-        let number = self.number;
+        let (number, kept) = (self.number, self.kept.clone());
         let one = <[LogicalPlan; 1]>::try_from(inputs);
         match one {
-            Ok([input]) => Ok(SharedRows { number, input }),
+            Ok([input]) => Ok(SharedRows { number, input, kept }),
             Err(inputs) => Err(DataFusionError::Internal(format!("{} inputs", inputs.len()))),
         }
     }
@@ -93,12 +162,7 @@ fn each_replaced<'a>(
     plan: &'a LogicalPlan,
     mut replaced: impl FnMut(&SharedRows) -> PlanResult<LogicalPlan>,
 ) -> PlanResult<Cow<'a, LogicalPlan>> {
-    let mut any = false;
-    plan.apply_with_subqueries(|node| {
-        any |= SharedRows::of(node).is_some();
-        Ok(if any { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !any {
+    if !SharedRows::any(plan)? {
         return Ok(Cow::Borrowed(plan));
     }
     let plan = plan.clone().transform_up_with_subqueries(|node| match SharedRows::of(&node) {
@@ -119,9 +183,15 @@ impl Core {
             if let Some(rows) = known.get(&shared.number) {
                 return Ok(rows.clone());
             }
-            let rows = self
-                .run_once(&shared.input)
-                .and_then(|answer| scan(&self.source_of(&answer.schema, &answer.data)?));
+            let rows = self.run_once(&shared.input).and_then(|answer| {
+                let table = scan(&self.source_of(&answer.schema, &answer.data)?)?;
+                let Some(share) = shared.kept.of(&table, answer.data.rows())? else {
+                    return Ok(table);
+                };
+                // By itself: within the plan, a sort above might choose other rows.
+                let answer = self.run_once(&share)?;
+                scan(&self.source_of(&answer.schema, &answer.data)?)
+            });
             let rows = rows.map_err(DataFusionError::from)?;
             known.insert(shared.number, rows.clone());
             Ok(rows)

@@ -310,7 +310,11 @@ impl SessionBuilder {
         }
 
         let runtime = Runtime::new()?;
-        let state = SessionStateBuilder::new_with_default_features()
+        let mut defaults = SessionStateBuilder::new_with_default_features();
+        // Before DataFusion's, which take any subscript for a list's.
+        let planners = defaults.expr_planners().get_or_insert_default();
+        planners.insert(0, Arc::new(rules::TypedOperators));
+        let state = defaults
             .with_config(host.configure(config(device.is_some(), self.partitions)?))
             .with_runtime_env(host.runtime()?)
             .with_optimizer_rules(rules::logical(device.is_some()))
@@ -333,6 +337,10 @@ impl SessionBuilder {
         context.register_udf(host::interval_times::interval_times().as_ref().clone());
         context.register_udaf(host::mode::mode().as_ref().clone());
         context.register_udaf(host::histogram::histogram());
+        context.register_udf(rules::share_of_rows());
+        for function in host::shorthand::functions() {
+            context.register_udf(function);
+        }
         for function in host::lambdas::functions() {
             context.register_higher_order_function(function);
         }

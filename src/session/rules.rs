@@ -13,14 +13,18 @@ mod file_order;
 mod guards;
 mod intervals;
 mod leaves;
+mod list_aggregates;
 mod membership;
 mod modes;
 mod names;
+mod operators;
 mod passes;
 mod prune;
 mod pushdown;
+mod ranked;
 mod rows;
 mod scalars;
+mod shares;
 mod statement;
 mod subqueries;
 mod synonyms;
@@ -40,10 +44,12 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
 pub(super) use balance::balance;
-pub(super) use drawn::{named as drawn_names, shared as drawn_once};
+pub(super) use drawn::{named as drawn_names, of_view, shared as drawn_once};
 pub(super) use intervals::IntervalOperators;
 pub(super) use names::planned;
+pub(super) use operators::TypedOperators;
 pub(super) use passes::PASSES;
+pub(super) use shares::share_of_rows;
 pub(super) use statement::{call, parsed, prepared};
 pub(super) use subqueries::refuse_what_is_left;
 pub(super) use using::refuse_columns;
@@ -85,11 +91,12 @@ pub(super) fn analyzer_rules(device: bool) -> Vec<Arc<dyn AnalyzerRule + Send + 
 
 /// A plan as DataFusion made it of SQL, mended where its planner forgets a part of the statement.
 pub(super) fn mended(mut plan: LogicalPlan) -> Result<LogicalPlan> {
-    let (mut marked, mut counts, mut unnests) = (false, false, false);
+    let (mut marked, mut counts, mut unnests, mut limits) = (false, false, false, false);
     plan.apply_with_subqueries(|node| {
         marked |= using::marks(node)?;
         counts |= bags::concerns(node);
         unnests |= unnest::concerns(node);
+        limits |= shares::concerns(node);
         Ok(TreeNodeRecursion::Continue)
     })?;
     if marked {
@@ -101,6 +108,9 @@ pub(super) fn mended(mut plan: LogicalPlan) -> Result<LogicalPlan> {
     // Counting repeats rows by UNNEST.
     if counts || unnests {
         plan = unnest::repeating(plan)?;
+    }
+    if limits {
+        plan = shares::shares(plan)?;
     }
     Ok(plan)
 }

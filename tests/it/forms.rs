@@ -1,11 +1,15 @@
 //! Forms that users of DuckDB know, with the values that it gives.
 
+mod aliases;
+mod functions;
+mod operators;
+
 use std::sync::Arc;
 
 use warpframe::ErrorKind;
 use warpframe::arrow::array::*;
 use warpframe::arrow::compute::kernels::cast_utils::Parser;
-use warpframe::arrow::datatypes::{DataType, Date32Type, Field, Int64Type, Schema};
+use warpframe::arrow::datatypes::{DataType, Date32Type, Field, Int32Type, Int64Type, Schema};
 
 use crate::differential::{Cell, Pair, Rows, builder, run};
 use crate::tables::{Shape, columns};
@@ -13,19 +17,47 @@ use crate::tables::{Shape, columns};
 /// Rows as texts between bars, on both sessions.
 fn check_rows(pair: &Pair, sql: &str, expected: &[&str]) {
     pair.check(sql);
+    for session in [&pair.cpu, &pair.device] {
+        assert_eq!(rows_on(session, sql), expected, "{sql}");
+    }
+}
+
+/// Rows as texts between bars.
+fn rows_on(session: &warpframe::Session, sql: &str) -> Vec<String> {
     let shown = |cell: &Cell| match cell {
         Cell::Null => "-".to_string(),
         Cell::Int(number) => number.to_string(),
         Cell::Float(number) => number.to_string(),
         Cell::Text(text) => text.clone(),
     };
-    for session in [&pair.cpu, &pair.device] {
-        let found = Rows::of(&run(session, sql).expect("it ran a moment ago"));
-        let found: Vec<String> = (found.rows.iter())
-            .map(|row| row.iter().map(shown).collect::<Vec<_>>().join("|"))
-            .collect();
-        assert_eq!(found, expected, "{sql}");
-    }
+    let found = Rows::of(&run(session, sql).unwrap_or_else(|error| panic!("{sql}: {error}")));
+    found.rows.iter().map(|row| row.iter().map(shown).collect::<Vec<_>>().join("|")).collect()
+}
+
+/// A table of texts, lists and times.
+fn texts_and_lists() -> Pair {
+    let day = |text: &str| Date32Type::parse(text).expect("a date");
+    let days = [Some(day("2024-01-31")), Some(day("1969-12-31")), None, Some(day("2020-02-29"))];
+    let lists = vec![
+        Some(vec![Some(3), Some(1), Some(2), Some(1)]),
+        Some(vec![]),
+        None,
+        Some(vec![None, Some(5), Some(5)]),
+    ];
+    let numbers = |values: [Option<i32>; 4]| Arc::new(Int32Array::from(values.to_vec()));
+    let decimals = Decimal128Array::from(vec![Some(125), Some(-310), None, Some(0)]);
+    let moments = vec![Some(1_706_695_201_250_000), Some(-1), None, Some(1_582_934_400_000_000)];
+    Pair::of(columns(vec![
+        ("k", numbers([Some(1), Some(2), Some(3), Some(4)]) as ArrayRef),
+        ("a", numbers([Some(2), Some(3), None, Some(-7)])),
+        ("b", numbers([Some(10), Some(20), None, Some(3)])),
+        ("s", Arc::new(StringArray::from(vec![Some("abc"), Some("déf"), None, Some("")]))),
+        ("x", Arc::new(Float64Array::from(vec![Some(1.5), Some(-2.5), None, Some(0.1)]))),
+        ("d", Arc::new(Date32Array::from(days.to_vec()))),
+        ("ts", Arc::new(TimestampMicrosecondArray::from(moments))),
+        ("l", Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists))),
+        ("m", Arc::new(decimals.with_precision_and_scale(5, 2).expect("they fit"))),
+    ]))
 }
 
 /// A table of dates and numbers.
@@ -465,11 +497,31 @@ fn readers_of_a_query_see_the_same_random_numbers() {
         assert_eq!(frame.expect("rows").num_rows(), 0);
     }
     // Each reading of a view has its own.
-    pair.device
-        .execute("CREATE VIEW v AS SELECT id, r FROM (SELECT id, random() AS r FROM t) AS q")
-        .expect("a view");
-    let sql = "WITH c AS (SELECT 1) SELECT count(*) FROM v a JOIN v b USING (id) WHERE a.r <> b.r";
-    assert!(!zero(&pair.device, sql));
+    for view in [
+        "CREATE VIEW v AS SELECT id, r FROM (SELECT id, random() AS r FROM t) AS q",
+        "CREATE VIEW w AS WITH c AS (SELECT id, random() AS r FROM t) \
+         SELECT id, a.r, b.r AS same FROM c a JOIN c b USING (id)",
+        "CREATE VIEW u AS SELECT id, a.r, a.same, b.r AS other FROM w a JOIN w b USING (id)",
+    ] {
+        pair.device.execute(view).expect("a view");
+    }
+    let of_views = |from: &str, differ: &str| {
+        let sql = format!("SELECT count(*) FROM {from} WHERE {differ}");
+        assert!(!zero(&pair.device, &sql), "{sql}");
+        let sql = format!("WITH c AS (SELECT 1) SELECT count(*) FROM {from} WHERE {differ}");
+        assert!(!zero(&pair.device, &sql), "{sql}");
+    };
+    of_views("v a JOIN v b USING (id)", "a.r <> b.r");
+    of_views("w a JOIN w b USING (id)", "a.r <> b.r");
+    of_views("u", "r <> other");
+    of_views("u a JOIN u b USING (id)", "a.r <> b.r AND a.other <> b.other AND a.r <> b.other");
+    for sql in [
+        "SELECT count(*) FROM w WHERE r <> same",
+        "SELECT count(*) FROM w a JOIN w b USING (id) WHERE a.r <> a.same OR b.r <> b.same",
+        "SELECT count(*) FROM u WHERE r <> same",
+    ] {
+        assert!(zero(&pair.device, sql), "{sql}");
+    }
     pair.check(
         "WITH c AS MATERIALIZED (SELECT id, k FROM t) SELECT * FROM c a JOIN c b USING (id)",
     );

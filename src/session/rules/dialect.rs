@@ -18,15 +18,40 @@
 //! `^` is no power here but DataFusion's exclusive or, another name of `#`, with the precedence of
 //! that.
 //!
-//! `x -> x + 1`, `(a, b) -> a + b` and `lambda x : x + 1` are lambdas, as in DuckDB.
+//! As in DuckDB, `x -> x + 1`, `(a, b) -> a + b` and `lambda x : x + 1` are lambdas, `a ** b` is a
+//! power, which binds tighter than `*`, and `s GLOB 'a*'` a condition (`operators.rs`).
 
 use std::any::TypeId;
 
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
+
+use super::operators::{self, GLOB};
+
+/// Whether two stars stand next, with nothing between them.
+fn is_power(parser: &Parser) -> bool {
+    let (first, second) = (parser.peek_token_ref(), parser.peek_nth_token_ref(1));
+    first.token == Token::Mul && second.token == Token::Mul && first.span.end == second.span.start
+}
+
+/// Whether GLOB or NOT GLOB stands next, before a value; whether with NOT. Elsewhere it is a name.
+fn glob(parser: &Parser) -> Option<bool> {
+    let word = |at: usize| match &parser.peek_nth_token_ref(at).token {
+        Token::Word(word) if word.quote_style.is_none() => word.value.to_uppercase(),
+        _ => String::new(),
+    };
+    let negated = word(0) == "NOT";
+    let at = usize::from(negated);
+    let value = match &parser.peek_nth_token_ref(at + 1).token {
+        Token::SingleQuotedString(_) | Token::LParen => true,
+        Token::Word(word) => word.keyword == Keyword::NoKeyword || word.keyword == Keyword::NULL,
+        _ => false,
+    };
+    (word(at) == "GLOB" && value).then_some(negated)
+}
 
 /// The generic dialect but for precedence and lambdas.
 #[derive(Debug)]
@@ -97,6 +122,7 @@ impl Dialect for Ours {
             | Token::ExclamationMarkDoubleTildeAsterisk
             | Token::CaretAt => Some(Ok(OTHER)),
             Token::Word(word) if word.keyword == Keyword::OPERATOR => Some(Ok(OTHER)),
+            Token::Word(_) if glob(parser).is_some() => Some(Ok(self.prec_value(Precedence::Like))),
             _ => None,
         }
     }
@@ -112,6 +138,29 @@ impl Dialect for Ours {
         left: &Expr,
         _: u8,
     ) -> Option<Result<Expr, ParserError>> {
+        if is_power(parser) {
+            parser.advance_token();
+            parser.advance_token();
+            // The parser has one precedence for `*` and this, so that `-a ** 2` is `(-a) ** 2`.
+            let right = parser.parse_subexpr(self.prec_value(Precedence::MulDivModOp));
+            return Some(right.map(|right| operators::power(left.clone(), right)));
+        }
+        if let Some(negated) = glob(parser) {
+            (0..=usize::from(negated)).for_each(|_| parser.advance_token());
+            let right = parser.parse_subexpr(self.prec_value(Precedence::Like));
+            return Some(right.map(|right| {
+                let op = BinaryOperator::Custom(GLOB.into());
+                let (left, right) = (Box::new(left.clone()), Box::new(right));
+                let matches = Expr::BinaryOp { left, op, right };
+                match negated {
+                    true => Expr::UnaryOp {
+                        op: UnaryOperator::Not,
+                        expr: Box::new(Expr::Nested(Box::new(matches))),
+                    },
+                    false => matches,
+                }
+            }));
+        }
         let same = match parser.parse_keywords(&[
             Keyword::IS,
             Keyword::NOT,

@@ -8,6 +8,9 @@
 //!                                                   AS "rows drawn once 7")
 //! ```
 //!
+//! A view that has such rows of its own has one plan for all that read it. So each reading gets other
+//! numbers, as it draws rows of its own.
+//!
 //! `AS NOT MATERIALIZED`, which leaves each reader rows of its own, is a query in parentheses by
 //! now (`syntax.rs`).
 
@@ -18,7 +21,7 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{LogicalPlan, SubqueryAlias, Volatility};
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, SubqueryAlias, Volatility};
 use datafusion::sql::sqlparser::ast::{
     Expr, Query, SetExpr, Statement, TableFactor, VisitMut, VisitorMut, visit_expressions,
 };
@@ -97,8 +100,34 @@ fn around(name: &str, query: &Query) -> Option<Box<Query>> {
     Some(around)
 }
 
+/// What a view's plan is called, within, that has such rows.
+const OF_VIEW: &str = "rows of a view";
+
+/// A view's plan, which readers tell apart.
+pub(in crate::session) fn of_view(plan: LogicalPlan) -> Result<LogicalPlan> {
+    match SharedRows::any(&plan)? {
+        true => LogicalPlanBuilder::from(plan).alias(OF_VIEW)?.build(),
+        false => Ok(plan),
+    }
+}
+
+/// The plan with rows of their own for each reading of a view.
+fn views_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let is_view = |node: &LogicalPlan| matches!(node, LogicalPlan::SubqueryAlias(view) if view.alias.table() == OF_VIEW);
+    if !any_node(&plan, |node| Ok(is_view(node)))? {
+        return Ok(plan);
+    }
+    let apart = plan.transform_down_with_subqueries(|node| match is_view(&node) {
+        // Views within are of this one's reading.
+        true => Ok(Transformed::new(SharedRows::of_its_own(node)?, true, TreeNodeRecursion::Jump)),
+        false => Ok(Transformed::no(node)),
+    })?;
+    Ok(apart.data)
+}
+
 /// The plan of a statement with these names, whose readers share such rows.
 pub(in crate::session) fn shared(plan: LogicalPlan, drawn: &Drawn) -> Result<LogicalPlan> {
+    let plan = views_apart(plan)?;
     if drawn.is_empty() {
         return Ok(plan);
     }

@@ -8,6 +8,7 @@
 //!   regexp_extract(s, 'p', 1)    CASE WHEN s IS NOT NULL
 //!                                     THEN coalesce(regexp_match(s, '(p)')[2], '') END
 //!   xor(a, b)                    a ^ b
+//!   list_unique(l)               cardinality(array_distinct(array_compact(l)))
 //! ```
 
 use datafusion::sql::sqlparser::ast::{
@@ -15,6 +16,7 @@ use datafusion::sql::sqlparser::ast::{
     helpers::attached_token::AttachedToken,
 };
 
+use super::list_aggregates;
 use super::statement::call;
 use super::synonyms::{binary, cast, number, text};
 
@@ -22,11 +24,20 @@ use super::synonyms::{binary, cast, number, text};
 type Written = fn(&[Expr]) -> Option<Expr>;
 
 /// Functions, what they take, and what they are.
-const FUNCTIONS: [(&str, &str, Written); 7] = [
+const FUNCTIONS: [(&str, &str, Written); 16] = [
+    ("array_aggr", list_aggregates::TAKES, list_aggregates::aggregate),
+    ("array_aggregate", list_aggregates::TAKES, list_aggregates::aggregate),
+    ("array_reverse_sort", "takes a list", list_aggregates::reverse_sort),
+    ("array_unique", "takes a list", list_aggregates::unique),
     ("dayname", "takes a date or a time", |args| named(args, "%A")),
     ("if", "takes a condition and two values", chosen),
     ("iif", "takes a condition and two values", chosen),
     ("last_day", "takes a date or a time", last_day),
+    ("list_aggr", list_aggregates::TAKES, list_aggregates::aggregate),
+    ("list_aggregate", list_aggregates::TAKES, list_aggregates::aggregate),
+    ("list_count", "takes a list", list_aggregates::count),
+    ("list_reverse_sort", "takes a list", list_aggregates::reverse_sort),
+    ("list_unique", "takes a list", list_aggregates::unique),
     ("monthname", "takes a date or a time", |args| named(args, "%B")),
     (
         "regexp_extract",
@@ -56,7 +67,7 @@ fn nested(expr: Expr) -> Expr {
     Expr::Nested(Box::new(expr))
 }
 
-fn case(condition: Expr, result: Expr, otherwise: Option<Expr>) -> Expr {
+pub(super) fn case(condition: Expr, result: Expr, otherwise: Option<Expr>) -> Expr {
     Expr::Case {
         case_token: AttachedToken::empty(),
         end_token: AttachedToken::empty(),

@@ -17,6 +17,7 @@ use super::clauses::Clauses;
 use super::dialect::Ours;
 use super::fields::DottedFields;
 use super::intervals;
+use super::operators;
 use super::rows::RowComparisons;
 use super::synonyms;
 use super::using;
@@ -134,7 +135,9 @@ impl VisitorMut for Longhand<'_> {
         for item in &mut select.projection {
             // It is called by what was asked for.
             if let SelectItem::UnnamedExpr(expr) = item
-                && (synonyms::is_one(self.state, expr) || intervals::is_computed(expr))
+                && (synonyms::is_one(self.state, expr)
+                    || intervals::is_computed(expr)
+                    || operators::is_one(expr))
             {
                 let alias = Ident::with_quote('"', expr.to_string());
                 *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
@@ -163,6 +166,11 @@ impl VisitorMut for Longhand<'_> {
                 access_chain.iter_mut().for_each(bounded)
             }
             Expr::SimilarTo { pattern, escape_char: None, .. } => whole(pattern),
+            Expr::BinaryOp { op: BinaryOperator::Custom(_), .. } => {
+                if let Err(error) = operators::write_out(expr) {
+                    return ControlFlow::Break(error);
+                }
+            }
             Expr::Function(_) => {
                 if let Err(error) = synonyms::write_out(self.state, expr) {
                     return ControlFlow::Break(error);

@@ -20,6 +20,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::intervals;
+use super::ranked::Ranked;
 use super::scalars;
 use super::statement::call;
 use crate::error::{Error, ErrorKind, Result};
@@ -90,6 +91,8 @@ enum Synonym {
     Packed,
     /// So many of a unit, of which one is an interval.
     Units(&'static str),
+    /// A function of the list of a group's values.
+    Ranked(Ranked),
 }
 
 fn synonym(state: &SessionState, function: &Function) -> Option<Synonym> {
@@ -102,14 +105,16 @@ fn synonym(state: &SessionState, function: &Function) -> Option<Synonym> {
     let found = match name.as_str() {
         // The engine has one, which is not on the device and may take any row's.
         "any_value" => return Some(Synonym::AnyValue),
+        // The engine has others by these names.
+        "max" | "min" | "quantile_cont" => return Ranked::of(&name, function).map(Synonym::Ranked),
         "max_by" | "arg_max" | "argmax" => Synonym::By { greatest: true },
         "min_by" | "arg_min" | "argmin" => Synonym::By { greatest: false },
         "date_diff" | "datediff" => Synonym::Difference,
         "count_if" | "countif" => Synonym::CountIf,
         "group_concat" | "listagg" => Synonym::Joined,
         "struct_pack" => Synonym::Packed,
-        name => named(&NAMES)
-            .map(Synonym::Name)
+        name => (Ranked::of(name, function).map(Synonym::Ranked))
+            .or_else(|| named(&NAMES).map(Synonym::Name))
             .or_else(|| named(&PARTS).map(Synonym::Part))
             .or_else(|| scalars::place(name).map(Synonym::Scalar))
             .or_else(|| intervals::unit_of_function(name).map(Synonym::Units))?,
@@ -155,6 +160,7 @@ pub(super) fn write_out(state: &SessionState, expr: &mut Expr) -> Result<()> {
             let written = scalars::written_out(place, &arguments);
             *expr = written.map_err(|takes| wrong(function, takes))?;
         }
+        Some(Synonym::Ranked(ranked)) => *expr = ranked.written_out(function)?,
         Some(Synonym::Packed) => *expr = packed(function)?,
         Some(Synonym::CountIf) => count_if(function)?,
         Some(Synonym::Joined) => {
@@ -170,12 +176,12 @@ pub(super) fn write_out(state: &SessionState, expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-fn rename(function: &mut Function, name: &str) {
+pub(super) fn rename(function: &mut Function, name: &str) {
     function.name = ObjectName::from(vec![Ident::new(name)]);
 }
 
 /// The arguments of a call of values that has nothing else; `None` of another.
-fn values(function: &Function) -> Option<Vec<Expr>> {
+pub(super) fn values(function: &Function) -> Option<Vec<Expr>> {
     let FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses }) =
         &function.args
     else {
@@ -322,7 +328,7 @@ pub(super) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }
 
-fn wrong(function: &Function, why: &str) -> Error {
+pub(super) fn wrong(function: &Function, why: &str) -> Error {
     let location = known(function.name.span().start);
     let message = format!("{} {why}", function.name);
     ErrorKind::Plan { message, location }.into()

@@ -16,8 +16,9 @@
 //! subquery in FROM.
 //!
 //! By the same knowledge `COLUMNS(…)`, `* RENAME (…)` and `s.*` of a struct are written out
-//! (`columns.rs`).
+//! (`columns.rs`), and aliases that are named beside their definition (`aliases.rs`).
 
+mod aliases;
 mod columns;
 mod scope;
 
@@ -66,7 +67,8 @@ impl Visitor for Merges {
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         let concerned = select.from.iter().any(merges)
             || columns::changes_names(select)
-            || columns::takes_apart(select);
+            || columns::takes_apart(select)
+            || aliases::are_named(select);
         if concerned { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
@@ -183,7 +185,8 @@ impl Names<'_> {
         let merging = select.from.iter().any(merges);
         let insists = ordered || columns::insists(select);
         let named = insists || columns::needs(select);
-        let needed = merging || named || outside.iter().any(Scope::has_merged);
+        let aliased = aliases::are_named(select);
+        let needed = merging || named || aliased || outside.iter().any(Scope::has_merged);
         let mut here = Scope::of(vec![]);
         let of_tables = std::mem::take(&mut self.of_tables);
         for table in &mut select.from {
@@ -203,6 +206,10 @@ impl Names<'_> {
         }
         if merging || named {
             self.wildcards(select, &here, named.then_some(&of_tables[..]))?;
+        }
+        if let (true, Some(columns)) = (aliased, here.columns()) {
+            let names = columns.iter().map(|column| column.name.as_str()).collect();
+            aliases::write_out(self.state, select, &names)?;
         }
         for item in &mut select.projection {
             match item {

@@ -140,6 +140,7 @@ impl Session {
         let mut statement = rules::parsed(&self.core.state(), &definition)?;
         rules::balance(&mut statement)?;
         let (plan, _) = self.plan_query(statement, &definition).await?;
+        let plan = rules::of_view(plan)?;
         Ok(Arc::new(ViewTable::new(plan, Some(definition))))
     }
 

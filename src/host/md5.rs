@@ -1,0 +1,126 @@
+//! `md5(s)`: the digest of RFC 1321 of a string or of bytes, in small hexadecimal digits.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{AsArray, StringArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue, internal_err, plan_err};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+pub(super) fn md5() -> ScalarUDF {
+    ScalarUDF::from(Md5 { signature: Signature::user_defined(Volatility::Immutable) })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Md5 {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Md5 {
+    fn name(&self) -> &str {
+        "md5"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        match types {
+            [dtype] if dtype.is_string() || dtype.is_null() => Ok(vec![DataType::Utf8]),
+            [dtype] if dtype.is_binary() => Ok(vec![DataType::Binary]),
+            _ => plan_err!("md5 takes a string or bytes"),
+        }
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [values] = args.args.as_slice() else {
+            return internal_err!("md5 of {} arguments", args.args.len());
+        };
+        let scalar = matches!(values, ColumnarValue::Scalar(_));
+        let values = values.to_array(if scalar { 1 } else { args.number_rows })?;
+        let values = cast(&values, &DataType::Binary)?;
+        let values = values.as_binary::<i32>();
+        let digest = |value: Option<&[u8]>| value.map(|value| hexadecimal(digest(value)));
+        let found: StringArray = values.iter().map(digest).collect();
+        match scalar {
+            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?)),
+            false => Ok(ColumnarValue::Array(Arc::new(found))),
+        }
+    }
+}
+
+fn hexadecimal(digest: [u8; 16]) -> String {
+    digest.iter().fold(String::with_capacity(32), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// How far each step of a round turns, four by four.
+const TURNS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
+
+fn digest(message: &[u8]) -> [u8; 16] {
+    let mut state = [0x6745_2301u32, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
+    // The message, a bit, zeros, and the length in bits.
+    let mut rest = message.to_vec();
+    rest.push(0x80);
+    rest.resize((rest.len() + 8).next_multiple_of(64) - 8, 0);
+    rest.extend((message.len() as u64).wrapping_mul(8).to_le_bytes());
+    for block in rest.as_chunks::<64>().0 {
+        let words = block.as_chunks::<4>().0;
+        let [mut a, mut b, mut c, mut d] = state;
+        for step in 0..64 {
+            let (mixed, word) = match step / 16 {
+                0 => (b & c | !b & d, step),
+                1 => (d & b | !d & c, 5 * step + 1),
+                2 => (b ^ c ^ d, 3 * step + 5),
+                _ => (c ^ (b | !d), 7 * step),
+            };
+            // The sine of each step, in 2³²ths; a double has the digits.
+            let sine = (((step + 1) as f64).sin().abs() * 4_294_967_296.0) as u32;
+            let sum = (a.wrapping_add(mixed).wrapping_add(sine))
+                .wrapping_add(u32::from_le_bytes(words[word % 16]));
+            (a, d, c) = (d, c, b);
+            b = b.wrapping_add(sum.rotate_left(TURNS[step / 16][step % 4]));
+        }
+        for (whole, part) in state.iter_mut().zip([a, b, c, d]) {
+            *whole = whole.wrapping_add(part);
+        }
+    }
+    let mut found = [0; 16];
+    for (bytes, word) in found.as_chunks_mut::<4>().0.iter_mut().zip(state) {
+        *bytes = word.to_le_bytes();
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Those of RFC 1321, and of messages about as long as a block.
+    #[test]
+    fn digests_are_those_of_the_rfc() {
+        for (message, expected) in [
+            ("", "d41d8cd98f00b204e9800998ecf8427e"),
+            ("a", "0cc175b9c0f1b6a831c399e269772661"),
+            ("message digest", "f96b697d7cb7938d525a2f31aaf161d0"),
+            ("abcdefghijklmnopqrstuvwxyz", "c3fcd3d76192e4007dfb496cca67e13b"),
+            (&"x".repeat(55), "04364420e25c512fd958a70738aa8f72"),
+            (&"x".repeat(56), "668a72d5ba17f08e62dabcafad6db14b"),
+            (&"x".repeat(64), "c1bb4f81d892b2d57947682aeb252456"),
+            (&"x".repeat(1000), "398533d48111e9f664b1f64cb10c4b63"),
+        ] {
+            assert_eq!(hexadecimal(digest(message.as_bytes())), expected, "{message}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Functions of DuckDB's that are expressions of others, which depend on the types of their
+//! arguments. They are written out while constants are folded.
+//!
+//! ```text
+//!   len(l), len(s)             array_length(l), character_length(s)
+//!   hex(i)                     upper(to_hex(i))
+//!   epoch_us(ts)               CAST(CAST(ts AS TIMESTAMP(6)) AS BIGINT)
+//!   strftime(d, '%d.%m.%Y')    to_char(d, '%d.%m.%Y')
+//!   printf('%d: %s', i, s)     CAST(i AS VARCHAR) || ': ' || s
+//! ```
+
+mod formats;
+mod moments;
+mod patterns;
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{Column, DFSchema, Result, ScalarValue, internal_err, plan_err};
+use datafusion::functions::expr_fn::{character_length, encode, to_hex, upper};
+use datafusion::functions_nested::expr_fn::array_length;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility, cast, lit,
+};
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
+
+pub(super) use patterns::{Item, items};
+
+/// What makes an expression of arguments and their types; nothing of others than it takes.
+type WrittenByTypes = fn(&[Expr], &[DataType]) -> Result<Option<Expr>>;
+
+/// Functions, what they take, and what they are.
+const FUNCTIONS: [(&str, &str, WrittenByTypes); 13] = [
+    ("date_sub", moments::DATE_SUB, moments::date_sub),
+    ("datesub", moments::DATE_SUB, moments::date_sub),
+    ("epoch_ms", "takes a date, a timestamp, or milliseconds", epoch_ms),
+    ("epoch_ns", "takes a date or a timestamp", |args, types| epoch(args, types, 0)),
+    ("epoch_us", "takes a date or a timestamp", |args, types| epoch(args, types, 1)),
+    ("format", "takes a constant pattern, and a value for each {} in it", formats::format),
+    ("hex", "takes an integer, a string or bytes", hex),
+    ("len", "takes a string or a list", len),
+    ("make_timestamp", moments::MAKE_TIMESTAMP, moments::make_timestamp),
+    ("printf", "takes a constant pattern, and a value for each % in it", formats::printf),
+    ("strftime", "takes a date or a timestamp, and a constant pattern", moments::strftime),
+    ("time_bucket", moments::TIME_BUCKET, moments::time_bucket),
+    ("typeof", "takes a value", type_of),
+];
+
+/// All of them.
+pub(crate) fn functions() -> Vec<ScalarUDF> {
+    let of = |&(name, takes, written): &(&'static str, &'static str, WrittenByTypes)| {
+        let signature = Signature::variadic_any(Volatility::Immutable);
+        ScalarUDF::from(Shorthand { name, takes, written, signature })
+    };
+    let of_host = formats::functions().into_iter().chain(super::strptime::functions());
+    FUNCTIONS.iter().map(of).chain(of_host).chain([super::age::age(), super::md5::md5()]).collect()
+}
+
+#[derive(Debug)]
+struct Shorthand {
+    name: &'static str,
+    takes: &'static str,
+    written: WrittenByTypes,
+    signature: Signature,
+}
+
+impl PartialEq for Shorthand {
+    fn eq(&self, other: &Shorthand) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Shorthand {}
+
+impl Hash for Shorthand {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl Shorthand {
+    fn written_out(&self, args: &[Expr], schema: &DFSchema) -> Result<Expr> {
+        let types =
+            args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<DataType>>>()?;
+        match (self.written)(args, &types)? {
+            Some(expr) => Ok(expr.rewrite(&mut TypeCoercionRewriter::new(schema))?.data),
+            None => {
+                let types: Vec<String> = types.iter().map(named).collect();
+                plan_err!("{} {}, not ({})", self.name, self.takes, types.join(", "))
+            }
+        }
+    }
+}
+
+impl ScalarUDFImpl for Shorthand {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        internal_err!("{}: the type of its value depends on constants", self.name)
+    }
+
+    /// The type of what it is written out as.
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let name = |at: usize| at.to_string();
+        let fields = args.arg_fields.iter().enumerate().map(|(at, field)| {
+            let field = Field::new(name(at), field.data_type().clone(), field.is_nullable());
+            (None, Arc::new(field))
+        });
+        let schema = DFSchema::new_with_metadata(fields.collect(), Default::default())?;
+        let value = |(at, scalar): (usize, &Option<&ScalarValue>)| match scalar {
+            Some(value) => Expr::Literal((*value).clone(), None),
+            None => Expr::Column(Column::from_name(name(at))),
+        };
+        let values: Vec<Expr> = args.scalar_arguments.iter().enumerate().map(value).collect();
+        let expr = self.written_out(&values, &schema)?;
+        let (dtype, nullable) = (expr.get_type(&schema)?, expr.nullable(&schema)?);
+        Ok(Arc::new(Field::new(self.name, dtype, nullable)))
+    }
+
+    fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        Ok(ExprSimplifyResult::Simplified(self.written_out(&args, context.schema())?))
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        internal_err!("{} was not written out", self.name)
+    }
+}
+
+/// The text of a constant.
+fn constant_text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Literal(value, _) => value.try_as_str().flatten(),
+        _ => None,
+    }
+}
+
+fn len(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    let ([value], [dtype]) = (args, types) else { return Ok(None) };
+    let length = match dtype {
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
+            array_length(value.clone())
+        }
+        DataType::Null => value.clone(),
+        text if text.is_string() => character_length(value.clone()),
+        _ => return Ok(None),
+    };
+    Ok(Some(cast(length, DataType::Int64)))
+}
+
+fn hex(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    let ([value], [dtype]) = (args, types) else { return Ok(None) };
+    let digits = match dtype {
+        DataType::UInt64 => to_hex(value.clone()),
+        DataType::Null => to_hex(cast(value.clone(), DataType::Int64)),
+        integer if integer.is_integer() => to_hex(cast(value.clone(), DataType::Int64)),
+        DataType::Binary | DataType::BinaryView | DataType::LargeBinary => {
+            encode(value.clone(), lit("hex"))
+        }
+        text if text.is_string() => encode(cast(value.clone(), DataType::Binary), lit("hex")),
+        _ => return Ok(None),
+    };
+    Ok(Some(upper(digits)))
+}
+
+/// Of a time the milliseconds since 1970, and of such the time.
+fn epoch_ms(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    match (args, types) {
+        ([value], [integer]) if integer.is_integer() => {
+            let millis = cast(value.clone(), DataType::Int64);
+            let time = cast(millis, DataType::Timestamp(TimeUnit::Millisecond, None));
+            Ok(Some(cast(time, MICROS)))
+        }
+        _ => epoch(args, types, 1000),
+    }
+}
+
+const MICROS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+
+/// Since 1970, in units of so many microseconds, and nanoseconds where that is none.
+fn epoch(args: &[Expr], types: &[DataType], micros: i64) -> Result<Option<Expr>> {
+    let ([time], [dtype]) = (args, types) else { return Ok(None) };
+    let zone = match dtype {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        DataType::Date32 | DataType::Null => None,
+        _ => return Ok(None),
+    };
+    let unit = if micros == 0 { TimeUnit::Nanosecond } else { TimeUnit::Microsecond };
+    let ticks = cast(cast(time.clone(), DataType::Timestamp(unit, zone)), DataType::Int64);
+    if micros <= 1 {
+        return Ok(Some(ticks));
+    }
+    // To the nearest, halves away from zero, as in DuckDB.
+    let rounded = ticks.clone() % lit(micros) / lit(micros / 2);
+    Ok(Some(ticks / lit(micros) + rounded))
+}
+
+fn type_of(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    match (args, types) {
+        ([_], [dtype]) => Ok(Some(lit(named(dtype)))),
+        _ => Ok(None),
+    }
+}
+
+/// A type by DuckDB's name.
+fn named(dtype: &DataType) -> String {
+    let name = match dtype {
+        DataType::Null => "\"NULL\"",
+        DataType::Boolean => "BOOLEAN",
+        DataType::Int8 => "TINYINT",
+        DataType::Int16 => "SMALLINT",
+        DataType::Int32 => "INTEGER",
+        DataType::Int64 => "BIGINT",
+        DataType::UInt8 => "UTINYINT",
+        DataType::UInt16 => "USMALLINT",
+        DataType::UInt32 => "UINTEGER",
+        DataType::UInt64 => "UBIGINT",
+        DataType::Float32 => "FLOAT",
+        DataType::Float64 => "DOUBLE",
+        DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => "VARCHAR",
+        DataType::Date32 | DataType::Date64 => "DATE",
+        DataType::Time32(_) | DataType::Time64(_) => "TIME",
+        DataType::Timestamp(_, Some(_)) => "TIMESTAMP WITH TIME ZONE",
+        DataType::Timestamp(TimeUnit::Second, None) => "TIMESTAMP_S",
+        DataType::Timestamp(TimeUnit::Millisecond, None) => "TIMESTAMP_MS",
+        DataType::Timestamp(TimeUnit::Microsecond, None) => "TIMESTAMP",
+        DataType::Timestamp(TimeUnit::Nanosecond, None) => "TIMESTAMP_NS",
+        DataType::Interval(_) | DataType::Duration(_) => "INTERVAL",
+        dtype if dtype.is_binary() => "BLOB",
+        DataType::Dictionary(_, values) => return named(values),
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => return format!("DECIMAL({precision},{scale})"),
+        DataType::List(element) | DataType::LargeList(element) => {
+            return format!("{}[]", named(element.data_type()));
+        }
+        DataType::FixedSizeList(element, size) => {
+            return format!("{}[{size}]", named(element.data_type()));
+        }
+        DataType::Struct(fields) => {
+            let field = |field: &FieldRef| format!("{} {}", field.name(), named(field.data_type()));
+            let fields: Vec<String> = fields.iter().map(field).collect();
+            return format!("STRUCT({})", fields.join(", "));
+        }
+        DataType::Map(entries, _) => {
+            if let DataType::Struct(fields) = entries.data_type()
+                && let [key, value] = &fields[..]
+            {
+                return format!("MAP({}, {})", named(key.data_type()), named(value.data_type()));
+            }
+            "MAP"
+        }
+        other => return other.to_string(),
+    };
+    name.into()
+}

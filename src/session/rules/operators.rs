@@ -1,0 +1,258 @@
+//! Operators as DuckDB has them, and subscripts of strings.
+//!
+//! ```text
+//!   a ** b               power(CAST(a AS DOUBLE), CAST(b AS DOUBLE))
+//!   s GLOB 'a*_?'        s LIKE 'a%\__'
+//!   s GLOB '[a-c]*'      s ~ '^[a-c](?s:.)*$'
+//!   a // b               a / b, of decimals as floats
+//!   s[2], s[-3:]         substr(s, 2, 1), substr(s, character_length(s) - 2, …)
+//! ```
+//!
+//! `//` cuts the quotient of integers towards zero, and of floats it is the quotient itself, as in
+//! DuckDB 2. What the last two are follows from types, which the planner knows.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{DFSchema, ScalarValue, plan_err};
+use datafusion::error::Result as PlanResult;
+use datafusion::functions::expr_fn::{character_length, substring};
+use datafusion::logical_expr::planner::{
+    ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr,
+};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr as PlanExpr, ExprSchemable, GetFieldAccess, Operator, cast as plan_cast, lit,
+    when,
+};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, DataType as SqlType, ExactNumberInfo, Expr, Spanned,
+};
+
+use super::statement::{bare, call};
+use super::synonyms::{binary, cast, text};
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::files::known;
+
+/// How the parser's tree has the operators that it has none for.
+pub(super) const GLOB: &str = "GLOB";
+const POWER: &str = "**";
+
+/// `left ** right`, of which the parser has read `left` as what `*` would take.
+pub(super) fn power(left: Expr, right: Expr) -> Expr {
+    use BinaryOperator::{Divide, DuckIntegerDivide, Modulo, Multiply};
+    match left {
+        Expr::BinaryOp {
+            left,
+            op: op @ (Multiply | Divide | Modulo | DuckIntegerDivide),
+            right: factor,
+        } => Expr::BinaryOp { left, op, right: Box::new(power(*factor, right)) },
+        left => binary(left, BinaryOperator::Custom(POWER.into()), right),
+    }
+}
+
+/// Whether an expression is one of these, which its column is called by.
+pub(super) fn is_one(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::BinaryOp { op: BinaryOperator::Custom(_) | BinaryOperator::DuckIntegerDivide, .. }
+    )
+}
+
+/// Writes a power or a GLOB out, if it is one.
+///
+/// # Errors
+/// A pattern of GLOB that is computed, or has brackets that do not close.
+pub(super) fn write_out(expr: &mut Expr) -> Result<()> {
+    let Expr::BinaryOp { left, op: BinaryOperator::Custom(name), right } = &*expr else {
+        return Ok(());
+    };
+    if name == POWER {
+        let double = |expr: &Expr| cast(expr.clone(), SqlType::Double(ExactNumberInfo::None));
+        *expr = call("power", vec![double(left), double(right)]);
+    } else if name == GLOB {
+        let location = known(right.span().start);
+        let pattern = match bare(right) {
+            Expr::Value(value) => value.value.clone().into_string(),
+            _ => None,
+        };
+        let Some(pattern) = pattern else {
+            let why = "its pattern is a constant; LIKE takes a computed one";
+            return Err(Error::unsupported("GLOB with a computed pattern", why).at(location));
+        };
+        *expr = matched(left, &pattern).ok_or_else(|| {
+            let message = format!("GLOB: the pattern {pattern:?} ends within [ ] or behind \\");
+            Error::from(ErrorKind::Plan { message, location })
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether a text is what a pattern of GLOB says.
+fn matched(subject: &Expr, pattern: &str) -> Option<Expr> {
+    if pattern.contains(['[', '\\']) {
+        let pattern = text(&regular(pattern)?);
+        return Some(binary(subject.clone(), BinaryOperator::PGRegexMatch, pattern));
+    }
+    let mut like = String::new();
+    for c in pattern.chars() {
+        match c {
+            '*' => like.push('%'),
+            '?' => like.push('_'),
+            '%' | '_' => like.extend(['\\', c]),
+            c => like.push(c),
+        }
+    }
+    Some(Expr::Like {
+        negated: false,
+        any: false,
+        expr: Box::new(subject.clone()),
+        pattern: Box::new(text(&like)),
+        escape_char: None,
+    })
+}
+
+/// A pattern of GLOB as a regular expression.
+fn regular(pattern: &str) -> Option<String> {
+    let mut found = String::from("^");
+    let mut characters = pattern.chars().peekable();
+    let literal = |found: &mut String, c: char| {
+        // Others behind a backslash would be classes and edges of words.
+        if r"\.+*?()|[]{}^$#&-~".contains(c) {
+            found.push('\\');
+        }
+        found.push(c);
+    };
+    while let Some(c) = characters.next() {
+        match c {
+            '*' => found.push_str("(?s:.)*"),
+            '?' => found.push_str("(?s:.)"),
+            '\\' => literal(&mut found, characters.next()?),
+            '[' => {
+                found.push('[');
+                if characters.next_if_eq(&'!').is_some() {
+                    found.push('^');
+                }
+                let mut class = vec![];
+                loop {
+                    match characters.next()? {
+                        ']' if !class.is_empty() => break,
+                        '\\' => return None,
+                        c => class.push(c),
+                    }
+                }
+                for (at, c) in class.iter().enumerate() {
+                    let is_range = *c == '-' && at > 0 && at + 1 < class.len();
+                    if is_range { found.push('-') } else { literal(&mut found, *c) }
+                }
+                found.push(']');
+            }
+            c => literal(&mut found, c),
+        }
+    }
+    found.push('$');
+    Some(found)
+}
+
+/// Plans what is one thing or another by its types.
+#[derive(Debug)]
+pub(in crate::session) struct TypedOperators;
+
+impl ExprPlanner for TypedOperators {
+    fn plan_binary_op(
+        &self,
+        expr: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> PlanResult<PlannerResult<RawBinaryExpr>> {
+        if expr.op != BinaryOperator::DuckIntegerDivide {
+            return Ok(PlannerResult::Original(expr));
+        }
+        let side = |side: PlanExpr| match side.get_type(schema)? {
+            decimal if decimal.is_decimal() => Ok(plan_cast(side, DataType::Float64)),
+            number if number.is_numeric() || number.is_null() => Ok(side),
+            other => plan_err!("// divides numbers, not {other}"),
+        };
+        let (left, right) = (Box::new(side(expr.left)?), Box::new(side(expr.right)?));
+        let quotient = BinaryExpr { left, op: Operator::Divide, right };
+        Ok(PlannerResult::Planned(PlanExpr::BinaryExpr(quotient)))
+    }
+
+    fn plan_field_access(
+        &self,
+        access: RawFieldAccessExpr,
+        schema: &DFSchema,
+    ) -> PlanResult<PlannerResult<RawFieldAccessExpr>> {
+        let is_string = |expr: &PlanExpr| {
+            let dtype = expr.get_type(schema);
+            matches!(dtype, Ok(DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8))
+        };
+        let named = matches!(access.field_access, GetFieldAccess::NamedStructField { .. });
+        if named || !is_string(&access.expr) {
+            return Ok(PlannerResult::Original(access));
+        }
+        let subject = access.expr;
+        let planned = match access.field_access {
+            GetFieldAccess::ListIndex { key } => {
+                let place = place(&subject, *key)?;
+                substring(subject, place, lit(1i64))
+            }
+            GetFieldAccess::ListRange { start, stop, stride } => {
+                if !matches!(&*stride, PlanExpr::Literal(step, _)
+                    if *step == ScalarValue::Int64(Some(1)))
+                {
+                    return plan_err!("a slice of a string has no step: s[a:b]");
+                }
+                let first = at_least(1, place(&subject, *start)?)?;
+                let behind = place(&subject, *stop)? + lit(1i64);
+                let characters = at_least(0, behind - first.clone())?;
+                substring(subject, first, characters)
+            }
+            GetFieldAccess::NamedStructField { .. } => unreachable!("it was left"),
+        };
+        Ok(PlannerResult::Planned(planned))
+    }
+}
+
+/// A number, or another that it is less than; null of null.
+fn at_least(least: i64, number: PlanExpr) -> PlanResult<PlanExpr> {
+    when(number.clone().lt(lit(least)), lit(least)).otherwise(number)
+}
+
+/// The place of a character, from one on. Negative ones are counted from the end.
+fn place(subject: &PlanExpr, place: PlanExpr) -> PlanResult<PlanExpr> {
+    let constant = |expr: &PlanExpr| match expr {
+        PlanExpr::Literal(ScalarValue::Int64(place), _) => *place,
+        _ => None,
+    };
+    let found = match &place {
+        PlanExpr::Negative(inner) => constant(inner).and_then(i64::checked_neg),
+        other => constant(other),
+    };
+    let behind_all = || plan_cast(character_length(subject.clone()), DataType::Int64) + lit(1i64);
+    match found {
+        Some(place) if place >= 0 => Ok(lit(place)),
+        Some(place) => Ok(behind_all() + lit(place)),
+        None => {
+            let place = plan_cast(place, DataType::Int64);
+            when(place.clone().lt(lit(0i64)), behind_all() + place.clone()).otherwise(place)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_are_regular_expressions() {
+        for (glob, expected) in [
+            ("[a-c]*", "^[a-c](?s:.)*$"),
+            ("[!a]?.", r"^[^a](?s:.)\.$"),
+            (r"a\*", r"^a\*$"),
+            ("[]-]", r"^[\]\-]$"),
+            ("[-x]", r"^[\-x]$"),
+        ] {
+            assert_eq!(regular(glob).as_deref(), Some(expected), "{glob}");
+        }
+        assert_eq!(regular("a["), None);
+        assert_eq!(regular("a[]"), None);
+        assert_eq!(regular(r"a\"), None);
+    }
+}

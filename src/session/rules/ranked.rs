@@ -1,0 +1,186 @@
+//! Aggregates of DuckDB's that are functions of the list of a group's values.
+//!
+//! ```text
+//!   max(x, 3)               array_slice(array_agg(x ORDER BY x DESC), 1, 3)
+//!   quantile_disc(x, 0.5)   the element of array_agg(x ORDER BY x) at ceil(cardinality * 0.5)
+//!   quantile_cont(x, 0.5)   between two elements of array_agg(CAST(x AS DOUBLE) ORDER BY x)
+//!   product(x)              array_product(array_agg(CAST(x AS DOUBLE)))
+//! ```
+//!
+//! The lists are of values that are not null. DataFusion's `percentile_cont` (55.2) cuts what it adds
+//! to the lower of two values to a millionth of their distance; here it is exact, but over windows.
+
+use datafusion::sql::sqlparser::ast::{
+    Array, BinaryOperator, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, OrderByExpr, OrderByOptions,
+    Value,
+};
+
+use super::statement::{bare, call};
+use super::synonyms::{binary, cast, number, rename, values, wrong};
+use crate::error::Result;
+
+/// Which of them a call is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Ranked {
+    /// The greatest or least values, so many.
+    Extremes {
+        greatest: bool,
+    },
+    /// The value below which a share of them is; between two of them, or one of them.
+    Quantile {
+        between: bool,
+    },
+    Product,
+}
+
+impl Ranked {
+    /// By its name. `max`, `min` and `quantile_cont` are these only of two arguments.
+    pub(super) fn of(name: &str, function: &Function) -> Option<Ranked> {
+        match name {
+            "max" | "min" if values(function).is_some_and(|values| values.len() == 2) => {
+                Some(Ranked::Extremes { greatest: name == "max" })
+            }
+            "quantile" | "quantile_disc" => Some(Ranked::Quantile { between: false }),
+            "quantile_cont" if values(function).is_some_and(|values| values.len() == 2) => {
+                Some(Ranked::Quantile { between: true })
+            }
+            "product" => Some(Ranked::Product),
+            _ => None,
+        }
+    }
+
+    /// # Errors
+    /// Other arguments than it takes, and OVER of a list in order.
+    pub(super) fn written_out(self, function: &Function) -> Result<Expr> {
+        let values = values(function).unwrap_or_default();
+        let of_order =
+            matches!(self, Ranked::Extremes { .. } | Ranked::Quantile { between: false });
+        if of_order && function.over.is_some() {
+            return Err(wrong(function, "is an aggregate, without OVER"));
+        }
+        match (self, &values[..]) {
+            (Ranked::Product, [value]) => {
+                let double = cast(value.clone(), DataType::Double(ExactNumberInfo::None));
+                Ok(call("array_product", vec![list(function, double, value, None)]))
+            }
+            (Ranked::Extremes { greatest }, [value, many]) => {
+                let Some(many) = digits(many).filter(|many| many.bytes().any(|b| b != b'0')) else {
+                    return Err(wrong(
+                        function,
+                        "takes a value and how many, a constant from 1 on",
+                    ));
+                };
+                let list = list(function, value.clone(), value, Some(greatest));
+                Ok(call("array_slice", vec![list, number("1"), number(&many)]))
+            }
+            (Ranked::Quantile { between }, [value, share]) => {
+                let one = |share: &Expr| quantile(function, value, share, between);
+                match bare(share) {
+                    Expr::Array(Array { elem, .. }) if !elem.is_empty() => {
+                        Ok(call("make_array", elem.iter().map(one).collect::<Result<_>>()?))
+                    }
+                    share => one(share),
+                }
+            }
+            (Ranked::Product, _) => Err(wrong(function, "takes a number")),
+            (Ranked::Extremes { .. }, _) => Err(wrong(function, "takes a value and how many")),
+            (Ranked::Quantile { .. }, _) => Err(wrong(function, SHARE)),
+        }
+    }
+}
+
+const SHARE: &str = "takes a value and a share from 0 to 1, which is a constant";
+
+fn digits(expr: &Expr) -> Option<String> {
+    match bare(expr) {
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) if digits.bytes().all(|b| b.is_ascii_digit()) => {
+                Some(digits.clone())
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The values of a group that are not null, in order if that is told.
+fn list(function: &Function, of: Expr, value: &Expr, descending: Option<bool>) -> Expr {
+    let mut list = function.clone();
+    let nested = |expr: &Expr| Box::new(Expr::Nested(Box::new(expr.clone())));
+    let mut filter = Expr::IsNotNull(nested(value));
+    if let Some(own) = list.filter.take() {
+        filter = binary(Expr::Nested(own), BinaryOperator::And, filter);
+    }
+    rename(&mut list, "array_agg");
+    list.filter = Some(Box::new(filter));
+    let order = |descending: bool| {
+        let expr = value.clone();
+        let options = OrderByOptions { asc: Some(!descending), nulls_first: Some(false) };
+        FunctionArgumentClause::OrderBy(vec![OrderByExpr { expr, options, with_fill: None }])
+    };
+    list.args = FunctionArguments::List(FunctionArgumentList {
+        duplicate_treatment: None,
+        args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(of))],
+        clauses: descending.map(order).into_iter().collect(),
+    });
+    Expr::Function(list)
+}
+
+fn quantile(function: &Function, value: &Expr, share: &Expr, between: bool) -> Result<Expr> {
+    let share = match bare(share) {
+        Expr::Value(share) => match &share.value {
+            Value::Number(digits, _) => digits.clone(),
+            _ => return Err(wrong(function, SHARE)),
+        },
+        _ => return Err(wrong(function, SHARE)),
+    };
+    let (whole, part) = share.split_once('.').unwrap_or((&share, ""));
+    // All digits together, as parts of one with so many zeros: no float rounds them.
+    let parts = format!("{whole}{part}").parse::<i64>().ok().filter(|_| part.len() <= 9);
+    let one = 10i64.pow(part.len().min(9) as u32);
+    let Some(parts) = parts.filter(|parts| (0..=one).contains(parts)) else {
+        return Err(wrong(function, SHARE));
+    };
+    if between && function.over.is_some() {
+        let mut found = function.clone();
+        rename(&mut found, "percentile_cont");
+        found.args = FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(number(&share)))],
+            clauses: vec![],
+        });
+        found.within_group = vec![OrderByExpr {
+            expr: cast(value.clone(), DataType::Double(ExactNumberInfo::None)),
+            options: OrderByOptions { asc: None, nulls_first: None },
+            with_fill: None,
+        }];
+        return Ok(Expr::Function(found));
+    }
+    let integer = |number: i64| self::number(&number.to_string());
+    let nested = |expr: Expr| Expr::Nested(Box::new(expr));
+    let double = |expr: Expr| cast(expr, DataType::Double(ExactNumberInfo::None));
+    let of = if between { double(value.clone()) } else { value.clone() };
+    let list = list(function, of, value, Some(false));
+    let rows = cast(call("cardinality", vec![list.clone()]), DataType::BigInt(None));
+    if between {
+        let rest = nested(binary(rows.clone(), BinaryOperator::Minus, integer(1)));
+        let at = nested(binary(rest, BinaryOperator::Multiply, integer(parts)));
+        let whole = binary(at.clone(), BinaryOperator::Divide, integer(one));
+        let place =
+            |behind: i64| nested(binary(whole.clone(), BinaryOperator::Plus, integer(behind)));
+        let low = call("array_element", vec![list.clone(), place(1)]);
+        let last = call("least", vec![place(2), rows]);
+        let high = call("array_element", vec![list, last]);
+        let rest = double(nested(binary(at, BinaryOperator::Modulo, integer(one))));
+        let share = nested(binary(rest, BinaryOperator::Divide, double(integer(one))));
+        let gap = nested(binary(high, BinaryOperator::Minus, low.clone()));
+        let above = binary(gap, BinaryOperator::Multiply, share);
+        return Ok(nested(binary(low, BinaryOperator::Plus, above)));
+    }
+    let below = binary(rows, BinaryOperator::Multiply, integer(parts));
+    let below = nested(binary(below, BinaryOperator::Plus, integer(one - 1)));
+    let place = nested(binary(below, BinaryOperator::Divide, integer(one)));
+    let place = call("greatest", vec![place, integer(1)]);
+    Ok(call("array_element", vec![list, place]))
+}

@@ -1,0 +1,35 @@
+//! `a ASOF LEFT JOIN b ON …`, with a condition that tells the kind of the join.
+//!
+//! ```text
+//!   a ASOF LEFT JOIN b ON …     a ASOF JOIN b MATCH_CONDITION (FALSE) ON …
+//! ```
+
+use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
+
+use super::{is_any, is_word, made, until};
+
+/// `ASOF [LEFT|INNER] JOIN b ON …` gets the condition that the parser wants, which tells the kind.
+pub(super) fn asof_joins(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while at < tokens.len() {
+        if !is_word(&tokens[at], "ASOF") {
+            at += 1;
+            continue;
+        }
+        let kind = tokens.get(at + 1).filter(|next| is_any(next, &["LEFT", "INNER"])).cloned();
+        let left = kind.as_ref().is_some_and(|kind| is_word(kind, "LEFT"));
+        if kind.is_some() {
+            tokens.remove(at + 1);
+        }
+        if left && tokens.get(at + 1).is_some_and(|next| is_word(next, "OUTER")) {
+            tokens.remove(at + 1);
+        }
+        let on = until(tokens, at + 1, &["ON", "USING", "MATCH_CONDITION"]);
+        if tokens.get(on).is_some_and(|token| is_any(token, &["ON", "USING"])) {
+            let text = if left { "MATCH_CONDITION (FALSE)" } else { "MATCH_CONDITION (TRUE)" };
+            let condition = made(text, &tokens[on]).unwrap_or_default();
+            tokens.splice(on..on, condition);
+        }
+        at = on + 1;
+    }
+}

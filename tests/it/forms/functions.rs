@@ -1,0 +1,249 @@
+//! Functions by the names that they have in DuckDB.
+
+use warpframe::ErrorKind;
+
+use super::{check_rows, rows_on, texts_and_lists};
+use crate::differential::{Pair, run};
+use crate::tables::Shape;
+
+#[test]
+fn functions_depend_on_types() {
+    let pair = texts_and_lists();
+    check_rows(
+        &pair,
+        "SELECT typeof(a), typeof(s), typeof(x), typeof(d), typeof(ts), typeof(l), typeof(m), \
+         typeof(a > 1), typeof({'a': k}), typeof(NULL), typeof(l[1]) FROM t WHERE k = 3",
+        &["INTEGER|VARCHAR|DOUBLE|DATE|TIMESTAMP|INTEGER[]|DECIMAL(5,2)|BOOLEAN|\
+           STRUCT(a INTEGER)|\"NULL\"|INTEGER"],
+    );
+    check_rows(
+        &pair,
+        "SELECT len(s), len(l), len(l) + 1, hex(a), hex(b) FROM t ORDER BY k",
+        &["3|4|5|2|A", "3|0|1|3|14", "-|-|-|-|-", "0|3|4|FFFFFFFFFFFFFFF9|3"],
+    );
+    check_rows(
+        &pair,
+        "SELECT epoch_ms(ts), epoch_us(d), epoch_ns(ts), epoch_ms(epoch_ms(k * 1000)) FROM t ORDER BY k",
+        &[
+            "1706695201250|1706659200000000|1706695201250000000|1000",
+            "0|-86400000000|-1000|2000",
+            "-|-|-|3000",
+            "1582934400000|1582934400000000|1582934400000000000|4000",
+        ],
+    );
+    check_rows(
+        &pair,
+        "SELECT strftime(d, '%d/%m/%y'), strftime(ts, '%-d %B %Y %H:%M:%S.%f'), strftime('%a %j %x', d), strftime(ts, '%I %p %g %X'), strftime(d, '%H:%M') FROM t ORDER BY k",
+        &[
+            "31/01/24|31 January 2024 10:00:01.250000|Wed 031 2024-01-31|10 AM 250 10:00:01|00:00",
+            "31/12/69|31 December 1969 23:59:59.999999|Wed 365 1969-12-31|11 PM 999 23:59:59|00:00",
+            "-|-|-|-|-",
+            "29/02/20|29 February 2020 00:00:00.000000|Sat 060 2020-02-29|12 AM 000 00:00:00|00:00",
+        ],
+    );
+    check_rows(
+        &pair,
+        "SELECT strftime(make_timestamp(2024, k, 5, 7, 8, 1.25), '%c.%f'), epoch_us(make_timestamp(k * 1000000)) FROM t ORDER BY k",
+        &[
+            "2024-01-05 07:08:01.250000|1000000",
+            "2024-02-05 07:08:01.250000|2000000",
+            "2024-03-05 07:08:01.250000|3000000",
+            "2024-04-05 07:08:01.250000|4000000",
+        ],
+    );
+    check_rows(
+        &pair,
+        "SELECT CAST(time_bucket(INTERVAL '1 month', d) AS VARCHAR), CAST(time_bucket(INTERVAL '1 week', d) AS VARCHAR), CAST(time_bucket(INTERVAL '2 days', d, DATE '2020-01-01') AS VARCHAR), CAST(time_bucket(INTERVAL '1 year', d) AS VARCHAR) FROM t ORDER BY k",
+        &[
+            "2024-01-01|2024-01-29|2024-01-30|2024-01-01",
+            "1969-12-01|1969-12-29|1969-12-30|1969-01-01",
+            "-|-|-|-",
+            "2020-02-01|2020-02-24|2020-02-28|2020-01-01",
+        ],
+    );
+    check_rows(
+        &pair,
+        "SELECT strftime(time_bucket(INTERVAL '15 minutes', ts), '%c'), strftime(time_bucket(INTERVAL '5 days', ts), '%c'), strftime(time_bucket(INTERVAL '7 hours', ts), '%c'), strftime(time_bucket(INTERVAL '3 months', ts), '%c') FROM t ORDER BY k",
+        &[
+            "2024-01-31 10:00:00|2024-01-27 00:00:00|2024-01-31 08:00:00|2024-01-01 00:00:00",
+            "1969-12-31 23:45:00|1969-12-31 00:00:00|1969-12-31 22:00:00|1969-10-01 00:00:00",
+            "-|-|-|-",
+            "2020-02-29 00:00:00|2020-02-27 00:00:00|2020-02-28 23:00:00|2020-01-01 00:00:00",
+        ],
+    );
+    check_rows(
+        &pair,
+        "SELECT date_sub('month', d, DATE '2024-03-30'), date_sub('day', ts, TIMESTAMP '2024-03-30 09:00:00'), date_sub('year', d, DATE '2024-01-30'), date_sub('hour', TIMESTAMP '2024-03-30 09:00:00', ts), date_sub('week', d, DATE '2024-03-30'), date_sub('quarter', DATE '2024-03-30', d), date_sub('month', ts, TIMESTAMP '2020-02-29 00:00:00') FROM t ORDER BY k",
+        &[
+            "1|58|0|-1414|8|0|-47",
+            "650|19812|54|-475497|2830|-216|601",
+            "-|-|-|-|-|-|-",
+            "49|1491|3|-35793|213|-16|0",
+        ],
+    );
+    check_rows(
+        &pair,
+        "SELECT printf('%5d|%-5s|%05d', a, s, b), format('{}-{}|{:>4}|{:5}|', a, s, a, s), printf('%d%% %s', k, d), format('{} {}', a > 1, d), printf('%04d|%.2s', a, s) FROM t ORDER BY k",
+        &[
+            "    2|abc  |00010|2-abc|   2|abc  ||1% 2024-01-31|true 2024-01-31|0002|ab",
+            "    3|déf  |00020|3-déf|   3|déf  ||2% 1969-12-31|true 1969-12-31|0003|dé",
+            "-|-|-|-|-",
+            "   -7|     |00003|-7-|  -7|     ||4% 2020-02-29|false 2020-02-29|-007|",
+        ],
+    );
+    check_rows(
+        &pair,
+        "SELECT epoch_ms(make_timestamp(k * 500 - 1500)) FROM t ORDER BY k",
+        &["-1", "-1", "0", "1"],
+    );
+    let pair = pair.and("r", Shape::random(3000, 98).batches());
+    pair.check_all(&[
+        "SELECT id, len(s), hex(k), hex(id), epoch_ms(ts), epoch_us(d) FROM r",
+        "SELECT id, strftime(ts, '%Y-%m-%d %H:%M:%S.%f'), strftime(d, '%U %W %V %G') FROM r",
+        "SELECT id, time_bucket(INTERVAL '1 month', d), time_bucket(INTERVAL '90 minutes', ts) FROM r",
+        "SELECT id, date_sub('month', d, DATE '2001-02-28'), date_sub('hour', ts, d) FROM r",
+        "SELECT id, printf('%3d-%s', k, s), format('{:<9}|{:03d}', s, k) FROM r",
+        "SELECT len(s) AS n, count(*) FROM r GROUP BY len(s) HAVING len(s) > 2 ORDER BY len(s)",
+        "SELECT list_transform([s, 'x'], e -> len(e)) FROM r",
+        "SELECT id FROM r WHERE len(s) > 3 AND strftime(d, '%m') = '01'",
+        "SELECT strftime(DATE '2024-02-03', '%d.%m.%Y'), len('abc'), typeof(1), hex(255)",
+    ]);
+    for (sql, says) in [
+        ("SELECT len(a) FROM t", "len takes a string or a list, not (INTEGER)"),
+        ("SELECT len(s, 1) FROM t", "len takes a string or a list"),
+        ("SELECT hex(x) FROM t", "hex takes"),
+        ("SELECT strftime(d, s) FROM t", "a constant pattern"),
+        ("SELECT strftime(d, '%e') FROM t", "strftime: %e in"),
+        ("SELECT printf('%x', a) FROM t", "printf: %x is not known"),
+        ("SELECT printf('%d', s) FROM t", "printf: %d of a VARCHAR is not known"),
+        ("SELECT printf('%s', a) FROM t", "printf: %s of a INTEGER is not known"),
+        ("SELECT format('{} {}', a) FROM t", "there is no value for {}"),
+        ("SELECT time_bucket(INTERVAL '1 month 1 day', d) FROM t", "time_bucket takes a width"),
+        ("SELECT date_sub('fortnight', d, d) FROM t", "date_sub takes a unit"),
+        ("SELECT make_timestamp(2024, 13, 1, 0, 0, 0) FROM t", "2024-13-01"),
+        ("SELECT make_timestamp(2024, 1, 1, 25, 0, 0) FROM t", "25:00:00"),
+        ("SELECT make_timestamp(2024, 1, k, 0, 60, 0) FROM t", ":60:00"),
+    ] {
+        let error = run(&pair.device, sql).expect_err(sql).to_string();
+        assert!(error.contains(says), "{sql}: {error}");
+    }
+}
+
+#[test]
+fn functions_of_the_host_are_those_of_duckdb() {
+    let pair = texts_and_lists();
+    let check_rows = |pair: &Pair, sql: &str, expected: &[&str]| {
+        assert_eq!(rows_on(&pair.cpu, sql), expected, "{sql}");
+        let error = run(&pair.device, sql).expect_err(sql);
+        assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{sql}: {error:?}");
+    };
+    check_rows(
+        &pair,
+        "SELECT hex(s), md5(s), hex('é') FROM t ORDER BY k",
+        &[
+            "616263|900150983cd24fb0d6963f7d28e17f72|C3A9",
+            "64C3A966|38d9179126c12032e466e629322e99b8|C3A9",
+            "-|-|C3A9",
+            "|d41d8cd98f00b204e9800998ecf8427e|C3A9",
+        ],
+    );
+    check_rows(
+        &pair,
+        "SELECT printf('%.2f|%8.1f', x, x), format('{} {:.3f}', x, m) FROM t ORDER BY k",
+        &[
+            "1.50|     1.5|1.5 1.250",
+            "-2.50|    -2.5|-2.5 -3.100",
+            "-|-",
+            "0.10|     0.1|0.1 0.000",
+        ],
+    );
+    check_rows(
+        &pair,
+        "SELECT epoch_us(strptime(strftime(ts, '%d.%m.%Y %H:%M:%S'), '%d.%m.%Y %H:%M:%S')), epoch_us(try_strptime(s, '%Y')) FROM t ORDER BY k",
+        &["1706695201000000|-", "-1000000|-", "-|-", "1582934400000000|-"],
+    );
+    check_rows(
+        &pair,
+        "SELECT epoch_us(TIMESTAMP '2000-01-01 00:00:00' + age(ts, d)), \
+         epoch_us(TIMESTAMP '2000-01-01 00:00:00' + age(d, DATE '2024-03-30')) FROM t ORDER BY k",
+        &[
+            "946720801250000|941414400000000",
+            "946771199999999|-765244800000000",
+            "-|-",
+            "946684800000000|817689600000000",
+        ],
+    );
+    for (sql, says) in [
+        ("SELECT age(s, d) FROM t", "age takes two dates or timestamps"),
+        ("SELECT strptime(s, '%Y') FROM t", "\"abc\" is not of the form \"%Y\""),
+        ("SELECT strptime(s, '%e') FROM t", "%e"),
+        ("SELECT strptime(s, s) FROM t", "a constant pattern"),
+    ] {
+        let error = run(&pair.cpu, sql).expect_err(sql).to_string();
+        assert!(error.contains(says), "{sql}: {error}");
+    }
+}
+
+#[test]
+fn aggregates_are_of_lists_of_values() {
+    let pair = texts_and_lists();
+    check_rows(
+        &pair,
+        "SELECT max(a, 2), min(x, 2), max(s, 1), min(a, 10), max(a, 2) FILTER (b > 5), max(a, 1) FILTER (k > 9) FROM t",
+        &["[3, 2]|[-2.5, 0.1]|[déf]|[-7, 2, 3]|[3, 2]|-"],
+    );
+    check_rows(
+        &pair,
+        "SELECT k > 2 AS g, max(b, 2), product(b), quantile_disc(b, 0.5) FROM t GROUP BY g ORDER BY g",
+        &["0|[20, 10]|200|10", "1|[3]|3|3"],
+    );
+    check_rows(
+        &pair,
+        "SELECT product(a), product(x), product(k), product(k) FILTER (k > 7) FROM t",
+        &["-42|-0.375|24|-"],
+    );
+    check_rows(
+        &pair,
+        "SELECT quantile_disc(k, 0.1), quantile_disc(k, 0.3), quantile_disc(k, 0.75), quantile_disc(k, 1), quantile_disc(s, 0.5), quantile(x, 0), quantile_disc(k, [0.1, 0.5]), quantile_disc(a, 0.5) FILTER (k > 5) FROM t",
+        &["1|2|3|4|abc|-2.5|[1, 2]|-"],
+    );
+    check_rows(
+        &pair,
+        "SELECT quantile_cont(k, 0.3), quantile_cont(x, 0.25), quantile_cont(k, [0.25, 0.5]) FROM t",
+        &["1.9|-1.2|[1.75, 2.5]"],
+    );
+    check_rows(
+        &pair,
+        "SELECT list_aggregate(l, 'sum'), list_aggregate(l, 'min'), list_aggregate(l, 'max'), list_aggregate(l, 'avg'), list_aggregate(l, 'product'), list_aggregate(l, 'count') FROM t ORDER BY k",
+        &["7|1|3|1.75|6|4", "-|-|-|-|-|0", "-|-|-|-|-|-", "10|5|5|5|25|2"],
+    );
+    check_rows(
+        &pair,
+        "SELECT list_aggregate(l, 'first'), list_aggregate(l, 'last'), list_aggregate(l, 'any_value'), list_aggregate(l, 'string_agg', '-'), list_aggr(l, 'approx_count_distinct'), list_unique(l), list_reverse_sort(l), list_count(l) FROM t ORDER BY k",
+        &[
+            "3|1|3|3-1-2-1|3|3|[3, 2, 1, 1]|4",
+            "-|-|-|-|0|0|[]|0",
+            "-|-|-|-|-|-|-|-",
+            "-|5|5|5-5|1|1|[5, 5, NULL]|2",
+        ],
+    );
+    let pair = pair.and("r", Shape::random(3000, 99).batches());
+    pair.check_all(&[
+        "SELECT k, max(x, 3), min(s, 2), quantile_disc(x, 0.9) FROM r GROUP BY k",
+        "SELECT k, product(1 + x / 1e9), quantile_cont(x, 0.1) FROM r GROUP BY k",
+    ]);
+    for (sql, says) in [
+        ("SELECT max(a, 0) FROM t", "max takes a value and how many"),
+        ("SELECT max(a, k) FROM t", "max takes a value and how many"),
+        ("SELECT max(a, 2) OVER () FROM t", "max is an aggregate, without OVER"),
+        ("SELECT quantile_disc(a, 1.5) FROM t", "quantile_disc takes a value and a share"),
+        ("SELECT quantile_disc(a, x) FROM t", "quantile_disc takes a value and a share"),
+        ("SELECT product() FROM t", "product takes a number"),
+        ("SELECT list_aggregate(l, 'kurtosis') FROM t", "list_aggregate takes a list and the name"),
+        ("SELECT entropy(a) FROM t", "entropy"),
+        ("SELECT histogram(a) FROM t", "histogram"),
+    ] {
+        let error = run(&pair.device, sql).expect_err(sql).to_string();
+        assert!(error.contains(says), "{sql}: {error}");
+    }
+}
