@@ -16,7 +16,9 @@ use crate::codegen::{
     Codes, Emitter, Flow, FlowSource, Generator, KeyLayout, Value, materialize,
     materialize_uncompacted,
 };
-use crate::column::{Column, Digit, Encoding, Index, Relation, Rows, Stats, Table, WantedColumn};
+use crate::column::{
+    Column, Digit, Encoding, Index, Relation, Repr, Rows, Stats, Table, WantedColumn,
+};
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{Error, Result};
 use crate::ops::gather::{gather_pairs, interleave, is_scattered};
@@ -370,6 +372,30 @@ impl Runner {
             }
         }
         Ok(found)
+    }
+
+    /// The numbers of `rows` rows, `u32`: from 0 on, or from `down_from` down.
+    pub(super) fn row_numbers(
+        &self,
+        operator: &'static str,
+        rows: u64,
+        down_from: Option<u64>,
+    ) -> Result<Arc<Buffer>> {
+        let places = FlowSource::Relation(Relation::dense(rows, vec![])?);
+        let places = Flow::new(places, anonymous(&[])?);
+        let (_, numbers) =
+            materialize(&self.device, operator, &places, Codes::Keep, |generator, out| {
+                let number = match down_from {
+                    Some(last) => {
+                        let last = generator.params.word("u64", last);
+                        format!("(u32)({last} - row)")
+                    }
+                    None => "(u32)row".to_string(),
+                };
+                let number = out.let_("u32", number);
+                Ok(vec![Value::new(DataType::UInt32, Repr::U32, number, None)])
+            })?;
+        Ok(numbers[0].data.clone())
     }
 
     /// The relation's rows in the order, or multiplicity, of row numbers.

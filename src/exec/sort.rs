@@ -6,14 +6,11 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, SortExpr};
 
-use super::run::{Runner, anonymous};
+use super::run::Runner;
 use super::sort_bytes::OrderKey;
-use crate::codegen::{
-    Codes, Direction, Flow, FlowSource, NullsPlace, Value, emit_words, materialize,
-};
+use crate::codegen::{Direction, Flow, FlowSource, NullsPlace, Value, emit_words};
 use crate::column::{Column, Encoding, Relation, Repr, Stats};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
@@ -76,15 +73,8 @@ impl Runner {
         if wanted == 0 {
             return Ok(relation.slice(0, Some(0)));
         }
-        let places =
-            Flow::new(FlowSource::Relation(Relation::dense(wanted, vec![])?), anonymous(&[])?);
-        let (_, numbers) =
-            materialize(&self.device, "sort", &places, Codes::Keep, |generator, out| {
-                let last = generator.params.word("u64", rows - 1);
-                let number = out.let_("u32", format_args!("(u32)({last} - row)"));
-                Ok(vec![Value::new(DataType::UInt32, Repr::U32, number, None)])
-            })?;
-        self.reindexed(relation, wanted, numbers[0].data.clone())
+        let numbers = self.row_numbers("sort", wanted, Some(rows - 1))?;
+        self.reindexed(relation, wanted, numbers)
     }
 
     /// The numbers of the rows of the input of the sort that the plan ends in, in its order, and

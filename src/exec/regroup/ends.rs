@@ -11,26 +11,22 @@
 //! The last row is the one whose number from the end is the least: the accumulator then is a row of
 //! the relation from its last row on.
 
-use std::sync::Arc;
-
 use datafusion::arrow::datatypes::DataType;
 
 use super::{OPERATOR, has_no_nulls, with_numbers};
 use crate::codegen::{
-    AggregateCall, AggregateKind, Codes, Flow, FlowSource, GroupOutput, OutputKind, Value,
-    materialize, plain_column,
+    AggregateCall, AggregateKind, Flow, FlowSource, GroupOutput, OutputKind, plain_column,
 };
 use crate::column::{Relation, Repr};
-use crate::device::Buffer;
 use crate::error::{Error, Result};
-use crate::exec::run::{Runner, anonymous, column_named};
+use crate::exec::run::{Runner, column_named};
 use crate::plan::{DeviceAggregate, RegroupedCall, RegroupedKind};
 
 /// What row numbers are called, by whether they are those from the end.
 const NUMBERS: [(&str, bool); 2] = [("row", false), ("row from the end", true)];
 
 /// Calls that became the least of row numbers.
-pub(super) struct Ends {
+pub(super) struct EndCalls {
     /// The rows in place, with the numbers that calls need as further columns.
     pub(super) flow: Flow,
     pub(super) calls: Vec<DeviceAggregate>,
@@ -56,12 +52,12 @@ fn end_of(flow: &Flow, call: &DeviceAggregate) -> Option<(bool, usize)> {
 
 impl Runner {
     /// The calls of a flow in place, with those for first and last values accumulated like others.
-    pub(super) fn with_ends(&self, flow: &Flow, calls: &[DeviceAggregate]) -> Result<Ends> {
+    pub(super) fn with_ends(&self, flow: &Flow, calls: &[DeviceAggregate]) -> Result<EndCalls> {
         let ends: Vec<_> = calls.iter().map(|call| end_of(flow, call)).collect();
         let (mut flow, mut calls) = (flow.clone(), calls.to_vec());
         let mut picks: Vec<Option<Pick>> = calls.iter().map(|_| None).collect();
         if ends.iter().all(Option::is_none) {
-            return Ok(Ends { flow, calls, picks });
+            return Ok(EndCalls { flow, calls, picks });
         }
         let FlowSource::Relation(given) = flow.source.clone() else {
             return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));
@@ -70,7 +66,8 @@ impl Runner {
             if !ends.iter().flatten().any(|(of_last, _)| *of_last == last) {
                 continue;
             }
-            let numbers = self.row_numbers(given.rows, last)?;
+            let down = last.then(|| given.rows.saturating_sub(1));
+            let numbers = self.row_numbers(OPERATOR, given.rows, down)?;
             let rows = match last {
                 true => self.reindexed(given.clone(), given.rows, numbers.clone())?,
                 false => given.clone(),
@@ -86,28 +83,11 @@ impl Runner {
             }
             flow = with_numbers(&flow, name, numbers, given.rows)?;
         }
-        Ok(Ends { flow, calls, picks })
-    }
-
-    /// The number of each row, `u32`, counted from the first row or from the last.
-    fn row_numbers(&self, rows: u64, from_end: bool) -> Result<Arc<Buffer>> {
-        let places = Flow::new(FlowSource::Relation(Relation::dense(rows, vec![])?), anonymous(&[])?);
-        let (_, numbers) =
-            materialize(&self.device, OPERATOR, &places, Codes::Keep, |generator, out| {
-                let number = match from_end {
-                    true => {
-                        let rows = generator.params.word("u64", rows);
-                        out.let_("u32", format_args!("(u32)({rows} - 1 - row)"))
-                    }
-                    false => out.let_("u32", "(u32)row"),
-                };
-                Ok(vec![Value::new(DataType::UInt32, Repr::U32, number, None)])
-            })?;
-        Ok(numbers[0].data.clone())
+        Ok(EndCalls { flow, calls, picks })
     }
 }
 
-impl Ends {
+impl EndCalls {
     /// A call's output, of which a least row number became the value in that row.
     pub(super) fn output(&self, call: usize, output: GroupOutput) -> Result<GroupOutput> {
         let Some(Pick { rows, at, dtype }) = &self.picks[call] else { return Ok(output) };
@@ -125,8 +105,8 @@ impl Ends {
 /// The least row number of those that the call looks at.
 fn least_number(numbers: &str, flow: &Flow, call: &RegroupedCall) -> AggregateCall {
     let skips = matches!(call.kind, RegroupedKind::Place { skip_nulls: true, .. });
-    let known = (skips && !has_no_nulls(flow, &call.args[0]))
-        .then(|| call.args[0].clone().is_not_null());
+    let known =
+        (skips && !has_no_nulls(flow, &call.args[0])).then(|| call.args[0].clone().is_not_null());
     let filter = match (call.filter.clone(), known) {
         (Some(filter), Some(known)) => Some(filter.and(known)),
         (filter, known) => filter.or(known),
