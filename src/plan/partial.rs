@@ -207,7 +207,7 @@ impl PartialAggregate {
         let value = match device.kind {
             RegroupedKind::Variance { of, root: false } => variance_of(col("xx"), of),
             RegroupedKind::Variance { of, root: true } => sqrt(variance_of(col("xx"), of)),
-            RegroupedKind::Points(of) => of_points(of).ok()?,
+            RegroupedKind::Points(of) => of_points(of),
             _ => return None,
         };
         // A value is a point on the diagonal.

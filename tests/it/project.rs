@@ -68,6 +68,8 @@ fn arithmetic_of_every_type() {
             "sqrt(abs(x))",
             "power(x, 2)",
             "power(x - 3, 2.0::real)",
+            "power(abs(x) + 3, -1)",
+            "power((abs(x) + 3)::real, -1.0::real)",
             "power(x, k % 3 + 1)",
             "exp(x / 1000)",
             "ln(abs(x) + 1)",

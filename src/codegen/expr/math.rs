@@ -56,21 +56,30 @@ impl Compiler<'_> {
         Ok(self.result(dtype.clone(), a.repr, format!("{function}({}, {})", a.code, b.code), valid))
     }
 
-    /// `x` to the power of `y`. A square is computed as a product, which is exactly rounded and many
-    /// times as fast as `pow`.
+    /// `x` to the power of `y`. A square is a product and a reciprocal a quotient, which are exactly
+    /// rounded and many times as fast as `pow`. A reciprocal of 0 fails, as it does there.
     pub(super) fn power(&mut self, x: &Expr, y: &Expr, dtype: &DataType) -> Result<Value> {
-        let is_square = matches!(
-            as_literal(y),
-            Some(ScalarValue::Float64(Some(2.0)) | ScalarValue::Float32(Some(2.0)))
-        );
-        if !is_square || !is_float(dtype) {
+        let exponent = match as_literal(y) {
+            Some(ScalarValue::Float64(Some(exponent))) => Some(*exponent),
+            Some(ScalarValue::Float32(Some(exponent))) => Some(f64::from(*exponent)),
+            _ => None,
+        };
+        let is_exact = exponent.is_some_and(|exponent| matches!(exponent, 2.0 | -1.0));
+        if !is_exact || !is_float(dtype) {
             return self.float_function_of_two("pow", x, y, dtype);
         }
         let value = self.value(x)?;
         if value.dtype != *dtype {
             return Err(not_yet(format!("power of {}", value.dtype)));
         }
-        let code = format!("fmul({0}, {0})", value.code);
+        let code = match exponent {
+            Some(2.0) => format!("fmul({0}, {0})", value.code),
+            _ => {
+                let pole = format!("({} == 0)", value.code);
+                self.fail_if(&value.valid, &pole, Failure::Domain);
+                format!("fdiv(({})1, {})", value.repr.device_type(), value.code)
+            }
+        };
         Ok(self.result(dtype.clone(), value.repr, code, value.valid))
     }
 

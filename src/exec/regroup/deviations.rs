@@ -20,7 +20,7 @@ use crate::codegen::{
     AggregateCall, AggregateKind, BuildSide, Candidates, Codes, Flow, FlowSource, Keep, Probe,
     Value, materialize, plain_column,
 };
-use crate::column::{Column, Index, Repr};
+use crate::column::{Column, Index, Relation, Repr};
 use crate::error::{Error, Result};
 use crate::exec::run::{Runner, column_named};
 use crate::plan::{RegroupedCall, RegroupedKind, of_points, variance_of};
@@ -57,7 +57,7 @@ impl Deviations {
         let value = match call.kind {
             RegroupedKind::Variance { of, root: false } => variance_of(column_named("xx"), of),
             RegroupedKind::Variance { of, root: true } => sqrt(variance_of(column_named("xx"), of)),
-            RegroupedKind::Points(of) => of_points(of)?,
+            RegroupedKind::Points(of) => of_points(of),
             _ => {
                 return Err(Error::internal(format!(
                     "{OPERATOR}: {:?} is not about deviations",
@@ -123,6 +123,24 @@ impl Deviations {
         });
         format!("p{at}")
     }
+
+    /// The arguments' deviations from their means, as columns `d0`, `d1`, ….
+    fn deviations(&self) -> (Vec<Expr>, Vec<(String, DataType)>) {
+        let one = |(at, argument): (usize, &DeviationArgument)| {
+            let deviation = argument.expr.clone() - column_named(format!("m{at}"));
+            (deviation, (format!("d{at}"), F64))
+        };
+        self.arguments.iter().enumerate().map(one).unzip()
+    }
+
+    /// The sums of products of deviations, as columns `p0`, `p1`, ….
+    fn sums(&self) -> (Vec<AggregateCall>, Vec<(String, DataType)>) {
+        let one = |(at, (x, y)): (usize, &(usize, usize))| {
+            let product = column_named(format!("d{x}")) * column_named(format!("d{y}"));
+            (fused(AggregateKind::Sum, &product, F64), (format!("p{at}"), F64))
+        };
+        self.products.iter().enumerate().map(one).unzip()
+    }
 }
 
 impl Runner {
@@ -132,31 +150,20 @@ impl Runner {
         for call in calls {
             all.add(rows, call)?;
         }
-        let means = self.means(rows, &all.arguments)?;
-        let joined = self.beside(rows, &means, &all.arguments)?;
-        let names = means.names;
+        let GroupMeans { by_slot, names } = self.means(rows, &all.arguments)?;
+        if !rows.keyed {
+            return self.of_all_rows(rows, all, by_slot, names);
+        }
+        let joined = self.beside(rows, &by_slot, &names, &all.arguments)?;
 
         // The deviations of each row from the means of its group, beside what these are of.
-        let mut deviations = rows.keys();
-        let mut fields: Vec<(String, DataType)> = vec![];
-        for (at, argument) in all.arguments.iter().enumerate() {
-            deviations.push(argument.expr.clone() - column_named(format!("m{at}")));
-            fields.push((format!("d{at}"), F64));
-        }
+        let (mut deviations, mut fields) = all.deviations();
+        deviations.splice(0..0, rows.keys());
         deviations.extend(names.iter().map(|(name, _)| column_named(name)));
         fields.extend(names.iter().cloned());
         let joined = joined.project(deviations, rows.schema_of(&fields)?);
 
-        let mut sums = vec![];
-        let mut fields: Vec<(String, DataType)> = vec![];
-        for (at, (x, y)) in all.products.iter().enumerate() {
-            sums.push(fused(
-                AggregateKind::Sum,
-                &(column_named(format!("d{x}")) * column_named(format!("d{y}"))),
-                F64,
-            ));
-            fields.push((format!("p{at}"), F64));
-        }
+        let (mut sums, mut fields) = all.sums();
         // In all rows of a group the means are the same.
         for (name, dtype) in names {
             sums.push(fused(AggregateKind::Min, &column_named(&name), F64));
@@ -167,6 +174,37 @@ impl Runner {
         exprs.extend(all.values);
         let schema = rows.schema_of_values(vec![F64; calls.len()])?;
         Ok(sums.project(exprs, schema))
+    }
+
+    /// The calls' values where all rows are one group: each row meets the row of means, and the
+    /// sums meet it once more.
+    fn of_all_rows(
+        &self,
+        rows: &Grouped,
+        all: Deviations,
+        means: BySlot,
+        names: Vec<(String, DataType)>,
+    ) -> Result<BySlot> {
+        let mut means = self.relation(OPERATOR, &means)?;
+        bound_means(&mut means.columns, &all.arguments);
+        let own = fields_of(&rows.flow);
+        let met = rows
+            .flow
+            .clone()
+            .probe(the_row(&means), named(own.into_iter().chain(names.iter().cloned()).collect())?);
+        let (deviations, fields) = all.deviations();
+        let met = met.project(deviations, named(fields)?);
+        let (sums, fields) = all.sums();
+        let values = match sums.is_empty() {
+            true => Flow::new(FlowSource::Relation(means), named(names)?),
+            false => {
+                let sums = self.grouped(met, &[], &sums, named(fields.clone())?)?;
+                let fields = fields.into_iter().chain(names).collect();
+                sums.probe(the_row(&means), named(fields)?)
+            }
+        };
+        let schema = rows.schema_of_values(vec![F64; all.values.len()])?;
+        Ok(values.project(all.values, schema))
     }
 
     fn means(&self, rows: &Grouped, arguments: &[DeviationArgument]) -> Result<GroupMeans> {
@@ -197,31 +235,12 @@ impl Runner {
     fn beside(
         &self,
         rows: &Grouped,
-        means: &GroupMeans,
+        by_slot: &BySlot,
+        names: &[(String, DataType)],
         arguments: &[DeviationArgument],
     ) -> Result<Flow> {
-        let GroupMeans { by_slot, names } = means;
-        let own = rows
-            .flow
-            .schema()
-            .fields()
-            .iter()
-            .map(|field| (field.name().clone(), field.data_type().clone()));
-        let schema = named(own.chain(names.iter().cloned()).collect())?;
-        if !rows.keyed {
-            let mut build = self.relation(OPERATOR, by_slot)?;
-            bound_means(&mut build.columns, arguments);
-            let probe = Probe {
-                candidates: Candidates::Every,
-                build,
-                place: BuildSide::Right,
-                keep: Keep::Matched,
-                residual: None,
-                total: true,
-                keys_of: vec![None; names.len()],
-            };
-            return Ok(rows.flow.clone().probe(probe, schema));
-        }
+        let own = fields_of(&rows.flow);
+        let schema = named(own.into_iter().chain(names.iter().cloned()).collect())?;
         let (result, numbers) = self.numbered(rows, by_slot)?;
         let (_, own) =
             materialize(&self.device, OPERATOR, &rows.flow, Codes::Keep, |generator, out| {
@@ -243,6 +262,24 @@ impl Runner {
         bound_means(&mut relation.columns[first..], arguments);
         Ok(Flow::new(FlowSource::Relation(relation), schema))
     }
+}
+
+/// The join of any row with a relation's only row.
+fn the_row(relation: &Relation) -> Probe {
+    Probe {
+        candidates: Candidates::Every,
+        build: relation.clone(),
+        place: BuildSide::Right,
+        keep: Keep::Matched,
+        residual: None,
+        total: true,
+        keys_of: vec![None; relation.columns.len()],
+    }
+}
+
+fn fields_of(flow: &Flow) -> Vec<(String, DataType)> {
+    let fields = flow.schema().fields().iter();
+    fields.map(|field| (field.name().clone(), field.data_type().clone())).collect()
 }
 
 fn fused(kind: AggregateKind, arg: &Expr, dtype: DataType) -> AggregateCall {

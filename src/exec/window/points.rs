@@ -68,7 +68,7 @@ impl Runner {
         )?;
         let schema = named(NAMES.map(|name| (name.to_string(), DataType::Float64)).into())?;
         let flow = Flow::new(FlowSource::Relation(Relation::dense(rows, columns)?), schema);
-        let value: Expr = of_points(of)?;
+        let value: Expr = of_points(of);
         let (_, mut columns) =
             materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
                 Ok(vec![generator.expr(&value, out)?])
