@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::exec::run::{Runner, column_named};
 use crate::plan::{DeviceAggregate, RegroupedCall, RegroupedKind};
 
-/// What row numbers are called, by whether they are those from the end.
+/// Names of the columns of row numbers, and whether these count from the end.
 const NUMBERS: [(&str, bool); 2] = [("row", false), ("row from the end", true)];
 
 /// Calls that became the least of row numbers.
@@ -30,7 +30,7 @@ pub(super) struct EndCalls {
     /// The rows in place, with the numbers that calls need as further columns.
     pub(super) flow: Flow,
     pub(super) calls: Vec<DeviceAggregate>,
-    /// For each call what it picks, if it is one of these.
+    /// For each call the column that it picks from; `None` for calls that pick no row.
     picks: Vec<Option<Pick>>,
 }
 
@@ -88,7 +88,7 @@ impl Runner {
 }
 
 impl EndCalls {
-    /// A call's output, of which a least row number became the value in that row.
+    /// The output of a call: where the call picks a row, the value in that row.
     pub(super) fn output(&self, call: usize, output: GroupOutput) -> Result<GroupOutput> {
         let Some(Pick { rows, at, dtype }) = &self.picks[call] else { return Ok(output) };
         match output.value {

@@ -29,7 +29,8 @@ pub(super) fn argsort(
     Ok(order)
 }
 
-/// Copies in order of the column's values and of a payload, whose rows have the bytes said.
+/// The column's values in order, and the payload beside them. A row of the payload has the given
+/// width in bytes.
 pub(super) fn sort(
     device: &Device,
     key: &SortKey<'_>,
