@@ -40,6 +40,7 @@ struct WindowBounds {
     u64 count_of_words;
     const u32* order;   // rows, or null: the rows as they come
     u64 rows;
+    u64 apart;          // not 0: no two rows are peers, whatever the words say
     u32* partition_of;  // rows
     u32* partitions;    // rows + 1, as many as there are partitions, and one more
     u32* peers_of;      // rows
@@ -81,6 +82,12 @@ WF_DEVICE void window_bounds_body(const WindowBounds& p) {
             if (key != before) peers |= 1u << j;
             if (below < 64 && (key ^ before) >> below != 0) partitions |= 1u << j;
             before = key;
+        }
+    }
+    if (p.apart != 0) {
+#pragma unroll
+        for (u32 j = 0; j < WINDOW_ITEMS; ++j) {
+            if (first + j < p.rows) peers |= 1u << j;
         }
     }
     u32 count_of_partitions, count_of_peers;

@@ -38,12 +38,13 @@ impl Words {
 impl Runner {
     pub(super) fn sort(&self, flow: Flow, keys: &[SortExpr], fetch: Option<usize>) -> Result<Flow> {
         let fetch = fetch.map(|fetch| fetch as u64);
-        if let Some(known) = known_order(&flow, keys)? {
-            let relation = self.relation("sort", &flow)?;
-            let relation = match known {
-                KnownOrder::Wanted => relation.slice(0, fetch),
-                KnownOrder::Reverse => self.reversed(relation, fetch)?,
-            };
+        let keys = leading_keys(&flow, keys)?.keys;
+        if keys.is_empty() {
+            let relation = self.relation("sort", &flow)?.slice(0, fetch);
+            return Ok(Flow::new(FlowSource::Relation(relation), flow.schema().clone()));
+        }
+        if is_reverse(&flow, keys)? {
+            let relation = self.reversed(self.relation("sort", &flow)?, fetch)?;
             return Ok(Flow::new(FlowSource::Relation(relation), flow.schema().clone()));
         }
         if let Some((at, descending)) = bare_key(&flow, keys) {
@@ -85,6 +86,10 @@ impl Runner {
             return Err(Error::internal("a plan without a sort has no order"));
         };
         let flow = self.before_sink(last)?;
+        let keys = match leading_keys(&flow, keys)?.keys {
+            [] => keys,
+            leading => leading,
+        };
         let _operator = self.device.operator(|| sink_name(last, sink));
         if let Some((at, descending)) = bare_key(&flow, keys) {
             let Relation { rows, columns, .. } = self.relation("sort", &flow)?;
@@ -167,29 +172,41 @@ pub(super) fn order_key(key: &SortExpr) -> OrderKey {
     (key.expr.clone(), direction, nulls)
 }
 
-/// In which order rows are known to lie before they are sorted.
-enum KnownOrder {
-    Wanted,
-    Reverse,
+/// Whether the wanted order is that of the rows from the last one on: the only key descends, and
+/// the rows ascend by it as they lie. Equal values must not change places, so it has none.
+fn is_reverse(flow: &Flow, keys: &[SortExpr]) -> Result<bool> {
+    let [key @ SortExpr { asc: false, .. }] = keys else { return Ok(false) };
+    let fits = flow.source.rows() < u64::from(u32::MAX);
+    Ok(fits && ascending_key(flow, key)?.is_some_and(|stats| stats.unique))
 }
 
-/// What is known of the order of rows whose only sort key is a column of ascending values: no stage
-/// of a pipeline changes it. Equal values must not change places, so that only unique ones are
-/// reversed.
-fn known_order(flow: &Flow, keys: &[SortExpr]) -> Result<Option<KnownOrder>> {
-    let [SortExpr { expr: Expr::Column(name), asc, .. }] = keys else { return Ok(None) };
-    let FlowSource::Relation(relation) = &flow.source else { return Ok(None) };
-    let Some((index, column)) = flow.origin(flow.schema().index_of_column(name)?) else {
-        return Ok(None);
-    };
-    if relation.indices[index].is_some() || !column.stats.ascending {
-        return Ok(None);
+/// Sort keys that a stable sort has to look at.
+pub(super) struct LeadingKeys<'a> {
+    pub(super) keys: &'a [SortExpr],
+    /// A key that is left out tells all rows apart.
+    pub(super) apart: bool,
+}
+
+/// The keys without the last ones by which the rows ascend as they lie: a stable sort by those
+/// before them keeps that order. No stage of a pipeline changes it.
+pub(super) fn leading_keys<'a>(flow: &Flow, keys: &'a [SortExpr]) -> Result<LeadingKeys<'a>> {
+    let mut leading = LeadingKeys { keys, apart: false };
+    while let [rest @ .., last] = leading.keys
+        && last.asc
+        && let Some(stats) = ascending_key(flow, last)?
+    {
+        leading = LeadingKeys { keys: rest, apart: leading.apart || stats.unique };
     }
-    let fits = relation.rows < u64::from(u32::MAX);
-    Ok(match asc {
-        true => Some(KnownOrder::Wanted),
-        false => (column.stats.unique && fits).then_some(KnownOrder::Reverse),
-    })
+    Ok(leading)
+}
+
+/// Statistics of the column that a key is, where the flow's rows lie in the order of its values.
+fn ascending_key(flow: &Flow, key: &SortExpr) -> Result<Option<Stats>> {
+    let Expr::Column(name) = &key.expr else { return Ok(None) };
+    let FlowSource::Relation(relation) = &flow.source else { return Ok(None) };
+    let at = flow.schema().index_of_column(name)?;
+    let Some((index, column)) = flow.origin(at) else { return Ok(None) };
+    Ok((relation.indices[index].is_none() && column.stats.ascending).then_some(column.stats))
 }
 
 /// The column of the flow's result that is the only key, where it lies in memory as a sort can read

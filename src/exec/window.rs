@@ -41,7 +41,7 @@ use self::functions::Results;
 use self::partitions::over_group;
 use self::places::RowPositions;
 use super::run::{Runner, anonymous};
-use super::sort::order_key;
+use super::sort::{leading_keys, order_key};
 use crate::codegen::{
     AggregateKind, Codes, Direction, Flow, FlowSource, NullsPlace, Value, emit_words_of,
     materialize,
@@ -50,7 +50,7 @@ use crate::column::{Column, Relation, Table};
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 use crate::ops::sort::{SortWord, argsort};
-use crate::ops::window::{Bounds, WindowWord, bounds};
+use crate::ops::window::{Bounds, Ties, WindowWord, bounds};
 use crate::plan::{Bound, WindowCall, WindowCalls, WindowKeys, WindowKind};
 
 const OPERATOR: &str = "window";
@@ -185,9 +185,15 @@ impl Runner {
             .partition
             .iter()
             .map(|expr| (expr.clone(), Direction::Ascending, NullsPlace::First));
-        let by = partition.chain(keys.order.iter().map(order_key)).collect();
+        // Peers are rows with equal keys, so that only a key that tells all rows apart may go.
+        let leading = leading_keys(flow, &keys.order)?;
+        let (order, ties) = match leading.apart && !is_sorted {
+            true => (leading.keys, Ties::Apart),
+            false => (&keys.order[..], Ties::Peers),
+        };
+        let by = partition.chain(order.iter().map(order_key)).collect();
         let (flow, by) = self.sortable(OPERATOR, flow, by)?;
-        if by.is_empty() {
+        if by.is_empty() && ties == Ties::Peers {
             return Ok(match self.relation(OPERATOR, &flow)? {
                 relation if relation.rows == 0 => Sorting::Empty(relation),
                 relation => Sorting::Rows(Box::new(WindowRows::all_peers(relation, schema)?)),
@@ -230,7 +236,7 @@ impl Runner {
                 WindowWord { keys: word.keys, below }
             })
             .collect();
-        let bounds = bounds(&self.device, &window_words, order.as_deref(), rows)?;
+        let bounds = bounds(&self.device, &window_words, order.as_deref(), ties, rows)?;
         let relation = match order {
             Some(order) => self.reindexed(relation, rows, order)?,
             None => relation,
@@ -249,7 +255,7 @@ impl Runner {
         match sorted.bounds.get() {
             Some(bounds) => Ok(bounds),
             None => {
-                let made = bounds(&self.device, &[], None, sorted.rows())?;
+                let made = bounds(&self.device, &[], None, Ties::Peers, sorted.rows())?;
                 Ok(sorted.bounds.get_or_init(|| made))
             }
         }

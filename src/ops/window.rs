@@ -27,6 +27,14 @@ pub(crate) struct WindowWord<'a> {
     pub(crate) below: u32,
 }
 
+/// What rows of a partition are to each other whose words are equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ties {
+    Peers,
+    /// A key that is not among the words tells all rows apart.
+    Apart,
+}
+
 /// Where partitions and peers (rows of a partition that the order does not tell apart) begin.
 #[derive(Debug)]
 pub(crate) struct Bounds {
@@ -163,6 +171,7 @@ pub(crate) fn bounds(
     device: &Device,
     words: &[WindowWord<'_>],
     order: Option<&Buffer>,
+    ties: Ties,
     rows: u64,
 ) -> Result<Bounds> {
     numbered(OPERATOR, rows)?;
@@ -189,11 +198,12 @@ pub(crate) fn bounds(
     };
     let state = device.alloc_zeroed(OPERATOR, (1 + 2 * tiles as usize) * 8)?;
     let kernel = device.kernel(&source(), "window_bounds")?;
-    let arguments: [Argument; 9] = [
+    let arguments: [Argument; 10] = [
         (&list).into(),
         (words.len() as u64).into(),
         order.map_or(Argument::from(0u64), Argument::from),
         rows.into(),
+        u64::from(ties == Ties::Apart).into(),
         (&bounds.partition_of).into(),
         (&bounds.partitions).into(),
         (&bounds.peers_of).into(),
@@ -202,8 +212,8 @@ pub(crate) fn bounds(
     ];
     // SAFETY: WindowBounds { words: for each word the address of rows u64, checked above and alive
     // through `words`, and its bits; their number; order: rows u32 that number rows, or null; rows
-    // > 0; numbers of rows u32 and offsets of rows + 1 u32, made above; state: 1 + 2 × tiles zeroed
-    // u64 }.
+    // > 0; a flag; numbers of rows u32 and offsets of rows + 1 u32, made above; state: 1 + 2 ×
+    // tiles zeroed u64 }.
     unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments)? };
     Ok(bounds)
 }

@@ -41,6 +41,15 @@ pub(super) fn select(input: &LogicalPlan, exprs: Vec<Expr>) -> Result<LogicalPla
     }
 }
 
+/// The plan of expressions with window functions over a plan's rows, which may come in another
+/// order. Rows that a window's keys do not tell apart are seen in the order of the input.
+pub(super) fn select_in_any_order(input: &LogicalPlan, exprs: Vec<Expr>) -> Result<LogicalPlan> {
+    match over_numbered(input, exprs)? {
+        Windowed::InOrder(plan) => Ok(plan),
+        Windowed::Numbered { plan, row } => without(&plan, &row),
+    }
+}
+
 /// The plan of the rows for which a condition is true.
 pub(super) fn filter(input: &LogicalPlan, predicate: Expr) -> Result<LogicalPlan> {
     let mut found = Calls::default();
@@ -161,6 +170,26 @@ impl Calls {
 
 /// Expressions with window functions; the order of rows stays.
 fn windowed(input: &LogicalPlan, exprs: Vec<Expr>) -> Result<LogicalPlan> {
+    match over_numbered(input, exprs)? {
+        Windowed::InOrder(plan) => Ok(plan),
+        Windowed::Numbered { plan, row } => {
+            let sorted = builder(&plan).sort(vec![column(&row).sort(true, false)])?;
+            without(&sorted.into_unoptimized_plan(), &row)
+        }
+    }
+}
+
+/// Window functions over a plan's rows.
+enum Windowed {
+    InOrder(LogicalPlan),
+    /// In the order of a window's keys, with the rows' numbers in the column `row`.
+    Numbered {
+        plan: LogicalPlan,
+        row: String,
+    },
+}
+
+fn over_numbered(input: &LogicalPlan, exprs: Vec<Expr>) -> Result<Windowed> {
     let (input, exprs) = nested_first(input, exprs)?;
     let windows = find_window_exprs(&exprs);
     let has_keys = |window: &Expr| match window {
@@ -170,7 +199,7 @@ fn windowed(input: &LogicalPlan, exprs: Vec<Expr>) -> Result<LogicalPlan> {
         _ => false,
     };
     if !windows.iter().any(has_keys) {
-        return Ok(builder(&input).select(exprs)?.into_unoptimized_plan());
+        return Ok(Windowed::InOrder(builder(&input).select(exprs)?.into_unoptimized_plan()));
     }
     let row = unused(&input, &exprs, "row");
     let mut numbered = all_columns(&input);
@@ -192,8 +221,8 @@ fn windowed(input: &LogicalPlan, exprs: Vec<Expr>) -> Result<LogicalPlan> {
     };
     let mut exprs = exprs.into_iter().map(in_order).collect::<Result<Vec<_>>>()?;
     exprs.push(column(&row));
-    let sorted = builder(&numbered).select(exprs)?.sort(vec![column(&row).sort(true, false)])?;
-    without(&sorted.into_unoptimized_plan(), &row)
+    let plan = builder(&numbered).select(exprs)?.into_unoptimized_plan();
+    Ok(Windowed::Numbered { plan, row })
 }
 
 /// Whether rows that its keys do not tell apart matter to a window function by their order.

@@ -18,6 +18,8 @@ use crate::plan::{balanced, is_small_expr};
 pub enum Verb {
     Select(Vec<Expr>),
     WithColumns(Vec<Expr>),
+    /// The same, whose rows may come in another order.
+    WithColumnsInAnyOrder(Vec<Expr>),
     Filter(Expr),
     Aggregate {
         keys: Vec<Expr>,
@@ -68,7 +70,9 @@ impl Hash for Verb {
     fn hash<H: Hasher>(&self, state: &mut H) {
         std::mem::discriminant(self).hash(state);
         match self {
-            Verb::Select(exprs) | Verb::WithColumns(exprs) => hash_exprs(exprs, state),
+            Verb::Select(exprs) | Verb::WithColumns(exprs) | Verb::WithColumnsInAnyOrder(exprs) => {
+                hash_exprs(exprs, state)
+            }
             Verb::Filter(predicate) => hash_exprs([predicate], state),
             Verb::Aggregate { keys, aggregates } => {
                 hash_exprs(keys, state);
@@ -158,7 +162,9 @@ impl Verb {
     pub(crate) fn is_small(&self) -> bool {
         let of_sort = |keys: &[SortExpr]| keys.iter().all(|key| is_small_expr(&key.expr));
         match self {
-            Verb::Select(exprs) | Verb::WithColumns(exprs) => exprs.iter().all(is_small_expr),
+            Verb::Select(exprs) | Verb::WithColumns(exprs) | Verb::WithColumnsInAnyOrder(exprs) => {
+                exprs.iter().all(is_small_expr)
+            }
             Verb::Filter(predicate) => is_small_expr(predicate),
             Verb::Aggregate { keys, aggregates } => {
                 keys.iter().chain(aggregates).all(is_small_expr)
@@ -207,6 +213,7 @@ impl Verb {
             Verb::TopK { k, by } => Verb::TopK { k, by: of_sort(by)? },
             Verb::Select(exprs) => Verb::Select(change(exprs)?),
             Verb::WithColumns(exprs) => Verb::WithColumns(change(exprs)?),
+            Verb::WithColumnsInAnyOrder(exprs) => Verb::WithColumnsInAnyOrder(change(exprs)?),
             Verb::Filter(predicate) => Verb::Filter(change(vec![predicate])?.remove(0)),
             Verb::Aggregate { mut keys, aggregates } => {
                 let count = keys.len();
@@ -238,6 +245,10 @@ impl Verb {
             Verb::Select(exprs) => return calls::select(left, exprs),
             Verb::WithColumns(exprs) => {
                 return calls::select(left, with_columns(left, calls::over_all_rows(exprs)?));
+            }
+            Verb::WithColumnsInAnyOrder(exprs) => {
+                let exprs = with_columns(left, calls::over_all_rows(exprs)?);
+                return calls::select_in_any_order(left, exprs);
             }
             Verb::Filter(predicate) => return calls::filter(left, predicate),
             Verb::Aggregate { keys, aggregates } => {
@@ -277,7 +288,7 @@ impl Verb {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Verb::Select(_) => "select",
-            Verb::WithColumns(_) => "with_columns",
+            Verb::WithColumns(_) | Verb::WithColumnsInAnyOrder(_) => "with_columns",
             Verb::Filter(_) => "filter",
             Verb::Aggregate { .. } => "agg",
             Verb::Sort(_) => "sort",

@@ -156,6 +156,12 @@ impl<S: FrameState> AnyFrame<S> {
         self.verb(Verb::Distinct, None)
     }
 
+    /// The same as [`AnyFrame::with_columns`] for window functions, but the rows may come in another
+    /// order: for verbs that bring them into an order of their own.
+    pub(super) fn with_columns_in_any_order(&self, columns: impl Columns) -> Result<Self> {
+        self.selected("with_columns", columns, Verb::WithColumnsInAnyOrder)
+    }
+
     fn selected(
         &self,
         verb: &'static str,

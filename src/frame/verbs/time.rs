@@ -352,30 +352,38 @@ fn asof(
     let both = both.with_columns([number.alias(&key)])?;
     let both =
         both.with_columns([col(&key).only_where(col(&right_row).is_not_null()).alias(&right_key)])?;
-    let found = |descending: bool| {
+    let found = |forward: bool| {
+        // A key that is equal comes before the left's row where it is looked for, or behind it. Of
+        // two searches, the one back finds equal keys.
+        let right_first = match options.strategy {
+            AsofStrategy::Nearest => options.exact || forward,
+            _ => options.exact != forward,
+        };
         let order = [
-            col(&key).sort(!descending, true),
-            // Rows of the right before those of the left with the same key, or behind them.
-            col(&right_row).is_null().sort(options.exact, true),
-            col(&right_row).sort(!descending, true),
+            // No row of the right comes before a left key that is null, or after it.
+            col(&key).sort(true, !forward || options.strategy == AsofStrategy::Nearest),
+            col(&right_row).is_null().sort(right_first, true),
         ];
-        let last = |name: &String| col(name).forward_fill().over_sorted(&by, order.clone());
-        (last(&right_row), last(&right_key))
+        let fill = |name: &String| match forward {
+            true => col(name).backward_fill().over_sorted(&by, order.clone()),
+            false => col(name).forward_fill().over_sorted(&by, order.clone()),
+        };
+        (fill(&right_row), fill(&right_key))
     };
     let matched = match options.strategy {
-        AsofStrategy::Backward => {
-            let (row, at) = found(false);
-            both.with_columns([row.alias(&before), at.alias(&after)])?
-        }
-        AsofStrategy::Forward => {
-            let (row, at) = found(true);
-            both.with_columns([row.alias(&before), at.alias(&after)])?
+        AsofStrategy::Backward | AsofStrategy::Forward => {
+            let (row, at) = found(options.strategy == AsofStrategy::Forward);
+            both.with_columns_in_any_order([row.alias(&before), at.alias(&after)])?
         }
         AsofStrategy::Nearest => {
             let ((row, at), (next_row, next_at)) = (found(false), found(true));
+            let (next_row, next_at) = (
+                next_row.only_where(col(&key).is_not_null()),
+                next_at.only_where(col(&key).is_not_null()),
+            );
             let (later_row, later_at) =
                 (both.unused_name("later row"), both.unused_name("later key"));
-            let both = both.with_columns([
+            let both = both.with_columns_in_any_order([
                 row.alias(&before),
                 at.alias(&after),
                 next_row.alias(&later_row),
@@ -411,7 +419,9 @@ fn asof(
     others.push(right_on.to_string());
     let right = right.drop(others)?;
     let suffix = super::JoinOptions { suffix: options.suffix.clone(), ..Default::default() };
-    let joined = left.join(&matched, JoinType::Inner, [&left_row], [&left_row])?.join_with(
+    // Each row of the left has one match. A left join does not move rows, so that the sort below
+    // finds them in order.
+    let joined = left.join(&matched, JoinType::Left, [&left_row], [&left_row])?.join_with(
         &right,
         JoinType::Left,
         [&right_row],

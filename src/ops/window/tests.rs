@@ -52,7 +52,7 @@ fn sample(device: &Device, lengths: &[usize]) -> BoundsSample {
     let order = argsort(device, &sorted, rows as u64).unwrap();
     let words =
         [WindowWord { keys: &words[0], below: 0 }, WindowWord { keys: &words[1], below: 40 }];
-    let bounds = bounds(device, &words, Some(&order), rows as u64).unwrap();
+    let bounds = bounds(device, &words, Some(&order), Ties::Peers, rows as u64).unwrap();
     BoundsSample { bounds, partition, peers }
 }
 
@@ -82,10 +82,27 @@ fn bounds_are_where_partitions_and_peers_begin() {
 #[test]
 fn rows_without_keys_are_peers_of_one_partition() {
     let device = device(3);
-    let found = bounds(&device, &[], None, 3000).unwrap();
+    let found = bounds(&device, &[], None, Ties::Peers, 3000).unwrap();
     assert_eq!(read::<u32>(&found.partitions, 2), [0, 3000]);
     assert_eq!(read::<u32>(&found.peers, 2), [0, 3000]);
     assert_eq!(read::<u32>(&found.peers_of, 3000), [0; 3000]);
+}
+
+#[test]
+fn rows_that_a_further_key_tells_apart_have_no_peers() {
+    let device = device(5);
+    for rows in [1u32, 1023, 1024, 1025, 3000] {
+        let keys: Vec<u64> = (0..rows).map(|row| u64::from(row / 700)).collect();
+        let keys = upload(&device, &keys);
+        let words = [WindowWord { keys: &keys, below: 0 }];
+        let found = bounds(&device, &words, None, Ties::Apart, rows.into()).unwrap();
+        let places: Vec<u32> = (0..=rows).collect();
+        assert_eq!(read::<u32>(&found.peers, rows as usize + 1), places);
+        assert_eq!(read::<u32>(&found.peers_of, rows as usize), places[..rows as usize]);
+        let mut partitions: Vec<u32> = (0..rows).step_by(700).collect();
+        partitions.push(rows);
+        assert_eq!(read::<u32>(&found.partitions, partitions.len()), partitions);
+    }
 }
 
 /// The example of `kernels/window.cuh`.
@@ -95,7 +112,7 @@ fn the_example_of_the_kernels_is_right() {
     let (partition, order) =
         (upload(&device, &[0u64, 0, 0, 0, 1, 1]), upload(&device, &[1u64, 2, 2, 5, 1, 1]));
     let words = [WindowWord { keys: &partition, below: 0 }, WindowWord { keys: &order, below: 64 }];
-    let bounds = bounds(&device, &words, None, 6).unwrap();
+    let bounds = bounds(&device, &words, None, Ties::Peers, 6).unwrap();
     assert_eq!(read::<u32>(&bounds.partition_of, 6), [0, 0, 0, 0, 1, 1]);
     assert_eq!(read::<u32>(&bounds.partitions, 3), [0, 4, 6]);
     assert_eq!(read::<u32>(&bounds.peers_of, 6), [0, 1, 1, 2, 3, 3]);
@@ -267,7 +284,7 @@ fn bounds_by_value_are_where_the_first_key_is_beyond() {
     let (partition, words) =
         (upload(&device, &[0u64, 0, 0, 0, 0, 0, 0, 1, 1]), upload(&device, &words));
     let words = [WindowWord { keys: &partition, below: 0 }, WindowWord { keys: &words, below: 64 }];
-    let bounds = bounds(&device, &words, None, 9).unwrap();
+    let bounds = bounds(&device, &words, None, Ties::Peers, 9).unwrap();
     let (key_buffer, valid) = (upload(&device, &keys), upload(&device, &valid));
     let bound = RangeBound {
         keys: RangeKeys::I64,
