@@ -25,6 +25,25 @@ pub(crate) struct Index {
     /// Whether [`NO_ROW`] may occur among them: all columns are null there. An outer join leaves
     /// such rows.
     pub(crate) gaps: bool,
+    /// Whether each row of the columns behind it occurs exactly once.
+    pub(crate) permutation: bool,
+}
+
+impl Index {
+    /// Of numbers that all stand for rows, each any number of times.
+    pub(crate) fn of_rows(rows: Arc<Buffer>) -> Index {
+        Index { rows, offset: 0, gaps: false, permutation: false }
+    }
+
+    /// Of an order of all rows.
+    pub(crate) fn of_order(order: Arc<Buffer>) -> Index {
+        Index { permutation: true, ..Index::of_rows(order) }
+    }
+
+    /// Whether both have the same numbers, as far as is seen without reading them.
+    pub(crate) fn is(&self, other: &Index) -> bool {
+        Arc::ptr_eq(&self.rows, &other.rows) && self.offset == other.offset
+    }
 }
 
 /// The number that stands for no row, as device code writes it.
@@ -73,7 +92,13 @@ impl Relation {
         let skip = skip.min(self.rows);
         let rows = fetch.unwrap_or(u64::MAX).min(self.rows - skip);
         let indices = (self.indices.iter())
-            .map(|index| index.as_ref().map(|i| Index { offset: i.offset + skip, ..i.clone() }))
+            .map(|index| {
+                index.as_ref().map(|i| Index {
+                    offset: i.offset + skip,
+                    permutation: i.permutation && rows == self.rows,
+                    ..i.clone()
+                })
+            })
             .collect();
         let columns = (self.columns.iter())
             .map(|(at, column)| match self.indices[*at] {

@@ -16,6 +16,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("decompress.cuh", include_str!("../../kernels/decompress.cuh")),
     ("gather.cuh", include_str!("../../kernels/gather.cuh")),
     ("sequence.cuh", include_str!("../../kernels/sequence.cuh")),
+    ("inverse.cuh", include_str!("../../kernels/inverse.cuh")),
     ("random.cuh", include_str!("../../kernels/random.cuh")),
     ("gather_columns.cuh", include_str!("../../kernels/gather_columns.cuh")),
     ("reduce.cuh", include_str!("../../kernels/reduce.cuh")),

@@ -247,7 +247,7 @@ impl Runner {
         pairs: &Pairs,
         preserved: Preserved,
     ) -> Result<Relation> {
-        let index = |rows: &Arc<Buffer>, gaps: bool| Index { rows: rows.clone(), offset: 0, gaps };
+        let index = |rows: &Arc<Buffer>, gaps: bool| Index { gaps, ..Index::of_rows(rows.clone()) };
         let probe =
             self.through(probe.clone(), pairs.rows, index(&pairs.probe, preserved.build))?;
         let build =

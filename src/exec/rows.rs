@@ -175,7 +175,11 @@ fn check_range(device: &Device, numbers: &Column, rows: usize) -> Result<()> {
 fn index_of(device: &Device, numbers: &Column) -> Result<Index> {
     let gaps = numbers.validity.is_some();
     if numbers.repr() == Repr::U32 && !gaps {
-        return Ok(Index { rows: numbers.data.clone(), offset: numbers.offset as u64, gaps });
+        return Ok(Index {
+            offset: numbers.offset as u64,
+            gaps,
+            ..Index::of_rows(numbers.data.clone())
+        });
     }
     let relation = Relation::dense(numbers.len as u64, vec![numbers.clone()])?;
     let flow =
@@ -188,5 +192,5 @@ fn index_of(device: &Device, numbers: &Column) -> Result<Index> {
         };
         Ok(vec![Value::new(DataType::UInt32, Repr::U32, out.let_("u32", code), None)])
     })?;
-    Ok(Index { rows: columns[0].data.clone(), offset: 0, gaps })
+    Ok(Index { gaps, ..Index::of_rows(columns[0].data.clone()) })
 }

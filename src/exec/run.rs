@@ -1,7 +1,7 @@
 //! Runs the pipelines of a physical plan: stages extend a flow, a sink runs it and yields a new
 //! one.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use crate::column::{
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{Error, Result};
 use crate::ops::gather::{gather_pairs, interleave, is_scattered};
+use crate::ops::inverse::inverse as inverse_of;
 use crate::plan::{
     DevicePlan, PhysicalPlan, Pipeline, PipelineInput, PipelineSink, PipelineStage, PlanTable,
     is_volatile, join_name, sink_name,
@@ -405,31 +406,62 @@ impl Runner {
         rows: u64,
         numbers: Arc<Buffer>,
     ) -> Result<Relation> {
-        self.through(relation, rows, Index { rows: numbers, offset: 0, gaps: false })
+        self.through(relation, rows, Index::of_rows(numbers))
+    }
+
+    /// The relation's rows in an order that has each of them once.
+    pub(super) fn reordered(&self, relation: Relation, order: Arc<Buffer>) -> Result<Relation> {
+        let rows = relation.rows;
+        self.through(relation, rows, Index::of_order(order))
     }
 
     /// The relation's rows as an index names them.
     pub(super) fn through(&self, relation: Relation, rows: u64, direct: Index) -> Result<Relation> {
+        let through = |index: &Option<Index>| {
+            Ok(Some(match index {
+                None => direct.clone(),
+                Some(old) => self.composed(old, relation.rows, &direct, rows)?,
+            }))
+        };
+        let indices = relation.indices.iter().map(through).collect::<Result<_>>()?;
+        Ok(Relation { rows, indices, columns: relation.columns })
+    }
+
+    /// The numbers of `before` rows that `direct` names for each of `rows` rows.
+    fn composed(&self, old: &Index, before: u64, direct: &Index, rows: u64) -> Result<Index> {
+        let through = u32_column(old.rows.clone(), old.offset, before);
+        let nested =
+            Relation { rows, indices: vec![Some(direct.clone())], columns: vec![(0, through)] };
+        let wanted = [WantedColumn::RowNumbers(0)];
+        let columns = nested.gathered(&self.device, "row numbers", Rows::All, wanted)?;
+        Ok(Index {
+            gaps: direct.gaps || old.gaps,
+            permutation: direct.permutation && old.permutation,
+            ..Index::of_rows(columns[0].data.clone())
+        })
+    }
+
+    /// The relation's rows in the order in which `index`, a permutation among its indices, finds
+    /// them: columns behind this index lie in that order, and are not moved.
+    pub(super) fn back_in_place(&self, relation: Relation, index: &Index) -> Result<Relation> {
+        let rows = relation.rows;
+        let inverse = OnceCell::new();
+        let direct = || -> Result<Index> {
+            if inverse.get().is_none() {
+                let made = inverse_of(&self.device, &index.rows, index.offset, rows)?;
+                let _ = inverse.set(Index::of_order(Arc::new(made)));
+            }
+            Ok(inverse.get().expect("made above").clone())
+        };
         let mut indices = vec![];
-        for index in &relation.indices {
-            let Some(old) = index else {
-                indices.push(Some(direct.clone()));
-                continue;
-            };
-            let through = u32_column(old.rows.clone(), old.offset, relation.rows);
-            let nested =
-                Relation { rows, indices: vec![Some(direct.clone())], columns: vec![(0, through)] };
-            let columns = nested.gathered(
-                &self.device,
-                "row numbers",
-                Rows::All,
-                [WantedColumn::RowNumbers(0)],
-            )?;
-            indices.push(Some(Index {
-                rows: columns[0].data.clone(),
-                offset: 0,
-                gaps: direct.gaps || old.gaps,
-            }));
+        for (at, old) in relation.indices.iter().enumerate() {
+            let is_read = relation.columns.iter().any(|(of, _)| *of == at);
+            indices.push(match old {
+                Some(old) if old.is(index) => None,
+                None if is_read => Some(direct()?),
+                Some(old) if is_read => Some(self.composed(old, rows, &direct()?, rows)?),
+                unread => unread.clone(),
+            });
         }
         Ok(Relation { rows, indices, columns: relation.columns })
     }

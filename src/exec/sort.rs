@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, SortExpr};
 use super::run::Runner;
 use super::sort_bytes::OrderKey;
 use crate::codegen::{Direction, Flow, FlowSource, NullsPlace, Value, emit_words};
-use crate::column::{Column, Encoding, Relation, Repr, Stats};
+use crate::column::{Column, Encoding, Index, Relation, Repr, Stats};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::ops::sort::{KeyKind, SortKey, SortWord, argsort, argsort_key, sort_pairs, sort_values};
@@ -47,6 +47,11 @@ impl Runner {
             let relation = self.reversed(self.relation("sort", &flow)?, fetch)?;
             return Ok(Flow::new(FlowSource::Relation(relation), flow.schema().clone()));
         }
+        if let Some(index) = permuted_key(&flow, keys)? {
+            let relation = self.back_in_place(self.relation("sort", &flow)?, &index)?;
+            let relation = relation.slice(0, fetch);
+            return Ok(Flow::new(FlowSource::Relation(relation), flow.schema().clone()));
+        }
         if let Some((at, descending)) = bare_key(&flow, keys) {
             let relation = self.relation("sort", &flow)?;
             let relation = self.sorted_by_column(relation, at, descending, fetch)?;
@@ -59,11 +64,16 @@ impl Runner {
         let Some((first, more)) = words.split_first().filter(|_| rows > 0) else {
             return Ok(Flow::new(FlowSource::Relation(relation.slice(0, fetch)), schema));
         };
-        let (numbers, rows) = match fetch {
-            Some(fetch) => (top_k(&self.device, &(*first).into(), more, rows, fetch)?, fetch),
-            None => (argsort(&self.device, &words, rows)?, rows),
+        let relation = match fetch {
+            Some(fetch) => {
+                let numbers = top_k(&self.device, &(*first).into(), more, rows, fetch)?;
+                self.reindexed(relation, fetch, Arc::new(numbers))?
+            }
+            None => {
+                let order = argsort(&self.device, &words, rows)?;
+                self.reordered(relation, Arc::new(order))?
+            }
         };
-        let relation = self.reindexed(relation, rows, Arc::new(numbers))?;
         Ok(Flow::new(FlowSource::Relation(relation), schema))
     }
 
@@ -162,7 +172,7 @@ impl Runner {
             return Relation::dense(rows, columns);
         }
         let numbers = argsort_key(&self.device, &key, rows)?;
-        self.reindexed(relation, rows, Arc::new(numbers))
+        self.reordered(relation, Arc::new(numbers))
     }
 }
 
@@ -178,6 +188,26 @@ fn is_reverse(flow: &Flow, keys: &[SortExpr]) -> Result<bool> {
     let [key @ SortExpr { asc: false, .. }] = keys else { return Ok(false) };
     let fits = flow.source.rows() < u64::from(u32::MAX);
     Ok(fits && ascending_key(flow, key)?.is_some_and(|stats| stats.unique))
+}
+
+/// The permutation through which the only key is seen, where the key's column ascends behind it: to
+/// sort is to undo the permutation. Equal values keep the order that they have in front of it, so
+/// there may be none.
+fn permuted_key(flow: &Flow, keys: &[SortExpr]) -> Result<Option<Index>> {
+    let [SortExpr { expr: Expr::Column(name), asc: true, .. }] = keys else { return Ok(None) };
+    let FlowSource::Relation(relation) = &flow.source else { return Ok(None) };
+    if flow.drops_rows() {
+        return Ok(None);
+    }
+    let Some((index, column)) = flow.origin(flow.schema().index_of_column(name)?) else {
+        return Ok(None);
+    };
+    let Some(index) = &relation.indices[index] else { return Ok(None) };
+    let undoes = index.permutation
+        && column.stats.ascending
+        && column.stats.unique
+        && column.len as u64 == relation.rows;
+    Ok(undoes.then(|| index.clone()))
 }
 
 /// Sort keys that a stable sort has to look at.

@@ -114,7 +114,7 @@ impl Runner {
             return Err(too_many_rows(total));
         }
         let row_of = Arc::new(expand(&self.device, &offsets, rows, total)?);
-        let index = Index { rows: row_of.clone(), offset: 0, gaps: false };
+        let index = Index::of_rows(row_of.clone());
         let expanded = self.through(relation, total, index)?;
         let flow = Flow::new(FlowSource::Relation(expanded.clone()), anonymous(&types(&expanded))?);
         let (_, elements) =

@@ -238,7 +238,7 @@ impl Runner {
             .collect();
         let bounds = bounds(&self.device, &window_words, order.as_deref(), ties, rows)?;
         let relation = match order {
-            Some(order) => self.reindexed(relation, rows, order)?,
+            Some(order) => self.reordered(relation, order)?,
             None => relation,
         };
         Ok(Sorting::Rows(Box::new(WindowRows {

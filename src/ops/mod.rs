@@ -12,6 +12,7 @@ pub(crate) mod decompress;
 pub(crate) mod dictionary;
 pub(crate) mod gather;
 pub(crate) mod gather_columns;
+pub(crate) mod inverse;
 pub(crate) mod join;
 #[cfg(test)]
 mod large;
@@ -42,6 +43,7 @@ pub(crate) fn sources() -> Vec<KernelSource> {
         gather::source(),
         list::source(),
         sequence::source(),
+        inverse::source(),
     ];
     sources.extend([gather_columns::source(), partition::source(), survey::source()]);
     sources.extend([csv::source(), dictionary::source()]);

@@ -92,3 +92,44 @@ fn sort_of_floats_puts_nan_last_and_zeros_where_the_cpu_does() {
     let pair = Pair::of(crate::tables::columns(columns));
     pair.check_all(&["SELECT id FROM t ORDER BY f, id", "SELECT id FROM t ORDER BY f DESC, id"]);
 }
+
+/// A window leaves rows in its own order; a sort by the number of a row undoes that.
+#[test]
+fn rows_that_a_window_moved_are_put_back() {
+    let windows = "SELECT id, k, x, s, sl, rank() OVER (ORDER BY f64) AS r, \
+                   lag(x) OVER (PARTITION BY k ORDER BY s, id) AS l FROM t";
+    for rows in [1, 1025, 3000] {
+        let pair = Pair::of(Shape::random(rows, 63).batches()).from(format!("{rows} rows"));
+        pair.check_all(&[
+            &format!("{windows} ORDER BY id"),
+            &format!("{windows} ORDER BY id DESC"),
+            &format!("{windows} ORDER BY id LIMIT 7"),
+            &format!("{windows} ORDER BY id LIMIT 5 OFFSET 20"),
+            &format!("SELECT x + 1 AS y, r, upper(s) AS u FROM ({windows}) ORDER BY id"),
+            &format!("SELECT * FROM ({windows}) WHERE r > 200 ORDER BY id"),
+            &format!("SELECT * FROM (SELECT * FROM ({windows}) ORDER BY l, id LIMIT 90) ORDER BY id"),
+            &format!("SELECT a.*, b.id AS other FROM ({windows}) a JOIN t b ON a.k = b.k2 ORDER BY a.id, b.id"),
+            &format!("SELECT a.* FROM ({windows}) a LEFT JOIN t b ON a.id = b.id + 3 ORDER BY a.id"),
+            &format!("SELECT id, r, sum(r) OVER (ORDER BY id ROWS 3 PRECEDING) AS w FROM ({windows}) ORDER BY id"),
+            &format!("SELECT id, r FROM ({windows}) UNION ALL SELECT id, k FROM t ORDER BY id, r"),
+        ]);
+    }
+}
+
+#[test]
+fn keys_by_which_rows_ascend_are_not_sorted_by() {
+    let pair = Pair::of(Shape::random(3000, 64).batches());
+    let kernels = |sql: &str| {
+        pair.check(sql);
+        pair.gpu().start_profile();
+        pair.check(sql);
+        let profile = pair.gpu().take_profile().expect("a profile was started");
+        profile.into_iter().map(|kernel| kernel.name).collect::<Vec<_>>()
+    };
+    let sorts = |names: &[String]| names.iter().any(|name| name.starts_with("sort_"));
+    let names = kernels("SELECT id, x, lag(x) OVER (ORDER BY id) AS l FROM t");
+    assert!(!sorts(&names) && names.iter().any(|name| name == "window_bounds"), "{names:?}");
+    let names = kernels("SELECT id, x, rank() OVER (ORDER BY b) AS r FROM t ORDER BY id");
+    let back = names.iter().position(|name| name == "inverse");
+    assert!(back.is_some_and(|at| sorts(&names[..at]) && !sorts(&names[at..])), "{names:?}");
+}

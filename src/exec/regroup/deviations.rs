@@ -255,7 +255,7 @@ impl Runner {
             return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));
         };
         let mut relation = relation.clone();
-        relation.indices.push(Some(Index { rows: own[0].data.clone(), offset: 0, gaps: false }));
+        relation.indices.push(Some(Index::of_rows(own[0].data.clone())));
         let through = relation.indices.len() - 1;
         let first = relation.columns.len();
         relation.columns.extend(result.into_iter().skip(1).map(|column| (through, column)));

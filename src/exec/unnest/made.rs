@@ -136,7 +136,7 @@ impl Runner {
                 Ok(vec![number(row), number(place)])
             })?;
         let place = columns.pop().expect("the second column");
-        Ok((Index { rows: columns[0].data.clone(), offset: 0, gaps: false }, place))
+        Ok((Index::of_rows(columns[0].data.clone()), place))
     }
 }
 

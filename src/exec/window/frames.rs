@@ -186,7 +186,7 @@ impl Runner {
     /// The values of frames as those of their rows.
     fn beside_frames(&self, frames: Frames, column: Column, rows: u64) -> Result<Column> {
         let Some(of_row) = frames.of_row else { return Ok(column) };
-        let index = Index { rows: of_row, offset: 0, gaps: false };
+        let index = Index::of_rows(of_row);
         let relation = Relation { rows, indices: vec![Some(index)], columns: vec![(0, column)] };
         let (_, mut columns) = materialize(
             &self.device,

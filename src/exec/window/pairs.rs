@@ -197,7 +197,7 @@ impl Runner {
         let mut slot = u32_column(frame_of, 0, slice.pairs);
         slot.stats =
             Stats { range: Some((0, i128::from(count) - 1)), ascending: true, ..Stats::default() };
-        let index = Index { rows: places[0].data.clone(), offset: 0, gaps: false };
+        let index = Index::of_rows(places[0].data.clone());
         let mut columns: Vec<_> =
             relation.columns.iter().map(|(_, column)| (0, column.clone())).collect();
         columns.push((1, slot));

@@ -1,0 +1,60 @@
+//! Inverses of permutations. Kernel in `kernels/inverse.cuh`.
+
+use super::{grid, numbered, tiles};
+use crate::device::{Argument, Buffer, Device, KernelSource};
+use crate::error::Result;
+
+const OPERATOR: &str = "inverse";
+const THREADS: u32 = 256;
+/// Rows of a block, and blocks at most.
+const TILE: u64 = 1024;
+const MOST_BLOCKS: u64 = 1 << 16;
+
+pub(super) fn source() -> KernelSource {
+    KernelSource::new("inverse", "#include \"inverse.cuh\"\nWF_INVERSE_ENTRIES\n")
+}
+
+/// For each of `rows` rows its place in `order`, `u32 × rows`, which has each row's number once,
+/// from element `offset` on.
+///
+/// # Errors
+/// Of the device; more than 2³² rows.
+pub(crate) fn inverse(device: &Device, order: &Buffer, offset: u64, rows: u64) -> Result<Buffer> {
+    numbered(OPERATOR, rows)?;
+    let bytes = |elements: u64| elements as usize * size_of::<u32>();
+    assert!(order.len() >= bytes(offset + rows), "an order of {rows} rows");
+    let places = device.alloc(OPERATOR, bytes(rows))?;
+    if rows == 0 {
+        return Ok(places);
+    }
+    let kernel = device.kernel(&source(), "inverse")?;
+    let order = order.slice(bytes(offset));
+    let arguments: [Argument; 3] = [order.into(), (&places).into(), rows.into()];
+    // SAFETY: Inverse { order: rows u32, checked above, each below `rows` as the caller says;
+    // places: rows u32, made above; rows }.
+    unsafe {
+        device.launch(&kernel, grid(tiles(rows, TILE).min(MOST_BLOCKS), THREADS), &arguments)?
+    };
+    Ok(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::*;
+
+    #[test]
+    fn the_inverse_says_where_each_row_went() {
+        let device = device(7);
+        for rows in [0u32, 1, 255, 1024, 1025, 5000] {
+            // A permutation: 7919 has no divisor in common with these numbers of rows.
+            let order: Vec<u32> =
+                (0..rows).map(|at| (u64::from(at) * 7919 % u64::from(rows)) as u32).collect();
+            let mut expected = vec![0; rows as usize];
+            order.iter().zip(0..).for_each(|(row, at)| expected[*row as usize] = at);
+            let words: Vec<u32> = [9, 9].into_iter().chain(order).collect();
+            let found = inverse(&device, &upload(&device, &words), 2, rows.into()).unwrap();
+            assert_eq!(read::<u32>(&found, rows as usize), expected, "{rows} rows");
+        }
+    }
+}
