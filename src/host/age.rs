@@ -15,10 +15,12 @@ use datafusion::arrow::array::{Array, AsArray, IntervalMonthDayNanoArray};
 use datafusion::arrow::datatypes::{
     DataType, IntervalMonthDayNano, IntervalUnit, TimeUnit, TimestampMicrosecondType,
 };
-use datafusion::common::{Result, ScalarValue, exec_err, internal_err, plan_err};
+use datafusion::common::{Result, exec_err, internal_err, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+
+use super::calls::HostCall;
 
 const MICROS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const DAY_NANOS: i64 = 86_400_000_000_000;
@@ -56,11 +58,9 @@ impl ScalarUDFImpl for Age {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if scalar { 1 } else { args.number_rows };
-        let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let [ends, begins] = arrays.as_slice() else {
-            return internal_err!("age of {} arguments", arrays.len());
+        let call = HostCall::of(&args)?;
+        let [ends, begins] = call.arrays.as_slice() else {
+            return internal_err!("age of {} arguments", call.arrays.len());
         };
         let ends = ends.as_primitive::<TimestampMicrosecondType>();
         let begins = begins.as_primitive::<TimestampMicrosecondType>();
@@ -74,11 +74,8 @@ impl ScalarUDFImpl for Age {
             };
             Ok(Some(between(moment(ends.value(row))?, moment(begins.value(row))?)))
         };
-        let found = (0..rows).map(between).collect::<Result<IntervalMonthDayNanoArray>>()?;
-        match scalar {
-            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?)),
-            false => Ok(ColumnarValue::Array(Arc::new(found))),
-        }
+        let found = (0..call.rows).map(between).collect::<Result<IntervalMonthDayNanoArray>>()?;
+        call.yields(Arc::new(found))
     }
 }
 

@@ -15,6 +15,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::calls::HostCall;
+
 pub(crate) fn interval_times() -> Arc<ScalarUDF> {
     static SHARED: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         let signature = Signature::user_defined(Volatility::Immutable);
@@ -57,11 +59,9 @@ impl ScalarUDFImpl for IntervalTimes {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if scalar { 1 } else { args.number_rows };
-        let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let [intervals, factors] = arrays.as_slice() else {
-            return internal_err!("interval_times of {} arguments", arrays.len());
+        let call = HostCall::of(&args)?;
+        let [intervals, factors] = call.arrays.as_slice() else {
+            return internal_err!("interval_times of {} arguments", call.arrays.len());
         };
         let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>();
         let product = |row: usize| -> Result<Option<IntervalMonthDayNano>> {
@@ -87,11 +87,8 @@ impl ScalarUDFImpl for IntervalTimes {
                 }
             }
         };
-        let found = (0..rows).map(product).collect::<Result<IntervalMonthDayNanoArray>>()?;
-        match scalar {
-            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?)),
-            false => Ok(ColumnarValue::Array(Arc::new(found))),
-        }
+        let found = (0..call.rows).map(product).collect::<Result<IntervalMonthDayNanoArray>>()?;
+        call.yields(Arc::new(found))
     }
 }
 

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use datafusion::arrow::array::{AsArray, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue, internal_err, plan_err};
+use datafusion::common::{Result, internal_err, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+
+use super::calls::HostCall;
 
 pub(super) fn md5() -> ScalarUDF {
     ScalarUDF::from(Md5 { signature: Signature::user_defined(Volatility::Immutable) })
@@ -42,19 +44,15 @@ impl ScalarUDFImpl for Md5 {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [values] = args.args.as_slice() else {
-            return internal_err!("md5 of {} arguments", args.args.len());
+        let call = HostCall::of(&args)?;
+        let [values] = call.arrays.as_slice() else {
+            return internal_err!("md5 of {} arguments", call.arrays.len());
         };
-        let scalar = matches!(values, ColumnarValue::Scalar(_));
-        let values = values.to_array(if scalar { 1 } else { args.number_rows })?;
-        let values = cast(&values, &DataType::Binary)?;
+        let values = cast(values, &DataType::Binary)?;
         let values = values.as_binary::<i32>();
         let digest = |value: Option<&[u8]>| value.map(|value| hexadecimal(digest(value)));
         let found: StringArray = values.iter().map(digest).collect();
-        match scalar {
-            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?)),
-            false => Ok(ColumnarValue::Array(Arc::new(found))),
-        }
+        call.yields(Arc::new(found))
     }
 }
 

@@ -14,6 +14,8 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
+use super::calls::HostCall;
+
 /// The greatest mean of `random_poisson`: it takes time by its mean.
 pub(crate) const MOST_POISSON_MEAN: f64 = 1e6;
 /// The mean that one draw takes.
@@ -127,17 +129,15 @@ impl ScalarUDFImpl for RandomFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if scalar { 1 } else { args.number_rows };
-        let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let [seeds, numbers, others @ ..] = arrays.as_slice() else {
-            return internal_err!("{} of {} arguments", self.name(), arrays.len());
+        let call = HostCall::of(&args)?;
+        let [seeds, numbers, others @ ..] = call.arrays.as_slice() else {
+            return internal_err!("{} of {} arguments", self.name(), call.arrays.len());
         };
         let (seeds, numbers) =
             (seeds.as_primitive::<Int64Type>(), numbers.as_primitive::<Int64Type>());
-        let valid = |row: usize| arrays.iter().all(|array| array.is_valid(row));
+        let valid = |row: usize| call.arrays.iter().all(|array| array.is_valid(row));
         let of = |row: usize| (seeds.value(row), numbers.value(row));
-        let all = (0..rows)
+        let all = (0..call.rows)
             .map(|row| valid(row).then(|| of(row)).map(|(seed, number)| (row, seed, number)));
         let found: ArrayRef = match (self.kind, others) {
             (RandomKind::Uniform, []) => Arc::new(
@@ -174,14 +174,9 @@ impl ScalarUDFImpl for RandomFunction {
                 };
                 Arc::new(all.map(|of| of.map(value).transpose()).collect::<Result<Int64Array>>()?)
             }
-            _ => return internal_err!("{} of {} arguments", self.name(), arrays.len()),
+            _ => return internal_err!("{} of {} arguments", self.name(), call.arrays.len()),
         };
-        match scalar {
-            true => Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(
-                &found, 0,
-            )?)),
-            false => Ok(ColumnarValue::Array(found)),
-        }
+        call.yields(found)
     }
 }
 

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, Int64Array};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
-use datafusion::common::{Result, ScalarValue, exec_err, internal_err};
+use datafusion::common::{Result, exec_err, internal_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+
+use super::calls::HostCall;
 
 pub(crate) fn width_bucket_udf() -> ScalarUDF {
     let mut types = vec![DataType::Float64; 3];
@@ -36,15 +38,13 @@ impl ScalarUDFImpl for WidthBucket {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if scalar { 1 } else { args.number_rows };
-        let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let [values, lows, highs, counts] = arrays.as_slice() else {
-            return internal_err!("width_bucket of {} arguments", arrays.len());
+        let call = HostCall::of(&args)?;
+        let [values, lows, highs, counts] = call.arrays.as_slice() else {
+            return internal_err!("width_bucket of {} arguments", call.arrays.len());
         };
         let float = |array: &Arc<dyn Array>, row| array.as_primitive::<Float64Type>().value(row);
         let bucket = |row: usize| -> Result<Option<i64>> {
-            if arrays.iter().any(|array| array.is_null(row)) {
+            if call.arrays.iter().any(|array| array.is_null(row)) {
                 return Ok(None);
             }
             let (low, high) = (float(lows, row), float(highs, row));
@@ -65,11 +65,8 @@ impl ScalarUDFImpl for WidthBucket {
                 value => Ok(Some(number(value, low, high, count))),
             }
         };
-        let found = (0..rows).map(bucket).collect::<Result<Int64Array>>()?;
-        match scalar {
-            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?)),
-            false => Ok(ColumnarValue::Array(Arc::new(found))),
-        }
+        let found = (0..call.rows).map(bucket).collect::<Result<Int64Array>>()?;
+        call.yields(Arc::new(found))
     }
 }
 

@@ -177,6 +177,28 @@ fn behind_source(tokens: &[TokenWithSpan], at: usize) -> usize {
     }
 }
 
+/// The places before one, from the last back to the parenthesis that it is in; without those in
+/// parentheses of their own.
+fn places_before(tokens: &[TokenWithSpan], at: usize) -> impl Iterator<Item = usize> {
+    let mut depth = 0;
+    let outside = move |place: usize| {
+        let is_outside = match tokens[place].token {
+            Token::RParen => {
+                depth += 1;
+                false
+            }
+            Token::LParen if depth == 0 => return None,
+            Token::LParen => {
+                depth -= 1;
+                false
+            }
+            _ => depth == 0,
+        };
+        Some(is_outside.then_some(place))
+    };
+    (0..at).rev().map_while(outside).flatten()
+}
+
 /// Whether a place is in parentheses that were opened from `from` on.
 fn within(tokens: &[TokenWithSpan], from: usize, place: usize) -> bool {
     let mut depth = 0i32;

@@ -1,5 +1,13 @@
 //! Arrays of every type that a column can have, made of numbers and nulls.
 
+use datafusion::arrow::array::{
+    BinaryArray, BooleanArray, DictionaryArray, FixedSizeBinaryArray, FixedSizeListArray,
+    Int8Array, ListArray, StringArray, StructArray, make_array,
+};
+use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
+use datafusion::arrow::compute::concat;
+use datafusion::arrow::datatypes::{Field, FieldRef, Int8Type, IntervalUnit, TimeUnit};
+
 use super::*;
 
 /// Every type that a column can have.

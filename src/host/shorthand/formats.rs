@@ -9,7 +9,7 @@
 
 use datafusion::arrow::array::{Array, AsArray, StringArray};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
-use datafusion::common::{Result, ScalarValue, internal_err, plan_err};
+use datafusion::common::{Result, internal_err, plan_err};
 use datafusion::functions::expr_fn::{character_length, left, lpad, rpad, starts_with, substring};
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
 use std::sync::Arc;
 
 use super::{constant_text, named};
+use crate::host::calls::HostCall;
 
 /// How a value is written.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -258,11 +259,9 @@ impl ScalarUDFImpl for TextOfFloat {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if scalar { 1 } else { args.number_rows };
-        let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let [values, digits] = arrays.as_slice() else {
-            return internal_err!("text_of_float of {} arguments", arrays.len());
+        let call = HostCall::of(&args)?;
+        let [values, digits] = call.arrays.as_slice() else {
+            return internal_err!("text_of_float of {} arguments", call.arrays.len());
         };
         let (values, digits) =
             (values.as_primitive::<Float64Type>(), digits.as_primitive::<Int64Type>());
@@ -270,11 +269,8 @@ impl ScalarUDFImpl for TextOfFloat {
             let there = values.is_valid(row) && digits.is_valid(row);
             there.then(|| text_of(values.value(row), digits.value(row)))
         };
-        let found = StringArray::from_iter((0..rows).map(text));
-        match scalar {
-            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?)),
-            false => Ok(ColumnarValue::Array(Arc::new(found))),
-        }
+        let found = StringArray::from_iter((0..call.rows).map(text));
+        call.yields(Arc::new(found))
     }
 }
 

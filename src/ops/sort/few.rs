@@ -88,3 +88,6 @@ impl SortFew<'_> {
         unsafe { device.launch(&kernel, grid, &arguments) }
     }
 }
+
+#[cfg(test)]
+mod tests;

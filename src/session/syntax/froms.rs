@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::{is_any, is_word, until};
+use super::{is_any, is_word, places_before, until};
 
 /// Where queries begin with FROM and have no SELECT. `inserted`: where the rows of an INSERT begin.
 pub(super) fn bare_froms(tokens: &[TokenWithSpan], inserted: Option<usize>) -> Vec<usize> {
@@ -27,34 +27,16 @@ pub(super) fn bare_froms(tokens: &[TokenWithSpan], inserted: Option<usize>) -> V
 
 /// Whether a SELECT stands before a place, in the same parentheses.
 fn is_in_list(tokens: &[TokenWithSpan], at: usize) -> bool {
-    let mut depth = 0;
-    for token in tokens[..at].iter().rev() {
-        match token.token {
-            Token::RParen => depth += 1,
-            Token::LParen if depth == 0 => return false,
-            Token::LParen => depth -= 1,
-            Token::SemiColon => return false,
-            _ if depth == 0 && is_word(token, "SELECT") => return true,
-            _ => {}
-        }
-    }
-    false
+    let mut before = places_before(tokens, at);
+    before.find(|place| is_word(&tokens[*place], "SELECT")).is_some_and(|select| {
+        tokens[select..at].iter().all(|token| token.token != Token::SemiColon)
+    })
 }
 
 /// Whether a place is behind the queries of a WITH.
 fn is_behind_with(tokens: &[TokenWithSpan], at: usize) -> bool {
-    let mut depth = 0;
-    for token in tokens[..at].iter().rev() {
-        match token.token {
-            Token::RParen => depth += 1,
-            Token::LParen if depth == 0 => return false,
-            Token::LParen => depth -= 1,
-            _ if depth > 0 => {}
-            _ if is_word(token, "WITH") => return true,
-            Token::SemiColon => return false,
-            _ if is_any(token, &["SELECT", "FROM", "VALUES", "DELETE", "UPDATE"]) => return false,
-            _ => {}
-        }
-    }
-    false
+    let words = ["WITH", "SELECT", "FROM", "VALUES", "DELETE", "UPDATE"];
+    let ends = |token: &&TokenWithSpan| token.token == Token::SemiColon || is_any(token, &words);
+    let mut before = places_before(tokens, at).map(|place| &tokens[place]);
+    before.find(ends).is_some_and(|token| is_word(token, "WITH"))
 }

@@ -6,7 +6,7 @@
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::{behind_group, is_any, is_word, made, refused, until, within};
+use super::{behind_group, is_any, is_word, made, places_before, refused, until, within};
 use crate::error::Result;
 
 /// `USING SAMPLE …` and `TABLESAMPLE …` become `TABLESAMPLE (n ROWS|PERCENT) [REPEATABLE (seed)]`
@@ -90,20 +90,8 @@ fn sample(
 
 /// The place behind the one table of the FROM before `at`.
 fn behind_table(tokens: &[TokenWithSpan], at: usize) -> Result<usize> {
-    let (mut depth, mut from) = (0, None);
-    for place in (0..at).rev() {
-        match &tokens[place].token {
-            Token::RParen => depth += 1,
-            Token::LParen if depth == 0 => break,
-            Token::LParen => depth -= 1,
-            _ if depth == 0 && is_word(&tokens[place], "FROM") => {
-                from = Some(place + 1);
-                break;
-            }
-            _ => {}
-        }
-    }
-    let Some(from) = from else {
+    let from = places_before(tokens, at).find(|place| is_word(&tokens[*place], "FROM"));
+    let Some(from) = from.map(|place| place + 1) else {
         return refused("USING SAMPLE is behind a FROM", tokens[at].span.start);
     };
     let end =
