@@ -1,12 +1,10 @@
 //! What functions of other systems are called here.
 
 /// Names of functions that DuckDB, PostgreSQL, MySQL or Spark have, and calls that do the same here.
-const CALLS: [(&str, &str); 5] = [
+const CALLS: [(&str, &str); 3] = [
     ("charindex", "strpos(s, 'a')"),
     ("collect_list", "array_agg(x)"),
     ("locate", "strpos(s, 'a')"),
-    ("mod", "i % 2"),
-    ("split", "string_to_array(s, ',')"),
 ];
 
 /// The call that does here what a function does that is not known.

@@ -1,6 +1,7 @@
 //! The verbs of frames, each lazy and eager, on the CPU and strictly on the device: all four must
 //! give the rows that are written down here, or agree with one another on the conformance columns.
 
+mod asof;
 mod columns;
 mod errors;
 mod every;

@@ -12,7 +12,7 @@
 //! ```
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, DataType, Expr, Interval, Value,
+    BinaryOperator, CaseWhen, DataType, ExactNumberInfo, Expr, Interval, Value,
     helpers::attached_token::AttachedToken,
 };
 
@@ -24,32 +24,33 @@ use super::synonyms::{binary, cast, number, text};
 type Written = fn(&[Expr]) -> Option<Expr>;
 
 /// Functions, what they take, and what they are.
-const FUNCTIONS: [(&str, &str, Written); 16] = [
+const FUNCTIONS: [(&str, &str, Written); 20] = [
     ("array_aggr", list_aggregates::TAKES, list_aggregates::aggregate),
     ("array_aggregate", list_aggregates::TAKES, list_aggregates::aggregate),
     ("array_reverse_sort", "takes a list", list_aggregates::reverse_sort),
     ("array_unique", "takes a list", list_aggregates::unique),
+    ("date_add", "takes a date or a time, and an interval", |args| {
+        of_two(args, BinaryOperator::Plus)
+    }),
     ("dayname", "takes a date or a time", |args| named(args, "%A")),
     ("if", "takes a condition and two values", chosen),
     ("iif", "takes a condition and two values", chosen),
+    ("isinf", "takes a number", is_infinite),
     ("last_day", "takes a date or a time", last_day),
     ("list_aggr", list_aggregates::TAKES, list_aggregates::aggregate),
     ("list_aggregate", list_aggregates::TAKES, list_aggregates::aggregate),
     ("list_count", "takes a list", list_aggregates::count),
     ("list_reverse_sort", "takes a list", list_aggregates::reverse_sort),
     ("list_unique", "takes a list", list_aggregates::unique),
+    ("mod", "takes two numbers", |args| of_two(args, BinaryOperator::Modulo)),
     ("monthname", "takes a date or a time", |args| named(args, "%B")),
     (
         "regexp_extract",
         "takes a text, a constant pattern, and the number of a group, from 0 on",
         extracted,
     ),
-    ("xor", "takes two integers", |args| match args {
-        [a, b] => {
-            Some(nested(binary(nested(a.clone()), BinaryOperator::BitwiseXor, nested(b.clone()))))
-        }
-        _ => None,
-    }),
+    ("regexp_full_match", "takes a text, a constant pattern, and options", full_match),
+    ("xor", "takes two integers", |args| of_two(args, BinaryOperator::BitwiseXor)),
 ];
 
 /// The number of a function.
@@ -102,6 +103,27 @@ fn last_day(args: &[Expr]) -> Option<Expr> {
     let next = binary(month, BinaryOperator::Plus, interval("1 month"));
     let last = binary(next, BinaryOperator::Minus, interval("1 day"));
     Some(cast(nested(last), DataType::Date))
+}
+
+fn of_two(args: &[Expr], operator: BinaryOperator) -> Option<Expr> {
+    let [a, b] = args else { return None };
+    Some(nested(binary(nested(a.clone()), operator, nested(b.clone()))))
+}
+
+fn is_infinite(args: &[Expr]) -> Option<Expr> {
+    let [number] = args else { return None };
+    let double = |expr: Expr| cast(expr, DataType::Double(ExactNumberInfo::None));
+    let size = call("abs", vec![double(number.clone())]);
+    Some(nested(binary(size, BinaryOperator::Eq, double(text("inf")))))
+}
+
+/// Whether the pattern, which is constant, matches the whole text.
+fn full_match(args: &[Expr]) -> Option<Expr> {
+    let [subject, Expr::Value(pattern), options @ ..] = args else { return None };
+    let pattern = pattern.value.clone().into_string()?;
+    let mut whole = vec![subject.clone(), text(&format!(r"\A(?:{pattern})\z"))];
+    whole.extend(options.iter().cloned());
+    (options.len() < 2).then(|| call("regexp_like", whole))
 }
 
 /// A group of the first match, and the empty text where there is none.

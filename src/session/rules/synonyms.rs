@@ -27,7 +27,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{folded, known};
 
 /// Functions that go by another name.
-const NAMES: [(&str, &str); 21] = [
+const NAMES: [(&str, &str); 23] = [
     ("approx_count_distinct", "approx_distinct"),
     ("arbitrary", "first_value"),
     ("every", "bool_and"),
@@ -37,11 +37,13 @@ const NAMES: [(&str, &str); 21] = [
     ("last", "last_value"),
     ("lcase", "lower"),
     ("list", "array_agg"),
+    ("list_min", "array_min"),
     ("list_value", "make_array"),
     ("ord", "ascii"),
     ("prefix", "starts_with"),
     ("regexp_matches", "regexp_like"),
     ("sign", "signum"),
+    ("split", "string_to_array"),
     ("str_split", "string_to_array"),
     ("string_split", "string_to_array"),
     ("strlen", "octet_length"),

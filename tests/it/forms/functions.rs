@@ -247,3 +247,38 @@ fn aggregates_are_of_lists_of_values() {
         assert!(error.contains(says), "{sql}: {error}");
     }
 }
+
+#[test]
+fn short_names_of_numbers_times_and_texts() {
+    let pair = texts_and_lists();
+    check_rows(
+        &pair,
+        "SELECT mod(k, 3), mod(-k, 3), isinf(x / 0), isinf(x), isinf(CAST('NaN' AS double)) \
+         FROM (SELECT k, CAST(k AS double) AS x FROM t) ORDER BY k",
+        &["1|-1|1|0|0", "2|-2|1|0|0", "0|0|1|0|0", "1|-1|1|0|0"],
+    );
+    check_rows(
+        &pair,
+        // 19782 is 2024-02-29.
+        "SELECT CAST(date_add(DATE '2024-01-31', INTERVAL '1 month') AS DATE), \
+         split('a,b', ','), list_min(l) FROM t ORDER BY k",
+        &["19782|[a, b]|1", "19782|[a, b]|-", "19782|[a, b]|-", "19782|[a, b]|5"],
+    );
+    // Values of DuckDB 2.0.1.
+    check_rows(
+        &pair,
+        "SELECT regexp_full_match(s, 'b'), regexp_full_match(s, 'a.c'), \
+         regexp_full_match(s, 'a|abc'), regexp_full_match(s, 'ABC', 'i') \
+         FROM (VALUES (1, 'abc'), (2, 'b'), (3, 'a'), (4, NULL), (5, 'abcd')) AS v (n, s) ORDER BY n",
+        &["0|1|1|1", "1|0|0|0", "0|0|1|0", "-|-|-|-", "0|0|0|0"],
+    );
+    for (sql, says) in [
+        ("SELECT mod(k) FROM t", "mod takes two numbers"),
+        ("SELECT isinf() FROM t", "isinf takes a number"),
+        ("SELECT date_add(d) FROM t", "date_add takes a date or a time"),
+        ("SELECT regexp_full_match(s, s) FROM t", "regexp_full_match takes a text"),
+    ] {
+        let error = run(&pair.device, sql).expect_err(sql).to_string();
+        assert!(error.contains(says), "{sql}: {error}");
+    }
+}

@@ -1,14 +1,9 @@
-//! Joins with options, on conditions, and of the nearest rows.
+//! Joins with options, and on conditions.
 
-use std::sync::Arc;
-
-use warpframe::arrow::array::{ArrayRef, Int64Array, StringArray, TimestampMicrosecondArray};
+use warpframe::Result;
 use warpframe::prelude::*;
-use warpframe::{ErrorKind, Result};
 
-use super::{all_four, gives, printed, small};
-use crate::differential::Pair;
-use crate::tables::columns;
+use super::{gives, small};
 
 #[test]
 fn frames_are_updated() -> Result<()> {
@@ -104,98 +99,4 @@ fn joins_on_conditions() {
         ["x", "k"],
         ["1|a", "1|b", "3|a", "3|b"]
     );
-}
-
-/// Left rows out of order, with a null; right rows with two of one key.
-fn asof() -> Pair {
-    let ints = |values: &[Option<i64>]| Arc::new(Int64Array::from(values.to_vec())) as ArrayRef;
-    let texts = |values: &[&str]| Arc::new(StringArray::from(values.to_vec())) as ArrayRef;
-    let left = columns(vec![
-        ("at", ints(&[Some(5), Some(10), None, Some(1), Some(7)])),
-        ("g", texts(&["a", "b", "a", "a", "b"])),
-    ]);
-    let right = columns(vec![
-        ("time", ints(&[Some(2), Some(6), Some(6), None, Some(12)])),
-        ("g", texts(&["a", "a", "b", "a", "b"])),
-        ("p", ints(&[Some(20), Some(60), Some(61), Some(0), Some(120)])),
-    ]);
-    Pair::of(left).and("u", right)
-}
-
-fn nearest(pair: &Pair, options: &AsofOptions) -> Result<Vec<String>> {
-    let mut results = vec![];
-    for session in [&pair.cpu, &pair.device] {
-        let (t, u) = (session.table("t")?, session.table("u")?);
-        results.push(printed(&t.join_asof(&u, "at", "time", options)?.collect()?));
-        results.push(printed(&t.collect()?.join_asof(&u.collect()?, "at", "time", options)?));
-    }
-    assert!(results.iter().all(|rows| *rows == results[0]), "{results:?}");
-    Ok(results.remove(0))
-}
-
-#[test]
-fn rows_are_joined_with_the_nearest() -> Result<()> {
-    let pair = asof();
-    let with = |strategy, by: &[&str], tolerance: Option<&str>| AsofOptions {
-        strategy,
-        by: by.iter().map(|name| name.to_string()).collect(),
-        tolerance: tolerance.map(String::from),
-        ..AsofOptions::default()
-    };
-    use AsofStrategy::*;
-    // The columns are at, g and g_right, p; of two rows of one key going back takes the last, and
-    // forward the first.
-    assert_eq!(
-        nearest(&pair, &with(Backward, &[], None))?,
-        ["5|a|a|20", "10|b|b|61", "-|a|-|-", "1|a|-|-", "7|b|b|61"]
-    );
-    assert_eq!(
-        nearest(&pair, &with(Forward, &[], None))?,
-        ["5|a|a|60", "10|b|b|120", "-|a|-|-", "1|a|a|20", "7|b|b|120"]
-    );
-    // Within groups the columns are at, g and p.
-    assert_eq!(
-        nearest(&pair, &with(Backward, &["g"], None))?,
-        ["5|a|20", "10|b|61", "-|a|-", "1|a|-", "7|b|61"]
-    );
-    assert_eq!(
-        nearest(&pair, &with(Forward, &["g"], None))?,
-        ["5|a|60", "10|b|120", "-|a|-", "1|a|20", "7|b|120"]
-    );
-    assert_eq!(
-        nearest(&pair, &with(Nearest, &["g"], None))?,
-        ["5|a|60", "10|b|120", "-|a|-", "1|a|20", "7|b|61"]
-    );
-    assert_eq!(
-        nearest(&pair, &with(Backward, &["g"], Some("2")))?,
-        ["5|a|-", "10|b|-", "-|a|-", "1|a|-", "7|b|61"]
-    );
-    let (t, u) = (pair.cpu.table("t")?, pair.cpu.table("u")?);
-    let error =
-        t.join_asof(&u, "g", "time", &AsofOptions::default()).expect_err("texts have no distance");
-    assert!(
-        matches!(error.kind(), ErrorKind::TypeMismatch { .. }) && error.verb() == Some("join_asof"),
-        "{error}"
-    );
-    assert!(t.join_asof(&u, "at", "nobody", &AsofOptions::default()).is_err());
-    assert!(t.join_asof(&u, "at", "time", &with(Backward, &[], Some("x"))).is_err());
-    Ok(())
-}
-
-#[test]
-fn times_are_joined_within_a_tolerance() -> Result<()> {
-    let at = |seconds: &[i64]| {
-        Arc::new(TimestampMicrosecondArray::from_iter_values(seconds.iter().map(|s| s * 1_000_000)))
-            as ArrayRef
-    };
-    let left = columns(vec![("at", at(&[100, 200]))]);
-    let right = columns(vec![
-        ("time", at(&[30, 195])),
-        ("p", Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef),
-    ]);
-    let pair = Pair::of(left).and("u", right);
-    let options = AsofOptions { tolerance: Some("1m".into()), ..AsofOptions::default() };
-    assert_eq!(nearest(&pair, &options)?, ["100000000|-", "200000000|2"]);
-    all_four!(pair, |t| t.join_asof(&t, "at", "at", &options));
-    Ok(())
 }
