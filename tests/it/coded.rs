@@ -45,7 +45,7 @@ fn tables_of_coded_numbers_are_read_and_yielded() {
             check("SELECT id, NAME FROM t WHERE id <> 2");
             check("SELECT NAME, count(*) AS n, min(id) AS a FROM t GROUP BY NAME");
             check("SELECT DISTINCT NAME FROM t WHERE id % 3 = 0");
-            check("SELECT id, NAME FROM t WHERE NAME IS NOT NULL ORDER BY NAME DESC, id");
+            check("SELECT id, NAME FROM t WHERE NAME IS NOT NULL ORDER BY NAME DESC, id % 7, id");
             check("SELECT NAME FROM t UNION ALL SELECT NAME FROM t WHERE id < 5");
             check(
                 "SELECT id, lag(NAME) OVER (ORDER BY id, NAME) AS l, first_value(NAME) OVER (ORDER BY id) AS f FROM t",
