@@ -1,11 +1,18 @@
-//! Inverses of permutations. Kernel in `kernels/inverse.cuh`.
+//! Inverses of permutations: where each row went. Kernel in `kernels/inverse.cuh`.
+//!
+//! Places that lie in the second-level cache are written there one by one. Beyond it each of them
+//! would move a whole sector of memory, and the row numbers are sorted.
 
+use super::sort::{KeyKind, SortKey, argsort_key};
 use super::{grid, numbered, tiles};
 use crate::device::{Argument, Buffer, Device, KernelSource};
 use crate::error::Result;
 
 const OPERATOR: &str = "inverse";
 const THREADS: u32 = 256;
+/// Bytes of places up to which they are written one by one: less than the second-level cache of an
+/// H100, 50 MB.
+const CACHED_BYTES: u64 = 32 << 20;
 /// Rows of a block, and blocks at most.
 const TILE: u64 = 1024;
 const MOST_BLOCKS: u64 = 1 << 16;
@@ -20,8 +27,23 @@ pub(super) fn source() -> KernelSource {
 /// # Errors
 /// Of the device; more than 2³² rows.
 pub(crate) fn inverse(device: &Device, order: &Buffer, offset: u64, rows: u64) -> Result<Buffer> {
+    match rows * size_of::<u32>() as u64 <= CACHED_BYTES {
+        true => by_scatter(device, order, offset, rows),
+        false => by_sort(device, order, offset, rows),
+    }
+}
+
+fn bytes(elements: u64) -> usize {
+    elements as usize * size_of::<u32>()
+}
+
+fn by_sort(device: &Device, order: &Buffer, offset: u64, rows: u64) -> Result<Buffer> {
+    let key = SortKey::new(order.slice(bytes(offset)), KeyKind::U32, false);
+    argsort_key(device, &key.within(0, i128::from(rows.saturating_sub(1))), rows)
+}
+
+fn by_scatter(device: &Device, order: &Buffer, offset: u64, rows: u64) -> Result<Buffer> {
     numbered(OPERATOR, rows)?;
-    let bytes = |elements: u64| elements as usize * size_of::<u32>();
     assert!(order.len() >= bytes(offset + rows), "an order of {rows} rows");
     let places = device.alloc(OPERATOR, bytes(rows))?;
     if rows == 0 {
@@ -53,8 +75,11 @@ mod tests {
             let mut expected = vec![0; rows as usize];
             order.iter().zip(0..).for_each(|(row, at)| expected[*row as usize] = at);
             let words: Vec<u32> = [9, 9].into_iter().chain(order).collect();
-            let found = inverse(&device, &upload(&device, &words), 2, rows.into()).unwrap();
-            assert_eq!(read::<u32>(&found, rows as usize), expected, "{rows} rows");
+            let words = upload(&device, &words);
+            for way in [by_scatter, by_sort] {
+                let found = way(&device, &words, 2, rows.into()).unwrap();
+                assert_eq!(read::<u32>(&found, rows as usize), expected, "{rows} rows");
+            }
         }
     }
 }
