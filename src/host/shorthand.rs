@@ -34,7 +34,7 @@ pub(super) use patterns::{Item, items};
 type WrittenByTypes = fn(&[Expr], &[DataType]) -> Result<Option<Expr>>;
 
 /// Functions, what they take, and what they are.
-const FUNCTIONS: [(&str, &str, WrittenByTypes); 13] = [
+const FUNCTIONS: [(&str, &str, WrittenByTypes); 14] = [
     ("date_sub", moments::DATE_SUB, moments::date_sub),
     ("datesub", moments::DATE_SUB, moments::date_sub),
     ("epoch_ms", "takes a date, a timestamp, or milliseconds", epoch_ms),
@@ -47,6 +47,7 @@ const FUNCTIONS: [(&str, &str, WrittenByTypes); 13] = [
     ("printf", "takes a constant pattern, and a value for each % in it", formats::printf),
     ("strftime", "takes a date or a timestamp, and a constant pattern", moments::strftime),
     ("time_bucket", moments::TIME_BUCKET, moments::time_bucket),
+    ("timezone", moments::TIMEZONE, moments::timezone),
     ("typeof", "takes a value", type_of),
 ];
 

@@ -9,7 +9,7 @@ use warpframe::arrow::array::*;
 use warpframe::arrow::compute::cast;
 use warpframe::arrow::datatypes::{DataType, TimeUnit};
 
-use crate::differential::Pair;
+use crate::differential::{Cell, Pair, run, scalar};
 
 const ZONES: [&str; 8] = [
     "America/New_York",
@@ -160,5 +160,45 @@ fn times_become_instants_where_clocks_show_them_once() {
             "SELECT (CASE WHEN id = 3 THEN TIMESTAMP '{time}' ELSE TIMESTAMP '2024-06-01T00:00:00' END) \
              AT TIME ZONE 'America/New_York' AS a FROM t"
         ));
+    }
+}
+
+/// Of a timestamp without a zone an instant, and of an instant what clocks show there: values of
+/// DuckDB 2.0.1.
+#[test]
+fn at_time_zone_goes_both_ways() {
+    let pair = pair("Europe/Berlin", 7);
+    let says = |sql: &str, expected: &str| {
+        for session in [&pair.cpu, &pair.device] {
+            let found = scalar(session, &format!("SELECT CAST(({sql}) AS varchar) FROM t LIMIT 1"));
+            assert_eq!(found, Cell::Text(expected.into()), "{sql}");
+        }
+    };
+    let instant = "TIMESTAMP '2024-07-01 23:30:00' AT TIME ZONE 'UTC'";
+    let berlin = format!("({instant}) AT TIME ZONE 'Europe/Berlin'");
+    says(&berlin, "2024-07-02T01:30:00");
+    says(&format!("timezone('Europe/Berlin', {instant})"), "2024-07-02T01:30:00");
+    says(&format!("({berlin})::date"), "2024-07-02");
+    says(&format!("({berlin})::timestamp"), "2024-07-02T01:30:00");
+    says(
+        &format!("({berlin}) AT TIME ZONE 'Asia/Tokyo' AT TIME ZONE 'UTC'"),
+        "2024-07-01T16:30:00",
+    );
+    for zone in ["UTC", "Asia/Kolkata", "America/New_York", "+05:30"] {
+        let there =
+            ["s", "ms", "us", "ns"].map(|unit| format!("{unit} AT TIME ZONE '{zone}' AS {unit}"));
+        pair.check(&format!("SELECT id, {} FROM t", there.join(", ")));
+        pair.check(&format!(
+            "SELECT date_trunc('hour', us AT TIME ZONE '{zone}') AS h, count(*) AS n FROM t \
+             GROUP BY date_trunc('hour', us AT TIME ZONE '{zone}')"
+        ));
+    }
+    for (sql, says) in [
+        ("SELECT us AT TIME ZONE id FROM t", "timezone takes the constant name of a time zone"),
+        ("SELECT id AT TIME ZONE 'UTC' FROM t", "timezone takes the constant name of a time zone"),
+        ("SELECT us AT TIME ZONE 'Mars/Base' FROM t", "Mars/Base"),
+    ] {
+        let error = run(&pair.device, sql).expect_err(sql).to_string();
+        assert!(error.contains(says), "{sql}: {error}");
     }
 }

@@ -4,6 +4,8 @@
 //!   make_timestamp(y, m, d, h, i, s)     of a text, so that what is no time is an error
 //!   time_bucket(INTERVAL '1 month', d)   CAST(date_bin(INTERVAL '1 month', CAST(d AS TIMESTAMP(6)),
 //!                                             TIMESTAMP '2000-01-01') AS DATE)
+//!   timezone('Asia/Tokyo', ts)           of no zone: the instant at which clocks there show ts
+//!   timezone('Asia/Tokyo', tz)           of a zone: to_local_time(what clocks there show then)
 //!   date_sub('month', a, b)              the months between, less one where those behind a are
 //!                                        behind b
 //! ```
@@ -11,7 +13,7 @@
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::functions::expr_fn::{
-    date_bin, date_part, greatest, least, lpad, round, to_char, trunc,
+    date_bin, date_part, greatest, least, lpad, round, to_char, to_local_time, trunc,
 };
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, cast, lit, when};
 
@@ -22,6 +24,7 @@ pub(super) const DATE_SUB: &str = "takes a unit ('year', 'quarter', 'month', 'we
     'hour', 'minute', 'second', 'millisecond' or 'microsecond') and two dates or timestamps";
 pub(super) const MAKE_TIMESTAMP: &str =
     "takes year, month, day, hour, minute and second, or microseconds";
+pub(super) const TIMEZONE: &str = "takes the constant name of a time zone, and a timestamp";
 pub(super) const TIME_BUCKET: &str =
     "takes a constant interval, a date or a timestamp, and where the first bucket begins";
 
@@ -32,6 +35,20 @@ fn is_time(dtype: &DataType) -> bool {
 /// Microseconds since 1970.
 fn ticks(time: &Expr) -> Expr {
     cast(cast(time.clone(), MICROS), DataType::Int64)
+}
+
+/// `x AT TIME ZONE 'zone'`, as PostgreSQL has it.
+pub(super) fn timezone(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    let ([zone, time], [_, dtype]) = (args, types) else { return Ok(None) };
+    let Some(zone) = constant_text(zone) else { return Ok(None) };
+    let there = |unit| cast(time.clone(), DataType::Timestamp(unit, Some(zone.into())));
+    Ok(match dtype {
+        DataType::Timestamp(unit, None) => Some(there(*unit)),
+        DataType::Timestamp(unit, Some(_)) => Some(to_local_time(vec![there(*unit)])),
+        DataType::Date32 => Some(there(TimeUnit::Microsecond)),
+        _ if dtype.is_null() || dtype.is_string() => Some(there(TimeUnit::Nanosecond)),
+        _ => None,
+    })
 }
 
 pub(super) fn strftime(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {

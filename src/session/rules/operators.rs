@@ -5,6 +5,7 @@
 //!   s GLOB 'a*_?'        s LIKE 'a%\__'
 //!   s GLOB '[a-c]*'      s ~ '^[a-c](?s:.)*$'
 //!   a // b               a / b, of decimals as floats
+//!   t AT TIME ZONE 'z'   timezone('z', t)
 //!   s[2], s[-3:]         substr(s, 2, 1), substr(s, character_length(s) - 2, …)
 //! ```
 //!
@@ -53,14 +54,19 @@ pub(super) fn is_one(expr: &Expr) -> bool {
     matches!(
         expr,
         Expr::BinaryOp { op: BinaryOperator::Custom(_) | BinaryOperator::DuckIntegerDivide, .. }
+            | Expr::AtTimeZone { .. }
     )
 }
 
-/// Writes a power or a GLOB out, if it is one.
+/// Writes a power, a GLOB or AT TIME ZONE out, if it is one.
 ///
 /// # Errors
 /// A pattern of GLOB that is computed, or has brackets that do not close.
 pub(super) fn write_out(expr: &mut Expr) -> Result<()> {
+    if let Expr::AtTimeZone { timestamp, time_zone } = &*expr {
+        *expr = call("timezone", vec![(**time_zone).clone(), (**timestamp).clone()]);
+        return Ok(());
+    }
     let Expr::BinaryOp { left, op: BinaryOperator::Custom(name), right } = &*expr else {
         return Ok(());
     };

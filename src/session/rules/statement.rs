@@ -166,7 +166,7 @@ impl VisitorMut for Longhand<'_> {
                 access_chain.iter_mut().for_each(bounded)
             }
             Expr::SimilarTo { pattern, escape_char: None, .. } => whole(pattern),
-            Expr::BinaryOp { op: BinaryOperator::Custom(_), .. } => {
+            Expr::BinaryOp { op: BinaryOperator::Custom(_), .. } | Expr::AtTimeZone { .. } => {
                 if let Err(error) = operators::write_out(expr) {
                     return ControlFlow::Break(error);
                 }
