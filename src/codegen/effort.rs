@@ -40,11 +40,11 @@ const INLINED: [(&str, usize); 19] = [
 ];
 
 /// Finds all names of [`INLINED`] in one pass, for texts are judged whenever a kernel is asked for,
-/// compiled or not. Leftmost matches are those for which the crate searches with vectors.
+/// compiled or not. The crate uses vector instructions for leftmost matches only.
 static CALLS: LazyLock<AhoCorasick> = LazyLock::new(|| {
     let names = INLINED.map(|(name, _)| name);
-    let builder = AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(names);
-    builder.expect("a few short names")
+    let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(names);
+    search.expect("a few short names")
 });
 
 impl Effort {

@@ -441,8 +441,8 @@ impl Runner {
         })
     }
 
-    /// The relation's rows in the order in which `index`, a permutation among its indices, finds
-    /// them: columns behind this index lie in that order, and are not moved.
+    /// Undoes `index`, a permutation among the relation's indices. Columns behind this index are
+    /// then in place; the others are seen through its inverse.
     pub(super) fn back_in_place(&self, relation: Relation, index: &Index) -> Result<Relation> {
         let rows = relation.rows;
         let inverse = OnceCell::new();

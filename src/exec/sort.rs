@@ -190,9 +190,9 @@ fn is_reverse(flow: &Flow, keys: &[SortExpr]) -> Result<bool> {
     Ok(fits && ascending_key(flow, key)?.is_some_and(|stats| stats.unique))
 }
 
-/// The permutation through which the only key is seen, where the key's column ascends behind it: to
-/// sort is to undo the permutation. Equal values keep the order that they have in front of it, so
-/// there may be none.
+/// The permutation through which the only key is seen, if the key's column ascends in memory. To
+/// sort by it is to undo the permutation. The column must be unique: a stable sort would leave equal
+/// values in the permutation's order.
 fn permuted_key(flow: &Flow, keys: &[SortExpr]) -> Result<Option<Index>> {
     let [SortExpr { expr: Expr::Column(name), asc: true, .. }] = keys else { return Ok(None) };
     let FlowSource::Relation(relation) = &flow.source else { return Ok(None) };

@@ -185,7 +185,8 @@ impl Runner {
             .partition
             .iter()
             .map(|expr| (expr.clone(), Direction::Ascending, NullsPlace::First));
-        // Peers are rows with equal keys, so that only a key that tells all rows apart may go.
+        // Peers are rows whose keys are all equal. A key that tells all rows apart may be left out
+        // if no row is then taken to have peers; any other key is needed to find peers.
         let leading = leading_keys(flow, &keys.order)?;
         let (order, ties) = match leading.apart && !is_sorted {
             true => (leading.keys, Ties::Apart),

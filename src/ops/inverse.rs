@@ -1,7 +1,7 @@
 //! Inverses of permutations: where each row went. Kernel in `kernels/inverse.cuh`.
 //!
-//! Places that lie in the second-level cache are written there one by one. Beyond it each of them
-//! would move a whole sector of memory, and the row numbers are sorted.
+//! If the places fit the second-level cache, a kernel writes them one by one. If they do not, each
+//! write would move a whole sector of memory: then a radix sort of the row numbers is faster.
 
 use super::sort::{KeyKind, SortKey, argsort_key};
 use super::{grid, numbered, tiles};
@@ -10,8 +10,7 @@ use crate::error::Result;
 
 const OPERATOR: &str = "inverse";
 const THREADS: u32 = 256;
-/// Bytes of places up to which they are written one by one: less than the second-level cache of an
-/// H100, 50 MB.
+/// Most bytes of places that are written one by one: the second-level cache of an H100 has 50 MB.
 const CACHED_BYTES: u64 = 32 << 20;
 /// Rows of a block, and blocks at most.
 const TILE: u64 = 1024;

@@ -18,7 +18,7 @@ use crate::plan::{balanced, is_small_expr};
 pub enum Verb {
     Select(Vec<Expr>),
     WithColumns(Vec<Expr>),
-    /// The same, whose rows may come in another order.
+    /// Like `WithColumns`, but the rows may come in another order.
     WithColumnsInAnyOrder(Vec<Expr>),
     Filter(Expr),
     Aggregate {

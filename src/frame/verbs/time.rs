@@ -287,8 +287,8 @@ fn literal(value: ScalarValue) -> Expr {
     Expr::from(df::Expr::Literal(value, None))
 }
 
-/// Keys of both frames in one column, sorted; each key of the left takes the last key of the right
-/// before it.
+/// Keys of both frames in one column, sorted. Each key of the left takes the last key of the right
+/// before it, or the first one behind it.
 ///
 /// ```text
 ///   key   left row   right row   right row at or before
@@ -353,14 +353,18 @@ fn asof(
     let both =
         both.with_columns([col(&key).only_where(col(&right_row).is_not_null()).alias(&right_key)])?;
     let found = |forward: bool| {
-        // A key that is equal comes before the left's row where it is looked for, or behind it. Of
-        // two searches, the one back finds equal keys.
+        // Whether the right's rows come before the left's rows of an equal key. The search back
+        // finds rows before, and the search forward rows behind: equal keys must lie on the side
+        // that is searched if `exact`, and on the other side if not. Where both are searched, the
+        // search back finds equal keys.
         let right_first = match options.strategy {
             AsofStrategy::Nearest => options.exact || forward,
             _ => options.exact != forward,
         };
         let order = [
-            // No row of the right comes before a left key that is null, or after it.
+            // A null key of the left finds no row: it comes first if the rows before it are
+            // searched, and last if the rows behind it are. `Nearest` searches both ways with null
+            // keys first, and drops below what the forward search finds for them.
             col(&key).sort(true, !forward || options.strategy == AsofStrategy::Nearest),
             col(&right_row).is_null().sort(right_first, true),
         ];
