@@ -26,8 +26,6 @@ use super::bins::of_bins;
 use super::partial::{PartialAggregate, distinct_value, over_distinct, projected};
 use crate::error::{Error, Result};
 
-/// Parts of the way between two values that a percentile is rounded down to.
-const PARTS: f64 = 1_000_000.0;
 /// Columns of the windows: the value, its number among those of the group, and how many there are.
 const VALUE: &str = "ranked value";
 const NUMBER: &str = "ranked number";
@@ -209,7 +207,7 @@ fn of_middle(
     let mut exprs: Vec<Expr> =
         groups.schema().columns().into_iter().map(Expr::Column).take(keys.len() + 1).collect();
     if let Some(share) = share {
-        let weight = floor((way(share) - floor(way(share))) * lit(PARTS)) / lit(PARTS);
+        let weight = way(share) - floor(way(share));
         let float = |name: &str| cast(col(name), DataType::Float64);
         let between = cast(float("low") + (float("high") - float("low")) * weight.clone(), dtype);
         exprs.pop();

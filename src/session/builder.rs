@@ -336,6 +336,7 @@ impl SessionBuilder {
         context.register_udf(host::date_trunc::date_trunc().as_ref().clone());
         context.register_udf(host::interval_times::interval_times().as_ref().clone());
         context.register_udaf(host::mode::mode().as_ref().clone());
+        context.register_udaf(host::percentile::percentile_cont().as_ref().clone());
         context.register_udaf(host::histogram::histogram());
         context.register_udf(rules::share_of_rows());
         for function in host::shorthand::functions() {

@@ -6,10 +6,6 @@ use datafusion::arrow::datatypes::DataType;
 use crate::codegen::{Emitter, Generator, Value};
 use crate::column::Repr;
 
-/// Parts of the distance of two values that a percentile may lie at between them, as DataFusion has
-/// it.
-const PARTS: f64 = 1_000_000.0;
-
 /// Which value of sorted ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::exec) enum Middle {
@@ -47,9 +43,8 @@ impl Middle {
             out.let_("f64", format_args!("fmul(double_of_bits({share}), (f64)({count} - 1))"));
         let low = out.let_("u32", format_args!("(u32)floor({place})"));
         let high = out.let_("u32", format_args!("(u32)ceil({place})"));
-        let weight =
-            format!("fdiv((f64)(u64)fmul(fsub({place}, floor({place})), {PARTS:?}), {PARTS:?})");
-        Between { low, high, weight: Some(out.let_("f64", weight)) }
+        let weight = out.let_("f64", format_args!("fsub({place}, floor({place}))"));
+        Between { low, high, weight: Some(weight) }
     }
 }
 

@@ -1,14 +1,14 @@
-//! Aggregates of DuckDB's that are functions of the list of a group's values.
+//! Aggregates of DuckDB's that are others by other names, most functions of the list of a group's
+//! values.
 //!
 //! ```text
 //!   max(x, 3)               array_slice(array_agg(x ORDER BY x DESC), 1, 3)
 //!   quantile_disc(x, 0.5)   the element of array_agg(x ORDER BY x) at ceil(cardinality * 0.5)
-//!   quantile_cont(x, 0.5)   between two elements of array_agg(CAST(x AS DOUBLE) ORDER BY x)
+//!   quantile_cont(x, 0.5)   percentile_cont(0.5) WITHIN GROUP (ORDER BY CAST(x AS DOUBLE))
 //!   product(x)              array_product(array_agg(CAST(x AS DOUBLE)))
 //! ```
 //!
-//! The lists are of values that are not null. DataFusion's `percentile_cont` (55.2) cuts what it adds
-//! to the lower of two values to a millionth of their distance; here it is exact, but over windows.
+//! The lists are of values that are not null.
 
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -142,7 +142,7 @@ fn quantile(function: &Function, value: &Expr, share: &Expr, between: bool) -> R
     let Some(parts) = parts.filter(|parts| (0..=one).contains(parts)) else {
         return Err(wrong(function, SHARE));
     };
-    if between && function.over.is_some() {
+    if between {
         let mut found = function.clone();
         rename(&mut found, "percentile_cont");
         found.args = FunctionArguments::List(FunctionArgumentList {
@@ -159,25 +159,8 @@ fn quantile(function: &Function, value: &Expr, share: &Expr, between: bool) -> R
     }
     let integer = |number: i64| self::number(&number.to_string());
     let nested = |expr: Expr| Expr::Nested(Box::new(expr));
-    let double = |expr: Expr| cast(expr, DataType::Double(ExactNumberInfo::None));
-    let of = if between { double(value.clone()) } else { value.clone() };
-    let list = list(function, of, value, Some(false));
+    let list = list(function, value.clone(), value, Some(false));
     let rows = cast(call("cardinality", vec![list.clone()]), DataType::BigInt(None));
-    if between {
-        let rest = nested(binary(rows.clone(), BinaryOperator::Minus, integer(1)));
-        let at = nested(binary(rest, BinaryOperator::Multiply, integer(parts)));
-        let whole = binary(at.clone(), BinaryOperator::Divide, integer(one));
-        let place =
-            |behind: i64| nested(binary(whole.clone(), BinaryOperator::Plus, integer(behind)));
-        let low = call("array_element", vec![list.clone(), place(1)]);
-        let last = call("least", vec![place(2), rows]);
-        let high = call("array_element", vec![list, last]);
-        let rest = double(nested(binary(at, BinaryOperator::Modulo, integer(one))));
-        let share = nested(binary(rest, BinaryOperator::Divide, double(integer(one))));
-        let gap = nested(binary(high, BinaryOperator::Minus, low.clone()));
-        let above = binary(gap, BinaryOperator::Multiply, share);
-        return Ok(nested(binary(low, BinaryOperator::Plus, above)));
-    }
     let below = binary(rows, BinaryOperator::Multiply, integer(parts));
     let below = nested(binary(below, BinaryOperator::Plus, integer(one - 1)));
     let place = nested(binary(below, BinaryOperator::Divide, integer(one)));
