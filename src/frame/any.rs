@@ -15,7 +15,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::logical_expr as df;
 
-use super::expr::{Columns, Expr, SortKeys, expanded, unknown};
+use super::expr::{Columns, Expr, SortKeys, expanded, fitted, unknown};
 use super::{DataFrame, LazyFrame};
 use crate::error::{Error, Result};
 use crate::query::{Core, Verb};
@@ -133,14 +133,18 @@ impl<S: FrameState> AnyFrame<S> {
 
     /// The expressions, with a column's in place of a selector's.
     pub(super) fn exprs(&self, columns: impl Columns) -> Result<Vec<df::Expr>> {
-        let exprs = expanded(columns.into_columns(), || Schema::clone(&self.schema()))?;
-        Ok(exprs.into_iter().map(Into::into).collect())
+        Ok(self.known(columns)?.into_iter().map(Into::into).collect())
     }
 
     /// The same as columns of a result, under their names.
     pub(super) fn results(&self, columns: impl Columns) -> Result<Vec<df::Expr>> {
-        let exprs = expanded(columns.into_columns(), || Schema::clone(&self.schema()))?;
-        Ok(exprs.into_iter().map(Expr::into_result).collect())
+        Ok(self.known(columns)?.into_iter().map(Expr::into_result).collect())
+    }
+
+    /// What only the columns decide of expressions, decided.
+    fn known(&self, columns: impl Columns) -> Result<Vec<Expr>> {
+        let schema = self.schema();
+        fitted(expanded(columns.into_columns(), || Schema::clone(&schema))?, &schema)
     }
 
     /// The names of columns of this frame that expressions stand for: names and selectors.

@@ -6,6 +6,7 @@ mod columns;
 mod errors;
 mod every;
 mod expressions;
+mod fitted;
 mod groups;
 mod joins;
 mod names;

@@ -3,10 +3,14 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::functions_aggregate::expr_fn;
+use datafusion::functions_nested::expr_fn::array_product;
 use datafusion::functions_nested::position::array_position_udf;
 use datafusion::logical_expr as df;
+use datafusion::logical_expr::expr::AggregateFunction;
 
+use super::fitted::{filtered, has_filter};
 use super::{Expr, IntoColumn, IntoValue};
+use crate::host::percentile::percentile_cont;
 
 /// The number of rows, named `len`.
 ///
@@ -107,14 +111,30 @@ pub fn corr(one: impl IntoColumn, other: impl IntoColumn) -> Expr {
 /// # Ok::<(), warpframe::Error>(())
 /// ```
 impl Expr {
-    /// The sum.
+    /// The sum; of booleans the number of those that are true.
     pub fn sum(self) -> Expr {
         self.map(expr_fn::sum)
     }
 
-    /// The arithmetic mean.
+    /// The arithmetic mean: of booleans the share of those that are true, of dates and timestamps a
+    /// timestamp.
     pub fn mean(self) -> Expr {
         self.map(expr_fn::avg)
+    }
+
+    /// The product, a float of 64 bits. All values are brought together as a list.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (2), (3), (NULL), (7)")?.select([col("column1").product()])?;
+    /// assert_eq!(frame.filter(col("column1").eq(42.0))?.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn product(self) -> Expr {
+        let values = self.cast(DataType::Float64);
+        let known = values.clone().is_not_null();
+        values.implode().filter(known).map(array_product)
     }
 
     /// The least value.
@@ -212,13 +232,11 @@ impl Expr {
 
     /// The number of nulls.
     pub fn null_count(self) -> Expr {
-        self.map(|values| {
-            df::binary_expr(
-                expr_fn::count(df::lit(1i64)),
-                df::Operator::Minus,
-                expr_fn::count(values),
-            )
-        })
+        if has_filter(&self.tree) {
+            let name = self.name.clone();
+            return super::lit(1i64).only_where(self.is_null()).count().called(name);
+        }
+        self.map(|values| expr_fn::count(df::lit(1i64)) - expr_fn::count(values))
     }
 
     /// The number of different values; null counts as one, as in Polars.
@@ -238,7 +256,7 @@ impl Expr {
     }
 
     /// The middle value: of an even number of values the mean of both in the middle. A float of 64
-    /// bits.
+    /// bits, or a timestamp of dates and timestamps.
     pub fn median(self) -> Expr {
         self.cast(DataType::Float64).map(expr_fn::median)
     }
@@ -246,7 +264,13 @@ impl Expr {
     /// The value below which a share of the values lies (0.5 is the median), interpolated between
     /// the two nearest.
     pub fn quantile(self, share: f64) -> Expr {
-        self.map(|values| expr_fn::percentile_cont(values.sort(true, false), df::lit(share)))
+        self.map(|values| {
+            let order = vec![values.clone().sort(true, false)];
+            let arguments = vec![values, df::lit(share)];
+            let function = percentile_cont();
+            let call = AggregateFunction::new_udf(function, arguments, false, None, order, None);
+            df::Expr::AggregateFunction(call)
+        })
     }
 
     /// The first row's value, null too, in the order of the rows.
@@ -269,7 +293,8 @@ impl Expr {
         self.map(expr_fn::bool_or)
     }
 
-    /// Its aggregates over the rows for which a condition is true: SQL's `FILTER (WHERE …)`.
+    /// Its aggregates over the rows for which a condition is true: SQL's `FILTER (WHERE …)`. Of
+    /// values the filter may stand before their aggregate: `col("x").filter(condition).sum()`.
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -277,6 +302,8 @@ impl Expr {
     /// let frame = session.sql("VALUES (1), (2), (4)")?;
     /// let large = frame.select([sum("column1").filter(col("column1").gt(1)).alias("sum")])?;
     /// assert_eq!(large.filter(col("sum").eq(6))?.collect()?.num_rows(), 1);
+    /// let large = frame.select([col("column1").filter(col("column1").gt(1)).sum()])?;
+    /// assert_eq!(large.filter(col("column1").eq(6))?.collect()?.num_rows(), 1);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn filter(self, condition: impl IntoValue) -> Expr {
@@ -287,7 +314,7 @@ impl Expr {
                 None => condition.clone(),
             }))
         };
-        let filtered = self.tree.clone().transform_down(|node| {
+        let of_calls = self.tree.clone().transform_down(|node| {
             Ok(match node {
                 df::Expr::AggregateFunction(mut call) => {
                     call.params.filter = both(call.params.filter.take());
@@ -305,9 +332,9 @@ impl Expr {
             })
         });
         // The closure does not fail.
-        match filtered {
-            Ok(filtered) => self.map(|_| filtered.data),
-            Err(_) => self,
+        match of_calls {
+            Ok(of_calls) if of_calls.transformed => self.map(|_| of_calls.data),
+            _ => self.map(|value| filtered(value, condition)),
         }
     }
 

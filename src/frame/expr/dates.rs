@@ -3,9 +3,10 @@
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::functions::expr_fn;
 use datafusion::logical_expr as df;
+use datafusion::scalar::ScalarValue;
 
 use super::Expr;
-use super::running::distance;
+use super::running::{distance, first_start};
 use crate::error::Result;
 use crate::host::date_trunc::date_trunc;
 
@@ -123,7 +124,8 @@ impl DateMethods {
         self.0.map(|time| date_trunc().call(vec![df::lit(unit), time]))
     }
 
-    /// The start of the step that it is in, of steps such as `"15m"` since 1970.
+    /// The start of the step that it is in, a timestamp: of steps such as `"15m"` since 1970, and of
+    /// steps of weeks since a Monday, 1970-01-05.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Unsupported`] where the step is no such text.
@@ -136,9 +138,14 @@ impl DateMethods {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn every(self, step: &str) -> Result<Expr> {
-        let stride = df::Expr::Literal(distance(step)?, None);
-        let origin = datafusion::scalar::ScalarValue::TimestampNanosecond(Some(0), None);
-        Ok(self.0.map(|time| expr_fn::date_bin(stride, time, df::Expr::Literal(origin, None))))
+        let step = distance(step)?;
+        let start = match &step {
+            ScalarValue::IntervalMonthDayNano(Some(step)) => first_start(*step),
+            _ => 0,
+        };
+        let origin = ScalarValue::TimestampNanosecond(Some(start), None);
+        let [stride, origin] = [step, origin].map(|value| df::Expr::Literal(value, None));
+        Ok(self.0.map(|time| expr_fn::date_bin(stride, time, origin)))
     }
 
     /// The first day of its month.
@@ -151,7 +158,7 @@ impl DateMethods {
         let interval = |months, days| {
             let by =
                 datafusion::arrow::datatypes::IntervalMonthDayNano { months, days, nanoseconds: 0 };
-            df::Expr::Literal(datafusion::scalar::ScalarValue::IntervalMonthDayNano(Some(by)), None)
+            df::Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(by)), None)
         };
         self.month_start()
             .map(|start| start + interval(1, 0) - interval(0, 1))

@@ -14,6 +14,7 @@
 mod aggregates;
 mod dates;
 mod fills;
+mod fitted;
 mod functions;
 mod lambdas;
 mod lists;
@@ -36,6 +37,7 @@ pub use aggregates::{
 };
 pub use dates::DateMethods;
 pub use fills::Fill;
+pub(super) use fitted::fitted;
 pub(super) use functions::chance_of;
 pub use functions::{
     abs, all_horizontal, any_horizontal, arctan2, cast, ceil, coalesce, concat, concat_str, exists,
@@ -48,8 +50,8 @@ pub(super) use names::with_own_names;
 pub use operand::{
     Columns, IntoColumn, IntoSortKey, IntoValue, SortKeys, date, datetime, decimal, duration, lit,
 };
-pub(super) use running::distance;
 pub use running::{RankMethod, Rolling};
+pub(super) use running::{distance, first_start};
 pub use selectors::{
     all, booleans, by_type, cols, exclude, floats, integers, matches, numeric, strings, temporal,
 };

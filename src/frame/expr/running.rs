@@ -302,6 +302,12 @@ fn windowed(aggregate: Expr, frame: WindowFrame) -> Expr {
     aggregate.windowed(|window| window.params.window_frame = frame.clone())
 }
 
+/// When steps of times are counted from, in nanoseconds since 1970: weeks from a Monday.
+pub(in crate::frame) fn first_start(step: IntervalMonthDayNano) -> i64 {
+    let is_weeks = step.months == 0 && step.nanoseconds == 0 && step.days % 7 == 0;
+    if is_weeks { 4 * 86_400_000_000_000 } else { 0 }
+}
+
 /// A distance of times or numbers.
 pub(in crate::frame) fn distance(text: &str) -> Result<ScalarValue> {
     let wrong = || {

@@ -4,6 +4,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::functions::expr_fn;
 use datafusion::functions_nested::expr_fn as nested;
 use datafusion::logical_expr as df;
+use datafusion::scalar::ScalarValue;
 
 use super::{Expr, IntoValue, methods, when};
 
@@ -76,14 +77,22 @@ impl StringMethods {
         strip expr_strip;
         /// The number of edits that make the other text of it.
         levenshtein expr_fn::levenshtein;
-        /// The parts between a separator, as a list.
-        split |text, by| nested::string_to_array(text, by, df::lit(datafusion::scalar::ScalarValue::Utf8(None)));
         /// The first `n` characters; of a negative number all but the last.
         head expr_fn::left;
         /// The last `n` characters; of a negative number all but the first.
         tail expr_fn::right;
         /// The text so many times.
         repeat expr_fn::repeat;
+    }
+
+    /// The parts between a separator, as a list; of an empty text one part, which is empty.
+    pub fn split(self, separator: impl IntoValue) -> Expr {
+        let text = self.0;
+        let null = df::lit(ScalarValue::Utf8(None));
+        let parts =
+            text.clone().with(separator, |text, by| nested::string_to_array(text, by, null));
+        let empty = Expr::from(nested::make_array(vec![df::lit("")]));
+        when(text.clone().eq("")).then(empty).otherwise(parts).called_as(&text)
     }
 
     /// Whether one of these texts is somewhere in it, character by character.
@@ -153,6 +162,12 @@ impl StringMethods {
     pub fn slice(self, offset: i64, length: Option<u64>) -> Expr {
         let text = self.0;
         let tail = match offset {
+            // What lies before the first character counts, and is not there.
+            ..0 if length.is_some() => {
+                let length = i64::try_from(length.unwrap_or_default()).unwrap_or(i64::MAX);
+                let start = text.clone().str().len_chars().cast(DataType::Int64) + offset + 1;
+                return text.map(|text| expr_fn::substring(text, start.tree, df::lit(length)));
+            }
             0 => text,
             1.. => text.map(|text| expr_fn::substr(text, df::lit(offset.saturating_add(1)))),
             _ => text.map(|text| expr_fn::right(text, df::lit(offset.saturating_neg()))),

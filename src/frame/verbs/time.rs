@@ -7,7 +7,9 @@ use datafusion::logical_expr::JoinType;
 use datafusion::scalar::ScalarValue;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::frame::expr::{Columns, Expr, IntoColumn, col, distance, list, lit, unknown, when};
+use crate::frame::expr::{
+    Columns, Expr, IntoColumn, col, distance, first_start, list, lit, unknown, when,
+};
 use crate::frame::{AnyFrame, FrameState, GroupBy, LazyFrame};
 
 /// Windows of [`AnyFrame::group_by_dynamic`].
@@ -193,9 +195,7 @@ fn window_starts(schema: &Schema, time: &str, windows: &DynamicWindows) -> Resul
     let every = interval(&windows.every)?;
     let period = windows.period.as_deref().map(interval).transpose()?;
     let offset = windows.offset.as_deref().map(interval).transpose()?;
-    let is_weeks = every.months == 0 && every.nanoseconds == 0 && every.days % 7 == 0;
-    let nanoseconds = if is_weeks { 4 * 86_400_000_000_000 } else { 0 };
-    let origin = literal(ScalarValue::TimestampNanosecond(Some(nanoseconds), None));
+    let origin = literal(ScalarValue::TimestampNanosecond(Some(first_start(every)), None));
     // What belongs to its end belongs to the window that begins just before it.
     let tick = match (&dtype, windows.closed) {
         (_, Edge::Left) => None,
