@@ -19,6 +19,7 @@
 
 mod age;
 pub(crate) mod arrays_zip;
+pub(crate) mod booleans;
 mod calls;
 mod casts;
 pub(crate) mod date_trunc;

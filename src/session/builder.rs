@@ -335,8 +335,14 @@ impl SessionBuilder {
         }
         context.register_udf(host::date_trunc::date_trunc().as_ref().clone());
         context.register_udf(host::interval_times::interval_times().as_ref().clone());
-        context.register_udaf(host::mode::mode().as_ref().clone());
-        context.register_udaf(host::percentile::percentile_cont().as_ref().clone());
+        for function in [
+            host::booleans::sum(),
+            host::booleans::avg(),
+            host::mode::mode(),
+            host::percentile::percentile_cont(),
+        ] {
+            context.register_udaf(function.as_ref().clone());
+        }
         context.register_udaf(host::histogram::histogram());
         context.register_udf(rules::share_of_rows());
         for function in host::shorthand::functions() {

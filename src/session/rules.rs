@@ -81,6 +81,7 @@ pub(super) fn logical(device: bool) -> Vec<LogicalRule> {
 pub(super) fn analyzer_rules(device: bool) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let first = device.then(|| Arc::new(prune::PruneScans) as _);
     let ours = [
+        Arc::new(host::booleans::NumbersOfBooleans) as _,
         Arc::new(membership::Membership) as _,
         Arc::new(subqueries::LiftSubqueries) as _,
         Arc::new(modes::Modes) as _,

@@ -81,6 +81,13 @@ impl Compiler<'_> {
                 result.range = Some((0, 1));
                 Ok(result)
             }
+            (Boolean, to) if is_float(to) => {
+                let repr = repr_of(to)?;
+                let rvalue = format!("({})(bool){}", repr.device_type(), value.code);
+                let mut result = self.result(to.clone(), repr, rvalue, value.valid);
+                result.magnitude = Some(1.0);
+                Ok(result)
+            }
             (from, Boolean) if from.is_integer() || is_float(from) => {
                 Ok(self.result(Boolean, Repr::Bool, format!("{} != 0", value.code), value.valid))
             }

@@ -10,6 +10,7 @@ use datafusion::logical_expr::expr::AggregateFunction;
 
 use super::fitted::{filtered, has_filter};
 use super::{Expr, IntoColumn, IntoValue};
+use crate::host::booleans;
 use crate::host::percentile::percentile_cont;
 
 /// The number of rows, named `len`.
@@ -31,6 +32,14 @@ pub fn len() -> Expr {
     count_rows()
 }
 
+fn total(values: df::Expr) -> df::Expr {
+    booleans::sum().call(vec![values])
+}
+
+fn average(values: df::Expr) -> df::Expr {
+    booleans::avg().call(vec![values])
+}
+
 macro_rules! aggregates {
     ($($(#[$doc:meta])* $name:ident as $function:path;)*) => {
         $($(#[$doc])*
@@ -44,9 +53,9 @@ aggregates! {
     /// The number of different values, counted exactly.
     approx_distinct as expr_fn::approx_distinct;
     /// [`Expr::mean`].
-    avg as expr_fn::avg;
+    avg as average;
     /// [`Expr::mean`].
-    mean as expr_fn::avg;
+    mean as average;
     /// [`Expr::all`].
     bool_and as expr_fn::bool_and;
     /// [`Expr::any`].
@@ -66,7 +75,7 @@ aggregates! {
     /// [`Expr::std`].
     stddev as expr_fn::stddev;
     /// [`Expr::sum`].
-    sum as expr_fn::sum;
+    sum as total;
     /// [`Expr::var`].
     var as expr_fn::var_sample;
     /// [`Expr::var`].
@@ -113,13 +122,13 @@ pub fn corr(one: impl IntoColumn, other: impl IntoColumn) -> Expr {
 impl Expr {
     /// The sum; of booleans the number of those that are true.
     pub fn sum(self) -> Expr {
-        self.map(expr_fn::sum)
+        self.map(total)
     }
 
     /// The arithmetic mean: of booleans the share of those that are true, of dates and timestamps a
     /// timestamp.
     pub fn mean(self) -> Expr {
-        self.map(expr_fn::avg)
+        self.map(average)
     }
 
     /// The product, a float of 64 bits. All values are brought together as a list.

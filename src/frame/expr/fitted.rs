@@ -1,8 +1,6 @@
 //! Aggregates as the types of their values ask for, and filters of values before them.
 //!
 //! ```text
-//!   col("b").sum()             sum(CAST(b AS BIGINT))         of booleans, those that are true
-//!   col("b").mean()            avg(CAST(b AS BIGINT))         their share
 //!   col("t").mean()            avg over the times as numbers, as a time again
 //!   col("t").median()          the same
 //!   col("x").filter(c).sum()   sum(x) FILTER (WHERE c)
@@ -88,7 +86,7 @@ pub(in crate::frame) fn fitted(exprs: Vec<Expr>, schema: &Schema) -> Result<Vec<
 }
 
 fn is_concerned(node: &df::Expr) -> bool {
-    let by_type = |name: &str| matches!(name, "sum" | "avg" | "median");
+    let by_type = |name: &str| matches!(name, "avg" | "median");
     match node {
         df::Expr::AggregateFunction(call) => by_type(call.func.name()),
         df::Expr::WindowFunction(call) => by_type(call.fun.name()),
@@ -159,36 +157,24 @@ impl TypeBack {
 
 /// Casts what is aggregated, where that asks for it.
 fn by_type(function: &str, args: &mut [df::Expr], schema: &Schema) -> PlanResult<TypeBack> {
-    let ("sum" | "avg" | "median", [arg]) = (function, args) else { return Ok(TypeBack::Same) };
+    let ("avg" | "median", [arg]) = (function, args) else { return Ok(TypeBack::Same) };
     // A median is that of floats.
     let value = match &*arg {
         df::Expr::Cast(of) if function == "median" => of.expr.as_ref(),
         value => value,
     };
-    let dtype = type_of(value, schema)?;
-    match (function, dtype) {
-        ("sum" | "avg", Some(DataType::Boolean)) => {
-            *arg = cast(value.clone(), DataType::Int64);
-            Ok(TypeBack::Same)
-        }
-        ("avg" | "median", Some(dtype)) => {
-            let times = match dtype {
-                DataType::Date32 | DataType::Date64 => {
-                    DataType::Timestamp(TimeUnit::Microsecond, None)
-                }
-                DataType::Timestamp(..) => dtype.clone(),
-                _ => return Ok(TypeBack::Same),
-            };
-            let time =
-                if dtype == times { value.clone() } else { cast(value.clone(), times.clone()) };
-            let number = cast(time, DataType::Int64);
-            // Sums of times do not fit into 64 bits.
-            let exact = DataType::Decimal128(20, 0);
-            *arg = if function == "avg" { cast(number, exact) } else { number };
-            Ok(TypeBack::Times(times))
-        }
-        _ => Ok(TypeBack::Same),
-    }
+    let Some(dtype) = type_of(value, schema)? else { return Ok(TypeBack::Same) };
+    let times = match dtype {
+        DataType::Date32 | DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
+        DataType::Timestamp(..) => dtype.clone(),
+        _ => return Ok(TypeBack::Same),
+    };
+    let time = if dtype == times { value.clone() } else { cast(value.clone(), times.clone()) };
+    let number = cast(time, DataType::Int64);
+    // Sums of times do not fit into 64 bits.
+    let exact = DataType::Decimal128(20, 0);
+    *arg = if function == "avg" { cast(number, exact) } else { number };
+    Ok(TypeBack::Times(times))
 }
 
 /// The type of a value, if it is known.

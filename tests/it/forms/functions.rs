@@ -282,3 +282,29 @@ fn short_names_of_numbers_times_and_texts() {
         assert!(error.contains(says), "{sql}: {error}");
     }
 }
+
+#[test]
+fn booleans_are_summed_as_zeros_and_ones() {
+    let pair = texts_and_lists();
+    check_rows(
+        &pair,
+        "SELECT sum(a > 2), avg(a > 2), sum(DISTINCT a > 2), sum(k > 1) FILTER (WHERE a < 3), \
+         sum(s IS NULL) + 1, avg(CAST(k > 1 AS BOOLEAN)) FROM t",
+        &["1|0.3333333333333333|1|1|2|0.75"],
+    );
+    check_rows(&pair, "SELECT sum(false), sum(b > 0) FROM t WHERE k > 9", &["-|-"]);
+    check_rows(
+        &pair,
+        "SELECT k, sum(a > 2) OVER (ORDER BY k), avg(a > 2) OVER () * 3 FROM t ORDER BY k",
+        &["1|0|1", "2|1|1", "3|1|1", "4|1|1"],
+    );
+    check_rows(
+        &pair,
+        "SELECT k > 2 AS g, sum(a > 0), avg(x > 0) FROM t GROUP BY g HAVING sum(a > 0) < 9 ORDER BY g",
+        &["0|2|0.5", "1|0|1"],
+    );
+    for session in [&pair.cpu, &pair.device] {
+        let error = run(session, "SELECT sum(s) FROM t").err().expect("an error").to_string();
+        assert!(error.contains("sum takes one number, boolean or duration, not (Utf8"), "{error}");
+    }
+}
