@@ -25,6 +25,10 @@ pub(super) fn plain(message: &str) -> String {
         return "a window function stands in a select list, in QUALIFY or in ORDER BY, not in WHERE, GROUP BY or HAVING"
             .into();
     }
+    if let Some((_, of)) = text.split_once("Cannot run range queries on datatype: ") {
+        let of = of.split(['.', '\n']).next().unwrap_or(of);
+        return format!("RANGE with a distance goes by numbers, dates or timestamps, not by {of}");
+    }
     of_group(text)
         .or_else(|| of_part(text))
         .or_else(|| of_field(text))

@@ -207,7 +207,7 @@ fn of_lists(lists: &ArrayRef, share: f64) -> Result<ArrayRef> {
 fn percentiles<T>(lists: impl Iterator<Item = Option<ArrayRef>>, share: f64) -> PrimitiveArray<T>
 where
     T: ArrowPrimitiveType,
-    T::Native: Between,
+    T::Native: Interpolated,
 {
     lists
         .map(|list| {
@@ -231,13 +231,13 @@ where
 }
 
 /// A float between two, as kernels compute it.
-trait Between: ArrowNativeTypeOp {
+trait Interpolated: ArrowNativeTypeOp {
     fn towards(self, above: Self, share: f64) -> Self;
 }
 
 macro_rules! between {
     ($($native:ty: $to:expr, $from:expr;)*) => {
-        $(impl Between for $native {
+        $(impl Interpolated for $native {
             fn towards(self, above: Self, share: f64) -> Self {
                 let (to, from): (fn($native) -> f64, fn(f64) -> $native) = ($to, $from);
                 let below = to(self);

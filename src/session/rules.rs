@@ -19,6 +19,7 @@ mod modes;
 mod names;
 mod operators;
 mod passes;
+mod peers;
 mod prune;
 mod pushdown;
 mod ranked;
@@ -76,10 +77,11 @@ pub(super) fn logical(device: bool) -> Vec<LogicalRule> {
     }
 }
 
-/// DataFusion's rules that make types agree; then ours, before anything is optimized. For a device,
+/// DataFusion's rules that make types agree, between ours, before anything is optimized. For a device,
 /// the columns that nobody names are pruned first.
 pub(super) fn analyzer_rules(device: bool) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let first = device.then(|| Arc::new(prune::PruneScans) as _);
+    let before = [Arc::new(peers::Peers) as _];
     let ours = [
         Arc::new(host::booleans::NumbersOfBooleans) as _,
         Arc::new(membership::Membership) as _,
@@ -87,7 +89,7 @@ pub(super) fn analyzer_rules(device: bool) -> Vec<Arc<dyn AnalyzerRule + Send + 
         Arc::new(modes::Modes) as _,
     ];
     let last = device.then(|| Arc::new(volatile::VolatileBelow) as _);
-    first.into_iter().chain(Analyzer::new().rules).chain(ours).chain(last).collect()
+    first.into_iter().chain(before).chain(Analyzer::new().rules).chain(ours).chain(last).collect()
 }
 
 /// A plan as DataFusion made it of SQL, mended where its planner forgets a part of the statement.

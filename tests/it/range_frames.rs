@@ -288,3 +288,47 @@ fn intervals_of_frames_need_no_quotes() {
         "SELECT id, d + INTERVAL 3 DAY, d - INTERVAL -1 MONTH FROM t",
     ]);
 }
+
+/// Frames without distances end with rows that are equal in the order, whatever its type.
+#[test]
+fn frames_without_distances_go_by_every_type() {
+    let some = |values: [i64; 6]| values.map(|value| (value >= 0).then_some(value)).to_vec();
+    let numbers: ArrayRef = Arc::new(Int64Array::from(some([5, 3, -1, 5, 0, -1])));
+    let of = |dtype: DataType| cast(&numbers, &dtype).expect("a cast");
+    let texts: ArrayRef = Arc::new(BinaryArray::from_iter(
+        some([5, 3, -1, 5, 0, -1]).iter().map(|value| value.map(|value| [b'a', value as u8])),
+    ));
+    let (nanoseconds, microseconds) = (TimeUnit::Nanosecond, TimeUnit::Microsecond);
+    let keys: Vec<(&str, ArrayRef)> = vec![
+        ("time", of(DataType::Time64(nanoseconds))),
+        (
+            "time32",
+            cast(&of(DataType::Int32), &DataType::Time32(TimeUnit::Second)).expect("a cast"),
+        ),
+        ("duration", of(DataType::Duration(microseconds))),
+        ("bytes", texts),
+    ];
+    let id: ArrayRef = Arc::new(Int64Array::from_iter_values(0..6));
+    let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
+    let pair = Pair::of(columns([vec![("id", id)], keys].concat()));
+    for name in names {
+        let sql = format!(
+            "SELECT id, rank() OVER (ORDER BY {name}), sum(id) OVER (ORDER BY {name} DESC), \
+             count(*) OVER (ORDER BY {name} RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS n \
+             FROM t ORDER BY id"
+        );
+        pair.check(&sql);
+        let found = Rows::of(&run(&pair.device, &sql).expect("it ran a moment ago"));
+        let numbers =
+            |at: usize| -> Vec<Cell> { found.rows.iter().map(|row| row[at].clone()).collect() };
+        let expected = |values: [i128; 6]| values.map(Cell::Int).to_vec();
+        assert_eq!(numbers(1), expected([3, 2, 5, 3, 1, 5]), "{name}");
+        // Nulls come first where the order descends.
+        assert_eq!(numbers(2), expected([10, 11, 7, 10, 15, 7]), "{name}");
+        assert_eq!(numbers(3), expected([4, 5, 2, 4, 6, 2]), "{name}");
+    }
+    let sql =
+        "SELECT sum(id) OVER (ORDER BY time RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t";
+    let error = run(&pair.cpu, sql).err().expect("an error").to_string();
+    assert!(error.contains("goes by numbers, dates or timestamps, not by Time64"), "{error}");
+}

@@ -3,6 +3,8 @@
 //! ```text
 //!   col("t").mean()            avg over the times as numbers, as a time again
 //!   col("t").median()          the same
+//!   col("t").sum()             the same of durations
+//!   col("u").diff(1)           of integers without a sign: of them with one
 //!   col("x").filter(c).sum()   sum(x) FILTER (WHERE c)
 //! ```
 //!
@@ -86,12 +88,22 @@ pub(in crate::frame) fn fitted(exprs: Vec<Expr>, schema: &Schema) -> Result<Vec<
 }
 
 fn is_concerned(node: &df::Expr) -> bool {
-    let by_type = |name: &str| matches!(name, "avg" | "median");
+    let by_type = |name: &str| matches!(name, "sum" | "avg" | "median");
     match node {
         df::Expr::AggregateFunction(call) => by_type(call.func.name()),
         df::Expr::WindowFunction(call) => by_type(call.fun.name()),
-        node => is_filtered(node),
+        node => is_filtered(node) || change(node).is_some(),
     }
+}
+
+/// A value of which the same value of another row is subtracted.
+fn change(node: &df::Expr) -> Option<&df::Expr> {
+    let df::Expr::BinaryExpr(df::BinaryExpr { left, op: df::Operator::Minus, right }) = node else {
+        return None;
+    };
+    let df::Expr::WindowFunction(call) = right.as_ref() else { return None };
+    let shifts = matches!(call.fun.name(), "lag" | "lead");
+    (shifts && call.params.args.first() == Some(left.as_ref())).then_some(left)
 }
 
 fn fitted_node(node: df::Expr, schema: &Schema) -> PlanResult<Transformed<df::Expr>> {
@@ -111,8 +123,22 @@ fn fitted_node(node: df::Expr, schema: &Schema) -> PlanResult<Transformed<df::Ex
             }
             Transformed::yes(back.of(df::Expr::WindowFunction(call)))
         }
-        other => Transformed::no(other),
+        other => match change(&other).map(|value| type_of(value, schema)).transpose()?.flatten() {
+            Some(dtype) if dtype.is_unsigned_integer() => Transformed::yes(signed(other)),
+            _ => Transformed::no(other),
+        },
     })
+}
+
+/// A difference, of integers with a sign.
+fn signed(node: df::Expr) -> df::Expr {
+    match node {
+        df::Expr::BinaryExpr(of) => {
+            let [left, right] = [of.left, of.right].map(|side| cast(*side, DataType::Int64));
+            df::binary_expr(left, of.op, right)
+        }
+        other => other,
+    }
 }
 
 /// Takes filters of values out of an aggregate's arguments and makes them its own.
@@ -157,16 +183,18 @@ impl TypeBack {
 
 /// Casts what is aggregated, where that asks for it.
 fn by_type(function: &str, args: &mut [df::Expr], schema: &Schema) -> PlanResult<TypeBack> {
-    let ("avg" | "median", [arg]) = (function, args) else { return Ok(TypeBack::Same) };
+    let ("sum" | "avg" | "median", [arg]) = (function, args) else { return Ok(TypeBack::Same) };
     // A median is that of floats.
     let value = match &*arg {
         df::Expr::Cast(of) if function == "median" => of.expr.as_ref(),
         value => value,
     };
     let Some(dtype) = type_of(value, schema)? else { return Ok(TypeBack::Same) };
-    let times = match dtype {
-        DataType::Date32 | DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
-        DataType::Timestamp(..) => dtype.clone(),
+    let times = match (function, &dtype) {
+        ("avg" | "median", DataType::Date32 | DataType::Date64) => {
+            DataType::Timestamp(TimeUnit::Microsecond, None)
+        }
+        ("avg" | "median", DataType::Timestamp(..)) | (_, DataType::Duration(_)) => dtype.clone(),
         _ => return Ok(TypeBack::Same),
     };
     let time = if dtype == times { value.clone() } else { cast(value.clone(), times.clone()) };

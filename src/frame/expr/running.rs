@@ -100,7 +100,7 @@ impl Expr {
         self.shifted(rows, Some(default))
     }
 
-    /// What it is more than so many rows before.
+    /// What it is more than so many rows before; of integers without a sign one with a sign.
     pub fn diff(self, rows: i64) -> Expr {
         let before = self.clone().shift(rows);
         self - before

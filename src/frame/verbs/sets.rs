@@ -1,7 +1,9 @@
 //! Rows of several frames: behind one another, beside one another, and as sets.
 
 use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr as df;
 use datafusion::logical_expr::JoinType;
+use datafusion::scalar::ScalarValue;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::frame::expr::{Expr, IntoColumn, col, lit, row_number};
@@ -189,10 +191,13 @@ impl LazyFrame {
         let widened = |frame: &LazyFrame| {
             let known = frame.column_names();
             let column = |(name, dtype): &(String, DataType)| match known.contains(name) {
-                true => col(name),
-                false => lit(None::<bool>).cast(dtype.clone()).alias(name),
+                true => Ok(col(name)),
+                false => {
+                    let null = df::Expr::Literal(ScalarValue::try_from(dtype)?, None);
+                    Ok(Expr::from(null).alias(name))
+                }
             };
-            frame.select(fields.iter().map(column).collect::<Vec<Expr>>())
+            frame.select(fields.iter().map(column).collect::<Result<Vec<Expr>>>()?)
         };
         others.iter().try_fold(widened(self)?, |all, other| all.union(&widened(other)?))
     }

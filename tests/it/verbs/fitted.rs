@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use warpframe::Result;
 use warpframe::arrow::array::{
-    ArrayRef, BooleanArray, Date32Array, Int64Array, TimestampMicrosecondArray,
+    ArrayRef, BooleanArray, Date32Array, Int64Array, TimestampMicrosecondArray, UInt8Array,
+    UInt32Array,
 };
 use warpframe::prelude::*;
 
@@ -145,4 +146,47 @@ fn means_and_medians_of_times_are_times() -> Result<()> {
         );
     }
     Ok(())
+}
+
+#[test]
+fn durations_are_added_and_averaged() -> Result<()> {
+    let pair = typed();
+    for session in [&pair.cpu, &pair.device] {
+        let frame =
+            session.table("t")?.with_columns([(col("t") - col("t").shift(1)).alias("gap")])?;
+        let found = frame.select([
+            col("gap").sum(),
+            col("gap").mean().alias("mean"),
+            col("gap").median().alias("median"),
+        ])?;
+        let gap = frame.schema().field_with_name("gap").expect("a column").data_type().clone();
+        assert!(matches!(gap, DataType::Duration(_)));
+        assert!(found.schema().fields().iter().all(|field| *field.data_type() == gap));
+        assert_eq!(
+            printed(&found.cast(all(), DataType::Int64)?.collect()?),
+            ["-63700000000000001|-31850000000000000|-31850000000000000"]
+        );
+        let sums = frame.select([col("gap").cum_sum().cast(DataType::Int64)])?.collect()?;
+        assert_eq!(printed(&sums), ["-", "3", "-63700000000000001", "-", "-"]);
+    }
+    Ok(())
+}
+
+#[test]
+fn differences_of_integers_without_a_sign_have_one() {
+    let u: ArrayRef =
+        Arc::new(UInt32Array::from(vec![Some(9), Some(4_000_000_000), None, Some(1)]));
+    let v: ArrayRef = Arc::new(UInt8Array::from(vec![Some(200), Some(255), Some(0), Some(3)]));
+    let pair = Pair::of(crate::tables::columns(vec![("u", u), ("v", v)]));
+    gives!(
+        pair,
+        |t| t.select([
+            col("u").diff(1),
+            col("v").diff(-1).alias("next"),
+            (col("v") - col("v").shift(2)).alias("two"),
+            col("v").diff(1).over(["u"]).alias("over"),
+        ]),
+        ["u", "next", "two", "over"],
+        ["-|-55|-|-", "3999999991|255|-|-", "-|-3|-200|-", "-|-|-252|-"]
+    );
 }

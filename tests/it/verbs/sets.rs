@@ -4,6 +4,7 @@ use warpframe::prelude::*;
 use warpframe::{ErrorKind, Result};
 
 use super::{agrees, all_four, gives, small};
+use crate::differential::Pair;
 
 #[test]
 fn rows_as_sets() {
@@ -59,6 +60,16 @@ fn frames_are_put_together() -> Result<()> {
         ["x", "k"],
         ["3|-", "5|a"]
     );
+    // A column that a frame lacks is null, whatever its type.
+    let all = Pair::of(crate::tables::Shape::random(40, 5).batches());
+    agrees!(all, true, |t| AnyFrame::concat([&t, &t.select(["id"])?], Concat::Diagonal));
+    for session in [&all.cpu, &all.device] {
+        let frame = session.table("t")?;
+        let both = AnyFrame::concat([&frame, &frame.select(["id"])?], Concat::Diagonal)?;
+        assert_eq!(both.schema(), frame.schema());
+        let others = both.tail(40)?.drop(["id"])?.null_count()?.collect()?;
+        assert!(others.row(0)?.values()?.iter().all(|nulls| nulls.to_string() == "40"));
+    }
     gives!(
         pair,
         |t| AnyFrame::concat(
