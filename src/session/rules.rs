@@ -10,6 +10,7 @@ mod drawn;
 mod fences;
 mod fields;
 mod file_order;
+mod group_frames;
 mod guards;
 mod intervals;
 mod leaves;
@@ -19,7 +20,6 @@ mod modes;
 mod names;
 mod operators;
 mod passes;
-mod peers;
 mod prune;
 mod pushdown;
 mod ranked;
@@ -81,7 +81,7 @@ pub(super) fn logical(device: bool) -> Vec<LogicalRule> {
 /// the columns that nobody names are pruned first.
 pub(super) fn analyzer_rules(device: bool) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let first = device.then(|| Arc::new(prune::PruneScans) as _);
-    let before = [Arc::new(peers::Peers) as _];
+    let before = [Arc::new(group_frames::GroupFrames) as _];
     let ours = [
         Arc::new(host::booleans::NumbersOfBooleans) as _,
         Arc::new(membership::Membership) as _,

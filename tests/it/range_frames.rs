@@ -329,6 +329,6 @@ fn frames_without_distances_go_by_every_type() {
     }
     let sql =
         "SELECT sum(id) OVER (ORDER BY time RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t";
-    let error = run(&pair.cpu, sql).err().expect("an error").to_string();
+    let error = run(&pair.cpu, sql).expect_err("an error").to_string();
     assert!(error.contains("goes by numbers, dates or timestamps, not by Time64"), "{error}");
 }

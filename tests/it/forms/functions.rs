@@ -304,7 +304,7 @@ fn booleans_are_summed_as_zeros_and_ones() {
         &["0|2|0.5", "1|0|1"],
     );
     for session in [&pair.cpu, &pair.device] {
-        let error = run(session, "SELECT sum(s) FROM t").err().expect("an error").to_string();
+        let error = run(session, "SELECT sum(s) FROM t").expect_err("an error").to_string();
         assert!(error.contains("sum takes one number, boolean or duration, not (Utf8"), "{error}");
     }
 }

@@ -71,7 +71,7 @@ fn a_filter_that_nothing_aggregates_is_refused() -> Result<()> {
         let frame = session.table("t")?;
         let filtered = || col("x").filter(col("k").eq("a"));
         for expr in [filtered(), filtered() + 1, filtered().cum_sum(), filtered().shift(1)] {
-            let error = frame.select([expr]).err().expect("an error").to_string();
+            let error = frame.select([expr]).expect_err("an error").to_string();
             assert!(error.contains("select: not supported: a filter of values"), "{error}");
         }
     }

@@ -25,9 +25,9 @@ use super::any_node;
 
 /// Runs before the coercion of types.
 #[derive(Debug)]
-pub(super) struct Peers;
+pub(super) struct GroupFrames;
 
-impl AnalyzerRule for Peers {
+impl AnalyzerRule for GroupFrames {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         if !any_node(&plan, |node| Ok(is_concerned(node, &merge_schema(&node.inputs()))))? {
             return Ok(plan);
@@ -49,7 +49,7 @@ impl AnalyzerRule for Peers {
     }
 
     fn name(&self) -> &str {
-        "peers"
+        "group_frames"
     }
 }
 
