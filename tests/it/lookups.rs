@@ -426,3 +426,21 @@ fn many_rows_are_looked_up_as_joins_find_them() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn an_update_looks_values_up() -> Result<()> {
+    let pair = tables();
+    for session in [&pair.cpu, &pair.device] {
+        session.execute("CREATE TABLE e AS SELECT * FROM emp")?;
+        session.execute(
+            "UPDATE e SET name = (SELECT m.name FROM emp m WHERE m.id = e.mgr) WHERE id > 2",
+        )?;
+        let changed = "1 ann | 2 bob | 3 ann | 4 cy | 5 -";
+        assert_eq!(text(session, "SELECT id, name FROM e")?, changed);
+        let several = "UPDATE e SET mgr = (SELECT price FROM p WHERE p.id = e.id)";
+        let error = session.execute(several).unwrap_err();
+        assert!(error.to_string().contains("more than one row"), "{error}");
+        assert_eq!(text(session, "SELECT id, name FROM e")?, changed);
+    }
+    Ok(())
+}

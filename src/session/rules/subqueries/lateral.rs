@@ -28,7 +28,7 @@ use datafusion::logical_expr::{
 
 use super::super::correlation::is_correlated;
 use super::lookup::{KeyedRows, is_pulled_up, names_outside, out_of_reach};
-use super::numbered::Numbered;
+use super::numbered::NumberedRows;
 use super::{NameGenerator, has_subquery};
 
 /// What it is called in errors.
@@ -121,7 +121,7 @@ pub(super) fn join(join: Join, generator: &mut NameGenerator) -> Result<LogicalP
         Some(rows) if rows.limit.is_some() && !filtered => first_rows(rows, join, generator),
         _ => {
             let left = join.left.as_ref().clone();
-            Numbered::new(left, CALLED, generator)?.beside(&join, &inner)
+            NumberedRows::new(left, CALLED, generator)?.beside(&join, &inner)
         }
     }
 }

@@ -32,7 +32,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 
 use super::super::correlation::{self, bounds, is_correlated};
-use super::numbered::Numbered;
+use super::numbered::NumberedRows;
 use super::{NameGenerator, has_subquery};
 use crate::error::Error;
 use crate::plan::{can_fail, into_operands, is_volatile, one_row_value};
@@ -135,7 +135,7 @@ pub(super) fn found(
     }
     match KeyedRows::of(&subquery.subquery, plan.schema())? {
         Some(rows) => rows.value(plan, name, generator),
-        None => Numbered::new(plan, "a correlated scalar subquery", generator)?
+        None => NumberedRows::new(plan, "a correlated scalar subquery", generator)?
             .value(&subquery.subquery, name),
     }
 }

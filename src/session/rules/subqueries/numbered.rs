@@ -40,7 +40,7 @@ use crate::error::Error;
 use crate::plan::{into_operands, one_row_value};
 use crate::session::relations::{all_empty, with_an_element};
 
-pub(super) struct Numbered<'n> {
+pub(super) struct NumberedRows<'n> {
     generator: &'n mut NameGenerator,
     /// What the subquery is called in errors.
     called: &'static str,
@@ -76,7 +76,7 @@ fn columns(plan: &LogicalPlan) -> Vec<Expr> {
     plan.schema().columns().into_iter().map(Expr::Column).collect()
 }
 
-impl<'n> Numbered<'n> {
+impl<'n> NumberedRows<'n> {
     pub(super) fn new(
         outer: LogicalPlan,
         called: &'static str,
@@ -91,7 +91,7 @@ impl<'n> Numbered<'n> {
             .project(renamed.collect::<Vec<_>>())?
             .window([row_number().alias(&row)])?
             .build()?;
-        Ok(Numbered {
+        Ok(NumberedRows {
             generator,
             called,
             rows: Some(rows),
