@@ -9,7 +9,8 @@
 //!      FROM (SELECT p FROM t WHERE i = 1 LIMIT 2))
 //! ```
 //!
-//! Of correlated ones, DataFusion's planner only admits those that have one row by their form.
+//! Of correlated ones, those that need not have one row by their form become joins before
+//! (`session/rules/subqueries/lookup.rs`), by the same function.
 
 use std::sync::{Arc, LazyLock};
 
@@ -47,23 +48,27 @@ pub(crate) fn with_one_row(plan: &LogicalPlan) -> Result<LogicalPlan> {
     Ok(whole.data)
 }
 
-fn one_row(subquery: Subquery) -> Result<Subquery> {
+/// The value of the one row, null where there is none; it fails where there are more `rows`.
+pub(crate) fn one_row_value(value: Expr, rows: Expr) -> Expr {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> =
         LazyLock::new(|| Arc::new(ScalarUDF::from(OneRowValue::new())));
+    FUNCTION.call(vec![value, rows])
+}
+
+fn one_row(subquery: Subquery) -> Result<Subquery> {
     let (qualifier, field) = subquery.subquery.schema().qualified_field(0);
     let value = Column::new(qualifier.cloned(), field.name());
     let name = field.name().clone();
     // An error tells this name.
     let only = value.flat_name();
+    let of = |name: &str| Expr::Column(Column::new_unqualified(name));
     let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone())
         .limit(0, Some(2))?
         .aggregate(
             Vec::<Expr>::new(),
             [first_value(Expr::Column(value), vec![]).alias(&only), count(lit(1i64)).alias(ROWS)],
         )?
-        .project([FUNCTION
-            .call([&only, ROWS].map(|of| Expr::Column(Column::new_unqualified(of))).into())
-            .alias(name)])?
+        .project([one_row_value(of(&only), of(ROWS)).alias(name)])?
         .build()?;
     Ok(Subquery { subquery: Arc::new(plan), ..subquery })
 }

@@ -32,7 +32,7 @@ use datafusion::sql::sqlparser::ast::{
     Visit, Visitor,
 };
 
-pub(super) use self::lateral::elements;
+pub(super) use self::lateral::{all_empty, elements, with_an_element};
 pub(super) use self::sample::is_sample;
 use crate::error::Error;
 use crate::frame::LazyFrame;

@@ -95,13 +95,18 @@ pub(super) fn analyzer_rules(device: bool) -> Vec<Arc<dyn AnalyzerRule + Send + 
 /// A plan as DataFusion made it of SQL, mended where its planner forgets a part of the statement.
 pub(super) fn mended(mut plan: LogicalPlan) -> Result<LogicalPlan> {
     let (mut marked, mut counts, mut unnests, mut limits) = (false, false, false, false);
+    let mut laterals = false;
     plan.apply_with_subqueries(|node| {
+        laterals |= subqueries::is_lateral(node);
         marked |= using::marks(node)?;
         counts |= bags::concerns(node);
         unnests |= unnest::concerns(node);
         limits |= shares::concerns(node);
         Ok(TreeNodeRecursion::Continue)
     })?;
+    if laterals {
+        plan = subqueries::unwrapped(plan)?;
+    }
     if marked {
         plan = using::own_names(plan)?;
     }

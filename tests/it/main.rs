@@ -48,6 +48,7 @@ mod limit;
 mod list_sets;
 mod lists;
 mod long;
+mod lookups;
 mod membership;
 mod memory_limit;
 mod methods;

@@ -200,11 +200,19 @@ fn is_true(condition: &Sql) -> bool {
     }
 }
 
-/// Lists that are unnested together, of which the first has a null where none has an element.
-fn with_an_element(mut lists: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+/// Whether none of the lists has an element.
+pub(in crate::session) fn all_empty(lists: &[Expr]) -> Expr {
     let is_empty = |list: &Expr| coalesce(vec![empty(list.clone()), lit(true)]);
-    let all_empty = lists.iter().map(is_empty).reduce(Expr::and);
-    if let (Some(first), Some(all_empty)) = (lists.first_mut(), all_empty)
+    lists.iter().map(is_empty).reduce(Expr::and).unwrap_or_else(|| lit(true))
+}
+
+/// Lists that are unnested together, of which the first has a null where none has an element.
+pub(in crate::session) fn with_an_element(
+    mut lists: Vec<Expr>,
+    schema: &DFSchema,
+) -> Result<Vec<Expr>> {
+    let all_empty = all_empty(&lists);
+    if let Some(first) = lists.first_mut()
         && let (dtype, Some(of_null)) = list_of_null(&first.get_type(schema)?)
     {
         *first = when(all_empty, lit(of_null)).otherwise(cast(first.clone(), dtype))?;

@@ -221,14 +221,14 @@ fn has_one_row(plan: &LogicalPlan) -> bool {
 }
 
 /// OFFSET and LIMIT; `None` where they are not numbers.
-fn bounds(limit: &Limit) -> Result<Option<(usize, Option<usize>)>> {
+pub(super) fn bounds(limit: &Limit) -> Result<Option<(usize, Option<usize>)>> {
     Ok(match (limit.get_skip_type()?, limit.get_fetch_type()?) {
         (SkipType::Literal(skip), FetchType::Literal(fetch)) => Some((skip, fetch)),
         _ => None,
     })
 }
 
-fn has_grouping_sets(keys: &[Expr]) -> bool {
+pub(super) fn has_grouping_sets(keys: &[Expr]) -> bool {
     keys.iter().any(|key| matches!(key, Expr::GroupingSet(_)))
 }
 
@@ -390,7 +390,7 @@ pub(super) fn check_exists(plan: &LogicalPlan) -> Result<()> {
 }
 
 /// Refuses a correlated subquery that would come out wrong: as a value, of IN, or of EXISTS.
-fn check(plan: &LogicalPlan) -> Result<()> {
+pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
     if !is_correlated(plan) {
         return Ok(());
     }

@@ -34,6 +34,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::correlation::{self, is_correlated};
+use super::subqueries::is_lookup;
 use super::{any_node, holds_subquery};
 use crate::error::Error;
 use crate::plan::{UnknownAs, can_fail};
@@ -167,6 +168,9 @@ impl ClausePlace<'_> {
             Expr::Exists(exists) => {
                 let found = correlation::exists(exists.subquery)?;
                 if exists.negated { negation(found) } else { found }
+            }
+            Expr::ScalarSubquery(subquery) if is_lookup(&subquery) => {
+                Expr::ScalarSubquery(subquery)
             }
             Expr::ScalarSubquery(subquery) => Expr::ScalarSubquery(correlation::ready(subquery)?),
             other => {

@@ -22,7 +22,10 @@
 //! `sum(b) / (SELECT sum(b) FROM t)` for one.
 
 mod below;
+mod lateral;
+mod lookup;
 mod mark_join;
+mod numbered;
 
 use std::sync::Arc;
 
@@ -31,17 +34,20 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::utils::{conjunction, merge_schema};
 use datafusion::logical_expr::{
     Aggregate, Distinct, DistinctOn, Expr, Filter, GroupingSet, Join, LogicalPlan,
-    LogicalPlanBuilder, Operator, Projection, Sort, Subquery, Window,
+    LogicalPlanBuilder, Operator, Projection, Sort, Subquery, Union, Window, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use self::below::Below;
+use self::below::{Below, Lifts};
+pub(super) use self::lateral::{concerns as is_lateral, unwrapped};
+pub(super) use self::lookup::is_lookup;
+use self::lookup::{names_of_subqueries, out_of_reach};
 use super::{any_node, holds_subquery};
 use crate::error::Error;
-use crate::plan::{UnknownAs, into_operands};
+use crate::plan::{UnknownAs, can_fail, into_operands, is_volatile};
 
 /// Runs behind the coercion of types.
 #[derive(Debug)]
@@ -49,16 +55,39 @@ pub(super) struct LiftSubqueries;
 
 impl AnalyzerRule for LiftSubqueries {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        if !any_node(&plan, holds_subquery)? {
+        let concerned = |node: &LogicalPlan| {
+            Ok(matches!(node, LogicalPlan::Subquery(_)) || holds_subquery(node)?)
+        };
+        if !any_node(&plan, concerned)? {
             return Ok(plan);
         }
         let mut generator = NameGenerator::default();
-        Ok(plan.transform_up_with_subqueries(|node| lifted(node, &mut generator))?.data)
+        let plan = plan.transform_up_with_subqueries(|node| lifted(node, &mut generator))?.data;
+        match generator.0 {
+            0 => Ok(plan),
+            // DataFusion takes the value of a subquery to be null where the column is, but so it is
+            // where there is no row.
+            _ => Ok(plan.transform_up_with_subqueries(with_nulls_of_inputs)?.data),
+        }
     }
 
     fn name(&self) -> &str {
         "lift_subqueries"
     }
+}
+
+/// The operator with the schema that its inputs, which may be null in more columns, make it have.
+fn with_nulls_of_inputs(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Union(Union { inputs, schema }) = node else {
+        return Ok(Transformed::yes(node.recompute_schema()?));
+    };
+    let fields = schema.iter().enumerate().map(|(at, (qualifier, field))| {
+        let nullable = inputs.iter().any(|input| input.schema().field(at).is_nullable());
+        let field = field.as_ref().clone().with_nullable(field.is_nullable() || nullable);
+        (qualifier.cloned(), Arc::new(field))
+    });
+    let schema = DFSchema::new_with_metadata(fields.collect(), schema.metadata().clone())?;
+    Ok(Transformed::yes(LogicalPlan::Union(Union { inputs, schema: Arc::new(schema) })))
 }
 
 /// An error for a subquery that no rule has made a join of.
@@ -68,6 +97,9 @@ impl AnalyzerRule for LiftSubqueries {
 pub(in crate::session) fn refuse_what_is_left(plan: &LogicalPlan) -> crate::error::Result<()> {
     let mut left = None;
     plan.apply_with_subqueries(|node| {
+        if is_lateral(node) && left.is_none() {
+            left = Some((lateral::CALLED, "FROM".into()));
+        }
         node.apply_expressions(|expr| {
             let stays = expr.exists(|node| {
                 Ok(match node {
@@ -112,29 +144,88 @@ fn has_subquery(expr: &Expr) -> bool {
 }
 
 fn lifted(node: LogicalPlan, generator: &mut NameGenerator) -> Result<Transformed<LogicalPlan>> {
+    if let LogicalPlan::Join(join) = node {
+        let columns = join.schema.columns();
+        let node = only(lateral::join(join, generator)?, columns)?;
+        return match has_subqueries(&node)? {
+            true => lifted_out(node, generator),
+            false => Ok(Transformed::yes(node)),
+        };
+    }
+    match has_subqueries(&node)? {
+        true => lifted_out(node, generator),
+        false => Ok(Transformed::no(node)),
+    }
+}
+
+fn has_subqueries(node: &LogicalPlan) -> Result<bool> {
     let mut concerned = false;
     node.apply_expressions(|expr| {
         concerned |= has_subquery(expr);
         Ok(TreeNodeRecursion::Continue)
     })?;
-    if !concerned {
-        return Ok(Transformed::no(node));
-    }
-    match node {
-        LogicalPlan::Filter(filter) => {
-            let predicate = renamed(filter.predicate, filter.input.schema(), generator)?;
-            Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
+    Ok(concerned)
+}
+
+fn lifted_out(
+    node: LogicalPlan,
+    generator: &mut NameGenerator,
+) -> Result<Transformed<LogicalPlan>> {
+    let columns = node.schema().columns();
+    let node = match node {
+        LogicalPlan::Sort(sort) => LogicalPlan::Sort(with_columns_of_keys(sort)?),
+        other => other,
+    };
+    let inputs = merge_schema(&node.inputs());
+    node.apply_expressions(|expr| {
+        match names_of_subqueries(expr)?.iter().find(|column| !inputs.has_column(column)) {
+            Some(column) => Err(out_of_reach(column, mark_join::construct(expr))),
+            None => Ok(TreeNodeRecursion::Continue),
         }
+    })?;
+    match node {
+        LogicalPlan::Filter(filter) => self::filter(filter, generator).map(Transformed::yes),
         LogicalPlan::Projection(project) => projection(project, generator).map(Transformed::yes),
         LogicalPlan::Aggregate(aggregate) => {
             self::aggregate(aggregate, generator).map(Transformed::yes)
         }
         LogicalPlan::Window(window) => self::window(window, generator).map(Transformed::yes),
-        LogicalPlan::Sort(sort) => self::sort(sort, generator).map(Transformed::yes),
+        LogicalPlan::Sort(sort) => self::sort(sort, columns, generator).map(Transformed::yes),
         LogicalPlan::Distinct(Distinct::On(on)) => distinct_on(on, generator).map(Transformed::yes),
         LogicalPlan::Join(join) => self::join(join, generator).map(Transformed::yes),
         other => Ok(Transformed::no(other)),
     }
+}
+
+/// Of a condition only scalar subqueries that need not have one row: DataFusion makes joins of the
+/// others.
+fn filter(filter: Filter, generator: &mut NameGenerator) -> Result<LogicalPlan> {
+    let columns = filter.input.schema().columns();
+    let mut input = filter.input;
+    let mut predicate = filter.predicate;
+    if lookup::has_lookup(&predicate) {
+        // Rows that other conditions drop look for nothing.
+        let schema = input.schema().clone();
+        let (mut first, mut later) = (vec![], vec![]);
+        for condition in into_operands(predicate, Operator::And) {
+            let is_free = later.is_empty() || !can_fail(&condition, &schema);
+            match is_free && !has_subquery(&condition) && !is_volatile(&condition) {
+                true => first.push(condition),
+                false => later.push(condition),
+            }
+        }
+        if let Some(first) = conjunction(first) {
+            input = Arc::new(LogicalPlan::Filter(Filter::try_new(first, input)?));
+        }
+        let mut below =
+            Below::lifting(Lifts::Lookups, Arc::unwrap_or_clone(input), "WHERE", generator);
+        let later = later.into_iter().map(|condition| below.lifted(condition, UnknownAs::False));
+        let later = later.collect::<Result<Vec<_>>>()?;
+        predicate = conjunction(later).unwrap_or_else(|| lit(true));
+        input = Arc::new(below.plan()?);
+    }
+    let predicate = renamed(predicate, input.schema(), generator)?;
+    only(LogicalPlan::Filter(Filter::try_new(predicate, input)?), columns)
 }
 
 /// Scalar subqueries whose column has the name of one of the input's, which is of no table, with
@@ -165,11 +256,17 @@ fn named(subquery: Subquery, name: String) -> Result<Subquery> {
     Ok(Subquery { subquery: Arc::new(plan), ..subquery })
 }
 
-/// Of the select list only EXISTS and IN: DataFusion makes joins of the others.
+/// Of the select list EXISTS and IN, and scalar subqueries that need not have one row: DataFusion
+/// makes joins of the others.
 fn projection(project: Projection, generator: &mut NameGenerator) -> Result<LogicalPlan> {
     let node = LogicalPlan::Projection(project.clone());
     let names = NamePreserver::new(&node);
-    let mut below = Below::of_select_list(Arc::unwrap_or_clone(project.input), generator);
+    let mut below = Below::lifting(
+        Lifts::AllButAggregates,
+        Arc::unwrap_or_clone(project.input),
+        "the select list",
+        generator,
+    );
     let mut exprs = vec![];
     for expr in project.expr {
         let name = names.save(&expr);
@@ -256,8 +353,29 @@ fn keys_apart(expr: Expr, keys: &mut Vec<Expr>, generator: &mut NameGenerator) -
     Ok(apart.data)
 }
 
-fn sort(sort: Sort, generator: &mut NameGenerator) -> Result<LogicalPlan> {
-    let columns = sort.input.schema().columns();
+/// A sort of rows that have the columns that subqueries in its keys name, where the select list has
+/// not.
+fn with_columns_of_keys(sort: Sort) -> Result<Sort> {
+    let mut missing = vec![];
+    for key in &sort.expr {
+        missing.extend(names_of_subqueries(&key.expr)?);
+    }
+    missing.retain(|column| !sort.input.schema().has_column(column));
+    missing.sort();
+    missing.dedup();
+    let LogicalPlan::Projection(project) = sort.input.as_ref() else { return Ok(sort) };
+    if missing.is_empty() || !missing.iter().all(|column| project.input.schema().has_column(column))
+    {
+        return Ok(sort);
+    }
+    let mut exprs = project.expr.clone();
+    exprs.extend(missing.into_iter().map(Expr::Column));
+    let input = LogicalPlan::Projection(Projection::try_new(exprs, project.input.clone())?);
+    Ok(Sort { input: Arc::new(input), ..sort })
+}
+
+/// `columns`: those that it shall have.
+fn sort(sort: Sort, columns: Vec<Column>, generator: &mut NameGenerator) -> Result<LogicalPlan> {
     let mut below = Below::new(Arc::unwrap_or_clone(sort.input), "ORDER BY", generator);
     let mut keys = sort.expr;
     for key in &mut keys {

@@ -8,6 +8,7 @@ use datafusion::logical_expr::{
     BinaryExpr, Case, Expr, LogicalPlan, LogicalPlanBuilder, Operator, not,
 };
 
+use super::lookup::{self, is_lookup};
 use super::{NameGenerator, has_subquery, is_subquery, mark_join, named};
 use crate::plan::UnknownAs;
 use crate::session::rules::guards::guard_members;
@@ -18,12 +19,21 @@ pub(super) struct Below<'n> {
     generator: &'n mut NameGenerator,
     /// The clause, for errors.
     clause: &'static str,
-    /// Scalar subqueries stay.
-    scalars_stay: bool,
+    lifts: Lifts,
     /// Subqueries with the columns that they have become.
     known: Vec<(Expr, Expr)>,
     /// Scalar subqueries, by names.
     values: Vec<Expr>,
+}
+
+/// Which subqueries are lifted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Lifts {
+    All,
+    /// But not scalar subqueries that are aggregations.
+    AllButAggregates,
+    /// Only scalar subqueries that are not.
+    Lookups,
 }
 
 impl<'n> Below<'n> {
@@ -32,11 +42,16 @@ impl<'n> Below<'n> {
         clause: &'static str,
         generator: &'n mut NameGenerator,
     ) -> Self {
-        Below { plan, generator, clause, scalars_stay: false, known: vec![], values: vec![] }
+        Below::lifting(Lifts::All, plan, clause, generator)
     }
 
-    pub(super) fn of_select_list(plan: LogicalPlan, generator: &'n mut NameGenerator) -> Self {
-        Below { scalars_stay: true, ..Below::new(plan, "the select list", generator) }
+    pub(super) fn lifting(
+        lifts: Lifts,
+        plan: LogicalPlan,
+        clause: &'static str,
+        generator: &'n mut NameGenerator,
+    ) -> Self {
+        Below { plan, generator, clause, lifts, known: vec![], values: vec![] }
     }
 
     pub(super) fn schema(&self) -> &DFSchema {
@@ -55,7 +70,10 @@ impl<'n> Below<'n> {
 
     /// The expression over what [`Below::plan`] will be.
     pub(super) fn lifted(&mut self, expr: Expr, unknown: UnknownAs) -> Result<Expr> {
-        let expr = guard_members(expr, &[], self.plan.schema())?;
+        let expr = match self.lifts {
+            Lifts::Lookups => expr,
+            _ => guard_members(expr, &[], self.plan.schema())?,
+        };
         self.of(expr, unknown)
     }
 
@@ -70,7 +88,14 @@ impl<'n> Below<'n> {
         }
         let whole = expr.clone();
         let column = match expr {
-            Expr::ScalarSubquery(_) if self.scalars_stay => return Ok(expr),
+            Expr::ScalarSubquery(subquery) if is_lookup(&subquery) => {
+                let (plan, value) = lookup::found(self.plan.clone(), &subquery, self.generator)?;
+                self.plan = plan;
+                value
+            }
+            Expr::ScalarSubquery(_) if self.lifts != Lifts::All => return Ok(expr),
+            Expr::Exists(_) if self.lifts == Lifts::Lookups => return Ok(expr),
+            Expr::InSubquery(_) if self.lifts == Lifts::Lookups => return self.children(expr),
             Expr::ScalarSubquery(subquery) => {
                 let name = self.generator.name("value");
                 let value = Expr::ScalarSubquery(named(subquery, self.generator.name("value"))?);
