@@ -37,8 +37,10 @@ pub(crate) mod random;
 pub(crate) mod shorthand;
 mod simplify;
 mod strptime;
+pub(crate) mod text_casts;
 pub(crate) mod width_bucket;
 
+pub(crate) use casts::cast_exactly;
 pub(crate) use expressions::host_expr;
 pub(crate) use floats::holds_floats;
 pub(crate) use plans::{HostPlanner, plan};

@@ -7,9 +7,10 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, WindowFunctionDefinition};
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, TryCast, when};
 
-use super::casts::rounds;
+use super::casts::differs;
 use super::floats::{FloatForm, formed_scalar, holds_floats};
 use super::functions::HostOperation;
+use super::text_casts;
 use crate::plan::joined;
 
 /// The expression as the CPU engine shall compute it, over rows in which NaN has one form.
@@ -114,6 +115,17 @@ const PASSING: [&str; 38] = [
 const FINDING: [&str; 5] =
     ["array_has", "array_has_any", "array_has_all", "array_position", "array_positions"];
 
+/// Functions that read a text as a time.
+const READING: [&str; 7] = [
+    "to_date",
+    "to_timestamp",
+    "to_timestamp_micros",
+    "to_timestamp_millis",
+    "to_timestamp_nanos",
+    "to_timestamp_seconds",
+    "to_unixtime",
+];
+
 /// Aggregates that compute, so that one NaN is as good as another.
 const ADDING: [&str; 22] = [
     "sum",
@@ -212,13 +224,14 @@ pub(super) fn concerns(expr: &Expr) -> bool {
     .unwrap_or(true)
 }
 
-/// Whether an expression may make floats of what are none, or what rounds as they do (`casts.rs`).
+/// Whether an expression may make floats of what are none, or has what Arrow casts otherwise
+/// (`casts.rs`).
 pub(super) fn makes_floats(expr: &Expr) -> bool {
     expr.exists(|expr| {
         Ok(match expr {
             Expr::Literal(value, _) => is_of_concern(&value.data_type()),
             Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
-                is_of_concern(field.data_type())
+                is_of_concern(field.data_type()) || text_casts::is_read(field.data_type())
             }
             Expr::OuterReferenceColumn(field, _) => is_of_concern(field.data_type()),
             Expr::ScalarFunction(_) | Expr::HigherOrderFunction(_) => true,
@@ -351,10 +364,10 @@ impl Host<'_> {
                 }
                 Expr::Case(case)
             }
-            Expr::Cast(cast) if self.rounds(&cast.expr, cast.field.data_type()) => {
+            Expr::Cast(cast) if self.differs(&cast.expr, cast.field.data_type()) => {
                 HostOperation::Cast { to: cast.field, or_null: false }.of(*cast.expr)
             }
-            Expr::TryCast(cast) if self.rounds(&cast.expr, cast.field.data_type()) => {
+            Expr::TryCast(cast) if self.differs(&cast.expr, cast.field.data_type()) => {
                 HostOperation::Cast { to: cast.field, or_null: true }.of(*cast.expr)
             }
             Expr::ScalarFunction(call) => self.function(call)?,
@@ -381,6 +394,12 @@ impl Host<'_> {
         // `rpad.rs`).
         if ["lpad", "rpad"].contains(&call.name()) && !self.folding && call.args.len() > 1 {
             call.args[1] = HostOperation::Length.of(std::mem::take(&mut call.args[1]));
+        }
+        if READING.contains(&call.name())
+            && let [text] = &mut call.args[..]
+            && text.get_type(self.schema)?.is_string()
+        {
+            *text = HostOperation::WholeMinutes.of(std::mem::take(text));
         }
         // They look at elements of lists that are null (55.2, `concat.rs`, `flatten.rs`).
         let list = match (call.name(), call.args.len()) {
@@ -462,8 +481,8 @@ impl Host<'_> {
         holds_floats(to) && !from.get_type(self.schema).is_ok_and(plain)
     }
 
-    fn rounds(&self, from: &Expr, to: &DataType) -> bool {
-        from.get_type(self.schema).is_ok_and(|from| rounds(&from, to))
+    fn differs(&self, from: &Expr, to: &DataType) -> bool {
+        from.get_type(self.schema).is_ok_and(|from| differs(&from, to))
     }
 
     fn holds_floats(&self, expr: &Expr) -> bool {
