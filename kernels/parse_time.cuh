@@ -123,7 +123,7 @@ WF_DEVICE u32 parse_timestamp(const view& v, i64 per_second, i64* out) {
     return outcome == READ && (ticks < I64_MIN || ticks > I64_MAX) ? REFUSED : outcome;
 }
 
-// Ticks since midnight of "9:26", "09:26:56.123", "09:26:56 PM"; or a number of ticks.
+// Ticks since midnight of "9:26", "09:26:56.123", "09:26:56 PM".
 WF_CALLED bool parse_clock(const view& whole, i64 per_second, i64* out) {
     *out = 0;
     if (whole.length < 4) return false;
@@ -169,11 +169,6 @@ WF_CALLED bool parse_clock(const view& whole, i64 per_second, i64* out) {
 template <class T> WF_DEVICE bool parse_time(const view& v, i64 per_second, T* out) {
     i64 ticks;
     bool read = parse_clock(v, per_second, &ticks);
-    if (!read) {
-        // A number, as Rust reads it: without blanks.
-        bool padded = v.length > 0 && (is_blank(byte_at(v, 0)) || is_blank(byte_at(v, v.length - 1)));
-        read = !padded && parse_signed(v, &ticks) && ticks >= limits<T>::lowest() && ticks <= limits<T>::highest();
-    }
     *out = (T)ticks;
     return read;
 }
