@@ -32,6 +32,7 @@ pub(crate) mod list_combinations;
 mod lists;
 mod md5;
 pub(crate) mod mode;
+mod nested_order;
 mod plans;
 pub(crate) mod random;
 pub(crate) mod shorthand;

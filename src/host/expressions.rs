@@ -5,11 +5,14 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, WindowFunctionDefinition};
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, TryCast, when};
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Cast, Expr, ExprSchemable, Operator, TryCast, when,
+};
 
 use super::casts::differs;
 use super::floats::{FloatForm, formed_scalar, holds_floats};
 use super::functions::HostOperation;
+use super::nested_order::{self, extreme, is_order, nested_order};
 use super::text_casts;
 use crate::plan::joined;
 
@@ -209,6 +212,7 @@ pub(super) fn concerns(expr: &Expr) -> bool {
                     | Operator::BitwiseXor
                     | Operator::StringConcat
             ),
+            Expr::Between(_) => true,
             Expr::Case(case) => case.expr.is_some(),
             Expr::Cast(_)
             | Expr::TryCast(_)
@@ -263,6 +267,10 @@ pub(super) fn plain_expr(expr: Expr) -> Result<Transformed<Expr>> {
                     _ => argument,
                 })
             }
+            Expr::ScalarFunction(call) => match nested_order::plain(call) {
+                Ok(comparison) => Transformed::yes(Expr::BinaryExpr(comparison)),
+                Err(call) => Transformed::no(Expr::ScalarFunction(call)),
+            },
             other => Transformed::no(other),
         })
     })
@@ -338,11 +346,14 @@ impl Host<'_> {
             Expr::BinaryExpr(BinaryExpr { left, op, right })
                 if is_comparison(op) && self.is_nested(&left) && self.is_nested(&right) =>
             {
-                Expr::BinaryExpr(BinaryExpr {
-                    left: self.equal_bits(*left)?.into(),
-                    op,
-                    right: self.equal_bits(*right)?.into(),
-                })
+                self.compared(*left, op, *right)?
+            }
+            Expr::Between(Between { expr, negated, low, high })
+                if self.is_nested(&expr) && self.is_nested(&low) && self.is_nested(&high) =>
+            {
+                let low = self.compared((*expr).clone(), Operator::GtEq, *low)?;
+                let inside = low.and(self.compared(*expr, Operator::LtEq, *high)?);
+                if negated { !inside } else { inside }
             }
             Expr::InList(mut list) if self.holds_floats(&list.expr) => {
                 list.expr = self.equal_bits(*list.expr)?.into();
@@ -376,6 +387,17 @@ impl Host<'_> {
         })
     }
 
+    /// A comparison of lists or structs: floats in them compare by bits, zeros among them, and
+    /// nulls in them are greatest.
+    fn compared(&self, left: Expr, op: Operator, right: Expr) -> Result<Expr> {
+        let (left, right) = (self.equal_bits(left)?, self.equal_bits(right)?);
+        let rows = self.folding && (left.any_column_refs() || right.any_column_refs());
+        Ok(match is_order(op) && !rows {
+            true => nested_order(left, op, right),
+            false => Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))),
+        })
+    }
+
     fn function(&self, mut call: ScalarFunction) -> Result<Expr> {
         let asked = !self.folding || !call.args.iter().any(Expr::any_column_refs);
         if call.name() == "nullif"
@@ -390,6 +412,18 @@ impl Host<'_> {
             let null = Expr::Literal(ScalarValue::try_from(&dtype)?, None);
             return when(self.equal_bits(left.clone())?.eq(right), null).otherwise(left);
         }
+        let ahead = match call.name() {
+            "greatest" => Some(Operator::GtEq),
+            "least" => Some(Operator::LtEq),
+            _ => None,
+        };
+        if let Some(ahead) = ahead
+            && asked
+            && call.args.iter().all(|arg| self.is_nested(arg))
+            && let Some(chosen) = extreme(ahead, call.args.clone())?
+        {
+            return Ok(chosen);
+        }
         // A computed length is made room for as it is: a negative one panics (55.2, `lpad.rs` and
         // `rpad.rs`).
         if ["lpad", "rpad"].contains(&call.name()) && !self.folding && call.args.len() > 1 {
@@ -397,7 +431,7 @@ impl Host<'_> {
         }
         if READING.contains(&call.name())
             && let [text] = &mut call.args[..]
-            && text.get_type(self.schema)?.is_string()
+            && text.get_type(self.schema).is_ok_and(|dtype| dtype.is_string())
         {
             *text = HostOperation::WholeMinutes.of(std::mem::take(text));
         }
@@ -489,9 +523,9 @@ impl Host<'_> {
         expr.get_type(self.schema).is_ok_and(|dtype| holds_floats(&dtype))
     }
 
-    /// Lists and the like that hold floats: those alone compare by bits, zeros among them.
+    /// Lists, structs and the like.
     fn is_nested(&self, expr: &Expr) -> bool {
-        expr.get_type(self.schema).is_ok_and(|dtype| dtype.is_nested() && holds_floats(&dtype))
+        expr.get_type(self.schema).is_ok_and(|dtype| dtype.is_nested())
     }
 }
 
