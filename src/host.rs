@@ -40,6 +40,7 @@ mod simplify;
 mod strptime;
 pub(crate) mod text_casts;
 pub(crate) mod width_bucket;
+mod zones;
 
 pub(crate) use casts::cast_exactly;
 pub(crate) use expressions::host_expr;

@@ -1,6 +1,6 @@
 //! Casts that Arrow does otherwise than the device: of decimals to the nearest floats, of floats to
-//! the decimals that their digits say, of milliseconds to the day that they lie in, and of texts to
-//! times (`text_casts.rs`).
+//! the decimals that their digits say, of milliseconds to the day that they lie in, of texts to
+//! times (`text_casts.rs`), and of local times to instants (`zones.rs`).
 //!
 //! Arrow divides a decimal's digits, rounded to a float, by a power of ten, rounded to a float, and
 //! so rounds up to three times (arrow-cast 59.3,
@@ -27,7 +27,7 @@ use datafusion::common::format::DEFAULT_CAST_OPTIONS;
 use datafusion::error::Result;
 use half::f16;
 
-use super::text_casts;
+use super::{text_casts, zones};
 
 /// Whether a cast is one of those, in lists and structs too.
 pub(super) fn differs(from: &DataType, to: &DataType) -> bool {
@@ -44,6 +44,7 @@ pub(super) fn differs(from: &DataType, to: &DataType) -> bool {
             from.is_decimal() && to.is_floating()
                 || from.is_floating() && to.is_decimal()
                 || text_casts::reads(from, to)
+                || zones::shows(from, to)
         }
     }
 }
@@ -93,6 +94,7 @@ pub(crate) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Re
         }),
         (Date64, Date32) => to_days(array, or_null)?,
         (from, to) if text_casts::reads(from, to) => text_casts::read(array, to, or_null)?,
+        (from, to) if zones::shows(from, to) => zones::instants(array, to, or_null)?,
         _ => to_decimals(array, to, or_null)?,
     })
 }

@@ -1,10 +1,13 @@
 //! Expressions for the CPU engine.
 
+use std::sync::Arc;
+
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, WindowFunctionDefinition};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     Between, BinaryExpr, Cast, Expr, ExprSchemable, Operator, TryCast, when,
 };
@@ -13,7 +16,7 @@ use super::casts::differs;
 use super::floats::{FloatForm, formed_scalar, holds_floats};
 use super::functions::HostOperation;
 use super::nested_order::{self, extreme, is_order, nested_order};
-use super::text_casts;
+use super::{text_casts, zones};
 use crate::plan::joined;
 
 /// The expression as the CPU engine shall compute it, over rows in which NaN has one form.
@@ -117,6 +120,9 @@ const PASSING: [&str; 38] = [
 /// Functions that ask whether elements are equal to values, and yield no floats.
 const FINDING: [&str; 5] =
     ["array_has", "array_has_any", "array_has_all", "array_position", "array_positions"];
+
+/// Functions that are casts.
+const CASTING: [&str; 3] = ["arrow_cast", "arrow_try_cast", "timezone"];
 
 /// Functions that read a text as a time.
 const READING: [&str; 7] = [
@@ -309,6 +315,7 @@ impl Host<'_> {
     }
 
     fn visit_one(&self, expr: Expr, takes: Takes) -> Result<Expr> {
+        let expr = if self.folding { self.as_cast(expr)? } else { expr };
         let inner = self.inner(&expr, takes);
         let expr = expr.map_children(|child| Ok(Transformed::yes(self.visit(child, inner)?)))?.data;
         let expr = self.changed(expr)?;
@@ -317,6 +324,24 @@ impl Host<'_> {
         } else {
             expr
         })
+    }
+
+    /// The cast that a function is. The rule that folds constants would write it out, and compute it
+    /// at once.
+    fn as_cast(&self, expr: Expr) -> Result<Expr> {
+        match expr {
+            Expr::ScalarFunction(call) if CASTING.contains(&call.name()) => {
+                let schema = Arc::new(self.schema.clone());
+                let context = SimplifyContext::builder().with_schema(schema).build();
+                Ok(match call.func.simplify(call.args, &context)? {
+                    ExprSimplifyResult::Simplified(cast) => cast,
+                    ExprSimplifyResult::Original(args) => {
+                        Expr::ScalarFunction(ScalarFunction { func: call.func, args })
+                    }
+                })
+            }
+            other => Ok(other),
+        }
     }
 
     /// What an expression takes, of which `takes` tells what is taken.
@@ -347,6 +372,17 @@ impl Host<'_> {
                 if is_comparison(op) && self.is_nested(&left) && self.is_nested(&right) =>
             {
                 self.compared(*left, op, *right)?
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op, right })
+                if matches!(op, Operator::Plus | Operator::Minus) && !self.folding =>
+            {
+                match op {
+                    _ if self.is_moved(&left, &right) => zones::moved(*left, op, *right),
+                    Operator::Plus if self.is_moved(&right, &left) => {
+                        zones::moved(*right, op, *left)
+                    }
+                    _ => Expr::BinaryExpr(BinaryExpr { left, op, right }),
+                }
             }
             Expr::Between(Between { expr, negated, low, high })
                 if self.is_nested(&expr) && self.is_nested(&low) && self.is_nested(&high) =>
@@ -521,6 +557,12 @@ impl Host<'_> {
 
     fn holds_floats(&self, expr: &Expr) -> bool {
         expr.get_type(self.schema).is_ok_and(|dtype| holds_floats(&dtype))
+    }
+
+    /// Whether an interval would move an instant by the clocks of a zone.
+    fn is_moved(&self, point: &Expr, by: &Expr) -> bool {
+        let types = point.get_type(self.schema).ok().zip(by.get_type(self.schema).ok());
+        types.is_some_and(|(point, by)| zones::is_moved(&point, &by))
     }
 
     /// Lists, structs and the like.

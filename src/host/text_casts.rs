@@ -23,6 +23,8 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::common::format::DEFAULT_CAST_OPTIONS;
 use datafusion::error::Result;
 
+use super::zones;
+
 /// Whether a cast is one of those.
 pub(super) fn reads(from: &DataType, to: &DataType) -> bool {
     is_text(from) && is_read(to)
@@ -55,6 +57,12 @@ pub(super) fn read(texts: &ArrayRef, to: &DataType, or_null: bool) -> Result<Arr
     let views = views.as_string_view();
     if matches!(to, DataType::Interval(_)) {
         return intervals(views, or_null);
+    }
+    if matches!(to, DataType::Timestamp(_, _)) {
+        return match with_seconds(views) {
+            Some(whole) => zones::read(&whole, to, or_null),
+            None => zones::read(views, to, or_null),
+        };
     }
     let given = match to {
         DataType::Time32(_) | DataType::Time64(_) => without_numbers(views, to, or_null)?,

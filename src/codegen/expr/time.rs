@@ -10,7 +10,7 @@ use datafusion::common::ScalarValue::{IntervalDayTime, IntervalMonthDayNano, Int
 use super::arithmetic::{ArithmeticStep, Overflow, wide};
 use super::calendar::{CALENDAR, NANOS_PER_DAY, is_utc, outside_calendar, per_second};
 use super::fit::OnError;
-use super::zone::Missing;
+use super::zone::InstantFor;
 use super::*;
 
 /// A constant interval, sign included.
@@ -153,6 +153,7 @@ impl Compiler<'_> {
             return Ok(point);
         }
         let per_day = i128::from(per_second(&unit)) * 86_400;
+        let from = point.code.clone();
         let local = self.local_time(point)?;
         let date = self.floor_days(&local, unit);
         let ticks = self.ticks_of_day(&local, &date, per_day)?;
@@ -166,7 +167,7 @@ impl Compiler<'_> {
             type_bounds(dtype),
             OnError::Fail,
         )?;
-        self.instant(moved, dtype, Missing::Overflows)
+        self.instant(moved, dtype, InstantFor::MovedFrom(from))
     }
 
     /// Counts of ticks added or subtracted: what does not fit fails.
