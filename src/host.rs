@@ -39,6 +39,7 @@ pub(crate) mod shorthand;
 mod simplify;
 mod strptime;
 pub(crate) mod text_casts;
+pub(crate) mod whole;
 pub(crate) mod width_bucket;
 mod zones;
 

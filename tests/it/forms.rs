@@ -2,6 +2,7 @@
 
 mod aliases;
 mod functions;
+mod numbers;
 mod operators;
 
 use std::sync::Arc;
