@@ -59,3 +59,15 @@ fn whole_numbers_of_decimals_fit_their_type() {
     let pair = pair.and("r", Shape::random(3000, 95).batches());
     pair.check("SELECT id, ceil(m) AS a, floor(m) AS b, ceil(m38) AS c, floor(-m38) AS d FROM r");
 }
+
+#[test]
+fn even_numbers_are_away_from_zero() {
+    let numbers = vec![Some(2.5), Some(-2.5), Some(3.0), Some(2.0), Some(0.0), Some(-0.1), None];
+    let pair = Pair::of(columns(vec![("x", Arc::new(Float64Array::from(numbers)) as ArrayRef)]));
+    check_rows(
+        &pair,
+        "SELECT even(x), even(CAST(x AS int)) FROM t",
+        &["4|2", "-4|-2", "4|4", "2|2", "0|0", "-2|0", "-|-"],
+    );
+    check_rows(&pair, "SELECT even(3), even(2.5) FROM t LIMIT 1", &["4|4"]);
+}
