@@ -77,9 +77,37 @@ fn weeks_have_their_years() {
     let pair = pair();
     check_rows(
         &pair,
-        "SELECT yearweek(d), yearweek(CAST(d AS timestamp)) FROM \
+        "SELECT yearweek(d), yearweek(arrow_cast(d, 'Timestamp(Second, None)')) FROM \
          (VALUES (DATE '2024-12-30'), (DATE '2021-01-01'), (DATE '0005-03-15'), (NULL)) v(d)",
         &["202501|202501", "202053|202053", "511|511", "-|-"],
     );
     pair.check("SELECT id, yearweek(d) AS a, yearweek(ts) AS b FROM t");
+}
+
+#[test]
+fn times_are_cut_down_to_many_years() {
+    let pair = pair();
+    let cut = |of: &str| {
+        let part = |part| format!("CAST(CAST(date_trunc('{part}', {of}) AS date) AS varchar)");
+        ["decade", "century", "MILLENNIUM"].map(part).join(", ")
+    };
+    let days =
+        "(VALUES (DATE '2024-12-30'), (DATE '2000-01-01'), (DATE '1999-12-31'), (NULL)) v(d)";
+    let arrow = |unit: &str| format!("arrow_cast(d, 'Timestamp({unit}, None)')");
+    for of in ["d".to_string(), arrow("Microsecond"), arrow("Second")] {
+        check_rows(
+            &pair,
+            &format!("SELECT {} FROM {days}", cut(&of)),
+            &[
+                "2020-01-01|2000-01-01|2000-01-01",
+                "2000-01-01|2000-01-01|2000-01-01",
+                "1990-01-01|1900-01-01|1000-01-01",
+                "-|-|-",
+            ],
+        );
+    }
+    pair.check(
+        "SELECT id, date_trunc('decade', d) AS a, date_trunc('century', ts_s) AS b, \
+         date_trunc('decade', CAST(ts_ns AS timestamp)) AS c FROM t",
+    );
 }
