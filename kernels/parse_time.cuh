@@ -1,5 +1,5 @@
 // parse_time.cuh: dates, times of day and timestamps from text, as Arrow reads them (ISO 8601, and
-// some variants).
+// some variants), and timestamps without seconds.
 //
 //   parse_date("2024-02-29", &d) = READ, d = 19782      also "+12024-02-29" and "20240229"
 //   parse_timestamp("2024-02-29T12:00:00.5+01:00", 1000, &t) = READ, t = 1709204400500
@@ -90,6 +90,9 @@ WF_CALLED u32 parse_instant(const view& v, i64* seconds, u32* nanos) {
     } else if (shape == 0x3f) {  // 092656
         valid = set_clock(two_digits(v, 11), two_digits(v, 13), two_digits(v, 15), 0, &time);
         end = 17;
+    } else if ((shape & 0x3f) == 0x1b && has_at(v, 13, ':') && !has_at(v, 16, ':')) {  // 09:26
+        valid = set_clock(two_digits(v, 11), two_digits(v, 14), 0, 0, &time);
+        end = 16;
     } else {
         return REFUSED;
     }
@@ -120,7 +123,7 @@ WF_DEVICE u32 parse_timestamp(const view& v, i64 per_second, i64* out) {
     return outcome == READ && (ticks < I64_MIN || ticks > I64_MAX) ? REFUSED : outcome;
 }
 
-// Ticks since midnight of "9:26", "09:26:56.123", "09:26:56 PM"; or a number of ticks.
+// Ticks since midnight of "9:26", "09:26:56.123", "09:26:56 PM".
 WF_CALLED bool parse_clock(const view& whole, i64 per_second, i64* out) {
     *out = 0;
     if (whole.length < 4) return false;
@@ -166,11 +169,6 @@ WF_CALLED bool parse_clock(const view& whole, i64 per_second, i64* out) {
 template <class T> WF_DEVICE bool parse_time(const view& v, i64 per_second, T* out) {
     i64 ticks;
     bool read = parse_clock(v, per_second, &ticks);
-    if (!read) {
-        // A number, as Rust reads it: without blanks.
-        bool padded = v.length > 0 && (is_blank(byte_at(v, 0)) || is_blank(byte_at(v, v.length - 1)));
-        read = !padded && parse_signed(v, &ticks) && ticks >= limits<T>::lowest() && ticks <= limits<T>::highest();
-    }
     *out = (T)ticks;
     return read;
 }

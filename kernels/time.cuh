@@ -79,5 +79,7 @@ WF_DEVICE i32 start_of_quarter(i32 days) {
     return days_of(date.year, (date.month - 1) / 3 * 3 + 1, 1);
 }
 WF_DEVICE i32 start_of_year(i32 days) { return days_of(civil_of(days).year, 1, 1); }
+// Of so many years from the year 0 on.
+WF_DEVICE i32 start_of_years(i32 days, i32 years) { return days_of(civil_of(days).year / years * years, 1, 1); }
 
 }  // namespace wf

@@ -34,13 +34,18 @@ WF_DEVICE bool zone_local(const i64* zone, u32 entries, i64 ticks, i64 per_secon
 }
 
 // The seconds of UTC at which clocks show a local second, which the calendar holds: none where they
-// skip it, two where they are put back. Yields how many, the first and the last.
+// skip it, two where they are put back. Yields how many, the first and the last; of none, when
+// clocks would show it if they did not change.
 WF_CALLED u32 zone_instants(const i64* zone, u32 entries, i64 local, i64* first, i64* last) {
     constexpr i64 FAR = 2 * 86400;  // further than any offset
     u32 found = 0;
     for (u32 at = zone_entry(zone, entries, local - FAR); at < entries && (at == 0 || zone[2 * at] <= local + FAR); ++at) {
         const i64 second = local - zone[2 * at + 1];
-        if (second < zone[2 * at] || (at + 1 < entries && second >= zone[2 * at + 2])) continue;
+        if (second < zone[2 * at]) continue;
+        if (at + 1 < entries && second >= zone[2 * at + 2]) {
+            if (found == 0 && local - zone[2 * at + 3] < zone[2 * at + 2]) *first = *last = second;
+            continue;
+        }
         if (found == 0) *first = second;
         *last = second;
         ++found;
@@ -48,14 +53,15 @@ WF_CALLED u32 zone_instants(const i64* zone, u32 entries, i64 local, i64* first,
     return found;
 }
 
-// The instant of local ticks; false where there is not just one, or 64 bits do not hold it.
-WF_DEVICE bool zone_instant(const i64* zone, u32 entries, i64 local, i64 per_second, i64* ticks) {
+// The instant of local ticks: of two the one at which clocks are so far ahead, else the last; where
+// there is none, as before the change. False where 64 bits do not hold it.
+WF_DEVICE bool zone_instant(const i64* zone, u32 entries, i64 local, i64 per_second, i64 ahead, i64* ticks) {
     const i64 second = floor_quotient<i64>(local, per_second);
     i64 first = second, last = second;
-    const u32 found = zone_instants(zone, entries, second, &first, &last);
-    const i128 instant = (i128)local + (i128)(first - second) * per_second;
+    zone_instants(zone, entries, second, &first, &last);
+    const i128 instant = (i128)local + (i128)((second - first == ahead ? first : last) - second) * per_second;
     *ticks = (i64)instant;
-    return found == 1 && instant == (i128)*ticks;
+    return instant == (i128)*ticks;
 }
 
 // The instant of a whole local second that an instant was cut down to: of two the one with that

@@ -49,7 +49,7 @@ use crate::io::{
 };
 use crate::plan::{
     ExplainFormat, MOST_NESTED, PlanTable, Prepared, explain, explain_on_cpu, files_of,
-    with_one_row, with_present_types,
+    with_nullable, with_one_row, with_present_types,
 };
 use crate::timeline::{self, Part, span};
 
@@ -261,9 +261,10 @@ impl Core {
         // Where scalar subqueries do not become joins, DataFusion counts their rows.
         let plan =
             match state.config_options().optimizer.enable_physical_uncorrelated_scalar_subquery {
-                true => state.optimize(plan)?,
-                false => state.optimize(&with_one_row(plan)?)?,
+                true => with_nullable(plan)?,
+                false => with_nullable(&with_one_row(plan)?)?,
             };
+        let plan = state.optimize(&plan)?;
         (self.refuse)(&plan)?;
         Ok(plan)
     }

@@ -1,5 +1,6 @@
 //! Casts that Arrow does otherwise than the device: of decimals to the nearest floats, of floats to
-//! the decimals that their digits say, and of milliseconds to the day that they lie in.
+//! the decimals that their digits say, of milliseconds to the day that they lie in, of texts to
+//! times (`text_casts.rs`), and of local times to instants (`zones.rs`).
 //!
 //! Arrow divides a decimal's digits, rounded to a float, by a power of ten, rounded to a float, and
 //! so rounds up to three times (arrow-cast 59.3,
@@ -26,19 +27,24 @@ use datafusion::common::format::DEFAULT_CAST_OPTIONS;
 use datafusion::error::Result;
 use half::f16;
 
+use super::{text_casts, zones};
+
 /// Whether a cast is one of those, in lists and structs too.
-pub(super) fn rounds(from: &DataType, to: &DataType) -> bool {
+pub(super) fn differs(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
     match (from, to) {
         (List(a), List(b))
         | (LargeList(a), LargeList(b))
-        | (FixedSizeList(a, _), FixedSizeList(b, _)) => rounds(a.data_type(), b.data_type()),
+        | (FixedSizeList(a, _), FixedSizeList(b, _)) => differs(a.data_type(), b.data_type()),
         (Struct(a), Struct(b)) if same_names(a, b) => {
-            a.iter().zip(b).any(|(a, b)| rounds(a.data_type(), b.data_type()))
+            a.iter().zip(b).any(|(a, b)| differs(a.data_type(), b.data_type()))
         }
         (Date64, Date32) => true,
         (from, to) => {
-            from.is_decimal() && to.is_floating() || from.is_floating() && to.is_decimal()
+            from.is_decimal() && to.is_floating()
+                || from.is_floating() && to.is_decimal()
+                || text_casts::reads(from, to)
+                || zones::shows(from, to)
         }
     }
 }
@@ -48,9 +54,9 @@ fn same_names(a: &[FieldRef], b: &[FieldRef]) -> bool {
 }
 
 /// The cast; what has no value of the type becomes null, or is an error.
-pub(super) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Result<ArrayRef> {
+pub(crate) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Result<ArrayRef> {
     use DataType::*;
-    if !rounds(array.data_type(), to) {
+    if !differs(array.data_type(), to) {
         let options = CastOptions { safe: or_null, ..DEFAULT_CAST_OPTIONS };
         return Ok(cast_with_options(array, to, &options)?);
     }
@@ -87,6 +93,8 @@ pub(super) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Re
             v.to_i128().map_or(DecimalDigits::Many(v), DecimalDigits::Few)
         }),
         (Date64, Date32) => to_days(array, or_null)?,
+        (from, to) if text_casts::reads(from, to) => text_casts::read(array, to, or_null)?,
+        (from, to) if zones::shows(from, to) => zones::instants(array, to, or_null)?,
         _ => to_decimals(array, to, or_null)?,
     })
 }

@@ -11,7 +11,7 @@ use chrono::{Datelike, NaiveDate};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use datafusion::arrow::datatypes::{
     ArrowTimestampType, DataType, FieldRef, TimeUnit, TimestampMicrosecondType,
-    TimestampMillisecondType, TimestampSecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
@@ -84,14 +84,15 @@ impl ScalarUDFImpl for DateTrunc {
         let Some(part) = part.try_as_str().flatten().and_then(Coarse::of) else {
             return self.inner.invoke_with_args(args);
         };
-        if unit == TimeUnit::Nanosecond {
+        if unit == TimeUnit::Nanosecond && !matches!(part, Coarse::Years(_)) {
             return self.inner.invoke_with_args(args);
         }
         let array = time.to_array(args.number_rows)?;
         let found = match unit {
             TimeUnit::Second => cut::<TimestampSecondType>(&array, part, 1)?,
             TimeUnit::Millisecond => cut::<TimestampMillisecondType>(&array, part, 1_000)?,
-            _ => cut::<TimestampMicrosecondType>(&array, part, 1_000_000)?,
+            TimeUnit::Microsecond => cut::<TimestampMicrosecondType>(&array, part, 1_000_000)?,
+            TimeUnit::Nanosecond => cut::<TimestampNanosecondType>(&array, part, 1_000_000_000)?,
         };
         match time {
             ColumnarValue::Scalar(_) => {
@@ -114,7 +115,8 @@ fn taken_as(time: &DataType) -> Result<DataType> {
     }
 }
 
-/// Units for which DataFusion goes through nanoseconds.
+/// Units for which DataFusion goes through nanoseconds, and those of several years, which it has
+/// not.
 #[derive(Debug, Clone, Copy)]
 enum Coarse {
     Hour,
@@ -123,6 +125,8 @@ enum Coarse {
     Month,
     Quarter,
     Year,
+    /// Units of so many years from the year 0 on, as in DuckDB: 2000 begins a century.
+    Years(i32),
 }
 
 impl Coarse {
@@ -134,6 +138,9 @@ impl Coarse {
             "month" => Coarse::Month,
             "quarter" => Coarse::Quarter,
             "year" => Coarse::Year,
+            "decade" => Coarse::Years(10),
+            "century" => Coarse::Years(100),
+            "millennium" => Coarse::Years(1_000),
             _ => return None,
         })
     }
@@ -166,6 +173,7 @@ fn of_ticks(ticks: i64, part: Coarse, second: i64) -> Option<i64> {
         }
         Coarse::Month => day.with_day(1)?,
         Coarse::Quarter => day.with_day(1)?.with_month(day.month0() / 3 * 3 + 1)?,
+        Coarse::Years(years) => NaiveDate::from_ymd_opt(day.year() / years * years, 1, 1)?,
         _ => NaiveDate::from_ymd_opt(day.year(), 1, 1)?,
     };
     i64::from(start.to_epoch_days()).checked_mul(length)
@@ -183,6 +191,7 @@ mod tests {
         let at = day(1600, 8, 17) * 86_400 + 40_000;
         for (part, start) in [
             (Coarse::Year, day(1600, 1, 1)),
+            (Coarse::Years(1_000), day(1000, 1, 1)),
             (Coarse::Quarter, day(1600, 7, 1)),
             (Coarse::Month, day(1600, 8, 1)),
             (Coarse::Week, day(1600, 8, 14)),

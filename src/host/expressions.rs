@@ -1,15 +1,22 @@
 //! Expressions for the CPU engine.
 
+use std::sync::Arc;
+
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, WindowFunctionDefinition};
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, TryCast, when};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Cast, Expr, ExprSchemable, Operator, TryCast, when,
+};
 
-use super::casts::rounds;
+use super::casts::differs;
 use super::floats::{FloatForm, formed_scalar, holds_floats};
 use super::functions::HostOperation;
+use super::nested_order::{self, extreme, is_order, nested_order};
+use super::{text_casts, zones};
 use crate::plan::joined;
 
 /// The expression as the CPU engine shall compute it, over rows in which NaN has one form.
@@ -114,6 +121,20 @@ const PASSING: [&str; 38] = [
 const FINDING: [&str; 5] =
     ["array_has", "array_has_any", "array_has_all", "array_position", "array_positions"];
 
+/// Functions that are casts.
+const CASTING: [&str; 3] = ["arrow_cast", "arrow_try_cast", "timezone"];
+
+/// Functions that read a text as a time.
+const READING: [&str; 7] = [
+    "to_date",
+    "to_timestamp",
+    "to_timestamp_micros",
+    "to_timestamp_millis",
+    "to_timestamp_nanos",
+    "to_timestamp_seconds",
+    "to_unixtime",
+];
+
 /// Aggregates that compute, so that one NaN is as good as another.
 const ADDING: [&str; 22] = [
     "sum",
@@ -197,6 +218,7 @@ pub(super) fn concerns(expr: &Expr) -> bool {
                     | Operator::BitwiseXor
                     | Operator::StringConcat
             ),
+            Expr::Between(_) => true,
             Expr::Case(case) => case.expr.is_some(),
             Expr::Cast(_)
             | Expr::TryCast(_)
@@ -212,13 +234,14 @@ pub(super) fn concerns(expr: &Expr) -> bool {
     .unwrap_or(true)
 }
 
-/// Whether an expression may make floats of what are none, or what rounds as they do (`casts.rs`).
+/// Whether an expression may make floats of what are none, or has what Arrow casts otherwise
+/// (`casts.rs`).
 pub(super) fn makes_floats(expr: &Expr) -> bool {
     expr.exists(|expr| {
         Ok(match expr {
             Expr::Literal(value, _) => is_of_concern(&value.data_type()),
             Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
-                is_of_concern(field.data_type())
+                is_of_concern(field.data_type()) || text_casts::is_read(field.data_type())
             }
             Expr::OuterReferenceColumn(field, _) => is_of_concern(field.data_type()),
             Expr::ScalarFunction(_) | Expr::HigherOrderFunction(_) => true,
@@ -250,6 +273,10 @@ pub(super) fn plain_expr(expr: Expr) -> Result<Transformed<Expr>> {
                     _ => argument,
                 })
             }
+            Expr::ScalarFunction(call) => match nested_order::plain(call) {
+                Ok(comparison) => Transformed::yes(Expr::BinaryExpr(comparison)),
+                Err(call) => Transformed::no(Expr::ScalarFunction(call)),
+            },
             other => Transformed::no(other),
         })
     })
@@ -288,6 +315,7 @@ impl Host<'_> {
     }
 
     fn visit_one(&self, expr: Expr, takes: Takes) -> Result<Expr> {
+        let expr = if self.folding { self.as_cast(expr)? } else { expr };
         let inner = self.inner(&expr, takes);
         let expr = expr.map_children(|child| Ok(Transformed::yes(self.visit(child, inner)?)))?.data;
         let expr = self.changed(expr)?;
@@ -296,6 +324,24 @@ impl Host<'_> {
         } else {
             expr
         })
+    }
+
+    /// The cast that a function is. The rule that folds constants would write it out, and compute it
+    /// at once.
+    fn as_cast(&self, expr: Expr) -> Result<Expr> {
+        match expr {
+            Expr::ScalarFunction(call) if CASTING.contains(&call.name()) => {
+                let schema = Arc::new(self.schema.clone());
+                let context = SimplifyContext::builder().with_schema(schema).build();
+                Ok(match call.func.simplify(call.args, &context)? {
+                    ExprSimplifyResult::Simplified(cast) => cast,
+                    ExprSimplifyResult::Original(args) => {
+                        Expr::ScalarFunction(ScalarFunction { func: call.func, args })
+                    }
+                })
+            }
+            other => Ok(other),
+        }
     }
 
     /// What an expression takes, of which `takes` tells what is taken.
@@ -325,11 +371,25 @@ impl Host<'_> {
             Expr::BinaryExpr(BinaryExpr { left, op, right })
                 if is_comparison(op) && self.is_nested(&left) && self.is_nested(&right) =>
             {
-                Expr::BinaryExpr(BinaryExpr {
-                    left: self.equal_bits(*left)?.into(),
-                    op,
-                    right: self.equal_bits(*right)?.into(),
-                })
+                self.compared(*left, op, *right)?
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op, right })
+                if matches!(op, Operator::Plus | Operator::Minus) && !self.folding =>
+            {
+                match op {
+                    _ if self.is_moved(&left, &right) => zones::moved(*left, op, *right),
+                    Operator::Plus if self.is_moved(&right, &left) => {
+                        zones::moved(*right, op, *left)
+                    }
+                    _ => Expr::BinaryExpr(BinaryExpr { left, op, right }),
+                }
+            }
+            Expr::Between(Between { expr, negated, low, high })
+                if self.is_nested(&expr) && self.is_nested(&low) && self.is_nested(&high) =>
+            {
+                let low = self.compared((*expr).clone(), Operator::GtEq, *low)?;
+                let inside = low.and(self.compared(*expr, Operator::LtEq, *high)?);
+                if negated { !inside } else { inside }
             }
             Expr::InList(mut list) if self.holds_floats(&list.expr) => {
                 list.expr = self.equal_bits(*list.expr)?.into();
@@ -351,15 +411,26 @@ impl Host<'_> {
                 }
                 Expr::Case(case)
             }
-            Expr::Cast(cast) if self.rounds(&cast.expr, cast.field.data_type()) => {
+            Expr::Cast(cast) if self.differs(&cast.expr, cast.field.data_type()) => {
                 HostOperation::Cast { to: cast.field, or_null: false }.of(*cast.expr)
             }
-            Expr::TryCast(cast) if self.rounds(&cast.expr, cast.field.data_type()) => {
+            Expr::TryCast(cast) if self.differs(&cast.expr, cast.field.data_type()) => {
                 HostOperation::Cast { to: cast.field, or_null: true }.of(*cast.expr)
             }
             Expr::ScalarFunction(call) => self.function(call)?,
             Expr::AggregateFunction(call) => Expr::AggregateFunction(self.aggregate(call)?),
             other => other,
+        })
+    }
+
+    /// A comparison of lists or structs: floats in them compare by bits, zeros among them, and
+    /// nulls in them are greatest.
+    fn compared(&self, left: Expr, op: Operator, right: Expr) -> Result<Expr> {
+        let (left, right) = (self.equal_bits(left)?, self.equal_bits(right)?);
+        let rows = self.folding && (left.any_column_refs() || right.any_column_refs());
+        Ok(match is_order(op) && !rows {
+            true => nested_order(left, op, right),
+            false => Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))),
         })
     }
 
@@ -377,10 +448,28 @@ impl Host<'_> {
             let null = Expr::Literal(ScalarValue::try_from(&dtype)?, None);
             return when(self.equal_bits(left.clone())?.eq(right), null).otherwise(left);
         }
+        let ahead = match call.name() {
+            "greatest" => Some(Operator::GtEq),
+            "least" => Some(Operator::LtEq),
+            _ => None,
+        };
+        if let Some(ahead) = ahead
+            && asked
+            && call.args.iter().all(|arg| self.is_nested(arg))
+            && let Some(chosen) = extreme(ahead, call.args.clone())?
+        {
+            return Ok(chosen);
+        }
         // A computed length is made room for as it is: a negative one panics (55.2, `lpad.rs` and
         // `rpad.rs`).
         if ["lpad", "rpad"].contains(&call.name()) && !self.folding && call.args.len() > 1 {
             call.args[1] = HostOperation::Length.of(std::mem::take(&mut call.args[1]));
+        }
+        if READING.contains(&call.name())
+            && let [text] = &mut call.args[..]
+            && text.get_type(self.schema).is_ok_and(|dtype| dtype.is_string())
+        {
+            *text = HostOperation::WholeMinutes.of(std::mem::take(text));
         }
         // They look at elements of lists that are null (55.2, `concat.rs`, `flatten.rs`).
         let list = match (call.name(), call.args.len()) {
@@ -462,17 +551,23 @@ impl Host<'_> {
         holds_floats(to) && !from.get_type(self.schema).is_ok_and(plain)
     }
 
-    fn rounds(&self, from: &Expr, to: &DataType) -> bool {
-        from.get_type(self.schema).is_ok_and(|from| rounds(&from, to))
+    fn differs(&self, from: &Expr, to: &DataType) -> bool {
+        from.get_type(self.schema).is_ok_and(|from| differs(&from, to))
     }
 
     fn holds_floats(&self, expr: &Expr) -> bool {
         expr.get_type(self.schema).is_ok_and(|dtype| holds_floats(&dtype))
     }
 
-    /// Lists and the like that hold floats: those alone compare by bits, zeros among them.
+    /// Whether an interval would move an instant by the clocks of a zone.
+    fn is_moved(&self, point: &Expr, by: &Expr) -> bool {
+        let types = point.get_type(self.schema).ok().zip(by.get_type(self.schema).ok());
+        types.is_some_and(|(point, by)| zones::is_moved(&point, &by))
+    }
+
+    /// Lists, structs and the like.
     fn is_nested(&self, expr: &Expr) -> bool {
-        expr.get_type(self.schema).is_ok_and(|dtype| dtype.is_nested() && holds_floats(&dtype))
+        expr.get_type(self.schema).is_ok_and(|dtype| dtype.is_nested())
     }
 }
 

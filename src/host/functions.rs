@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 
 use super::casts::cast_exactly;
 use super::floats::{FloatForm, float_type, formed, formed_scalar, order_type, ordered, unordered};
+use super::text_casts::whole_minutes;
 
 /// What a function does with its one argument.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -32,6 +33,8 @@ pub(super) enum HostOperation {
     Length,
     /// Lists, and those within, of which the null ones have no elements.
     EmptyNulls,
+    /// Texts of timestamps with their seconds.
+    WholeMinutes,
     /// A cast that Arrow does otherwise; to null where there is no such value, or an error.
     Cast { to: FieldRef, or_null: bool },
 }
@@ -45,7 +48,8 @@ impl HostOperation {
             HostOperation::OfOrder => "float_of_order",
             HostOperation::Length => "text_length",
             HostOperation::EmptyNulls => "empty_nulls",
-            HostOperation::Cast { .. } => "nearest",
+            HostOperation::WholeMinutes => "whole_minutes",
+            HostOperation::Cast { .. } => "exact_cast",
         }
     }
 
@@ -65,7 +69,10 @@ impl HostOperation {
             HostOperation::Formed(FloatForm::Equal) => Some(1),
             HostOperation::Order => Some(2),
             HostOperation::OfOrder => Some(3),
-            HostOperation::Length | HostOperation::EmptyNulls | HostOperation::Cast { .. } => None,
+            HostOperation::Length
+            | HostOperation::EmptyNulls
+            | HostOperation::WholeMinutes
+            | HostOperation::Cast { .. } => None,
         };
         let function = shared.map_or_else(|| HostFunction::shared(self), |at| SHARED[at].clone());
         function.call(vec![argument])
@@ -111,9 +118,10 @@ impl ScalarUDFImpl for HostFunction {
             return internal_err!("{} of {} arguments", self.name(), types.len());
         };
         let (result, wanted) = match &self.work {
-            HostOperation::Formed(_) | HostOperation::Length | HostOperation::EmptyNulls => {
-                (Some(argument.clone()), "a value")
-            }
+            HostOperation::Formed(_)
+            | HostOperation::Length
+            | HostOperation::EmptyNulls
+            | HostOperation::WholeMinutes => (Some(argument.clone()), "a value"),
             HostOperation::Order => (order_type(argument), "a float"),
             HostOperation::OfOrder => (float_type(argument), "an integer"),
             HostOperation::Cast { to, .. } => (Some(to.data_type().clone()), "a value"),
@@ -172,6 +180,7 @@ impl HostFunction {
             HostOperation::OfOrder => unordered(array),
             HostOperation::Length => lengths(array),
             HostOperation::EmptyNulls => without_hidden(array),
+            HostOperation::WholeMinutes => whole_minutes(array),
             HostOperation::Cast { to, or_null } => cast_exactly(array, to.data_type(), *or_null),
         }
     }

@@ -64,7 +64,7 @@ pub(crate) use ranks::by_ranks;
 pub(crate) use sealed::{
     in_order, in_order_case, in_place, into_operands, is_in_place, is_sealed, of_some_rows, unseal,
 };
-pub(crate) use subquery::{one_row_value, with_one_row};
+pub(crate) use subquery::{one_row_value, with_nullable, with_one_row};
 pub(crate) use tables::{
     PlanTable, TablePlaceholder, bind, has_subqueries, identity, is_foreign, lift,
     placeholder_number, reads_placeholders, same_table, table_source, with_present_types,

@@ -30,6 +30,48 @@ const ONE_ROW_VALUE: &str = "one_row_value";
 /// The column that counts the rows.
 const ROWS: &str = "rows of the subquery";
 
+/// The plan, in which uncorrelated scalar subqueries that need not have a row are nullable.
+/// DataFusion (55.2) takes the value for never null where the subquery's column is, so that
+/// `(SELECT id FROM t WHERE id = 77) IS NULL` is false without a row
+/// (<https://www.postgresql.org/docs/current/sql-expressions.html#SQL-SYNTAX-SCALAR-SUBQUERIES>: null).
+pub(crate) fn with_nullable(plan: &LogicalPlan) -> Result<LogicalPlan> {
+    let whole = plan.clone().transform_up_with_subqueries(|node| {
+        node.map_expressions(|expr| {
+            expr.transform_up(|expr| match expr {
+                Expr::ScalarSubquery(subquery)
+                    if subquery.outer_ref_columns.is_empty()
+                        && !subquery.subquery.schema().field(0).is_nullable()
+                        && !has_a_row(&subquery.subquery) =>
+                {
+                    Ok(Transformed::yes(Expr::ScalarSubquery(nullable(subquery)?)))
+                }
+                other => Ok(Transformed::no(other)),
+            })
+        })
+    })?;
+    Ok(whole.data)
+}
+
+/// Whether the plan has a row by its form.
+fn has_a_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(node) => has_a_row(&node.input),
+        LogicalPlan::SubqueryAlias(node) => has_a_row(&node.input),
+        LogicalPlan::Aggregate(node) => node.group_expr.is_empty(),
+        LogicalPlan::EmptyRelation(node) => node.produce_one_row,
+        LogicalPlan::Values(_) => true,
+        _ => false,
+    }
+}
+
+fn nullable(subquery: Subquery) -> Result<Subquery> {
+    let (qualifier, field) = subquery.subquery.schema().qualified_field(0);
+    let value = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+    let value = one_row_value(value, lit(1i64)).alias_qualified(qualifier.cloned(), field.name());
+    let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).project([value])?;
+    Ok(Subquery { subquery: Arc::new(plan.build()?), ..subquery })
+}
+
 /// The plan, in which no uncorrelated scalar subquery can have several rows without failing.
 pub(crate) fn with_one_row(plan: &LogicalPlan) -> Result<LogicalPlan> {
     let whole = plan.clone().transform_up_with_subqueries(|node| {

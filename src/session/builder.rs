@@ -334,6 +334,8 @@ impl SessionBuilder {
             context.register_udf(function.as_ref().clone());
         }
         context.register_udf(host::date_trunc::date_trunc().as_ref().clone());
+        context.register_udf(host::whole::ceil().as_ref().clone());
+        context.register_udf(host::whole::floor().as_ref().clone());
         context.register_udf(host::interval_times::interval_times().as_ref().clone());
         for function in [
             host::booleans::sum(),

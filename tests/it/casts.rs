@@ -1,5 +1,7 @@
 //! Texts of values, and values of texts.
 
+mod times;
+
 use std::sync::Arc;
 
 use warpframe::ErrorKind;

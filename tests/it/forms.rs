@@ -2,7 +2,9 @@
 
 mod aliases;
 mod functions;
+mod numbers;
 mod operators;
+mod texts;
 
 use std::sync::Arc;
 

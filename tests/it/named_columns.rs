@@ -127,6 +127,18 @@ fn columns_of_one_name_stand_side_by_side() {
     let sql = "SELECT k, k FROM t UNION SELECT k, w FROM u ORDER BY 1, 2";
     assert_eq!(found(sql), ["k", "k_1"]);
     pair.check(sql);
+    // Expressions that DataFusion has one name for.
+    assert_eq!(found("SELECT 1.5, 1.5e0, 1.50"), ["1.5", "1.5e0", "1.50"]);
+    assert_eq!(
+        found("SELECT strpos(s, 'p'), position('p' IN s), s FROM t"),
+        ["strpos(s, 'p')", "POSITION('p' IN s)", "s"]
+    );
+    assert_eq!(found("SELECT * FROM (SELECT 1.5, 1.5e0, 2)"), ["1.5", "1.5e0", "2"]);
+    pair.check_all(&[
+        "SELECT id, strpos(s, 'b'), position('b' IN s) FROM t ORDER BY id",
+        "SELECT sum(w), SUM(w), k + 1, t.k + 1, count(*) FROM t GROUP BY k ORDER BY 3",
+        "SELECT id, w * 1.5, w * 1.5e0 FROM t WHERE k > 2 UNION ALL SELECT id, 1, 2 FROM u",
+    ]);
     // In queries within, by whose names others know them, they get numbers.
     let within = "SELECT * FROM (SELECT 1 AS a, 2 AS a_1, 3 AS a, 4 AS A) v";
     assert_eq!(found(within), ["a", "a_1", "a_2", "a_3"]);

@@ -6,7 +6,7 @@ use warpframe::ErrorKind;
 use warpframe::arrow::array::*;
 use warpframe::arrow::datatypes::Int64Type;
 
-use crate::differential::{Pair, builder, run};
+use crate::differential::{Cell, Pair, Rows, builder, run};
 use crate::nested::{pair, types};
 use crate::tables::{Batches, Shape, Values, columns, share};
 
@@ -111,6 +111,61 @@ fn lists_and_structs_are_compared() {
     pair.check("SELECT id, li BETWEEN [0] AND [2, 1] AS b, greatest(li, [1, i]) AS g, least(st, st) AS l FROM t");
     pair.check(
         "SELECT id, array_sort(ll) AS a, array_sort(ll, 'DESC') AS b, array_sort(ll, 'ASC', 'NULLS LAST') AS c FROM t",
+    );
+}
+
+/// Values of DuckDB 2.0.1: nulls within are greatest, as they are in ORDER BY.
+#[test]
+fn nulls_within_lists_and_structs_are_greatest() {
+    let pair = pair(100, 75);
+    let lists = "(VALUES (1, [NULL, 2]), (2, [1, 3]), (3, [1, NULL]), (4, [1]), (5, NULL)) v(n, l)";
+    let check = |sql: &str, expected: &[&str]| {
+        pair.check(sql);
+        for session in [&pair.cpu, &pair.device] {
+            let found =
+                Rows::of(&run(session, sql).unwrap_or_else(|error| panic!("{sql}: {error}")));
+            let shown = |cell: &Cell| match cell {
+                Cell::Null => "-".to_string(),
+                Cell::Int(number) => number.to_string(),
+                other => format!("{other:?}"),
+            };
+            let rows: Vec<String> =
+                found.rows.iter().map(|row| row.iter().map(shown).collect()).collect();
+            assert_eq!(rows, expected, "{sql}");
+        }
+    };
+    check(
+        &format!(
+            "SELECT l < [1, 3], l <= [1, NULL], l > [1, 3], l >= [1], l BETWEEN [1] AND [5], \
+             l NOT BETWEEN [1] AND [5] FROM {lists} ORDER BY n"
+        ),
+        &["001101", "010110", "011110", "110110", "------"],
+    );
+    check(
+        &format!(
+            "SELECT a.n FROM {lists} JOIN {} ON a.l < b.l WHERE b.n = 1 ORDER BY a.n",
+            lists.replace("v(n, l)", "b(n, l)")
+        )
+        .replacen("v(n, l)", "a(n, l)", 1),
+        &["2", "3", "4"],
+    );
+    check(&format!("SELECT n FROM {lists} WHERE l IS NOT NULL ORDER BY l"), &["4", "2", "3", "1"]);
+    check(
+        &format!(
+            "SELECT greatest(l, [1, 4]) = l, least(l, [1, 4]) = l, greatest(l, NULL) = l FROM {lists} \
+             ORDER BY n"
+        ),
+        &["101", "011", "101", "011", "---"],
+    );
+    check(
+        "SELECT [NULL, 2] < [1, 3], [1, NULL] <= [1, NULL], [1] < [1, NULL], [[NULL], [1]] > [[2]], \
+         {'a': NULL, 'b': 2} < {'a': 1, 'b': 3}, greatest([NULL, 2], [1, 3]) > [1, 3]",
+        &["011101"],
+    );
+    check(
+        "SELECT {'a': m, 'b': 2} > {'a': 1, 'b': 3}, ['x', s] > ['x', 'y'] \
+         FROM (VALUES (1, NULL, NULL), (2, 0, 'z')) v(n, m, s) ORDER BY n",
+        &["11", "01"],
     );
 }
 

@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::{IntervalUnit, TimeUnit};
 use super::arithmetic::{ArithmeticStep, Overflow, wide};
 use super::calendar::{is_utc, per_second};
 use super::fit::OnError;
-use super::zone::Missing;
+use super::zone::InstantFor;
 use super::*;
 use crate::ops::powers;
 
@@ -191,7 +191,7 @@ impl Compiler<'_> {
             (Timestamp(from_unit, from_zone), Timestamp(to_unit, to_zone)) => {
                 if from_zone.is_none() && to_zone.as_deref().is_some_and(|zone| !is_utc(zone)) {
                     let local = self.cast(value, &Timestamp(*to_unit, None), on_error)?;
-                    return self.instant(local, target, Missing::Fails(on_error));
+                    return self.instant(local, target, InstantFor::Cast(on_error));
                 }
                 let (from, to) = (per_second(from_unit), per_second(to_unit));
                 let mut result = if from > to {
@@ -212,7 +212,7 @@ impl Compiler<'_> {
             }
             (Date32, Timestamp(unit, Some(_))) => {
                 let midnight = self.cast(value, &Timestamp(*unit, None), on_error)?;
-                self.instant(midnight, target, Missing::Fails(on_error))
+                self.instant(midnight, target, InstantFor::Cast(on_error))
             }
             (Timestamp(unit, _), Date32) => {
                 let (days, valid) = (self.floor_days(&value, *unit), value.valid.clone());

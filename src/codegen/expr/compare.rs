@@ -133,9 +133,8 @@ impl Compiler<'_> {
             (Repr::List, Repr::List) | (Repr::Struct, Repr::Struct)
                 if same_form(&left.dtype, &right.dtype) =>
             {
-                // Nulls within are the least.
-                let by =
-                    Comparing { nulls: NullsPlace::First, one_zero: zeros == ZeroSigns::Equal };
+                // Nulls within are greatest, as in ORDER BY.
+                let by = Comparing { nulls: NullsPlace::Last, one_zero: zeros == ZeroSigns::Equal };
                 format!("({} {sign} 0)", emit_compare(left, right, by, self.out))
             }
             _ => return Err(not_yet(format!("{} {op} {}", left.dtype, right.dtype))),

@@ -1,8 +1,7 @@
 //! Mathematical functions. Those of floats that are not exactly rounded may differ from the host in
 //! the last places.
 
-use super::arithmetic::{ArithmeticStep, Overflow, wide};
-use super::fit::OnError;
+use super::arithmetic::wide;
 use super::*;
 
 impl Compiler<'_> {
@@ -214,7 +213,7 @@ impl Compiler<'_> {
         Ok(self.result(wide(), repr, rvalue, value.valid.clone()).with_range(Some(range)))
     }
 
-    /// `floor(x)` and `ceil(x)`.
+    /// `floor(x)` and `ceil(x)`. Of a decimal the result has its digits, and none behind the point.
     pub(super) fn whole(
         &mut self,
         function: &str,
@@ -222,41 +221,38 @@ impl Compiler<'_> {
         dtype: &DataType,
     ) -> Result<Value> {
         let value_type = argument.get_type(self.schema)?;
-        let (precision, scale) = match (&value_type, dtype) {
-            (DataType::Decimal128(precision, scale), to) if *to == value_type => {
-                (*precision, *scale)
-            }
-            _ => return self.float_function(function, argument, dtype),
+        let DataType::Decimal128(_, scale) = value_type else {
+            return self.float_function(function, argument, dtype);
         };
         let value = self.value(argument)?;
-        if scale <= 0 {
+        if scale <= 0 && value_type == *dtype {
             return Ok(value);
         }
-        let Some(factor) = 10i128.checked_pow(u32::from(scale.unsigned_abs())) else {
-            return Err(Error::unsupported(
-                format!("{function} of {value_type}"),
-                "exceeds 128 bits",
-            ));
+        let factor = u32::try_from(scale).ok().and_then(|scale| 10i128.checked_pow(scale));
+        let Some(factor) = factor.filter(|_| matches!(dtype, DataType::Decimal128(_, 0))) else {
+            return Err(not_yet(format!("{function} of {value_type}")));
         };
-        let value = Value { range: Some(value.bounds()), dtype: wide(), ..value };
-        // The part to take away: floor(x) = x − (x mod f), ceil(x) = x + (−x mod f), with
-        // remainders of at least 0.
+        let above =
+            |digits: i128| digits.div_euclid(factor) + i128::from(digits.rem_euclid(factor) != 0);
+        // ceil(x) = −floor(−x).
+        let (low, high) = value.bounds();
         let constant = literal::baked(factor, wide());
         let repr = common_repr(&[&value, &constant]);
-        let ctype = repr.device_type();
-        let operand = match function {
-            "floor" => format!("({ctype}){}", value.code),
-            _ => format!("wrap_sub<{ctype}>(0, ({ctype}){})", value.code),
+        let (ctype, code) = (repr.device_type(), &value.code);
+        let quotient =
+            |of: String| format!("floor_quotient<{ctype}>({of}, ({ctype}){})", constant.code);
+        let (rvalue, range) = match function {
+            "floor" => (
+                quotient(format!("({ctype}){code}")),
+                (low.div_euclid(factor), high.div_euclid(factor)),
+            ),
+            _ => (
+                format!("-{}", quotient(format!("wrap_sub<{ctype}>(0, ({ctype}){code})"))),
+                (above(low), above(high)),
+            ),
         };
-        let rvalue = format!("floor_remainder<{ctype}>({operand}, ({ctype}){})", constant.code);
-        let rest = self
-            .result(wide(), repr, rvalue, value.valid.clone())
-            .with_range(Some((0, factor - 1)));
-        let step = if function == "floor" { ArithmeticStep::Sub } else { ArithmeticStep::Add };
-        let result = self.integer(step, &value, &rest, &wide(), Overflow::Fail)?;
-        let bound = 10i128.pow(u32::from(precision.min(38))) - 1;
-        let result = self.fit(result, &wide(), (-bound, bound), OnError::Fail)?;
-        Ok(Value { dtype: dtype.clone(), ..result })
+        let result = self.result(dtype.clone(), repr, rvalue, value.valid);
+        Ok(result.with_range(Some(range)))
     }
 
     /// −1, 0 or 1; NaN for NaN.

@@ -10,7 +10,7 @@ use datafusion::common::ScalarValue::{IntervalDayTime, IntervalMonthDayNano, Int
 use super::arithmetic::{ArithmeticStep, Overflow, wide};
 use super::calendar::{CALENDAR, NANOS_PER_DAY, is_utc, outside_calendar, per_second};
 use super::fit::OnError;
-use super::zone::Missing;
+use super::zone::InstantFor;
 use super::*;
 
 /// A constant interval, sign included.
@@ -153,6 +153,7 @@ impl Compiler<'_> {
             return Ok(point);
         }
         let per_day = i128::from(per_second(&unit)) * 86_400;
+        let from = point.code.clone();
         let local = self.local_time(point)?;
         let date = self.floor_days(&local, unit);
         let ticks = self.ticks_of_day(&local, &date, per_day)?;
@@ -166,7 +167,7 @@ impl Compiler<'_> {
             type_bounds(dtype),
             OnError::Fail,
         )?;
-        self.instant(moved, dtype, Missing::Overflows)
+        self.instant(moved, dtype, InstantFor::MovedFrom(from))
     }
 
     /// Counts of ticks added or subtracted: what does not fit fails.
@@ -424,6 +425,9 @@ impl Compiler<'_> {
             DataType::Timestamp(unit, zone) if value.dtype == *dtype => (*unit, zone.clone()),
             other => return Err(not_yet(format!("date_trunc of {other}"))),
         };
+        if zone.is_some() && years_of(&part).is_some() {
+            return Err(not_yet(format!("date_trunc to '{part}' by the clocks of a zone")));
+        }
         // Hours, too, begin at other moments than in UTC.
         if zone.is_some()
             && !["microsecond", "millisecond", "second", "minute"].contains(&part.as_str())
@@ -475,21 +479,36 @@ impl Compiler<'_> {
                 .result(dtype.clone(), Repr::I64, rvalue, value.valid.clone())
                 .with_range(Some(range)));
         }
+        let years = years_of(part);
+        let more = years.map_or(String::new(), |years| format!(", {years}"));
         let function = match part {
             "week" => "start_of_week",
             "month" => "start_of_month",
             "quarter" => "start_of_quarter",
             "year" => "start_of_year",
+            _ if years.is_some() => "start_of_years",
             _ => return Err(not_yet(format!("date_trunc to '{part}'"))),
         };
         let value = self.fit(value, dtype, limits, OnError::Fail)?;
         let days = self.floor_days(&value, unit);
         let (low, high) = days.bounds();
-        let rvalue = format!("{function}((i32){})", days.code);
+        let rvalue = format!("{function}((i32){}{more})", days.code);
         let start = self.result(wide(), Repr::I32, rvalue, days.valid.clone());
-        let start = start.with_range(Some((low - 366, high)));
+        // Years before the first are cut down towards it.
+        let most = 366 * i128::from(years.unwrap_or(1));
+        let start = start.with_range(Some((low - most, high + most)));
         let ticks = self.step(ArithmeticStep::Mul, &start, 86_400 * per_second)?;
         self.fit(ticks, dtype, limits, OnError::Fail)
+    }
+}
+
+/// The years that a unit of several has.
+fn years_of(part: &str) -> Option<i32> {
+    match part {
+        "decade" => Some(10),
+        "century" => Some(100),
+        "millennium" => Some(1_000),
+        _ => None,
     }
 }
 

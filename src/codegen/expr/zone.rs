@@ -9,15 +9,18 @@ use datafusion::arrow::array::timezone::Tz;
 
 use super::calendar::{is_utc, outside_calendar, per_second};
 use super::fit::OnError;
+use super::literal::baked_i64;
 use super::*;
 
-/// What becomes of a time that clocks skip, or show twice.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Missing {
-    /// That of a cast.
-    Fails(OnError),
-    /// That of arithmetic.
-    Overflows,
+/// What asks for an instant: it says which of two is meant, and what becomes of what 64 bits do not
+/// hold.
+#[derive(Debug, Clone)]
+pub(super) enum InstantFor {
+    /// A cast means the last.
+    Cast(OnError),
+    /// What is moved from an instant, of which this is the C++ expression, means the one with its
+    /// offset, or the last.
+    MovedFrom(String),
 }
 
 impl Compiler<'_> {
@@ -38,12 +41,13 @@ impl Compiler<'_> {
         Ok(Value::new(dtype, Repr::I64, local, value.valid).with_range(Some(range)))
     }
 
-    /// When clocks of the target's zone show a timestamp without one, if they do so just once.
+    /// When clocks of the target's zone show a timestamp without one; where they skip it, as before
+    /// they change.
     pub(super) fn instant(
         &mut self,
         local: Value,
         target: &DataType,
-        missing: Missing,
+        asked: InstantFor,
     ) -> Result<Value> {
         let DataType::Timestamp(unit, Some(zone)) = target else {
             return Err(not_yet(format!("a cast to {target}")));
@@ -55,11 +59,20 @@ impl Compiler<'_> {
             Some(outside) => format!("({outside} ? 0ll : (i64){})", local.code),
             None => format!("(i64){}", local.code),
         };
-        let (instant, shown) = self.by_zone(&format!("zone_instant({zone}, {code}, {ticks}ll"));
+        let ahead = match &asked {
+            // No clock is that far ahead.
+            InstantFor::Cast(_) => baked_i64(i64::MAX),
+            InstantFor::MovedFrom(from) => {
+                let call = format!("zone_ahead({zone}, (i64){from}, {ticks}ll)");
+                self.out.let_("i64", call)
+            }
+        };
+        let call = format!("zone_instant({zone}, {code}, {ticks}ll, {ahead}");
+        let (instant, shown) = self.by_zone(&call);
         let fits = outside.map_or(shown.clone(), |outside| format!("({shown} && !{outside})"));
-        let valid = match missing {
-            Missing::Fails(on_error) => self.outcome(&local.valid, &format!("!{fits}"), on_error),
-            Missing::Overflows => {
+        let valid = match asked {
+            InstantFor::Cast(on_error) => self.outcome(&local.valid, &format!("!{fits}"), on_error),
+            InstantFor::MovedFrom(_) => {
                 self.fail_if(&local.valid, &format!("!{fits}"), Failure::Overflow);
                 local.valid
             }

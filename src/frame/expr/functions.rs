@@ -8,6 +8,7 @@ use datafusion::logical_expr as df;
 use datafusion::logical_expr::{Operator, binary_expr};
 
 use super::{Columns, Expr, IntoColumn, IntoValue, Then, lit, when};
+use crate::host::whole;
 
 /// A function of several values, called as the first of them.
 pub(super) fn of_all(values: Vec<Expr>, function: impl FnOnce(Vec<df::Expr>) -> df::Expr) -> Expr {
@@ -252,9 +253,9 @@ of_numbers! {
     /// The number without its sign.
     abs as expr_fn::abs;
     /// The least whole number that is not less.
-    ceil as expr_fn::ceil;
+    ceil as whole::ceil_of;
     /// The greatest whole number that is not greater.
-    floor as expr_fn::floor;
+    floor as whole::floor_of;
     /// The square root.
     sqrt as expr_fn::sqrt;
     /// The cube root.

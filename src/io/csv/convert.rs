@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::*;
 use datafusion::arrow::buffer::{Buffer, NullBuffer};
-use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::*;
 
 use super::dialect::Dialect;
@@ -16,6 +15,7 @@ use super::tokens::ValueSpan;
 use super::values::{
     Timestamp, boolean, date, decimal, double, integer, timestamp, without_blanks,
 };
+use crate::host::cast_exactly;
 
 /// Texts up to this length lie in their views.
 const INLINE: usize = 12;
@@ -269,8 +269,8 @@ impl<'a> BlockColumn<'a> {
             builder.append_value(std::str::from_utf8(&text).map_err(|_| misfit(true))?);
         }
         let texts = builder.finish();
-        let options = CastOptions { safe: true, ..CastOptions::default() };
-        let cast = cast_with_options(&texts, data_type, &options)
+        let texts: ArrayRef = Arc::new(texts);
+        let cast = cast_exactly(&texts, data_type, true)
             .map_err(|_| Misfit { row: 0, is_no_text: false })?;
         match (0..texts.len()).find(|row| cast.is_null(*row) && !texts.is_null(*row)) {
             Some(row) => Err(Misfit { row, is_no_text: false }),

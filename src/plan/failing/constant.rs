@@ -11,6 +11,7 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::logical_expr::{Expr, Volatility};
 use datafusion::physical_expr::create_physical_expr;
 
+use crate::host::host_expr;
 use crate::user_code;
 
 /// What an expression looks at.
@@ -71,7 +72,9 @@ fn computes(expr: &Expr) -> bool {
         RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &options).ok()
     });
     let context = PhysicalPlanningContext::default();
-    let physical = create_physical_expr(expr, &DFSchema::empty(), &ExecutionProps::new(), &context);
+    let schema = DFSchema::empty();
+    let physical = host_expr(expr.clone(), &schema)
+        .and_then(|expr| create_physical_expr(&expr, &schema, &ExecutionProps::new(), &context));
     match (physical, &*ROW) {
         (Ok(physical), Some(row)) => physical.evaluate(row).is_ok(),
         _ => false,

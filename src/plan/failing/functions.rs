@@ -8,8 +8,8 @@ use super::{is_literal, literal, to_zero};
 
 /// Functions that have a value for all arguments of their types.
 const TOTAL: &str = "acos acosh array_any_match array_filter array_first array_transform arrow_typeof ascii \
-    asin asinh atan atan2 atanh bit_length btrim cbrt \
-    character_length coalesce concat concat_ws contains cos cosh date_part degrees ends_with exp get_field \
+    asin asinh atan atan2 atanh bit_length btrim cbrt ceil \
+    character_length coalesce concat concat_ws contains cos cosh date_part degrees ends_with exp floor get_field \
     greatest initcap isnan iszero least left ln log10 log2 lower ltrim md5 nanvl now nullif nvl nvl2 \
     octet_length pi radians random replace reverse right rtrim sha224 sha256 sha384 sha512 signum sin sinh \
     starts_with strpos struct tan tanh to_hex translate upper uuid";
@@ -34,7 +34,7 @@ pub(super) fn function_fails(
         ("abs", [x]) if of(x).is_some_and(|dtype| matches!(dtype, DataType::Decimal128(_, _))) => {
             false
         }
-        ("abs" | "ceil" | "floor" | "round" | "trunc", [x]) => !is_float(x),
+        ("abs" | "round" | "trunc", [x]) => !is_float(x),
         ("round" | "trunc", [x, places]) => !(is_float(x) && is_literal(places)),
         ("substr", [_, start]) => !is_literal(start),
         ("substr", [_, start, count]) => !(is_literal(start) && counts(count)),

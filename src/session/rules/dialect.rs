@@ -19,7 +19,8 @@
 //! that.
 //!
 //! As in DuckDB, `x -> x + 1`, `(a, b) -> a + b` and `lambda x : x + 1` are lambdas, `a ** b` is a
-//! power, which binds tighter than `*`, and `s GLOB 'a*'` a condition (`operators.rs`).
+//! power, which binds tighter than `*`, and `s GLOB 'a*'` and `x IN l`, of a list, are conditions
+//! (`operators.rs`).
 
 use std::any::TypeId;
 
@@ -29,7 +30,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::operators::{self, GLOB};
+use super::operators::{self, GLOB, IN_LIST};
 
 /// Whether two stars stand next, with nothing between them.
 fn is_power(parser: &Parser) -> bool {
@@ -51,6 +52,34 @@ fn glob(parser: &Parser) -> Option<bool> {
         _ => false,
     };
     (word(at) == "GLOB" && value).then_some(negated)
+}
+
+/// Whether IN or NOT IN stands next, before a list and not a parenthesis; whether with NOT.
+fn in_list(parser: &Parser) -> Option<bool> {
+    let keyword = |at: usize| match &parser.peek_nth_token_ref(at).token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
+        _ => None,
+    };
+    let negated = keyword(0) == Some(Keyword::NOT);
+    let at = usize::from(negated);
+    let is_list = match &parser.peek_nth_token_ref(at + 1).token {
+        Token::LBracket => true,
+        Token::Word(word) => word.keyword != Keyword::UNNEST,
+        _ => false,
+    };
+    (keyword(at) == Some(Keyword::IN) && is_list).then_some(negated)
+}
+
+/// `left op right`, negated or not, of an operator that the parser has none for.
+fn condition(left: &Expr, op: &str, right: Expr, negated: bool) -> Expr {
+    let op = BinaryOperator::Custom(op.into());
+    let holds = Expr::BinaryOp { left: Box::new(left.clone()), op, right: Box::new(right) };
+    match negated {
+        true => {
+            Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(holds))) }
+        }
+        false => holds,
+    }
 }
 
 /// The generic dialect but for precedence and lambdas.
@@ -148,18 +177,12 @@ impl Dialect for Ours {
         if let Some(negated) = glob(parser) {
             (0..=usize::from(negated)).for_each(|_| parser.advance_token());
             let right = parser.parse_subexpr(self.prec_value(Precedence::Like));
-            return Some(right.map(|right| {
-                let op = BinaryOperator::Custom(GLOB.into());
-                let (left, right) = (Box::new(left.clone()), Box::new(right));
-                let matches = Expr::BinaryOp { left, op, right };
-                match negated {
-                    true => Expr::UnaryOp {
-                        op: UnaryOperator::Not,
-                        expr: Box::new(Expr::Nested(Box::new(matches))),
-                    },
-                    false => matches,
-                }
-            }));
+            return Some(right.map(|right| condition(left, GLOB, right, negated)));
+        }
+        if let Some(negated) = in_list(parser) {
+            (0..=usize::from(negated)).for_each(|_| parser.advance_token());
+            let right = parser.parse_subexpr(self.prec_value(Precedence::Between));
+            return Some(right.map(|right| condition(left, IN_LIST, right, negated)));
         }
         let same = match parser.parse_keywords(&[
             Keyword::IS,

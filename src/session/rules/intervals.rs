@@ -23,6 +23,7 @@ use super::statement::{bare, call};
 use super::synonyms::cast as cast_to;
 use crate::error::{Error, ErrorKind};
 use crate::host::interval_times::interval_times;
+use crate::host::text_casts::with_units;
 use crate::session::files::known;
 use crate::session::insert;
 
@@ -97,16 +98,24 @@ pub(super) fn is_computed(expr: &Expr) -> bool {
     !is_text && insert::number(value).is_none()
 }
 
-/// Writes an interval out, if its number is computed; constants get their quotes.
+/// Writes an interval out, if its number is computed; constants get their quotes, and hours and
+/// minutes (`1:30`) their unit.
 ///
 /// # Errors
 /// A computed number without a unit, and clauses of a unit beside it.
 pub(super) fn write_out(expr: &mut Expr) -> Result<(), Error> {
     if !is_computed(expr) {
         if let Expr::Interval(interval) = expr {
-            let constant = match insert::number(bare(&interval.value)) {
-                Some(number) => Expr::value(Value::SingleQuotedString(number)),
-                None => bare(&interval.value).clone(),
+            let text = |text: String| Expr::value(Value::SingleQuotedString(text));
+            let constant = match (insert::number(bare(&interval.value)), bare(&interval.value)) {
+                (Some(number), _) => text(number),
+                (None, Expr::Value(value)) if interval.leading_field.is_none() => {
+                    match &value.value {
+                        Value::SingleQuotedString(given) => text(with_units(given).into_owned()),
+                        _ => bare(&interval.value).clone(),
+                    }
+                }
+                (None, other) => other.clone(),
             };
             *interval.value = constant;
         }

@@ -8,6 +8,9 @@
 //! a` and `SELECT *, a`, columns that have one name are told apart until they are planned. In
 //! queries within, whose columns others name, the second is `a_1`, as in DuckDB; so it is in set
 //! operations, whose columns have no table's name to be told apart by.
+//!
+//! Expressions that differ may have one name, too, as `1.5, 1.5e0` and `strpos(s, 'p'),
+//! position('p' IN s)` have: where that is left, all without a name are called by their text.
 
 use std::ops::ControlFlow;
 
@@ -26,14 +29,26 @@ pub(in crate::session) async fn planned(
     state: &SessionState,
     statement: Statement,
 ) -> Result<LogicalPlan> {
-    let named = named(&statement);
-    match (state.statement_to_plan(statement).await, named) {
-        // Where that was not the reason, the first error says more.
-        (Err(error), Some(named)) if is_of_names(&error) => {
-            state.statement_to_plan(named).await.map_err(|_| error)
+    let kept = may_share_names(&statement).then(|| statement.clone());
+    let (error, kept) = match (state.statement_to_plan(statement).await, kept) {
+        (Err(error), Some(kept)) if is_of_names(&error) => (error, kept),
+        (planned, _) => return planned,
+    };
+    // Where that was not the reason, the first error says more.
+    match state.statement_to_plan(named(kept.clone(), Naming::Twice)).await {
+        Err(again) if is_of_names(&again) => {
+            state.statement_to_plan(named(kept, Naming::All)).await.map_err(|_| error)
         }
-        (planned, _) => planned,
+        planned => planned.map_err(|_| error),
     }
+}
+
+/// Which expressions of a select list get names, beside subqueries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Naming {
+    /// Those that come twice.
+    Twice,
+    All,
 }
 
 /// Whether two columns of a list have one name.
@@ -42,21 +57,25 @@ fn is_of_names(error: &DataFusionError) -> bool {
     text.contains("require unique expression names") || text.contains("which would be ambiguous")
 }
 
-/// The statement with names for the subqueries that have none, and with different names for columns
-/// that have one; `None` if there are none such.
-fn named(statement: &Statement) -> Option<Statement> {
-    let Statement::Statement(inner) = statement else { return None };
-    if Visit::visit(inner, &mut Unnamed).is_continue() {
-        return None;
+/// Whether columns of a select list may have one name, or none that DataFusion knows.
+fn may_share_names(statement: &Statement) -> bool {
+    match statement {
+        Statement::Statement(inner) => Visit::visit(inner, &mut Unnamed).is_break(),
+        _ => false,
     }
-    let mut named = statement.clone();
-    if let Statement::Statement(inner) = &mut named {
-        let _ = VisitMut::visit(inner, &mut SubqueryNamer { of_result: vec![] });
-    }
-    Some(named)
 }
 
-/// Breaks off at a select list with a subquery without a name, or where a name comes twice.
+/// The statement with names for the subqueries that have none, and with different names for columns
+/// that have one.
+fn named(mut statement: Statement, naming: Naming) -> Statement {
+    if let Statement::Statement(inner) = &mut statement {
+        let _ = VisitMut::visit(inner, &mut ColumnNamer { naming, of_result: vec![] });
+    }
+    statement
+}
+
+/// Breaks off at a select list with a subquery without a name, with several expressions that have
+/// none, or where a name comes twice.
 struct Unnamed;
 
 impl Visitor for Unnamed {
@@ -64,7 +83,8 @@ impl Visitor for Unnamed {
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         let items = &select.projection;
-        match items.iter().any(is_unnamed_subquery) || using::is_any_twice(items) {
+        let unnamed = items.iter().filter(|item| using::is_unnamed(item)).count();
+        match unnamed > 1 || items.iter().any(is_unnamed_subquery) || using::is_any_twice(items) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
@@ -72,12 +92,13 @@ impl Visitor for Unnamed {
 }
 
 /// Names those of a select list by their texts, in which those within have their names.
-struct SubqueryNamer {
+struct ColumnNamer {
+    naming: Naming,
     /// Of the queries around, whether the list of each is the result's.
     of_result: Vec<bool>,
 }
 
-impl VisitorMut for SubqueryNamer {
+impl VisitorMut for ColumnNamer {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
@@ -93,8 +114,10 @@ impl VisitorMut for SubqueryNamer {
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         for item in &mut select.projection {
+            let is_named =
+                is_unnamed_subquery(item) || self.naming == Naming::All && using::is_unnamed(item);
             if let SelectItem::UnnamedExpr(expr) = item
-                && is_subquery(expr)
+                && is_named
             {
                 let alias = Ident::with_quote('"', expr.to_string());
                 *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };

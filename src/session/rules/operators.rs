@@ -4,6 +4,8 @@
 //!   a ** b               power(CAST(a AS DOUBLE), CAST(b AS DOUBLE))
 //!   s GLOB 'a*_?'        s LIKE 'a%\__'
 //!   s GLOB '[a-c]*'      s ~ '^[a-c](?s:.)*$'
+//!   s LIKE 'a$%' ESCAPE '$'  s LIKE 'a\%'
+//!   a IN l               array_has(l, a)
 //!   a // b               a / b, of decimals as floats
 //!   t AT TIME ZONE 'z'   timezone('z', t)
 //!   s[2], s[-3:]         substr(s, 2, 1), substr(s, character_length(s) - 2, …)
@@ -24,7 +26,7 @@ use datafusion::logical_expr::{
     when,
 };
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType as SqlType, ExactNumberInfo, Expr, Spanned,
+    BinaryOperator, DataType as SqlType, ExactNumberInfo, Expr, Spanned, ValueWithSpan,
 };
 
 use super::statement::{bare, call};
@@ -34,6 +36,7 @@ use crate::session::files::known;
 
 /// How the parser's tree has the operators that it has none for.
 pub(super) const GLOB: &str = "GLOB";
+pub(super) const IN_LIST: &str = "IN";
 const POWER: &str = "**";
 
 /// `left ** right`, of which the parser has read `left` as what `*` would take.
@@ -58,7 +61,7 @@ pub(super) fn is_one(expr: &Expr) -> bool {
     )
 }
 
-/// Writes a power, a GLOB or AT TIME ZONE out, if it is one.
+/// Writes a power, a GLOB, IN a list or AT TIME ZONE out, if it is one.
 ///
 /// # Errors
 /// A pattern of GLOB that is computed, or has brackets that do not close.
@@ -73,6 +76,8 @@ pub(super) fn write_out(expr: &mut Expr) -> Result<()> {
     if name == POWER {
         let double = |expr: &Expr| cast(expr.clone(), SqlType::Double(ExactNumberInfo::None));
         *expr = call("power", vec![double(left), double(right)]);
+    } else if name == IN_LIST {
+        *expr = call("array_has", vec![(**right).clone(), (**left).clone()]);
     } else if name == GLOB {
         let location = known(right.span().start);
         let pattern = match bare(right) {
@@ -88,6 +93,51 @@ pub(super) fn write_out(expr: &mut Expr) -> Result<()> {
             Error::from(ErrorKind::Plan { message, location })
         })?;
     }
+    Ok(())
+}
+
+/// Writes a pattern of LIKE with the engine's escape character, the backslash.
+///
+/// # Errors
+/// A computed pattern, one that ends with the escape character, and an escape of several
+/// characters.
+pub(super) fn write_escape_out(
+    pattern: &mut Expr,
+    escape: &mut Option<ValueWithSpan>,
+) -> Result<()> {
+    let Some(ValueWithSpan { value, span }) = escape.take() else { return Ok(()) };
+    let location = known(span.start);
+    let wrong = |message: String| Error::from(ErrorKind::Plan { message, location });
+    let given = value.into_string().unwrap_or_default();
+    let mut characters = given.chars();
+    let (escape, None) = (characters.next(), characters.next()) else {
+        return Err(wrong(format!("ESCAPE takes one character, or none, not {given:?}")));
+    };
+    if escape == Some('\\') {
+        return Ok(());
+    }
+    let constant = match bare(pattern) {
+        Expr::Value(value) => value.value.clone().into_string(),
+        _ => None,
+    };
+    let Some(constant) = constant else {
+        let why = "only a constant pattern takes one";
+        return Err(Error::unsupported("ESCAPE behind a computed pattern", why).at(location));
+    };
+    let mut written = String::new();
+    let mut rest = constant.chars();
+    while let Some(mut c) = rest.next() {
+        let is_literal = Some(c) == escape;
+        if is_literal {
+            let ends = || wrong(format!("the pattern {constant:?} ends with its escape character"));
+            c = rest.next().ok_or_else(ends)?;
+        }
+        if c == '\\' || is_literal && matches!(c, '%' | '_') {
+            written.push('\\');
+        }
+        written.push(c);
+    }
+    *pattern = text(&written);
     Ok(())
 }
 

@@ -8,6 +8,10 @@
 //!   regexp_extract(s, 'p', 1)    CASE WHEN s IS NOT NULL
 //!                                     THEN coalesce(regexp_match(s, '(p)')[2], '') END
 //!   xor(a, b)                    a ^ b
+//!   even(x)                      signum(x) * ceil(abs(x) / 2) * 2
+//!   ord(s), unicode(s)           CASE WHEN s = '' THEN -1 ELSE ascii(s) END
+//!   string_split(s, '')          string_to_array(s, NULL)
+//!   yearweek(d)                  isoyear(d) * 100 + week(d)
 //!   list_unique(l)               cardinality(array_distinct(array_compact(l)))
 //! ```
 
@@ -24,7 +28,7 @@ use super::synonyms::{binary, cast, number, text};
 type Written = fn(&[Expr]) -> Option<Expr>;
 
 /// Functions, what they take, and what they are.
-const FUNCTIONS: [(&str, &str, Written); 20] = [
+const FUNCTIONS: [(&str, &str, Written); 27] = [
     ("array_aggr", list_aggregates::TAKES, list_aggregates::aggregate),
     ("array_aggregate", list_aggregates::TAKES, list_aggregates::aggregate),
     ("array_reverse_sort", "takes a list", list_aggregates::reverse_sort),
@@ -33,6 +37,7 @@ const FUNCTIONS: [(&str, &str, Written); 20] = [
         of_two(args, BinaryOperator::Plus)
     }),
     ("dayname", "takes a date or a time", |args| named(args, "%A")),
+    ("even", "takes a number", even),
     ("if", "takes a condition and two values", chosen),
     ("iif", "takes a condition and two values", chosen),
     ("isinf", "takes a number", is_infinite),
@@ -44,14 +49,21 @@ const FUNCTIONS: [(&str, &str, Written); 20] = [
     ("list_unique", "takes a list", list_aggregates::unique),
     ("mod", "takes two numbers", |args| of_two(args, BinaryOperator::Modulo)),
     ("monthname", "takes a date or a time", |args| named(args, "%B")),
+    ("ord", "takes a text", first_character),
     (
         "regexp_extract",
         "takes a text, a constant pattern, and the number of a group, from 0 on",
         extracted,
     ),
     ("regexp_full_match", "takes a text, a constant pattern, and options", full_match),
+    ("split", SPLIT_TAKES, split),
+    ("str_split", SPLIT_TAKES, split),
+    ("string_split", SPLIT_TAKES, split),
+    ("unicode", "takes a text", first_character),
     ("xor", "takes two integers", |args| of_two(args, BinaryOperator::BitwiseXor)),
+    ("yearweek", "takes a date or a time", year_and_week),
 ];
+const SPLIT_TAKES: &str = "takes a text and what stands between its parts";
 
 /// The number of a function.
 pub(super) fn place(name: &str) -> Option<usize> {
@@ -112,9 +124,55 @@ fn of_two(args: &[Expr], operator: BinaryOperator) -> Option<Expr> {
 
 fn is_infinite(args: &[Expr]) -> Option<Expr> {
     let [number] = args else { return None };
-    let double = |expr: Expr| cast(expr, DataType::Double(ExactNumberInfo::None));
-    let size = call("abs", vec![double(number.clone())]);
-    Some(nested(binary(size, BinaryOperator::Eq, double(text("inf")))))
+    let size = call("abs", vec![double(number)]);
+    Some(nested(binary(size, BinaryOperator::Eq, double(&text("inf")))))
+}
+
+fn double(expr: &Expr) -> Expr {
+    cast(expr.clone(), DataType::Double(ExactNumberInfo::None))
+}
+
+/// The next even number away from zero.
+fn even(args: &[Expr]) -> Option<Expr> {
+    let [value] = args else { return None };
+    let half = binary(call("abs", vec![double(value)]), BinaryOperator::Divide, number("2"));
+    let pairs = binary(call("ceil", vec![half]), BinaryOperator::Multiply, number("2"));
+    let sign = call("signum", vec![double(value)]);
+    Some(nested(binary(sign, BinaryOperator::Multiply, pairs)))
+}
+
+/// The number of the first character.
+fn first_character(args: &[Expr]) -> Option<Expr> {
+    let [subject] = args else { return None };
+    let is_empty = binary(nested(subject.clone()), BinaryOperator::Eq, text(""));
+    Some(case(is_empty, number("-1"), Some(call("ascii", vec![subject.clone()]))))
+}
+
+/// Parts of a text: between empty texts, its characters.
+fn split(args: &[Expr]) -> Option<Expr> {
+    let [subject, between] = args else { return None };
+    let is_empty = |between: &Expr| {
+        let Expr::Value(value) = between else { return false };
+        value.value.clone().into_string().is_some_and(|text| text.is_empty())
+    };
+    let between = match is_empty(between) {
+        true => cast(Expr::value(Value::Null), DataType::Text),
+        false => between.clone(),
+    };
+    Some(call("string_to_array", vec![subject.clone(), between]))
+}
+
+/// The ISO year and week in one number.
+fn year_and_week(args: &[Expr]) -> Option<Expr> {
+    let [time] = args else { return None };
+    let part = |part: &str| {
+        cast(call("date_part", vec![text(part), time.clone()]), DataType::BigInt(None))
+    };
+    let years = binary(part("isoyear"), BinaryOperator::Multiply, number("100"));
+    let is_before = binary(part("isoyear"), BinaryOperator::Lt, number("0"));
+    let less = binary(years.clone(), BinaryOperator::Minus, part("week"));
+    let more = binary(years, BinaryOperator::Plus, part("week"));
+    Some(case(is_before, less, Some(more)))
 }
 
 /// Whether the pattern, which is constant, matches the whole text.

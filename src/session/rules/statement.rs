@@ -166,6 +166,11 @@ impl VisitorMut for Longhand<'_> {
                 access_chain.iter_mut().for_each(bounded)
             }
             Expr::SimilarTo { pattern, escape_char: None, .. } => whole(pattern),
+            Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
+                if let Err(error) = operators::write_escape_out(pattern, escape_char) {
+                    return ControlFlow::Break(error);
+                }
+            }
             Expr::BinaryOp { op: BinaryOperator::Custom(_), .. } | Expr::AtTimeZone { .. } => {
                 if let Err(error) = operators::write_out(expr) {
                     return ControlFlow::Break(error);

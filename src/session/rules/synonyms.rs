@@ -27,7 +27,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{folded, known};
 
 /// Functions that go by another name.
-const NAMES: [(&str, &str); 23] = [
+const NAMES: [(&str, &str); 19] = [
     ("approx_count_distinct", "approx_distinct"),
     ("arbitrary", "first_value"),
     ("every", "bool_and"),
@@ -39,13 +39,9 @@ const NAMES: [(&str, &str); 23] = [
     ("list", "array_agg"),
     ("list_min", "array_min"),
     ("list_value", "make_array"),
-    ("ord", "ascii"),
     ("prefix", "starts_with"),
     ("regexp_matches", "regexp_like"),
     ("sign", "signum"),
-    ("split", "string_to_array"),
-    ("str_split", "string_to_array"),
-    ("string_split", "string_to_array"),
     ("strlen", "octet_length"),
     ("struct_extract", "get_field"),
     ("suffix", "ends_with"),

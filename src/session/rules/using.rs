@@ -41,7 +41,7 @@ use self::columns::NamedColumns;
 pub(super) use self::columns::needs as needs_columns;
 pub(in crate::session) use self::columns::refuse_columns;
 use self::scope::{Outputs, Resolver, Scope, ScopeColumn, folded, path};
-pub(super) use self::scope::{is_any_twice, marks, number, own_names, tell_all_apart};
+pub(super) use self::scope::{is_any_twice, is_unnamed, marks, number, own_names, tell_all_apart};
 use super::clauses::constraint;
 use super::dialect::Ours;
 use super::statement::{call, order_by_all};

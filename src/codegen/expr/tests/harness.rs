@@ -59,6 +59,8 @@ struct ColumnSource {
 fn session() -> SessionContext {
     let session = SessionContext::new();
     session.register_udf(crate::host::date_trunc::date_trunc().as_ref().clone());
+    session.register_udf(crate::host::whole::ceil().as_ref().clone());
+    session.register_udf(crate::host::whole::floor().as_ref().clone());
     session
 }
 

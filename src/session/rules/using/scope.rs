@@ -291,6 +291,11 @@ pub(super) fn output_names(items: &[SelectItem]) -> HashSet<String> {
     items.iter().filter_map(output_name).collect()
 }
 
+/// Whether an item is an expression, and neither a name nor called by one.
+pub(crate) fn is_unnamed(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::UnnamedExpr(_)) && output_name(item).is_none()
+}
+
 /// Whether a name, or an expression without one, comes twice in a select list; next to a star any
 /// name may.
 pub(crate) fn is_any_twice(items: &[SelectItem]) -> bool {
