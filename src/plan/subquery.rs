@@ -16,7 +16,7 @@ use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, exec_err};
 use datafusion::error::Result;
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
@@ -35,8 +35,19 @@ const ROWS: &str = "rows of the subquery";
 /// `(SELECT id FROM t WHERE id = 77) IS NULL` is false without a row
 /// (<https://www.postgresql.org/docs/current/sql-expressions.html#SQL-SYNTAX-SCALAR-SUBQUERIES>: null).
 pub(crate) fn with_nullable(plan: &LogicalPlan) -> Result<LogicalPlan> {
+    let is_scalar = |node: &Expr| Ok(matches!(node, Expr::ScalarSubquery(_)));
+    let mut concerned = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            concerned |= expr.exists(is_scalar)?;
+            Ok(if concerned { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })?;
+    if !concerned {
+        return Ok(plan.clone());
+    }
     let whole = plan.clone().transform_up_with_subqueries(|node| {
-        node.map_expressions(|expr| {
+        let node = node.map_expressions(|expr| {
             expr.transform_up(|expr| match expr {
                 Expr::ScalarSubquery(subquery)
                     if subquery.outer_ref_columns.is_empty()
@@ -47,7 +58,9 @@ pub(crate) fn with_nullable(plan: &LogicalPlan) -> Result<LogicalPlan> {
                 }
                 other => Ok(Transformed::no(other)),
             })
-        })
+        })?;
+        // What stands above is nullable where this is.
+        node.map_data(LogicalPlan::recompute_schema)
     })?;
     Ok(whole.data)
 }

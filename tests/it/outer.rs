@@ -1,6 +1,10 @@
 //! Left, right and full joins, cross joins, and joins without an equality.
 
-use crate::differential::{Cell, Pair, builder, run, scalar};
+use std::sync::Arc;
+
+use warpframe::arrow::array::{ArrayRef, Int64Array, StringArray};
+
+use crate::differential::{Cell, Pair, Rows, builder, run, scalar};
 use crate::tables::{Batches, Shape, Values, share};
 
 const KINDS: [&str; 3] = ["LEFT", "RIGHT", "FULL"];
@@ -203,6 +207,30 @@ fn scalar_subqueries_are_joins_with_one_row() {
         "SELECT (SELECT count(*) FROM t), (SELECT sum(k) FROM u), (SELECT min(s) FROM empty)",
         "SELECT id FROM t WHERE s = (SELECT s FROM u ORDER BY id LIMIT 1)",
     ]);
+}
+
+/// A scalar subquery without a row is null, whatever its column is.
+#[test]
+fn scalar_subqueries_without_a_row_are_null() {
+    let id: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    let s: ArrayRef = Arc::new(StringArray::from(vec!["a", "b", "c"]));
+    let pair = Pair::of(crate::tables::columns(vec![("id", id), ("s", s)]));
+    for (sql, rows) in [
+        ("SELECT id FROM t WHERE (SELECT id FROM t WHERE id = 77) IS NULL", 3),
+        ("SELECT id FROM t WHERE (SELECT id FROM t WHERE id = 77 LIMIT 1) IS NOT NULL", 0),
+        ("SELECT id FROM t WHERE coalesce((SELECT s FROM t WHERE id = 77), 'none') = 'none'", 3),
+        ("SELECT id, (SELECT s FROM t WHERE id > 9) AS s FROM t WHERE id > 1", 2),
+        ("SELECT id FROM t WHERE (SELECT count(*) FROM t WHERE id = 77) = 0", 3),
+        (
+            "SELECT id FROM (SELECT id, (SELECT id FROM t WHERE id = 9) AS x FROM t) v WHERE x IS NULL",
+            3,
+        ),
+    ] {
+        pair.check(sql);
+        for session in [&pair.cpu, &pair.device] {
+            assert_eq!(Rows::of(&run(session, sql).expect("it ran")).rows.len(), rows, "{sql}");
+        }
+    }
 }
 
 #[test]
