@@ -31,9 +31,8 @@ const ONE_ROW_VALUE: &str = "one_row_value";
 const ROWS: &str = "rows of the subquery";
 
 /// The plan, in which uncorrelated scalar subqueries that need not have a row are nullable.
-/// DataFusion (55.2) takes the value for never null where the subquery's column is, so that
-/// `(SELECT id FROM t WHERE id = 77) IS NULL` is false without a row
-/// (<https://www.postgresql.org/docs/current/sql-expressions.html#SQL-SYNTAX-SCALAR-SUBQUERIES>: null).
+/// DataFusion (55.2) takes the value for never null where the subquery's column never is, so that
+/// `(SELECT id FROM t WHERE id = 77) IS NULL` would be false without a row. SQL says null.
 pub(crate) fn with_nullable(plan: &LogicalPlan) -> Result<LogicalPlan> {
     let is_scalar = |node: &Expr| Ok(matches!(node, Expr::ScalarSubquery(_)));
     let mut concerned = false;
