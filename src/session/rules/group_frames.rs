@@ -1,6 +1,6 @@
-//! `RANGE` frames without distances are `GROUPS` frames, where DataFusion (55.2) refuses the type of
-//! the order: it wants to know of every RANGE frame what distances of that type would be, also of
-//! the one that stands where no frame is written.
+//! `RANGE` frames without distances are `GROUPS` frames, where DataFusion (55.2) refuses the type
+//! of the order: it wants to know of every RANGE frame what distances of that type would be, also
+//! of the one that stands where no frame is written.
 //!
 //! ```text
 //!   rank() OVER (ORDER BY t)    of a TIME t: RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
