@@ -1,7 +1,7 @@
 //! `sum` and `avg` that take booleans, too: as 0 and 1. DataFusion's (55.2) refuse them.
 //!
-//! These only say which types they take. Once types agree, [`NumbersOfBooleans`] puts DataFusion's
-//! functions in their places.
+//! The functions here only decide which types are taken. Once the types agree,
+//! [`NumbersOfBooleans`] puts DataFusion's functions in their places.
 
 use std::sync::{Arc, LazyLock};
 

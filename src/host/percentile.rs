@@ -134,8 +134,8 @@ impl Accumulator for ExactAccumulator {
         let [list] = state.as_slice() else { return internal_err!("a percentile has one list") };
         let list = list.to_array()?;
         let found = ScalarValue::try_from_array(&of_lists(&list, self.share)?, 0)?;
-        // A window asks again after its frame has moved, and the values that are not distinct were
-        // taken out.
+        // A window asks again after its frame has moved. The state of values that are not distinct
+        // took them out of the inner accumulator, so they are put back.
         if !self.distinct {
             self.inner.merge_batch(&[list])?;
         }

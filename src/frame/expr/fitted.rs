@@ -1,10 +1,10 @@
-//! Aggregates as the types of their values ask for, and filters of values before them.
+//! Expressions that depend on the types of columns, and filters of values before aggregates.
 //!
 //! ```text
-//!   col("t").mean()            avg over the times as numbers, as a time again
-//!   col("t").median()          the same
-//!   col("t").sum()             the same of durations
-//!   col("u").diff(1)           of integers without a sign: of them with one
+//!   col("t").mean()            of times: the mean of their numbers, as a time
+//!   col("t").median()          of times: the same
+//!   col("t").sum()             of durations: the same
+//!   col("u").diff(1)           of unsigned integers: the difference as signed ones
 //!   col("x").filter(c).sum()   sum(x) FILTER (WHERE c)
 //! ```
 //!
@@ -64,7 +64,7 @@ fn is_filtered(node: &df::Expr) -> bool {
     matches!(node, df::Expr::ScalarFunction(call) if call.func.inner().is::<Filtered>())
 }
 
-/// The expressions with their aggregates as the types of columns ask for.
+/// The expressions as the types of the columns ask for.
 ///
 /// # Errors
 /// Filters of values that nothing aggregates.
@@ -130,7 +130,7 @@ fn fitted_node(node: df::Expr, schema: &Schema) -> PlanResult<Transformed<df::Ex
     })
 }
 
-/// A difference, of integers with a sign.
+/// A difference, computed in signed integers.
 fn signed(node: df::Expr) -> df::Expr {
     match node {
         df::Expr::BinaryExpr(of) => {
@@ -165,7 +165,7 @@ fn unfiltered(
     Ok(())
 }
 
-/// What makes a result of numbers one of the values' type.
+/// How a result of numbers becomes one of the type of the values.
 enum TypeBack {
     Same,
     /// The times as integers.

@@ -100,7 +100,7 @@ impl Expr {
         self.shifted(rows, Some(default))
     }
 
-    /// What it is more than so many rows before; of integers without a sign one with a sign.
+    /// What it is more than so many rows before. Differences of unsigned integers are signed.
     pub fn diff(self, rows: i64) -> Expr {
         let before = self.clone().shift(rows);
         self - before
@@ -302,7 +302,8 @@ fn windowed(aggregate: Expr, frame: WindowFrame) -> Expr {
     aggregate.windowed(|window| window.params.window_frame = frame.clone())
 }
 
-/// When steps of times are counted from, in nanoseconds since 1970: weeks from a Monday.
+/// The instant from which steps of times are counted, in nanoseconds since 1970: for weeks a
+/// Monday.
 pub(in crate::frame) fn first_start(step: IntervalMonthDayNano) -> i64 {
     let is_weeks = step.months == 0 && step.nanoseconds == 0 && step.days % 7 == 0;
     if is_weeks { 4 * 86_400_000_000_000 } else { 0 }

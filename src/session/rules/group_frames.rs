@@ -15,7 +15,6 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits,
 };
@@ -29,14 +28,12 @@ pub(super) struct GroupFrames;
 
 impl AnalyzerRule for GroupFrames {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        if !any_node(&plan, |node| Ok(is_concerned(node, &merge_schema(&node.inputs()))))? {
+        if !any_node(&plan, |node| Ok(is_concerned(node)))? {
             return Ok(plan);
         }
         let all = plan.transform_up_with_subqueries(|node| {
-            let schema = merge_schema(&node.inputs());
-            if !is_concerned(&node, &schema) {
-                return Ok(Transformed::no(node));
-            }
+            let LogicalPlan::Window(window) = &node else { return Ok(Transformed::no(node)) };
+            let schema = window.input.schema().clone();
             let names = NamePreserver::new(&node);
             let node = node.map_expressions(|expr| {
                 let name = names.save(&expr);
@@ -53,12 +50,15 @@ impl AnalyzerRule for GroupFrames {
     }
 }
 
-fn is_concerned(node: &LogicalPlan, schema: &DFSchema) -> bool {
+fn is_concerned(node: &LogicalPlan) -> bool {
     let LogicalPlan::Window(window) = node else { return false };
-    window.window_expr.iter().any(|expr| match expr.clone().unalias() {
-        Expr::WindowFunction(call) => asks_for_distances(&call, schema),
+    let calls = |expr: &Expr| match expr {
+        Expr::WindowFunction(call) => asks_for_distances(call, window.input.schema()),
         _ => false,
-    })
+    };
+    // Nothing fails here.
+    let asks = |expr: &Expr| expr.exists(|node| Ok(calls(node))).unwrap_or(false);
+    window.window_expr.iter().any(asks)
 }
 
 fn by_groups(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
