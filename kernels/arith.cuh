@@ -1,7 +1,8 @@
-// arith.cuh: arithmetic that generated expressions call: wrapping integers, floats rounded as on
-// the host, comparisons.
+// arith.cuh: arithmetic that generated expressions call: integers that wrap or know when they
+// overflow, floats rounded as on the host, comparisons.
 //
 //   wrap_add<i32>(I32_MAX, 1) = I32_MIN      quotient(7, 0) = 0      sql_less(1.0 / 0.0, 0.0 / 0.0)
+//   add_exceeds<i8>(100, 100, &x) = true     mul_exceeds<i32>(7, -6, &x) = false, x = -42
 //
 // Everything is defined for all operands: beneath a null lies garbage, and it is computed with all
 // the same. What must fail is tested beside the computation and reported through `fail`.
@@ -77,6 +78,32 @@ template <class T> WF_DEVICE T wrap_sub(T a, T b) {
 template <class T> WF_DEVICE T wrap_mul(T a, T b) {
     typedef typename wrapping<T>::type U;
     return (T)((U)a * (U)b);
+}
+
+// The type in which sums, differences and products of a type of at most 64 bits are exact.
+template <class T, bool NARROW = sizeof(T) < 8> struct exact { typedef i64 type; };
+template <class T> struct exact<T, false> { typedef i128 type; };
+
+// A step of integers of at most 64 bits, and whether it leaves the type; it wraps where it does.
+// (Of 128 bits: `decimal.cuh`.)
+template <class T> WF_DEVICE bool add_exceeds(T a, T b, T* out) {
+    typedef typename exact<T>::type W;
+    const W sum = (W)a + (W)b;
+    *out = (T)sum;
+    return (W)*out != sum;
+}
+template <class T> WF_DEVICE bool sub_exceeds(T a, T b, T* out) {
+    typedef typename exact<T>::type W;
+    const W difference = (W)a - (W)b;
+    *out = (T)difference;
+    return (W)*out != difference;
+}
+template <class T> WF_DEVICE bool mul_exceeds(T a, T b, T* out) {
+    typedef typename exact<T>::type W;
+    // Of 64 bits without a sign the product may need all of 128.
+    const W product = (W)((typename wrapping<W>::type)a * (typename wrapping<W>::type)b);
+    *out = (T)product;
+    return (W)*out != product;
 }
 
 // Truncated towards zero, for b other than 0. Of 128 bits that is long: it is once in the code.

@@ -1,8 +1,9 @@
-// interval.cuh: moving dates and timestamps by intervals of a row, multiplying intervals, and
-// putting timestamps into bins.
+// interval.cuh: moving dates and timestamps by intervals of a row, multiplying and comparing
+// intervals, and putting timestamps into bins.
 //
 //   interval_moves_date(2024-01-31, 1 month, 1, &d) = true, d = 2024-02-29
 //   interval_times(1 month 2 days, 1.5, &i) = true, i = 1 month 18 days
+//   interval_justified(36 hours) = 1 day 12 hours
 //   interval_bin(7, 1, 5, 0, &t) = true, t = 5          bins of 5 from 0 on, at -5, 0, 5, …
 //
 // An interval is one integer, which orders as (months, days, nanoseconds) do; see
@@ -76,6 +77,44 @@ WF_CALLED bool interval_times(i128 packed, f64 factor, i128* out) {
     return fits_32(all_days) && nanos >= I64_MIN && nanos <= I64_MAX;
 }
 
+// The same length in months of 30 days and days of 24 hours, all of one sign: then intervals order
+// as their lengths do. What has no place in them is the longest.
+WF_CALLED i128 interval_justified(i128 packed) {
+    interval of = interval_of(packed);
+    const i64 days = of.months * 30 + of.days + of.nanos / DAY_NANOS;
+    i64 whole = days, rest = of.nanos % DAY_NANOS;
+    if (whole > 0 && rest < 0) {
+        whole -= 1;
+        rest += DAY_NANOS;
+    } else if (whole < 0 && rest > 0) {
+        whole += 1;
+        rest -= DAY_NANOS;
+    }
+    const i64 months = whole / 30;
+    if (months > I32_MAX) return interval_packed(I32_MAX, I32_MAX, I64_MAX);
+    if (months < I32_MIN) return interval_packed(I32_MIN, I32_MIN, I64_MIN);
+    return interval_packed(months, whole % 30, rest);
+}
+
+// The distance of two timestamps: days and parts of a day.
+WF_DEVICE interval interval_of_ticks(i64 ticks, i64 per_second) {
+    const i64 per_day = 86400 * per_second, days = ticks / per_day;
+    return interval{0, minimum<i64>(maximum<i64>(days, I32_MIN), I32_MAX), ticks % per_day * (1000000000 / per_second)};
+}
+
+// Seconds, of which a year has 365.25 days and a month 30.
+WF_DEVICE f64 interval_epoch(interval of) {
+    const f64 years = fmul((f64)(of.months / 12), 365.25), months = fmul((f64)(of.months % 12), 30.0);
+    const f64 days = fadd(fadd(years, months), (f64)of.days);
+    return fadd(fmul(days, 86400.0), fdiv((f64)of.nanos, 1e9));
+}
+
+// A date or timestamp in a finer unit, of which so many are one; beyond the range, its end.
+WF_DEVICE i64 interval_in_unit(i64 ticks, i64 length) {
+    const i128 product = (i128)ticks * length;
+    return product > I64_MAX ? I64_MAX : product < I64_MIN ? I64_MIN : (i64)product;
+}
+
 // A day within the calendar moved by whole months, while that stays within it.
 WF_DEVICE bool moved_by_months(i64 days, i64 months, i64* out) {
     *out = days;
@@ -124,34 +163,40 @@ WF_DEVICE bool bin_distance(i64 distance, i64 stride, i64* out) {
 }
 
 // The beginning, in ticks of `scale` nanoseconds, of the bin of `stride` nanoseconds from `origin`
-// on; whether there is one.
+// on; whether there is one. Nanoseconds end where 64 bits of them do, other ticks do not.
 WF_CALLED bool interval_bin(i64 ticks, i64 scale, i64 stride, i64 origin, i64* out) {
-    i128 exact = (i128)ticks * scale;
+    const i128 distance = (i128)ticks * scale - origin;
     *out = 0;
-    if (exact < I64_MIN || exact > I64_MAX) return false;
-    i128 distance = exact - origin;
-    i64 begin;
-    if (distance < I64_MIN || distance > I64_MAX || !bin_distance((i64)distance, stride, &begin)) return false;
-    i128 bin = (i128)origin + begin;
-    *out = (i64)bin / scale;
+    if (distance >= I64_MIN && distance <= I64_MAX) {
+        i64 begin;
+        if (!bin_distance((i64)distance, stride, &begin)) return false;
+        const i128 bin = (i128)origin + begin;
+        if (bin >= I64_MIN && bin <= I64_MAX) {
+            *out = (i64)bin / scale;
+            return true;
+        }
+    }
+    if (scale == 1) return false;
+    const i128 bin = divided<i128>(origin + distance - floor_remainder<i128>(distance, stride), scale);
+    *out = (i64)bin;
     return bin >= I64_MIN && bin <= I64_MAX;
 }
 
 // The same with a stride of months.
 WF_CALLED bool interval_bin_months(i64 ticks, i64 scale, i64 stride, i64 origin, i64* out) {
-    i128 exact = (i128)ticks * scale;
+    const i128 exact = (i128)ticks * scale;
     *out = 0;
-    if (exact < I64_MIN || exact > I64_MAX) return false;
-    i64 day = floor_quotient<i64>((i64)exact, DAY_NANOS), origin_day = floor_quotient<i64>(origin, DAY_NANOS);
-    i64 rest = origin - origin_day * DAY_NANOS;
+    const i64 per_day = DAY_NANOS / scale, day = floor_quotient<i64>(ticks, per_day);
+    const i64 origin_day = floor_quotient<i64>(origin, DAY_NANOS), rest = origin - origin_day * DAY_NANOS;
+    if (!in_calendar(day)) return false;
     civil date = civil_of((i32)day), first = civil_of((i32)origin_day);
     i64 months = (date.year - first.year) * 12 + date.month - first.month, shift;
     if (!bin_distance(months, stride, &shift)) return false;
     i64 begin;
     if (!moved_by_months(origin_day, shift, &begin)) return false;
     if ((i128)begin * DAY_NANOS + rest > exact && !moved_by_months(origin_day, shift - stride, &begin)) return false;
-    i128 bin = (i128)begin * DAY_NANOS + rest;
-    *out = (i64)bin / scale;
+    const i128 bin = (i128)begin * per_day + rest / scale;
+    *out = (i64)bin;
     return bin >= I64_MIN && bin <= I64_MAX;
 }
 

@@ -18,16 +18,20 @@
 //! ([`folding`]).
 
 mod age;
+mod arithmetic;
 pub(crate) mod arrays_zip;
 pub(crate) mod booleans;
 mod calls;
 mod casts;
+pub(crate) mod date_bin;
 pub(crate) mod date_trunc;
 mod expressions;
 mod floats;
 mod functions;
 pub(crate) mod histogram;
+mod in_unit;
 pub(crate) mod interval_times;
+mod intervals;
 pub(crate) mod lambdas;
 pub(crate) mod list_combinations;
 mod lists;
@@ -46,7 +50,9 @@ pub(crate) mod width_bucket;
 mod zones;
 
 pub(crate) use casts::cast_exactly;
-pub(crate) use expressions::host_expr;
+pub(crate) use expressions::{MOST_PLACES, host_expr};
 pub(crate) use floats::holds_floats;
-pub(crate) use plans::{HostPlanner, plan};
+pub(crate) use in_unit::in_unit;
+pub(crate) use intervals::{IntervalPart, interval_part, justified, part_of};
+pub(crate) use plans::{HostPlanner, plan, schema_beneath};
 pub(crate) use simplify::{LogicalRule, folding};

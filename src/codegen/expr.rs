@@ -17,6 +17,7 @@ mod dictionary;
 mod fit;
 mod format;
 mod function;
+mod interval_parts;
 mod lambda;
 mod list;
 mod list_edit;

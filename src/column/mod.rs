@@ -44,7 +44,9 @@ pub(crate) use gathered::{Digit, Rows, WantedColumn};
 pub(crate) use import_strings::distinct_limit;
 pub(crate) use nested::widths_of;
 pub(crate) use relation::{Index, NO_ROW, Relation};
-pub(crate) use repr::{Repr, coded_numbers, decimal_bound, is_nested, item_of, value_type};
+pub(crate) use repr::{
+    Repr, coded_numbers, decimal_bound, integer_bounds, is_nested, item_of, value_type,
+};
 pub(crate) use spilled::SpilledRows;
 pub(crate) use steps::EqualSteps;
 

@@ -182,3 +182,13 @@ pub(crate) fn decimal_bound(dtype: &DataType) -> Option<i128> {
         _ => None,
     }
 }
+
+/// The least and the greatest value of an integer type; `None` for other types.
+pub(crate) fn integer_bounds(dtype: &DataType) -> Option<(i128, i128)> {
+    let bits = 8 * u32::try_from(dtype.primitive_width()?).ok()?;
+    match dtype {
+        signed if signed.is_signed_integer() => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+        unsigned if unsigned.is_unsigned_integer() => Some((0, (1 << bits) - 1)),
+        _ => None,
+    }
+}

@@ -1,6 +1,7 @@
 //! Casts that Arrow does otherwise than the device: of decimals to the nearest floats, of floats to
-//! the decimals that their digits say, of milliseconds to the day that they lie in, of texts to
-//! times (`text_casts.rs`), and of local times to instants (`zones.rs`).
+//! the decimals that their digits say, of both to the nearest integers, of milliseconds to the day
+//! that they lie in, of texts to times (`text_casts.rs`), and of local times to instants
+//! (`zones.rs`).
 //!
 //! Arrow divides a decimal's digits, rounded to a float, by a power of ten, rounded to a float, and
 //! so rounds up to three times (arrow-cast 59.3,
@@ -17,7 +18,7 @@ use datafusion::arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, FixedSizeListArray, GenericListArray,
     OffsetSizeTrait, PrimitiveArray, StructArray,
 };
-use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
+use datafusion::arrow::compute::{CastOptions, cast, cast_with_options, nullif};
 use datafusion::arrow::datatypes::{
     DataType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
     DecimalType, FieldRef, Float16Type, Float32Type, Float64Type, i256,
@@ -40,9 +41,10 @@ pub(super) fn differs(from: &DataType, to: &DataType) -> bool {
             a.iter().zip(b).any(|(a, b)| differs(a.data_type(), b.data_type()))
         }
         (Date64, Date32) => true,
+        (Float64, Float32 | Float16) | (Float32, Float16) => true,
         (from, to) => {
-            from.is_decimal() && to.is_floating()
-                || from.is_floating() && to.is_decimal()
+            from.is_decimal() && (to.is_floating() || to.is_integer())
+                || from.is_floating() && (to.is_decimal() || to.is_integer())
                 || text_casts::reads(from, to)
                 || zones::shows(from, to)
         }
@@ -84,6 +86,10 @@ pub(crate) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Re
                 structs.nulls().cloned(),
             )?)
         }
+        (from, Float32 | Float16) if from.is_floating() => to_narrow_floats(array, to, or_null)?,
+        (from, to) if to.is_integer() && (from.is_decimal() || from.is_floating()) => {
+            to_integers(array, to, or_null)?
+        }
         (Decimal32(_, scale), _) => to_floats::<Decimal32Type>(array, *scale, to, |v| v.into()),
         (Decimal64(_, scale), _) => to_floats::<Decimal64Type>(array, *scale, to, |v| v.into()),
         (Decimal128(_, scale), _) => {
@@ -97,6 +103,47 @@ pub(crate) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Re
         (from, to) if zones::shows(from, to) => zones::instants(array, to, or_null)?,
         _ => to_decimals(array, to, or_null)?,
     })
+}
+
+/// Floats that have fewer digits; what is finite is no infinity then.
+fn to_narrow_floats(array: &ArrayRef, to: &DataType, or_null: bool) -> Result<ArrayRef> {
+    let narrow = cast(array, to)?;
+    let (given, found) = (cast(array, &DataType::Float64)?, cast(&narrow, &DataType::Float64)?);
+    let (given, found) = (given.as_primitive::<Float64Type>(), found.as_primitive::<Float64Type>());
+    let is_outside = |at: usize| {
+        given.is_valid(at) && given.value(at).is_finite() && !found.value(at).is_finite()
+    };
+    match (0..given.len()).find(|at| is_outside(*at)) {
+        None => Ok(narrow),
+        Some(at) if !or_null => {
+            let text = format!("Can't cast value {:?} to type {to}", given.value(at));
+            Err(ArrowError::CastError(text).into())
+        }
+        Some(_) => Ok(nullif(&narrow, &(0..given.len()).map(|at| Some(is_outside(at))).collect())?),
+    }
+}
+
+/// The nearest integers: of two, for a float the even one, and for a decimal the one away from
+/// zero, as in PostgreSQL and DuckDB. Arrow cuts off what is behind the point.
+fn to_integers(array: &ArrayRef, to: &DataType, or_null: bool) -> Result<ArrayRef> {
+    use DataType::*;
+    let options = CastOptions { safe: or_null, ..DEFAULT_CAST_OPTIONS };
+    let whole: ArrayRef = match array.data_type() {
+        Float16 => Arc::new(
+            array
+                .as_primitive::<Float16Type>()
+                .unary::<_, Float32Type>(|value| value.to_f32().round_ties_even()),
+        ),
+        Float32 => Arc::new(
+            array.as_primitive::<Float32Type>().unary::<_, Float32Type>(f32::round_ties_even),
+        ),
+        Float64 => Arc::new(
+            array.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round_ties_even),
+        ),
+        Decimal256(_, _) => cast_with_options(array, &Decimal256(76, 0), &options)?,
+        _ => cast_with_options(array, &Decimal128(38, 0), &options)?,
+    };
+    Ok(cast_with_options(&whole, to, &options)?)
 }
 
 const MILLISECONDS_A_DAY: i64 = 86_400_000;

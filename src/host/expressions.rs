@@ -16,7 +16,7 @@ use super::casts::differs;
 use super::floats::{FloatForm, formed_scalar, holds_floats};
 use super::functions::HostOperation;
 use super::nested_order::{self, extreme, is_order, nested_order};
-use super::{text_casts, zones};
+use super::{arithmetic, text_casts, zones};
 use crate::plan::joined;
 
 /// The expression as the CPU engine shall compute it, over rows in which NaN has one form.
@@ -234,15 +234,22 @@ pub(super) fn concerns(expr: &Expr) -> bool {
     .unwrap_or(true)
 }
 
-/// Whether an expression may make floats of what are none, or has what Arrow casts otherwise
-/// (`casts.rs`).
+/// Whether an expression may make floats of what are none, or has constants that Arrow casts or
+/// adds otherwise (`casts.rs`, `arithmetic.rs`).
 pub(super) fn makes_floats(expr: &Expr) -> bool {
     expr.exists(|expr| {
         Ok(match expr {
             Expr::Literal(value, _) => is_of_concern(&value.data_type()),
-            Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
-                is_of_concern(field.data_type()) || text_casts::is_read(field.data_type())
+            Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
+                let to = field.data_type();
+                is_of_concern(to)
+                    || text_casts::is_read(to)
+                    || to.is_integer() && !expr.any_column_refs()
             }
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                is_arithmetic(*op) && !left.any_column_refs() && !right.any_column_refs()
+            }
+            Expr::Negative(inner) => !inner.any_column_refs(),
             Expr::OuterReferenceColumn(field, _) => is_of_concern(field.data_type()),
             Expr::ScalarFunction(_) | Expr::HigherOrderFunction(_) => true,
             _ => false,
@@ -273,14 +280,33 @@ pub(super) fn plain_expr(expr: Expr) -> Result<Transformed<Expr>> {
                     _ => argument,
                 })
             }
-            Expr::ScalarFunction(call) => match nested_order::plain(call) {
-                Ok(comparison) => Transformed::yes(Expr::BinaryExpr(comparison)),
-                Err(call) => Transformed::no(Expr::ScalarFunction(call)),
-            },
+            Expr::ScalarFunction(call) => {
+                match nested_order::plain(call).or_else(arithmetic::plain) {
+                    Ok(operator) => Transformed::yes(Expr::BinaryExpr(operator)),
+                    Err(call) => Transformed::no(Expr::ScalarFunction(call)),
+                }
+            }
             other => Transformed::no(other),
         })
     })
 }
+
+/// An integer that is a constant, before it is folded, too.
+fn constant_integer(expr: &Expr) -> Option<i64> {
+    match expr {
+        Expr::Literal(value, _) => match value.cast_to(&DataType::Int64) {
+            Ok(ScalarValue::Int64(value)) => value,
+            _ => None,
+        },
+        Expr::Cast(cast) => constant_integer(&cast.expr),
+        Expr::Negative(inner) => constant_integer(inner)?.checked_neg(),
+        _ => None,
+    }
+}
+
+/// Places to which a float is rounded at most: beyond them, its digits times a power of ten may be
+/// no float.
+pub(crate) const MOST_PLACES: i64 = 300;
 
 struct Host<'a> {
     schema: &'a DFSchema,
@@ -374,6 +400,11 @@ impl Host<'_> {
                 self.compared(*left, op, *right)?
             }
             Expr::BinaryExpr(BinaryExpr { left, op, right })
+                if self.overflows(&left, op, &right) =>
+            {
+                arithmetic::exact(*left, op, *right)
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op, right })
                 if matches!(op, Operator::Plus | Operator::Minus) && !self.folding =>
             {
                 match op {
@@ -382,6 +413,12 @@ impl Host<'_> {
                         zones::moved(*right, op, *left)
                     }
                     _ => Expr::BinaryExpr(BinaryExpr { left, op, right }),
+                }
+            }
+            Expr::Negative(inner) if self.is_computed(&[&inner]) => {
+                match inner.get_type(self.schema) {
+                    Ok(dtype) if dtype.is_signed_integer() => arithmetic::negated(*inner, &dtype)?,
+                    _ => Expr::Negative(inner),
                 }
             }
             Expr::Between(Between { expr, negated, low, high })
@@ -464,6 +501,23 @@ impl Host<'_> {
         // `rpad.rs`).
         if ["lpad", "rpad"].contains(&call.name()) && !self.folding && call.args.len() > 1 {
             call.args[1] = HostOperation::Length.of(std::mem::take(&mut call.args[1]));
+        }
+        if call.name() == "round"
+            && let [value, places] = &call.args[..]
+            && value.get_type(self.schema).is_ok_and(|dtype| dtype.is_floating())
+            && let Some(places) = constant_integer(places)
+            && places.abs() > MOST_PLACES
+        {
+            let value = call.args.swap_remove(0);
+            // Beside the point there is nothing left; NaN of what is not finite.
+            let zero = |dtype: DataType| -> Result<Expr> {
+                Ok(Expr::Literal(ScalarValue::new_zero(&dtype)?, None))
+            };
+            let dtype = value.get_type(self.schema)?;
+            return Ok(match places > 0 {
+                true => value,
+                false => value * zero(dtype.clone())? + zero(dtype)?,
+            });
         }
         if READING.contains(&call.name())
             && let [text] = &mut call.args[..]
@@ -549,6 +603,22 @@ impl Host<'_> {
             dtype.is_numeric() || dtype.is_temporal() || dtype == DataType::Boolean
         };
         holds_floats(to) && !from.get_type(self.schema).is_ok_and(plain)
+    }
+
+    /// Whether an expression is to be computed as the CPU engine shall, which the rule that folds
+    /// constants does to constants alone: rules behind it know operators, but no functions.
+    fn is_computed(&self, operands: &[&Expr]) -> bool {
+        !self.folding || !operands.iter().any(|operand| operand.any_column_refs())
+    }
+
+    fn overflows(&self, left: &Expr, op: Operator, right: &Expr) -> bool {
+        is_arithmetic(op)
+            && self.is_computed(&[left, right])
+            && left
+                .get_type(self.schema)
+                .ok()
+                .zip(right.get_type(self.schema).ok())
+                .is_some_and(|(left, right)| arithmetic::overflows(op, &left, &right))
     }
 
     fn differs(&self, from: &Expr, to: &DataType) -> bool {

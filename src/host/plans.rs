@@ -102,7 +102,7 @@ fn changed_expressions(node: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// What a node's expressions look at.
-pub(super) fn schema_beneath(node: &LogicalPlan) -> Result<DFSchemaRef> {
+pub(crate) fn schema_beneath(node: &LogicalPlan) -> Result<DFSchemaRef> {
     if let LogicalPlan::TableScan(scan) = node {
         return DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())
             .map(Arc::new);

@@ -24,9 +24,16 @@ const DRAWN_MEAN: f64 = 500.0;
 /// The functions, of which `random` takes the place of DataFusion's.
 pub(crate) fn functions() -> Vec<Arc<ScalarUDF>> {
     let of = |kind| Arc::new(ScalarUDF::from(RandomFunction::new(kind)));
-    let named = [RandomKind::Normal, RandomKind::Integer, RandomKind::Poisson];
     let random = Arc::new(ScalarUDF::from(Random::default()));
-    [random, UNIFORM.clone()].into_iter().chain(named.into_iter().map(of)).collect()
+    let [normal, poisson] = [RandomKind::Normal, RandomKind::Poisson].map(of);
+    vec![random, UNIFORM.clone(), normal, random_integer(), poisson]
+}
+
+/// `random_integer(seed, n, least, greatest)`.
+pub(crate) fn random_integer() -> Arc<ScalarUDF> {
+    static SHARED: LazyLock<Arc<ScalarUDF>> =
+        LazyLock::new(|| Arc::new(ScalarUDF::from(RandomFunction::new(RandomKind::Integer))));
+    SHARED.clone()
 }
 
 static UNIFORM: LazyLock<Arc<ScalarUDF>> =

@@ -10,6 +10,7 @@
 //! ```
 
 mod formats;
+mod middles;
 mod moments;
 mod patterns;
 
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue, internal_err, plan_err};
-use datafusion::functions::expr_fn::{character_length, encode, to_hex, upper};
+use datafusion::functions::expr_fn::{character_length, encode, to_hex, trunc, upper};
 use datafusion::functions_nested::expr_fn::array_length;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
@@ -34,7 +35,7 @@ pub(super) use patterns::{Item, items};
 type WrittenByTypes = fn(&[Expr], &[DataType]) -> Result<Option<Expr>>;
 
 /// Functions, what they take, and what they are.
-const FUNCTIONS: [(&str, &str, WrittenByTypes); 14] = [
+const FUNCTIONS: [(&str, &str, WrittenByTypes); 17] = [
     ("date_sub", moments::DATE_SUB, moments::date_sub),
     ("datesub", moments::DATE_SUB, moments::date_sub),
     ("epoch_ms", "takes a date, a timestamp, or milliseconds", epoch_ms),
@@ -44,11 +45,14 @@ const FUNCTIONS: [(&str, &str, WrittenByTypes); 14] = [
     ("hex", "takes an integer, a string or bytes", hex),
     ("len", "takes a string or a list", len),
     ("make_timestamp", moments::MAKE_TIMESTAMP, moments::make_timestamp),
+    ("median_argument", middles::TAKES, middles::argument),
+    ("median_of", middles::TAKES, middles::of_type),
     ("printf", "takes a constant pattern, and a value for each % in it", formats::printf),
     ("strftime", "takes a date or a timestamp, and a constant pattern", moments::strftime),
     ("time_bucket", moments::TIME_BUCKET, moments::time_bucket),
     ("timezone", moments::TIMEZONE, moments::timezone),
     ("typeof", "takes a value", type_of),
+    ("whole_part", "takes a number", whole_part),
 ];
 
 /// All of them.
@@ -203,6 +207,16 @@ fn epoch(args: &[Expr], types: &[DataType], micros: i64) -> Result<Option<Expr>>
     // To the nearest, halves away from zero, as in DuckDB.
     let rounded = ticks.clone() % lit(micros) / lit(micros / 2);
     Ok(Some(ticks / lit(micros) + rounded))
+}
+
+/// A number without what is behind the point, which a cast would round.
+fn whole_part(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    let ([value], [dtype]) = (args, types) else { return Ok(None) };
+    let value = value.clone();
+    Ok(Some(match dtype.is_floating() || dtype.is_decimal() {
+        true => trunc(vec![value]),
+        false => value,
+    }))
 }
 
 fn type_of(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {

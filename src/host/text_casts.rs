@@ -140,16 +140,40 @@ fn interval(text: &str) -> Result<IntervalMonthDayNano, ArrowError> {
     })
 }
 
-/// The text of an interval in which `1:30` has a unit, as all else has.
+/// The text of an interval in which `1:30` has a unit, as all else has, and parts of years are
+/// whole months, the nearest, as in PostgreSQL and DuckDB.
 pub(crate) fn with_units(text: &str) -> Cow<'_, str> {
-    if !text.contains(':') {
+    if !text.contains([':', '.']) {
         return Cow::Borrowed(text);
     }
-    let word = |word| match nanoseconds(word) {
-        Some(nanos) => Cow::Owned(format!("{nanos} nanoseconds")),
-        None => Cow::Borrowed(word),
+    let mut written: Vec<Cow<'_, str>> = vec![];
+    let mut words = text.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let months = words.peek().and_then(|unit| parts_of_years(word, unit));
+        written.push(match (months, nanoseconds(word)) {
+            (Some(months), _) => {
+                words.next();
+                format!("{months} months").into()
+            }
+            (None, Some(nanos)) => format!("{nanos} nanoseconds").into(),
+            (None, None) => word.into(),
+        });
+    }
+    written.join(" ").into()
+}
+
+/// The months of a number with a fraction of years or of more.
+fn parts_of_years(number: &str, unit: &str) -> Option<i64> {
+    let months = match unit.to_lowercase().as_str() {
+        "year" | "years" | "y" | "yr" | "yrs" => 12.0,
+        "decade" | "decades" | "dec" | "decs" => 120.0,
+        "century" | "centuries" | "cent" => 1200.0,
+        "millennium" | "millennia" | "mil" => 12_000.0,
+        _ => return None,
     };
-    Cow::Owned(text.split_whitespace().map(word).collect::<Vec<_>>().join(" "))
+    let number = number.contains('.').then(|| number.parse::<f64>().ok()).flatten()?;
+    let months = (number * months).round_ties_even();
+    (months.abs() < 2e9).then_some(months as i64)
 }
 
 /// The nanoseconds of `1:30`, `-100:30:00` and `1:30:00.5`.
@@ -197,6 +221,8 @@ mod tests {
         }
         assert_eq!(with_units("1 day -1:30"), "1 day -5400000000000 nanoseconds");
         assert_eq!(with_units("1 day"), "1 day");
+        assert_eq!(with_units("0.05 year 2.5 days"), "1 months 2.5 days");
+        assert_eq!(with_units("-1.5 decades"), "-180 months");
     }
 
     #[test]

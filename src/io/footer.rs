@@ -38,7 +38,7 @@ const DEEPEST: usize = 128;
 const MOST_UNCOMPRESSED: i64 = 1 << 40;
 
 /// Where the crate keeps an Arrow schema.
-const ARROW_SCHEMA: &str = "ARROW:schema";
+pub(super) const ARROW_SCHEMA: &str = "ARROW:schema";
 
 type FooterResult<T> = std::result::Result<T, ParquetError>;
 

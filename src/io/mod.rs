@@ -1,6 +1,7 @@
 //! Where rows come from and go to: files, batches, providers ([`Source`]), and tables over them as
 //! DataFusion's planner sees them ([`SourceTable`]).
 
+mod arrow_zones;
 mod constant;
 mod csv;
 mod device_table;

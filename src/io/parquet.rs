@@ -56,6 +56,7 @@ use self::intervals::INTERVAL;
 pub(super) use self::read::DescribedFile;
 pub(super) use self::source::ParquetFiles;
 pub(super) use self::table::{ParquetTable, TableFile};
+use super::arrow_zones::with_zones;
 use super::footer::{self, TAIL};
 use super::guard::caught;
 use super::options::ParquetOptions;
@@ -159,6 +160,7 @@ impl FileFormat for Parquet {
         let file = self.footers.get(store, object, None).await?;
         let of_file = file.metadata.file_metadata();
         let schema = parquet_to_arrow_schema(of_file.schema_descr(), of_file.key_value_metadata())?;
+        let schema = with_zones(schema, of_file);
         let coerced = Int96Coercer::new(of_file.schema_descr(), &schema, &self.int96).coerce();
         let schema = transform_schema_to_view(&coerced.unwrap_or(schema));
         let fields = schema.fields().iter().map(|field| {

@@ -5,7 +5,7 @@
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::functions::expr_fn::least;
+use datafusion::functions::expr_fn::{floor, least};
 use datafusion::functions_aggregate::expr_fn::{count, sum};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, cast, lit, when};
@@ -100,7 +100,8 @@ impl HistogramBins {
     /// The bin of a value that some bin holds, a `UInt32`.
     pub(crate) fn of(self, value: Expr) -> Expr {
         let place = (value - lit(self.bounds().0)) * lit(self.density());
-        let bin = cast(least(vec![place, lit(f64::from(self.count - 1))]), DataType::UInt32);
+        let place = least(vec![place, lit(f64::from(self.count - 1))]);
+        let bin = cast(floor(place), DataType::UInt32);
         // It changes no bin, and tells the aggregation how many there are.
         bin % lit(self.count)
     }

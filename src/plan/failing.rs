@@ -16,6 +16,7 @@
 mod casts;
 mod constant;
 mod functions;
+mod integers;
 #[cfg(test)]
 mod tests;
 
@@ -184,8 +185,10 @@ fn perhaps_fails(node: &Expr, schema: &DFSchema, facts: &[Fact<'_>]) -> bool {
         | Expr::InSubquery(_)
         | Expr::SetComparison(_) => false,
         Expr::SimilarTo(like) => !matches!(*like.pattern, Expr::Literal(_, _)),
-        // Integers wrap.
-        Expr::Negative(inner) => !of(inner).is_some_and(|dtype| dtype.is_numeric()),
+        Expr::Negative(inner) => match of(inner) {
+            Some(dtype) if dtype.is_integer() => !integers::fit(node, &dtype, schema),
+            dtype => !dtype.is_some_and(|dtype| dtype.is_numeric()),
+        },
         Expr::BinaryExpr(binary) => operator_fails(node, binary, schema, facts),
         Expr::Cast(cast) => {
             of(&cast.expr).is_none_or(|from| cast_fails(&from, cast.field.data_type()))
@@ -210,6 +213,9 @@ fn operator_fails(node: &Expr, binary: &BinaryExpr, schema: &DFSchema, facts: &[
         LikeMatch | ILikeMatch | NotLikeMatch | NotILikeMatch => false,
         RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch => !is_literal(&binary.right),
         Plus | Minus | Multiply => match types() {
+            Some((left, right)) if left.is_integer() && left == right => {
+                !integers::fit(node, &left, schema)
+            }
             Some((left, right)) => sum_fails(binary.op, &left, &right),
             None => true,
         },
@@ -233,8 +239,8 @@ fn is_literal(expr: &Expr) -> bool {
     literal(expr).is_some()
 }
 
-/// Whether a sum, difference or product of two types can fail: integers wrap, floats have
-/// infinities; a decimal's digits have to fit.
+/// Whether a sum, difference or product of two types can fail: integers and a decimal's digits have
+/// to fit, floats have infinities.
 pub(crate) fn sum_fails(op: Operator, left: &DataType, right: &DataType) -> bool {
     match (left, right) {
         (DataType::Decimal128(p, s), DataType::Decimal128(q, t)) => {
@@ -246,8 +252,7 @@ pub(crate) fn sum_fails(op: Operator, left: &DataType, right: &DataType) -> bool
         }
         (DataType::Date32, DataType::Date32) => op != Operator::Minus,
         (left, right) => {
-            let plain =
-                |dtype: &DataType| dtype.is_integer() || dtype.is_floating() || dtype.is_null();
+            let plain = |dtype: &DataType| dtype.is_floating() || dtype.is_null();
             !(plain(left) && plain(right))
         }
     }

@@ -319,6 +319,7 @@ impl SessionBuilder {
             .with_runtime_env(host.runtime()?)
             .with_optimizer_rules(rules::logical(device.is_some()))
             .with_query_planner(Arc::new(host::HostPlanner))
+            .with_type_planner(Arc::new(rules::SqlTypes))
             .with_analyzer_rules(rules::analyzer_rules(device.is_some()))
             .with_physical_optimizer_rules(rules::rules())
             .build();
@@ -333,6 +334,7 @@ impl SessionBuilder {
         {
             context.register_udf(function.as_ref().clone());
         }
+        context.register_udf(host::date_bin::date_bin().as_ref().clone());
         context.register_udf(host::date_trunc::date_trunc().as_ref().clone());
         context.register_udf(host::whole::ceil().as_ref().clone());
         context.register_udf(host::whole::floor().as_ref().clone());

@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::common::TableReference;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, ident};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     self, CastKind, ColumnOption, CreateTable, ExactNumberInfo, Ident, Insert, ObjectName, Query,
-    SetExpr, TableObject, UnaryOperator, Value,
+    SelectItem, SetExpr, TableObject, UnaryOperator, Value,
 };
 
 use super::append::{NewColumn, place};
@@ -105,8 +104,7 @@ impl Session {
     /// those of a table that the session keeps (of `CREATE TABLE`, of a frame, or of batches); their
     /// number. Columns are those of the table in its order, those that are named, or with `BY NAME`
     /// those that have the names of the query's columns. The others are NULL.
-    /// Values get the types of the table's columns as `CAST` gives them, but for fractions:
-    /// integers take none.
+    /// Values get the types of the table's columns as `CAST` gives them.
     ///
     /// # Errors
     /// Another statement; [`crate::ErrorKind::TableNotFound`]; a table of files or of another
@@ -159,10 +157,7 @@ impl Session {
                 all.push(NewColumn::null(field));
                 continue;
             };
-            let own = rows.schema().field(from).data_type().clone();
-            let value = placeholder(from);
-            self.whole(&lazy, (&own, &value[..]), field, INSERT)?;
-            let expr = cast(ident(value), field.data_type().clone());
+            let expr = cast(ident(placeholder(from)), field.data_type().clone());
             all.push(NewColumn {
                 expr: expr.alias(field.name()),
                 from: Some(field.name().clone()),
@@ -205,42 +200,6 @@ impl Session {
         let types: Vec<&DataType> =
             targets.iter().map(|at| schema.field(*at).data_type()).collect();
         LazyFrame::of_plan(&self.core, with_placeholders(planned, &types)?)?.collect()
-    }
-
-    /// Whether all values of a column of integers are such: a cast would leave out what is behind
-    /// the point.
-    pub(super) fn whole(
-        &self,
-        rows: &LazyFrame,
-        (own, name): (&DataType, &str),
-        field: &Field,
-        by: &str,
-    ) -> Result<()> {
-        let is_whole = !own.is_floating()
-            && !matches!(own, DataType::Decimal128(_, 1..) | DataType::Decimal256(_, 1..));
-        if is_whole || !field.data_type().is_integer() {
-            return Ok(());
-        }
-        let value = || ident(name);
-        let again = cast(cast(value(), DataType::Decimal128(38, 0)), own.clone());
-        let found = rows.filter(again.not_eq(value()))?.select([value()])?.limit(0, 1)?.collect();
-        let found = match found.and_then(|found| found.to_arrow()) {
-            // What no integer reaches is told by the cast to the column's type.
-            Err(error) if matches!(error.kind(), ErrorKind::Arithmetic { .. }) => return Ok(()),
-            found => found?,
-        };
-        match found.iter().find(|batch| batch.num_rows() > 0) {
-            None => Ok(()),
-            Some(batch) => {
-                let value = array_value_to_string(batch.column(0), 0)?;
-                let message = format!(
-                    "column {:?}: {value} has a fraction, which {} has not",
-                    field.name(),
-                    field.data_type()
-                );
-                Err(plan(by, message))
-            }
-        }
     }
 }
 
@@ -396,28 +355,27 @@ fn targets(schema: &Schema, table: &str, columns: &[(String, Place)]) -> Result<
     Ok(targets)
 }
 
-/// Makes of the literals of VALUES what their columns take: the planner makes one type of all
-/// values of a column, without regard to the table.
-///
-/// - Numbers for decimals keep all of their digits; they would become floats.
-/// - Numbers for texts are texts; of a number and a text the planner would make numbers.
-/// - Where all are NULL, they are NULL of some type.
+/// Makes of the literals of VALUES, and of those that a query selects, what their columns take: the
+/// planner makes one type of all values of a column, without regard to the table. Where all values
+/// are NULL, they are NULL of some type.
 fn fitted_literals(query: &mut Query, schema: &Schema, targets: &[usize]) {
-    let SetExpr::Values(values) = query.body.as_mut() else { return };
-    let text = |text: String| ast::Expr::value(Value::SingleQuotedString(text));
-    for row in &mut values.rows {
-        let exprs: &mut Vec<ast::Expr> = &mut row.content;
-        for (expr, target) in exprs.iter_mut().zip(targets) {
-            let Some(digits) = number(expr) else { continue };
-            match schema.field(*target).data_type() {
-                DataType::Decimal128(precision, scale) => {
-                    let info =
-                        ExactNumberInfo::PrecisionAndScale((*precision).into(), (*scale).into());
-                    *expr = cast_of(text(digits), ast::DataType::Decimal(info));
+    let dtype = |target: &usize| schema.field(*target).data_type();
+    let values = match query.body.as_mut() {
+        SetExpr::Values(values) => values,
+        SetExpr::Select(select) if select.projection.len() == targets.len() => {
+            for (item, target) in select.projection.iter_mut().zip(targets) {
+                if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
+                {
+                    fitted_literal(expr, dtype(target));
                 }
-                DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => *expr = text(digits),
-                _ => {}
             }
+            return;
+        }
+        _ => return,
+    };
+    for row in &mut values.rows {
+        for (expr, target) in row.content.iter_mut().zip(targets) {
+            fitted_literal(expr, dtype(target));
         }
     }
     for column in 0..targets.len() {
@@ -427,6 +385,23 @@ fn fitted_literals(query: &mut Query, schema: &Schema, targets: &[usize]) {
         {
             *first = cast_of(first.clone(), ast::DataType::Varchar(None));
         }
+    }
+}
+
+/// Makes of a number what a column takes. One for decimals or integers keeps all of its digits,
+/// where it would become a float; one for texts is a text, for of a number and a text the planner
+/// would make numbers.
+pub(super) fn fitted_literal(expr: &mut ast::Expr, dtype: &DataType) {
+    let Some(digits) = number(expr) else { return };
+    let text = |text: String| ast::Expr::value(Value::SingleQuotedString(text));
+    match dtype {
+        DataType::Decimal128(precision, scale) => {
+            let info = ExactNumberInfo::PrecisionAndScale((*precision).into(), (*scale).into());
+            *expr = cast_of(text(digits), ast::DataType::Decimal(info));
+        }
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => *expr = text(digits),
+        integer if integer.is_integer() => rules::as_decimal(expr),
+        _ => {}
     }
 }
 

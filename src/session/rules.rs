@@ -4,6 +4,7 @@
 mod bags;
 mod balance;
 mod clauses;
+mod comparisons;
 mod correlation;
 mod dialect;
 mod drawn;
@@ -12,12 +13,14 @@ mod fields;
 mod file_order;
 mod group_frames;
 mod guards;
+mod interval_order;
 mod intervals;
 mod leaves;
 mod list_aggregates;
 mod membership;
 mod modes;
 mod names;
+mod numbers;
 mod operators;
 mod passes;
 mod prune;
@@ -26,6 +29,7 @@ mod ranked;
 mod rows;
 mod scalars;
 mod shares;
+mod similar;
 mod statement;
 mod subqueries;
 mod synonyms;
@@ -48,6 +52,7 @@ pub(super) use balance::balance;
 pub(super) use drawn::{named as drawn_names, of_view, shared as drawn_once};
 pub(super) use intervals::IntervalOperators;
 pub(super) use names::planned;
+pub(super) use numbers::{SqlTypes, as_decimal};
 pub(super) use operators::TypedOperators;
 pub(super) use passes::PASSES;
 pub(super) use shares::share_of_rows;
@@ -81,9 +86,11 @@ pub(super) fn logical(device: bool) -> Vec<LogicalRule> {
 /// the columns that nobody names are pruned first.
 pub(super) fn analyzer_rules(device: bool) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let first = device.then(|| Arc::new(prune::PruneScans) as _);
-    let before = [Arc::new(group_frames::GroupFrames) as _];
+    let before =
+        [Arc::new(group_frames::GroupFrames) as _, Arc::new(comparisons::ExactComparisons) as _];
     let ours = [
         Arc::new(host::booleans::NumbersOfBooleans) as _,
+        Arc::new(interval_order::IntervalOrder) as _,
         Arc::new(membership::Membership) as _,
         Arc::new(subqueries::LiftSubqueries) as _,
         Arc::new(modes::Modes) as _,

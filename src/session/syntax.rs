@@ -16,6 +16,7 @@
 //!   sum(x) FILTER (x > 1)                    sum(x) FILTER (WHERE x > 1)
 //!   [x * 2 for x in l]                       list_transform(l, x -> x * 2)
 //!   LIMIT 10%                                LIMIT "share of rows"('10')
+//!   INTERVAL 3 DECADES                       INTERVAL 3 DECADE
 //! ```
 //!
 //! What these mean is said in `relations`, and what `COLUMNS` does in `rules/using/columns.rs`.
@@ -33,6 +34,7 @@ mod pivots;
 mod positional;
 mod samples;
 mod stars;
+mod units;
 
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::ParserError;
@@ -63,7 +65,9 @@ pub(super) fn written_out(text: &str) -> Result<Option<Vec<TokenWithSpan>>> {
     let filtered = filters::filters(&mut tokens)?;
     let listed = comprehensions::comprehensions(&mut tokens)?;
     let limited = limits::limits(&mut tokens)?;
-    let is_form = is_form || spelled || kept || left_out || filtered || listed || limited;
+    let counted = units::units(&mut tokens)?;
+    let is_form =
+        is_form || spelled || kept || left_out || filtered || listed || limited || counted;
     let inserted = inserts::inserted(&tokens);
     let bare = froms::bare_froms(&tokens, inserted);
     let stars = stars::places(&tokens);

@@ -26,6 +26,7 @@ mod docs;
 mod doors;
 mod edges;
 mod error_texts;
+mod exact;
 mod examples;
 mod fails;
 mod filter;

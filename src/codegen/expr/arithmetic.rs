@@ -1,9 +1,8 @@
 //! Integer, decimal and float arithmetic.
 //!
-//! Integers wrap as DataFusion's do; decimals fail where 128 bits overflow (results otherwise keep
-//! to the precision of their type); division by zero fails. Each step first computes the interval
-//! its result lies in: where that fits the type nothing can wrap or fail, and the narrowest of 32,
-//! 64 and 128 bits is used.
+//! What does not fit the type of the result fails: integers beyond their width, decimals beyond 38
+//! digits; so does division by zero. Each step first computes the interval its result lies in:
+//! where that fits the type nothing can fail, and the narrowest of 32, 64 and 128 bits is used.
 
 use super::*;
 
@@ -15,13 +14,6 @@ pub(super) enum ArithmeticStep {
     Mul,
     Div,
     Rem,
-}
-
-/// What happens where a result leaves its type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Overflow {
-    Wrap,
-    Fail,
 }
 
 /// The narrowest representation for arithmetic that holds all of `bounds`.
@@ -101,6 +93,17 @@ impl ArithmeticStep {
             ArithmeticStep::Rem => "remainder_overflows",
         }
     }
+
+    /// The function of `arith.cuh` that tells whether at most 64 bits overflow; none of a division,
+    /// where only the least value by −1 can.
+    fn checked_narrow(self) -> Option<&'static str> {
+        match self {
+            ArithmeticStep::Add => Some("add_exceeds"),
+            ArithmeticStep::Sub => Some("sub_exceeds"),
+            ArithmeticStep::Mul => Some("mul_exceeds"),
+            ArithmeticStep::Div | ArithmeticStep::Rem => None,
+        }
+    }
 }
 
 impl Compiler<'_> {
@@ -145,22 +148,21 @@ impl Compiler<'_> {
             DataType::Decimal128(_, _) => self.decimal(op, &a, &b, dtype),
             other if other.is_integer() => {
                 let step = step_of(op)?;
-                self.integer(step, &a, &b, other, Overflow::Wrap)
+                self.integer(step, &a, &b, other)
             }
             other if is_float(other) => self.float(op, &a, &b, other),
             other => Err(not_yet(format!("arithmetic on {other}"))),
         }
     }
 
-    /// One exact step. The result has type `dtype`; `overflow` says what happens outside of its
-    /// bounds (for division: of the least value by −1, which always fails as in Arrow).
+    /// One exact step, whose result has type `dtype`: an integer type, or one of 128 bits, of which
+    /// any digits are taken.
     pub(super) fn integer(
         &mut self,
         step: ArithmeticStep,
         a: &Value,
         b: &Value,
         dtype: &DataType,
-        overflow: Overflow,
     ) -> Result<Value> {
         let valid = both(&a.valid, &b.valid, self.out);
         let (ab, bb) = (a.bounds(), b.bounds());
@@ -168,10 +170,7 @@ impl Compiler<'_> {
             let zero = format!("{} == 0", b.code);
             self.fail_if(&valid, &zero, Failure::DivideByZero);
         }
-        let limits = match overflow {
-            Overflow::Wrap => type_bounds(dtype),
-            Overflow::Fail => (i128::MIN, i128::MAX),
-        };
+        let limits = type_bounds(dtype);
         let exact = interval(step, ab, bb);
         if let Some(range) = exact.filter(|range| within(*range, limits)) {
             let repr = narrowest(&[ab, bb, range]);
@@ -179,34 +178,28 @@ impl Compiler<'_> {
             let rvalue = format!("{}<{ctype}>({}, {})", step.wrapping(), a.code, b.code);
             return Ok(self.result(dtype.clone(), repr, rvalue, valid).with_range(Some(range)));
         }
-        match overflow {
-            Overflow::Wrap => {
-                let repr = repr_of(dtype)?;
-                let ctype = repr.device_type();
-                if step == ArithmeticStep::Div {
-                    let low = literal::baked_i128(type_bounds(dtype).0);
-                    let condition = format!("({} == {low} && {} == -1)", a.code, b.code);
-                    self.fail_if(&valid, &condition, Failure::Overflow);
-                }
-                let rvalue = format!(
-                    "{}<{ctype}>(({ctype}){}, ({ctype}){})",
-                    step.wrapping(),
-                    a.code,
-                    b.code
-                );
-                Ok(self.result(dtype.clone(), repr, rvalue, valid))
+        let repr = repr_of(dtype)?;
+        let ctype = repr.device_type();
+        let operands = format!("({ctype}){}, ({ctype}){}", a.code, b.code);
+        let checked = match repr {
+            Repr::I128 => Some(step.checked()),
+            _ => step.checked_narrow(),
+        };
+        let Some(checked) = checked else {
+            if step == ArithmeticStep::Div {
+                let low = literal::baked_i128(limits.0);
+                let condition = format!("({} == {low} && {} == -1)", a.code, b.code);
+                self.fail_if(&valid, &condition, Failure::Overflow);
             }
-            Overflow::Fail => {
-                let name = self.out.fresh();
-                self.out.line(format_args!("i128 {name};"));
-                let flag = self.out.let_(
-                    "bool",
-                    format_args!("{}((i128){}, (i128){}, &{name})", step.checked(), a.code, b.code),
-                );
-                self.fail_if(&valid, &flag, Failure::Overflow);
-                Ok(Value::new(dtype.clone(), Repr::I128, name, valid).with_range(exact))
-            }
-        }
+            let rvalue = format!("{}<{ctype}>({operands})", step.wrapping());
+            return Ok(self.result(dtype.clone(), repr, rvalue, valid));
+        };
+        let name = self.out.fresh();
+        self.out.line(format_args!("{ctype} {name};"));
+        let flag = self.out.let_("bool", format_args!("{checked}({operands}, &{name})"));
+        self.fail_if(&valid, &flag, Failure::Overflow);
+        let range = exact.map(|(low, high)| (low.max(limits.0), high.min(limits.1)));
+        Ok(Value::new(dtype.clone(), repr, name, valid).with_range(range))
     }
 
     /// `value × 10^digits` within 128 bits.
@@ -221,7 +214,7 @@ impl Compiler<'_> {
             ));
         };
         let factor = literal::baked(factor, wide());
-        self.integer(ArithmeticStep::Mul, value, &factor, &wide(), Overflow::Fail)
+        self.integer(ArithmeticStep::Mul, value, &factor, &wide())
     }
 
     fn decimal(&mut self, op: Operator, a: &Value, b: &Value, dtype: &DataType) -> Result<Value> {
@@ -255,9 +248,23 @@ impl Compiler<'_> {
         let (a, b) = (Value { valid: valid.clone(), ..a.clone() }, Value { valid, ..b.clone() });
         let a = self.scale_up(&a, up1.unsigned_abs())?;
         let b = self.scale_up(&b, up2.unsigned_abs())?;
-        let mut value = self.integer(step_of(op)?, &a, &b, &wide(), Overflow::Fail)?;
-        value.dtype = dtype.clone();
-        Ok(value)
+        let value = self.integer(step_of(op)?, &a, &b, &wide())?;
+        self.of_digits(value, dtype)
+    }
+
+    /// An exact result as a decimal; fails where it has more than the 38 digits of any. Types of
+    /// fewer digits are made so that results fit.
+    fn of_digits(&mut self, value: Value, dtype: &DataType) -> Result<Value> {
+        let most = 10i128.pow(38) - 1;
+        let least = -most;
+        let (low, high) = value.bounds();
+        if !within((low, high), (least, most)) {
+            let [least, most] = [least, most].map(literal::baked_i128);
+            let outside = format!("({0} < {least} || {0} > {most})", value.code);
+            self.fail_if(&value.valid, &outside, Failure::Overflow);
+        }
+        let range = Some((low.max(least), high.min(most)));
+        Ok(Value { dtype: dtype.clone(), range, ..value })
     }
 
     pub(super) fn float(
@@ -331,7 +338,7 @@ impl Compiler<'_> {
         Ok(self.result(a.dtype.clone(), repr, rvalue, valid))
     }
 
-    /// Unary minus: integers wrap.
+    /// Unary minus.
     pub(super) fn negative(&mut self, inner: &Expr) -> Result<Value> {
         if let Some(value) = as_literal(inner).filter(|v| !v.is_null())
             && let Ok(negated) = value.arithmetic_negate()
@@ -350,19 +357,14 @@ impl Compiler<'_> {
             result.unit = value.unit;
             return Ok(result);
         }
-        let overflow = match &value.dtype {
-            DataType::Decimal128(_, _) => Overflow::Fail,
-            other if other.is_signed_integer() => Overflow::Wrap,
+        let dtype = match &value.dtype {
+            DataType::Decimal128(_, _) => wide(),
+            other if other.is_signed_integer() => other.clone(),
             other => return Err(not_yet(format!("negation of {other}"))),
         };
-        let dtype = value.dtype.clone();
-        self.integer(
-            ArithmeticStep::Sub,
-            &literal::baked(0, dtype.clone()),
-            &value,
-            &dtype,
-            overflow,
-        )
+        let zero = literal::baked(0, dtype.clone());
+        let negated = self.integer(ArithmeticStep::Sub, &zero, &value, &dtype)?;
+        Ok(Value { dtype: value.dtype, ..negated })
     }
 }
 

@@ -5,7 +5,7 @@
 
 use datafusion::arrow::datatypes::{IntervalUnit, TimeUnit};
 
-use super::arithmetic::{ArithmeticStep, Overflow, wide};
+use super::arithmetic::{ArithmeticStep, wide};
 use super::calendar::{is_utc, per_second};
 use super::fit::OnError;
 use super::zone::InstantFor;
@@ -106,8 +106,14 @@ impl Compiler<'_> {
             (Float32 | Float64, to) if is_float(to) => {
                 let repr = repr_of(to)?;
                 let rvalue = format!("({}){}", repr.device_type(), value.code);
-                let mut result = self.result(to.clone(), repr, rvalue, value.valid);
+                let mut result = self.result(to.clone(), repr, rvalue, value.valid.clone());
                 let limit = if *to == Float32 { f64::from(f32::MAX) } else { f64::MAX };
+                if *to == Float32 && value.magnitude.is_none_or(|most| most >= limit) {
+                    // Finite, but not as the narrow float: what is not finite minus itself is NaN.
+                    let outside =
+                        format!("({0} - {0} == 0 && {1} - {1} != 0)", value.code, result.code);
+                    result.valid = self.outcome(&value.valid, &outside, on_error);
+                }
                 result.magnitude = value.magnitude.map(|m| m * (1.0 + 1e-6)).filter(|m| *m < limit);
                 Ok(result)
             }
@@ -124,20 +130,12 @@ impl Compiler<'_> {
                 self.rescale(value, (*p1, *s1), (*p2, *s2), on_error)
             }
             (Decimal128(_, scale), to) if is_float(to) => self.decimal_to_float(value, *scale, to),
-            (Decimal128(_, scale), to) if to.is_integer() && *scale >= 0 => {
-                let Some(factor) = 10i128.checked_pow(u32::from(scale.unsigned_abs())) else {
-                    return Err(Error::unsupported(
-                        format!("a cast from {from}"),
-                        "exceeds 128 bits",
-                    ));
-                };
-                let whole = self.integer(
-                    ArithmeticStep::Div,
-                    &value,
-                    &literal::baked(factor, wide()),
-                    &wide(),
-                    Overflow::Fail,
-                )?;
+            (Decimal128(_, 0), to) if to.is_integer() => {
+                let value = Value { range: Some(value.bounds()), dtype: wide(), ..value };
+                self.fit(value, to, type_bounds(to), on_error)
+            }
+            (Decimal128(_, scale), to) if to.is_integer() && *scale > 0 => {
+                let whole = self.rounded_quotient(&value, scale.unsigned_abs().into())?;
                 self.fit(whole, to, type_bounds(to), on_error)
             }
             (Date32, Int32) | (Int32, Date32) => Ok(Value { dtype: target.clone(), ..value }),
@@ -196,7 +194,7 @@ impl Compiler<'_> {
                 let (from, to) = (per_second(from_unit), per_second(to_unit));
                 let mut result = if from > to {
                     let divisor = literal::baked(i128::from(from / to), wide());
-                    self.integer(ArithmeticStep::Div, &value, &divisor, &wide(), Overflow::Fail)?
+                    self.integer(ArithmeticStep::Div, &value, &divisor, &wide())?
                 } else {
                     let factor = literal::baked(i128::from(to / from), wide());
                     let product = self.exact(ArithmeticStep::Mul, &value, &factor)?;
@@ -246,10 +244,10 @@ impl Compiler<'_> {
 
     /// A step whose exact result fits 128 bits for all operands of at most 64.
     fn exact(&mut self, step: ArithmeticStep, a: &Value, b: &Value) -> Result<Value> {
-        self.integer(step, a, b, &wide(), Overflow::Fail)
+        self.integer(step, a, b, &wide())
     }
 
-    /// Truncates towards zero; NaN and what lies outside of the type are errors.
+    /// The nearest integer, the even one of two; NaN and what lies outside of the type are errors.
     fn float_to_integer(
         &mut self,
         value: Value,
@@ -259,8 +257,8 @@ impl Compiler<'_> {
         let repr = repr_of(to)?;
         let (low, high) = type_bounds(to);
         let float = value.repr.device_type();
-        let truncate = if value.repr == Repr::F32 { "truncf" } else { "trunc" };
-        let whole = self.out.let_(float, format_args!("{truncate}({})", value.code));
+        let nearest = if value.repr == Repr::F32 { "rintf" } else { "rint" };
+        let whole = self.out.let_(float, format_args!("{nearest}({})", value.code));
         // Both ends are powers of two (or zero) and so exact in either float type.
         let inside = format!(
             "({whole} >= ({float}){:?} && {whole} < ({float}){:?})",

@@ -69,6 +69,9 @@ impl Compiler<'_> {
             ("date_trunc", [part, value]) => self.date_trunc(part, value, &dtype),
 
             ("interval_times", [interval, factor]) => self.interval_times(interval, factor, &dtype),
+            ("justified", [interval]) => self.justified(interval, &dtype),
+            ("interval_part", [of]) => self.interval_part(call, of, &dtype),
+            ("in_unit", [time]) => self.in_unit(time, &dtype),
             ("date_bin", arguments @ ([_, _] | [_, _, _])) => self.binned(arguments, &dtype),
             ("to_char", [value, pattern]) => self.moment_text(value, pattern, &dtype),
             ("make_date", [year, month, day]) => self.date_of(year, month, day, &dtype),

@@ -162,6 +162,15 @@ impl Compiler<'_> {
             (DataType::Float32 | DataType::Float64, _) if places == 0 => {
                 self.float_function("round", &arguments[0], dtype)
             }
+            (DataType::Float32 | DataType::Float64, _) if places > MOST_PLACES => {
+                self.value(&arguments[0])
+            }
+            (DataType::Float32 | DataType::Float64, _) if places < -MOST_PLACES => {
+                let value = self.value(&arguments[0])?;
+                // NaN of what is not finite.
+                let rvalue = format!("{0} - {0}", value.code);
+                Ok(self.result(dtype.clone(), value.repr, rvalue, value.valid))
+            }
             (DataType::Float32 | DataType::Float64, _) => {
                 let value = self.value(&arguments[0])?;
                 let factor = 10f64.powi(places);
@@ -303,3 +312,7 @@ impl Compiler<'_> {
         best.ok_or_else(|| not_yet("an empty list of arguments"))
     }
 }
+
+/// Places to which a float is rounded at most: beyond them, its digits times a power of ten may be
+/// no float.
+const MOST_PLACES: i32 = crate::host::MOST_PLACES as i32;

@@ -152,10 +152,22 @@ impl Compiler<'_> {
                 let value = self.value(value)?;
                 self.cast(value, &seconds, OnError::Fail)?
             }
-            from if from.is_integer() || is_float(&from) => self.value(value)?,
+            from if from.is_integer() => self.value(value)?,
+            from if is_float(&from) => {
+                let value = self.value(value)?;
+                self.cut_off(value)
+            }
             from => return Err(not_yet(format!("to_unixtime of {from}"))),
         };
         self.cast(value, &DataType::Int64, OnError::Fail)
+    }
+
+    /// A float without what is behind the point: these functions do not round.
+    fn cut_off(&mut self, value: Value) -> Value {
+        let function = if value.repr == Repr::F32 { "truncf" } else { "trunc" };
+        let rvalue = format!("{function}({})", value.code);
+        let cut = self.result(value.dtype.clone(), value.repr, rvalue, value.valid);
+        Value { magnitude: value.magnitude, ..cut }
     }
 
     /// `to_date(value)`.
@@ -168,9 +180,10 @@ impl Compiler<'_> {
             | DataType::UInt16
             | DataType::UInt32
             | DataType::UInt64 => DataType::Int32,
-            from if is_float(from) || from.is_decimal() => DataType::Int64,
+            from if is_float(from) => DataType::Int64,
             from => from.clone(),
         };
+        let value = if is_float(&value.dtype) { self.cut_off(value) } else { value };
         let value = self.cast(value, &between, OnError::Fail)?;
         self.cast(value, &DataType::Date32, OnError::Fail)
     }

@@ -7,9 +7,10 @@
 use datafusion::arrow::datatypes::TimeUnit;
 use datafusion::common::ScalarValue::{IntervalDayTime, IntervalMonthDayNano, IntervalYearMonth};
 
-use super::arithmetic::{ArithmeticStep, Overflow, wide};
+use super::arithmetic::{ArithmeticStep, wide};
 use super::calendar::{CALENDAR, NANOS_PER_DAY, is_utc, outside_calendar, per_second};
 use super::fit::OnError;
+use super::interval_parts::INTERVAL;
 use super::zone::InstantFor;
 use super::*;
 
@@ -60,7 +61,7 @@ impl Compiler<'_> {
         let (point, interval, sign) = match (op, left_type, right_type) {
             (Operator::Minus, Date32, Date32) if *dtype == Int64 => {
                 let (a, b) = (self.value(left)?, self.value(right)?);
-                return self.integer(ArithmeticStep::Sub, &a, &b, &Int64, Overflow::Wrap).map(Some);
+                return self.integer(ArithmeticStep::Sub, &a, &b, &Int64).map(Some);
             }
             (Operator::Minus, Timestamp(from, _), Timestamp(to, _)) if from == to => {
                 return self.ticks(ArithmeticStep::Sub, left, right, dtype).map(Some);
@@ -121,7 +122,7 @@ impl Compiler<'_> {
                     let ticks = self.ticks_of_day(&point, &days, per_day)?;
                     let days = self.shifted_days(&days, interval.months, 0)?;
                     let midnight = self.step(ArithmeticStep::Mul, &days, per_day)?;
-                    self.integer(ArithmeticStep::Add, &midnight, &ticks, &wide(), Overflow::Fail)?
+                    self.integer(ArithmeticStep::Add, &midnight, &ticks, &wide())?
                 };
                 let sum = self.step(ArithmeticStep::Add, &moved, shift)?;
                 let sum = Value { dtype: wide(), ..sum };
@@ -159,8 +160,7 @@ impl Compiler<'_> {
         let ticks = self.ticks_of_day(&local, &date, per_day)?;
         let date = self.shifted_days(&date, months, days)?;
         let midnight = self.step(ArithmeticStep::Mul, &date, per_day)?;
-        let moved =
-            self.integer(ArithmeticStep::Add, &midnight, &ticks, &wide(), Overflow::Fail)?;
+        let moved = self.integer(ArithmeticStep::Add, &midnight, &ticks, &wide())?;
         let moved = self.fit(
             Value { dtype: wide(), ..moved },
             &DataType::Timestamp(unit, None),
@@ -182,7 +182,7 @@ impl Compiler<'_> {
         repr_of(dtype)?;
         let valid = both(&a.valid, &b.valid, self.out);
         let (a, b) = (Value { valid: valid.clone(), ..a }, Value { valid, ..b });
-        let exact = self.integer(step, &a, &b, &wide(), Overflow::Fail)?;
+        let exact = self.integer(step, &a, &b, &wide())?;
         let limits = type_bounds(dtype);
         if within(exact.bounds(), limits) {
             return Ok(Value { dtype: dtype.clone(), range: Some(exact.bounds()), ..exact });
@@ -197,47 +197,10 @@ impl Compiler<'_> {
         Ok(self.result(dtype.clone(), Repr::I64, format!("(i64){}", exact.code), exact.valid))
     }
 
-    /// The sum of two intervals, or the difference, part by part.
-    fn interval_sum(
-        &mut self,
-        left: &Expr,
-        right: &Expr,
-        sign: i32,
-        dtype: &DataType,
-    ) -> Result<Value> {
-        let (a, b) = (self.value(left)?, self.value(right)?);
-        let packed = DataType::Interval(datafusion::arrow::datatypes::IntervalUnit::MonthDayNano);
-        if [&a.dtype, &b.dtype, dtype] != [&packed; 3] {
-            return Err(not_yet(format!("arithmetic of {} and {}", a.dtype, b.dtype)));
-        }
-        let valid = both(&a.valid, &b.valid, self.out);
-        let call = format!("interval_sum((i128){}, (i128){}, {sign}", a.code, b.code);
-        self.by_interval(call, dtype, Repr::I128, valid)
-    }
-
-    /// `interval_times(interval, number)`.
-    pub(super) fn interval_times(
-        &mut self,
-        interval: &Expr,
-        factor: &Expr,
-        dtype: &DataType,
-    ) -> Result<Value> {
-        let (by, factor) = (self.value(interval)?, self.value(factor)?);
-        let cast = match (by.dtype == *dtype, &factor.dtype) {
-            (true, DataType::Int64) => "i64",
-            (true, DataType::Float64) => "f64",
-            _ => return Err(not_yet(format!("{} times {}", by.dtype, factor.dtype))),
-        };
-        let valid = both(&by.valid, &factor.valid, self.out);
-        let call = format!("interval_times((i128){}, ({cast}){}", by.code, factor.code);
-        self.by_interval(call, dtype, Repr::I128, valid)
-    }
-
     /// A date or timestamp moved by a computed interval.
     fn moved(&mut self, point: &Expr, by: &Expr, sign: i32, dtype: &DataType) -> Result<Value> {
         let (point, by) = (self.value(point)?, self.value(by)?);
-        let packed = DataType::Interval(datafusion::arrow::datatypes::IntervalUnit::MonthDayNano);
-        if by.dtype != packed || point.dtype != *dtype {
+        if by.dtype != INTERVAL || point.dtype != *dtype {
             return Err(not_yet(format!("arithmetic of {} and {}", point.dtype, by.dtype)));
         }
         let valid = both(&point.valid, &by.valid, self.out);
@@ -259,7 +222,7 @@ impl Compiler<'_> {
     }
 
     /// The result of a function that says whether there is one; where there is none the row fails.
-    fn by_interval(
+    pub(super) fn by_interval(
         &mut self,
         call: String,
         dtype: &DataType,
@@ -275,7 +238,7 @@ impl Compiler<'_> {
 
     /// An exact step with a constant, which is baked in.
     fn step(&mut self, step: ArithmeticStep, value: &Value, constant: i128) -> Result<Value> {
-        self.integer(step, value, &literal::baked(constant, wide()), &wide(), Overflow::Fail)
+        self.integer(step, value, &literal::baked(constant, wide()), &wide())
     }
 
     /// Days moved by months (to the month's last day at most), then by days.
@@ -294,7 +257,7 @@ impl Compiler<'_> {
         }
         if shift != 0 {
             let amount = self.integer_parameter(shift, wide());
-            days = self.integer(ArithmeticStep::Add, &days, &amount, &wide(), Overflow::Fail)?;
+            days = self.integer(ArithmeticStep::Add, &days, &amount, &wide())?;
         }
         if months != 0 || shift != 0 {
             self.within_calendar(&days, &days.valid.clone());

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::functions::expr_fn;
 use datafusion::logical_expr as df;
-use datafusion::logical_expr::{Operator, binary_expr};
 
 use super::{Columns, Expr, IntoColumn, IntoValue, Then, lit, when};
+use crate::host::random::random_integer;
 use crate::host::whole;
 
 /// A function of several values, called as the first of them.
@@ -354,18 +354,10 @@ impl Expr {
     }
 }
 
-/// A hash of a row's number: the last steps of SplitMix64 (Steele, Lea, Flood: "Fast splittable
-/// pseudorandom number generators", 2014), with shifts that keep the sign.
+/// A number of 64 random bits of a seed and a row's number.
 pub(in crate::frame) fn chance_of(row: Expr, seed: u64) -> Expr {
-    let mixed = |value: df::Expr, shift: i64| {
-        let shifted = binary_expr(value.clone(), Operator::BitwiseShiftRight, df::lit(shift));
-        binary_expr(value, Operator::BitwiseXor, shifted)
-    };
     row.cast(DataType::Int64).map(|row| {
-        let start = (row + df::lit(1i64)) * df::lit(0x9E37_79B9_7F4A_7C15_u64 as i64)
-            + df::lit(seed as i64);
-        let once = mixed(start, 30) * df::lit(0xBF58_476D_1CE4_E5B9_u64 as i64);
-        let twice = mixed(once, 27) * df::lit(0x94D0_49BB_1331_11EB_u64 as i64);
-        mixed(twice, 31)
+        let ends = [i64::MIN, i64::MAX].map(df::lit);
+        random_integer().call([vec![df::lit(seed as i64), row], ends.to_vec()].concat())
     })
 }

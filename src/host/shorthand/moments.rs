@@ -13,11 +13,12 @@
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::functions::expr_fn::{
-    date_bin, date_part, greatest, least, lpad, round, to_char, to_local_time, trunc,
+    date_part, greatest, least, lpad, round, to_char, to_local_time, trunc,
 };
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, cast, lit, when};
 
 use super::{Item, MICROS, constant_text, items};
+use crate::host::date_bin::date_bin;
 use crate::host::interval_times::interval_times;
 
 pub(super) const DATE_SUB: &str = "takes a unit ('year', 'quarter', 'month', 'week', 'day', \
@@ -165,7 +166,7 @@ pub(super) fn time_bucket(args: &[Expr], types: &[DataType]) -> Result<Option<Ex
         _ => TimeUnit::Microsecond,
     };
     let source = cast(time.clone(), DataType::Timestamp(unit, None));
-    let begun = date_bin(width.clone(), source, origin);
+    let begun = date_bin().call(vec![width.clone(), source, origin]);
     Ok(Some(match &types[1] {
         DataType::Date32 => cast(begun, DataType::Date32),
         _ => begun,

@@ -44,7 +44,20 @@ fn divisions_of_integers_can_fail_unless_the_divisor_says_otherwise() {
     cannot(cast(col("i"), DataType::Int64) / lit(-1i64));
     can(col("b") / lit(0i64));
     cannot(col("f") / lit(0.0));
-    cannot(col("b") + ten() * col("b") - lit(i64::MAX));
+}
+
+#[test]
+fn sums_of_integers_can_fail_unless_types_and_constants_say_otherwise() {
+    can(col("b") + lit(1i64));
+    can(-col("b"));
+    let wide = || cast(col("i"), DataType::Int64);
+    cannot(wide() + lit(1i64));
+    cannot(wide() * wide() - lit(7i64));
+    cannot(-wide());
+    can(wide() * wide() * lit(2i64) * lit(2i64));
+    can(col("i") + col("i"));
+    can(wide() + lit(i64::MAX));
+    cannot(col("f") * col("f"));
 }
 
 #[test]

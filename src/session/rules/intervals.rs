@@ -1,7 +1,7 @@
 //! Intervals that are computed: of a number of a unit, and products of intervals.
 //!
 //! ```text
-//!   INTERVAL (k) DAY     interval_times(INTERVAL '1 day', CAST(k AS BIGINT))
+//!   INTERVAL (k) DAY     interval_times(INTERVAL '1 day', CAST(whole_part(k) AS BIGINT))
 //!   to_seconds(x)        interval_times(INTERVAL '1 second', x)
 //!   INTERVAL 1 DAY * k   interval_times(INTERVAL '1 day', k)
 //!   d + INTERVAL 1 HOUR  CAST(d AS TIMESTAMP(6)) + INTERVAL '1 hour'
@@ -84,7 +84,7 @@ pub(super) fn of_units(number: Expr, unit: &str) -> Expr {
     });
     let number = match unit {
         "1 second" | "1 millisecond" => number,
-        _ => cast_to(number, SqlType::BigInt(None)),
+        _ => cast_to(call("whole_part", vec![number]), SqlType::BigInt(None)),
     };
     call("interval_times", vec![one, number])
 }
@@ -106,6 +106,16 @@ pub(super) fn is_computed(expr: &Expr) -> bool {
 pub(super) fn write_out(expr: &mut Expr) -> Result<(), Error> {
     if !is_computed(expr) {
         if let Expr::Interval(interval) = expr {
+            if let Some(DateTimeField::Millenium | DateTimeField::Millennium) =
+                interval.leading_field
+                && let Some(number) = insert::number(bare(&interval.value))
+                && !number.contains('.')
+            {
+                // Arrow has no such unit.
+                interval.leading_field = None;
+                *interval.value =
+                    Expr::value(Value::SingleQuotedString(format!("{number}000 years")));
+            }
             let text = |text: String| Expr::value(Value::SingleQuotedString(text));
             let constant = match (insert::number(bare(&interval.value)), bare(&interval.value)) {
                 (Some(number), _) => text(number),

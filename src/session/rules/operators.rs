@@ -6,6 +6,7 @@
 //!   s GLOB '[a-c]*'      s ~ '^[a-c](?s:.)*$'
 //!   s LIKE 'a$%' ESCAPE '$'  s LIKE 'a\%'
 //!   a IN l               array_has(l, a)
+//!   a = ANY (l)          array_has(l, a), or null where l has a null
 //!   a // b               a / b, of decimals as floats
 //!   t AT TIME ZONE 'z'   timezone('z', t)
 //!   s[2], s[-3:]         substr(s, 2, 1), substr(s, character_length(s) - 2, …)
@@ -26,9 +27,11 @@ use datafusion::logical_expr::{
     when,
 };
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType as SqlType, ExactNumberInfo, Expr, Spanned, ValueWithSpan,
+    BinaryOperator, DataType as SqlType, ExactNumberInfo, Expr, Spanned, UnaryOperator, Value,
+    ValueWithSpan,
 };
 
+use super::numbers;
 use super::statement::{bare, call};
 use super::synonyms::{binary, cast, text};
 use crate::error::{Error, ErrorKind, Result};
@@ -141,6 +144,29 @@ pub(super) fn write_escape_out(
     Ok(())
 }
 
+/// `x = ANY (l)` of a list, and `x <> ALL (l)`, which are null where no element decides and one is
+/// null. DataFusion's (55.2) are false.
+pub(super) fn write_any_out(expr: &mut Expr) {
+    let (left, right, is_all) = match &*expr {
+        Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => (left, right, false),
+        Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => (left, right, true),
+        _ => return,
+    };
+    let list = bare(right);
+    let has = call("array_has", vec![list.clone(), (**left).clone()]);
+    let count = |list: Expr| call("cardinality", vec![list]);
+    let whole = call("array_compact", vec![list.clone()]);
+    let lacks = binary(count(list.clone()), BinaryOperator::NotEq, count(whole));
+    let is_unknown = call("nullif", vec![lacks, Expr::value(Value::Boolean(true))]);
+    let any = Expr::Nested(Box::new(binary(has, BinaryOperator::Or, is_unknown)));
+    *expr = match is_all {
+        true => {
+            Expr::Nested(Box::new(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) }))
+        }
+        false => any,
+    };
+}
+
 /// Whether a text is what a pattern of GLOB says.
 fn matched(subject: &Expr, pattern: &str) -> Option<Expr> {
     if pattern.contains(['[', '\\']) {
@@ -217,8 +243,20 @@ impl ExprPlanner for TypedOperators {
         expr: RawBinaryExpr,
         schema: &DFSchema,
     ) -> PlanResult<PlannerResult<RawBinaryExpr>> {
-        if expr.op != BinaryOperator::DuckIntegerDivide {
-            return Ok(PlannerResult::Original(expr));
+        let op = match expr.op {
+            BinaryOperator::Plus => Some(Operator::Plus),
+            BinaryOperator::Minus => Some(Operator::Minus),
+            BinaryOperator::Multiply => Some(Operator::Multiply),
+            BinaryOperator::Modulo => Some(Operator::Modulo),
+            BinaryOperator::DuckIntegerDivide => None,
+            _ => return Ok(PlannerResult::Original(expr)),
+        };
+        if let Some(op) = op {
+            let planned = numbers::planned(op, &expr.left, &expr.right, schema);
+            return Ok(match planned {
+                Some(planned) => PlannerResult::Planned(planned),
+                None => PlannerResult::Original(expr),
+            });
         }
         let side = |side: PlanExpr| match side.get_type(schema)? {
             decimal if decimal.is_decimal() => Ok(plan_cast(side, DataType::Float64)),

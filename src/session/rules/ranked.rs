@@ -4,11 +4,15 @@
 //! ```text
 //!   max(x, 3)               array_slice(array_agg(x ORDER BY x DESC), 1, 3)
 //!   quantile_disc(x, 0.5)   the element of array_agg(x ORDER BY x) at ceil(cardinality * 0.5)
-//!   quantile_cont(x, 0.5)   percentile_cont(0.5) WITHIN GROUP (ORDER BY CAST(x AS DOUBLE))
+//!   median(x)               median_of(median(median_argument(x)), min(x))
+//!   quantile_cont(x, 0.9)   median_of(percentile_cont(0.9) WITHIN GROUP
+//!                               (ORDER BY CAST(median_argument(x) AS DOUBLE)), min(x))
 //!   product(x)              array_product(array_agg(CAST(x AS DOUBLE)))
 //! ```
 //!
-//! The lists are of values that are not null.
+//! The lists are of values that are not null. The two functions around a median make numbers of
+//! dates and times, a decimal that holds a half of integers and of decimals, and the result of its type
+//! (`host/shorthand/middles.rs`); of `min` nothing but its type is used.
 
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -31,6 +35,8 @@ pub(super) enum Ranked {
     Quantile {
         between: bool,
     },
+    /// The value in the middle, or between two.
+    Median,
     Product,
 }
 
@@ -44,6 +50,9 @@ impl Ranked {
             "quantile" | "quantile_disc" => Some(Ranked::Quantile { between: false }),
             "quantile_cont" if values(function).is_some_and(|values| values.len() == 2) => {
                 Some(Ranked::Quantile { between: true })
+            }
+            "median" if values(function).is_some_and(|values| values.len() == 1) => {
+                Some(Ranked::Median)
             }
             "product" => Some(Ranked::Product),
             _ => None,
@@ -83,6 +92,12 @@ impl Ranked {
                     share => one(share),
                 }
             }
+            (Ranked::Median, [value]) => {
+                let mut found = function.clone();
+                found.args = of_one(call("median_argument", vec![value.clone()]));
+                Ok(of_its_type(function, found, value))
+            }
+            (Ranked::Median, _) => Err(wrong(function, "takes a value")),
             (Ranked::Product, _) => Err(wrong(function, "takes a number")),
             (Ranked::Extremes { .. }, _) => Err(wrong(function, "takes a value and how many")),
             (Ranked::Quantile { .. }, _) => Err(wrong(function, SHARE)),
@@ -127,6 +142,22 @@ fn list(function: &Function, of: Expr, value: &Expr, descending: Option<bool>) -
     Expr::Function(list)
 }
 
+fn of_one(value: Expr) -> FunctionArguments {
+    FunctionArguments::List(FunctionArgumentList {
+        duplicate_treatment: None,
+        args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(value))],
+        clauses: vec![],
+    })
+}
+
+/// What was found among numbers of values, as a value of their type.
+fn of_its_type(function: &Function, found: Function, value: &Expr) -> Expr {
+    let mut least = function.clone();
+    rename(&mut least, "min");
+    least.args = of_one(value.clone());
+    call("median_of", vec![Expr::Function(found), Expr::Function(least)])
+}
+
 fn quantile(function: &Function, value: &Expr, share: &Expr, between: bool) -> Result<Expr> {
     let share = match bare(share) {
         Expr::Value(share) => match &share.value {
@@ -142,20 +173,23 @@ fn quantile(function: &Function, value: &Expr, share: &Expr, between: bool) -> R
     let Some(parts) = parts.filter(|parts| (0..=one).contains(parts)) else {
         return Err(wrong(function, SHARE));
     };
+    if between && parts * 2 == one {
+        let mut median = function.clone();
+        rename(&mut median, "median");
+        median.args = of_one(value.clone());
+        return Ranked::Median.written_out(&median);
+    }
     if between {
         let mut found = function.clone();
         rename(&mut found, "percentile_cont");
-        found.args = FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(number(&share)))],
-            clauses: vec![],
-        });
+        found.args = of_one(number(&share));
+        let argument = call("median_argument", vec![value.clone()]);
         found.within_group = vec![OrderByExpr {
-            expr: cast(value.clone(), DataType::Double(ExactNumberInfo::None)),
+            expr: cast(argument, DataType::Double(ExactNumberInfo::None)),
             options: OrderByOptions { asc: None, nulls_first: None },
             with_fill: None,
         }];
-        return Ok(Expr::Function(found));
+        return Ok(of_its_type(function, found, value));
     }
     let integer = |number: i64| self::number(&number.to_string());
     let nested = |expr: Expr| Expr::Nested(Box::new(expr));

@@ -11,6 +11,7 @@
 //!   even(x)                      signum(x) * ceil(abs(x) / 2) * 2
 //!   ord(s), unicode(s)           CASE WHEN s = '' THEN -1 ELSE ascii(s) END
 //!   string_split(s, '')          string_to_array(s, NULL)
+//!   string_split(s, ',')         CASE WHEN s = '' THEN [''] ELSE string_to_array(s, ',') END
 //!   yearweek(d)                  isoyear(d) * 100 + week(d)
 //!   list_unique(l)               cardinality(array_distinct(array_compact(l)))
 //! ```
@@ -148,18 +149,20 @@ fn first_character(args: &[Expr]) -> Option<Expr> {
     Some(case(is_empty, number("-1"), Some(call("ascii", vec![subject.clone()]))))
 }
 
-/// Parts of a text: between empty texts, its characters.
+/// Parts of a text: between empty texts, its characters. The empty text is one part.
 fn split(args: &[Expr]) -> Option<Expr> {
     let [subject, between] = args else { return None };
     let is_empty = |between: &Expr| {
         let Expr::Value(value) = between else { return false };
         value.value.clone().into_string().is_some_and(|text| text.is_empty())
     };
-    let between = match is_empty(between) {
-        true => cast(Expr::value(Value::Null), DataType::Text),
-        false => between.clone(),
-    };
-    Some(call("string_to_array", vec![subject.clone(), between]))
+    if is_empty(between) {
+        let characters = cast(Expr::value(Value::Null), DataType::Text);
+        return Some(call("string_to_array", vec![subject.clone(), characters]));
+    }
+    let parts = call("string_to_array", vec![subject.clone(), between.clone()]);
+    let is_empty = binary(nested(subject.clone()), BinaryOperator::Eq, text(""));
+    Some(case(is_empty, call("make_array", vec![text("")]), Some(parts)))
 }
 
 /// The ISO year and week in one number.

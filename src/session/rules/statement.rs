@@ -17,8 +17,10 @@ use super::clauses::Clauses;
 use super::dialect::Ours;
 use super::fields::DottedFields;
 use super::intervals;
+use super::numbers;
 use super::operators;
 use super::rows::RowComparisons;
+use super::similar;
 use super::synonyms;
 use super::using;
 use super::windows::Windows;
@@ -147,8 +149,18 @@ impl VisitorMut for Longhand<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
-        if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
-            table_with_joins.joins.iter_mut().for_each(of_left);
+        match factor {
+            TableFactor::NestedJoin { table_with_joins, .. } => {
+                table_with_joins.joins.iter_mut().for_each(of_left);
+            }
+            TableFactor::Table { args: Some(of), .. } => {
+                for arg in &mut of.args {
+                    if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = arg {
+                        numbers::in_nanos(expr);
+                    }
+                }
+            }
+            _ => {}
         }
         ControlFlow::Continue(())
     }
@@ -162,10 +174,20 @@ impl VisitorMut for Longhand<'_> {
                     return ControlFlow::Break(error);
                 }
             }
+            Expr::Value(_) | Expr::TypedString(_) | Expr::Cast { .. } => numbers::write_out(expr),
             Expr::CompoundFieldAccess { access_chain, .. } => {
                 access_chain.iter_mut().for_each(bounded)
             }
-            Expr::SimilarTo { pattern, escape_char: None, .. } => whole(pattern),
+            Expr::SimilarTo { pattern, escape_char, .. } => {
+                if let Err(error) = similar::write_out(pattern, escape_char) {
+                    return ControlFlow::Break(error);
+                }
+            }
+            Expr::AnyOp { right, .. } | Expr::AllOp { right, .. }
+                if !matches!(bare(right), Expr::Subquery(_)) =>
+            {
+                operators::write_any_out(expr)
+            }
             Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
                 if let Err(error) = operators::write_escape_out(pattern, escape_char) {
                     return ControlFlow::Break(error);
@@ -199,28 +221,6 @@ impl VisitorMut for Longhand<'_> {
         }
         ControlFlow::Continue(())
     }
-}
-
-/// `SIMILAR TO` is of whole texts. DataFusion (55.2) looks for the pattern anywhere.
-fn whole(pattern: &mut Expr) {
-    let literal = |text: String| Expr::value(Value::SingleQuotedString(text));
-    let constant = match &*pattern {
-        Expr::Value(value) => value.value.clone().into_string(),
-        _ => None,
-    };
-    let joined = |left, right| Expr::BinaryOp {
-        left: Box::new(left),
-        op: BinaryOperator::StringConcat,
-        right: Box::new(right),
-    };
-    *pattern = match constant {
-        Some(text) => literal(format!("^(?:{text})$")),
-        None => {
-            let inner = Expr::Nested(Box::new(pattern.clone()));
-            let opened = joined(literal("^(?:".into()), inner);
-            Expr::Nested(Box::new(joined(opened, literal(")$".into()))))
-        }
-    };
 }
 
 /// `a SEMI JOIN b` yields rows of `a`, and so does `a ANTI JOIN b`.

@@ -14,9 +14,9 @@
 
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, NullTreatment,
-    ObjectName, OrderByExpr, OrderByOptions, Spanned, TimezoneInfo, Value,
+    BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
+    NullTreatment, ObjectName, OrderByExpr, OrderByOptions, Spanned, TimezoneInfo, Value,
 };
 
 use super::intervals;
@@ -91,6 +91,8 @@ enum Synonym {
     Units(&'static str),
     /// A function of the list of a group's values.
     Ranked(Ranked),
+    /// `regr_r2`.
+    Determination,
 }
 
 fn synonym(state: &SessionState, function: &Function) -> Option<Synonym> {
@@ -104,11 +106,14 @@ fn synonym(state: &SessionState, function: &Function) -> Option<Synonym> {
         // The engine has one, which is not on the device and may take any row's.
         "any_value" => return Some(Synonym::AnyValue),
         // The engine has others by these names.
-        "max" | "min" | "quantile_cont" => return Ranked::of(&name, function).map(Synonym::Ranked),
+        "max" | "min" | "median" | "quantile_cont" => {
+            return Ranked::of(&name, function).map(Synonym::Ranked);
+        }
         "max_by" | "arg_max" | "argmax" => Synonym::By { greatest: true },
         "min_by" | "arg_min" | "argmin" => Synonym::By { greatest: false },
         "date_diff" | "datediff" => Synonym::Difference,
         "count_if" | "countif" => Synonym::CountIf,
+        "regr_r2" => return Some(Synonym::Determination),
         "group_concat" | "listagg" => Synonym::Joined,
         "struct_pack" => Synonym::Packed,
         name => (Ranked::of(name, function).map(Synonym::Ranked))
@@ -159,6 +164,7 @@ pub(super) fn write_out(state: &SessionState, expr: &mut Expr) -> Result<()> {
             *expr = written.map_err(|takes| wrong(function, takes))?;
         }
         Some(Synonym::Ranked(ranked)) => *expr = ranked.written_out(function)?,
+        Some(Synonym::Determination) => *expr = determination(function),
         Some(Synonym::Packed) => *expr = packed(function)?,
         Some(Synonym::CountIf) => count_if(function)?,
         Some(Synonym::Joined) => {
@@ -190,6 +196,21 @@ pub(super) fn values(function: &Function) -> Option<Vec<Expr>> {
         _ => None,
     };
     args.iter().map(value).collect::<Option<_>>().filter(|_| clauses.is_empty())
+}
+
+/// `regr_r2(y, x)`: a line through points of one height is no guess, as in the SQL standard.
+/// DataFusion's (55.2) is null.
+fn determination(function: &Function) -> Expr {
+    let as_other = |name: &str| {
+        let mut other = function.clone();
+        rename(&mut other, name);
+        Expr::Function(other)
+    };
+    let is_flat = binary(as_other("regr_syy"), BinaryOperator::Eq, number("0"));
+    let is_wide = binary(as_other("regr_sxx"), BinaryOperator::Gt, number("0"));
+    let condition = binary(is_wide, BinaryOperator::And, is_flat);
+    let one = cast(number("1"), DataType::Double(ExactNumberInfo::None));
+    scalars::case(condition, one, Some(Expr::Function(function.clone())))
 }
 
 /// A struct of named arguments.

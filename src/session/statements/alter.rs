@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::session::Session;
 use crate::session::append::place;
 use crate::session::files::{data_type, folded, known};
-use crate::session::insert::table_name;
+use crate::session::insert::{fitted_literal, table_name};
 use crate::session::rules::call;
 
 impl Session {
@@ -151,6 +151,7 @@ impl Session {
                         }
                     }
                 }
+                fitted_literal(&mut value, &of);
                 let alias = Ident::with_quote('"', &name);
                 items.push(SelectItem::ExprWithAlias {
                     expr: of_type(value, of.to_string()),

@@ -2,8 +2,7 @@
 //! makes of it.
 
 use datafusion::sql::sqlparser::ast::{
-    AssignmentTarget, CaseWhen, Delete, Expr, FromTable, Ident, SelectItem, TableWithJoins,
-    Truncate, Update, Value,
+    AssignmentTarget, CaseWhen, Delete, Expr, FromTable, Ident, SelectItem, Truncate, Update, Value,
 };
 
 use super::{only_table, place_of, select};
@@ -11,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::session::Session;
 use crate::session::append::place;
 use crate::session::files::{folded, known};
-use crate::session::insert::{idents, table_name};
+use crate::session::insert::{fitted_literal, idents, table_name};
 use crate::session::rules::{call, refuse_columns};
 
 impl Session {
@@ -94,9 +93,10 @@ impl Session {
                 items.push(SelectItem::UnnamedExpr(Expr::Identifier(own)));
                 continue;
             };
-            self.whole_values(field, value, (&from, &condition), text)?;
             let of_type = Expr::value(Value::SingleQuotedString(field.data_type().to_string()));
-            let value = call("arrow_cast", vec![value.clone(), of_type]);
+            let mut value = value.clone();
+            fitted_literal(&mut value, field.data_type());
+            let value = call("arrow_cast", vec![value, of_type]);
             let expr = match &condition {
                 None => value,
                 Some(condition) => case(condition.clone(), value, Expr::Identifier(own.clone()))?,
@@ -113,24 +113,6 @@ impl Session {
         };
         self.keep(&table, &updated)?;
         Ok(changed)
-    }
-
-    /// Refuses fractions for a column of integers, as INSERT does.
-    fn whole_values(
-        &self,
-        field: &datafusion::arrow::datatypes::Field,
-        value: &Expr,
-        (from, condition): (&TableWithJoins, &Option<Expr>),
-        text: &str,
-    ) -> Result<()> {
-        if !field.data_type().is_integer() {
-            return Ok(());
-        }
-        let alias = Ident::with_quote('"', "value");
-        let items = vec![SelectItem::ExprWithAlias { expr: value.clone(), alias }];
-        let values = self.planned_frame(select(items, from.clone(), condition.clone())?, text)?;
-        let own = values.schema().field(0).data_type().clone();
-        self.whole(&values, (&own, "value"), field, "UPDATE")
     }
 
     /// The number of rows that are taken out, which are all.

@@ -1,0 +1,383 @@
+//! Numbers and times are compared as what they are, where DataFusion's planner (55.2) would cast
+//! them to types that do not hold them all.
+//!
+//! ```text
+//!   i = 9007199254740993.0    a decimal or an integer beside a column of such; a double has 53 bits
+//!   m = 38007095276461306.082 as it is; beside a decimal a double is a DECIMAL(30, 15)
+//!   d > TIMESTAMP '2024-01-01 12:00:00', d < now(), t < TIMESTAMP '9999-12-31'
+//!                             in the finer of both units, whose end stands for what lies beyond:
+//!                             nanoseconds end in 1677 and 2262, and a cast to them is an error
+//! ```
+//!
+//! A constant takes the other side's unit where it is whole in it, so that the column is compared
+//! as it lies. Lists of IN, bounds of BETWEEN, the values of a CASE with a base and the results of
+//! CASE, coalesce, greatest, least and nullif are seen to as well.
+
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, cast,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::numbers::{decimal_of, digits_of};
+use crate::host::{cast_exactly, in_unit, schema_beneath};
+use crate::plan::is_comparison;
+
+#[derive(Debug)]
+pub(super) struct ExactComparisons;
+
+impl AnalyzerRule for ExactComparisons {
+    fn name(&self) -> &str {
+        "exact_comparisons"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        Ok(plan.transform_up_with_subqueries(of_node)?.data)
+    }
+}
+
+fn of_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut concerned = false;
+    node.apply_expressions(|expr| {
+        concerned = expr.exists(|expr| Ok(compares(expr)))?;
+        Ok(if concerned { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !concerned {
+        return Ok(Transformed::no(node));
+    }
+    let schema = schema_beneath(&node)?;
+    let names = NamePreserver::new(&node);
+    let changed = node.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let changed = expr.transform_up(|expr| agreed(expr, &schema))?;
+        Ok(match changed.transformed {
+            true => changed.update_data(|expr| name.restore(expr)),
+            false => changed,
+        })
+    })?;
+    match changed.transformed {
+        true => changed.map_data(|node| node.recompute_schema()),
+        false => Ok(changed),
+    }
+}
+
+/// Functions that choose one of their arguments.
+const CHOOSING: [&str; 6] = ["coalesce", "greatest", "least", "nullif", "nvl", "ifnull"];
+
+/// Whether an expression compares values, or chooses one of them.
+fn compares(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryExpr(binary) => is_comparison(binary.op) || binary.op == Operator::Minus,
+        Expr::Between(_) | Expr::InList(_) | Expr::Case(_) => true,
+        Expr::ScalarFunction(call) => CHOOSING.contains(&call.name()),
+        _ => false,
+    }
+}
+
+fn agreed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let agree = |values: Vec<&mut Expr>, compared: bool| agree(values, schema, compared);
+    let mut expr = expr;
+    let changed = match &mut expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Minus, right }) => {
+            of_date_and_time(left, right, schema)
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => {
+            agree(vec![&mut **left, &mut **right], true)?
+        }
+        Expr::Between(between) => {
+            let bounds = [&mut *between.low, &mut *between.high];
+            agree([&mut *between.expr].into_iter().chain(bounds).collect(), true)?
+        }
+        Expr::InList(list) => {
+            let items = list.list.iter_mut();
+            agree([&mut *list.expr].into_iter().chain(items).collect(), true)?
+        }
+        Expr::Case(case) => {
+            let (whens, thens): (Vec<&mut Expr>, Vec<&mut Expr>) = case
+                .when_then_expr
+                .iter_mut()
+                .map(|(when, then)| (&mut **when, &mut **then))
+                .unzip();
+            let of_base = match &mut case.expr {
+                Some(base) => agree([&mut **base].into_iter().chain(whens).collect(), true)?,
+                None => false,
+            };
+            let otherwise = case.else_expr.iter_mut().map(|otherwise| &mut **otherwise);
+            agree(thens.into_iter().chain(otherwise).collect(), false)? || of_base
+        }
+        Expr::ScalarFunction(call) if CHOOSING.contains(&call.name()) => {
+            agree(call.args.iter_mut().collect(), false)?
+        }
+        _ => false,
+    };
+    Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// Has values agree in what they say, which are compared or of which one is chosen; whether any
+/// changed.
+fn agree(mut values: Vec<&mut Expr>, schema: &DFSchema, compared: bool) -> Result<bool> {
+    // Lists are long where they are of literals of one type.
+    let first = values.first().map(|value| value.get_type(schema));
+    let Some(Ok(first)) = first else { return Ok(false) };
+    let mut types = vec![first];
+    for value in &values[1..] {
+        match value.get_type(schema) {
+            Ok(dtype) => types.push(dtype),
+            Err(_) => return Ok(false),
+        }
+    }
+    if types.iter().all(|dtype| *dtype == types[0]) {
+        return Ok(false);
+    }
+    if !compared && in_one_decimal(&mut values, &types) {
+        return Ok(true);
+    }
+    Ok(as_decimals(&mut values, &types, compared)
+        || compared && in_one_unit(&mut values, &types, schema)?)
+}
+
+/// Literals with a point as decimals, beside decimals and where they are compared with integers, and
+/// as doubles beside floats.
+fn as_decimals(values: &mut [&mut Expr], types: &[DataType], compared: bool) -> bool {
+    let literals: Vec<Option<ScalarValue>> = values.iter().map(|value| decimal_of(value)).collect();
+    if literals.iter().all(Option::is_none) {
+        return false;
+    }
+    let others = || types.iter().zip(&literals).filter(|(_, literal)| literal.is_none());
+    let mut others_of = others().map(|(dtype, _)| dtype).filter(|dtype| !dtype.is_null());
+    if others_of.clone().any(DataType::is_floating) {
+        let mut changed = false;
+        for ((value, dtype), literal) in values.iter_mut().zip(types).zip(literals) {
+            if let (Some(literal), true) = (literal, dtype.is_decimal())
+                && let Ok(double) = literal
+                    .cast_to(&DataType::Utf8)
+                    .and_then(|text| text.cast_to(&DataType::Float64))
+            {
+                **value = Expr::Literal(double, None);
+                changed = true;
+            }
+        }
+        return changed;
+    }
+    if others_of.clone().next().is_none() || others_of.any(|dtype| digits_of(dtype).is_none()) {
+        return false;
+    }
+    let integers = others().all(|(dtype, _)| dtype.is_integer() || dtype.is_null());
+    if !compared {
+        return false;
+    }
+    let digits = |(dtype, literal): (&DataType, &Option<ScalarValue>)| match literal {
+        Some(literal) => digits_of(&literal.data_type()),
+        None => digits_of(dtype),
+    };
+    let all: Vec<(i16, i16)> = types.iter().zip(&literals).filter_map(digits).collect();
+    let scale = all.iter().map(|(_, scale)| *scale).max().unwrap_or_default();
+    let whole = all.iter().map(|(precision, scale)| precision - scale).max().unwrap_or_default();
+    if whole + scale > 38 {
+        return false;
+    }
+    for (value, literal) in values.iter_mut().zip(literals) {
+        let Some(literal) = literal else { continue };
+        // An integer compares faster.
+        let integer = match &literal {
+            ScalarValue::Decimal128(Some(digits), _, 0) if integers => i64::try_from(*digits).ok(),
+            _ => None,
+        };
+        **value =
+            Expr::Literal(integer.map_or(literal, |value| ScalarValue::Int64(Some(value))), None);
+    }
+    true
+}
+
+/// Decimals and integers of which one is chosen, as decimals that hold all of them.
+fn in_one_decimal(values: &mut [&mut Expr], types: &[DataType]) -> bool {
+    let of = |(dtype, value): (&DataType, &&mut Expr)| match decimal_of(value) {
+        Some(literal) => digits_of(&literal.data_type()),
+        None => digits_of(dtype),
+    };
+    let is_number = |dtype: &DataType, value: &Expr| {
+        dtype.is_null() || digits_of(dtype).is_some() || decimal_of(value).is_some()
+    };
+    let all = || types.iter().zip(values.iter());
+    let any = |of: fn(&DataType) -> bool| {
+        all().any(|(dtype, value)| of(dtype) && decimal_of(value).is_none())
+    };
+    if !all().all(|(dtype, value)| is_number(dtype, value))
+        || !any(|dtype| matches!(dtype, DataType::Decimal128(..)))
+    {
+        return false;
+    }
+    let digits: Vec<(i16, i16)> = all().filter_map(of).collect();
+    let scale = digits.iter().map(|(_, scale)| *scale).max().unwrap_or_default();
+    let whole = digits.iter().map(|(precision, scale)| precision - scale).max().unwrap_or_default();
+    let (Ok(precision), Ok(scale)) = (u8::try_from(whole + scale), i8::try_from(scale)) else {
+        return false;
+    };
+    if precision > 38 {
+        return false;
+    }
+    let to = DataType::Decimal128(precision, scale);
+    for (value, dtype) in values.iter_mut().zip(types) {
+        let literal = decimal_of(value).and_then(|literal| literal.cast_to(&to).ok());
+        match literal {
+            Some(literal) => **value = Expr::Literal(literal, None),
+            None if *dtype != to => **value = cast(std::mem::take(*value), to.clone()),
+            None => {}
+        }
+    }
+    true
+}
+
+/// A date and a timestamp of which one is taken from the other: in the timestamp's unit.
+fn of_date_and_time(left: &mut Expr, right: &mut Expr, schema: &DFSchema) -> bool {
+    let (Ok(of_left), Ok(of_right)) = (left.get_type(schema), right.get_type(schema)) else {
+        return false;
+    };
+    let (date, time) = match (&of_left, &of_right) {
+        (DataType::Date32, time @ DataType::Timestamp(_, None)) => (left, time),
+        (time @ DataType::Timestamp(_, None), DataType::Date32) => (right, time),
+        _ => return false,
+    };
+    *date = cast(std::mem::take(date), time.clone());
+    true
+}
+
+/// Dates and timestamps in one unit, which holds all of them or knows what lies beyond it.
+fn in_one_unit(values: &mut [&mut Expr], types: &[DataType], schema: &DFSchema) -> Result<bool> {
+    let is_time = |dtype: &DataType| matches!(dtype, DataType::Date32 | DataType::Timestamp(_, _));
+    if !types.iter().all(|dtype| is_time(dtype) || dtype.is_null() || dtype.is_string()) {
+        return Ok(false);
+    }
+    let times = || types.iter().filter(|dtype| is_time(dtype));
+    let read = match times().find(|dtype| matches!(dtype, DataType::Timestamp(_, None))) {
+        Some(time) => texts_as_times(values, types, time),
+        None => false,
+    };
+    if times().all(|dtype| Some(dtype) == times().next()) {
+        return Ok(read);
+    }
+    let constants: Vec<Option<i128>> = values.iter().map(|value| nanoseconds(value)).collect();
+    // What all that is no constant is.
+    let mut own = types
+        .iter()
+        .zip(&constants)
+        .filter(|(dtype, constant)| is_time(dtype) && constant.is_none())
+        .map(|(dtype, _)| dtype);
+    if let Some(column) = own.next()
+        && own.all(|dtype| dtype == column)
+    {
+        for (value, constant) in values.iter_mut().zip(&constants) {
+            if let Some(literal) = constant.and_then(|nanos| whole_in(nanos, column)) {
+                **value = Expr::Literal(literal, None);
+            }
+        }
+    }
+    let now: Vec<DataType> =
+        values.iter().map(|value| value.get_type(schema)).collect::<Result<_>>()?;
+    let finest = now.iter().filter_map(unit_of).max_by_key(|unit| ticks(unit));
+    let Some(finest) = finest else { return Ok(true) };
+    for (value, dtype) in values.iter_mut().zip(&now) {
+        let to = match dtype {
+            DataType::Date32 if now.iter().any(|dtype| unit_of(dtype).is_some()) => {
+                DataType::Timestamp(finest, None)
+            }
+            DataType::Timestamp(unit, zone) if *unit != finest => {
+                DataType::Timestamp(finest, zone.clone())
+            }
+            _ => continue,
+        };
+        **value = in_unit(std::mem::take(*value), to);
+    }
+    Ok(true)
+}
+
+/// Texts beside timestamps as such, which DataFusion reads as nanoseconds.
+fn texts_as_times(values: &mut [&mut Expr], types: &[DataType], time: &DataType) -> bool {
+    let mut changed = false;
+    for (value, _) in values.iter_mut().zip(types).filter(|(_, dtype)| dtype.is_string()) {
+        let nanos = DataType::Timestamp(TimeUnit::Nanosecond, None);
+        let literal = match &**value {
+            Expr::Literal(text, _) if !text.is_null() => [&nanos, time]
+                .into_iter()
+                .find_map(|to| nanoseconds(&cast(Expr::Literal(text.clone(), None), to.clone()))),
+            _ => None,
+        };
+        let literal = literal.and_then(|nanos| whole_in(nanos, time));
+        let read = match literal {
+            Some(literal) => Expr::Literal(literal, None),
+            // What is no time is an error of the cast.
+            None if *time != nanos && !matches!(**value, Expr::Literal(..)) => {
+                cast(std::mem::take(*value), time.clone())
+            }
+            None => continue,
+        };
+        **value = read;
+        changed = true;
+    }
+    changed
+}
+
+fn unit_of(dtype: &DataType) -> Option<TimeUnit> {
+    match dtype {
+        DataType::Timestamp(unit, _) => Some(*unit),
+        _ => None,
+    }
+}
+
+/// Ticks in a second.
+fn ticks(unit: &TimeUnit) -> i128 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+const DAY_NANOS: i128 = 86_400_000_000_000;
+
+/// The nanoseconds since 1970 of a constant date or timestamp without a zone.
+fn nanoseconds(expr: &Expr) -> Option<i128> {
+    let value = match expr {
+        Expr::Literal(value, _) => value.clone(),
+        Expr::Cast(Cast { expr, field }) => match &**expr {
+            Expr::Literal(text, _) if text.data_type().is_string() && !text.is_null() => {
+                let read = cast_exactly(&text.to_array().ok()?, field.data_type(), false).ok()?;
+                ScalarValue::try_from_array(&read, 0).ok()?
+            }
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(match value {
+        ScalarValue::Date32(Some(days)) => i128::from(days) * DAY_NANOS,
+        ScalarValue::TimestampSecond(Some(count), None) => i128::from(count) * 1_000_000_000,
+        ScalarValue::TimestampMillisecond(Some(count), None) => i128::from(count) * 1_000_000,
+        ScalarValue::TimestampMicrosecond(Some(count), None) => i128::from(count) * 1_000,
+        ScalarValue::TimestampNanosecond(Some(count), None) => count.into(),
+        _ => return None,
+    })
+}
+
+/// A time as a value of a type, where it is one.
+fn whole_in(nanos: i128, dtype: &DataType) -> Option<ScalarValue> {
+    let whole = |length: i128| (nanos % length == 0).then_some(nanos / length);
+    Some(match dtype {
+        DataType::Date32 => ScalarValue::Date32(Some(whole(DAY_NANOS)?.try_into().ok()?)),
+        DataType::Timestamp(unit, None) => {
+            let count = Some(whole(1_000_000_000 / ticks(unit))?.try_into().ok()?);
+            match unit {
+                TimeUnit::Second => ScalarValue::TimestampSecond(count, None),
+                TimeUnit::Millisecond => ScalarValue::TimestampMillisecond(count, None),
+                TimeUnit::Microsecond => ScalarValue::TimestampMicrosecond(count, None),
+                TimeUnit::Nanosecond => ScalarValue::TimestampNanosecond(count, None),
+            }
+        }
+        _ => return None,
+    })
+}
