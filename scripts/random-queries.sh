@@ -11,10 +11,11 @@
 #            lies there, too, unless WARPFRAME_CACHE_DIR says otherwise
 # QUERIES    of a chunk; process p takes those from SEED + 1000000 p on
 # SECONDS    after which no chunk begins; one takes as long as its queries do
-# TEST       what asks the queries: random_queries_agree, or random_queries_with_little_memory, which
-#            heeds WARPFRAME_RANDOM_LIMITS
+# TEST       what asks the queries: random_queries_agree; random_queries_with_little_memory, which
+#            heeds WARPFRAME_RANDOM_LIMITS; or one of tests/it/oracles: sqlite_answers_alike,
+#            conditions_keep_their_rows, joins_keep_their_pairs, each_rule_keeps_the_rows
 set -eu
-[ $# -ge 6 ] || { sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 6 ] || { sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 program=$1 out=$2 processes=$3 queries=$4 seed=$5 seconds=$6 test=${7:-random_queries_agree}
 mkdir -p "$out"
 export WARPFRAME_DEVICE="${WARPFRAME_DEVICE:-cuda}" WARPFRAME_REQUIRE_GPU=1

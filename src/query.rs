@@ -256,15 +256,22 @@ impl Core {
         }
     }
 
+    /// The plan as rules over plans get it.
+    pub(crate) fn before_rules(
+        &self,
+        state: &SessionState,
+        plan: &LogicalPlan,
+    ) -> Result<LogicalPlan> {
+        // Where scalar subqueries do not become joins, DataFusion counts their rows.
+        Ok(match state.config_options().optimizer.enable_physical_uncorrelated_scalar_subquery {
+            true => with_nullable(plan)?,
+            false => with_nullable(&with_one_row(plan)?)?,
+        })
+    }
+
     /// The plan as DataFusion's rules and the session's make it.
     fn optimize(&self, state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
-        // Where scalar subqueries do not become joins, DataFusion counts their rows.
-        let plan =
-            match state.config_options().optimizer.enable_physical_uncorrelated_scalar_subquery {
-                true => with_nullable(plan)?,
-                false => with_nullable(&with_one_row(plan)?)?,
-            };
-        let plan = state.optimize(&plan)?;
+        let plan = state.optimize(&self.before_rules(state, plan)?)?;
         (self.refuse)(&plan)?;
         Ok(plan)
     }

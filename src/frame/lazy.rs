@@ -156,6 +156,12 @@ impl LazyFrame {
         }
     }
 
+    /// The plan before any rule changed it: for tests of rules, one by one.
+    #[doc(hidden)]
+    pub fn plan_before_rules(&self) -> Result<LogicalPlan> {
+        self.core.before_rules(&self.core.state(), self.plan()?)
+    }
+
     /// What a verb makes of this frame, or of it and another.
     fn grow(&self, verb: Verb, right: Option<&LazyFrame>) -> Result<LazyFrame> {
         if verb.is_small() && !self.state.deep && right.is_none_or(|right| !right.state.deep) {

@@ -89,10 +89,13 @@ impl Rows {
     /// Where the other differs, in words.
     pub fn difference(&self, other: &Rows, ordered: bool) -> Option<String> {
         if self.types != other.types {
-            return Some(format!("types: cpu {:?}\n    device {:?}", self.types, other.types));
+            return Some(format!(
+                "types: expected {:?}\n    found    {:?}",
+                self.types, other.types
+            ));
         }
         if self.rows.len() != other.rows.len() {
-            return Some(format!("rows: cpu {}, device {}", self.rows.len(), other.rows.len()));
+            return Some(format!("rows: {} expected, {} found", self.rows.len(), other.rows.len()));
         }
         let (mut left, mut right) = (self.clone(), other.clone());
         if !ordered {
@@ -118,7 +121,7 @@ impl Rows {
         let lines: Vec<_> = (apart.iter().take(5))
             .map(|at| {
                 format!(
-                    "row {at}\n    cpu    {:?}\n    device {:?}",
+                    "row {at}\n    expected {:?}\n    found    {:?}",
                     left.rows[*at], right.rows[*at]
                 )
             })

@@ -59,6 +59,7 @@ mod named_columns;
 mod nan;
 mod nested;
 mod nested_order;
+mod oracles;
 mod order;
 mod outer;
 mod parquet;

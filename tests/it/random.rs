@@ -9,7 +9,7 @@
 //! Left out is what two correct engines answer differently: functions whose last bit is free, sums
 //! that cancel.
 
-mod choices;
+pub mod choices;
 mod maker;
 
 use std::ops::Range;
