@@ -1,7 +1,7 @@
 //! Casts that Arrow does otherwise than the device: of decimals to the nearest floats, of floats to
 //! the decimals that their digits say, of both to the nearest integers, of milliseconds to the day
-//! that they lie in, of texts to times (`text_casts.rs`), and of local times to instants
-//! (`zones.rs`).
+//! that they lie in, of texts to times (`text_casts.rs`), lists and structs (`nested_texts.rs`), of
+//! local times to instants (`zones.rs`), and to lists of what is none.
 //!
 //! Arrow divides a decimal's digits, rounded to a float, by a power of ten, rounded to a float, and
 //! so rounds up to three times (arrow-cast 59.3,
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, FixedSizeListArray, GenericListArray,
-    OffsetSizeTrait, PrimitiveArray, StructArray,
+    OffsetSizeTrait, PrimitiveArray, StructArray, new_null_array,
 };
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options, nullif};
 use datafusion::arrow::datatypes::{
@@ -28,7 +28,7 @@ use datafusion::common::format::DEFAULT_CAST_OPTIONS;
 use datafusion::error::Result;
 use half::f16;
 
-use super::{text_casts, zones};
+use super::{nested_texts, text_casts, zones};
 
 /// Whether a cast is one of those, in lists and structs too.
 pub(super) fn differs(from: &DataType, to: &DataType) -> bool {
@@ -46,6 +46,7 @@ pub(super) fn differs(from: &DataType, to: &DataType) -> bool {
             from.is_decimal() && (to.is_floating() || to.is_integer())
                 || from.is_floating() && (to.is_decimal() || to.is_integer())
                 || text_casts::reads(from, to)
+                || nested_texts::wraps(from, to)
                 || zones::shows(from, to)
         }
     }
@@ -100,6 +101,12 @@ pub(crate) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Re
         }),
         (Date64, Date32) => to_days(array, or_null)?,
         (from, to) if text_casts::reads(from, to) => text_casts::read(array, to, or_null)?,
+        (from, to) if nested_texts::wraps(from, to) => {
+            match or_null || array.null_count() == array.len() {
+                true => new_null_array(to, array.len()),
+                false => return Err(nested_texts::no_list(from, to).into()),
+            }
+        }
         (from, to) if zones::shows(from, to) => zones::instants(array, to, or_null)?,
         _ => to_decimals(array, to, or_null)?,
     })

@@ -2,22 +2,25 @@
 //!
 //! DataFusion's (55.2) goes through nanoseconds, which end in the years 1677 and 2262, and makes
 //! them of dates. Here a date becomes a timestamp in microseconds, and timestamps without a zone in
-//! coarser units than nanoseconds are cut down in these, within Arrow's calendar. The rest is
-//! DataFusion's.
+//! coarser units than nanoseconds are cut down in these, within Arrow's calendar. Of one in
+//! nanoseconds the decade, century or millennium is in microseconds, for it may begin before 1677.
+//! The rest is DataFusion's.
 
 use std::sync::{Arc, LazyLock};
 
 use chrono::{Datelike, NaiveDate};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
+use datafusion::arrow::compute::cast as arrow_cast;
 use datafusion::arrow::datatypes::{
-    ArrowTimestampType, DataType, FieldRef, TimeUnit, TimestampMicrosecondType,
+    ArrowTimestampType, DataType, Field, FieldRef, TimeUnit, TimestampMicrosecondType,
     TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
+    ColumnarValue, Documentation, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
 };
 
 pub(crate) fn date_trunc() -> Arc<ScalarUDF> {
@@ -67,7 +70,24 @@ impl ScalarUDFImpl for DateTrunc {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        self.inner.return_field_from_args(args)
+        let [part, time] = args.arg_fields else { return self.inner.return_field_from_args(args) };
+        let name = args.scalar_arguments.first().copied().flatten();
+        if !begins_early(name, time.data_type()) {
+            return self.inner.return_field_from_args(args);
+        }
+        let nullable = part.is_nullable() || time.is_nullable();
+        Ok(Arc::new(Field::new(self.name(), MICROS, nullable)))
+    }
+
+    fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let [Expr::Literal(part, _), time] = &args[..] else {
+            return Ok(ExprSimplifyResult::Original(args));
+        };
+        if !begins_early(Some(part), &time.get_type(context.schema())?) {
+            return Ok(ExprSimplifyResult::Original(args));
+        }
+        let args = vec![args[0].clone(), cast(time.clone(), MICROS)];
+        Ok(ExprSimplifyResult::Simplified(date_trunc().call(args)))
     }
 
     fn output_ordering(&self, input: &[ExprProperties]) -> Result<SortProperties> {
@@ -87,8 +107,15 @@ impl ScalarUDFImpl for DateTrunc {
         if unit == TimeUnit::Nanosecond && !matches!(part, Coarse::Years(_)) {
             return self.inner.invoke_with_args(args);
         }
-        let array = time.to_array(args.number_rows)?;
+        // A constant has its value in batches without rows, too.
+        let array = match time {
+            ColumnarValue::Scalar(time) => time.to_array()?,
+            ColumnarValue::Array(times) => times.clone(),
+        };
         let found = match unit {
+            TimeUnit::Nanosecond if matches!(part, Coarse::Years(_)) => {
+                cut::<TimestampMicrosecondType>(&arrow_cast(&array, &MICROS)?, part, 1_000_000)?
+            }
             TimeUnit::Second => cut::<TimestampSecondType>(&array, part, 1)?,
             TimeUnit::Millisecond => cut::<TimestampMillisecondType>(&array, part, 1_000)?,
             TimeUnit::Microsecond => cut::<TimestampMicrosecondType>(&array, part, 1_000_000)?,
@@ -101,6 +128,15 @@ impl ScalarUDFImpl for DateTrunc {
             ColumnarValue::Array(_) => Ok(ColumnarValue::Array(found)),
         }
     }
+}
+
+const MICROS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+
+/// Whether the part of a time in nanoseconds may begin where these do not reach.
+fn begins_early(part: Option<&ScalarValue>, time: &DataType) -> bool {
+    let part = part.and_then(|part| part.try_as_str().flatten()).and_then(Coarse::of);
+    matches!(part, Some(Coarse::Years(_)))
+        && *time == DataType::Timestamp(TimeUnit::Nanosecond, None)
 }
 
 /// The type that a time is cut down in.

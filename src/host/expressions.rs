@@ -9,14 +9,14 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, WindowFunctionDefinition};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Cast, Expr, ExprSchemable, Operator, TryCast, when,
+    AggregateUDF, Between, BinaryExpr, Cast, Expr, ExprSchemable, Operator, TryCast, when,
 };
 
 use super::casts::differs;
 use super::floats::{FloatForm, formed_scalar, holds_floats};
 use super::functions::HostOperation;
 use super::nested_order::{self, extreme, is_order, nested_order};
-use super::{arithmetic, text_casts, zones};
+use super::{arithmetic, nested_extremes, text_casts, zones};
 use crate::plan::joined;
 
 /// The expression as the CPU engine shall compute it, over rows in which NaN has one form.
@@ -456,6 +456,14 @@ impl Host<'_> {
             }
             Expr::ScalarFunction(call) => self.function(call)?,
             Expr::AggregateFunction(call) => Expr::AggregateFunction(self.aggregate(call)?),
+            Expr::WindowFunction(mut call) => {
+                if let WindowFunctionDefinition::AggregateUDF(func) = &call.fun
+                    && let Some(extreme) = self.nested_extreme(func, &call.params.args)
+                {
+                    call.fun = WindowFunctionDefinition::AggregateUDF(extreme);
+                }
+                Expr::WindowFunction(call)
+            }
             other => other,
         })
     }
@@ -558,7 +566,16 @@ impl Host<'_> {
                 key.expr = self.equal_bits(std::mem::take(&mut key.expr))?;
             }
         }
+        if let Some(extreme) = self.nested_extreme(&call.func, &call.params.args) {
+            call.func = extreme;
+        }
         Ok(call)
+    }
+
+    /// The function in place of an aggregate that DataFusion fails to compute.
+    fn nested_extreme(&self, func: &AggregateUDF, args: &[Expr]) -> Option<Arc<AggregateUDF>> {
+        let dtype = args.first().filter(|_| !self.folding)?.get_type(self.schema).ok()?;
+        nested_extremes::of_nested(func.name(), &dtype)
     }
 
     /// The expression with equal bits for equal floats; itself where it holds none.

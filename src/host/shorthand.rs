@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   len(l), len(s)             array_length(l), character_length(s)
+//!   concat([1], [2])           array_concat([1], [2])
 //!   hex(i)                     upper(to_hex(i))
 //!   epoch_us(ts)               CAST(CAST(ts AS TIMESTAMP(6)) AS BIGINT)
 //!   strftime(d, '%d.%m.%Y')    to_char(d, '%d.%m.%Y')
@@ -21,7 +22,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue, internal_err, plan_err};
 use datafusion::functions::expr_fn::{character_length, encode, to_hex, trunc, upper};
-use datafusion::functions_nested::expr_fn::array_length;
+use datafusion::functions_nested::expr_fn::{array_concat, array_length};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
@@ -35,7 +36,8 @@ pub(super) use patterns::{Item, items};
 type WrittenByTypes = fn(&[Expr], &[DataType]) -> Result<Option<Expr>>;
 
 /// Functions, what they take, and what they are.
-const FUNCTIONS: [(&str, &str, WrittenByTypes); 17] = [
+const FUNCTIONS: [(&str, &str, WrittenByTypes); 19] = [
+    ("concat", "takes texts and other values, or lists", concat),
     ("date_sub", moments::DATE_SUB, moments::date_sub),
     ("datesub", moments::DATE_SUB, moments::date_sub),
     ("epoch_ms", "takes a date, a timestamp, or milliseconds", epoch_ms),
@@ -44,6 +46,7 @@ const FUNCTIONS: [(&str, &str, WrittenByTypes); 17] = [
     ("format", "takes a constant pattern, and a value for each {} in it", formats::format),
     ("hex", "takes an integer, a string or bytes", hex),
     ("len", "takes a string or a list", len),
+    ("length", "takes a string or a list", length),
     ("make_timestamp", moments::MAKE_TIMESTAMP, moments::make_timestamp),
     ("median_argument", middles::TAKES, middles::argument),
     ("median_of", middles::TAKES, middles::of_type),
@@ -152,14 +155,37 @@ fn constant_text(expr: &Expr) -> Option<&str> {
 fn len(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     let ([value], [dtype]) = (args, types) else { return Ok(None) };
     let length = match dtype {
-        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
-            array_length(value.clone())
-        }
+        list if is_list(list) => array_length(value.clone()),
         DataType::Null => value.clone(),
         text if text.is_string() => character_length(value.clone()),
         _ => return Ok(None),
     };
     Ok(Some(cast(length, DataType::Int64)))
+}
+
+/// As `len`; of a text as DataFusion has it, and so of what it takes for one.
+fn length(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    match (args, types) {
+        ([_], [list]) if is_list(list) => len(args, types),
+        ([value], _) => Ok(Some(character_length(value.clone()))),
+        _ => Ok(None),
+    }
+}
+
+/// Of lists, of which those that are null count for nothing, their elements one after another.
+fn concat(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    if !types.iter().any(is_list) {
+        return Ok(Some(datafusion::functions::expr_fn::concat(args.to_vec())));
+    }
+    if !types.iter().all(|dtype| is_list(dtype) || dtype.is_null()) {
+        return Ok(None);
+    }
+    let lists = args.iter().zip(types).filter(|(_, dtype)| is_list(dtype));
+    Ok(Some(array_concat(lists.map(|(list, _)| list.clone()).collect())))
+}
+
+fn is_list(dtype: &DataType) -> bool {
+    matches!(dtype, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
 }
 
 fn hex(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {

@@ -1,5 +1,5 @@
-//! Casts of texts to dates, times and intervals that Arrow (59.3) reads otherwise than DuckDB and
-//! PostgreSQL.
+//! Casts of texts to dates, times and intervals, and to lists and structs (`nested_texts.rs`), that
+//! Arrow (59.3) reads otherwise than DuckDB and PostgreSQL.
 //!
 //! ```text
 //!   '2024-01-31 10:15', '2024-01-31T10:15+02:00'   as a timestamp or date: it wants the seconds
@@ -23,7 +23,7 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::common::format::DEFAULT_CAST_OPTIONS;
 use datafusion::error::Result;
 
-use super::zones;
+use super::{nested_texts, zones};
 
 /// Whether a cast is one of those.
 pub(super) fn reads(from: &DataType, to: &DataType) -> bool {
@@ -33,15 +33,16 @@ pub(super) fn reads(from: &DataType, to: &DataType) -> bool {
 /// Whether texts are read otherwise as values of a type.
 pub(super) fn is_read(to: &DataType) -> bool {
     use DataType::*;
-    matches!(
-        to,
-        Date32
-            | Date64
-            | Time32(_)
-            | Time64(_)
-            | Timestamp(_, _)
-            | Interval(IntervalUnit::MonthDayNano)
-    )
+    nested_texts::is_read(to)
+        || matches!(
+            to,
+            Date32
+                | Date64
+                | Time32(_)
+                | Time64(_)
+                | Timestamp(_, _)
+                | Interval(IntervalUnit::MonthDayNano)
+        )
 }
 
 fn is_text(dtype: &DataType) -> bool {
@@ -55,6 +56,9 @@ fn is_text(dtype: &DataType) -> bool {
 pub(super) fn read(texts: &ArrayRef, to: &DataType, or_null: bool) -> Result<ArrayRef> {
     let views = cast(texts, &DataType::Utf8View)?;
     let views = views.as_string_view();
+    if nested_texts::is_read(to) {
+        return nested_texts::read(views, to, or_null);
+    }
     if matches!(to, DataType::Interval(_)) {
         return intervals(views, or_null);
     }

@@ -144,7 +144,11 @@ impl ScalarUDFImpl for Whole {
         if held(&dtype).is_none() {
             return self.inner.invoke_with_args(args);
         }
-        let array = argument.to_array(args.number_rows)?;
+        // A constant has its value in batches without rows, too.
+        let array = match argument {
+            ColumnarValue::Scalar(value) => value.to_array()?,
+            ColumnarValue::Array(values) => values.clone(),
+        };
         let whole = match dtype {
             DataType::Decimal32(p, s) => self.of::<Decimal32Type>(&array, p, s)?,
             DataType::Decimal64(p, s) => self.of::<Decimal64Type>(&array, p, s)?,
