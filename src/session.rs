@@ -377,6 +377,9 @@ impl Session {
         if !matches!(**inner, ast::Statement::Query(_)) {
             return Err(not_a_query(&inner.to_string()));
         }
+        if let ast::Statement::Query(query) = inner.as_mut() {
+            self.tell_schemas_apart(query)?;
+        }
         // Until the plan holds them.
         let _files =
             files::opened(&self.files, &self.core, inner, &|path| place_of(text, path)).await?;

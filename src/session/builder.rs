@@ -426,6 +426,8 @@ pub(super) fn config(device: bool, partitions: Option<usize>) -> Result<SessionC
     options.catalog.information_schema = true;
     // Errors point at the SQL.
     options.sql_parser.collect_spans = true;
+    // `rules/orders.rs` knows better which sorts are looked at.
+    options.sql_parser.enable_subquery_sort_elimination = false;
     // Strings are views here and on the device.
     options.sql_parser.map_string_types_to_utf8view = true;
     options.execution.parquet.schema_force_view_types = true;

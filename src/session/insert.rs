@@ -4,11 +4,12 @@
 //! rows is ours: they take the types of the table's columns as CAST would give them these, and the
 //! place behind its rows (`append.rs`).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::common::TableReference;
+use datafusion::common::{ScalarValue, TableReference};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, ident};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
@@ -69,7 +70,7 @@ impl Session {
         self.not_a_view(&name).map_err(|error| error.at(at))?;
         let statement = Statement::Statement(Box::new(ast::Statement::Query(query)));
         let (planned, _) = self.core.block_on(self.plan_query(statement, text))?;
-        let frame = LazyFrame::of_plan(&self.core, planned)?.collect()?;
+        let frame = LazyFrame::of_plan(&self.core, numbered(planned)?)?.collect()?;
         self.keep(&name, &frame).map_err(|error| error.at(at))?;
         Ok(format!("table {name}: {}", counted(frame.num_rows(), "row")))
     }
@@ -135,6 +136,7 @@ impl Session {
         let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
         let schema = self.appendable(&table).map_err(|error| error.at(at))?;
         let called = table.to_string();
+        let mut nulls = vec![];
         let (targets, planned) = if by_name {
             let planned = self.planned_rows(query, statement)?;
             let fields = planned.schema().fields().iter();
@@ -142,10 +144,10 @@ impl Session {
             (targets(&schema, &called, &columns)?, planned)
         } else {
             let targets = targets(&schema, &called, &columns)?;
-            fitted_literals(&mut query, &schema, &targets);
+            nulls = fitted_literals(&mut query, &schema, &targets);
             (targets, self.planned_rows(query, statement)?)
         };
-        let rows = self.inserted(planned, (&schema, &targets))?;
+        let rows = self.inserted(planned, (&schema, &targets), &nulls)?;
         let rows = match rows.num_rows() {
             0 => return Ok(0),
             _ => rows,
@@ -184,11 +186,13 @@ impl Session {
         Ok(planned)
     }
 
-    /// The rows of a query, a column for each of the table's that get values.
+    /// The rows of a query, a column for each of the table's that get values. `nulls`: columns of
+    /// nothing but NULL.
     fn inserted(
         &self,
         planned: LogicalPlan,
         (schema, targets): (&Schema, &[usize]),
+        nulls: &[usize],
     ) -> Result<DataFrame> {
         let found = planned.schema().fields().len();
         if found != targets.len() {
@@ -199,7 +203,7 @@ impl Session {
         }
         let types: Vec<&DataType> =
             targets.iter().map(|at| schema.field(*at).data_type()).collect();
-        LazyFrame::of_plan(&self.core, with_placeholders(planned, &types)?)?.collect()
+        LazyFrame::of_plan(&self.core, with_placeholders(planned, &types, nulls)?)?.collect()
     }
 }
 
@@ -357,8 +361,8 @@ fn targets(schema: &Schema, table: &str, columns: &[(String, Place)]) -> Result<
 
 /// Makes of the literals of VALUES, and of those that a query selects, what their columns take: the
 /// planner makes one type of all values of a column, without regard to the table. Where all values
-/// are NULL, they are NULL of some type.
-fn fitted_literals(query: &mut Query, schema: &Schema, targets: &[usize]) {
+/// are NULL, they are NULL of some type, and their columns are told.
+fn fitted_literals(query: &mut Query, schema: &Schema, targets: &[usize]) -> Vec<usize> {
     let dtype = |target: &usize| schema.field(*target).data_type();
     let values = match query.body.as_mut() {
         SetExpr::Values(values) => values,
@@ -369,23 +373,29 @@ fn fitted_literals(query: &mut Query, schema: &Schema, targets: &[usize]) {
                     fitted_literal(expr, dtype(target));
                 }
             }
-            return;
+            return vec![];
         }
-        _ => return,
+        _ => return vec![],
     };
     for row in &mut values.rows {
         for (expr, target) in row.content.iter_mut().zip(targets) {
             fitted_literal(expr, dtype(target));
         }
     }
+    let mut nulls = vec![];
     for column in 0..targets.len() {
-        let is_null = |expr: &ast::Expr| matches!(expr, ast::Expr::Value(value) if value.value == Value::Null);
+        let is_null = |expr: &ast::Expr| match rules::bare(expr) {
+            ast::Expr::Value(value) => value.value == Value::Null,
+            _ => false,
+        };
         if values.rows.iter().all(|row| row.content.get(column).is_some_and(is_null))
             && let Some(first) = values.rows.first_mut().and_then(|row| row.content.get_mut(column))
         {
             *first = cast_of(first.clone(), ast::DataType::Varchar(None));
+            nulls.push(column);
         }
     }
+    nulls
 }
 
 /// Makes of a number what a column takes. One for decimals or integers keeps all of its digits,
@@ -434,18 +444,52 @@ fn placeholder(at: usize) -> String {
     format!("value_{}", at + 1)
 }
 
-/// The columns of a query under these names. Columns of nothing but NULL have the types that they
-/// get.
-fn with_placeholders(planned: LogicalPlan, types: &[&DataType]) -> Result<LogicalPlan> {
+/// The columns of a query under these names. Columns of nothing but NULL, `nulls` and those that the
+/// planner knows for such, have the types that they get.
+fn with_placeholders(
+    planned: LogicalPlan,
+    types: &[&DataType],
+    nulls: &[usize],
+) -> Result<LogicalPlan> {
     let schema = planned.schema().clone();
     let named = schema.columns().into_iter().zip(types).enumerate().map(|(at, (column, of))| {
-        let is_null = *schema.field(at).data_type() == DataType::Null;
-        let column = Expr::Column(column);
-        let column = if is_null { cast(column, (*of).clone()) } else { column };
-        column.alias(placeholder(at))
+        let is_null = nulls.contains(&at) || schema.field(at).data_type().is_null();
+        let value = match is_null {
+            true => Expr::Literal(ScalarValue::try_from(*of)?, None),
+            false => Expr::Column(column),
+        };
+        Ok::<_, Error>(value.alias(placeholder(at)))
     });
-    let named: Vec<Expr> = named.collect();
+    let named: Vec<Expr> = named.collect::<Result<_>>()?;
     Ok(LogicalPlanBuilder::from(planned).project(named)?.build()?)
+}
+
+/// The plan with different names for columns that have one: `a`, `a_1`.
+fn numbered(planned: LogicalPlan) -> Result<LogicalPlan> {
+    let own: Vec<String> =
+        planned.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let names = different(&own);
+    if names == own {
+        return Ok(planned);
+    }
+    let columns = planned.schema().columns().into_iter().zip(names);
+    let columns: Vec<Expr> =
+        columns.map(|(column, name)| Expr::Column(column).alias(name)).collect();
+    Ok(LogicalPlanBuilder::from(planned).project(columns)?.build()?)
+}
+
+/// Different names for columns, of which those that come again get numbers.
+pub(super) fn different(names: &[String]) -> Vec<String> {
+    let mut taken: HashSet<String> = names.iter().cloned().collect();
+    let mut seen = HashSet::new();
+    let of_its_own = |name: &String| match seen.insert(name.clone()) {
+        true => name.clone(),
+        false => {
+            let mut numbered = (1..).map(|at| format!("{name}_{at}"));
+            numbered.find(|name| taken.insert(name.clone())).unwrap_or_default()
+        }
+    };
+    names.iter().map(of_its_own).collect()
 }
 
 fn counted(number: usize, what: &str) -> String {

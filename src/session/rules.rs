@@ -5,6 +5,7 @@ mod bags;
 mod balance;
 mod clauses;
 mod comparisons;
+mod connected;
 mod correlation;
 mod dialect;
 mod drawn;
@@ -12,6 +13,7 @@ mod fences;
 mod fields;
 mod file_order;
 mod group_frames;
+mod groups;
 mod guards;
 mod interval_order;
 mod intervals;
@@ -22,10 +24,12 @@ mod modes;
 mod names;
 mod numbers;
 mod operators;
+mod orders;
 mod passes;
 mod prune;
 mod pushdown;
 mod ranked;
+mod repeated_keys;
 mod rows;
 mod scalars;
 mod shares;
@@ -56,7 +60,7 @@ pub(super) use numbers::{SqlTypes, as_decimal};
 pub(super) use operators::TypedOperators;
 pub(super) use passes::PASSES;
 pub(super) use shares::share_of_rows;
-pub(super) use statement::{call, parsed, prepared};
+pub(super) use statement::{bare, call, parsed, prepared};
 pub(super) use subqueries::refuse_what_is_left;
 pub(super) use using::refuse_columns;
 
@@ -75,7 +79,7 @@ pub(super) fn rules() -> Vec<PhysicalRule> {
 /// DataFusion's rules over logical plans in their order, between ours. For a device, two passes of
 /// them are one.
 pub(super) fn logical(device: bool) -> Vec<LogicalRule> {
-    let rules = leaves::guarded(host::folding());
+    let rules = connected::guarded(leaves::guarded(host::folding()));
     match device {
         true => passes::unrolled(rules),
         false => guards::rules(rules),
@@ -91,6 +95,7 @@ pub(super) fn analyzer_rules(device: bool) -> Vec<Arc<dyn AnalyzerRule + Send + 
     let ours = [
         Arc::new(host::booleans::NumbersOfBooleans) as _,
         Arc::new(interval_order::IntervalOrder) as _,
+        Arc::new(repeated_keys::RepeatedKeys) as _,
         Arc::new(membership::Membership) as _,
         Arc::new(subqueries::LiftSubqueries) as _,
         Arc::new(modes::Modes) as _,
@@ -102,15 +107,20 @@ pub(super) fn analyzer_rules(device: bool) -> Vec<Arc<dyn AnalyzerRule + Send + 
 /// A plan as DataFusion made it of SQL, mended where its planner forgets a part of the statement.
 pub(super) fn mended(mut plan: LogicalPlan) -> Result<LogicalPlan> {
     let (mut marked, mut counts, mut unnests, mut limits) = (false, false, false, false);
-    let mut laterals = false;
+    let (mut laterals, mut sorts) = (false, false);
     plan.apply_with_subqueries(|node| {
         laterals |= subqueries::is_lateral(node);
         marked |= using::marks(node)?;
         counts |= bags::concerns(node);
         unnests |= unnest::concerns(node);
         limits |= shares::concerns(node);
+        sorts |= orders::concerns(node);
         Ok(TreeNodeRecursion::Continue)
     })?;
+    // Before what looks for sorts in queries within.
+    if sorts {
+        plan = orders::looked_at(plan)?;
+    }
     if laterals {
         plan = subqueries::unwrapped(plan)?;
     }

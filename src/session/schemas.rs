@@ -4,6 +4,8 @@
 //! The texts of views name the schema of each table (`QualifiedNames`), so that they mean the same
 //! whichever is in use.
 
+mod apart;
+
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -63,6 +63,7 @@ mod oracles;
 mod order;
 mod outer;
 mod parquet;
+mod peers;
 mod plans;
 mod precedence;
 mod progress;

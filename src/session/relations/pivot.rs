@@ -90,7 +90,10 @@ pub(super) fn wide(
         groups.iter().map(|group| Expr::Column(Column::from_name(group.schema_name().to_string()))),
     );
     for (value, title) in &values {
-        let is_it = on.iter().zip(value).map(|(on, value)| on.clone().eq(value.clone()));
+        let is_it = on.iter().zip(value).map(|(on, value)| match value {
+            Expr::Literal(value, _) if value.is_null() => on.clone().is_null(),
+            value => on.clone().eq(value.clone()),
+        });
         let Some(is_it) = is_it.reduce(Expr::and) else { continue };
         for (aggregate, name, text) in &aggregates {
             let filtered = with_filter(aggregate.clone(), &is_it)?;

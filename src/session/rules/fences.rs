@@ -14,6 +14,10 @@
 //! A fence is an operator through which a rule sees nothing; it stands below projections that can
 //! fail while the first kind of rule runs, and above them while the second does.
 //!
+//! It moves a sort below a limit, too, which then keeps other rows, and with OFFSET too few
+//! (<https://github.com/apache/datafusion/pull/24958>); of an endless recursion it never has all
+//! (<https://github.com/apache/datafusion/issues/25378>). A fence stands above limits meanwhile.
+//!
 //! Below a projection that computes over a file's columns stands one, too: DataFusion would have
 //! the scan compute, before `io/guard.rs` looked whether the file's values are of their types, and
 //! its functions are undefined over strings that are no UTF-8.
@@ -43,6 +47,7 @@ use datafusion::physical_plan::filter_pushdown::{
     ChildFilterDescription, ChildPushdownResult, FilterDescription, FilterPushdownPhase,
     FilterPushdownPropagation,
 };
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
@@ -53,6 +58,7 @@ use crate::plan::{cast_fails, is_comparison, is_total, sum_fails};
 pub(super) fn fenced(rule: PhysicalRule) -> PhysicalRule {
     match rule.name() {
         PROJECTIONS => Arc::new(Fenced(rule, FenceSide::Below)),
+        SORTS => Arc::new(Fenced(rule, FenceSide::AboveLimits)),
         name if name.starts_with(super::pushdown::PUSHDOWN) => {
             Arc::new(Fenced(rule, FenceSide::Above))
         }
@@ -62,11 +68,14 @@ pub(super) fn fenced(rule: PhysicalRule) -> PhysicalRule {
 
 /// The name of the rule that moves projections.
 const PROJECTIONS: &str = "ProjectionPushdown";
+/// That of the rule that moves sorts.
+const SORTS: &str = "EnsureRequirements";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FenceSide {
     Below,
     Above,
+    AboveLimits,
 }
 
 #[derive(Debug)]
@@ -110,10 +119,15 @@ fn with_fence(
     plan: &Arc<dyn ExecutionPlan>,
     side: FenceSide,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if side == FenceSide::AboveLimits {
+        let limits = plan.is::<GlobalLimitExec>() || plan.is::<LocalLimitExec>();
+        let open = HashSet::new();
+        return Ok(limits.then(|| Arc::new(Fence { input: plan.clone(), open, side }) as _));
+    }
     let Some(project) = plan.downcast_ref::<ProjectionExec>() else { return Ok(None) };
     let (input, schema) = (project.input(), project.input().schema());
     let below = || {
-        let fence = Fence { input: input.clone(), open: HashSet::new() };
+        let fence = Fence { input: input.clone(), open: HashSet::new(), side };
         replace_children_if_necessary(plan.clone(), vec![Arc::new(fence)]).map(Some)
     };
     if side == FenceSide::Below
@@ -130,7 +144,7 @@ fn with_fence(
         FenceSide::Above => {
             let open =
                 (0..project.expr().len()).filter(|at| !fails(&project.expr()[*at])).collect();
-            Ok(Some(Arc::new(Fence { input: plan.clone(), open })))
+            Ok(Some(Arc::new(Fence { input: plan.clone(), open, side })))
         }
         FenceSide::Below
             if project.expr().len() < schema.fields().len()
@@ -138,7 +152,7 @@ fn with_fence(
         {
             below()
         }
-        FenceSide::Below => Ok(None),
+        FenceSide::Below | FenceSide::AboveLimits => Ok(None),
     }
 }
 
@@ -214,6 +228,7 @@ fn fails_itself(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
 struct Fence {
     input: Arc<dyn ExecutionPlan>,
     open: HashSet<usize>,
+    side: FenceSide,
 }
 
 impl DisplayAs for Fence {
@@ -231,8 +246,9 @@ impl ExecutionPlan for Fence {
         self.input.properties()
     }
 
+    /// Through what does not say so, no sort is moved. What sorts below a limit stays for its sake.
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
+        vec![self.side != FenceSide::AboveLimits]
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
@@ -244,7 +260,7 @@ impl ExecutionPlan for Fence {
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match <[_; 1]>::try_from(children) {
-            Ok([input]) => Ok(Arc::new(Fence { input, open: self.open.clone() })),
+            Ok([input]) => Ok(Arc::new(Fence { input, open: self.open.clone(), side: self.side })),
             Err(_) => datafusion::common::internal_err!("a fence has one input"),
         }
     }
@@ -292,12 +308,12 @@ mod tests {
 
     /// DataFusion may rename its rules; then this has to follow.
     #[test]
-    fn the_rules_that_move_filters_and_projections_are_fenced() {
+    fn the_rules_that_move_filters_projections_and_sorts_are_fenced() {
         let fenced: Vec<_> = rules()
             .iter()
             .filter(|rule| format!("{rule:?}").starts_with("Fenced"))
             .cloned()
             .collect();
-        assert_eq!(fenced.len(), 4, "{fenced:?}");
+        assert_eq!(fenced.len(), 5, "{fenced:?}");
     }
 }

@@ -1,9 +1,12 @@
 //! `list_aggregate(l, 'sum')`, as the functions of lists that do the same.
 
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, DataType, ExactNumberInfo, Expr,
+    ArrayElemTypeDef, BinaryOperator, DataType, ExactNumberInfo, Expr, FunctionArg,
+    FunctionArgExpr, FunctionArguments,
 };
+use datafusion::sql::sqlparser::parser::Parser;
 
+use super::dialect::Ours;
 use super::scalars::case;
 use super::statement::call;
 use super::synonyms::{binary, cast, number, text};
@@ -22,7 +25,7 @@ pub(super) fn aggregate(args: &[Expr]) -> Option<Expr> {
     let of =
         |name: &str, more: Vec<Expr>| call(name, [list.clone()].into_iter().chain(more).collect());
     match (name.as_str(), rest) {
-        ("sum", []) => Some(of("array_sum", vec![])),
+        ("sum", []) => sum(&args[..1]),
         ("avg" | "mean", []) => Some(of("array_avg", vec![])),
         ("min", []) => Some(of("array_min", vec![])),
         ("max", []) => Some(of("array_max", vec![])),
@@ -48,15 +51,58 @@ pub(super) fn aggregate(args: &[Expr]) -> Option<Expr> {
 /// How many elements are not null.
 pub(super) fn count(args: &[Expr]) -> Option<Expr> {
     let [list] = args else { return None };
-    let there = call("array_compact", vec![list.clone()]);
-    Some(cast(call("cardinality", vec![there]), DataType::BigInt(None)))
+    Some(cast(call("cardinality", vec![compact(list)]), DataType::BigInt(None)))
 }
 
 /// How many values there are among the elements.
 pub(super) fn unique(args: &[Expr]) -> Option<Expr> {
     let [list] = args else { return None };
-    let there = call("array_compact", vec![list.clone()]);
-    Some(call("cardinality", vec![call("array_distinct", vec![there])]))
+    Some(call("cardinality", vec![call("array_distinct", vec![compact(list)])]))
+}
+
+/// The sum of the elements that are not null, exact where they are.
+pub(super) fn sum(args: &[Expr]) -> Option<Expr> {
+    let [list] = args else { return None };
+    // What is added to has room for all sums, and is a float where elements are.
+    let added = "list_reduce(1, (a, x) -> a + x, CAST(0 AS DECIMAL(38, 0)))";
+    let mut added = Parser::new(&Ours).try_with_sql(added).ok()?.parse_expr().ok()?;
+    if let Expr::Function(function) = &mut added
+        && let FunctionArguments::List(arguments) = &mut function.args
+        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(first))) = arguments.args.first_mut()
+    {
+        *first = compact(list);
+    }
+    let any = binary(count(args)?, BinaryOperator::Gt, number("0"));
+    Some(case(any, added, None))
+}
+
+/// The values among the elements.
+pub(super) fn distinct(args: &[Expr]) -> Option<Expr> {
+    let [list] = args else { return None };
+    Some(call("array_distinct", vec![compact(list)]))
+}
+
+/// The values that are elements of both.
+pub(super) fn intersect(args: &[Expr]) -> Option<Expr> {
+    let [list, other] = args else { return None };
+    Some(call("array_intersect", vec![compact(list), other.clone()]))
+}
+
+/// Whether some value is an element of both.
+pub(super) fn has_any(args: &[Expr]) -> Option<Expr> {
+    let [list, other] = args else { return None };
+    Some(call("array_has_any", vec![compact(list), other.clone()]))
+}
+
+/// Whether all values among the elements of the second are elements of the first.
+pub(super) fn has_all(args: &[Expr]) -> Option<Expr> {
+    let [list, other] = args else { return None };
+    Some(call("array_has_all", vec![list.clone(), compact(other)]))
+}
+
+/// The elements that are not null: as in DuckDB, a null is no value.
+fn compact(list: &Expr) -> Expr {
+    call("array_compact", vec![list.clone()])
 }
 
 /// From the greatest to the least, with nulls last.

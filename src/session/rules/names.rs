@@ -1,16 +1,22 @@
 //! Names of subqueries in select lists, and of columns that have one name.
 //!
-//! DataFusion (55.2) calls a subquery in a select list what its column is called, and EXISTS by no
-//! text of its own, and wants all names of a list to differ
-//! (<https://github.com/apache/datafusion/issues/6543>): `SELECT sum(b), (SELECT sum(b) FROM t)`
-//! is refused, and so is `SELECT a, (SELECT a FROM v LIMIT 1)`. Where that happens, such items
-//! without a name are called by their text. Where it is so of `SELECT 1, 1`, `SELECT 1 AS a, 2 AS
-//! a` and `SELECT *, a`, columns that have one name are told apart until they are planned. In
-//! queries within, whose columns others name, the second is `a_1`, as in DuckDB; so it is in set
-//! operations, whose columns have no table's name to be told apart by.
+//! DataFusion (55.2) wants all names of a list to differ
+//! (<https://github.com/apache/datafusion/issues/6543>), and calls much by the name of a part: a
+//! subquery in a select list by its column's, a cast by what it casts, `(a)` and `+a` by `a`, and
+//! EXISTS by no text of its own. So `SELECT a, (SELECT a FROM v LIMIT 1)`, `SELECT a, a::DOUBLE`
+//! and `SELECT 1, 1` are refused. Such a statement is planned again with other names:
 //!
-//! Expressions that differ may have one name, too, as `1.5, 1.5e0` and `strpos(s, 'p'),
-//! position('p' IN s)` have: where that is left, all without a name are called by their text.
+//! ```text
+//!   SELECT a, (a), t.*              columns are told apart until they are planned; in queries
+//!                                   within, whose columns others name, the second is a_1, as in
+//!                                   DuckDB, and so it is in set operations
+//!   SELECT a, a::DOUBLE             AS "a::DOUBLE"
+//!   SELECT sum(a), sum(a::DOUBLE)   sum(arrow_cast(a, 'Float64')): an aggregate is called by its
+//!                                   argument below the list, too
+//!   SELECT b AS a, a … ORDER BY a   ORDER BY 1: the first column of the name is meant
+//!   SELECT a, 1 AS b … UNION        the columns of all parts have the names of the first part's
+//!     SELECT b, 2 …
+//! ```
 
 use std::ops::ControlFlow;
 
@@ -19,10 +25,13 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, Select, SelectItem, SetExpr, Visit, VisitMut, Visitor, VisitorMut,
+    self, CastKind, Expr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, SetQuantifier,
+    Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
+use super::statement::{bare, call};
 use super::using;
+use crate::session::files::{data_type, folded};
 
 /// The plan of a statement.
 pub(in crate::session) async fn planned(
@@ -34,13 +43,14 @@ pub(in crate::session) async fn planned(
         (Err(error), Some(kept)) if is_of_names(&error) => (error, kept),
         (planned, _) => return planned,
     };
-    // Where that was not the reason, the first error says more.
-    match state.statement_to_plan(named(kept.clone(), Naming::Twice)).await {
-        Err(again) if is_of_names(&again) => {
-            state.statement_to_plan(named(kept, Naming::All)).await.map_err(|_| error)
+    for naming in [Naming::Twice, Naming::All] {
+        let named = named(state, kept.clone(), naming);
+        if let Ok(plan) = state.statement_to_plan(named).await {
+            return Ok(plan);
         }
-        planned => planned.map_err(|_| error),
     }
+    // Where names were not the reason, the first error says more.
+    Err(error)
 }
 
 /// Which expressions of a select list get names, beside subqueries.
@@ -48,6 +58,7 @@ pub(in crate::session) async fn planned(
 enum Naming {
     /// Those that come twice.
     Twice,
+    /// All; and casts differ from what they cast.
     All,
 }
 
@@ -67,15 +78,21 @@ fn may_share_names(statement: &Statement) -> bool {
 
 /// The statement with names for the subqueries that have none, and with different names for columns
 /// that have one.
-fn named(mut statement: Statement, naming: Naming) -> Statement {
+fn named(state: &SessionState, mut statement: Statement, naming: Naming) -> Statement {
     if let Statement::Statement(inner) = &mut statement {
+        if let ast::Statement::Query(query) = inner.as_mut() {
+            // What a star stands for where that is not known stays, and so does the error.
+            let _ = using::stars_written_out(state, query);
+        }
         let _ = VisitMut::visit(inner, &mut ColumnNamer { naming, of_result: vec![] });
+        if naming == Naming::All {
+            let _ = VisitMut::visit(inner, &mut CastNamer { state });
+        }
     }
     statement
 }
 
-/// Breaks off at a select list with a subquery without a name, with several expressions that have
-/// none, or where a name comes twice.
+/// Breaks off at a select list in which two columns may have one name.
 struct Unnamed;
 
 impl Visitor for Unnamed {
@@ -83,10 +100,16 @@ impl Visitor for Unnamed {
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         let items = &select.projection;
-        let unnamed = items.iter().filter(|item| using::is_unnamed(item)).count();
-        match unnamed > 1 || items.iter().any(is_unnamed_subquery) || using::is_any_twice(items) {
+        match items.iter().any(using::is_unnamed) || using::is_any_twice(items) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        match *query.body {
+            SetExpr::SetOperation { .. } => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
         }
     }
 }
@@ -104,11 +127,22 @@ impl VisitorMut for ColumnNamer {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         let is_one = matches!(*query.body, SetExpr::Select(_));
         self.of_result.push(is_one && self.of_result.is_empty());
+        first_of_the_name(query);
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.of_result.pop();
+        if self.naming == Naming::All
+            && let Some(names) = names_of_first(&query.body)
+        {
+            call_by(&mut query.body, &names);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        select.projection.iter_mut().for_each(without_parentheses);
         ControlFlow::Continue(())
     }
 
@@ -127,6 +161,99 @@ impl VisitorMut for ColumnNamer {
             _ if !using::is_any_twice(&select.projection) => {}
             Some(false) => using::number(&mut select.projection),
             _ => using::tell_all_apart(&mut select.projection),
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// `(a)` is called `a`.
+fn without_parentheses(item: &mut SelectItem) {
+    if let SelectItem::UnnamedExpr(expr) = item
+        && let name @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_)) = bare(expr)
+    {
+        *expr = name.clone();
+    }
+}
+
+/// Has ORDER BY name the first of several columns of one name by its place, as DuckDB and SQLite
+/// understand it.
+fn first_of_the_name(query: &mut Query) {
+    let (SetExpr::Select(select), Some(order)) = (query.body.as_mut(), &mut query.order_by) else {
+        return;
+    };
+    select.projection.iter_mut().for_each(without_parentheses);
+    let OrderByKind::Expressions(keys) = &mut order.kind else { return };
+    let names: Vec<Option<String>> = select.projection.iter().map(using::output_name).collect();
+    for key in keys {
+        let Expr::Identifier(name) = &key.expr else { continue };
+        let name = Some(folded(name));
+        let mut places = (1..).zip(&names).filter(|(_, other)| **other == name);
+        if let (Some((place, _)), Some(_)) = (places.next(), places.next()) {
+            key.expr = Expr::value(Value::Number(place.to_string(), false));
+        }
+    }
+}
+
+/// The names of the columns of a set operation by place, if all of its first part's have one.
+fn names_of_first(body: &SetExpr) -> Option<Vec<String>> {
+    let SetExpr::SetOperation { set_quantifier, left, .. } = body else { return None };
+    if !by_place(set_quantifier) {
+        return None;
+    }
+    match left.as_ref() {
+        SetExpr::Select(select) => select.projection.iter().map(using::output_name).collect(),
+        other => names_of_first(other),
+    }
+}
+
+fn by_place(quantifier: &SetQuantifier) -> bool {
+    matches!(quantifier, SetQuantifier::All | SetQuantifier::Distinct | SetQuantifier::None)
+}
+
+/// Gives the columns of all parts of a set operation these names.
+fn call_by(body: &mut SetExpr, names: &[String]) {
+    match body {
+        SetExpr::SetOperation { set_quantifier, left, right, .. } if by_place(set_quantifier) => {
+            call_by(left, names);
+            call_by(right, names);
+        }
+        SetExpr::Select(select) if select.projection.len() == names.len() => {
+            for (item, name) in select.projection.iter_mut().zip(names) {
+                let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item
+                else {
+                    continue;
+                };
+                let alias = Ident::with_quote('"', name);
+                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Writes casts as calls, which have names of their own, until DataFusion folds them.
+struct CastNamer<'a> {
+    state: &'a SessionState,
+}
+
+impl VisitorMut for CastNamer<'_> {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let Expr::Cast { kind, expr: value, data_type: to, array: false, format: None } = expr
+        else {
+            return ControlFlow::Continue(());
+        };
+        let function = match kind {
+            CastKind::Cast | CastKind::DoubleColon => "arrow_cast",
+            CastKind::TryCast | CastKind::SafeCast => "arrow_try_cast",
+        };
+        if let Ok(to) = data_type(self.state, to.clone()) {
+            let to = Expr::value(Value::SingleQuotedString(to.to_string()));
+            *expr = call(
+                function,
+                vec![std::mem::replace(value.as_mut(), Expr::value(Value::Null)), to],
+            );
         }
         ControlFlow::Continue(())
     }

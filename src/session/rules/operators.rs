@@ -9,16 +9,18 @@
 //!   a = ANY (l)          array_has(l, a), or null where l has a null
 //!   a // b               a / b, of decimals as floats
 //!   t AT TIME ZONE 'z'   timezone('z', t)
+//!   m[[1, 2]]            element_at(m, [1, 2])[1]
 //!   s[2], s[-3:]         substr(s, 2, 1), substr(s, character_length(s) - 2, …)
 //! ```
 //!
 //! `//` cuts the quotient of integers towards zero, and of floats it is the quotient itself, as in
-//! DuckDB 2. What the last two are follows from types, which the planner knows.
+//! DuckDB 2. What the last three are follows from types, which the planner knows.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result as PlanResult;
 use datafusion::functions::expr_fn::{character_length, substring};
+use datafusion::functions_nested::expr_fn::{array_element, map_extract};
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr,
 };
@@ -111,6 +113,10 @@ pub(super) fn write_escape_out(
     let Some(ValueWithSpan { value, span }) = escape.take() else { return Ok(()) };
     let location = known(span.start);
     let wrong = |message: String| Error::from(ErrorKind::Plan { message, location });
+    if value == Value::Null {
+        *pattern = cast(Expr::value(Value::Null), SqlType::Text);
+        return Ok(());
+    }
     let given = value.into_string().unwrap_or_default();
     let mut characters = given.chars();
     let (escape, None) = (characters.next(), characters.next()) else {
@@ -273,6 +279,15 @@ impl ExprPlanner for TypedOperators {
         access: RawFieldAccessExpr,
         schema: &DFSchema,
     ) -> PlanResult<PlannerResult<RawFieldAccessExpr>> {
+        if let GetFieldAccess::ListIndex { key } = &access.field_access
+            && matches!(access.expr.get_type(schema), Ok(DataType::Map(..)))
+            && matches!(key.get_type(schema), Ok(DataType::List(_)))
+        {
+            // A subscript by a list takes each of its elements for a row (DataFusion 55.2,
+            // `GetFieldFunc`), and panics.
+            let found = map_extract(access.expr, key.as_ref().clone());
+            return Ok(PlannerResult::Planned(array_element(found, lit(1i64))));
+        }
         let is_string = |expr: &PlanExpr| {
             let dtype = expr.get_type(schema);
             matches!(dtype, Ok(DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8))

@@ -14,6 +14,7 @@
 //!   string_split(s, ',')         CASE WHEN s = '' THEN [''] ELSE string_to_array(s, ',') END
 //!   yearweek(d)                  isoyear(d) * 100 + week(d)
 //!   list_unique(l)               cardinality(array_distinct(array_compact(l)))
+//!   list_has_any(l, m)           array_has_any(array_compact(l), m)
 //! ```
 
 use datafusion::sql::sqlparser::ast::{
@@ -29,9 +30,13 @@ use super::synonyms::{binary, cast, number, text};
 type Written = fn(&[Expr]) -> Option<Expr>;
 
 /// Functions, what they take, and what they are.
-const FUNCTIONS: [(&str, &str, Written); 27] = [
+const FUNCTIONS: [(&str, &str, Written); 36] = [
     ("array_aggr", list_aggregates::TAKES, list_aggregates::aggregate),
     ("array_aggregate", list_aggregates::TAKES, list_aggregates::aggregate),
+    ("array_distinct", "takes a list", list_aggregates::distinct),
+    ("array_has_all", TWO_LISTS, list_aggregates::has_all),
+    ("array_has_any", TWO_LISTS, list_aggregates::has_any),
+    ("array_intersect", TWO_LISTS, list_aggregates::intersect),
     ("array_reverse_sort", "takes a list", list_aggregates::reverse_sort),
     ("array_unique", "takes a list", list_aggregates::unique),
     ("date_add", "takes a date or a time, and an interval", |args| {
@@ -46,7 +51,12 @@ const FUNCTIONS: [(&str, &str, Written); 27] = [
     ("list_aggr", list_aggregates::TAKES, list_aggregates::aggregate),
     ("list_aggregate", list_aggregates::TAKES, list_aggregates::aggregate),
     ("list_count", "takes a list", list_aggregates::count),
+    ("list_distinct", "takes a list", list_aggregates::distinct),
+    ("list_has_all", TWO_LISTS, list_aggregates::has_all),
+    ("list_has_any", TWO_LISTS, list_aggregates::has_any),
+    ("list_intersect", TWO_LISTS, list_aggregates::intersect),
     ("list_reverse_sort", "takes a list", list_aggregates::reverse_sort),
+    ("list_sum", "takes a list", list_aggregates::sum),
     ("list_unique", "takes a list", list_aggregates::unique),
     ("mod", "takes two numbers", |args| of_two(args, BinaryOperator::Modulo)),
     ("monthname", "takes a date or a time", |args| named(args, "%B")),
@@ -64,7 +74,21 @@ const FUNCTIONS: [(&str, &str, Written); 27] = [
     ("xor", "takes two integers", |args| of_two(args, BinaryOperator::BitwiseXor)),
     ("yearweek", "takes a date or a time", year_and_week),
 ];
+const TWO_LISTS: &str = "takes two lists";
 const SPLIT_TAKES: &str = "takes a text and what stands between its parts";
+
+/// Functions that DataFusion has, too, but with nulls for values, or with sums as floats.
+pub(super) const INSTEAD: [&str; 9] = [
+    "array_distinct",
+    "array_has_all",
+    "array_has_any",
+    "array_intersect",
+    "list_distinct",
+    "list_has_all",
+    "list_has_any",
+    "list_intersect",
+    "list_sum",
+];
 
 /// The number of a function.
 pub(super) fn place(name: &str) -> Option<usize> {

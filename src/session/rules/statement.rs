@@ -8,14 +8,16 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{
     self, AccessExpr, BinaryOperator, CastKind, DataType, Expr, Fetch, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, Join, JoinOperator,
-    LimitClause, ObjectName, OrderByExpr, OrderByKind, PipeOperator, Query, Select, SelectFlavor,
-    SelectItem, SetExpr, Subscript, TableFactor, UnaryOperator, Value, Visit, VisitMut, VisitorMut,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupByExpr,
+    Ident, Join, JoinOperator, LimitClause, ObjectName, OrderByExpr, OrderByKind, PipeOperator,
+    Query, Select, SelectFlavor, SelectItem, SetExpr, Subscript, TableFactor, UnaryOperator, Value,
+    Visit, VisitMut, VisitorMut,
 };
 
 use super::clauses::Clauses;
 use super::dialect::Ours;
 use super::fields::DottedFields;
+use super::groups;
 use super::intervals;
 use super::numbers;
 use super::operators;
@@ -134,6 +136,9 @@ impl VisitorMut for Longhand<'_> {
         }
         select.from.iter_mut().flat_map(|table| &mut table.joins).for_each(of_left);
         relations::nest(&mut select.from);
+        if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by {
+            groups::written_out(exprs);
+        }
         for item in &mut select.projection {
             // It is called by what was asked for.
             if let SelectItem::UnnamedExpr(expr) = item
@@ -198,7 +203,8 @@ impl VisitorMut for Longhand<'_> {
                     return ControlFlow::Break(error);
                 }
             }
-            Expr::Function(_) => {
+            Expr::Function(function) => {
+                unshifted(function);
                 if let Err(error) = synonyms::write_out(self.state, expr) {
                     return ControlFlow::Break(error);
                 }
@@ -223,6 +229,24 @@ impl VisitorMut for Longhand<'_> {
     }
 }
 
+/// `lag(x, 0)` is of the row itself, be it null. DataFusion (55.2) and the device skip nulls to no
+/// row at all.
+fn unshifted(function: &mut Function) {
+    let is_shift = function.name.0.last().and_then(|part| part.as_ident()).is_some_and(|name| {
+        ["lag", "lead"].iter().any(|shift| name.value.eq_ignore_ascii_case(shift))
+    });
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    let offset = match list.args.get(1) {
+        Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(offset))) => insert::number(bare(offset)),
+        _ => None,
+    };
+    if is_shift && offset.is_some_and(|offset| offset.parse::<i64>() == Ok(0)) {
+        function.null_treatment = None;
+        list.clauses
+            .retain(|clause| !matches!(clause, FunctionArgumentClause::IgnoreOrRespectNulls(_)));
+    }
+}
+
 /// `a SEMI JOIN b` yields rows of `a`, and so does `a ANTI JOIN b`.
 fn of_left(join: &mut Join) {
     join.join_operator = match &join.join_operator {
@@ -233,7 +257,7 @@ fn of_left(join: &mut Join) {
 }
 
 /// An expression without parentheses around it.
-pub(super) fn bare(expr: &Expr) -> &Expr {
+pub(in crate::session) fn bare(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(inner) => bare(inner),
         other => other,

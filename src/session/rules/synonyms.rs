@@ -105,6 +105,9 @@ fn synonym(state: &SessionState, function: &Function) -> Option<Synonym> {
     let found = match name.as_str() {
         // The engine has one, which is not on the device and may take any row's.
         "any_value" => return Some(Synonym::AnyValue),
+        name if scalars::INSTEAD.contains(&name) => {
+            return scalars::place(name).map(Synonym::Scalar);
+        }
         // The engine has others by these names.
         "max" | "min" | "median" | "quantile_cont" => {
             return Ranked::of(&name, function).map(Synonym::Ranked);

@@ -41,7 +41,9 @@ use self::columns::NamedColumns;
 pub(super) use self::columns::needs as needs_columns;
 pub(in crate::session) use self::columns::refuse_columns;
 use self::scope::{Outputs, Resolver, Scope, ScopeColumn, folded, path};
-pub(super) use self::scope::{is_any_twice, is_unnamed, marks, number, own_names, tell_all_apart};
+pub(super) use self::scope::{
+    is_any_twice, is_unnamed, marks, number, output_name, own_names, tell_all_apart,
+};
 use super::clauses::constraint;
 use super::dialect::Ours;
 use super::statement::{call, order_by_all};
@@ -53,9 +55,14 @@ pub(super) fn written_out(state: &SessionState, query: &mut Query) -> Result<()>
     if !Visit::visit(query, &mut Merges).is_break() {
         return Ok(());
     }
-    Names { state, with: vec![], recursive: false, unnamed: 0, of_tables: vec![] }
-        .query(query, &[])?;
+    Names::of(state).query(query, &[])?;
     columns::refuse_what_is_left(query)
+}
+
+/// Writes out the stars that stand beside other items of their select lists, where it is known what
+/// they stand for.
+pub(super) fn stars_written_out(state: &SessionState, query: &mut Query) -> Result<()> {
+    Names { stars: true, ..Names::of(state) }.query(query, &[])
 }
 
 /// Breaks off at a join that merges columns, and at what stands for columns by their names.
@@ -111,9 +118,16 @@ struct Names<'a> {
     unnamed: usize,
     /// The columns of the tables of the query that is walked, each with its table's name.
     of_tables: Vec<ScopeColumn>,
+    /// Whether a star beside other items is written out, whatever else there is.
+    stars: bool,
 }
 
-impl Names<'_> {
+impl<'a> Names<'a> {
+    fn of(state: &'a SessionState) -> Names<'a> {
+        let (with, of_tables) = (vec![], vec![]);
+        Names { state, with, recursive: false, unnamed: 0, of_tables, stars: false }
+    }
+
     /// `outside`: what names mean in the queries around, the nearest first.
     fn query(&mut self, query: &mut Query, outside: &[Scope]) -> Result<()> {
         let (known, recursive) = (self.with.len(), self.recursive);
@@ -186,7 +200,9 @@ impl Names<'_> {
         let insists = ordered || columns::insists(select);
         let named = insists || columns::needs(select);
         let aliased = aliases::are_named(select);
-        let needed = merging || named || aliased || outside.iter().any(Scope::has_merged);
+        let starred = self.stars && scope::is_star_beside_others(&select.projection);
+        let needed =
+            merging || named || aliased || starred || outside.iter().any(Scope::has_merged);
         let mut here = Scope::of(vec![]);
         let of_tables = std::mem::take(&mut self.of_tables);
         for table in &mut select.from {
@@ -204,8 +220,8 @@ impl Names<'_> {
         if named && here.columns().is_none() {
             return Err(unknown("COLUMNS(…) or * RENAME (…)", select.span().start));
         }
-        if merging || named {
-            self.wildcards(select, &here, named.then_some(&of_tables[..]))?;
+        if merging || named || starred {
+            self.wildcards(select, &here, (named || starred).then_some(&of_tables[..]))?;
         }
         if let (true, Some(columns)) = (aliased, here.columns()) {
             let names = columns.iter().map(|column| column.name.as_str()).collect();
@@ -452,7 +468,8 @@ impl Names<'_> {
         }
         let statement = Statement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
         // All tables are in memory's catalog: nothing has to be waited for.
-        let Some(Ok(plan)) = self.state.statement_to_plan(statement).now_or_never() else {
+        let planned = super::names::planned(self.state, statement).now_or_never();
+        let Some(Ok(plan)) = planned else {
             return Scope::Unknown;
         };
         let fields = |dtype: &DataType| match dtype {

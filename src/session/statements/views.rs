@@ -13,8 +13,7 @@ use futures::future::BoxFuture;
 use super::bare_statement;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::folded;
-use crate::session::insert::table_name;
-use crate::session::schemas::distinct;
+use crate::session::insert::{different, table_name};
 use crate::session::{Session, place_of, rules};
 
 impl Session {
@@ -52,14 +51,18 @@ impl Session {
             };
             return Err(Error::from(ErrorKind::Plan { message, location: None }).at(at));
         }
-        let columns: Vec<Ident> = view.columns.into_iter().map(|column| column.name).collect();
+        let mut columns: Vec<Ident> = view.columns.into_iter().map(|column| column.name).collect();
         let statement = ast::Statement::Query(view.query.clone());
         let frame = self.planned_frame(statement, text)?;
         let mut query = view.query;
         self.qualify(&mut query);
         if columns.is_empty() {
-            distinct(&frame.schema(), &format!("the view {called:?}"))
-                .map_err(|error| error.at(at))?;
+            let own: Vec<String> =
+                frame.schema().fields().iter().map(|field| field.name().clone()).collect();
+            let names = different(&own);
+            if names != own {
+                columns = names.iter().map(|name| Ident::with_quote('"', name)).collect();
+            }
         }
         let definition = match columns.is_empty() {
             true => query.to_string(),

@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::known as known_place;
+use crate::session::insert::different;
 
 /// A column that a name without a table's may mean.
 #[derive(Debug, Clone)]
@@ -278,7 +279,7 @@ pub(super) fn of_struct(columns: &[ScopeColumn], name: &ObjectName) -> Vec<Scope
 }
 
 /// What a column of the result is called, as far as that is a name.
-fn output_name(item: &SelectItem) -> Option<String> {
+pub(crate) fn output_name(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(folded(name)),
         SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last().map(folded),
@@ -300,12 +301,13 @@ pub(crate) fn is_unnamed(item: &SelectItem) -> bool {
 /// name may.
 pub(crate) fn is_any_twice(items: &[SelectItem]) -> bool {
     let (mut names, mut exprs) = (HashSet::new(), HashSet::new());
-    let starred = items.iter().any(is_star);
-    items.iter().any(|item| match (output_name(item), item) {
-        (Some(name), _) => starred || !names.insert(name),
-        (None, SelectItem::UnnamedExpr(expr)) => !exprs.insert(uncast(expr)),
-        _ => false,
-    })
+    let stars = items.iter().filter(|item| is_star(item)).count();
+    stars > 1
+        || items.iter().any(|item| match (output_name(item), item) {
+            (Some(name), _) => stars > 0 || !names.insert(name),
+            (None, SelectItem::UnnamedExpr(expr)) => !exprs.insert(uncast(expr)),
+            _ => false,
+        })
 }
 
 /// A cast is called as what it casts.
@@ -314,6 +316,11 @@ fn uncast(expr: &Expr) -> &Expr {
         Expr::Cast { expr, .. } | Expr::Nested(expr) => uncast(expr),
         other => other,
     }
+}
+
+/// Whether a select list has a star and something else.
+pub(super) fn is_star_beside_others(items: &[SelectItem]) -> bool {
+    items.len() > 1 && items.iter().any(is_star)
 }
 
 fn is_star(item: &SelectItem) -> bool {
@@ -340,18 +347,11 @@ pub(crate) fn number(items: &mut [SelectItem]) {
         return;
     }
     name_by_texts(items);
-    let mut taken = output_names(items);
-    let mut seen: HashSet<String> = HashSet::new();
-    for item in items.iter_mut() {
-        let Some(name) = output_name(item) else { continue };
-        if seen.insert(name.clone()) {
-            continue;
-        }
-        let free = (1..).map(|at| format!("{name}_{at}")).find(|name| taken.insert(name.clone()));
-        if let (
-            Some(free),
-            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. },
-        ) = (free, &*item)
+    let own: Vec<String> = items.iter().filter_map(output_name).collect();
+    let with_names = items.iter_mut().filter(|item| output_name(item).is_some());
+    for ((item, own), free) in with_names.zip(&own).zip(different(&own)) {
+        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = &*item
+            && free != *own
         {
             *item = named(expr.clone(), free);
         }
