@@ -3,6 +3,7 @@
 mod explain;
 mod options;
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -388,7 +389,16 @@ impl<'a> Runner<'a> {
                 }
             }
         }
-        let frame = self.collect(query)?;
+        let mut planned = self.plan(query)?;
+        if let Some(names) = different(&planned.column_names()) {
+            let Sql(text) = query;
+            planned =
+                self.plan(&Sql(format!("SELECT * FROM ({text}\n) AS \"columns\" ({names})")))?;
+        }
+        let frame = {
+            let _told = Progress::begin(&self.session, self.settings.progress);
+            planned.collect()?
+        };
         let made = self.session.register_table(&table.text, &frame);
         made.map_err(|error| Failure::from(error).at(table.place))?;
         let place = if frame.is_on_device() { ", kept on the device" } else { "" };
@@ -607,4 +617,22 @@ fn is_of_names(error: &Error) -> bool {
         ErrorKind::Plan { message, .. } => message.starts_with("no function named "),
         _ => false,
     }
+}
+
+/// Names for a table's columns where two of them have one, quoted: `a` and `a_1`.
+fn different(names: &[String]) -> Option<String> {
+    let mut taken: HashSet<String> = names.iter().cloned().collect();
+    if taken.len() == names.len() {
+        return None;
+    }
+    let mut seen = HashSet::new();
+    let quoted = names.iter().map(|name| {
+        let mut numbered = (1..).map(|at| format!("{name}_{at}"));
+        let own = match seen.insert(name) {
+            true => name.clone(),
+            false => numbered.find(|own| taken.insert(own.clone())).unwrap_or_default(),
+        };
+        format!("\"{}\"", own.replace('"', "\"\""))
+    });
+    Some(quoted.collect::<Vec<_>>().join(", "))
 }

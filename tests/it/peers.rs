@@ -316,6 +316,13 @@ fn null_is_inserted_into_lists_and_structs() {
 }
 
 #[test]
+fn a_recursive_query_reads_itself_once() {
+    let pair = pair(&[]);
+    let twice = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < (SELECT max(n) + 2 FROM r)) SELECT * FROM r";
+    check_refused(&pair, &[(twice, "reads itself twice")]);
+}
+
+#[test]
 fn texts_are_read_as_lists_and_structs() {
     let pair = pair(&[
         "CREATE TABLE x AS SELECT * FROM (VALUES ('[1, 2]'), ('[]'), (NULL), ('[3, x]'), ('abc')) v(s)",

@@ -11,11 +11,12 @@ use datafusion::sql::sqlparser::ast::{
     DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgumentClause,
     FunctionArguments, GroupByExpr, Join, JoinConstraint, JoinOperator, OrderByKind,
     OrderByOptions, PipeOperator, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier,
-    Spanned, TableAlias, TableFactor, TableSampleKind, Visitor, With,
+    Spanned, TableAlias, TableFactor, TableSampleKind, Visit, Visitor, With,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
 use crate::error::{Error, ErrorKind};
+use crate::session::files::{folded, known};
 use crate::session::relations;
 
 /// Breaks off at the first clause that would be dropped.
@@ -226,7 +227,8 @@ fn of_with(with: &With) -> ControlFlow<Error> {
         let place = || cte.alias.name.span;
         refuse(cte.from.is_some(), "FROM behind a WITH query", place)?;
         of_alias(&Some(cte.alias.clone()))?;
-        let SetExpr::SetOperation { op: SetOperator::Union, set_quantifier, .. } = *cte.query.body
+        let SetExpr::SetOperation { op: SetOperator::Union, set_quantifier, right, .. } =
+            cte.query.body.as_ref()
         else {
             continue;
         };
@@ -240,9 +242,37 @@ fn of_with(with: &With) -> ControlFlow<Error> {
             refuse(cte.query.order_by.is_some(), "ORDER BY in WITH RECURSIVE", place)?;
             let limit = cte.query.limit_clause.is_some() || cte.query.fetch.is_some();
             refuse(limit, "LIMIT in WITH RECURSIVE (outside of it, it is known)", place)?;
+            let mut reads = OwnReads { name: folded(&cte.alias.name), number: 0 };
+            let ControlFlow::Continue(()) = Visit::visit(right.as_ref(), &mut reads);
+            if reads.number > 1 {
+                let what = format!("WITH RECURSIVE {} that reads itself twice", cte.alias.name);
+                let why = "each step's rows go to one reader";
+                let error = Error::unsupported(what, why).at(known(place().start));
+                return ControlFlow::Break(error);
+            }
         }
     }
     ControlFlow::Continue(())
+}
+
+/// Counts where a query reads a table of a name.
+struct OwnReads {
+    name: String,
+    number: usize,
+}
+
+impl Visitor for OwnReads {
+    type Break = std::convert::Infallible;
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Self::Break> {
+        if let TableFactor::Table { name, args: None, .. } = factor
+            && let [part] = &name.0[..]
+            && part.as_ident().is_some_and(|ident| folded(ident) == self.name)
+        {
+            self.number += 1;
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 fn of_alias(alias: &Option<TableAlias>) -> ControlFlow<Error> {

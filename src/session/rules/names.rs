@@ -65,7 +65,9 @@ enum Naming {
 /// Whether two columns of a list have one name.
 fn is_of_names(error: &DataFusionError) -> bool {
     let text = error.strip_backtrace();
-    text.contains("require unique expression names") || text.contains("which would be ambiguous")
+    ["require unique expression names", "which would be ambiguous", "contains duplicate"]
+        .iter()
+        .any(|part| text.contains(part))
 }
 
 /// Whether columns of a select list may have one name, or none that DataFusion knows.
