@@ -41,8 +41,9 @@ use runtime::{HostEntry, KernelFacts, Launch, SimRuntime};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SimOptions {
-    /// Seed of the order in which lanes, warps and blocks run: 0 runs them forward, 1 backward,
-    /// others in an order of their own that also changes threads at atomic operations.
+    /// Seed of the order in which lanes, warps and blocks run: 0 runs them forward, 1 backward.
+    /// Others give each launch an order of its own, which also changes threads at atomic
+    /// operations.
     pub seed: u64,
 }
 
@@ -60,13 +61,41 @@ impl SimOptions {
 impl Default for SimOptions {
     /// The seed is `WARPFRAME_SIM_SEED` where that is a number, else 0.
     fn default() -> Self {
-        SimOptions {
-            seed: std::env::var("WARPFRAME_SIM_SEED")
-                .ok()
-                .and_then(|s| s.parse().ok())
-                .unwrap_or(0),
-        }
+        let asked = std::env::var("WARPFRAME_SIM_SEED").ok().and_then(|seed| seed.parse().ok());
+        SimOptions { seed: asked.unwrap_or_else(unasked_seed) }
     }
+}
+
+#[cfg(not(test))]
+fn unasked_seed() -> u64 {
+    0
+}
+
+/// Drawn by each process of tests, which says it past what captures the output of tests.
+#[cfg(test)]
+fn unasked_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    use std::io::Write;
+    use std::sync::LazyLock;
+
+    static DRAWN: LazyLock<u64> = LazyLock::new(|| {
+        let seed = RandomState::new().hash_one(0u64) % 1_000_000;
+        let _ = writeln!(std::io::stderr(), "WARPFRAME_SIM_SEED={seed}");
+        seed
+    });
+    *DRAWN
+}
+
+/// The seed of a launch, by its number: rows that are computed twice come in two orders, as they
+/// may on a GPU. The steps are those of splitmix64.
+fn seed_of_launch(seed: u64, launch: u64) -> u64 {
+    if seed < 2 {
+        return seed;
+    }
+    let mut mixed = seed.wrapping_add(launch.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (mixed ^ mixed >> 31) | 2
 }
 
 const MULTIPROCESSORS: u32 = 4;
@@ -98,12 +127,19 @@ struct SimState {
     functions: Vec<SimFunction>,
     events: HashMap<u64, Instant>,
     next_event: u64,
+    launches: u64,
     /// Copies that nobody waited for yet, by event: address and bytes. Delayed, so that who reads
     /// too early reads poison.
     under_way: HashMap<u64, (u64, Vec<u8>)>,
 }
 
 impl SimState {
+    /// The seed of the next launch.
+    fn next_seed(&mut self, seed: u64) -> u64 {
+        self.launches += 1;
+        seed_of_launch(seed, self.launches)
+    }
+
     fn event(&mut self) -> u64 {
         let event = self.next_event;
         self.next_event += 1;
@@ -144,6 +180,7 @@ impl SimDriver {
             functions: Vec::new(),
             events: HashMap::new(),
             next_event: 0,
+            launches: 0,
             under_way: HashMap::new(),
         };
         Ok(SimDriver {
@@ -364,7 +401,7 @@ impl Driver for SimDriver {
             threads: grid.threads,
             shared: grid.shared,
             interleaved: (THREADS_PER_MULTIPROCESSOR / grid.threads).clamp(2, INTERLEAVED),
-            seed: self.seed,
+            seed: state.next_seed(self.seed),
             stops: runtime::stops,
         };
         // SAFETY: the number of arguments matches; the caller promises the rest.
@@ -413,7 +450,7 @@ impl Driver for SimDriver {
             threads: threads as u32,
             shared: grid.shared,
             interleaved: (THREADS_PER_MULTIPROCESSOR / threads.max(1) as u32).clamp(2, INTERLEAVED),
-            seed: self.seed,
+            seed: state.next_seed(self.seed),
             stops: runtime::stops,
         };
         // SAFETY: the number of words matches; the caller promises the rest.

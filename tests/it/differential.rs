@@ -1,7 +1,10 @@
 //! Two sessions over the same tables, one on the CPU and one strictly on the device: what one
 //! answers, so must the other.
 
+use std::hash::{BuildHasher, RandomState};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -13,7 +16,7 @@ use warpframe::arrow::datatypes::{
     Int64Type, TimeUnit, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
-use warpframe::device::Device;
+use warpframe::device::{Device, SimOptions};
 use warpframe::{DataFrame, DeviceChoice, ErrorKind, Session, SessionBuilder};
 
 /// Floats may differ by this much of their magnitude: sums are made in another order.
@@ -216,7 +219,25 @@ pub fn builder() -> SessionBuilder {
         !matches!(device, DeviceChoice::Cpu | DeviceChoice::Auto),
         "these tests compare a device with the CPU"
     );
-    Session::builder().device(device)
+    let builder = Session::builder();
+    match device {
+        DeviceChoice::Sim => builder.sim_options(SimOptions::with_seed(seed())),
+        _ => builder,
+    }
+    .device(device)
+}
+
+/// The simulator's seed: `WARPFRAME_SIM_SEED`, or one that each process of tests draws. It is said
+/// past what captures the output of tests, whichever of them will fail.
+pub fn seed() -> u64 {
+    static SEED: LazyLock<u64> = LazyLock::new(|| {
+        let asked = std::env::var("WARPFRAME_SIM_SEED").ok().and_then(|seed| seed.parse().ok());
+        let drawn = || RandomState::new().hash_one(0u64) % 1_000_000;
+        let seed = asked.unwrap_or_else(drawn);
+        let _ = writeln!(std::io::stderr(), "WARPFRAME_SIM_SEED={seed}");
+        seed
+    });
+    *SEED
 }
 
 /// A file of the sample data: beside the sources, or where the tests were carried.

@@ -1,5 +1,6 @@
 //! Every operator against DataFusion's CPU engine, on the device that `WARPFRAME_DEVICE` names (the
-//! simulator, where it names none).
+//! simulator, where it names none). The simulator runs blocks in an order that each process draws
+//! and says, and `WARPFRAME_SIM_SEED` fixes.
 
 mod aggregate;
 mod attacks;
