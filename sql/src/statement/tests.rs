@@ -293,7 +293,8 @@ fn values_stand_where_their_names_stand() {
         ("007", "'007'"),
         ("-00.5", "'-00.5'"),
         ("0", "0"),
-        ("-0.5", "-0.5"),
+        ("-0.5", "(-0.5)"),
+        ("+1", "(+1)"),
         ("0e1", "0e1"),
         ("1e3", "1e3"),
         ("inf", "'inf'"),
@@ -301,5 +302,23 @@ fn values_stand_where_their_names_stand() {
     ] {
         let values = [("v".to_string(), value.to_string())];
         assert_eq!(with_values("$v", &values.into()).as_deref(), Some(written));
+    }
+}
+
+#[test]
+fn a_value_is_a_token_of_its_own_whatever_stands_beside_it() {
+    let values = [("x", "-1"), ("n", "5"), ("s", "it")];
+    let values = values.map(|(name, value)| (name.to_string(), value.to_string()));
+    for (text, written) in [
+        ("SELECT 5-$x, 2", "SELECT 5-(-1), 2"),
+        ("SELECT 2*-$x", "SELECT 2*-(-1)"),
+        ("SELECT $x::VARCHAR", "SELECT (-1)::VARCHAR"),
+        ("SELECT 'a'$s", "SELECT 'a' 'it'"),
+        ("SELECT $s'a'", "SELECT 'it' 'a'"),
+        ("SELECT 1 WHERE 2=$n AND 1", "SELECT 1 WHERE 2=5 AND 1"),
+        ("SELECT 2$n", "SELECT 2 5"),
+        ("LIMIT $n%", "LIMIT 5%"),
+    ] {
+        assert_eq!(with_values(text, &values.clone().into()).as_deref(), Some(written), "{text}");
     }
 }

@@ -45,6 +45,9 @@ pub fn quoted(name: &str) -> String {
 
 /// A text with values in the places of those of its `$name` that are known: numbers as they are,
 /// all else in quotes, also `007`, which is more than its number. `None` where there are none such.
+///
+/// A value is one token, or a number with its sign in parentheses, whatever stands beside it: the
+/// signs of `5-$x` would begin a comment, and `'a'$x` would go on with the text.
 pub fn with_values(text: &str, values: &BTreeMap<String, String>) -> Option<String> {
     if values.is_empty() {
         return None;
@@ -59,13 +62,29 @@ pub fn with_values(text: &str, values: &BTreeMap<String, String>) -> Option<Stri
         };
         let (start, end) = (offsets.at(token.span.start), offsets.at(token.span.end));
         made.push_str(&text[copied..start]);
+        if made.ends_with(goes_on) {
+            made.push(' ');
+        }
         match value.parse::<f64>() {
-            Ok(number) if number.is_finite() && !has_zeros_before(value) => made.push_str(value),
+            Ok(number) if number.is_finite() && !has_zeros_before(value) => {
+                match value.starts_with(['+', '-']) {
+                    true => made.push_str(&format!("({value})")),
+                    false => made.push_str(value),
+                }
+            }
             _ => made.push_str(&format!("'{}'", value.replace('\'', "''"))),
+        }
+        if text[end..].starts_with(goes_on) {
+            made.push(' ');
         }
         copied = end;
     }
     (copied > 0).then(|| made + &text[copied..])
+}
+
+/// Whether a number or a text beside the character could be one token with it.
+fn goes_on(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '.' | '\'' | '"' | '`' | '$' | '@' | '#' | '&' | '\\')
 }
 
 /// Whether digits begin with a zero that no number needs.
