@@ -159,11 +159,11 @@ impl Store {
         store
     }
 
-    /// Whether images from a folder may be loaded, as code. It is asked each time: among the
-    /// temporary files a folder that was removed may be made again by somebody else.
+    /// Whether images from a folder may be loaded, as code. It is asked each time: a folder that was
+    /// removed may be made again by somebody else.
     fn trusts(&self, folder: &Path) -> bool {
         let why = distrust(folder);
-        if let Some(why) = why {
+        if let Some(why) = &why {
             self.tell(format!("kernels kept in {} are not used: {why}", folder.display()));
         }
         why.is_none()
@@ -437,24 +437,34 @@ extern "C" fn remove_all_private() {
     folders.iter().for_each(|folder| drop(fs::remove_dir_all(folder)));
 }
 
-/// Why images from a folder are not to be loaded: among the temporary files somebody else could
-/// have put them there.
-fn distrust(folder: &Path) -> Option<&'static str> {
-    let (at, temporary) = (folder.canonicalize().ok()?, std::env::temp_dir());
-    let temporary = temporary.canonicalize().unwrap_or(temporary);
-    if !at.starts_with(temporary) {
-        return None;
+/// Why images from a folder are not to be loaded, as code: somebody else could have put them there.
+/// Folders above it may be open to others as those of temporary files are, where nobody moves what
+/// is another's; and to the user's own group, of which there may be nobody else.
+fn distrust(folder: &Path) -> Option<String> {
+    const STICKY: u32 = 0o1000;
+    const GROUP: u32 = 0o020;
+    const OTHERS: u32 = 0o002;
+    let at = folder.canonicalize().ok()?;
+    let Ok(own) = fs::metadata(&at) else { return Some("it is not there".into()) };
+    // Who can change the program needs no folder.
+    let of_program = || std::env::current_exe().and_then(fs::metadata).map(|data| data.uid());
+    let owner = own.uid();
+    if owner != user() && owner != 0 && !of_program().is_ok_and(|program| program == owner) {
+        return Some("it is somebody else's".into());
     }
-    match fs::metadata(folder) {
-        Ok(data) if data.uid() != user() => {
-            Some("it lies among the temporary files and is somebody else's")
-        }
-        Ok(data) if data.mode() & 0o002 != 0 => {
-            Some("it lies among the temporary files and anybody may write to it")
-        }
-        Ok(_) => None,
-        Err(_) => Some("it is not there"),
+    if own.mode() & (GROUP | OTHERS) != 0 {
+        return Some("others may write to it".into());
     }
+    // SAFETY: has no preconditions and cannot fail.
+    let group = unsafe { libc::getegid() };
+    let is_open = |folder: &&Path| {
+        fs::metadata(folder).is_ok_and(|data| {
+            let by_group = data.mode() & GROUP != 0 && data.gid() != group;
+            data.mode() & STICKY == 0 && (by_group || data.mode() & OTHERS != 0)
+        })
+    };
+    let open = at.ancestors().skip(1).find(is_open)?;
+    Some(format!("others may write to {}, above it", open.display()))
 }
 
 /// Whether a folder takes these bytes.

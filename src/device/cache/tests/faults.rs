@@ -172,7 +172,7 @@ fn what_is_damaged_refused_or_of_another_compiler_is_told_once() {
 }
 
 #[test]
-fn among_the_temporary_files_a_folder_that_anybody_may_write_to_is_not_read() {
+fn a_folder_that_others_may_write_to_is_not_read() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let [first, second] = ["first", "second"].map(|name| dir.path().join(name));
@@ -183,18 +183,29 @@ fn among_the_temporary_files_a_folder_that_anybody_may_write_to_is_not_read() {
         cache.take_notes()
     };
     let both = Folders { paths: vec![first.clone(), second.clone()], ..Folders::one(&first) };
-    for folder in [&first, &second] {
+    let set = |folder: &Path, mode| {
+        fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for (folder, mode) in [(&first, 0o777), (&second, 0o720)] {
         ask(&Folders::one(folder));
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+        set(folder, mode);
     }
     assert!(!holds_images(&both, "sm_00"));
     let notes = ask(&both);
     assert_eq!(counters.snapshot().compilations, 3);
     let told = |folder: &Path| {
-        notes.iter().any(|note| note.contains("anybody") && note.contains(folder.to_str().unwrap()))
+        notes
+            .iter()
+            .any(|note| note.contains("others may") && note.contains(folder.to_str().unwrap()))
     };
     assert!(notes.len() == 2 && told(&first) && told(&second), "{notes:?}");
-    fs::set_permissions(&second, fs::Permissions::from_mode(0o755)).unwrap();
+    set(&second, 0o755);
     ask(&both);
     assert_eq!((counters.snapshot().compilations, counters.snapshot().disk_hits), (3, 1));
+    // Nor one whose folder others may move, but among temporary files nobody does.
+    set(dir.path(), 0o777);
+    let notes = ask(&Folders::one(&second));
+    assert!(matches!(&notes[..], [note] if note.contains("above it")), "{notes:?}");
+    set(dir.path(), 0o1777);
+    assert_eq!(ask(&Folders::one(&second)), Vec::<String>::new());
 }
