@@ -130,6 +130,11 @@ pub struct Arguments {
     #[arg(long)]
     pub no_user_code: bool,
 
+    /// Refuse statements and commands that read or write files, and what could open some: for SQL of
+    /// others, over the tables that the command line names
+    #[arg(long)]
+    pub no_files: bool,
+
     /// Do not tell a terminal how far statements are that take longer than half a second
     #[arg(long)]
     pub no_progress: bool,
@@ -297,7 +302,7 @@ impl Arguments {
 
     /// Makes the session; where no device was asked for, the environment may.
     pub fn session(&self) -> Result<Session, Failure> {
-        let mut builder = Session::builder().user_code(!self.no_user_code);
+        let mut builder = Session::builder().user_code(!self.no_user_code).files(!self.no_files);
         if let Some(device) = self.device {
             builder = builder.device(device);
         }

@@ -136,6 +136,7 @@ fn run(
         progress: !arguments.no_progress,
         bail: shell || !arguments.keep_going,
         programs: !arguments.no_user_code,
+        files: !arguments.no_files,
         variables: arguments.variables.iter().cloned().collect(),
         style: Style {
             headers: !arguments.no_names,

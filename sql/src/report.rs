@@ -330,6 +330,11 @@ impl fmt::Display for Failure {
                 {
                     write!(f, "not supported: {what}: --no-user-code forbids it")
                 }
+                ErrorKind::Unsupported { what, why }
+                    if why.contains("SessionBuilder::files(false)") =>
+                {
+                    write!(f, "not supported: {what}: --no-files forbids it")
+                }
                 // The command takes every statement that the engine does.
                 ErrorKind::Unsupported { what, why }
                     if why.contains("Session::sql takes one query") =>

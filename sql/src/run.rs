@@ -245,9 +245,11 @@ impl<'a> Runner<'a> {
                 self.describe(&schema)
             }
             Request::Copy { rows, file, format, options, partition_by } => {
+                self.allow_files("COPY", Some(file.place))?;
                 self.copy(&rows, &file, (format.as_ref(), &options), &partition_by)
             }
             Request::CopyFrom { table, file, format, options } => {
+                self.allow_files("COPY", Some(file.place))?;
                 self.copy_from(&table, &file, format.as_ref(), &options)
             }
             Request::Set { option, value } => self.set(&option, &value),
@@ -261,6 +263,15 @@ impl<'a> Runner<'a> {
                 }
             }
             Request::Execute(text) => self.execute(&text),
+        }
+    }
+
+    /// # Errors
+    /// What reads or writes files, where nothing is to.
+    pub fn allow_files(&self, what: &str, place: Option<Place>) -> Result<(), Failure> {
+        match self.settings.files {
+            true => Ok(()),
+            false => Err(Failure::sql(format!("{what}: --no-files forbids it"), place)),
         }
     }
 

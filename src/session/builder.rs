@@ -90,6 +90,7 @@ pub struct SessionBuilder {
     divide: Option<bool>,
     statement_timeout: Option<Duration>,
     user_code: bool,
+    no_files: bool,
 }
 
 impl SessionBuilder {
@@ -260,6 +261,25 @@ impl SessionBuilder {
         self
     }
 
+    /// Whether statements may name files, which they may otherwise: read them (`FROM 'x.csv'`,
+    /// `read_csv`, `CREATE EXTERNAL TABLE`, `IMPORT DATABASE`) and write them (`EXPORT DATABASE`).
+    /// Without files they bring no code either, which could open some. What a program registers,
+    /// reads and writes by methods is its own: queries over such tables run.
+    ///
+    /// ```
+    /// use warpframe::{DeviceChoice, ErrorKind, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).files(false).build()?;
+    /// session.register_csv("jets", "data/jets.csv")?;
+    /// assert_eq!(session.sql("SELECT count(*) FROM jets")?.collect()?.num_rows(), 1);
+    /// let error = session.sql("SELECT * FROM 'data/jets.csv'").unwrap_err();
+    /// assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn files(mut self, allowed: bool) -> Self {
+        self.no_files = !allowed;
+        self
+    }
+
     /// Opens the device and makes the session.
     ///
     /// # Errors
@@ -359,7 +379,7 @@ impl SessionBuilder {
             sequences::register(&context);
         }
         let names = context.copied_config().options().catalog.clone();
-        let named = Arc::new(NamedFiles::default());
+        let named = Arc::new(NamedFiles::new(!self.no_files));
         if let Some(catalog) = context.catalog(&names.default_catalog) {
             catalog.register_schema(&names.default_schema, Arc::new(Catalog::default()))?;
             catalog.register_schema(files::SCHEMA, named.clone())?;

@@ -36,8 +36,12 @@ pub(super) const SCHEMA: &str = "files";
 const MOST: usize = 64;
 
 /// Tables by paths, format and options.
-#[derive(Debug, Default)]
-pub(super) struct NamedFiles(Mutex<Kept>);
+#[derive(Debug)]
+pub(super) struct NamedFiles {
+    kept: Mutex<Kept>,
+    /// Whether statements may name files.
+    allowed: bool,
+}
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -59,9 +63,25 @@ struct NamedFile {
 }
 
 impl NamedFiles {
+    pub(super) fn new(allowed: bool) -> NamedFiles {
+        NamedFiles { kept: Mutex::default(), allowed }
+    }
+
+    /// # Errors
+    /// [`crate::ErrorKind::Unsupported`] of what a statement does with files, where it may not.
+    pub(super) fn allow(&self, what: impl Into<String>) -> Result<()> {
+        match self.allowed {
+            true => Ok(()),
+            false => Err(Error::unsupported(
+                what,
+                "statements read and write no files where SessionBuilder::files(false) says so",
+            )),
+        }
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         // Poisoning is ignored: the list is valid between statements.
-        self.0.lock().unwrap_or_else(|e| e.into_inner())
+        self.kept.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     /// Whether a table is of files that are still those that were read last; of other schemas all

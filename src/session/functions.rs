@@ -205,6 +205,8 @@ impl Session {
                 "its body is code that runs on this machine, which SessionBuilder::user_code(true) allows",
             ));
         }
+        // A body can open files, and an include in it shows their lines.
+        self.files.allow("CREATE FUNCTION")?;
         let Create { function, name, place, or_replace, if_not_exists } =
             Create::of(&self.core.state(), statement)?;
         if !or_replace && self.function_names().contains(&name) {

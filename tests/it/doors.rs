@@ -1,6 +1,7 @@
 //! Files that SQL names: where they may stand, options, and what stays between queries.
 
 mod compressed;
+mod forbidden;
 mod json;
 mod kept;
 mod options;

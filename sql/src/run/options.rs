@@ -38,6 +38,8 @@ pub struct Settings {
     pub echo: bool,
     /// Whether commands may run programs of this machine.
     pub programs: bool,
+    /// Whether statements and commands may read and write files.
+    pub files: bool,
     /// What stands before what is typed.
     pub prompt: String,
     /// What stands for `$name` in statements.
@@ -59,6 +61,7 @@ impl Settings {
             bail: true,
             echo: false,
             programs: true,
+            files: true,
             prompt: "warpframe> ".into(),
             variables: BTreeMap::new(),
         }

@@ -119,6 +119,9 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
             .map(Some)
             .map_err(|_| refused(format!(".{command} takes a number, not {argument:?}"))),
     };
+    if ["cd", "import", "once", "output", "read", "shell"].contains(name) {
+        runner.allow_files(&format!(".{name} is not there"), None)?;
+    }
     let words = || words(argument).map_err(|message| refused(format!(".{command}: {message}")));
     match *name {
         "bail" => runner.settings.bail = of_switch()?,
@@ -262,6 +265,7 @@ fn or_auto(number: Option<usize>) -> String {
 /// # Errors
 /// There is no terminal, or the editor fails; the failure of what was saved, already reported.
 pub fn edit(runner: &mut Runner<'_>, text: &str) -> Result<Next, Failure> {
+    runner.allow_files(".edit is not there", None)?;
     if !runner.settings.programs {
         return Err(Failure::sql(".edit is not there: --no-user-code forbids it".into(), None));
     }

@@ -294,3 +294,41 @@ fn functions_are_made_and_forbidden() {
     let messages = warpframe(&["--device", "cpu", "-c", "DROP FUNCTION nobody"]).failure(1);
     assert!(messages.contains("nobody") && messages.contains("line 1, column 15"), "{messages}");
 }
+
+#[test]
+fn without_files_statements_and_commands_have_the_tables_of_the_command_line() {
+    let files = Files::new();
+    let path = files.write("t.csv", "n,s\n1,x\n");
+    let out = files.path("out.csv").display().to_string();
+    let run = |sql: &str| warpframe(&["--device", "cpu", "--csv", "--no-files", &path, "-c", sql]);
+    assert_eq!(run("SELECT n FROM t").results(), "n\n1\n");
+    for (sql, what) in [
+        (format!("SELECT * FROM '{path}'"), "the file"),
+        (format!("SELECT * FROM read_csv('{path}')"), "read_csv"),
+        (format!("COPY t TO '{out}'"), "COPY"),
+        (format!("COPY (SELECT 1) TO '{out}' (FORMAT csv, PARTITION_BY (a))"), "COPY"),
+        (format!("COPY t FROM '{path}'"), "COPY"),
+        (format!("CREATE EXTERNAL TABLE u STORED AS CSV LOCATION '{path}'"), "EXTERNAL"),
+        (format!("EXPORT DATABASE '{out}'"), "EXPORT"),
+        ("CREATE FUNCTION f() RETURNS BIGINT LANGUAGE CUDA AS 'return 1;'".into(), "FUNCTION"),
+    ] {
+        let messages = run(&sql).failure(1);
+        assert!(
+            messages.contains(what) && messages.contains("--no-files forbids it"),
+            "{messages}"
+        );
+    }
+    for command in [
+        format!(".import {path} u"),
+        format!(".output {out}"),
+        format!(".once {out}"),
+        format!(".read {path}"),
+        ".cd /".into(),
+        ".shell echo hello".into(),
+    ] {
+        let arguments = ["--device", "cpu", "--no-files"];
+        let messages = crate::run_with_input(&arguments, &format!("{command}\n")).failure(1);
+        assert!(messages.contains("--no-files forbids it"), "{command}: {messages}");
+    }
+    assert!(!files.path("out.csv").exists());
+}

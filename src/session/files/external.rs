@@ -32,6 +32,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn create_external_table(&self, statement: &str) -> Result<String> {
+        self.files.allow(BY)?;
         let state = self.core.state();
         let Statement::CreateExternalTable(create) = rules::parsed(&state, statement)? else {
             return Err(Error::unsupported(

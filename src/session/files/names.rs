@@ -31,7 +31,7 @@ pub(in crate::session) async fn opened(
     statement: &mut Statement,
     place_of: &(dyn Fn(&str) -> Place + Sync),
 ) -> Result<Vec<Arc<SourceTable>>> {
-    let wanted = wanted(core, statement, place_of)?;
+    let wanted = wanted(files, core, statement, place_of)?;
     if wanted.is_empty() {
         return Ok(vec![]);
     }
@@ -68,6 +68,7 @@ struct TableAt {
 }
 
 fn wanted(
+    files: &NamedFiles,
     core: &Core,
     statement: &Statement,
     place_of: &dyn Fn(&str) -> Place,
@@ -75,7 +76,8 @@ fn wanted(
     let state = core.state();
     let is_table =
         |name: &str| core.context.table_exist(TableReference::bare(name)).unwrap_or(false);
-    let mut finder = Finder { state: &state, is_table: &is_table, place_of, at: 0, found: vec![] };
+    let mut finder =
+        Finder { files, state: &state, is_table: &is_table, place_of, at: 0, found: vec![] };
     match Visit::visit(statement, &mut finder) {
         ControlFlow::Continue(()) => Ok(finder.found),
         ControlFlow::Break(error) => Err(error),
@@ -84,6 +86,7 @@ fn wanted(
 
 /// Collects files; breaks off at those that are none.
 struct Finder<'a> {
+    files: &'a NamedFiles,
     state: &'a SessionState,
     is_table: &'a dyn Fn(&str) -> bool,
     place_of: &'a dyn Fn(&str) -> Place,
@@ -128,6 +131,8 @@ impl Finder<'_> {
             return Ok(None);
         }
         let (path, place) = (&ident.value, (self.place_of)(&ident.value));
+        // Before anything tells whether there is such a file.
+        self.files.allow(format!("the file {path:?}")).map_err(|error| error.at(place))?;
         let format = match FileKind::of(path) {
             Some(kind) => Format::of(kind),
             None if path.contains(['/', '.', '*']) || Path::new(path).exists() => {
@@ -159,6 +164,8 @@ impl Finder<'_> {
             "read_arrow" | "read_ipc" | "read_feather" => FileKind::Arrow,
             _ => return Ok(None),
         };
+        let place = known(ident.span.start);
+        self.files.allow(&function).map_err(|error| error.at(place))?;
         let wrong = |message: String, place: Location| {
             let location = known(place).or(known(ident.span.start));
             Error::from(ErrorKind::Plan { message: format!("{function}: {message}"), location })

@@ -22,8 +22,14 @@ impl Session {
         let words = first_words(text, 3);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
-            ["EXPORT", "DATABASE", ..] => self.export(&folder(text)?).map(Some),
-            ["IMPORT", "DATABASE", ..] => self.import(&folder(text)?).map(Some),
+            ["EXPORT", "DATABASE", ..] => {
+                self.files.allow("EXPORT DATABASE")?;
+                self.export(&folder(text)?).map(Some)
+            }
+            ["IMPORT", "DATABASE", ..] => {
+                self.files.allow("IMPORT DATABASE")?;
+                self.import(&folder(text)?).map(Some)
+            }
             _ => Ok(None),
         }
     }

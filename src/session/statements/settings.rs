@@ -26,6 +26,8 @@ pub struct Setting {
 const JOIN_ORDER: &str = "join_order";
 const MEMORY_LIMIT: &str = "memory_limit";
 const STATEMENT_TIMEOUT: &str = "statement_timeout";
+/// The one that names a path.
+const LOCATION: &str = "datafusion.catalog.location";
 
 impl Session {
     /// The options of the session, and those of DataFusion that it plans by, in order of their
@@ -116,6 +118,9 @@ impl Session {
                 }
                 if other == IN_USE {
                     self.check_schema(value)?;
+                }
+                if other == LOCATION {
+                    self.files.allow(LOCATION)?;
                 }
                 let state = self.core.context.state_ref();
                 let set = state.write().config_mut().options_mut().set(other, value);
