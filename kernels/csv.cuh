@@ -505,6 +505,18 @@ WF_DEVICE bool csv_to_unsigned(const csv_column& column, u64 row, const view& v)
     }
 }
 
+// Whether a text is an integer beyond 2^53, of which doubles hold not all.
+WF_DEVICE bool csv_is_beyond_double(const view& v) {
+    const u64 exact = 1ull << 53;
+    u64 value = 0;
+    for (u32 at = has_at(v, 0, '-') ? 1 : 0; at < v.length; at++) {
+        const u8 byte = byte_at(v, at);
+        if (!is_digit(byte)) return false;
+        if (value <= exact) value = value * 10 + (byte - '0');
+    }
+    return value > exact;
+}
+
 // Writes the value of a row; whether the text is one.
 WF_DEVICE bool csv_write(const CsvConvert& p, const csv_column& column, u64 row, const view& v) {
     const bool exact = (column.rules & CSV_EXACT) != 0;
@@ -527,6 +539,8 @@ WF_DEVICE bool csv_write(const CsvConvert& p, const csv_column& column, u64 row,
             } else {
                 f64 value;
                 read = parse_float(v, p.powers, &value) == READ && read;
+                // An inferred type has a wider one that holds both.
+                if (exact && fabs(value) >= 9007199254740992.0 && csv_is_beyond_double(v)) read = false;
                 csv_store(column, row, value);
             }
             break;

@@ -327,7 +327,11 @@ WF_DEVICE hybrid_content hybrid_of(const ParquetCall& p, const parquet_page& pag
     hybrid_content content{parquet_values(p, page, state), 33};
     parquet_bytes& bytes = content.bytes;
     if (page.encoding == PARQUET_DICTIONARY) {
-        if (bytes.size == 0) return content;
+        if (bytes.size == 0) {
+            // Behind the levels of nulls only some writers put nothing.
+            if (state.valid == 0) content.width = 0;
+            return content;
+        }
         content.width = bytes.at[0];
         bytes.at += 1, bytes.size -= 1;
     } else {

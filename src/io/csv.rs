@@ -59,6 +59,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 pub use self::options::{CsvOptions, Ragged, TextEncoding};
 pub(super) use self::packed::Packed;
+pub(super) use self::seen::Seen;
 
 use self::device::DeviceRead;
 use self::host::CsvProvider;

@@ -19,6 +19,7 @@ use super::csv::{CsvFiles, CsvOptions};
 use super::guard::{of_content, unpanicked};
 use super::ipc;
 use super::json;
+use super::logged::refuse_logged;
 use super::options::{FileKind, IpcOptions, JsonOptions, ParquetOptions};
 use super::parquet::{Parquet, ParquetFiles, ParquetTable, TableFile};
 use super::path_columns::{PathColumns, PathOptions};
@@ -104,6 +105,7 @@ impl Files {
         match &self.format {
             Format::Csv(csv) => Ok(Arc::new(CsvFiles::open(paths, csv, of_paths)?)),
             Format::Parquet(options) => {
+                refuse_logged(&self.selection, paths)?;
                 let format = Parquet::new(state, *options);
                 let files = self
                     .describe(state, &format, paths)
@@ -130,7 +132,7 @@ impl Files {
                 let table = Arc::new(ParquetTable::new(format, files, &schema, of_paths));
                 Ok(Arc::new(ParquetFiles::new(self.selection.named().into(), described, table)))
             }
-            Format::Json(_) => Ok(Arc::new(json::files(self, paths, of_paths).await?)),
+            Format::Json(_) => Ok(Arc::new(json::files(self, paths, of_paths)?)),
             Format::Arrow(options) => {
                 let by_name = options.union_by_name;
                 Ok(Arc::new(ipc::files(&self.selection, state, paths, of_paths, by_name).await?))
@@ -285,8 +287,8 @@ impl Files {
         read_all(&provider, state, columns).await.map_err(|error| self.name(error, path))
     }
 
-    /// A file with the columns of a table, as DataFusion reads it. CSV and Arrow files are named in
-    /// errors by those who read them.
+    /// A file with the columns of a table, as DataFusion reads it. CSV, JSON and Arrow files are
+    /// named in errors by those who read them.
     pub(crate) fn provider_with_schema(
         &self,
         state: &SessionState,
@@ -300,10 +302,9 @@ impl Files {
                 let format = Parquet::new(state, *options);
                 Ok(Arc::new(ParquetTable::new(format, vec![file], &schema, PathColumns::default())))
             }
-            Format::Csv(_) | Format::Arrow(_) => {
+            Format::Csv(_) | Format::Json(_) | Format::Arrow(_) => {
                 Err(Error::internal("files that name themselves are not listed"))
             }
-            Format::Json(_) => json::provider(path, &schema),
         }
     }
 

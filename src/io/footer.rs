@@ -5,25 +5,27 @@
 //! its word:
 //! - Statistics and Bloom filters of floats go. Writers leave NaN out of the least and greatest
 //!   value and the crate (59) does not know the field `nan_count`, which says whether there is any;
-//!   a filter does not tell -0.0 from 0.0. So do those of INT96, which have no order, and those of
-//!   an age when all bytes were compared as signed numbers.
-//! - Bytes that are to be strings are said to be such: the crate checks for UTF-8 only what is
-//!   annotated STRING, and makes strings of JSON, and of whatever the Arrow schema within the file
-//!   or the table's schema say, without a look at it.
+//!   a filter does not tell -0.0 from 0.0. So do those of INT96, which have no order, those of
+//!   an age when all bytes were compared as signed numbers, and those without a number of nulls:
+//!   the crate and DataFusion take that for none. Where one cannot be read, all go.
+//! - A place of a dictionary that is none goes: the chunk begins with its first page then.
+//! - Types are said as they are to be read (`footer/types.rs`).
 
-use std::sync::Arc;
+mod types;
+
 use std::thread::ScopedJoinHandle;
 
-use datafusion::arrow::datatypes::{DataType, Schema};
-use datafusion::parquet::arrow::parquet_to_arrow_schema;
 use datafusion::parquet::basic::{ConvertedType, LogicalType, SortOrder, Type as Physical};
 use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::metadata::{
-    ColumnChunkMetaData, FileMetaData, FooterTail, KeyValue, ParquetMetaData,
-    ParquetMetaDataBuilder, ParquetMetaDataReader, RowGroupMetaData,
+    ColumnChunkMetaData, FileMetaData, FooterTail, ParquetMetaData, ParquetMetaDataBuilder,
+    ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy, RowGroupMetaData,
 };
-use datafusion::parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type, TypePtr};
 
+pub(super) use self::types::{
+    ARROW_SCHEMA, bare_bytes, with_bare_intervals, with_names_of, with_strings,
+    without_arrow_schema, without_coded_numbers,
+};
 use super::guard::caught;
 use super::thrift::{self, Broken, Compact, I32, LIST, STRUCT};
 
@@ -36,9 +38,6 @@ const DEEPEST: usize = 128;
 
 /// Bytes of a column chunk that is not compressed; more are no size.
 const MOST_UNCOMPRESSED: i64 = 1 << 40;
-
-/// Where the crate keeps an Arrow schema.
-pub(super) const ARROW_SCHEMA: &str = "ARROW:schema";
 
 type FooterResult<T> = std::result::Result<T, ParquetError>;
 
@@ -62,14 +61,19 @@ pub(super) fn begins_at(tail: &[u8], file: u64) -> FooterResult<u64> {
 /// Decodes the footer of a file of so many bytes.
 pub(super) fn decode(footer: &[u8], file: u64) -> FooterResult<ParquetMetaData> {
     let groups = walk(footer).or_else(|why| broken(format!("its footer is damaged: {why}")))?;
-    let metadata = decode_on_all_cores(footer, &groups)?;
+    let bare = ParquetMetaDataOptions::new()
+        .with_column_stats_policy(ParquetStatisticsPolicy::SkipAll)
+        .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll);
+    let metadata = decode_on_all_cores(footer, &groups, None)
+        // Readers that need no statistics do not look at them.
+        .or_else(|error| decode_on_all_cores(footer, &groups, Some(&bare)).map_err(|_| error))?;
+    let metadata = without_untold(metadata, file)?;
     let rows = check(&metadata, file)?;
-    let metadata = match metadata.file_metadata().num_rows() == rows {
+    Ok(match metadata.file_metadata().num_rows() == rows {
         true => metadata,
         // It is said twice. DataFusion believes this one, all readers count those of row groups.
         false => with_file(&metadata, with_rows(metadata.file_metadata(), rows)),
-    };
-    without_untold(metadata, file)
+    })
 }
 
 /// Where a footer's row groups lie: their list's header, each of them, and what is behind them.
@@ -95,11 +99,12 @@ const DECODERS: usize = 8;
 fn decode_on_all_cores(
     footer: &[u8],
     Groups { list, groups, end }: &Groups,
+    options: Option<&ParquetMetaDataOptions>,
 ) -> FooterResult<ParquetMetaData> {
     let cores = crate::cores::cores();
     let parts = (groups.len() / LEAST_GROUPS).min(DECODERS).min(cores);
     if parts < 2 {
-        return ParquetMetaDataReader::decode_metadata(footer);
+        return ParquetMetaDataReader::decode_metadata_with_options(footer, options);
     }
     let each = groups.len().div_ceil(parts);
     let starts: Vec<usize> = (0..groups.len()).step_by(each).collect();
@@ -110,7 +115,7 @@ fn decode_on_all_cores(
         thrift::put_list(&mut part, last - first);
         part.extend_from_slice(&footer[bytes]);
         part.extend_from_slice(&footer[*end..]);
-        ParquetMetaDataReader::decode_metadata(&part)
+        ParquetMetaDataReader::decode_metadata_with_options(&part, options)
     };
     let parts = std::thread::scope(|scope| {
         let threads: Vec<_> =
@@ -121,7 +126,9 @@ fn decode_on_all_cores(
         threads.into_iter().map(join).collect::<FooterResult<Vec<_>>>()
     })?;
     let mut parts = parts.into_iter();
-    let Some(first) = parts.next() else { return ParquetMetaDataReader::decode_metadata(footer) };
+    let Some(first) = parts.next() else {
+        return ParquetMetaDataReader::decode_metadata_with_options(footer, options);
+    };
     let mut builder = first.into_builder();
     let mut all = builder.take_row_groups();
     for part in parts {
@@ -229,9 +236,15 @@ fn check(metadata: &ParquetMetaData, file: u64) -> FooterResult<i64> {
     Ok(rows)
 }
 
-/// Whether a column chunk's statistics bound its values.
+/// Whether a column chunk's statistics bound its values, and say how many are null.
 fn is_told(chunk: &ColumnChunkMetaData) -> bool {
     let column = chunk.column_descr();
+    if let Some(of) = chunk.statistics()
+        && column.max_def_level() > 0
+        && of.null_count_opt().is_none_or(|nulls| nulls > chunk.num_values().max(0) as u64)
+    {
+        return false;
+    }
     // Their first fields were written by comparing bytes as signed numbers, whatever the type.
     if chunk.statistics().is_some_and(|of| of.is_min_max_deprecated())
         && column.sort_order() != SortOrder::SIGNED
@@ -312,10 +325,23 @@ fn told_column(column: ColumnChunkMetaData, file: u64) -> FooterResult<ColumnChu
     let bloom = inside(column.bloom_filter_offset(), column.bloom_filter_length());
     // DataFusion adds them up.
     let size = column.uncompressed_size().clamp(0, MOST_UNCOMPRESSED);
-    if told && index && pages && bloom && size == column.uncompressed_size() {
+    // Some writers put 0 for none, or the place of the data.
+    let data = column.data_page_offset();
+    let dictionary =
+        column.dictionary_page_offset().filter(|at| *at > 0 && (*at < data || data <= 0));
+    if told
+        && index
+        && pages
+        && bloom
+        && size == column.uncompressed_size()
+        && dictionary == column.dictionary_page_offset()
+    {
         return Ok(column);
     }
-    let mut builder = column.into_builder().set_total_uncompressed_size(size);
+    let mut builder = column
+        .into_builder()
+        .set_total_uncompressed_size(size)
+        .set_dictionary_page_offset(dictionary);
     if !told {
         builder = builder.clear_statistics();
     }
@@ -329,74 +355,6 @@ fn told_column(column: ColumnChunkMetaData, file: u64) -> FooterResult<ColumnChu
         builder = builder.set_bloom_filter_offset(None).set_bloom_filter_length(None);
     }
     builder.build()
-}
-
-/// The same metadata without the Arrow schema that its writer left.
-pub(super) fn without_arrow_schema(metadata: ParquetMetaData) -> ParquetMetaData {
-    let of_file = metadata.file_metadata();
-    let mut pairs = of_file.key_value_metadata().cloned().unwrap_or_default();
-    pairs.retain(|pair| pair.key != ARROW_SCHEMA);
-    with_file(&metadata, saying(of_file, Some(pairs), of_file.schema_descr_ptr()))
-}
-
-/// Columns of bytes of one length that nothing says the meaning of.
-pub(super) fn bare_bytes(schema: &SchemaDescriptor) -> Vec<String> {
-    let bare = |column: &&ColumnDescPtr| {
-        column.physical_type() == Physical::FIXED_LEN_BYTE_ARRAY
-            && column.logical_type_ref().is_none()
-            && column.converted_type() == ConvertedType::NONE
-    };
-    let root = |column: &ColumnDescPtr| column.path().parts().first().cloned().unwrap_or_default();
-    schema.columns().iter().filter(bare).map(root).collect()
-}
-
-/// Columns of the type INTERVAL whose parts nothing tells of.
-#[derive(Debug, Default)]
-pub(super) struct Intervals {
-    /// Columns of a table.
-    pub(super) columns: Vec<String>,
-    /// Columns that have some within.
-    pub(super) nested: Vec<String>,
-}
-
-/// The same metadata, in which intervals are bytes: the parquet crate (59) reads days and
-/// milliseconds of them, and leaves the months out. `None` where there are none, or where an Arrow
-/// schema tells which parts they have.
-pub(super) fn with_bare_intervals(
-    metadata: &ParquetMetaData,
-) -> FooterResult<Option<(ParquetMetaData, Intervals)>> {
-    let of_file = metadata.file_metadata();
-    let schema = of_file.schema_descr();
-    let is_interval = |column: &ColumnDescPtr| column.converted_type() == ConvertedType::INTERVAL;
-    let is_told = of_file
-        .key_value_metadata()
-        .is_some_and(|pairs| pairs.iter().any(|pair| pair.key == ARROW_SCHEMA));
-    if is_told || !schema.columns().iter().any(is_interval) {
-        return Ok(None);
-    }
-    let mut found = Intervals::default();
-    for column in schema.columns().iter().filter(|column| is_interval(column)) {
-        match column.path().parts() {
-            [name] if column.max_rep_level() == 0 => found.columns.push(name.clone()),
-            parts => found.nested.extend(parts.first().cloned()),
-        }
-    }
-    let mut leaf = 0..;
-    let say = |at: usize| is_interval(&schema.column(at)).then_some(None);
-    let root = annotated(&schema.root_schema_ptr(), &mut || leaf.next().and_then(say))?;
-    let pairs = of_file.key_value_metadata().cloned();
-    let bare = with_file(metadata, saying(of_file, pairs, Arc::new(SchemaDescriptor::new(root))));
-    Ok(Some((bare, found)))
-}
-
-fn saying(
-    of_file: &FileMetaData,
-    pairs: Option<Vec<KeyValue>>,
-    schema: Arc<SchemaDescriptor>,
-) -> FileMetaData {
-    let (written_by, orders) =
-        (of_file.created_by().map(str::to_string), of_file.column_orders().cloned());
-    FileMetaData::new(of_file.version(), of_file.num_rows(), written_by, pairs, schema, orders)
 }
 
 fn with_rows(of_file: &FileMetaData, rows: i64) -> FileMetaData {
@@ -417,144 +375,10 @@ fn with_file(metadata: &ParquetMetaData, of_file: FileMetaData) -> ParquetMetaDa
     ParquetMetaDataBuilder::new(of_file).set_row_groups(metadata.row_groups().to_vec()).build()
 }
 
-/// The same metadata, with an annotation as STRING for all bytes that Arrow has as strings, by the
-/// file's own account or in the table's schema, and without one where the table has bytes. `None`
-/// where nothing is to be said.
-pub(super) fn with_strings(
-    metadata: &ParquetMetaData,
-    table: Option<&Schema>,
-) -> FooterResult<Option<ParquetMetaData>> {
-    let of_file = metadata.file_metadata();
-    let schema = of_file.schema_descr();
-    let arrow = parquet_to_arrow_schema(schema, of_file.key_value_metadata())?;
-    let mut reads = vec![];
-    for field in arrow.fields() {
-        let in_table = table.and_then(|table| table.field_with_name(field.name()).ok());
-        leaves(field.data_type(), in_table.map(|field| field.data_type()), &mut reads);
-    }
-    if reads.len() != schema.num_columns() {
-        return broken("its Arrow schema is not that of its columns");
-    }
-    let to_say = |at: usize| {
-        let column = schema.column(at);
-        match reads[at] {
-            FooterRead::Bytes => Some(None),
-            FooterRead::Text if column.converted_type() != ConvertedType::UTF8 => {
-                Some(Some(LogicalType::String))
-            }
-            _ => None,
-        }
-        .filter(|_| column.physical_type() == Physical::BYTE_ARRAY)
-    };
-    if (0..reads.len()).all(|at| to_say(at).is_none()) {
-        return with_textual_statistics(metadata, &reads);
-    }
-    let mut leaf = 0..;
-    let root = annotated(&schema.root_schema_ptr(), &mut || leaf.next().and_then(to_say))?;
-    let mut pairs = of_file.key_value_metadata().cloned();
-    if reads.contains(&FooterRead::Bytes) {
-        // The Arrow schema would have strings made of them.
-        pairs.iter_mut().for_each(|pairs| pairs.retain(|pair| pair.key != ARROW_SCHEMA));
-    }
-    let said = with_file(metadata, saying(of_file, pairs, Arc::new(SchemaDescriptor::new(root))));
-    Ok(Some(with_textual_statistics(&said, &reads)?.unwrap_or(said)))
-}
-
-/// Where a text's least or greatest value is no UTF-8, it has no statistics: DataFusion (55.2)
-/// would take those of other row groups for those of all. `None` where all are well.
-fn with_textual_statistics(
-    metadata: &ParquetMetaData,
-    reads: &[FooterRead],
-) -> FooterResult<Option<ParquetMetaData>> {
-    let foreign = |(at, column): (usize, &ColumnChunkMetaData)| {
-        let bounds = column.statistics().filter(|_| reads[at] == FooterRead::Text);
-        bounds.is_some_and(|of| {
-            let bounds = [of.min_bytes_opt(), of.max_bytes_opt()];
-            bounds.into_iter().flatten().any(|bytes| std::str::from_utf8(bytes).is_err())
-        })
-    };
-    if !metadata.row_groups().iter().any(|group| group.columns().iter().enumerate().any(foreign)) {
-        return Ok(None);
-    }
-    let told = |group: &RowGroupMetaData| {
-        let columns =
-            group.columns().iter().enumerate().map(|(at, column)| match foreign((at, column)) {
-                true => column.clone().into_builder().clear_statistics().build(),
-                false => Ok(column.clone()),
-            });
-        let columns = columns.collect::<FooterResult<_>>()?;
-        group.clone().into_builder().set_column_metadata(columns).build()
-    };
-    let groups = metadata.row_groups().iter().map(told).collect::<FooterResult<_>>()?;
-    Ok(Some(metadata.clone().into_builder().set_row_groups(groups).build()))
-}
-
-/// What a column's bytes become.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FooterRead {
-    Text,
-    /// Bytes, although the file has text.
-    Bytes,
-    AsItIs,
-}
-
-/// How each column within a type is read. Within nested types the table casts, and so checks.
-fn leaves(dtype: &DataType, in_table: Option<&DataType>, reads: &mut Vec<FooterRead>) {
-    match dtype {
-        DataType::List(item)
-        | DataType::LargeList(item)
-        | DataType::ListView(item)
-        | DataType::LargeListView(item)
-        | DataType::FixedSizeList(item, _)
-        | DataType::Map(item, _) => leaves(item.data_type(), None, reads),
-        DataType::Struct(fields) => {
-            fields.iter().for_each(|field| leaves(field.data_type(), None, reads))
-        }
-        dtype => reads.push(match (is_string(dtype), in_table) {
-            (true, Some(DataType::Binary | DataType::LargeBinary | DataType::BinaryView)) => {
-                FooterRead::Bytes
-            }
-            (true, _) => FooterRead::Text,
-            (false, Some(table)) if is_string(table) => FooterRead::Text,
-            _ => FooterRead::AsItIs,
-        }),
-    }
-}
-
-fn is_string(dtype: &DataType) -> bool {
-    match dtype {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Dictionary(_, values) => is_string(values),
-        _ => false,
-    }
-}
-
-/// The type with leaves annotated as `say` tells, which is asked in their order.
-fn annotated(
-    of: &TypePtr,
-    say: &mut impl FnMut() -> Option<Option<LogicalType>>,
-) -> FooterResult<TypePtr> {
-    match of.as_ref() {
-        Type::GroupType { basic_info, fields } => {
-            let fields =
-                fields.iter().map(|field| annotated(field, say)).collect::<FooterResult<_>>()?;
-            Ok(Arc::new(Type::GroupType { basic_info: basic_info.clone(), fields }))
-        }
-        Type::PrimitiveType { basic_info, physical_type, type_length, .. } => {
-            let Some(annotation) = say() else { return Ok(of.clone()) };
-            let id = basic_info.has_id().then(|| basic_info.id());
-            let builder = Type::primitive_type_builder(basic_info.name(), *physical_type)
-                .with_repetition(basic_info.repetition())
-                .with_logical_type(annotation)
-                .with_length(*type_length)
-                .with_id(id);
-            Ok(Arc::new(builder.build()?))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use datafusion::arrow::array::{Int64Array, RecordBatch, StringArray};
     use datafusion::parquet::arrow::ArrowWriter;
     use datafusion::parquet::file::properties::WriterProperties;
@@ -585,7 +409,7 @@ mod tests {
             let found = walk(&footer).unwrap();
             assert_eq!(found.groups.len(), groups);
             let whole = ParquetMetaDataReader::decode_metadata(&footer).unwrap();
-            assert_eq!(decode_on_all_cores(&footer, &found).unwrap(), whole);
+            assert_eq!(decode_on_all_cores(&footer, &found, None).unwrap(), whole);
             assert_eq!(decode(&footer, size).unwrap().num_row_groups(), groups);
         }
     }

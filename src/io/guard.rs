@@ -83,23 +83,7 @@ pub(super) fn of_content(error: Error) -> Error {
 /// A scan of files that fails where it would have panicked, and over values that are not of their
 /// type.
 #[derive(Debug)]
-struct GuardedScan(Arc<dyn ExecutionPlan>, Cutting);
-
-/// Whether a scan's files may be cut into ranges, for several threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cutting {
-    Allowed,
-    /// Then nobody sees what scans them.
-    Refused,
-}
-
-/// A scan whose files are read whole, each by one thread.
-///
-/// # Errors
-/// None of its own.
-pub(super) fn uncut(scan: Arc<dyn ExecutionPlan>) -> PlanResult<Arc<dyn ExecutionPlan>> {
-    Ok(Arc::new(GuardedScan(guard(scan)?, Cutting::Refused)))
-}
+struct GuardedScan(Arc<dyn ExecutionPlan>);
 
 /// The plan with guarded scans.
 ///
@@ -108,7 +92,7 @@ pub(super) fn uncut(scan: Arc<dyn ExecutionPlan>) -> PlanResult<Arc<dyn Executio
 pub(super) fn guard(plan: Arc<dyn ExecutionPlan>) -> PlanResult<Arc<dyn ExecutionPlan>> {
     let guarded = plan.transform_up(|node| match node.downcast_ref::<DataSourceExec>() {
         Some(scan) if scan.data_source().downcast_ref::<FileScanConfig>().is_some() => {
-            Ok(Transformed::yes(Arc::new(GuardedScan(node, Cutting::Allowed)) as _))
+            Ok(Transformed::yes(Arc::new(GuardedScan(node)) as _))
         }
         _ => Ok(Transformed::no(node)),
     })?;
@@ -156,22 +140,22 @@ impl ExecutionPlan for GuardedScan {
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        if self.1 == Cutting::Allowed { vec![&self.0] } else { vec![] }
+        vec![&self.0]
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true; self.children().len()]
+        vec![true]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false; self.children().len()]
+        vec![false]
     }
 
     fn with_new_children(
         self: Arc<Self>,
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(GuardedScan(children.pop().unwrap_or_else(|| self.0.clone()), self.1)))
+        Ok(Arc::new(GuardedScan(children.pop().unwrap_or_else(|| self.0.clone()))))
     }
 
     fn execute(

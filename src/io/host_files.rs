@@ -1,4 +1,4 @@
-//! Files that are read on the host: JSON by DataFusion, Arrow by the crate arrow-ipc.
+//! Files that are read on the host: JSON and Arrow, with the crates arrow-json and arrow-ipc.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,37 +19,21 @@ use crate::error::Result;
 /// Files of one schema.
 #[derive(Debug)]
 pub(super) struct HostFiles {
+    files: LoneFiles,
+    /// The same.
     provider: Arc<dyn TableProvider>,
-    /// The same, where files are read one by one.
-    lone: Option<LoneFiles>,
-    bytes: u64,
     /// That the host reads them, in a sentence.
     account: String,
 }
 
 impl HostFiles {
     /// `named`: the path that a user knows the files by. `format`: what they are.
-    pub(super) fn new(
-        provider: Arc<dyn TableProvider>,
-        bytes: u64,
-        named: &Path,
-        format: &str,
-    ) -> HostFiles {
-        HostFiles { provider, lone: None, bytes, account: account(named, format) }
-    }
-
-    /// Files that are read one by one.
-    pub(super) fn of_lone(files: LoneFiles, named: &Path, format: &str) -> HostFiles {
+    pub(super) fn new(files: LoneFiles, named: &Path, format: &str) -> HostFiles {
         HostFiles::with_account(files, account(named, format))
     }
 
     fn with_account(files: LoneFiles, account: String) -> HostFiles {
-        HostFiles {
-            provider: Arc::new(files.clone()),
-            bytes: files.bytes(),
-            lone: Some(files),
-            account,
-        }
+        HostFiles { provider: Arc::new(files.clone()), files, account }
     }
 }
 
@@ -64,7 +48,7 @@ impl Source for HostFiles {
     }
 
     fn chunks(&self) -> Vec<Chunk> {
-        vec![Chunk { rows: None, bytes: Some(self.bytes) }]
+        vec![Chunk { rows: None, bytes: Some(self.files.bytes()) }]
     }
 
     async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
@@ -75,12 +59,12 @@ impl Source for HostFiles {
     }
 
     fn paths(&self) -> Option<&PathColumns> {
-        self.lone.as_ref().map(LoneFiles::paths)
+        Some(self.files.paths())
     }
 
     fn of_files(&self, files: &[usize]) -> Option<Arc<dyn Source>> {
-        let lone = self.lone.as_ref()?;
-        Some(Arc::new(HostFiles::with_account(lone.of_files(files), self.account.clone())))
+        let files = self.files.of_files(files);
+        Some(Arc::new(HostFiles::with_account(files, self.account.clone())))
     }
 
     async fn scan(

@@ -75,5 +75,5 @@ pub(super) async fn files(
         }
     }
     let schema = Arc::new(of_paths.behind(&united.schema, selection.named())?);
-    Ok(HostFiles::of_lone(LoneFiles::new(files, of_paths, schema), selection.named(), "Arrow IPC"))
+    Ok(HostFiles::new(LoneFiles::new(files, of_paths, schema), selection.named(), "Arrow IPC"))
 }

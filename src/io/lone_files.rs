@@ -18,6 +18,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::union::UnionExec;
 
 use super::path_columns::PathColumns;
+use super::same_column::own_column;
 
 /// Expressions with the names of the columns that they make.
 type NamedExprs = Vec<(Arc<dyn PhysicalExpr>, String)>;
@@ -71,7 +72,9 @@ impl LoneFiles {
         let provider = &self.files[file].provider;
         let (read, made) = self.of_file(file, &provider.schema(), columns)?;
         let scan = provider.scan(state, Some(&read), &[], limit).await?;
-        let is_it = made.iter().all(|(expr, _)| expr.downcast_ref::<Column>().is_some());
+        let is_it = made.iter().all(|(expr, name)| {
+            expr.downcast_ref::<Column>().is_some_and(|column| column.name() == name)
+        });
         Ok(if is_it { scan } else { Arc::new(ProjectionExec::try_new(made, scan)?) })
     }
 
@@ -86,14 +89,14 @@ impl LoneFiles {
         let (mut read, mut made) = (vec![], vec![]);
         for &column in columns {
             let field = self.schema.field(column);
-            let expr: Arc<dyn PhysicalExpr> = match own.index_of(field.name()) {
+            let expr: Arc<dyn PhysicalExpr> = match own_column(&self.schema, own, field.name()) {
                 _ if column >= of_files => {
                     Arc::new(Literal::new(self.paths.values(file)[column - of_files].clone()))
                 }
-                Err(_) => Arc::new(Literal::new(ScalarValue::try_from(field.data_type())?)),
-                Ok(index) => {
+                None => Arc::new(Literal::new(ScalarValue::try_from(field.data_type())?)),
+                Some(index) => {
                     let column: Arc<dyn PhysicalExpr> =
-                        Arc::new(Column::new(field.name(), read.len()));
+                        Arc::new(Column::new(own.field(index).name(), read.len()));
                     read.push(index);
                     match own.field(index).data_type() == field.data_type() {
                         true => column,

@@ -35,6 +35,8 @@ pub(super) struct Header {
     pub(super) nulls: i64,
     /// Whether a count that nobody needs is negative.
     pub(super) is_negative: bool,
+    /// Bytes of the header before its encoding.
+    before_encoding: usize,
     /// Which fields there are of the headers of each kind, a bit each.
     fields: [u8; 3],
 }
@@ -47,6 +49,7 @@ pub(super) const DATA_PAGE_V2: i64 = 3;
 pub(super) const RLE: i64 = 3;
 /// Levels of the format's first days.
 pub(super) const BIT_PACKED: i64 = 4;
+const PLAIN: i64 = 0;
 const DELTA_LENGTH_BYTE_ARRAY: i64 = 6;
 const DELTA_BYTE_ARRAY: i64 = 7;
 
@@ -64,14 +67,16 @@ impl Header {
             level_encodings: [RLE; 2],
             nulls: 0,
             is_negative: false,
+            before_encoding: 0,
             fields: [0; 3],
         };
+        let length = compact.left();
         compact.fields(|compact, id, kind| {
             let place = match (id, kind) {
                 (1, I32) => &mut header.kind,
                 (2, I32) => &mut header.uncompressed,
                 (3, I32) => &mut header.compressed,
-                (5 | 7 | 8, STRUCT) => return header.read_of_kind(id, compact),
+                (5 | 7 | 8, STRUCT) => return header.read_of_kind(id, length, compact),
                 _ => return compact.skip(kind),
             };
             *place = integer(compact)?;
@@ -82,10 +87,18 @@ impl Header {
 
     /// Fields of the header of a data page (5), of a dictionary (7), of a data page of version 2
     /// (8).
-    fn read_of_kind(&mut self, page: i64, compact: &mut Compact) -> Result<(), Broken> {
+    fn read_of_kind(
+        &mut self,
+        page: i64,
+        length: usize,
+        compact: &mut Compact,
+    ) -> Result<(), Broken> {
         compact.fields(|compact, id, kind| {
             if let (I32, 1..=7) = (kind, id) {
                 self.fields[kind_of(page)] |= 1 << id;
+            }
+            if let (5, 2) | (8, 4) = (page, id) {
+                self.before_encoding = length - compact.left();
             }
             self.read_field(page, id, kind, compact)
         })
@@ -231,15 +244,63 @@ fn least_width(column: &ColumnChunkMetaData) -> i64 {
     }
 }
 
+/// The same pages, of which those without values are said to be PLAIN. Some writers put nothing
+/// behind the levels of a page of nulls; of the other encodings the crate (59) expects a head there,
+/// such as the width of codes.
+pub(super) fn readable(bytes: Bytes, column: &ColumnChunkMetaData) -> Bytes {
+    /// Bytes of levels that all say the same, and more: longer pages have values.
+    const MOST: i64 = 64;
+    let mut begin = 0;
+    let mut places = vec![];
+    while begin < bytes.len() {
+        let mut compact = Compact::new(&bytes[begin..]);
+        let Ok(header) = Header::read(&mut compact) else { break };
+        let body = bytes.len() - compact.left();
+        let length = usize::try_from(header.compressed).ok();
+        let end = length.and_then(|length| body.checked_add(length));
+        let Some(end) = end.filter(|end| *end <= bytes.len()) else { break };
+        let at = begin + header.before_encoding;
+        let is_short = header.before_encoding > 0 && header.uncompressed <= MOST;
+        if is_short
+            && matches!(header.kind, DATA_PAGE | DATA_PAGE_V2)
+            && header.encoding != PLAIN
+            // Of one byte, as all known encodings are.
+            && i64::from(bytes[at]) == 2 * header.encoding
+            && values(&header, bytes.slice(begin..end), column).is_some_and(|of| of.is_empty())
+        {
+            places.push(at);
+        }
+        begin = end;
+    }
+    if places.is_empty() {
+        return bytes;
+    }
+    let mut plain = bytes.to_vec();
+    places.into_iter().for_each(|at| plain[at] = 2 * PLAIN as u8);
+    plain.into()
+}
+
 /// The greatest number of lengths that a page announces, if it can be read so far.
 fn lengths(header: &Header, page: Bytes, column: &ColumnChunkMetaData) -> Option<i64> {
+    let page = values(header, page, column)?;
+    let mut values = page.as_ref();
+    let first = Deltas::read(&mut values)?;
+    if header.encoding == DELTA_LENGTH_BYTE_ARRAY || first.count > header.values {
+        return Some(first.count);
+    }
+    first.pass(&mut values)?;
+    Some(first.count.max(Deltas::read(&mut values)?.count))
+}
+
+/// What lies behind the levels of a page, unpacked, if it can be read so far.
+fn values(header: &Header, page: Bytes, column: &ColumnChunkMetaData) -> Option<Bytes> {
     let alone =
         column.clone().into_builder().set_dictionary_page_offset(None).set_data_page_offset(0);
     let alone = alone.set_total_compressed_size(page.len() as i64).build().ok()?;
     let mut reader = SerializedPageReader::new(Arc::new(page), &alone, 0, None).ok()?;
     let page = reader.get_next_page().ok()??;
     let bytes = page.buffer().as_ref();
-    let mut values = match header.kind {
+    let values = match header.kind {
         DATA_PAGE_V2 => {
             bytes.get(usize::try_from(header.definition.checked_add(header.repetition)?).ok()?..)?
         }
@@ -255,12 +316,7 @@ fn lengths(header: &Header, page: Bytes, column: &ColumnChunkMetaData) -> Option
             rest
         }
     };
-    let first = Deltas::read(&mut values)?;
-    if header.encoding == DELTA_LENGTH_BYTE_ARRAY || first.count > header.values {
-        return Some(first.count);
-    }
-    first.pass(&mut values)?;
-    Some(first.count.max(Deltas::read(&mut values)?.count))
+    Some(page.buffer().slice_ref(values))
 }
 
 /// The head of integers in DELTA_BINARY_PACKED.

@@ -270,14 +270,17 @@ impl Footer {
     }
 
     /// Looks at bytes that were read of a file, before anything is allocated by what they say.
-    fn check(&self, range: &Range<u64>, bytes: &Bytes) -> Result<(), ParquetError> {
+    /// The same bytes as the crate reads them ([`pages::readable`]).
+    fn checked(&self, range: &Range<u64>, bytes: Bytes) -> Result<Bytes, ParquetError> {
         let chunks = self.chunks();
         let after = chunks.partition_point(|(chunk, ..)| chunk.start <= range.start);
         match after.checked_sub(1).map(|at| &chunks[at]) {
             Some((chunk, group, column)) if range.end <= chunk.end => {
-                pages::check(bytes, self.metadata.row_group(*group).column(*column))
+                let column = self.metadata.row_group(*group).column(*column);
+                pages::check(&bytes, column)?;
+                Ok(pages::readable(bytes, column))
             }
-            _ => Ok(()),
+            _ => Ok(bytes),
         }
     }
 }
@@ -299,15 +302,12 @@ impl Footers {
         }
         let footer = Arc::new(match (table, self.known(&(key.0.clone(), false))) {
             // What the table's schema adds is little, and seldom.
-            (Some(_), Some(plain)) => {
-                let more = caught(|| footer::with_strings(&plain.metadata, table))?;
-                match more {
-                    Some(metadata) => {
-                        Footer::new(metadata, plain.unknown.clone(), plain.intervals.clone())
-                    }
-                    None => return Ok(self.keep(key, plain)),
+            (Some(of), Some(plain)) => match caught(|| of_table(&plain.metadata, of))? {
+                Some(metadata) => {
+                    Footer::new(metadata, plain.unknown.clone(), plain.intervals.clone())
                 }
-            }
+                None => return Ok(self.keep(key, plain)),
+            },
             _ => {
                 let (metadata, mut unknown) = read_footer(store, object).await?;
                 let (metadata, intervals) = match caught(|| footer::with_bare_intervals(&metadata))?
@@ -318,8 +318,11 @@ impl Footers {
                     }
                     None => (metadata, vec![]),
                 };
-                let said = caught(|| footer::with_strings(&metadata, table))?.unwrap_or(metadata);
-                Footer::new(said, unknown, intervals)
+                let said = caught(|| match table {
+                    Some(table) => of_table(&metadata, table),
+                    None => footer::with_strings(&metadata, None),
+                })?;
+                Footer::new(said.unwrap_or(metadata), unknown, intervals)
             }
         });
         Ok(self.keep(key, footer))
@@ -334,6 +337,16 @@ impl Footers {
         self.0.lock().unwrap_or_else(|e| e.into_inner()).insert(key, footer.clone());
         footer
     }
+}
+
+/// A file's metadata as a table's schema has it; `None` where that adds nothing.
+fn of_table(
+    metadata: &ParquetMetaData,
+    table: &Schema,
+) -> Result<Option<ParquetMetaData>, ParquetError> {
+    let named = footer::with_names_of(metadata, table)?;
+    let said = footer::with_strings(named.as_ref().unwrap_or(metadata), Some(table))?;
+    Ok(said.or(named))
 }
 
 /// Reads and decodes a file's footer. Also names columns whose types only an Arrow schema told that
@@ -354,7 +367,11 @@ async fn read_footer(
     // panic. It only tells more.
     let of_file = metadata.file_metadata();
     match caught(|| parquet_to_arrow_schema(of_file.schema_descr(), of_file.key_value_metadata())) {
-        Ok(_) => Ok((metadata, vec![])),
+        Ok(schema) => {
+            let schema = with_zones(schema, of_file);
+            let plain = caught(|| Ok(footer::without_coded_numbers(&metadata, &schema)))?;
+            Ok((plain.unwrap_or(metadata), vec![]))
+        }
         Err(error) => {
             let plain = footer::without_arrow_schema(metadata);
             let schema = plain.file_metadata().schema_descr();
@@ -418,8 +435,11 @@ impl ObjectReader {
         }
     }
 
-    fn check(&self, range: &Range<u64>, bytes: &Bytes) -> Result<(), ParquetError> {
-        self.footer.as_ref().map_or(Ok(()), |footer| footer.check(range, bytes))
+    fn checked(&self, range: &Range<u64>, bytes: Bytes) -> Result<Bytes, ParquetError> {
+        match &self.footer {
+            Some(footer) => footer.checked(range, bytes),
+            None => Ok(bytes),
+        }
     }
 }
 
@@ -428,8 +448,7 @@ impl AsyncFileReader for ObjectReader {
         async move {
             self.inside(std::slice::from_ref(&range))?;
             let bytes = self.inner.get_bytes(range.clone()).await?;
-            self.check(&range, &bytes)?;
-            Ok(bytes)
+            self.checked(&range, bytes)
         }
         .boxed()
     }
@@ -441,8 +460,7 @@ impl AsyncFileReader for ObjectReader {
         async move {
             self.inside(&ranges)?;
             let bytes = self.inner.get_byte_ranges(ranges.clone()).await?;
-            ranges.iter().zip(&bytes).try_for_each(|(range, bytes)| self.check(range, bytes))?;
-            Ok(bytes)
+            ranges.iter().zip(bytes).map(|(range, bytes)| self.checked(range, bytes)).collect()
         }
         .boxed()
     }

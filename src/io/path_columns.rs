@@ -2,7 +2,9 @@
 //! `year=2024/month=01/part.parquet`, and the path itself. Nothing is read for them, and filters on
 //! them alone leave files out before they are read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +21,9 @@ use crate::error::{ErrorKind, Result};
 
 /// The value that stands for NULL.
 pub(super) const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+/// The file that says which keys are texts, where all of their values look like something else: a
+/// name in each line, as folders have it. Whoever reads folders leaves out what begins so.
+pub(super) const TEXT_KEYS: &str = "_text_keys";
 /// The column of files' paths.
 const FILENAME: &str = "filename";
 
@@ -98,10 +103,14 @@ impl PathColumns {
             return Err(ErrorKind::File { path: files[other].clone(), message }.into());
         }
         let texts = |at: usize| found.iter().map(move |keys| keys[at].1.as_deref());
+        let said = if first.is_empty() { BTreeSet::new() } else { text_keys(files) };
         let mut values = vec![vec![]; files.len()];
         let mut fields = vec![];
         for (at, name) in first.into_iter().enumerate() {
-            let dtype = inferred(texts(at));
+            let dtype = match said.contains(&name) {
+                true => DataType::Utf8View,
+                false => inferred(texts(at).flatten()),
+            };
             values
                 .iter_mut()
                 .zip(texts(at))
@@ -291,10 +300,39 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(decoded).ok()
 }
 
+/// Whether a path's last part is `key=value`.
+pub(super) fn is_partition(directory: &Path) -> bool {
+    directory.file_name().is_some_and(|name| name.as_encoded_bytes().contains(&b'='))
+}
+
+/// The keys of which the directories above those of partitions say that they are texts.
+fn text_keys(files: &[PathBuf]) -> BTreeSet<String> {
+    /// Bytes that are looked at.
+    const MOST: u64 = 1 << 20;
+    let mut roots: BTreeMap<&Path, String> = BTreeMap::new();
+    for file in files {
+        let root = file.ancestors().skip(1).find(|directory| !is_partition(directory));
+        if let Some(root) = root.filter(|root| !roots.contains_key(root)) {
+            let mut text = String::new();
+            // Without such a file, values tell their types.
+            if let Ok(file) = File::open(root.join(TEXT_KEYS)) {
+                let _ = file.take(MOST).read_to_string(&mut text);
+            }
+            roots.insert(root, text);
+        }
+    }
+    roots.values().flat_map(|text| text.lines()).filter_map(decoded).collect()
+}
+
+/// An integer of 64 bits as it is written without need: `007` is a text.
+fn integer(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|value: &i64| value.to_string() == text)
+}
+
 /// The type that all values have: an integer, a date, or text.
-fn inferred<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> DataType {
-    let texts: BTreeSet<&str> = texts.flatten().collect();
-    if !texts.is_empty() && texts.iter().all(|text| text.parse::<i64>().is_ok()) {
+pub(super) fn inferred<'a>(texts: impl Iterator<Item = &'a str>) -> DataType {
+    let texts: BTreeSet<&str> = texts.collect();
+    if !texts.is_empty() && texts.iter().all(|text| integer(text).is_some()) {
         DataType::Int64
     } else if !texts.is_empty() && texts.iter().all(|text| date(text).is_some()) {
         DataType::Date32
@@ -313,7 +351,7 @@ fn date(text: &str) -> Option<i32> {
 
 fn value(text: Option<&str>, dtype: &DataType) -> ScalarValue {
     match dtype {
-        DataType::Int64 => ScalarValue::Int64(text.and_then(|text| text.parse().ok())),
+        DataType::Int64 => ScalarValue::Int64(text.and_then(integer)),
         DataType::Date32 => ScalarValue::Date32(text.and_then(date)),
         _ => ScalarValue::Utf8View(text.map(str::to_string)),
     }
@@ -337,7 +375,7 @@ mod tests {
     fn directories_tell_values_and_their_types() {
         let files = [
             "n=1/d=2024-02-29/t=a%2Fb%3D/x=7/1.parquet",
-            "n=-02/d=1969-12-31/t=%é%4/x=y/2.parquet",
+            "n=-2/d=1969-12-31/t=%é%4/x=y/2.parquet",
             "n=__HIVE_DEFAULT_PARTITION__/d=__HIVE_DEFAULT_PARTITION__/t=/x=7/k=v.parquet",
         ];
         let found = of(&files, None).unwrap();
@@ -363,6 +401,19 @@ mod tests {
             found.values(2),
             [ScalarValue::Int64(None), ScalarValue::Date32(None), said(""), said("7")]
         );
+    }
+
+    #[test]
+    fn integers_with_zeros_before_them_are_texts() {
+        for (values, dtype) in [
+            (["00501", "10001"], DataType::Utf8View),
+            (["1", "+2"], DataType::Utf8View),
+            (["-0", "1"], DataType::Utf8View),
+            (["0", "-1"], DataType::Int64),
+            (["2024-02-29", "1969-12-31"], DataType::Date32),
+        ] {
+            assert_eq!(inferred(values.into_iter()), dtype, "{values:?}");
+        }
     }
 
     #[test]

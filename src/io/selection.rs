@@ -176,6 +176,11 @@ impl Selection {
         self.named.first().map_or(Path::new(""), PathBuf::as_path)
     }
 
+    /// Whether a directory lies in one that is named.
+    pub(super) fn is_above(&self, directory: &Path) -> bool {
+        self.named.iter().any(|named| directory != named && directory.starts_with(named))
+    }
+
     /// The part of a file's path that may tell its partition: what is below the named directory, or
     /// all of it where a pattern matches. `None` of a file that is named itself.
     pub(crate) fn below<'a>(&self, file: &'a Path) -> Option<&'a Path> {

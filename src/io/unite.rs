@@ -3,7 +3,7 @@
 //! Columns are found by name. Where files have a column in different types, the table has the
 //! narrowest type that holds the values of both; what no type holds without loss is an error.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use datafusion::arrow::datatypes::{
     DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit,
 };
 
+use super::same_column::KnownColumns;
 use crate::error::{ErrorKind, Result};
 
 /// The columns of all files.
@@ -39,19 +40,22 @@ struct UnitedColumn {
 /// files, the column and both types.
 pub(super) fn unite(files: &[(PathBuf, SchemaRef)], by_name: bool) -> Result<United> {
     let mut columns: Vec<UnitedColumn> = vec![];
-    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut names = KnownColumns::default();
+    // Of each file.
+    let mut places: Vec<Vec<usize>> = vec![];
     for (at, (path, schema)) in files.iter().enumerate() {
         distinct(path, schema)?;
         if !by_name {
             equal(&files[0], (path, schema))?;
         }
-        for field in schema.fields() {
-            let Some(&place) = places.get(field.name().as_str()) else {
-                places.insert(field.name(), columns.len());
+        let own: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        places.push(names.places(&own));
+        for (field, place) in schema.fields().iter().zip(&places[at]) {
+            if *place == columns.len() {
                 columns.push(UnitedColumn { field: field.clone(), of: at, files: 1 });
                 continue;
-            };
-            let known = &mut columns[place];
+            }
+            let known = &mut columns[*place];
             known.files += 1;
             let Some(dtype) = wider(known.field.data_type(), field.data_type()) else {
                 let (own, other) = (field.data_type(), known.field.data_type());
@@ -64,7 +68,7 @@ pub(super) fn unite(files: &[(PathBuf, SchemaRef)], by_name: bool) -> Result<Uni
                 known.of = at;
             }
             let is_nullable = known.field.is_nullable() || field.is_nullable();
-            known.field = Arc::new(Field::new(field.name(), dtype, is_nullable));
+            known.field = Arc::new(Field::new(known.field.name(), dtype, is_nullable));
         }
     }
     let to_doubles = to_doubles(files, &columns, &places);
@@ -81,20 +85,20 @@ pub(super) fn unite(files: &[(PathBuf, SchemaRef)], by_name: bool) -> Result<Uni
 fn to_doubles(
     files: &[(PathBuf, SchemaRef)],
     columns: &[UnitedColumn],
-    places: &HashMap<&str, usize>,
+    places: &[Vec<usize>],
 ) -> Vec<(usize, usize, usize)> {
     let mut found = vec![];
     for (file, (_, schema)) in files.iter().enumerate() {
         for (column, field) in schema.fields().iter().enumerate() {
-            let known = &columns[places[field.name().as_str()]];
+            let place = places[file][column];
             let is_long = matches!(field.data_type(), DataType::Int64 | DataType::UInt64);
-            if is_long && *known.field.data_type() == DataType::Float64 {
-                let has_floats = |(_, schema): &(PathBuf, SchemaRef)| {
-                    schema
-                        .field_with_name(field.name())
-                        .is_ok_and(|field| is_float(field.data_type()))
+            if is_long && *columns[place].field.data_type() == DataType::Float64 {
+                let has_floats = |(of, (_, schema)): (&Vec<usize>, &(PathBuf, SchemaRef))| {
+                    let column = of.iter().position(|own| *own == place);
+                    column.is_some_and(|column| is_float(schema.field(column).data_type()))
                 };
-                found.push((file, column, files.iter().position(has_floats).unwrap_or(file)));
+                let floats = places.iter().zip(files).position(has_floats);
+                found.push((file, column, floats.unwrap_or(file)));
             }
         }
     }

@@ -367,3 +367,66 @@ fn wide_and_long_rows_are_read_in_bounded_time() -> Result<()> {
     assert_eq!(pair.device.take_host_reads(), Vec::<String>::new());
     Ok(())
 }
+
+/// Doubles do not hold all integers beyond 2^53: one that comes late makes its column wider.
+#[test]
+fn late_integers_beyond_doubles_stay_exact() -> Result<()> {
+    let (directory, pair) = (tempfile::tempdir().expect("a directory for files"), Pair::new());
+    let late = |value: &str| format!("a\n{}{value}\n{}", "0.5\n".repeat(40_000), "1\n".repeat(9));
+    for (number, (value, expected)) in [
+        ("9007199254740993", Some("9007199254740993.0")),
+        ("-9007199254740995", Some("-9007199254740995.0")),
+        ("9007199254740992", None),
+        ("9007199254740993.5", None),
+        ("1e300", None),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = write(&directory, &format!("{number}.csv"), late(value));
+        register(&pair, &path, &CsvOptions::default())?;
+        for session in [&pair.cpu, &pair.device] {
+            let found = Rows::of(&run(session, "SELECT a::VARCHAR FROM t WHERE abs(a) > 1")?).rows;
+            match expected {
+                Some(text) => assert_eq!(found, [[Cell::Text(text.into())]], "{value}"),
+                None => assert_eq!(session.schema("t")?.field(0).data_type(), &DataType::Float64),
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn given_formats_make_dates_and_timestamps() -> Result<()> {
+    let (directory, pair) = (tempfile::tempdir().expect("a directory for files"), Pair::new());
+    let path = write(
+        &directory,
+        "t.csv",
+        "id,d,t\n1,20200131,20200131120000\n2,20191231,99991231235959\n",
+    );
+    let options = CsvOptions {
+        date_format: Some("%Y%m%d".into()),
+        timestamp_format: Some("%Y%m%d%H%M%S".into()),
+        ..CsvOptions::default()
+    };
+    register(&pair, &path, &options)?;
+    for session in [&pair.cpu, &pair.device] {
+        let schema = session.schema("t")?;
+        let types: Vec<_> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
+        let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
+        assert_eq!(types, [DataType::Int64, DataType::Date32, micros]);
+        assert_eq!(scalar(session, "SELECT max(extract(day FROM d)) FROM t"), Cell::Int(31));
+        assert_eq!(scalar(session, "SELECT max(extract(year FROM t)) FROM t"), Cell::Int(9999));
+        let midnight =
+            CsvOptions { timestamp_format: Some("%Y%m%d".into()), ..CsvOptions::default() };
+        session.register_csv_with("m", &path, midnight)?;
+        assert_eq!(
+            scalar(session, "SELECT count(*) FROM m WHERE d > TIMESTAMP '2020-01-30 23:59:59'"),
+            Cell::Int(1)
+        );
+        let none = CsvOptions { date_format: Some("%d/%m/%Y".into()), ..CsvOptions::default() };
+        let error = session.register_csv_with("n", &path, none).unwrap_err();
+        assert!(error.to_string().contains("%d/%m/%Y"), "{error}");
+    }
+    Ok(())
+}

@@ -5,6 +5,7 @@ mod damaged;
 mod statistics;
 mod types;
 mod utf8;
+mod writers;
 
 use std::path::Path;
 use std::sync::Arc;

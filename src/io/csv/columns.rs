@@ -16,6 +16,7 @@ use super::options::CsvOptions;
 use super::text::Text;
 use super::tokens::Wanted;
 use crate::error::{Error, ErrorKind, Result};
+use crate::io::same_column::KnownColumns;
 
 /// Which values of a file's rows are the columns of its table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,10 +164,12 @@ impl FileColumns {
     /// without any name of the others has none, but values.
     fn by_name(files: &[(&Text, &Vec<String>)], is_guessed: bool) -> Result<FileColumns> {
         let (mut names, mut layouts): (Vec<String>, Vec<RowLayout>) = (vec![], vec![]);
-        let mut known: HashMap<String, usize> = HashMap::new();
+        let mut known = KnownColumns::default();
         for (number, (text, row)) in files.iter().enumerate() {
             let own = unique_names((*row).clone());
-            if number > 0 && is_guessed && !own.iter().any(|name| known.contains_key(name)) {
+            let places = known.places(&own.iter().map(String::as_str).collect::<Vec<_>>());
+            let is_new = places.iter().all(|place| *place >= names.len());
+            if number > 0 && is_guessed && is_new {
                 let (own, other, first) =
                     (own.join(", "), names.join(", "), files[0].0.path.display());
                 let message = format!(
@@ -175,12 +178,11 @@ impl FileColumns {
                 return Err(wrong(text, message));
             }
             let mut layout = RowLayout { values: own.len(), of_columns: vec![None; names.len()] };
-            for (value, name) in own.into_iter().enumerate() {
-                let column = *known.entry(name).or_insert_with_key(|name| {
-                    names.push(name.clone());
+            for ((value, name), column) in own.into_iter().enumerate().zip(places) {
+                if column == names.len() {
+                    names.push(name);
                     layout.of_columns.push(None);
-                    names.len() - 1
-                });
+                }
                 layout.of_columns[column] = Some(value);
             }
             layouts.push(layout);

@@ -13,7 +13,7 @@ use datafusion::arrow::datatypes::*;
 use super::dialect::Dialect;
 use super::tokens::ValueSpan;
 use super::values::{
-    Timestamp, boolean, date, decimal, double, integer, timestamp, without_blanks,
+    Timestamp, boolean, date, decimal, double, inferred_double, integer, timestamp, without_blanks,
 };
 use crate::host::cast_exactly;
 
@@ -94,7 +94,7 @@ impl<'a> BlockColumn<'a> {
         if *data_type == DataType::Utf8View {
             return Ok(Arc::new(self.strings()?));
         }
-        match self.typed(data_type) {
+        match self.typed(data_type, is_inferred) {
             Some(Ok(array)) => Ok(array),
             Some(Err(misfit)) if is_inferred => Err(misfit),
             _ => self.cast(data_type),
@@ -102,7 +102,7 @@ impl<'a> BlockColumn<'a> {
     }
 
     /// The column by the parsers of this module's types; `None` for other types.
-    fn typed(&self, data_type: &DataType) -> Option<Result<ArrayRef, Misfit>> {
+    fn typed(&self, data_type: &DataType, is_inferred: bool) -> Option<Result<ArrayRef, Misfit>> {
         let notation = &self.dialect.notation;
         let is_plain = !notation.decimal_comma && notation.thousands.is_none();
         let is_iso = notation.date_format.is_none() && notation.timestamp_format.is_none();
@@ -130,6 +130,7 @@ impl<'a> BlockColumn<'a> {
         let array = match data_type {
             DataType::Boolean => return Some(self.booleans().map(|array| Arc::new(array) as _)),
             DataType::Int64 => numbers!(Int64Type, integer).map(erased),
+            DataType::Float64 if is_inferred => numbers!(Float64Type, inferred_double).map(erased),
             DataType::Float64 => numbers!(Float64Type, double).map(erased),
             DataType::Decimal128(precision, scale) => {
                 let (precision, scale) = (*precision, *scale);

@@ -213,7 +213,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("t.csv");
         std::fs::write(&path, "one\r\ntwo\rthree\n\nfour").unwrap();
-        let text = Text::open(&path, None).unwrap();
+        let text = Text::open(&path, None).unwrap().unwrap();
         for (lines, at) in [(0, 0), (1, 5), (2, 9), (3, 15), (4, 16), (9, 20)] {
             assert_eq!(behind_lines(&text, lines).unwrap(), at);
         }

@@ -6,7 +6,7 @@
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 
-use super::values::{Notation, boolean, digits, is_special, without_blanks};
+use super::values::{Notation, Timestamp, boolean, digits, is_special, without_blanks};
 
 /// What was seen of a column.
 ///
@@ -21,6 +21,7 @@ use super::values::{Notation, boolean, digits, is_special, without_blanks};
 /// | dates | DATE |
 /// | timestamps, and dates | TIMESTAMP of microseconds, or nanoseconds |
 /// | timestamps with a zone | the same in UTC |
+/// | nothing but values of a given format of dates or timestamps | DATE or TIMESTAMP |
 /// | anything else, and everything together | text |
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -48,6 +49,12 @@ const NANOS: u16 = 1 << 9;
 /// A date or timestamp that nanoseconds of 64 bits do not reach.
 const BEYOND_NANOS: u16 = 1 << 10;
 const TEXT: u16 = 1 << 11;
+/// Values that are, and are not, of the format of dates that was given: whatever else they are.
+const FORMATTED_DATE: u16 = 1 << 12;
+const NO_DATE: u16 = 1 << 13;
+/// And of timestamps.
+const FORMATTED_TIME: u16 = 1 << 14;
+const NO_TIME: u16 = 1 << 15;
 
 const MOST_DIGITS: u32 = 38;
 /// What a column is called in UTC.
@@ -68,12 +75,29 @@ impl Seen {
         if text.is_empty() {
             return Seen::default();
         }
-        if boolean(text).is_some() {
-            return Seen::class(BOOLEAN);
-        }
-        Seen::of_number(text, notation)
-            .or_else(|| Seen::of_time(text, notation))
-            .unwrap_or(Seen::class(TEXT))
+        let mut seen = match boolean(text) {
+            Some(_) => Seen::class(BOOLEAN),
+            None => Seen::of_number(text, notation)
+                .or_else(|| Seen::of_time(text, notation))
+                .unwrap_or(Seen::class(TEXT)),
+        };
+        seen.classes |= formats(text, notation);
+        seen
+    }
+
+    /// What a number as JSON writes it is.
+    pub(in crate::io) fn of_json_number(text: &[u8]) -> Seen {
+        Seen::of_number(text, &Notation::default()).unwrap_or(Seen::class(TEXT))
+    }
+
+    /// Whether some value was seen.
+    pub(crate) fn is_any(&self) -> bool {
+        self.classes != 0
+    }
+
+    /// Whether some value is of the format of dates, or of timestamps, that was given.
+    pub(crate) fn has_formatted(&self, dates: bool) -> bool {
+        self.classes & if dates { FORMATTED_DATE } else { FORMATTED_TIME } != 0
     }
 
     fn class(classes: u16) -> Seen {
@@ -110,13 +134,7 @@ impl Seen {
             return Some(Seen::class(DATE | if nanos.is_none() { BEYOND_NANOS } else { 0 }));
         }
         let time = notation.timestamp(text)?;
-        let reach = match (time.nanos(), time.is_fine) {
-            (Some(_), true) => NANOS,
-            (Some(_), false) => 0,
-            (None, false) => BEYOND_NANOS,
-            (None, true) => return None,
-        };
-        Some(Seen::class(reach | if time.is_zoned { ZONED } else { TIMESTAMP }))
+        Some(Seen::class(reach(time)? | if time.is_zoned { ZONED } else { TIMESTAMP }))
     }
 
     /// Adds what else was seen of the column.
@@ -128,14 +146,24 @@ impl Seen {
 
     /// The type that holds all that was seen, without loss.
     pub(crate) fn data_type(&self) -> DataType {
-        let only = |classes: u16| self.classes & !classes == 0;
         let has = |class: u16| self.classes & class != 0;
+        let mut seen = self.classes & !(FORMATTED_DATE | NO_DATE | FORMATTED_TIME | NO_TIME);
+        // Numbers may be of the format of timestamps, too.
+        if seen & (DATE | TIMESTAMP | ZONED) == 0 {
+            seen &= !(NANOS | BEYOND_NANOS);
+        }
+        let only = |classes: u16| seen & !classes == 0;
         let time = |zone: Option<&str>| {
             let unit = if has(NANOS) { TimeUnit::Nanosecond } else { TimeUnit::Microsecond };
             DataType::Timestamp(unit, zone.map(Into::into))
         };
-        match self.classes {
+        match seen {
             0 => DataType::Utf8View,
+            _ if has(FORMATTED_DATE) && !has(NO_DATE) => DataType::Date32,
+            _ if has(FORMATTED_TIME) && !has(NO_TIME) => match (has(NANOS), has(BEYOND_NANOS)) {
+                (true, true) => DataType::Utf8View,
+                _ => time(has(ZONED).then_some(UTC)),
+            },
             _ if only(BOOLEAN) => DataType::Boolean,
             _ if only(INTEGER | BEYOND_DOUBLE) => DataType::Int64,
             _ if only(INTEGER | BEYOND_DOUBLE | WIDE) => DataType::Decimal128(38, 0),
@@ -173,8 +201,35 @@ impl Seen {
     }
 }
 
+/// The classes of a value by the formats that were given.
+fn formats(text: &[u8], notation: &Notation) -> u16 {
+    let mut classes = 0;
+    if notation.date_format.is_some() {
+        classes |= if notation.date(text).is_some() { FORMATTED_DATE } else { NO_DATE };
+    }
+    if notation.timestamp_format.is_some() {
+        let reach = notation.timestamp(text).and_then(reach);
+        classes |= reach.map_or(NO_TIME, |reach| reach | FORMATTED_TIME);
+    }
+    classes
+}
+
+/// The class of a timestamp by the units that hold it; `None` where none does.
+fn reach(time: Timestamp) -> Option<u16> {
+    match (time.nanos(), time.is_fine) {
+        (Some(_), true) => Some(NANOS),
+        (Some(_), false) => Some(0),
+        (None, false) => Some(BEYOND_NANOS),
+        (None, true) => None,
+    }
+}
+
 /// The type that a column gets whose type was inferred from some of its values, once all were seen.
 pub(crate) fn widen(from: &DataType, seen: &Seen) -> DataType {
+    // Numbers that were taken for dates are numbers again.
+    if seen.has_formatted(true) || seen.has_formatted(false) {
+        return seen.data_type();
+    }
     let mut all = Seen::of_type(from);
     // Of a column of nulls nothing was inferred.
     if *from == DataType::Utf8View && seen.classes == 0 {
@@ -288,6 +343,39 @@ mod tests {
         ] {
             assert_eq!(widen(&from, &seen(&values)), to, "{from} {values:?}");
         }
+    }
+
+    #[test]
+    fn values_of_a_given_format_are_dates_and_timestamps_whatever_else_they_are() {
+        let seen = |notation: &Notation, values: &[&str]| {
+            let mut seen = Seen::default();
+            values.iter().for_each(|value| seen.add(value.as_bytes(), notation));
+            seen
+        };
+        let dates = Notation { date_format: Some("%Y%m%d".into()), ..Notation::default() };
+        for (values, expected) in [
+            (vec!["20200131", "20191231"], DataType::Date32),
+            (vec!["20200131", "5"], DataType::Int64),
+            (vec!["20200131", "x"], DataType::Utf8View),
+            (vec!["20200131", "0.5"], DataType::Float64),
+            (vec!["2020-01-31"], DataType::Utf8View),
+            (vec!["x"], DataType::Utf8View),
+        ] {
+            assert_eq!(seen(&dates, &values).data_type(), expected, "{values:?}");
+            assert_eq!(widen(&DataType::Date32, &seen(&dates, &values)), expected, "{values:?}");
+        }
+        let format = Some("%Y%m%d%H%M%S".into());
+        let times = Notation { timestamp_format: format, ..Notation::default() };
+        for (values, expected) in [
+            (vec!["20200131120000", "99991231235959"], MICROS),
+            (vec!["99991231235959", "7"], DataType::Int64),
+            (vec!["20200131120000", "2020"], DataType::Int64),
+        ] {
+            assert_eq!(seen(&times, &values).data_type(), expected, "{values:?}");
+        }
+        let days = Notation { timestamp_format: Some("%Y%m%d".into()), ..Notation::default() };
+        assert_eq!(seen(&days, &["20200131"]).data_type(), MICROS);
+        assert!(!seen(&days, &["2020-01-31"]).has_formatted(false));
     }
 
     #[test]

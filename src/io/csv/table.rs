@@ -19,7 +19,7 @@ use super::parallel::on_cores;
 use super::seen::{Seen, widen};
 use super::text::Text;
 use super::tokens::{Token, Tokens};
-use crate::error::{Error, Result};
+use crate::error::{ErrorKind, Result};
 use crate::io::path_columns::PathColumns;
 
 /// CSV files as one table.
@@ -54,7 +54,17 @@ impl CsvTable {
         of_paths: PathColumns,
     ) -> Result<CsvTable> {
         let texts = on_cores(paths.len(), |at| Text::open(&paths[at], options.encoding))?;
-        let Some(first) = texts.first() else { return Err(Error::internal("a table of no files")) };
+        let has_bytes: Vec<usize> = (0..texts.len()).filter(|at| texts[*at].is_some()).collect();
+        // Empty files have no rows, and tell nothing of the others.
+        let of_paths = match has_bytes.len() < texts.len() {
+            true => of_paths.of_files(&has_bytes),
+            false => of_paths,
+        };
+        let texts: Vec<Text> = texts.into_iter().flatten().collect();
+        let Some(first) = texts.first() else {
+            let path = paths.first().cloned().unwrap_or_default();
+            return Err(ErrorKind::File { path, message: "is empty".into() }.into());
+        };
         let dialect = Dialect::of(first, options)?;
         let rows = on_cores(texts.len(), |at| dialect.first_row(&texts[at]))?;
         let mut columns = FileColumns::of(&texts, &rows, dialect.has_header, options)?;
@@ -95,11 +105,19 @@ impl CsvTable {
             may_widen: given.iter().map(|given| given.is_none() && options.widen).collect(),
             misfits: Arc::default(),
         };
-        let seen = match options.sample_size {
+        let mut seen = match options.sample_size {
             _ if inferred.is_empty() => vec![],
             Some(rows) => table.sample(&inferred, rows)?,
             None => table.seen(&inferred)?,
         };
+        if unfit_format(options, &given, &seen).is_some() {
+            // It may fit values that are not in the sample.
+            seen = table.seen(&inferred)?;
+            if let Some(format) = unfit_format(options, &given, &seen) {
+                let message = format!("{format} fits no value of {}", paths[0].display());
+                return Err(ErrorKind::Plan { message, location: None }.into());
+            }
+        }
         let mut seen = seen.into_iter();
         let field = |(name, given): (String, Option<Field>)| match given {
             Some(field) => field.with_name(name).with_nullable(true),
@@ -301,6 +319,24 @@ impl CsvTable {
         self.see(&block, picked, rows, seen);
         Ok(())
     }
+}
+
+/// A given format of dates or timestamps that no value has, where there is no column of nulls that
+/// may have some yet.
+fn unfit_format(options: &CsvOptions, given: &[Option<Field>], seen: &[Seen]) -> Option<String> {
+    if seen.is_empty() || !seen.iter().all(Seen::is_any) {
+        return None;
+    }
+    let formats = [(&options.date_format, true), (&options.timestamp_format, false)];
+    formats.into_iter().find_map(|(format, dates)| {
+        let format = format.as_ref()?;
+        let mut types = given.iter().flatten().map(Field::data_type);
+        let is_used = types
+            .any(|dtype| matches!(dtype, DataType::Timestamp(..)) || *dtype == DataType::Date32)
+            || seen.iter().any(|seen| seen.has_formatted(dates));
+        let of = if dates { "dates" } else { "timestamps" };
+        (!is_used).then(|| format!("the format {format:?} of {of}"))
+    })
 }
 
 fn merged(parts: Vec<Vec<Seen>>, columns: usize) -> Vec<Seen> {

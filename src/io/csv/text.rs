@@ -36,16 +36,17 @@ enum Held {
 }
 
 impl Text {
-    /// Looks at the file's begin; unpacks and transcodes it where it is not UTF-8 as it lies.
+    /// Looks at the file's begin; unpacks and transcodes it where it is not UTF-8 as it lies. `None`
+    /// of a file without a byte.
     ///
     /// # Errors
-    /// A file that cannot be read, is empty, is not in the encoding, or cannot be unpacked.
-    pub(crate) fn open(path: &Path, encoding: Option<TextEncoding>) -> Result<Text> {
+    /// A file that cannot be read, is not in the encoding, or cannot be unpacked.
+    pub(crate) fn open(path: &Path, encoding: Option<TextEncoding>) -> Result<Option<Text>> {
         let io = |error| Error::io(path, error);
         let mut file = File::open(path).map_err(io)?;
         let size = file.metadata().map_err(io)?.len();
         if size == 0 {
-            return Err(ErrorKind::File { path: path.into(), message: "is empty".into() }.into());
+            return Ok(None);
         }
         let mut begin = vec![];
         file.by_ref().take(Packed::BEGIN).read_to_end(&mut begin).map_err(io)?;
@@ -54,6 +55,9 @@ impl Text {
             Some(packed) => Some(packed.unpack(path).map_err(wrong)?),
             None => None,
         };
+        if unpacked.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(None);
+        }
         let begin = unpacked.as_ref().unwrap_or(&begin);
         let encoding = encoding.unwrap_or(match begin.as_slice() {
             [0xFF, 0xFE, ..] => TextEncoding::Utf16Le,
@@ -64,7 +68,7 @@ impl Text {
         let text = match (encoding, unpacked) {
             (TextEncoding::Utf8, None) => {
                 let (mark, path) = (mark as u64, path.into());
-                return Ok(Text { path, held: Held::InFile { mark }, bytes: size - mark });
+                return Ok(Some(Text { path, held: Held::InFile { mark }, bytes: size - mark }));
             }
             (TextEncoding::Utf8, Some(mut text)) => {
                 text.drain(..mark);
@@ -76,7 +80,7 @@ impl Text {
             }
         };
         let bytes = text.len() as u64;
-        Ok(Text { path: path.into(), held: Held::InMemory(Arc::new(text)), bytes })
+        Ok(Some(Text { path: path.into(), held: Held::InMemory(Arc::new(text)), bytes }))
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -224,7 +228,7 @@ mod tests {
             (b"caf\xe9,\x80\n".to_vec(), Some(TextEncoding::Latin1), "café,\u{80}\n"),
         ] {
             std::fs::write(&path, &raw).unwrap();
-            let text = Text::open(&path, encoding).unwrap();
+            let text = Text::open(&path, encoding).unwrap().unwrap();
             let mut bytes = vec![];
             text.reader().unwrap().read(0..text.bytes(), &mut bytes).unwrap();
             assert_eq!(std::str::from_utf8(&bytes).unwrap(), expected);

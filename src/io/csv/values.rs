@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use chrono::format::{Item, StrftimeItems};
+use chrono::format::{Fixed, Item, Numeric, StrftimeItems};
 use chrono::{DateTime, NaiveDate, NaiveDateTime};
 
 use super::options::CsvOptions;
@@ -114,12 +114,37 @@ impl Notation {
         let text = std::str::from_utf8(text).ok()?;
         let time = match self.zoned {
             true => DateTime::parse_from_str(text, format).ok()?.to_utc(),
-            false => NaiveDateTime::parse_from_str(text, format).ok()?.and_utc(),
+            false => NaiveDateTime::parse_from_str(text, format)
+                .ok()
+                .or_else(|| midnight_of(text, format))?
+                .and_utc(),
         };
         let nanos = time.timestamp_subsec_nanos();
         let is_fine = !nanos.is_multiple_of(1000);
         Some(Timestamp { seconds: time.timestamp(), nanos, is_fine, is_zoned: self.zoned })
     }
+}
+
+/// The begin of a day, in a format that has no time of day.
+fn midnight_of(text: &str, format: &str) -> Option<NaiveDateTime> {
+    let is_of_day = |item: Item| match item {
+        Item::Numeric(of, _) => matches!(
+            of,
+            Numeric::Hour
+                | Numeric::Hour12
+                | Numeric::Minute
+                | Numeric::Second
+                | Numeric::Nanosecond
+                | Numeric::Timestamp
+        ),
+        Item::Fixed(of) => {
+            use Fixed::{LongMonthName, LongWeekdayName, ShortMonthName, ShortWeekdayName};
+            !matches!(of, LongMonthName | LongWeekdayName | ShortMonthName | ShortWeekdayName)
+        }
+        _ => false,
+    };
+    let date = NaiveDate::parse_from_str(text, format).ok()?;
+    (!StrftimeItems::new(format).any(is_of_day)).then(|| date.and_hms_opt(0, 0, 0)).flatten()
 }
 
 /// Whether a format has an offset from UTC: `%z`, `%:z`, `%#z` and their kin, or `%+`.
@@ -275,6 +300,17 @@ pub(crate) fn double(text: &[u8]) -> Option<f64> {
         return None;
     }
     std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// The same of a column whose type was inferred: it has no integers beyond 2^53, of which doubles
+/// hold not all.
+pub(crate) fn inferred_double(text: &[u8]) -> Option<f64> {
+    const EXACT: u128 = 1 << f64::MANTISSA_DIGITS;
+    let is_beyond = || {
+        let found = digits(text).filter(|found| !found.has_point && !found.has_exponent);
+        found.is_some_and(|found| found.unscaled.is_none_or(|value| value > EXACT))
+    };
+    double(text).filter(|value| value.abs() < EXACT as f64 || !is_beyond())
 }
 
 /// A number in units of 10^-scale, if it has no digits below them, and at most `precision` in all.

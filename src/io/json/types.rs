@@ -1,210 +1,337 @@
-//! Types of the columns of JSON rows, which stand in a line each: by all rows, on all cores.
+//! Types of the columns of JSON rows: by all rows, on all cores.
 //!
-//! A thread cuts the text into blocks of whole lines, and others infer the types of each block with
-//! the crate arrow-json. What the blocks say becomes one by its rules, too: rows are made up that
-//! have the types of a block, and the types of these are inferred.
+//! | seen in all rows | type |
+//! |---|---|
+//! | nothing but null | VARCHAR |
+//! | truth values | BOOLEAN |
+//! | numbers | as CSV has them (`io/csv/seen.rs`) |
+//! | strings | VARCHAR |
+//! | arrays | a list of the type of all elements |
+//! | objects | a struct with the fields of all, in the order in which they come up |
+//! | objects without fields, and values of several of these kinds | VARCHAR: the text of the JSON |
 
-use std::io::{Cursor, Read};
+use std::collections::HashMap;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use datafusion::arrow::datatypes::{DataType, Fields, Schema};
-use datafusion::arrow::error::ArrowError;
-use datafusion::arrow::json::reader::{infer_json_schema, infer_json_schema_from_iterator};
-use memchr::memrchr;
-use serde_json::{Map, Value, json};
+use datafusion::arrow::datatypes::{DataType, Field};
 
+use super::cursor::{Cursor, Wrong, unescaped};
+use super::rows::{RowBlock, RowBlocks};
 use crate::cores::cores;
 use crate::error::Result;
 use crate::interrupt;
+use crate::io::csv::Seen;
 
-/// Bytes of a block; one has at least a line.
-const BLOCK: usize = 4 << 20;
+/// What was seen at a place of rows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Shape {
+    boolean: bool,
+    string: bool,
+    number: Seen,
+    list: Option<Box<Shape>>,
+    object: Option<Box<ObjectShape>>,
+}
 
-/// The columns of rows, in the order in which they come up.
+/// The fields of objects, in the order in which they came up.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct ObjectShape {
+    pub(super) fields: Vec<(String, Shape)>,
+    places: HashMap<String, usize>,
+}
+
+/// How values become those of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum JsonType {
+    Value(DataType),
+    /// Text: that of the JSON, whatever it is.
+    Json,
+    List(Box<JsonType>),
+    Struct(Vec<(String, JsonType)>),
+}
+
+impl Shape {
+    fn see(&mut self, cursor: &mut Cursor) -> std::result::Result<(), Wrong> {
+        match cursor.peek() {
+            b'{' => self.object.get_or_insert_default().see(cursor)?,
+            b'[' => {
+                let item = self.list.get_or_insert_default();
+                cursor.array(|cursor| item.see(cursor))?;
+            }
+            b'"' => {
+                cursor.string()?;
+                self.string = true;
+            }
+            b't' | b'f' | b'n' => self.boolean |= cursor.word()? != "null",
+            _ => self.number.merge(Seen::of_json_number(cursor.number()?.as_bytes())),
+        }
+        Ok(())
+    }
+
+    pub(super) fn merge(&mut self, other: Shape) {
+        self.boolean |= other.boolean;
+        self.string |= other.string;
+        self.number.merge(other.number);
+        if let Some(list) = other.list {
+            self.list.get_or_insert_default().merge(*list);
+        }
+        if let Some(object) = other.object {
+            self.object.get_or_insert_default().merge(*object);
+        }
+    }
+}
+
+impl ObjectShape {
+    fn see(&mut self, cursor: &mut Cursor) -> std::result::Result<(), Wrong> {
+        // Most objects have the keys of the one before, in its order.
+        let mut expected = 0;
+        cursor.object(|cursor, key| {
+            let place = match self.fields.get(expected) {
+                Some((name, _)) if name == key => expected,
+                _ => self.place(&unescaped(key)),
+            };
+            expected = place + 1;
+            self.fields[place].1.see(cursor)
+        })
+    }
+
+    /// The place of a field, which comes up where it is not known.
+    fn place(&mut self, name: &str) -> usize {
+        match self.places.get(name) {
+            Some(place) => *place,
+            None => {
+                self.places.insert(name.into(), self.fields.len());
+                self.fields.push((name.into(), Shape::default()));
+                self.fields.len() - 1
+            }
+        }
+    }
+
+    fn merge(&mut self, other: ObjectShape) {
+        for (name, shape) in other.fields {
+            let place = self.place(&name);
+            self.fields[place].1.merge(shape);
+        }
+    }
+}
+
+impl JsonType {
+    pub(super) fn of(shape: &Shape) -> JsonType {
+        let kinds = [
+            shape.boolean,
+            shape.string,
+            shape.number.is_any(),
+            shape.list.is_some(),
+            shape.object.is_some(),
+        ];
+        if kinds.into_iter().filter(|kind| *kind).count() > 1 {
+            return JsonType::Json;
+        }
+        match shape {
+            Shape { list: Some(item), .. } => JsonType::List(Box::new(JsonType::of(item))),
+            Shape { object: Some(object), .. } if object.fields.is_empty() => JsonType::Json,
+            Shape { object: Some(object), .. } => {
+                let field = |(name, shape): &(String, Shape)| (name.clone(), JsonType::of(shape));
+                JsonType::Struct(object.fields.iter().map(field).collect())
+            }
+            Shape { boolean: true, .. } => JsonType::Value(DataType::Boolean),
+            Shape { number, .. } if number.is_any() => match number.data_type() {
+                DataType::Utf8View => JsonType::Json,
+                dtype => JsonType::Value(dtype),
+            },
+            _ => JsonType::Value(DataType::Utf8View),
+        }
+    }
+
+    pub(super) fn data_type(&self) -> DataType {
+        match self {
+            JsonType::Value(dtype) => dtype.clone(),
+            JsonType::Json => DataType::Utf8View,
+            JsonType::List(item) => {
+                DataType::List(Arc::new(Field::new_list_field(item.data_type(), true)))
+            }
+            JsonType::Struct(fields) => {
+                let field =
+                    |(name, of): &(String, JsonType)| Field::new(name, of.data_type(), true);
+                DataType::Struct(fields.iter().map(field).collect())
+            }
+        }
+    }
+
+    /// Whether there is a text of JSON in it.
+    pub(super) fn has_json(&self) -> bool {
+        match self {
+            JsonType::Value(_) => false,
+            JsonType::Json => true,
+            JsonType::List(item) => item.has_json(),
+            JsonType::Struct(fields) => fields.iter().any(|(_, of)| of.has_json()),
+        }
+    }
+}
+
+/// The columns of a file's rows, and how many rows there are.
 ///
 /// # Errors
-/// Text that cannot be read or is no JSON; a column that is an object in one row and none in
-/// another.
-pub(super) fn of_lines(mut text: impl Read) -> Result<Schema> {
-    let mut blocks = LineBlocks { rest: vec![], ended: false };
-    let first = blocks.next(&mut text)?;
-    if blocks.ended {
-        return Ok(of_block(&first)?);
-    }
+/// A text that cannot be read or is no JSON, by its line.
+pub(super) fn of_rows(path: &Path, mut blocks: RowBlocks) -> Result<(ObjectShape, usize)> {
+    let Some(first) = blocks.next()? else { return Ok((ObjectShape::default(), 0)) };
+    let mut rows = first.rows;
+    let mut all = of_block(path, &first)?;
+    let Some(second) = blocks.next()? else { return Ok((all, rows)) };
     let threads = cores();
-    let (send, receive) = sync_channel::<(usize, Vec<u8>)>(threads);
+    let (send, receive) = sync_channel::<(usize, RowBlock)>(threads);
     let receive = Mutex::new(receive);
-    let mut inferred = std::thread::scope(|scope| -> Result<Vec<(usize, Schema)>> {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| inferred(&receive))).collect();
-        let (mut number, mut block, mut read) = (0, first, Ok(()));
-        // A worker that failed takes no more: the others do.
-        while !block.is_empty() && send.send((number, block)).is_ok() {
+    let mut found = std::thread::scope(|scope| -> Result<Vec<(usize, ObjectShape)>> {
+        let workers: Vec<_> =
+            (0..threads).map(|_| scope.spawn(|| of_blocks(path, &receive))).collect();
+        let (mut number, mut block, mut read) = (0, Some(second), Ok(()));
+        while let Some(next) = block.take() {
+            rows += next.rows;
+            // A worker that failed takes no more: the others do.
+            if send.send((number, next)).is_err() {
+                break;
+            }
             number += 1;
-            match interrupt::check().and_then(|()| blocks.next(&mut text)) {
+            match interrupt::check().and_then(|()| blocks.next()) {
                 Ok(next) => block = next,
-                Err(error) => {
-                    read = Err(error);
-                    break;
-                }
+                Err(error) => read = Err(error),
             }
         }
         drop(send);
-        let join =
-            |worker: std::thread::ScopedJoinHandle<'_, std::result::Result<_, ArrowError>>| {
-                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-        let workers: Vec<_> = workers.into_iter().map(join).collect();
+        let join = |worker: std::thread::ScopedJoinHandle<'_, Result<_>>| {
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        let workers: Vec<Result<Vec<_>>> = workers.into_iter().map(join).collect();
+        // What is wrong with a row is before what is wrong with the text behind it.
+        let found = workers.into_iter().collect::<Result<Vec<_>>>()?;
         read?;
-        let found = workers.into_iter().collect::<std::result::Result<Vec<Vec<_>>, _>>()?;
         Ok(found.into_iter().flatten().collect())
     })?;
-    inferred.sort_by_key(|(number, _)| *number);
-    let rows = inferred.iter().flat_map(|(_, schema)| rows_of(schema.fields()));
-    Ok(infer_json_schema_from_iterator(rows.map(Ok::<_, ArrowError>))?)
+    found.sort_by_key(|(number, _)| *number);
+    found.into_iter().for_each(|(_, shape)| all.merge(shape));
+    Ok((all, rows))
 }
 
-/// Infers blocks until there are no more; after an error the rest goes by unread.
-fn inferred(
-    blocks: &Mutex<Receiver<(usize, Vec<u8>)>>,
-) -> std::result::Result<Vec<(usize, Schema)>, ArrowError> {
+/// Looks at blocks until there are no more; after an error the rest goes by unread.
+fn of_blocks(
+    path: &Path,
+    blocks: &Mutex<Receiver<(usize, RowBlock)>>,
+) -> Result<Vec<(usize, ObjectShape)>> {
     let mut found = Ok(vec![]);
     loop {
         let next = blocks.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((number, block)) = next else { return found };
-        if let Ok(schemas) = &mut found {
-            match of_block(&block) {
-                Ok(schema) => schemas.push((number, schema)),
+        if let Ok(shapes) = &mut found {
+            match of_block(path, &block) {
+                Ok(shape) => shapes.push((number, shape)),
                 Err(error) => found = Err(error),
             }
         }
     }
 }
 
-fn of_block(block: &[u8]) -> std::result::Result<Schema, ArrowError> {
-    Ok(infer_json_schema(Cursor::new(block), None)?.0)
-}
-
-/// A text in blocks of whole lines.
-struct LineBlocks {
-    /// The begin of the next block.
-    rest: Vec<u8>,
-    ended: bool,
-}
-
-impl LineBlocks {
-    /// The next lines; none at the end.
-    fn next(&mut self, text: &mut impl Read) -> Result<Vec<u8>> {
-        let mut block = std::mem::take(&mut self.rest);
-        let mut wanted = BLOCK;
-        while !self.ended {
-            let seen = block.len();
-            let read = text
-                .by_ref()
-                .take(wanted as u64)
-                .read_to_end(&mut block)
-                .map_err(ArrowError::from)?;
-            self.ended = read < wanted;
-            if self.ended {
-                break;
-            }
-            if let Some(end) = memrchr(b'\n', &block[seen..]) {
-                self.rest = block.split_off(seen + end + 1);
-                break;
-            }
-            // A line that is longer than a block.
-            wanted = block.len();
-        }
-        Ok(block)
+fn of_block(path: &Path, block: &RowBlock) -> Result<ObjectShape> {
+    let text = std::str::from_utf8(&block.bytes)
+        .map_err(|error| block.wrong(path, error.valid_up_to(), "it is no UTF-8"))?;
+    let (mut cursor, mut shape) = (Cursor::new(text), ObjectShape::default());
+    while cursor.peek() != 0 {
+        shape.see(&mut cursor).map_err(|Wrong { at, what }| block.wrong(path, at, what))?;
     }
-}
-
-/// Rows of these types, whose columns come up in this order.
-fn rows_of(fields: &Fields) -> Vec<Value> {
-    let row = |name: &String, value| Value::Object(Map::from_iter([(name.clone(), value)]));
-    fields
-        .iter()
-        .flat_map(|field| {
-            values_of(field.data_type()).into_iter().map(|value| row(field.name(), value))
-        })
-        .collect()
-}
-
-/// Values that together have this type.
-fn values_of(dtype: &DataType) -> Vec<Value> {
-    match dtype {
-        DataType::Boolean => vec![json!(true)],
-        DataType::Int64 => vec![json!(1)],
-        DataType::Float64 => vec![json!(0.5)],
-        DataType::Utf8 => vec![json!("text")],
-        DataType::Struct(fields) if fields.is_empty() => vec![json!({})],
-        DataType::Struct(fields) => rows_of(fields),
-        DataType::List(item) if item.data_type().is_null() => vec![json!([])],
-        DataType::List(item) => {
-            values_of(item.data_type()).into_iter().map(|value| json!([value])).collect()
-        }
-        _ => vec![Value::Null],
+    if cursor.at() < text.len() {
+        return Err(block.wrong(path, cursor.at(), "a zero byte"));
     }
+    Ok(shape)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The types of all rows at once.
-    fn at_once(lines: &[String]) -> Schema {
-        infer_json_schema(Cursor::new(lines.concat()), None).expect("it is JSON").0
+    fn of(text: &str) -> Result<Vec<(String, DataType)>> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("t.json");
+        std::fs::write(&path, text).expect("a file");
+        let (shape, _) = of_rows(&path, RowBlocks::open(&path, None)?)?;
+        let column =
+            |(name, shape): &(String, Shape)| (name.clone(), JsonType::of(shape).data_type());
+        Ok(shape.fields.iter().map(column).collect())
+    }
+
+    fn list(item: DataType) -> DataType {
+        DataType::List(Arc::new(Field::new_list_field(item, true)))
+    }
+
+    fn fields(of: Vec<(&str, DataType)>) -> DataType {
+        let field = |(name, dtype): (&str, DataType)| Field::new(name, dtype, true);
+        DataType::Struct(of.into_iter().map(field).collect())
+    }
+
+    #[test]
+    fn types_are_those_of_the_table() {
+        use DataType as T;
+        let text = || T::Utf8View;
+        for (values, expected) in [
+            (vec!["null"], text()),
+            (vec!["true", "null"], T::Boolean),
+            (vec!["1", "-2"], T::Int64),
+            (vec!["1", "0.5", "1e3"], T::Float64),
+            (vec!["9007199254740993", "18446744073709551615"], T::Decimal128(38, 0)),
+            (vec!["9007199254740993", "0.25"], T::Decimal128(38, 2)),
+            (vec!["1e3", "9007199254740993"], text()),
+            (vec!["\"x\""], text()),
+            (vec!["1", "\"x\""], text()),
+            (vec!["true", "1"], text()),
+            (vec!["[]"], list(text())),
+            (vec!["[]", "[1, null]"], list(T::Int64)),
+            (vec!["[1, \"x\"]"], list(text())),
+            (vec!["1", "[1]"], text()),
+            (vec!["{}"], text()),
+            (
+                vec!["{\"z\": 1}", "{\"a\": [true], \"z\": 0.5}"],
+                fields(vec![("z", T::Float64), ("a", list(T::Boolean))]),
+            ),
+            (vec!["[{\"x\": 1}, null]"], list(fields(vec![("x", T::Int64)]))),
+            (vec!["{\"x\": 1}", "2"], text()),
+        ] {
+            let rows: String = values.iter().map(|value| format!("{{\"c\": {value}}}\n")).collect();
+            assert_eq!(of(&rows).unwrap(), [("c".to_string(), expected)], "{values:?}");
+        }
+        assert_eq!(JsonType::of(&Shape { string: true, ..Shape::default() }).has_json(), false);
+    }
+
+    #[test]
+    fn columns_come_in_the_order_of_the_file() {
+        let names = |text: &str| -> Vec<String> {
+            of(text).unwrap().into_iter().map(|(name, _)| name).collect()
+        };
+        assert_eq!(
+            names("{\"name\": 1, \"city\": 2}\n{\"a\": 1, \"city\": 3}"),
+            ["name", "city", "a"]
+        );
+        assert_eq!(names("{\"\\u0061\": 1}\n{\"a\": 2}"), ["a"]);
     }
 
     #[test]
     fn types_of_blocks_become_those_of_all_rows() {
         let pad = "x".repeat(1000);
-        let line = |row: usize| match row % 10_000 {
-            0 => format!("{{\"a\": {row}, \"l\": [], \"p\": \"{pad}\"}}\n"),
-            7 if row > 9000 => {
-                format!(
-                    "{{\"late\": {{\"z\": 1, \"y\": [{{\"q\": true}}]}}, \"a\": 0.5, \"p\": \"{pad}\"}}\n"
-                )
-            }
-            9 if row > 20_000 => {
-                "{\"late\": {\"y\": [], \"x\": null, \"z\": 2.5}, \"n\": null, \"b\": {}}\n"
-                    .to_string()
-            }
-            11 => format!(
-                "{{\"m\": {}, \"p\": \"{pad}\"}}\n",
-                if row > 15_000 { "\"text\"" } else { "3" }
-            ),
-            13 => format!(
-                "{{\"l\": [1, 2], \"s\": {}, \"p\": \"{pad}\"}}\n",
-                if row > 15_000 { "[7]" } else { "7" }
-            ),
-            _ => format!("{{\"a\": null, \"p\": \"{pad}\"}}\n"),
+        let line = |row: usize| match row {
+            7 => "{\"z\": 1}\n".into(),
+            20_000 => "{\"late\": {\"y\": [1]}, \"a\": 0.5}\n".to_string(),
+            29_999 => "{\"late\": {\"x\": 1}, \"p\": 7}\n".to_string(),
+            _ => format!("{{\"a\": {row}, \"p\": \"{pad}\"}}\n"),
         };
-        let lines: Vec<String> = (0..30_000).map(line).collect();
-        let text = lines.concat();
-        assert!(text.len() > 6 * BLOCK);
-        let found = of_lines(Cursor::new(&text)).expect("it is JSON");
-        assert_eq!(found, at_once(&lines));
-        assert!(found.field_with_name("late").is_ok() && found.fields().len() == 8, "{found:?}");
-        // The last line need not end, and a line may be longer than a block.
-        assert_eq!(of_lines(Cursor::new(text.trim_end())).expect("it is JSON"), found);
-        let long = format!("{{\"a\": \"{}\"}}\n{{\"b\": 1}}", "y".repeat(3 * BLOCK));
-        assert_eq!(of_lines(Cursor::new(long)).expect("it is JSON").fields().len(), 2);
-        assert_eq!(of_lines(Cursor::new("")).expect("it has no rows").fields().len(), 0);
-    }
-
-    #[test]
-    fn text_that_is_no_json_is_an_error_wherever_it_stands() {
-        let pad = "x".repeat(1000);
-        let good = format!("{{\"a\": 1, \"p\": \"{pad}\"}}\n").repeat(20_000);
-        for (at, bad) in
-            [(0, "{\"a\": \n"), (good.len() / 2, "nonsense\n"), (good.len(), "{\"a\": 1")]
-        {
-            let at = at - at % (good.len() / 20_000);
-            let text = [&good[..at], bad, &good[at..]].concat();
-            of_lines(Cursor::new(text)).expect_err(bad);
-        }
-        let text = [good.as_str(), "{\"a\": {\"b\": 1}}\n"].concat();
-        of_lines(Cursor::new(text)).expect_err("an object beside a number");
+        let text: String = (0..30_000).map(line).collect();
+        let late = fields(vec![("y", list(DataType::Int64)), ("x", DataType::Int64)]);
+        let expected = [
+            ("a".to_string(), DataType::Float64),
+            ("p".to_string(), DataType::Utf8View),
+            ("z".to_string(), DataType::Int64),
+            ("late".to_string(), late),
+        ];
+        assert_eq!(of(&text).unwrap(), expected);
+        let bad = [&text[..], "{\"a\": tru}\n", &text].concat();
+        let error = of(&bad).unwrap_err().to_string();
+        assert!(error.contains("line 30001: a value is expected"), "{error}");
     }
 }

@@ -27,6 +27,7 @@ use crate::cores::cores;
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 use crate::interrupt;
+use crate::io::same_column::own_column;
 use crate::ops::parquet::PageOutput;
 use crate::ops::{decompress, parquet};
 
@@ -59,6 +60,13 @@ pub(in super::super) struct DescribedFile {
     pub(super) own: Arc<Schema>,
     /// And with them.
     pub(super) noted: Arc<Schema>,
+}
+
+impl DescribedFile {
+    /// The name that the file has for a column of a table with this schema.
+    pub(super) fn own_name<'a>(&'a self, table: &Schema, name: &'a String) -> &'a String {
+        own_column(table, &self.own, name).map_or(name, |at| self.own.field(at).name())
+    }
 }
 
 /// A column, or why the device does not read it.
@@ -215,7 +223,7 @@ enum Leaf {
 }
 
 fn leaf(file: &DescribedFile, schema: &Schema, at: usize, target: &mut ColumnTarget) -> Leaf {
-    let name = schema.field(at).name();
+    let name = file.own_name(schema, schema.field(at).name());
     let leaves = file.footer.metadata.file_metadata().schema_descr();
     let leaf =
         leaves.columns().iter().position(|leaf| leaf.path().parts() == std::slice::from_ref(name));

@@ -133,12 +133,13 @@ impl ParquetFiles {
         }
         let mut range: Option<(i64, i64)> = None;
         for file in &self.files {
+            let name = file.own_name(&schema, field.name());
             let leaves = file.footer.metadata.file_metadata().schema_descr();
             let leaf = leaves
                 .columns()
                 .iter()
-                .position(|leaf| leaf.path().parts() == std::slice::from_ref(field.name()))?;
-            if file.own.field_with_name(field.name()).ok()?.data_type() != field.data_type() {
+                .position(|leaf| leaf.path().parts() == std::slice::from_ref(name))?;
+            if file.own.field_with_name(name).ok()?.data_type() != field.data_type() {
                 return None;
             }
             for group in file.footer.metadata.row_groups() {
@@ -160,9 +161,9 @@ impl ParquetFiles {
     /// row group has no dictionary, or one so large that its writer may have given up on it.
     fn dictionary_values(&self, column: usize) -> Option<f64> {
         let schema = self.table.schema();
-        let name = schema.field(column).name();
         let mut most: f64 = 0.0;
         for file in self.files.iter() {
+            let name = file.own_name(&schema, schema.field(column).name());
             let leaves = file.footer.metadata.file_metadata().schema_descr();
             let leaf = leaves
                 .columns()

@@ -24,6 +24,7 @@ use datafusion::physical_plan::empty::EmptyExec;
 
 use super::{Parquet, intervals};
 use crate::io::path_columns::PathColumns;
+use crate::io::same_column::own_column;
 
 /// A file of a table.
 #[derive(Debug, Clone)]
@@ -109,10 +110,9 @@ impl ParquetTable {
         let (file, table) = (&self.files[at], self.columns.file_schema());
         let mut found = self.format.infer_stats(state, store, table.clone(), &file.object).await?;
         for (field, column) in table.fields().iter().zip(&mut found.column_statistics) {
-            let is_own = file
-                .schema
-                .field_with_name(field.name())
-                .is_ok_and(|own| own.data_type() == field.data_type());
+            let own = own_column(table, &file.schema, field.name());
+            let is_own =
+                own.is_some_and(|own| file.schema.field(own).data_type() == field.data_type());
             if !is_own {
                 // They are of values of another type, or of none.
                 *column = ColumnStatistics {

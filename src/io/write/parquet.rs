@@ -30,6 +30,23 @@ fn written(dtype: &DataType) -> DataType {
     }
 }
 
+/// What the file's Arrow schema calls a type. pyarrow keeps the types that it finds there, and can
+/// neither filter, sort nor join by views.
+fn noted(dtype: &DataType) -> DataType {
+    let within =
+        |item: &FieldRef| Arc::new(Field::clone(item).with_data_type(noted(item.data_type())));
+    match dtype {
+        DataType::Utf8View => DataType::Utf8,
+        DataType::BinaryView => DataType::Binary,
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(within).collect()),
+        DataType::List(item) => DataType::List(within(item)),
+        DataType::LargeList(item) => DataType::LargeList(within(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(within(item), *size),
+        DataType::Map(entries, sorted) => DataType::Map(within(entries), *sorted),
+        other => other.clone(),
+    }
+}
+
 /// Whether a type has intervals that the format does not hold: its own have milliseconds and no
 /// sign.
 fn unwritten(dtype: &DataType) -> bool {
@@ -97,7 +114,12 @@ pub(super) fn write(
         Field::clone(field).with_data_type(dtype)
     });
     let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    let (mut writer, factory) = ArrowWriter::try_new(out, schema.clone(), Some(properties))
+    let noted = schema.fields().iter().map(|field| {
+        let dtype = noted(field.data_type());
+        Field::clone(field).with_data_type(dtype)
+    });
+    let noted = Arc::new(Schema::new(noted.collect::<Vec<_>>()));
+    let (mut writer, factory) = ArrowWriter::try_new(out, noted, Some(properties))
         .map_err(of_format)?
         .into_serialized_writer()
         .map_err(of_format)?;

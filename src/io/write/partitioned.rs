@@ -4,6 +4,7 @@
 //! is open at a time. All folders are made beside the target, and take its place when they are
 //! whole.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::{IpcLayout, WriteFormat, beside, linked, write};
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::path_columns::NULL;
+use crate::io::path_columns::{NULL, TEXT_KEYS, inferred};
 
 impl WriteFormat {
     /// What a file of a folder is called.
@@ -82,12 +83,38 @@ fn is_bytes(dtype: &DataType) -> bool {
     matches!(dtype, Binary | BinaryView | LargeBinary | FixedSizeBinary(_))
 }
 
+/// The values of keys that are texts, each once, by the key's name in folders.
+#[derive(Debug, Default)]
+struct KeyTexts(BTreeMap<String, BTreeSet<String>>);
+
+impl KeyTexts {
+    /// Adds those of the first of some rows.
+    fn add(&mut self, keys: &RecordBatch) -> Result<()> {
+        for (column, field) in keys.columns().iter().zip(keys.schema().fields()) {
+            if field.data_type().is_string() && !is_null(column) {
+                let values = self.0.entry(key_name(field.name())).or_default();
+                values.insert(shown(column)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// A line for each key whose values would be read as other than texts.
+    fn lines(&self) -> String {
+        let misread = self.0.iter().filter(|(_, values)| {
+            inferred(values.iter().map(String::as_str)) != DataType::Utf8View
+        });
+        misread.map(|(name, _)| format!("{name}\n")).collect()
+    }
+}
+
 /// Rows that are sorted by some columns, taken by runs of equal ones.
 struct FolderRuns<'a, I: Iterator<Item = Result<RecordBatch>>> {
     batches: I,
     split: &'a KeySplit,
     /// Rows that are not taken yet, and the folder of the first.
     rest: Option<(RecordBatch, PathBuf)>,
+    texts: KeyTexts,
 }
 
 impl<I: Iterator<Item = Result<RecordBatch>>> FolderRuns<'_, I> {
@@ -102,7 +129,9 @@ impl<I: Iterator<Item = Result<RecordBatch>>> FolderRuns<'_, I> {
 
     fn put_back(&mut self, batch: RecordBatch) -> Result<()> {
         if batch.num_rows() > 0 {
-            let folder = folder(&batch.project(&self.split.keys)?)?;
+            let keys = batch.project(&self.split.keys)?;
+            let folder = folder(&keys)?;
+            self.texts.add(&keys)?;
             self.rest = Some((batch, folder));
         }
         Ok(())
@@ -127,16 +156,12 @@ impl<I: Iterator<Item = Result<RecordBatch>>> FolderRuns<'_, I> {
 /// # Errors
 /// A text that stands for NULL.
 fn folder(keys: &RecordBatch) -> Result<PathBuf> {
-    let options = FormatOptions::default();
     let mut path = PathBuf::new();
     for (column, field) in keys.columns().iter().zip(keys.schema().fields()) {
-        let value = match column.logical_nulls().is_some_and(|nulls| nulls.is_null(0)) {
+        let value = match is_null(column) {
             true => NULL.to_string(),
             false => {
-                let mut text = String::new();
-                ArrayFormatter::try_new(&column.slice(0, 1), &options)?
-                    .value(0)
-                    .write(&mut text)?;
+                let text = shown(column)?;
                 if text == NULL {
                     let message = format!(
                         "column {:?}: the text {NULL} names the folder of NULL",
@@ -147,14 +172,32 @@ fn folder(keys: &RecordBatch) -> Result<PathBuf> {
                 escaped(&text)
             }
         };
-        let mut key = escaped(field.name());
-        if let Some(rest) = key.strip_prefix(['_', '.']) {
-            // Readers leave out what begins so.
-            key = format!("%{:02X}{rest}", key.as_bytes()[0]);
-        }
-        path.push(format!("{key}={value}"));
+        path.push(format!("{}={value}", key_name(field.name())));
     }
     Ok(path)
+}
+
+/// Whether a column's first value is null.
+fn is_null(column: &ArrayRef) -> bool {
+    column.logical_nulls().is_some_and(|nulls| nulls.is_null(0))
+}
+
+/// A column's first value as text.
+fn shown(column: &ArrayRef) -> Result<String> {
+    let mut text = String::new();
+    let options = FormatOptions::default();
+    ArrayFormatter::try_new(&column.slice(0, 1), &options)?.value(0).write(&mut text)?;
+    Ok(text)
+}
+
+/// What a key is called in folders.
+fn key_name(name: &str) -> String {
+    let key = escaped(name);
+    match key.strip_prefix(['_', '.']) {
+        // Readers leave out what begins so.
+        Some(rest) => format!("%{:02X}{rest}", key.as_bytes()[0]),
+        None => key,
+    }
 }
 
 /// A text as a part of a path: bytes that mean something there, or to others who read such folders,
@@ -217,13 +260,18 @@ pub(crate) fn write_partitioned(
     let partial = beside(&target).map_err(io)?;
     let write_all = || {
         fs::create_dir(&partial).map_err(io)?;
-        let mut runs = FolderRuns { batches, split: &split, rest: None };
+        let mut runs =
+            FolderRuns { batches, split: &split, rest: None, texts: KeyTexts::default() };
         while let Some(folder) = runs.folder()? {
             let within = partial.join(&folder);
             fs::create_dir_all(&within)
                 .map_err(|error| Error::io(directory.join(&folder), error))?;
             let rows = std::iter::from_fn(|| runs.rows_of(&folder).transpose());
             write(&within.join(format.file_name()), &split.schema, rows, format)?;
+        }
+        let lines = runs.texts.lines();
+        if !lines.is_empty() {
+            fs::write(partial.join(TEXT_KEYS), lines).map_err(io)?;
         }
         fs::rename(&partial, &target).map_err(io)
     };

@@ -50,7 +50,7 @@ fn json_files_are_read() {
     files.write("hive/k=2/x.json", "{\"a\": 2}\n{\"a\": 3}\n");
     let hive = files.path("hive").display().to_string();
     assert_eq!(agree(&pair, &format!("SELECT k, sum(a) FROM '{hive}' GROUP BY k")), 2);
-    // Beyond ten megabytes, where files of lines are cut into ranges.
+    // Many blocks.
     let members: Vec<String> =
         (0..300_000).map(|i| format!("{{\"a\": {i}, \"b\": \"some text in it\"}}")).collect();
     let large = files.write("large.json", format!("[{}]", members.join(",")));
@@ -75,4 +75,123 @@ fn json_files_are_read() {
         matches!(error.kind(), ErrorKind::Plan { message, .. } if message.contains("delim")),
         "{error}"
     );
+}
+
+/// The rows of a file's text, as each engine reads them, and their types.
+fn rows_of(pair: &Pair, path: &str) -> (Vec<Vec<Cell>>, Vec<String>) {
+    let query = format!("SELECT * FROM '{path}'");
+    agree(pair, &query);
+    let frame = run(&pair.device, &query).expect("it runs");
+    let schema = frame.schema();
+    let types = schema.fields().iter().map(|field| field.data_type().to_string());
+    (Rows::of(&frame).rows, types.collect())
+}
+
+fn text(text: &str) -> Cell {
+    Cell::Text(text.into())
+}
+
+/// As DuckDB reads them; integers beyond 64 bits as CSV has them.
+#[test]
+fn json_of_every_layout_is_read() {
+    let (files, pair) = (Files::new(), Pair::new());
+    let (one, two) = (Cell::Int(1), Cell::Int(2));
+    for (number, (content, expected)) in [
+        ("{\"a\":1}\n{\"a\":\"x\"}\n", vec![vec![text("1")], vec![text("\"x\"")]]),
+        (
+            "{\"a\":[1, \"é\\\"\"]}\n{\"a\":{ \"b\" : null }}\n{\"a\":null}",
+            vec![vec![text("[1,\"é\\\"\"]")], vec![text("{\"b\":null}")], vec![Cell::Null]],
+        ),
+        ("{\"a\":true}\n{\"a\":1}\n", vec![vec![text("true")], vec![text("1")]]),
+        ("\u{feff}{\"a\":1}\n", vec![vec![one.clone()]]),
+        ("\u{feff}[{\"a\":1}]", vec![vec![one.clone()]]),
+        ("{\n \"a\": 1\n}\n{\n \"a\":\n2}", vec![vec![one.clone()], vec![two.clone()]]),
+        (
+            "{\"a\":1}\nnull\n{\"a\":2}\n",
+            vec![vec![one.clone()], vec![Cell::Null], vec![two.clone()]],
+        ),
+        ("[{\"a\":1},\nnull]", vec![vec![one.clone()], vec![Cell::Null]]),
+        ("[]", vec![]),
+        ("[ ]\n", vec![]),
+        (
+            "{\"b\":1,\"a\":2}\n{\"a\":1,\"c\":1}",
+            vec![
+                vec![one.clone(), two.clone(), Cell::Null],
+                vec![Cell::Null, one.clone(), one.clone()],
+            ],
+        ),
+        (
+            "{\"a\":9007199254740993}\n{\"a\":18446744073709551615}",
+            vec![
+                vec![Cell::Int(9_007_199_254_740_993)],
+                vec![Cell::Int(18_446_744_073_709_551_615)],
+            ],
+        ),
+        ("{\"a\":-0.5e1}", vec![vec![Cell::Float(-5.0)]]),
+        ("{\"a\":null}", vec![vec![Cell::Null]]),
+        ("{\"a\":{}}", vec![vec![text("{}")]]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = files.write(&format!("t{number}.json"), content);
+        assert_eq!(rows_of(&pair, &path).0, expected, "{content}");
+    }
+    // Fields of structs, too, come in the file's order; a list may have nulls among its structs.
+    let nested = "{\"s\":{\"y\":1,\"x\":[{\"n\":1},null]}}\n{\"s\":null}\n";
+    let path = files.write("nested.ndjson", nested);
+    let query = format!("SELECT s['y'], s['x'][1]['n'], s['x'][2] IS NULL FROM '{path}'");
+    assert_eq!(agree(&pair, &format!("SELECT * FROM '{path}'")), 2);
+    let frame = run(&pair.cpu, &query).expect("it runs");
+    assert_eq!(Rows::of(&frame).rows[0], [one.clone(), one.clone(), one.clone()]);
+    let schema = run(&pair.cpu, &format!("SELECT * FROM '{path}'")).expect("it runs").schema();
+    let DataType::Struct(fields) = schema.field(0).data_type() else { panic!("{schema:?}") };
+    assert_eq!(fields.iter().map(|field| field.name().as_str()).collect::<Vec<_>>(), ["y", "x"]);
+    let insert = files.write("names.ndjson", "{\"name\":\"anna\",\"city\":\"rome\"}\n");
+    for session in [&pair.cpu, &pair.device] {
+        session.execute("CREATE TABLE t (name TEXT, city TEXT)").expect("a table");
+        session.execute(&format!("INSERT INTO t SELECT * FROM '{insert}'")).expect("a row");
+        assert_eq!(scalar(session, "SELECT city FROM t"), text("rome"));
+    }
+}
+
+/// Types follow from the values of all files together.
+#[test]
+fn json_of_several_files_has_types_that_hold_all() {
+    let (files, pair) = (Files::new(), Pair::new());
+    files.write("many/1.ndjson", "{\"a\":1,\"Fee\":1}\n");
+    files.write("many/2.ndjson", "{\"fee\":0.5,\"a\":\"x\"}\n");
+    files.write("many/3.ndjson", "");
+    let many = files.path("many").display().to_string();
+    let (rows, types) = rows_of(&pair, &many);
+    assert_eq!(types, ["Utf8View", "Float64"]);
+    assert_eq!(rows[1], [text("\"x\""), Cell::Float(0.5)]);
+    let none = files.write("none.json", "");
+    let error = refused(&pair.device, &format!("SELECT * FROM '{none}'"));
+    assert!(error.to_string().contains("is empty"), "{error}");
+}
+
+#[test]
+fn what_is_no_json_is_told_with_its_line() {
+    let (files, pair) = (Files::new(), Pair::new());
+    let rows = "{\"a\": 1}\n".repeat(100_000);
+    for (number, (content, words)) in [
+        ("{\"a\":1}\n{\"a\":tru}\n".to_string(), "line 2: a value is expected"),
+        ("{\"a\":1}\n\n{\"a\":\"x}\n".into(), "line 3: a row does not end"),
+        ("[\n{\"a\":1},\n{\"a\":1 \"b\":2}\n]".into(), "line 3: a comma or } is expected"),
+        ("{\"a\":1},\n{}".into(), "line 1: a row is an object"),
+        ("{\"a\":\"\\ud83d\"}".into(), "line 1: half of a character"),
+        (format!("{rows}{{\"a\": 01}}\n{rows}"), "line 100001: a number begins with 0"),
+        (format!("{{\"a\":{}1{}}}", "[".repeat(500), "]".repeat(500)), "nested deeper"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = files.write(&format!("t{number}.ndjson"), &content);
+        for session in [&pair.cpu, &pair.device] {
+            let error = refused(session, &format!("SELECT * FROM '{path}'"));
+            let ErrorKind::File { path: of, message } = error.kind() else { panic!("{error:?}") };
+            assert!(of == Path::new(&path) && message.contains(words), "{error}");
+        }
+    }
 }

@@ -502,3 +502,75 @@ fn arrow_files_have_the_columns_that_options_say() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn integers_with_zeros_before_them_stay_texts() -> Result<()> {
+    let directory = partitioned(&["zip=00501/m=1", "zip=10001/m=12"]);
+    let pair = Pair::new();
+    for session in [&pair.cpu, &pair.device] {
+        session.register_parquet("t", directory.path())?;
+        let text = |text: &str| Cell::Text(text.into());
+        let found =
+            all(session, "SELECT DISTINCT zip, m FROM t WHERE zip < '1' OR m = 12 ORDER BY m");
+        let expected = [vec![text("00501"), Cell::Int(1)], vec![text("10001"), Cell::Int(12)]];
+        assert_eq!(crate::differential::rows_of(&found), expected);
+    }
+    Ok(())
+}
+
+/// What was written of texts is read as texts, whatever they look like.
+#[test]
+fn written_partitions_keep_their_types() -> Result<()> {
+    let (directory, pair) = (directory(), Pair::new());
+    for (at, session) in [&pair.cpu, &pair.device].into_iter().enumerate() {
+        let path = directory.path().join(format!("written{at}"));
+        let rows = session.sql(
+            "SELECT * FROM (VALUES ('1', DATE '2024-02-29', '2024-01-01', 7, 'x', 0), \
+             ('20', NULL, '2024-01-02', 8, '2', 1)) v(a, b, \"_c\", d, e, n)",
+        )?;
+        let format = warpframe::WriteFormat::Csv(Default::default());
+        rows.collect()?.write_partitioned(&path, &["a", "b", "_c", "d", "e"], &format)?;
+        let from = [path.clone(), path.join("*/*/*/*/*/*.csv"), path.join("a=1")];
+        for (number, from) in from.iter().enumerate() {
+            session.register_csv("t", from)?;
+            let typed = |name: &str| {
+                Ok::<_, warpframe::Error>(
+                    session
+                        .schema("t")?
+                        .field_with_name(name)
+                        .expect("it is there")
+                        .data_type()
+                        .clone(),
+                )
+            };
+            if number < 2 {
+                assert_eq!(typed("a")?, DataType::Utf8View);
+            }
+            assert_eq!(typed("b")?, DataType::Date32);
+            assert_eq!(typed("_c")?, DataType::Utf8View);
+            assert_eq!(typed("d")?, DataType::Int64);
+            assert_eq!(typed("e")?, DataType::Utf8View);
+        }
+        let names = std::fs::read_to_string(path.join("_text_keys")).expect("it was written");
+        assert_eq!(names, "%5Fc\na\n");
+    }
+    Ok(())
+}
+
+#[test]
+fn directories_with_a_log_are_refused() -> Result<()> {
+    let directory = partitioned(&["day=1", "day=2"]);
+    let log = directory.path().join("_delta_log");
+    std::fs::create_dir(&log).expect("directories can be made");
+    std::fs::write(log.join("00000000000000000000.json"), "{}").expect("files can be written");
+    let pair = Pair::new();
+    for session in [&pair.cpu, &pair.device] {
+        for named in ["", "day=1", "*/*.parquet"] {
+            let error = session.register_parquet("t", directory.path().join(named)).unwrap_err();
+            assert!(error.to_string().contains("Delta Lake"), "{named}: {error}");
+        }
+        session.register_parquet("t", directory.path().join("day=1/part.parquet"))?;
+        assert_eq!(scalar(session, "SELECT count(*) FROM t"), Cell::Int(3));
+    }
+    Ok(())
+}

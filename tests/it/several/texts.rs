@@ -283,3 +283,28 @@ fn json_files_are_one_table_by_the_same_rules() -> Result<()> {
     }
     Ok(())
 }
+
+/// A file without a byte, compressed or not, has no rows and tells nothing of the others.
+#[test]
+fn empty_files_among_others_have_no_rows() -> Result<()> {
+    let (directory, pair) = (directory(), Pair::new());
+    let put = |name: &str, bytes: &[u8]| {
+        let path = directory.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("it has one")).expect("directories");
+        std::fs::write(path, bytes).expect("files can be written");
+    };
+    // The end of a gzip file of no bytes, behind its head.
+    let gzip = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    put("d/k=1/1.csv", b"");
+    put("d/k=2/2.csv", b"a\n1\n");
+    put("d/k=3/3.csv.gz", &gzip);
+    put("e/1.csv", b"");
+    for session in [&pair.cpu, &pair.device] {
+        session.register_csv("t", directory.path().join("d"))?;
+        assert_eq!(scalar(session, "SELECT sum(a * 10 + k) FROM t"), Cell::Int(12));
+        assert_eq!(scalar(session, "SELECT count(*) FROM t WHERE k = 1"), Cell::Int(0));
+        let error = session.register_csv("t", directory.path().join("e")).unwrap_err();
+        assert!(error.to_string().contains("is empty"), "{error}");
+    }
+    Ok(())
+}

@@ -292,3 +292,42 @@ fn intervals_have_all_of_their_parts() -> Result<()> {
     }
     Ok(())
 }
+
+/// Names of columns that differ by case alone name one column.
+#[test]
+fn names_that_differ_by_case_alone_are_one_column() -> Result<()> {
+    let (directory, pair) = (directory(), Pair::new());
+    let nested = |n: i64| -> ArrayRef {
+        let field = Arc::new(Field::new("n", DataType::Int64, true));
+        Arc::new(StructArray::from(vec![(field, ints([n]))]))
+    };
+    file(&directory, "p/1.parquet", vec![("fee", ints([1])), ("S", nested(5)), ("k", ints([1]))]);
+    file(&directory, "p/2.parquet", vec![("k", ints([2])), ("Fee", ints([20])), ("s", nested(6))]);
+    file(&directory, "p/3.parquet", vec![("fee", ints([300])), ("Fee", ints([7]))]);
+    std::fs::create_dir(directory.path().join("c")).expect("directories can be made");
+    for (name, text) in [("1.csv", "fee,k\n1,1\n"), ("2.csv", "k,FEE\n2,20.5\n")] {
+        std::fs::write(directory.path().join("c").join(name), text).expect("files can be written");
+    }
+    for session in [&pair.cpu, &pair.device] {
+        let parts = ["p/1.parquet", "p/2.parquet"].map(|name| directory.path().join(name));
+        session.register_parquet("t", parts.to_vec())?;
+        let names = |table: &str| -> Result<Vec<String>> {
+            let schema = session.schema(table)?;
+            Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
+        };
+        assert_eq!(names("t")?, ["fee", "S", "k"]);
+        let sum = "SELECT sum(fee), count(fee), min(fee), max(\"S\"['n']) FROM t";
+        let expected = [21, 2, 1, 6].map(Cell::Int);
+        assert_eq!(crate::differential::rows_of(&all(session, sum)), [expected.to_vec()]);
+        assert_eq!(scalar(session, "SELECT count(*) FROM t WHERE fee > 5"), Cell::Int(1));
+        assert_eq!(scalar(session, "SELECT count(*) FROM t WHERE fee IS NULL"), Cell::Int(0));
+        // A file that has both keeps both.
+        session.register_parquet("t", directory.path().join("p"))?;
+        assert_eq!(names("t")?, ["fee", "S", "k", "Fee"]);
+        assert_eq!(scalar(session, "SELECT sum(\"Fee\") FROM t"), Cell::Int(27));
+        session.register_csv("c", directory.path().join("c"))?;
+        assert_eq!(names("c")?, ["fee", "k"]);
+        assert_eq!(scalar(session, "SELECT sum(fee) FROM c"), Cell::Float(21.5));
+    }
+    Ok(())
+}
