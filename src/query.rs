@@ -8,6 +8,7 @@
 
 mod calls;
 mod join;
+mod once;
 mod ordered;
 mod plans;
 mod recipe;
@@ -177,32 +178,38 @@ impl Core {
 
     fn run_once(&self, plan: &LogicalPlan) -> Result<Answer> {
         self.as_statement(|| {
-            let plan = &*self.with_shared_rows(plan)?;
-            self.block_on(async {
-                let state = self.state();
-                let ran = match &self.engine {
-                    Some(engine) => {
-                        engine.device.count_plan(false);
-                        let prepared = self.optimize(&state, plan).and_then(Prepared::new);
-                        match prepared {
-                            Ok(prepared) => {
-                                return self.execute(&state, engine, &prepared, &[], plan).await;
-                            }
-                            Err(error) => Err(error),
+            let plan = &*self.with_shared_rows(plan, |rows| self.run_once(rows))?;
+            self.run_optimized(plan, |state| self.optimize(state, plan))
+        })
+    }
+
+    /// Runs what `optimize` makes of a plan.
+    fn run_optimized(
+        &self,
+        plan: &LogicalPlan,
+        optimize: impl Fn(&SessionState) -> Result<LogicalPlan> + Sync,
+    ) -> Result<Answer> {
+        self.block_on(async {
+            let state = self.state();
+            let ran = match &self.engine {
+                Some(engine) => {
+                    engine.device.count_plan(false);
+                    match optimize(&state).and_then(Prepared::new) {
+                        Ok(prepared) => {
+                            return self.execute(&state, engine, &prepared, &[], plan).await;
                         }
+                        Err(error) => Err(error),
                     }
-                    None => {
-                        let run = || {
-                            async { run_on_cpu(&state, self.optimize(&state, plan)?).await }.boxed()
-                        };
-                        of_one_version(&state, plan, run, |_| false).await
-                    }
-                };
-                match ran {
-                    Ok(answer) => Ok(answer),
-                    Err(error) => Err(crate::io::diagnose(error, &state, plan).await),
                 }
-            })
+                None => {
+                    let run = || async { run_on_cpu(&state, optimize(&state)?).await }.boxed();
+                    of_one_version(&state, plan, run, |_| false).await
+                }
+            };
+            match ran {
+                Ok(answer) => Ok(answer),
+                Err(error) => Err(crate::io::diagnose(error, &state, plan).await),
+            }
         })
     }
 
@@ -217,8 +224,9 @@ impl Core {
     fn run_recipe_once(&self, recipe: &Recipe) -> Result<Answer> {
         self.as_statement(|| {
             let Some(engine) = &self.engine else { return self.run(&recipe.plan()?) };
-            let (prepared, tables) =
-                self.prepared(engine, recipe, |state, plan| self.optimize(state, plan))?;
+            let Some((prepared, tables)) = self.prepared_recipe(engine, recipe)? else {
+                return self.run_once(&recipe.plan()?);
+            };
             if let Some(plan) = prepared.direct()
                 && let Some(table) =
                     or_give_up(engine, &prepared, exec::run_here(engine, plan, &tables))?
@@ -234,17 +242,30 @@ impl Core {
         })
     }
 
+    /// The plan of a recipe, optimized, and the tables for its placeholders. `None` where rows are
+    /// to be computed before it can be optimized.
+    fn prepared_recipe(&self, engine: &Engine, recipe: &Recipe) -> Result<Option<FoundPlan>> {
+        self.prepared(engine, recipe, |state, plan| {
+            let plan = self.analyzed(state, plan)?;
+            match SharedRows::any(&plan)? {
+                true => Ok(None),
+                false => self.optimized(state, plan).map(Some),
+            }
+        })
+    }
+
     /// The plan of a recipe, found or made by `optimize`, and the tables for its placeholders.
+    /// `None` where `optimize` makes none.
     fn prepared(
         &self,
         engine: &Engine,
         recipe: &Recipe,
-        optimize: impl Fn(&SessionState, &LogicalPlan) -> Result<LogicalPlan> + Sync,
-    ) -> Result<FoundPlan> {
+        optimize: impl Fn(&SessionState, &LogicalPlan) -> Result<Option<LogicalPlan>> + Sync,
+    ) -> Result<Option<FoundPlan>> {
         let known = self.plans.prepared(&self.context.state_ref().read(), recipe);
         engine.device.count_plan(known.is_some());
         match known {
-            Some(known) => Ok(known),
+            Some(known) => Ok(Some(known)),
             None => self.block_on(async {
                 let _span = span(Part::Optimize, String::new);
                 let state = self.state();
@@ -269,9 +290,27 @@ impl Core {
         })
     }
 
-    /// The plan as DataFusion's rules and the session's make it.
+    /// The plan as DataFusion's rules and the session's make it. Rows that it may compute once only
+    /// are computed here.
     fn optimize(&self, state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
-        let plan = state.optimize(&self.before_rules(state, plan)?)?;
+        let plan = self.analyzed(state, plan)?;
+        let run = |rows: &LogicalPlan| {
+            self.run_optimized(rows, |state| self.optimized(state, rows.clone()))
+        };
+        let plan = self.with_shared_rows(&plan, run)?.into_owned();
+        self.optimized(state, plan)
+    }
+
+    /// The plan with its types made to agree, in which rows are shared that it may compute once
+    /// only.
+    fn analyzed(&self, state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
+        let plan = analyzed(state, &self.before_rules(state, plan)?)?;
+        Ok(once::shared(plan, self.engine.is_some())?)
+    }
+
+    /// An analyzed plan, optimized.
+    fn optimized(&self, state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+        let plan = state.optimizer().optimize(plan, state, |_, _| {})?;
         (self.refuse)(&plan)?;
         Ok(plan)
     }
@@ -333,19 +372,20 @@ impl Core {
     fn order_of(&self, table: PlanTable, keys: &[SortExpr]) -> Result<Option<Table>> {
         let Some(engine) = &self.engine else { return Ok(None) };
         let verb = Verb::ArgSort(keys.to_vec());
-        let (prepared, tables) = match verb.is_small() {
+        let found = match verb.is_small() {
             true => self.prepared(
                 engine,
                 &Recipe::grown(verb, Arc::new(Recipe::Table(table)), None),
-                analyzed,
+                |state, plan| analyzed(state, plan).map(Some),
             )?,
             false => {
                 let sorted = verb.plan(&scan(&table)?, None)?;
                 let prepared =
                     self.block_on(async { Prepared::new(analyzed(&self.state(), &sorted)?) })?;
-                (Arc::new(prepared), vec![])
+                Some((Arc::new(prepared), vec![]))
             }
         };
+        let Some((prepared, tables)) = found else { return Ok(None) };
         if let Some(plan) = prepared.direct() {
             let order = or_give_up(engine, &prepared, exec::order_here(engine, plan, &tables))?;
             if order.is_some() {
@@ -358,8 +398,9 @@ impl Core {
     /// The plan of a recipe, and what of it runs where.
     pub(crate) fn explain_recipe(&self, recipe: &Recipe, format: ExplainFormat) -> Result<String> {
         let Some(engine) = &self.engine else { return self.explain(&recipe.plan()?, format) };
-        let (prepared, tables) =
-            self.prepared(engine, recipe, |state, plan| self.optimize(state, plan))?;
+        let Some((prepared, tables)) = self.prepared_recipe(engine, recipe)? else {
+            return self.explain(&recipe.plan()?, format);
+        };
         self.block_on(async {
             let state = self.state();
             let foresight = ForeseenPlans::new(&state, engine, &tables);
@@ -373,7 +414,8 @@ impl Core {
     pub(crate) fn explain(&self, plan: &LogicalPlan, format: ExplainFormat) -> Result<String> {
         self.block_on(async {
             let state = self.state();
-            let optimized = self.optimize(&state, &*shared::written_out(plan)?)?;
+            let analyzed = self.analyzed(&state, &*shared::written_out(plan)?)?;
+            let optimized = self.optimized(&state, shared::written_out(&analyzed)?.into_owned())?;
             match &self.engine {
                 Some(engine) => {
                     let foresight = ForeseenPlans::new(&state, engine, &[]);

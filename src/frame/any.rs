@@ -104,13 +104,16 @@ impl<S: FrameState> AnyFrame<S> {
         S::grow(self, verb, right).map_err(|error| error.in_verb(name))
     }
 
-    /// A verb that is made of others, which an eager frame runs as one query.
+    /// A verb that is made of others, which an eager frame runs as one query. What is drawn in the
+    /// frame's rows is drawn once, however often the others read it.
     pub(super) fn made(
         &self,
         verb: &'static str,
         make: impl FnOnce(LazyFrame) -> Result<LazyFrame>,
     ) -> Result<Self> {
-        S::lazy(self).and_then(make).and_then(S::done).map_err(|error| error.in_verb(verb))
+        let made = S::lazy(self).and_then(LazyFrame::drawn_once).and_then(make);
+        let made = made.and_then(LazyFrame::with_own_rows).and_then(S::done);
+        made.map_err(|error| error.in_verb(verb))
     }
 
     /// The same of two frames.
@@ -120,7 +123,7 @@ impl<S: FrameState> AnyFrame<S> {
         other: &Self,
         make: impl FnOnce(LazyFrame, LazyFrame) -> Result<LazyFrame>,
     ) -> Result<Self> {
-        self.made(verb, |frame| make(frame, S::lazy(other)?))
+        self.made(verb, |frame| make(frame, S::lazy(other)?.drawn_once()?))
     }
 
     /// Rows that a verb must know to be planned, such as those that become columns: the query runs.

@@ -12,7 +12,7 @@ use super::any::{AnyFrame, StateOfFrame};
 use super::eager::DataFrame;
 use crate::error::Result;
 use crate::plan::{ExplainFormat, is_small};
-use crate::query::{Core, Recipe, Verb, scan};
+use crate::query::{Core, Recipe, SharedRows, Verb, scan};
 
 /// A query that has not run yet.
 ///
@@ -160,6 +160,25 @@ impl LazyFrame {
     #[doc(hidden)]
     pub fn plan_before_rules(&self) -> Result<LogicalPlan> {
         self.core.before_rules(&self.core.state(), self.plan()?)
+    }
+
+    /// The frame for several readers: what is drawn in its rows, all of them see alike.
+    pub(super) fn drawn_once(self) -> Result<LazyFrame> {
+        // What a session recognizes draws nothing.
+        let Growth::Plan(plan) = &self.state.growth else { return Ok(self) };
+        match SharedRows::of_volatile(plan)? {
+            Some(plan) => LazyFrame::of_plan(&self.core, plan),
+            None => Ok(self),
+        }
+    }
+
+    /// The frame, in which rows of one reader are no longer shared.
+    pub(super) fn with_own_rows(self) -> Result<LazyFrame> {
+        let Growth::Plan(plan) = &self.state.growth else { return Ok(self) };
+        match SharedRows::any(plan)? {
+            true => LazyFrame::of_plan(&self.core, SharedRows::of_several_readers(plan)?),
+            false => Ok(self),
+        }
     }
 
     /// What a verb makes of this frame, or of it and another.

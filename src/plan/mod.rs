@@ -66,8 +66,9 @@ pub(crate) use sealed::{
 };
 pub(crate) use subquery::{one_row_value, with_nullable, with_one_row};
 pub(crate) use tables::{
-    PlanTable, TablePlaceholder, bind, has_subqueries, identity, is_foreign, lift,
-    placeholder_number, reads_placeholders, same_table, table_source, with_present_types,
+    PlanTable, Reads, TablePlaceholder, bind, has_subqueries, identity, is_foreign, lift,
+    placeholder_number, reads_placeholders, same_table, table_source, with_nulls_of_inputs,
+    with_present_types,
 };
 pub(crate) use truth::UnknownAs;
 pub(crate) use volatile::{is_volatile, is_volatile_call};

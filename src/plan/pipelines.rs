@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, FetchType, Join, LogicalPlan, SkipType, Window,
 };
@@ -16,7 +15,7 @@ use super::physical::{
     PipelineStage, WindowCalls,
 };
 use super::prepared::is_repeatable;
-use super::tables::{PlanTable, identity, is_foreign};
+use super::tables::{PlanTable, Reads, is_foreign};
 use super::window::device_window;
 use crate::error::{Error, Result};
 
@@ -245,28 +244,4 @@ fn windows(window: &Window) -> Result<(&LogicalPlan, PipelineSink)> {
         Ok(WindowCalls { calls, schema: window.schema.clone() })
     };
     Ok((input, PipelineSink::Windows(chain.into_iter().rev().map(calls).collect::<Result<_>>()?)))
-}
-
-/// What a subtree reads: its operators are counted, and its tables are listed in the order of a
-/// walk. Two subtrees that differ in it are not looked at further. Plans that compare equal may
-/// still read different tables of one name.
-#[derive(Debug, PartialEq)]
-struct Reads {
-    operators: usize,
-    tables: Vec<usize>,
-}
-
-impl Reads {
-    fn of(plan: &LogicalPlan) -> Reads {
-        let mut reads = Reads { operators: 0, tables: vec![] };
-        // Nothing fails here.
-        let _ = plan.apply(|node| {
-            reads.operators += 1;
-            if let LogicalPlan::TableScan(scan) = node {
-                reads.tables.push(identity(scan));
-            }
-            Ok(TreeNodeRecursion::Continue)
-        });
-        reads
-    }
 }

@@ -15,8 +15,10 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
+use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
+use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::{
     Expr, LogicalPlan, TableScan, TableScanBuilder, TableSource, Union,
 };
@@ -129,6 +131,30 @@ fn tables_of(plan: &LogicalPlan) -> Option<Vec<PlanTable>> {
     matches!(walked, Ok(TreeNodeRecursion::Continue)).then_some(tables)
 }
 
+/// What a subtree reads: its operators are counted, and its tables are listed in the order of a
+/// walk. Two subtrees that differ in it are not looked at further. Plans that compare equal may
+/// still read different tables of one name.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Reads {
+    operators: usize,
+    tables: Vec<usize>,
+}
+
+impl Reads {
+    pub(crate) fn of(plan: &LogicalPlan) -> Reads {
+        let mut reads = Reads { operators: 0, tables: vec![] };
+        // Nothing fails here.
+        let _ = plan.apply_with_subqueries(|node| {
+            reads.operators += 1;
+            if let LogicalPlan::TableScan(scan) = node {
+                reads.tables.push(identity(scan));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        reads
+    }
+}
+
 /// The plan over placeholders instead of tables, with the tables. `None` where the plan cannot be
 /// kept: it reads what is not the session's, or what it yields depends on more than its tables.
 pub(crate) fn lift(plan: &LogicalPlan) -> Option<(LogicalPlan, Vec<PlanTable>)> {
@@ -183,6 +209,21 @@ pub(crate) fn with_present_types(plan: &LogicalPlan) -> Result<Option<LogicalPla
         Ok(Transformed::yes(again))
     })?;
     Ok(Some(again.data))
+}
+
+/// An operator with the schema that its inputs, which may be null in other columns than they were,
+/// make it have. For `transform_up`.
+pub(crate) fn with_nulls_of_inputs(node: LogicalPlan) -> PlanResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Union(Union { inputs, schema }) = node else {
+        return Ok(Transformed::yes(node.recompute_schema()?));
+    };
+    let fields = schema.iter().enumerate().map(|(at, (qualifier, field))| {
+        let nullable = inputs.iter().any(|input| input.schema().field(at).is_nullable());
+        let field = field.as_ref().clone().with_nullable(field.is_nullable() || nullable);
+        (qualifier.cloned(), Arc::new(field))
+    });
+    let schema = DFSchema::new_with_metadata(fields.collect(), schema.metadata().clone())?;
+    Ok(Transformed::yes(LogicalPlan::Union(Union { inputs, schema: Arc::new(schema) })))
 }
 
 /// The plan over tables instead of placeholders, by number.

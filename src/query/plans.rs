@@ -177,26 +177,29 @@ impl Plans {
         Some((known.prepared.clone()?, tables?))
     }
 
-    /// Prepares the plan of a recipe with `optimize`, and keeps it if it is one to be kept.
+    /// Prepares the plan of a recipe with `optimize`, and keeps it if it is one to be kept. `None`
+    /// where `optimize` makes none.
     pub(crate) fn prepare(
         &self,
         state: &SessionState,
         recipe: &Recipe,
-        optimize: impl FnOnce(&LogicalPlan) -> Result<LogicalPlan>,
-    ) -> Result<FoundPlan> {
+        optimize: impl FnOnce(&LogicalPlan) -> Result<Option<LogicalPlan>>,
+    ) -> Result<Option<FoundPlan>> {
         let (form, tables) = Form::of(recipe);
         let Some(plan) = recipe.lifted(&tables)? else {
-            return Ok((Arc::new(Prepared::new(optimize(&recipe.plan()?)?)?), vec![]));
+            let Some(plan) = optimize(&recipe.plan()?)? else { return Ok(None) };
+            return Ok(Some((Arc::new(Prepared::new(plan)?), vec![])));
         };
         let schema = plan.schema().clone();
-        let prepared = Arc::new(Prepared::new(optimize(&plan)?)?);
+        let Some(plan) = optimize(&plan)? else { return Ok(None) };
+        let prepared = Arc::new(Prepared::new(plan)?);
         let mut kept = self.kept(state);
         if let Recipe::Plan(lifted, _) = recipe {
             *lock(&lifted.prepared) = Some((kept.generation, prepared.clone()));
         }
         kept.recipes
             .insert(recipe.hash(), KeptRecipe { form, schema, prepared: Some(prepared.clone()) });
-        Ok((prepared, tables))
+        Ok(Some((prepared, tables)))
     }
 
     /// What is kept, as far as it was made under the present settings.

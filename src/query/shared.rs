@@ -1,5 +1,6 @@
 //! Rows that several readers of a plan share: those of a query of a WITH that calls `random()` and
-//! its like. They are computed before the plan runs, once, and stand in it as a table.
+//! its like, and those that depend on an order that nobody promised (`once.rs`). They are computed
+//! before the plan runs, once, and stand in it as a table.
 //!
 //! ```text
 //!   WITH c AS (SELECT random() AS r)         SharedRows 1 ──▶ table
@@ -24,11 +25,14 @@ use datafusion::common::DFSchemaRef;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result as PlanResult};
 use datafusion::logical_expr::{
-    Expr, Extension, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNodeCore, lit,
+    Expr, ExprSchemable, Extension, LogicalPlan, LogicalPlanBuilder, Projection,
+    UserDefinedLogicalNodeCore, lit,
 };
 
-use super::{Core, scan};
+use super::once::is_volatile;
+use super::{Answer, Core, scan};
 use crate::error::Result;
+use crate::plan::with_nulls_of_inputs;
 
 /// The function that stands in LIMIT for a percentage, which is its argument.
 pub(crate) const SHARE_OF_ROWS: &str = "share of rows";
@@ -36,7 +40,7 @@ pub(crate) const SHARE_OF_ROWS: &str = "share of rows";
 /// The rows of a plan, which are those of all nodes of one number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct SharedRows {
-    number: u64,
+    pub(super) number: u64,
     input: LogicalPlan,
     kept: SharedPart,
 }
@@ -99,6 +103,45 @@ impl SharedRows {
         Ok(plan.data)
     }
 
+    /// The rows of a plan for several readers, where it calls functions that each of them would
+    /// call anew.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub(crate) fn of_volatile(plan: &LogicalPlan) -> PlanResult<Option<LogicalPlan>> {
+        let mut volatile = false;
+        plan.apply_with_subqueries(|node| {
+            volatile |= is_volatile(node)?;
+            Ok(if volatile { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        Ok(volatile.then(|| SharedRows::node(SharedRows::number(), plan.clone())))
+    }
+
+    /// The plan without nodes that have one reader.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub(crate) fn of_several_readers(plan: &LogicalPlan) -> PlanResult<LogicalPlan> {
+        let mut readers: HashMap<u64, usize> = HashMap::new();
+        plan.apply_with_subqueries(|node| {
+            if let Some(shared) = SharedRows::of(node) {
+                *readers.entry(shared.number).or_default() += 1;
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        let plan = plan.clone().transform_up_with_subqueries(|node| {
+            Ok(match SharedRows::of(&node) {
+                Some(SharedRows { number, input, kept: SharedPart::All })
+                    if readers.get(number) == Some(&1) =>
+                {
+                    Transformed::yes(input.clone())
+                }
+                _ => Transformed::no(node),
+            })
+        })?;
+        Ok(plan.data)
+    }
+
     /// Whether a plan has such a node.
     ///
     /// # Errors
@@ -112,7 +155,7 @@ impl SharedRows {
         Ok(any)
     }
 
-    fn of(plan: &LogicalPlan) -> Option<&SharedRows> {
+    pub(super) fn of(plan: &LogicalPlan) -> Option<&SharedRows> {
         match plan {
             LogicalPlan::Extension(extension) => extension.node.as_any().downcast_ref(),
             _ => None,
@@ -167,32 +210,53 @@ fn each_replaced<'a>(
     }
     let plan = plan.clone().transform_up_with_subqueries(|node| match SharedRows::of(&node) {
         Some(shared) => Ok(Transformed::yes(replaced(shared)?)),
-        None => Ok(Transformed::no(node)),
+        // A table may be null in other columns than the query was.
+        None => with_nulls_of_inputs(node),
     })?;
     Ok(Cow::Owned(plan.data))
 }
 
+/// The plan with its columns called by numbers, so that a table can have them: names may come
+/// twice, of several tables.
+fn by_numbers(plan: &LogicalPlan) -> PlanResult<LogicalPlan> {
+    let columns = plan.schema().iter().map(Expr::from).enumerate();
+    let columns = columns.map(|(at, column)| column.alias(format!("c{at}")));
+    LogicalPlanBuilder::from(plan.clone()).project(columns.collect::<Vec<_>>())?.build()
+}
+
+/// The rows of a table of such columns, which have their names again.
+fn by_names(table: LogicalPlan, schema: &DFSchemaRef) -> PlanResult<LogicalPlan> {
+    let columns = table.schema().iter().zip(schema.iter()).map(|(column, (qualifier, field))| {
+        Expr::from(column)
+            .cast_to(field.data_type(), table.schema())
+            .map(|value| value.alias_qualified(qualifier.cloned(), field.name()))
+    });
+    let columns = columns.collect::<PlanResult<Vec<_>>>()?;
+    Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(table))?))
+}
+
 impl Core {
-    /// A plan in which shared rows are a table: they are computed here.
+    /// A plan in which shared rows are a table: they are computed here, by `run`.
     pub(super) fn with_shared_rows<'a>(
         &self,
         plan: &'a LogicalPlan,
+        run: impl Fn(&LogicalPlan) -> Result<Answer>,
     ) -> Result<Cow<'a, LogicalPlan>> {
         let mut known: HashMap<u64, LogicalPlan> = HashMap::new();
         let plan = each_replaced(plan, |shared| {
             if let Some(rows) = known.get(&shared.number) {
                 return Ok(rows.clone());
             }
-            let rows = self.run_once(&shared.input).and_then(|answer| {
+            let rows = run(&by_numbers(&shared.input)?).and_then(|answer| {
                 let table = scan(&self.source_of(&answer.schema, &answer.data)?)?;
                 let Some(share) = shared.kept.of(&table, answer.data.rows())? else {
                     return Ok(table);
                 };
                 // By itself: within the plan, a sort above might choose other rows.
-                let answer = self.run_once(&share)?;
+                let answer = run(&share)?;
                 scan(&self.source_of(&answer.schema, &answer.data)?)
             });
-            let rows = rows.map_err(DataFusionError::from)?;
+            let rows = by_names(rows.map_err(DataFusionError::from)?, shared.input.schema())?;
             known.insert(shared.number, rows.clone());
             Ok(rows)
         })?;

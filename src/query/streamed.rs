@@ -31,7 +31,7 @@ impl Core {
         let statement = Running::begin(&self.switch);
         on_thread(|| {
             let _entered = statement.enter();
-            let plan = &*self.with_shared_rows(plan)?;
+            let plan = &*self.with_shared_rows(plan, |rows| self.run_once(rows))?;
             let mut round = 1;
             loop {
                 let reading = self.wait(&statement, Reading::begin(&self.state(), plan))?;

@@ -60,6 +60,7 @@ mod named_columns;
 mod nan;
 mod nested;
 mod nested_order;
+mod once;
 mod oracles;
 mod order;
 mod outer;

@@ -37,7 +37,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema};
 use datafusion::logical_expr::{
     Aggregate, Distinct, DistinctOn, Expr, Filter, GroupingSet, Join, LogicalPlan,
-    LogicalPlanBuilder, Operator, Projection, Sort, Subquery, Union, Window, lit,
+    LogicalPlanBuilder, Operator, Projection, Sort, Subquery, Window, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -47,7 +47,7 @@ pub(super) use self::lookup::is_lookup;
 use self::lookup::{names_of_subqueries, out_of_reach};
 use super::{any_node, holds_subquery};
 use crate::error::Error;
-use crate::plan::{UnknownAs, can_fail, into_operands, is_volatile};
+use crate::plan::{UnknownAs, can_fail, into_operands, is_volatile, with_nulls_of_inputs};
 
 /// Runs behind the coercion of types.
 #[derive(Debug)]
@@ -74,20 +74,6 @@ impl AnalyzerRule for LiftSubqueries {
     fn name(&self) -> &str {
         "lift_subqueries"
     }
-}
-
-/// The operator with the schema that its inputs, which may be null in more columns, make it have.
-fn with_nulls_of_inputs(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let LogicalPlan::Union(Union { inputs, schema }) = node else {
-        return Ok(Transformed::yes(node.recompute_schema()?));
-    };
-    let fields = schema.iter().enumerate().map(|(at, (qualifier, field))| {
-        let nullable = inputs.iter().any(|input| input.schema().field(at).is_nullable());
-        let field = field.as_ref().clone().with_nullable(field.is_nullable() || nullable);
-        (qualifier.cloned(), Arc::new(field))
-    });
-    let schema = DFSchema::new_with_metadata(fields.collect(), schema.metadata().clone())?;
-    Ok(Transformed::yes(LogicalPlan::Union(Union { inputs, schema: Arc::new(schema) })))
 }
 
 /// An error for a subquery that no rule has made a join of.
