@@ -215,7 +215,7 @@ fn directories_make_columns_of_csv_files() -> Result<()> {
     let directory = directory();
     for (name, text) in [
         ("year=2023/m=1/x.csv", "n,year\n1,7\n2,7\n"),
-        ("year=2024/m=01/x.csv", "n\n3\n"),
+        ("year=2024/m=1/x.csv", "n\n3\n"),
         ("year=2024/m=2/y.csv", "m,n,z\nhidden,4,new\n"),
     ] {
         let path = directory.path().join(name);
