@@ -36,7 +36,7 @@ pub(super) use patterns::{Item, items};
 type WrittenByTypes = fn(&[Expr], &[DataType]) -> Result<Option<Expr>>;
 
 /// Functions, what they take, and what they are.
-const FUNCTIONS: [(&str, &str, WrittenByTypes); 19] = [
+const FUNCTIONS: [(&str, &str, WrittenByTypes); 20] = [
     ("concat", "takes texts and other values, or lists", concat),
     ("date_sub", moments::DATE_SUB, moments::date_sub),
     ("datesub", moments::DATE_SUB, moments::date_sub),
@@ -52,6 +52,7 @@ const FUNCTIONS: [(&str, &str, WrittenByTypes); 19] = [
     ("median_of", middles::TAKES, middles::of_type),
     ("printf", "takes a constant pattern, and a value for each % in it", formats::printf),
     ("strftime", "takes a date or a timestamp, and a constant pattern", moments::strftime),
+    ("sum_of_none", "takes a list of numbers", sum_of_none),
     ("time_bucket", moments::TIME_BUCKET, moments::time_bucket),
     ("timezone", moments::TIMEZONE, moments::timezone),
     ("typeof", "takes a value", type_of),
@@ -182,6 +183,24 @@ fn concat(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     }
     let lists = args.iter().zip(types).filter(|(_, dtype)| is_list(dtype));
     Ok(Some(array_concat(lists.map(|(list, _)| list.clone()).collect())))
+}
+
+/// What the elements of a list are added to: nothing, of the type of such sums.
+fn sum_of_none(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    let item = match types {
+        [DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _)] => {
+            item
+        }
+        [DataType::Null] => return Ok(args.first().cloned()),
+        _ => return Ok(None),
+    };
+    Ok(match item.data_type() {
+        integer if integer.is_integer() => Some(lit(ScalarValue::Decimal128(Some(0), 38, 0))),
+        DataType::Decimal128(_, scale) => Some(lit(ScalarValue::Decimal128(Some(0), 38, *scale))),
+        float if float.is_floating() => Some(lit(0f64)),
+        DataType::Null => Some(lit(0i64)),
+        _ => None,
+    })
 }
 
 fn is_list(dtype: &DataType) -> bool {

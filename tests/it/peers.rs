@@ -255,6 +255,12 @@ fn tables_of_one_name_in_two_schemas_are_told_apart() {
             ("SELECT public.tbl.i, s1.tbl.k FROM s1.tbl, tbl", &["1|6"]),
             ("SELECT * FROM tbl, s1.tbl", &["1|5|10|6"]),
             ("SELECT s1.tbl.* FROM tbl, s1.tbl", &["10|6"]),
+            (
+                "SELECT s1.tbl.i, tbl.j FROM (SELECT 7 AS j) AS tbl, s1.tbl ORDER BY s1.tbl.k",
+                &["10|7"],
+            ),
+            ("SELECT s1.tbl.*, tbl.i AS j FROM tbl AS tbl, s1.tbl", &["10|6|1"]),
+            ("WITH tbl AS (SELECT 7 AS i) SELECT s1.tbl.i, x.i FROM tbl, s1.tbl, tbl x", &["10|7"]),
             ("SELECT x.i, tbl.i FROM tbl x, s1.tbl", &["1|10"]),
             ("SELECT (SELECT max(s1.tbl.i + public.tbl.i) FROM s1.tbl) FROM tbl", &["11"]),
             ("SELECT (SELECT max(tbl.i) FROM s1.tbl) FROM tbl", &["10"]),
@@ -313,6 +319,12 @@ fn null_is_inserted_into_lists_and_structs() {
         ],
     );
     check(&pair, &[("SELECT count(*) FROM z", &["6"])]);
+}
+
+#[test]
+fn distinct_rows_are_counted_by_their_columns() {
+    let pair = pair(&[T]);
+    check_refused(&pair, &[("SELECT count(DISTINCT *) FROM t", "DISTINCT *")]);
 }
 
 #[test]
@@ -375,8 +387,8 @@ fn functions_answer_as_in_duckdb() {
             ("SELECT ('a' LIKE 'a' ESCAPE NULL) IS NULL", &["true"]),
             ("SELECT ('a%c' ILIKE 'A$%C' ESCAPE NULL) IS NULL", &["true"]),
             (
-                "SELECT list_sum([9007199254740993, 0]), list_sum([1.5, NULL]), list_sum([])",
-                &["9007199254740993|1.5|NULL"],
+                "SELECT list_sum([9007199254740993, 0]), list_sum([1.5, NULL]), list_sum([1.25::DECIMAL(9, 2), 1]), list_sum([])",
+                &["9007199254740993|1.5|2.25|NULL"],
             ),
             (
                 "SELECT i, list_sum(l), list_aggregate(l, 'sum') FROM l",

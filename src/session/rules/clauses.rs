@@ -8,10 +8,10 @@ use std::ops::ControlFlow;
 
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgumentClause,
-    FunctionArguments, GroupByExpr, Join, JoinConstraint, JoinOperator, OrderByKind,
-    OrderByOptions, PipeOperator, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier,
-    Spanned, TableAlias, TableFactor, TableSampleKind, Visit, Visitor, With,
+    DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, GroupByExpr, Join, JoinConstraint, JoinOperator,
+    OrderByKind, OrderByOptions, PipeOperator, Query, Select, SelectItem, SetExpr, SetOperator,
+    SetQuantifier, Spanned, TableAlias, TableFactor, TableSampleKind, Visit, Visitor, With,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
@@ -196,6 +196,16 @@ impl Clauses<'_> {
             FunctionArguments::None => None,
         };
         let lower = name.to_lowercase();
+        let is_star = |arg: &FunctionArg| {
+            use FunctionArgExpr::{QualifiedWildcard, Wildcard};
+            matches!(arg, FunctionArg::Unnamed(Wildcard | QualifiedWildcard(_)))
+        };
+        let of_rows = arguments.is_some_and(|list| {
+            list.duplicate_treatment == Some(DuplicateTreatment::Distinct)
+                && list.args.iter().any(is_star)
+        });
+        // The planner counts one value, as if no row differed from another.
+        is_there(of_rows, "DISTINCT * (name the columns) in")?;
         let scalar = self.state.scalar_functions().contains_key(&lower)
             || self.state.higher_order_functions().contains_key(&lower)
             || matches!(lower.as_str(), "unnest" | "unnest_outer");

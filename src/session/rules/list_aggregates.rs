@@ -63,14 +63,16 @@ pub(super) fn unique(args: &[Expr]) -> Option<Expr> {
 /// The sum of the elements that are not null, exact where they are.
 pub(super) fn sum(args: &[Expr]) -> Option<Expr> {
     let [list] = args else { return None };
-    // What is added to has room for all sums, and is a float where elements are.
-    let added = "list_reduce(1, (a, x) -> a + x, CAST(0 AS DECIMAL(38, 0)))";
+    let added = "list_reduce(1, (a, x) -> a + x, sum_of_none(1))";
     let mut added = Parser::new(&Ours).try_with_sql(added).ok()?.parse_expr().ok()?;
     if let Expr::Function(function) = &mut added
         && let FunctionArguments::List(arguments) = &mut function.args
-        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(first))) = arguments.args.first_mut()
+        && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(first)), _, initial] =
+            &mut arguments.args[..]
     {
         *first = compact(list);
+        *initial =
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(call("sum_of_none", vec![list.clone()])));
     }
     let any = binary(count(args)?, BinaryOperator::Gt, number("0"));
     Some(case(any, added, None))
