@@ -81,6 +81,9 @@ fn a_value_may_come_twice_in_a_select_list() {
             ("SELECT s::INT FROM s ORDER BY s", &["1", "2"]),
             ("SELECT sum(a), sum(a::DOUBLE), sum(a::INT) FROM t", &["4|4.0|4"]),
             ("SELECT list(a), list(a::VARCHAR) FROM t WHERE a = 1", &["[1]|[1]"]),
+            ("SELECT sum(a) AS x, sum(a::DOUBLE) AS y FROM t", &["4|4.0"]),
+            ("SELECT a FROM t GROUP BY a HAVING sum(b) > 2 AND sum(b::DOUBLE) > 3", &["3"]),
+            ("SELECT a FROM t GROUP BY a ORDER BY sum(b) % 2, sum(b::DOUBLE) DESC", &["3", "1"]),
             (
                 "SELECT a, max(b) OVER (), max(b::DOUBLE) OVER () FROM t ORDER BY a",
                 &["1|4|4.0", "3|4|4.0"],
@@ -146,7 +149,7 @@ fn an_order_below_a_limit_is_kept() {
         &[
             ("SELECT i FROM (SELECT i FROM big ORDER BY i DESC) LIMIT 2", &["19999", "19998"]),
             ("SELECT i + 1 AS k FROM (SELECT i FROM big ORDER BY i DESC) q LIMIT 1", &["20000"]),
-            ("SELECT i FROM (SELECT i FROM big ORDER BY j DESC, i) LIMIT 2", &["13", "6"]),
+            ("SELECT i FROM (SELECT i FROM big ORDER BY j DESC, i) LIMIT 2", &["6", "13"]),
             ("SELECT i FROM (SELECT * FROM big ORDER BY i DESC) WHERE j = 0 LIMIT 1", &["19999"]),
             ("SELECT i FROM descending LIMIT 1 OFFSET 2", &["19997"]),
             ("WITH q AS (SELECT i FROM big ORDER BY i DESC) SELECT i FROM q LIMIT 1", &["19999"]),

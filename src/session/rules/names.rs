@@ -94,7 +94,8 @@ fn named(state: &SessionState, mut statement: Statement, naming: Naming) -> Stat
     statement
 }
 
-/// Breaks off at a select list in which two columns may have one name.
+/// Breaks off at a query in which two expressions may have one name: with more than columns of its
+/// tables in its list, or with a condition or an order, which aggregates may be in.
 struct Unnamed;
 
 impl Visitor for Unnamed {
@@ -102,16 +103,25 @@ impl Visitor for Unnamed {
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         let items = &select.projection;
-        match items.iter().any(using::is_unnamed) || using::is_any_twice(items) {
+        let is_named = |item: &SelectItem| match item {
+            SelectItem::UnnamedExpr(expr) => {
+                matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+            }
+            SelectItem::ExprWithAlias { .. } => false,
+            _ => true,
+        };
+        let filtered = select.having.is_some() || select.qualify.is_some();
+        match filtered || !items.iter().all(is_named) || using::is_any_twice(items) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
     }
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        match *query.body {
-            SetExpr::SetOperation { .. } => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
+        let is_set = matches!(*query.body, SetExpr::SetOperation { .. });
+        match is_set || query.order_by.is_some() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
         }
     }
 }
