@@ -1,8 +1,9 @@
 //! Sums, differences, products and quotients whose results are values of their types, on the CPU
 //! engine: what does not fit is an error, as on the device.
 //!
-//! DataFusion (55.2) lets integers wrap, and looks for an overflow of decimals at 128 bits, where
-//! their types end at 38 digits: `9.5::DECIMAL(38, 37) + 1` was printed as 1.05.
+//! DataFusion (55.2) lets integers wrap (<https://github.com/apache/datafusion/issues/3520>), and
+//! looks for an overflow of decimals at 128 bits, where their types end at 38 digits:
+//! `9.5::DECIMAL(38, 37) + 1` was printed as 1.05.
 
 use std::sync::Arc;
 

@@ -21,10 +21,11 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options, nullif};
 use datafusion::arrow::datatypes::{
     DataType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
-    DecimalType, FieldRef, Float16Type, Float32Type, Float64Type, i256,
+    DecimalType, FieldRef, Float16Type, Float32Type, Float64Type, Int64Type, TimeUnit, i256,
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::format::DEFAULT_CAST_OPTIONS;
+use datafusion::common::internal_err;
 use datafusion::error::Result;
 use half::f16;
 
@@ -42,6 +43,7 @@ pub(super) fn differs(from: &DataType, to: &DataType) -> bool {
         }
         (Date64, Date32) => true,
         (Float64, Float32 | Float16) | (Float32, Float16) => true,
+        (from, to) if ticks_in(from, to).is_some() => true,
         (from, to) => {
             from.is_decimal() && (to.is_floating() || to.is_integer())
                 || from.is_floating() && (to.is_decimal() || to.is_integer())
@@ -87,6 +89,7 @@ pub(crate) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Re
                 structs.nulls().cloned(),
             )?)
         }
+        (from, to) if ticks_in(from, to).is_some() => to_finer(array, to, or_null)?,
         (from, Float32 | Float16) if from.is_floating() => to_narrow_floats(array, to, or_null)?,
         (from, to) if to.is_integer() && (from.is_decimal() || from.is_floating()) => {
             to_integers(array, to, or_null)?
@@ -110,6 +113,45 @@ pub(crate) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Re
         (from, to) if zones::shows(from, to) => zones::instants(array, to, or_null)?,
         _ => to_decimals(array, to, or_null)?,
     })
+}
+
+/// How many ticks of a finer unit a day or a tick has, where a time of one type is cast to another
+/// by that alone.
+fn ticks_in(from: &DataType, to: &DataType) -> Option<i64> {
+    let per_second = |unit: &TimeUnit| match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000i64,
+    };
+    match (from, to) {
+        (DataType::Date32, DataType::Timestamp(unit, None)) => Some(86_400 * per_second(unit)),
+        (DataType::Timestamp(from, zone), DataType::Timestamp(to, own)) if zone == own => {
+            Some(per_second(to) / per_second(from)).filter(|ticks| *ticks > 1)
+        }
+        _ => None,
+    }
+}
+
+/// Times of a finer unit. What lies beyond it DataFusion (55.2) has as an error under TRY_CAST, too
+/// (<https://github.com/apache/datafusion/issues/22896>).
+fn to_finer(array: &ArrayRef, to: &DataType, or_null: bool) -> Result<ArrayRef> {
+    let Some(length) = ticks_in(array.data_type(), to) else {
+        return internal_err!("{} is no finer than {}", to, array.data_type());
+    };
+    let counts = match array.data_type() {
+        DataType::Date32 => cast(&cast(array, &DataType::Int32)?, &DataType::Int64)?,
+        _ => cast(array, &DataType::Int64)?,
+    };
+    let counts = counts.as_primitive::<Int64Type>();
+    let ticks = match or_null {
+        true => counts.unary_opt::<_, Int64Type>(|count| count.checked_mul(length)),
+        false => counts.try_unary::<_, Int64Type, _>(|count| {
+            let text = || format!("Can't cast value {count} of {} to type {to}", array.data_type());
+            count.checked_mul(length).ok_or_else(|| ArrowError::CastError(text()))
+        })?,
+    };
+    Ok(cast(&(Arc::new(ticks) as ArrayRef), to)?)
 }
 
 /// Floats that have fewer digits; what is finite is no infinity then.

@@ -4,23 +4,28 @@
 //! ```text
 //!   i = 9007199254740993.0    a decimal or an integer beside a column of such; a double has 53 bits
 //!   m = 38007095276461306.082 as it is; beside a decimal a double is a DECIMAL(30, 15)
+//!   m < x, for a double x     as doubles, for the same reason
 //!   d > TIMESTAMP '2024-01-01 12:00:00', d < now(), t < TIMESTAMP '9999-12-31'
 //!                             in the finer of both units, whose end stands for what lies beyond:
 //!                             nanoseconds end in 1677 and 2262, and a cast to them is an error
 //! ```
 //!
 //! A constant takes the other side's unit where it is whole in it, so that the column is compared
-//! as it lies. Lists of IN, bounds of BETWEEN, the values of a CASE with a base and the results of
-//! CASE, coalesce, greatest, least and nullif are seen to as well.
+//! as it lies. Lists and subqueries of IN, bounds of BETWEEN, the values of a CASE with a base, the
+//! results of CASE, coalesce, greatest, least and nullif, and columns of unions are seen to as well.
+
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, cast,
+    BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
+    Union, cast,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -42,6 +47,9 @@ impl AnalyzerRule for ExactComparisons {
 }
 
 fn of_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if let LogicalPlan::Union(union) = node {
+        return of_union(union);
+    }
     let mut concerned = false;
     node.apply_expressions(|expr| {
         concerned = expr.exists(|expr| Ok(compares(expr)))?;
@@ -74,6 +82,7 @@ fn compares(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryExpr(binary) => is_comparison(binary.op) || binary.op == Operator::Minus,
         Expr::Between(_) | Expr::InList(_) | Expr::Case(_) => true,
+        Expr::InSubquery(_) | Expr::SetComparison(_) => true,
         Expr::ScalarFunction(call) => CHOOSING.contains(&call.name()),
         _ => false,
     }
@@ -110,6 +119,10 @@ fn agreed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let otherwise = case.else_expr.iter_mut().map(|otherwise| &mut **otherwise);
             agree(thens.into_iter().chain(otherwise).collect(), false)? || of_base
         }
+        Expr::InSubquery(member) => of_subquery(&mut member.expr, &mut member.subquery, schema)?,
+        Expr::SetComparison(compared) => {
+            of_subquery(&mut compared.expr, &mut compared.subquery, schema)?
+        }
         Expr::ScalarFunction(call) if CHOOSING.contains(&call.name()) => {
             agree(call.args.iter_mut().collect(), false)?
         }
@@ -134,43 +147,48 @@ fn agree(mut values: Vec<&mut Expr>, schema: &DFSchema, compared: bool) -> Resul
     if types.iter().all(|dtype| *dtype == types[0]) {
         return Ok(false);
     }
-    if !compared && in_one_decimal(&mut values, &types) {
-        return Ok(true);
+    if !compared {
+        return Ok(in_one_decimal(&mut values, &types) || as_times(&mut values, &types));
     }
-    Ok(as_decimals(&mut values, &types, compared)
-        || compared && in_one_unit(&mut values, &types, schema)?)
+    Ok(as_decimals(&mut values, &types) || in_one_unit(&mut values, &types, schema)?)
 }
 
-/// Literals with a point as decimals, beside decimals and where they are compared with integers, and
-/// as doubles beside floats.
-fn as_decimals(values: &mut [&mut Expr], types: &[DataType], compared: bool) -> bool {
-    let literals: Vec<Option<ScalarValue>> = values.iter().map(|value| decimal_of(value)).collect();
-    if literals.iter().all(Option::is_none) {
-        return false;
+/// Decimals as doubles, beside floats: a DECIMAL(30, 15) does not hold all of these.
+fn as_floats(
+    values: &mut [&mut Expr],
+    types: &[DataType],
+    literals: Vec<Option<ScalarValue>>,
+) -> bool {
+    let mut changed = false;
+    let decimals = values.iter_mut().zip(types).zip(literals);
+    for ((value, _), literal) in decimals.filter(|((_, dtype), _)| dtype.is_decimal()) {
+        let double = literal.and_then(|literal| {
+            literal.cast_to(&DataType::Utf8).ok()?.cast_to(&DataType::Float64).ok()
+        });
+        **value = match double {
+            Some(double) => Expr::Literal(double, None),
+            None => cast(std::mem::take(*value), DataType::Float64),
+        };
+        changed = true;
     }
+    changed
+}
+
+/// Literals with a point as decimals, beside decimals and integers, and as doubles beside floats.
+fn as_decimals(values: &mut [&mut Expr], types: &[DataType]) -> bool {
+    let literals: Vec<Option<ScalarValue>> = values.iter().map(|value| decimal_of(value)).collect();
     let others = || types.iter().zip(&literals).filter(|(_, literal)| literal.is_none());
     let mut others_of = others().map(|(dtype, _)| dtype).filter(|dtype| !dtype.is_null());
     if others_of.clone().any(DataType::is_floating) {
-        let mut changed = false;
-        for ((value, dtype), literal) in values.iter_mut().zip(types).zip(literals) {
-            if let (Some(literal), true) = (literal, dtype.is_decimal())
-                && let Ok(double) = literal
-                    .cast_to(&DataType::Utf8)
-                    .and_then(|text| text.cast_to(&DataType::Float64))
-            {
-                **value = Expr::Literal(double, None);
-                changed = true;
-            }
-        }
-        return changed;
+        return as_floats(values, types, literals);
     }
-    if others_of.clone().next().is_none() || others_of.any(|dtype| digits_of(dtype).is_none()) {
+    if literals.iter().all(Option::is_none)
+        || others_of.clone().next().is_none()
+        || others_of.any(|dtype| digits_of(dtype).is_none())
+    {
         return false;
     }
     let integers = others().all(|(dtype, _)| dtype.is_integer() || dtype.is_null());
-    if !compared {
-        return false;
-    }
     let digits = |(dtype, literal): (&DataType, &Option<ScalarValue>)| match literal {
         Some(literal) => digits_of(&literal.data_type()),
         None => digits_of(dtype),
@@ -192,6 +210,77 @@ fn as_decimals(values: &mut [&mut Expr], types: &[DataType], compared: bool) -> 
             Expr::Literal(integer.map_or(literal, |value| ScalarValue::Int64(Some(value))), None);
     }
     true
+}
+
+/// The same of a value and the column of a subquery.
+fn of_subquery(value: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -> Result<bool> {
+    let columns = subquery.subquery.schema().columns();
+    let [column] = &columns[..] else { return Ok(false) };
+    let (mut schema, name) = (schema.clone(), "column of a subquery");
+    let field = subquery.subquery.schema().field(0).as_ref().clone().with_name(name);
+    schema.merge(&DFSchema::from_unqualified_fields(vec![field].into(), HashMap::new())?);
+    let mut found = Expr::Column(Column::new_unqualified(name));
+    if !agree(vec![value, &mut found], &schema, true)? {
+        return Ok(false);
+    }
+    let found = found.transform_up(|expr| match expr {
+        Expr::Column(_) => Ok(Transformed::yes(Expr::Column(column.clone()))),
+        other => Ok(Transformed::no(other)),
+    })?;
+    if !matches!(found.data, Expr::Column(_)) {
+        let found = found.data.alias(column.name());
+        let plan = LogicalPlanBuilder::from(subquery.subquery.clone()).project([found])?.build()?;
+        *subquery = subquery.with_plan(Arc::new(plan));
+    }
+    Ok(true)
+}
+
+/// Dates and timestamps of which one is chosen: dates in the timestamps' unit, unless that is
+/// nanoseconds.
+fn as_times(values: &mut [&mut Expr], types: &[DataType]) -> bool {
+    let Some(time) = time_of(types) else { return false };
+    for (value, dtype) in values.iter_mut().zip(types) {
+        if *dtype == DataType::Date32 {
+            **value = cast(std::mem::take(*value), time.clone());
+        }
+    }
+    true
+}
+
+/// The type of timestamps beside which there are dates, where all have one that holds these.
+fn time_of(types: &[DataType]) -> Option<DataType> {
+    let mut times = types.iter().filter(|dtype| !dtype.is_null() && **dtype != DataType::Date32);
+    let time = times.next()?;
+    let is_one = matches!(time, DataType::Timestamp(unit, None) if *unit != TimeUnit::Nanosecond);
+    (is_one && times.all(|other| other == time) && types.contains(&DataType::Date32))
+        .then(|| time.clone())
+}
+
+/// The columns of a union that are dates in one query and timestamps in another, as timestamps.
+fn of_union(mut union: Union) -> Result<Transformed<LogicalPlan>> {
+    let columns = union.schema.fields().len();
+    let type_of =
+        |input: &Arc<LogicalPlan>, at: usize| input.schema().field(at).data_type().clone();
+    let times: Vec<Option<DataType>> = (0..columns)
+        .map(|at| time_of(&union.inputs.iter().map(|input| type_of(input, at)).collect::<Vec<_>>()))
+        .collect();
+    if times.iter().all(Option::is_none) {
+        return Ok(Transformed::no(LogicalPlan::Union(union)));
+    }
+    for input in &mut union.inputs {
+        let columns = input.schema().columns().into_iter().zip(&times).enumerate();
+        let columns: Vec<Expr> = columns
+            .map(|(at, (column, time))| match time {
+                Some(time) if type_of(input, at) == DataType::Date32 => {
+                    let (relation, name) = (column.relation.clone(), column.name.clone());
+                    cast(Expr::Column(column), time.clone()).alias_qualified(relation, name)
+                }
+                _ => Expr::Column(column),
+            })
+            .collect();
+        *input = Arc::new(LogicalPlanBuilder::from(input.clone()).project(columns)?.build()?);
+    }
+    Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(union.inputs)?)))
 }
 
 /// Decimals and integers of which one is chosen, as decimals that hold all of them.
@@ -235,15 +324,20 @@ fn in_one_decimal(values: &mut [&mut Expr], types: &[DataType]) -> bool {
 
 /// A date and a timestamp of which one is taken from the other: in the timestamp's unit.
 fn of_date_and_time(left: &mut Expr, right: &mut Expr, schema: &DFSchema) -> bool {
-    let (Ok(of_left), Ok(of_right)) = (left.get_type(schema), right.get_type(schema)) else {
+    let is_time =
+        |dtype: &DataType| matches!(dtype, DataType::Date32 | DataType::Timestamp(_, None));
+    // Operators lean to the left, and may be many.
+    let Ok(of_right) = right.get_type(schema) else { return false };
+    if !is_time(&of_right) {
         return false;
-    };
+    }
+    let Ok(of_left) = left.get_type(schema) else { return false };
     let (date, time) = match (&of_left, &of_right) {
-        (DataType::Date32, time @ DataType::Timestamp(_, None)) => (left, time),
-        (time @ DataType::Timestamp(_, None), DataType::Date32) => (right, time),
+        (DataType::Date32, time @ DataType::Timestamp(_, None)) => (left, time.clone()),
+        (time @ DataType::Timestamp(_, None), DataType::Date32) => (right, time.clone()),
         _ => return false,
     };
-    *date = cast(std::mem::take(date), time.clone());
+    *date = cast(std::mem::take(date), time);
     true
 }
 

@@ -1,6 +1,6 @@
 //! Intervals are compared by their lengths, a month of 30 days and a day of 24 hours, as in
-//! PostgreSQL and DuckDB. Arrow (59.3) compares their months first, then days, then parts of a day:
-//! 36 hours were less than a day.
+//! PostgreSQL and DuckDB. Arrow (59.3) compares their months first, then days, then parts of a day
+//! (<https://github.com/apache/datafusion/issues/8468>): 36 hours were less than a day.
 //!
 //! ```text
 //!   e - s > INTERVAL '1 day'      justified(e - s) > justified(INTERVAL '1 day')
@@ -11,18 +11,21 @@
 //!
 //! So equal ones are one value in groups, joins and sorts. This runs when types agree.
 
+use std::sync::Arc;
+
 use datafusion::arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::plan_err;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
+    Aggregate, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery,
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::host::interval_times::interval_times;
 use crate::host::{interval_part, justified, schema_beneath};
 use crate::plan::is_comparison;
 
@@ -43,8 +46,34 @@ fn is_interval(dtype: &DataType) -> bool {
     matches!(dtype, DataType::Interval(IntervalUnit::MonthDayNano))
 }
 
+/// Whether an operator may have intervals, or parts of them: most have not.
+fn concerns(node: &LogicalPlan) -> Result<bool> {
+    let is_one = |dtype: &DataType| matches!(dtype, DataType::Interval(_));
+    let has =
+        |input: &LogicalPlan| input.schema().fields().iter().any(|field| is_one(field.data_type()));
+    let mut found = node.inputs().into_iter().any(has);
+    if !found {
+        node.apply_expressions(|expr| {
+            found = expr.exists(|expr| {
+                Ok(match expr {
+                    Expr::Literal(value, _) => is_one(&value.data_type()),
+                    Expr::Cast(cast) => is_one(cast.field.data_type()),
+                    Expr::TryCast(cast) => is_one(cast.field.data_type()),
+                    Expr::ScalarFunction(call) => {
+                        ["age", "date_part", interval_times().name()].contains(&call.name())
+                    }
+                    Expr::OuterReferenceColumn(field, _) => is_one(field.data_type()),
+                    _ => false,
+                })
+            })?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+    }
+    Ok(found)
+}
+
 fn of_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    if matches!(node, LogicalPlan::TableScan(_)) {
+    if matches!(node, LogicalPlan::TableScan(_)) || !concerns(&node)? {
         return Ok(Transformed::no(node));
     }
     let schema = schema_beneath(&node)?;
@@ -144,6 +173,14 @@ fn of_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             case.expr.iter_mut().for_each(|base| by_length(base));
             case.when_then_expr.iter_mut().for_each(|(when, _)| by_length(when));
         }
+        Expr::InSubquery(member) if is_length(&member.expr) => {
+            by_length(&mut member.expr);
+            member.subquery = lengths_of(&member.subquery)?;
+        }
+        Expr::SetComparison(compared) if is_length(&compared.expr) => {
+            by_length(&mut compared.expr);
+            compared.subquery = lengths_of(&compared.subquery)?;
+        }
         Expr::ScalarFunction(call)
             if ["greatest", "least"].contains(&call.name()) && call.args.iter().all(is_length) =>
         {
@@ -184,6 +221,19 @@ fn of_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         _ => return Ok(Transformed::no(expr)),
     }
     Ok(Transformed::yes(expr))
+}
+
+/// A subquery of one column, which is an interval.
+fn lengths_of(subquery: &Subquery) -> Result<Subquery> {
+    let plan = &subquery.subquery;
+    let columns = plan.schema().columns().into_iter();
+    let lengths = columns.map(|column| {
+        let name = column.name.clone();
+        length_of(Expr::Column(column), plan.schema()).alias(name)
+    });
+    let lengths: Vec<Expr> = lengths.collect();
+    let plan = LogicalPlanBuilder::from(plan.clone()).project(lengths)?.build()?;
+    Ok(subquery.with_plan(Arc::new(plan)))
 }
 
 /// What an interval is compared by. A distance has days, and need not fit nanoseconds.

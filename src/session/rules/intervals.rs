@@ -10,7 +10,7 @@
 //! The last of a date, of which DataFusion's planner (55.2) makes a date, so that the hour is lost.
 //! As in DuckDB, units from the minute up count whole numbers, and seconds may have a fraction.
 
-use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
@@ -156,8 +156,13 @@ impl ExprPlanner for IntervalOperators {
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
         let RawBinaryExpr { op, left, right } = expr;
-        let times =
-            |by, number| Ok(PlannerResult::Planned(interval_times().call(vec![by, number])));
+        let times = |by: PlanExpr, number| {
+            let by = match by.get_type(schema) {
+                Ok(DataType::Duration(_)) => cast(by, INTERVAL),
+                _ => by,
+            };
+            Ok(PlannerResult::Planned(interval_times().call(vec![by, number])))
+        };
         let moved = |op, date, by| {
             let sum = BinaryExpr { left: Box::new(date), op, right: Box::new(by) };
             Ok(PlannerResult::Planned(PlanExpr::BinaryExpr(sum)))
@@ -181,15 +186,21 @@ impl ExprPlanner for IntervalOperators {
     }
 }
 
-/// Whether a side is an interval. Of operators within, which may be many, nothing is asked.
+const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+
+/// Whether a side is an interval, or the distance of two times. Of other operators within, which may
+/// be many, nothing is asked.
 fn is_interval(expr: &PlanExpr, schema: &DFSchema) -> bool {
     let may_be = match expr {
         PlanExpr::Literal(value, _) => return matches!(value.data_type(), DataType::Interval(_)),
         PlanExpr::Negative(inner) => return is_interval(inner, schema),
         PlanExpr::Column(_) | PlanExpr::Cast(_) | PlanExpr::ScalarFunction(_) => true,
+        PlanExpr::BinaryExpr(BinaryExpr { left, op: Operator::Minus, .. }) => {
+            !matches!(**left, PlanExpr::BinaryExpr(_))
+        }
         _ => false,
     };
-    may_be && matches!(expr.get_type(schema), Ok(DataType::Interval(_)))
+    may_be && matches!(expr.get_type(schema), Ok(DataType::Interval(_) | DataType::Duration(_)))
 }
 
 /// Whether a date is moved by a part of a day.

@@ -26,7 +26,7 @@ use datafusion::logical_expr::{
     BinaryExpr, Cast, Expr as PlanExpr, ExprSchemable, Operator, cast as plan_cast,
 };
 use datafusion::sql::sqlparser::ast::{
-    DataType as SqlType, ExactNumberInfo, Expr, TimezoneInfo, TypedString, Value,
+    Array, DataType as SqlType, ExactNumberInfo, Expr, TimezoneInfo, TypedString, Value,
 };
 
 use super::statement::bare;
@@ -57,10 +57,11 @@ pub(super) fn write_out(expr: &mut Expr) {
     }
 }
 
-/// Makes a decimal of a number with a point.
+/// Makes a decimal of a number with a point, in a list, too.
 pub(in crate::session) fn as_decimal(expr: &mut Expr) {
     match expr {
         Expr::Nested(inner) => as_decimal(inner),
+        Expr::Array(Array { elem, .. }) => elem.iter_mut().for_each(as_decimal),
         Expr::UnaryOp { expr: inner, .. } => as_decimal(inner),
         Expr::Value(value) => {
             if let Value::Number(digits, _) = &value.value
@@ -190,8 +191,16 @@ impl NumberText {
 }
 
 /// The decimal that a literal says which is a double, or would be one if a double were told by its
-/// digits.
+/// digits; and that sums and products of such are: `0.06 + 0.01` is 0.07, whose double is not that
+/// of the sum of doubles.
 pub(super) fn decimal_of(expr: &PlanExpr) -> Option<ScalarValue> {
+    match expr {
+        PlanExpr::BinaryExpr(_) => constant(expr, 4).filter(|constant| constant.has_point)?.value(),
+        literal => literal_decimal(literal),
+    }
+}
+
+fn literal_decimal(expr: &PlanExpr) -> Option<ScalarValue> {
     match expr {
         PlanExpr::Literal(ScalarValue::Float64(Some(double)), _) if double.is_finite() => {
             NumberText::of(&double.to_string())?.value()
@@ -202,6 +211,54 @@ pub(super) fn decimal_of(expr: &PlanExpr) -> Option<ScalarValue> {
         },
         PlanExpr::Negative(inner) => decimal_of(inner)?.arithmetic_negate().ok(),
         _ => None,
+    }
+}
+
+/// A number of constants.
+struct ConstantNumber {
+    digits: i128,
+    scale: u32,
+    /// Whether one of them is no integer by its type.
+    has_point: bool,
+}
+
+impl ConstantNumber {
+    fn value(&self) -> Option<ScalarValue> {
+        let digits = self.digits.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1);
+        let precision = u8::try_from(digits.max(self.scale)).ok().filter(|p| *p <= 38)?;
+        Some(ScalarValue::Decimal128(Some(self.digits), precision, self.scale.try_into().ok()?))
+    }
+
+    fn scaled(&self, scale: u32) -> Option<i128> {
+        self.digits.checked_mul(10i128.checked_pow(scale - self.scale)?)
+    }
+}
+
+/// Operators within one another are followed so far.
+fn constant(expr: &PlanExpr, depth: usize) -> Option<ConstantNumber> {
+    match expr {
+        PlanExpr::Literal(ScalarValue::Int64(Some(value)), _) => {
+            Some(ConstantNumber { digits: (*value).into(), scale: 0, has_point: false })
+        }
+        PlanExpr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let depth = depth.checked_sub(1)?;
+            let (a, b) = (constant(left, depth)?, constant(right, depth)?);
+            let common = a.scale.max(b.scale);
+            let (digits, scale) = match op {
+                Operator::Plus => (a.scaled(common)?.checked_add(b.scaled(common)?)?, common),
+                Operator::Minus => (a.scaled(common)?.checked_sub(b.scaled(common)?)?, common),
+                Operator::Multiply => (a.digits.checked_mul(b.digits)?, a.scale + b.scale),
+                _ => return None,
+            };
+            Some(ConstantNumber { digits, scale, has_point: a.has_point || b.has_point })
+        }
+        literal => match literal_decimal(literal)? {
+            ScalarValue::Decimal128(Some(digits), _, scale) => {
+                let scale = u32::try_from(scale).ok()?;
+                Some(ConstantNumber { digits, scale, has_point: true })
+            }
+            _ => None,
+        },
     }
 }
 
@@ -326,6 +383,13 @@ mod tests {
         assert_eq!(decimal(1e37), Some(ScalarValue::Decimal128(Some(10i128.pow(37)), 38, 0)));
         assert_eq!(decimal(1e38), None);
         assert_eq!(decimal(f64::NAN), None);
+        let lit = datafusion::prelude::lit::<f64>;
+        let sum = decimal_of(&(lit(0.06) + lit(0.01) * lit(1.5)));
+        assert_eq!(sum, Some(ScalarValue::Decimal128(Some(75), 3, 3)));
+        assert_eq!(
+            decimal_of(&(datafusion::prelude::lit(1i64) + datafusion::prelude::lit(2i64))),
+            None
+        );
     }
 
     #[test]

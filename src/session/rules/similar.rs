@@ -7,7 +7,8 @@
 //!   s SIMILAR TO 'a.b#%' ESCAPE '#'  s ~ '^(?:a\.b%)$'
 //! ```
 //!
-//! DataFusion (55.2) takes the pattern for a regular expression, and looks for it anywhere.
+//! DataFusion (55.2) takes the pattern for a regular expression, and looks for it anywhere
+//! (<https://github.com/apache/datafusion/issues/22263>).
 
 use datafusion::sql::sqlparser::ast::{Expr, Spanned, Value, ValueWithSpan};
 
