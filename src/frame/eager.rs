@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
+use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::logical_expr::{SortExpr, ident};
@@ -14,7 +14,7 @@ use super::lazy::LazyFrame;
 use crate::error::{Error, Result};
 use crate::io::{
     CsvWriteOptions, DOWNLOAD_ROWS, IpcWriteOptions, JsonWriteOptions, ParquetWriteOptions,
-    RowsHere, WriteFormat,
+    RowsHere, WriteFormat, plain_type,
 };
 use crate::plan::PlanTable;
 use crate::query::{Answer, Core, Data, Recipe, Verb, scan};
@@ -215,7 +215,8 @@ impl DataFrame {
     }
 
     /// Whether both frames have the same names, types and rows, in the same order; null equals
-    /// null. Both are brought to host memory.
+    /// null. Strings are strings and bytes are bytes however they are held: as views, as files give
+    /// them, with offsets or by dictionaries. Both are brought to host memory.
     ///
     /// # Errors
     /// Those of [`DataFrame::to_arrow`].
@@ -230,16 +231,19 @@ impl DataFrame {
     /// ```
     pub fn equals(&self, other: &DataFrame) -> Result<bool> {
         let same_type = |(one, other): (&FieldRef, &FieldRef)| {
-            one.name() == other.name() && one.data_type() == other.data_type()
+            one.name() == other.name()
+                && plain_type(one.data_type()) == plain_type(other.data_type())
         };
         let (fields, others) = (self.state.schema.fields(), other.state.schema.fields());
         if self.shape() != other.shape() || !fields.iter().zip(others).all(same_type) {
             return Ok(false);
         }
         let whole = |frame: &DataFrame| {
-            Ok::<_, Error>(concat_batches(&frame.state.schema, &frame.to_arrow()?)?)
+            let rows = concat_batches(&frame.state.schema, &frame.to_arrow()?)?;
+            let plain = |column: &ArrayRef| Ok(cast(column, &plain_type(column.data_type()))?);
+            rows.columns().iter().map(plain).collect::<Result<Vec<ArrayRef>>>()
         };
-        Ok(whole(self)?.columns() == whole(other)?.columns())
+        Ok(whole(self)? == whole(other)?)
     }
 
     /// Whether the rows lie in device memory at this moment. Rows that no query uses may move to

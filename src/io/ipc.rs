@@ -34,6 +34,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::session_state::SessionState;
 
 use self::table::IpcTable;
+pub(crate) use self::types::plain_type;
 use super::files::lost_as_double;
 use super::host_files::HostFiles;
 use super::lone_files::{LoneFile, LoneFiles};

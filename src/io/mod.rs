@@ -37,6 +37,7 @@ pub use csv::{CsvOptions, Ragged, TextEncoding};
 pub(crate) use device_table::{DOWNLOAD_ROWS, DeviceTable};
 pub(crate) use files::{Files, Format};
 pub(crate) use guard::{guard_rule, of_panic, of_their_types};
+pub(crate) use ipc::plain_type;
 pub(crate) use kept_table::{KeptTable, RowsHere};
 pub(crate) use memory::Memory;
 pub use options::{FileKind, IpcOptions, JsonOptions, ParquetOptions};

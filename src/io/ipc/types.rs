@@ -37,7 +37,7 @@ fn plain_field(field: &FieldRef) -> FieldRef {
 }
 
 /// A type without dictionaries, with views.
-pub(super) fn plain_type(dtype: &DataType) -> DataType {
+pub(crate) fn plain_type(dtype: &DataType) -> DataType {
     match dtype {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
         DataType::Binary | DataType::LargeBinary => DataType::BinaryView,

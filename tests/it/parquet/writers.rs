@@ -171,3 +171,20 @@ fn written_files_have_strings_and_bytes_in_place_of_views() -> Result<()> {
     }
     Ok(())
 }
+
+/// Files give strings as views, expressions also with offsets.
+#[test]
+fn a_frame_equals_what_was_written_of_it() -> Result<()> {
+    let (pair, directory) = (Pair::new(), directory());
+    let path = directory.path().join("t.parquet");
+    let sql = "SELECT arrow_cast(s, 'Utf8') AS s, arrow_cast(s, 'LargeUtf8') AS l, x \
+               FROM (VALUES ('a', 1), (NULL, 2)) v(s, x)";
+    for session in [&pair.cpu, &pair.device] {
+        let frame = session.sql(sql)?.collect()?;
+        frame.write_parquet(&path)?;
+        assert!(frame.equals(&session.read_parquet(&path)?)?);
+        let other = session.sql("SELECT 'b' AS s, 'b' AS l, 1::BIGINT AS x")?.collect()?;
+        assert!(!frame.equals(&other)?);
+    }
+    Ok(())
+}
