@@ -297,7 +297,7 @@ mod tests {
             let rows: String = values.iter().map(|value| format!("{{\"c\": {value}}}\n")).collect();
             assert_eq!(of(&rows).unwrap(), [("c".to_string(), expected)], "{values:?}");
         }
-        assert_eq!(JsonType::of(&Shape { string: true, ..Shape::default() }).has_json(), false);
+        assert!(!JsonType::of(&Shape { string: true, ..Shape::default() }).has_json());
     }
 
     #[test]
