@@ -285,8 +285,8 @@ impl Core {
     ) -> Result<LogicalPlan> {
         // Where scalar subqueries do not become joins, DataFusion counts their rows.
         Ok(match state.config_options().optimizer.enable_physical_uncorrelated_scalar_subquery {
-            true => with_nullable(plan)?,
-            false => with_nullable(&with_one_row(plan)?)?,
+            true => with_nullable(plan, false)?,
+            false => with_nullable(&with_one_row(plan)?, true)?,
         })
     }
 

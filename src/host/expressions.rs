@@ -17,7 +17,7 @@ use super::floats::{FloatForm, formed_scalar, holds_floats};
 use super::functions::HostOperation;
 use super::nested_order::{self, extreme, is_order, nested_order};
 use super::{arithmetic, nested_extremes, text_casts, zones};
-use crate::plan::joined;
+use crate::plan::{cast_is_wrongly_dropped, joined};
 
 /// The expression as the CPU engine shall compute it, over rows in which NaN has one form.
 pub(crate) fn host_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
@@ -399,6 +399,15 @@ impl Host<'_> {
             {
                 self.compared(*left, op, *right)?
             }
+            Expr::BinaryExpr(BinaryExpr { mut left, op, mut right }) if is_comparison(op) => {
+                if matches!(*right, Expr::Literal(_, _)) {
+                    *left = self.compared_with_constants(*left);
+                }
+                if matches!(*left, Expr::Literal(_, _)) {
+                    *right = self.compared_with_constants(*right);
+                }
+                Expr::BinaryExpr(BinaryExpr { left, op, right })
+            }
             Expr::BinaryExpr(BinaryExpr { left, op, right })
                 if self.overflows(&left, op, &right) =>
             {
@@ -640,6 +649,27 @@ impl Host<'_> {
 
     fn differs(&self, from: &Expr, to: &DataType) -> bool {
         from.get_type(self.schema).is_ok_and(|from| differs(&from, to))
+    }
+
+    /// What is compared with constants. A cast that loses something is a function: scans would take
+    /// it off what they prune by (55.2, `simplifier/unwrap_cast.rs`).
+    fn compared_with_constants(&self, expr: Expr) -> Expr {
+        let (from, field, or_null) = match &expr {
+            Expr::Cast(cast) => (&cast.expr, &cast.field, false),
+            Expr::TryCast(cast) => (&cast.expr, &cast.field, true),
+            _ => return expr,
+        };
+        let dropped = |from: DataType| cast_is_wrongly_dropped(&from, field.data_type());
+        if self.folding || !from.get_type(self.schema).is_ok_and(dropped) {
+            return expr;
+        }
+        let to = field.clone();
+        match expr {
+            Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => {
+                HostOperation::Cast { to, or_null }.of(*expr)
+            }
+            other => other,
+        }
     }
 
     fn holds_floats(&self, expr: &Expr) -> bool {

@@ -27,7 +27,7 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Case, Expr, ExprSchemable, Operator};
 
-pub(crate) use self::casts::cast_fails;
+pub(crate) use self::casts::{cast_fails, cast_is_wrongly_dropped, cast_keeps};
 use self::functions::function_fails;
 pub(crate) use self::functions::is_total;
 

@@ -45,7 +45,8 @@ pub(crate) use estimate::{Estimate, estimate};
 pub use explain::ExplainFormat;
 pub(crate) use explain::{Foresight, explain, explain_on_cpu, files_of, join_name, sink_name};
 pub(crate) use failing::{
-    can_fail, cast_fails, fails_itself, has_failing, is_comparison, is_total, operands, sum_fails,
+    can_fail, cast_fails, cast_is_wrongly_dropped, cast_keeps, fails_itself, has_failing,
+    is_comparison, is_total, operands, sum_fails,
 };
 pub(crate) use in_order::evaluated_in_order;
 pub(crate) use join_order::{join_cost, order_joins};

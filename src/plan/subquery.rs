@@ -33,7 +33,10 @@ const ROWS: &str = "rows of the subquery";
 /// The plan, in which uncorrelated scalar subqueries that need not have a row are nullable.
 /// DataFusion (55.2) takes the value for never null where the subquery's column never is, so that
 /// `(SELECT id FROM t WHERE id = 77) IS NULL` would be false without a row. SQL says null.
-pub(crate) fn with_nullable(plan: &LogicalPlan) -> Result<LogicalPlan> {
+///
+/// `joins`: they become joins. Where they stay subqueries, no rule may compute what makes a constant
+/// nullable: `(SELECT 5 FROM t WHERE id = 77)` is null without a row, too.
+pub(crate) fn with_nullable(plan: &LogicalPlan, joins: bool) -> Result<LogicalPlan> {
     let is_scalar = |node: &Expr| Ok(matches!(node, Expr::ScalarSubquery(_)));
     let mut concerned = false;
     plan.apply_with_subqueries(|node| {
@@ -53,7 +56,7 @@ pub(crate) fn with_nullable(plan: &LogicalPlan) -> Result<LogicalPlan> {
                         && !subquery.subquery.schema().field(0).is_nullable()
                         && !has_a_row(&subquery.subquery) =>
                 {
-                    Ok(Transformed::yes(Expr::ScalarSubquery(nullable(subquery)?)))
+                    Ok(Transformed::yes(Expr::ScalarSubquery(nullable(subquery, joins)?)))
                 }
                 other => Ok(Transformed::no(other)),
             })
@@ -76,10 +79,16 @@ fn has_a_row(plan: &LogicalPlan) -> bool {
     }
 }
 
-fn nullable(subquery: Subquery) -> Result<Subquery> {
+fn nullable(subquery: Subquery, joins: bool) -> Result<Subquery> {
+    static NOT_COMPUTED: LazyLock<Arc<ScalarUDF>> =
+        LazyLock::new(|| Arc::new(ScalarUDF::from(OneRowValue::new(Volatility::Volatile))));
     let (qualifier, field) = subquery.subquery.schema().qualified_field(0);
     let value = Expr::Column(Column::new(qualifier.cloned(), field.name()));
-    let value = one_row_value(value, lit(1i64)).alias_qualified(qualifier.cloned(), field.name());
+    let value = match joins {
+        true => one_row_value(value, lit(1i64)),
+        false => NOT_COMPUTED.call(vec![value, lit(1i64)]),
+    };
+    let value = value.alias_qualified(qualifier.cloned(), field.name());
     let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).project([value])?;
     Ok(Subquery { subquery: Arc::new(plan.build()?), ..subquery })
 }
@@ -105,7 +114,7 @@ pub(crate) fn with_one_row(plan: &LogicalPlan) -> Result<LogicalPlan> {
 /// The value of the one row, null where there is none; it fails where there are more `rows`.
 pub(crate) fn one_row_value(value: Expr, rows: Expr) -> Expr {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> =
-        LazyLock::new(|| Arc::new(ScalarUDF::from(OneRowValue::new())));
+        LazyLock::new(|| Arc::new(ScalarUDF::from(OneRowValue::new(Volatility::Immutable))));
     FUNCTION.call(vec![value, rows])
 }
 
@@ -134,8 +143,8 @@ struct OneRowValue {
 }
 
 impl OneRowValue {
-    fn new() -> Self {
-        OneRowValue { signature: Signature::any(2, Volatility::Immutable) }
+    fn new(volatility: Volatility) -> Self {
+        OneRowValue { signature: Signature::any(2, volatility) }
     }
 }
 

@@ -13,6 +13,7 @@ mod fences;
 mod fields;
 mod file_order;
 mod group_frames;
+mod grouping_sets;
 mod groups;
 mod guards;
 mod interval_order;
@@ -22,6 +23,7 @@ mod list_aggregates;
 mod membership;
 mod modes;
 mod names;
+mod null_safe;
 mod numbers;
 mod operators;
 mod orders;
@@ -32,6 +34,8 @@ mod ranked;
 mod repeated_keys;
 mod rows;
 mod scalars;
+mod set_keys;
+mod shadows;
 mod shares;
 mod similar;
 mod statement;
@@ -40,6 +44,7 @@ mod synonyms;
 mod top_k;
 mod unnest;
 mod using;
+mod veils;
 mod volatile;
 mod windows;
 
@@ -73,13 +78,15 @@ type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 pub(super) fn rules() -> Vec<PhysicalRule> {
     let rules =
         PhysicalOptimizer::new().rules.into_iter().map(pushdown::guarded).map(fences::fenced);
-    rules.chain([top_k::rule(), file_order::rule(), crate::io::guard_rule()]).collect()
+    let ours = [top_k::rule(), file_order::rule(), crate::io::guard_rule()];
+    [grouping_sets::rule()].into_iter().chain(rules).chain(ours).collect()
 }
 
 /// DataFusion's rules over logical plans in their order, between ours. For a device, two passes of
 /// them are one.
 pub(super) fn logical(device: bool) -> Vec<LogicalRule> {
-    let rules = connected::guarded(leaves::guarded(host::folding()));
+    let rules = veils::guarded(leaves::guarded(host::folding()));
+    let rules = connected::guarded(null_safe::guarded(rules));
     match device {
         true => passes::unrolled(rules),
         false => guards::rules(rules),

@@ -77,6 +77,7 @@ mod raw_kernels;
 mod regroup;
 mod replays;
 mod rows;
+mod rules;
 mod runs;
 mod schemas;
 mod semi;

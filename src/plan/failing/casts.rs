@@ -40,6 +40,38 @@ pub(crate) fn cast_fails(from: &DataType, to: &DataType) -> bool {
     }
 }
 
+/// Whether a cast has a value for each value, another one for each other one, and in their order: a
+/// comparison may then be of what is cast. Instants in a finer unit count, which may have none for
+/// the farthest.
+pub(crate) fn cast_keeps(from: &DataType, to: &DataType) -> bool {
+    use DataType::*;
+    match (plain(from), plain(to)) {
+        (from, to) if from == to => true,
+        (Timestamp(from, zone), Timestamp(to, to_zone)) => {
+            per_second(from) <= per_second(to) && zone.is_some() == to_zone.is_some()
+        }
+        (Date32, Date64 | Int32 | Int64) | (Int32, Date32) => true,
+        (FixedSizeBinary(_), Binary | LargeBinary | BinaryView) => true,
+        (from, to) => {
+            let text = |dtype: &DataType| matches!(dtype, Utf8 | LargeUtf8 | Utf8View);
+            // Texts of integers are not in the order of these, but differ as they do.
+            let known = from.is_integer() && (to.is_integer() || to.is_decimal() || text(to))
+                || from.is_decimal() && to.is_decimal()
+                || text(from) && text(to);
+            known && !cast_fails(from, to)
+        }
+    }
+}
+
+/// Whether DataFusion (55.2) takes such a cast off what is compared with a constant although it does
+/// not keep all values apart (<https://github.com/apache/datafusion/issues/23095>).
+pub(crate) fn cast_is_wrongly_dropped(from: &DataType, to: &DataType) -> bool {
+    let number = |dtype: &DataType| dtype.is_integer() || dtype.is_decimal();
+    let instant = |dtype: &DataType| matches!(dtype, DataType::Timestamp(_, _));
+    let (inner, outer) = (plain(from), plain(to));
+    (number(inner) && number(outer) || instant(inner) && instant(outer)) && !cast_keeps(from, to)
+}
+
 /// The type of values, where a dictionary wraps them.
 fn plain(dtype: &DataType) -> &DataType {
     match dtype {

@@ -18,6 +18,8 @@
 //!     SELECT b, 2 …
 //! ```
 
+mod order;
+
 use std::ops::ControlFlow;
 
 use datafusion::error::{DataFusionError, Result};
@@ -26,7 +28,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     self, CastKind, Expr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, SetQuantifier,
-    Value, Visit, VisitMut, Visitor, VisitorMut,
+    TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use super::statement::{bare, call};
@@ -150,6 +152,13 @@ impl VisitorMut for ColumnNamer {
         {
             call_by(&mut query.body, &names);
         }
+        order::list_columns_of_with(query);
+        order::set_apart(query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        order::list_columns(factor);
         ControlFlow::Continue(())
     }
 

@@ -17,15 +17,10 @@ use datafusion::sql::sqlparser::ast::{
 use super::clauses::Clauses;
 use super::dialect::Ours;
 use super::fields::DottedFields;
-use super::groups;
-use super::intervals;
-use super::numbers;
-use super::operators;
 use super::rows::RowComparisons;
-use super::similar;
-use super::synonyms;
-use super::using;
-use super::windows::Windows;
+use super::shadows::ShadowedQueries;
+use super::windows::{self, Windows};
+use super::{groups, intervals, numbers, operators, set_keys, similar, synonyms, using};
 use crate::error::Error;
 use crate::session::{insert, relations, syntax};
 
@@ -61,6 +56,7 @@ pub(crate) fn prepared(state: &SessionState, statement: &mut ast::Statement) -> 
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     };
+    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut ShadowedQueries::default());
     done(statement.visit(&mut Windows))?;
     done(VisitMut::visit(statement, &mut Longhand { state }))?;
     let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut DottedFields::of(state));
@@ -139,11 +135,13 @@ impl VisitorMut for Longhand<'_> {
         if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by {
             groups::written_out(exprs);
         }
+        set_keys::write_out(select);
         for item in &mut select.projection {
             // It is called by what was asked for.
             if let SelectItem::UnnamedExpr(expr) = item
                 && (synonyms::is_one(self.state, expr)
                     || intervals::is_computed(expr)
+                    || windows::is_computed(expr)
                     || operators::is_one(expr))
             {
                 let alias = Ident::with_quote('"', expr.to_string());
@@ -203,6 +201,7 @@ impl VisitorMut for Longhand<'_> {
                     return ControlFlow::Break(error);
                 }
             }
+            Expr::Function(_) if windows::is_computed(expr) => windows::write_out(expr),
             Expr::Function(function) => {
                 unshifted(function);
                 if let Err(error) = synonyms::write_out(self.state, expr) {

@@ -40,9 +40,10 @@ use futures::FutureExt;
 use self::columns::NamedColumns;
 pub(super) use self::columns::needs as needs_columns;
 pub(in crate::session) use self::columns::refuse_columns;
-use self::scope::{Outputs, Resolver, Scope, ScopeColumn, folded, path};
+use self::scope::{Outputs, Resolver, Scope, ScopeColumn, path};
 pub(super) use self::scope::{
-    is_any_twice, is_unnamed, marks, number, output_name, own_names, tell_all_apart,
+    folded, is_any_twice, is_marked, is_unnamed, marked, marks, number, output_name, own_names,
+    tell_all_apart, unmarked_name,
 };
 use super::clauses::constraint;
 use super::dialect::Ours;

@@ -83,15 +83,91 @@ fn on_clause(
 ) -> Result<()> {
     let list = until(tokens, on, &["IN"]).min(end);
     text.extend(made("FOR", here)?);
+    let several = (on..end).any(|at| tokens[at].token == Token::Comma && !within(tokens, on, at));
+    if list < end && several {
+        return combined(&tokens[on..end], here, text);
+    }
     if list < end {
         text.extend_from_slice(&tokens[on..end]);
         return Ok(());
     }
-    let several = (on..end).any(|at| tokens[at].token == Token::Comma && !within(tokens, on, at));
     text.extend(made(if several { "(" } else { "" }, here)?);
     text.extend_from_slice(&tokens[on..end]);
     text.extend(made(if several { ") IN (ANY)" } else { "IN (ANY)" }, here)?);
     Ok(())
+}
+
+/// `a IN (1), b IN (2, 4)` as `(a, b) IN ((1, 2), (1, 4))`.
+fn combined(
+    on: &[TokenWithSpan],
+    here: &TokenWithSpan,
+    text: &mut Vec<TokenWithSpan>,
+) -> Result<()> {
+    let mut columns: Vec<&[TokenWithSpan]> = vec![];
+    let mut rows: Vec<Vec<&[TokenWithSpan]>> = vec![vec![]];
+    for part in parts(on) {
+        let list = until(part, 0, &["IN"]);
+        let values = match part.get(list + 1..) {
+            Some([open, values @ .., close])
+                if open.token == Token::LParen && close.token == Token::RParen =>
+            {
+                values
+            }
+            _ => {
+                let message = "PIVOT: IN lists the values of all columns, or of none";
+                return refused(message, part.first().unwrap_or(here).span.start);
+            }
+        };
+        columns.push(&part[..list]);
+        let values = parts(values);
+        rows = rows
+            .iter()
+            .flat_map(|row| values.iter().map(|value| [&row[..], &[*value]].concat()))
+            .collect();
+        if rows.len() > MOST_COMBINED {
+            return refused(
+                "PIVOT: too many values, of which each becomes a column",
+                here.span.start,
+            );
+        }
+    }
+    listed(&columns, here, text)?;
+    text.extend(made("IN (", here)?);
+    for (at, row) in rows.iter().enumerate() {
+        text.extend(made(if at > 0 { "," } else { "" }, here)?);
+        listed(row, here, text)?;
+    }
+    text.extend(made(")", here)?);
+    Ok(())
+}
+
+/// Most columns that the values of several lists become.
+const MOST_COMBINED: usize = 10_000;
+
+/// Parts in parentheses, with commas between them.
+fn listed(
+    parts: &[&[TokenWithSpan]],
+    here: &TokenWithSpan,
+    text: &mut Vec<TokenWithSpan>,
+) -> Result<()> {
+    for (at, part) in parts.iter().enumerate() {
+        text.extend(made(if at > 0 { "," } else { "(" }, here)?);
+        text.extend_from_slice(part);
+    }
+    text.extend(made(")", here)?);
+    Ok(())
+}
+
+/// The parts of a list, between commas that are in no parentheses.
+fn parts(tokens: &[TokenWithSpan]) -> Vec<&[TokenWithSpan]> {
+    let is_comma = |at: &usize| tokens[*at].token == Token::Comma && !within(tokens, 0, *at);
+    let (mut parts, mut from) = (vec![], 0);
+    for at in (0..tokens.len()).filter(is_comma) {
+        parts.push(&tokens[from..at]);
+        from = at + 1;
+    }
+    parts.push(&tokens[from..]);
+    parts
 }
 
 /// What an UNPIVOT statement says behind its table; where ORDER BY and LIMIT begin.

@@ -1,18 +1,23 @@
-//! DataFusion's push down of filters, kept from what is sealed.
+//! DataFusion's push down of filters, kept from what is sealed, and from what is another condition
+//! below.
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, Operator};
+use datafusion::logical_expr::{
+    Cast, Expr, ExprSchemable, Filter, GroupingSet, Join, LogicalPlan, Operator, TryCast,
+};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use super::LogicalRule;
-use crate::plan::{can_fail, into_operands, is_in_place, is_sealed, operands, unseal};
+use crate::plan::{
+    can_fail, cast_is_wrongly_dropped, into_operands, is_in_place, is_sealed, operands, unseal,
+};
 
-/// The rule, for conditions that are free.
+/// The rule, for conditions that are free, and the same below.
 #[derive(Debug)]
 pub(super) struct GuardedPushDown(LogicalRule);
 
@@ -64,8 +69,12 @@ impl GuardedPushDown {
         }
         let parts =
             || filters.iter().rev().flat_map(|predicate| operands(predicate, Operator::And));
-        let stays =
-            |condition: &Expr| is_in_place(condition) || is_made_of_failing(condition, below);
+        let stays = |condition: &Expr| {
+            is_in_place(condition)
+                || is_made_of_failing(condition, below)
+                || is_of_whole_groups(condition, below)
+                || is_misread(condition, below)
+        };
         if !parts().any(stays) {
             return self.free(LogicalPlan::Filter(filter), config);
         }
@@ -122,6 +131,53 @@ fn is_made_of_failing(condition: &Expr, below: &LogicalPlan) -> bool {
     let made_of = |column| exprs.get(below.schema().maybe_index_of_column(column)?);
     let fails = |expr: &Expr| !matches!(expr, Expr::Column(_)) && can_fail(expr, input.schema());
     condition.column_refs().into_iter().filter_map(made_of).any(fails)
+}
+
+/// Whether a condition drops groups rather than rows that they are of. An aggregate with an empty
+/// grouping set has a row even of no rows, so that one that names no column must stay above it.
+/// DataFusion (55.2, `push_down_filter.rs`) asks only whether all columns are keys:
+///
+/// ```text
+///   SELECT * FROM (SELECT 'all' AS seg, count(*) AS n FROM t) WHERE seg = 'x'
+/// ```
+///
+/// had the row `all, 0`. A condition that is drawn anew for each row is of the rows that it stands
+/// above.
+fn is_of_whole_groups(condition: &Expr, below: &LogicalPlan) -> bool {
+    match below {
+        LogicalPlan::Aggregate(aggregate) => {
+            condition.is_volatile()
+                || condition.column_refs().is_empty() && has_empty_set(&aggregate.group_expr)
+        }
+        LogicalPlan::Window(_) | LogicalPlan::Distinct(_) => condition.is_volatile(),
+        _ => false,
+    }
+}
+
+/// Whether one of the grouping sets may be empty.
+fn has_empty_set(keys: &[Expr]) -> bool {
+    match keys {
+        [] => true,
+        keys => keys.iter().any(|key| match key {
+            Expr::GroupingSet(GroupingSet::GroupingSets(sets)) => sets.iter().any(Vec::is_empty),
+            Expr::GroupingSet(_) => true,
+            _ => false,
+        }),
+    }
+}
+
+/// Whether scans would prune by another condition than this.
+fn is_misread(condition: &Expr, below: &LogicalPlan) -> bool {
+    let LogicalPlan::TableScan(scan) = below else { return false };
+    let dropped = |part: &Expr| match part {
+        Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
+            let from = expr.get_type(&scan.projected_schema);
+            from.is_ok_and(|from| cast_is_wrongly_dropped(&from, field.data_type()))
+        }
+        _ => false,
+    };
+    // Nothing fails here.
+    condition.exists(|part| Ok(dropped(part))).unwrap_or(true)
 }
 
 /// Takes the sealed conditions out of the join that this is, or that is below this filter.

@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::Volatility;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, Select, SelectItem, Visit, VisitMut, Visitor, VisitorMut,
+    AccessExpr, Expr, Ident, Query, Select, SelectItem, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use super::scope::folded;
@@ -127,9 +127,20 @@ impl VisitorMut for Aliases<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Ident> {
-        if let Expr::Lambda(lambda) = expr {
-            let names = lambda.params.iter().map(|parameter| folded(&parameter.name));
-            self.parameters.push(names.collect());
+        match expr {
+            Expr::Lambda(lambda) => {
+                let names = lambda.params.iter().map(|parameter| folded(&parameter.name));
+                self.parameters.push(names.collect());
+            }
+            // A field behind a dot is no alias; as a name of parts it is not looked at.
+            Expr::CompoundFieldAccess { access_chain, .. } => {
+                for access in access_chain {
+                    if let AccessExpr::Dot(Expr::Identifier(field)) = access {
+                        *access = AccessExpr::Dot(Expr::CompoundIdentifier(vec![field.clone()]));
+                    }
+                }
+            }
+            _ => {}
         }
         ControlFlow::Continue(())
     }
@@ -139,6 +150,15 @@ impl VisitorMut for Aliases<'_> {
         match expr {
             Expr::Lambda(_) => {
                 self.parameters.pop();
+            }
+            Expr::CompoundFieldAccess { access_chain, .. } => {
+                for access in access_chain {
+                    if let AccessExpr::Dot(Expr::CompoundIdentifier(parts)) = access
+                        && let [field] = &parts[..]
+                    {
+                        *access = AccessExpr::Dot(Expr::Identifier(field.clone()));
+                    }
+                }
             }
             Expr::Identifier(name) if self.depth == 0 => {
                 let alias = folded(name);

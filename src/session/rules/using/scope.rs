@@ -169,7 +169,7 @@ impl VisitorMut for Resolver<'_> {
 }
 
 /// A name as SQL folds it.
-pub(super) fn folded(name: &Ident) -> String {
+pub(crate) fn folded(name: &Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }
 
@@ -432,6 +432,23 @@ pub(super) fn tell_apart(items: &mut [SelectItem]) {
 const MARK: char = '\u{1}';
 /// Instead of a table's name, before those of merged columns.
 const MERGED: &str = "merged";
+
+/// A name with a mark.
+pub(crate) fn marked(name: &str) -> Ident {
+    Ident::with_quote('"', format!("{MARK}{name}"))
+}
+
+pub(crate) fn is_marked(name: &Ident) -> bool {
+    name.value.starts_with(MARK)
+}
+
+/// The name that was marked.
+pub(crate) fn unmarked_name(name: &Ident) -> Ident {
+    match is_marked(name) {
+        true => Ident::with_quote('"', name.value.trim_start_matches(MARK)),
+        false => name.clone(),
+    }
+}
 
 /// Whether an operator marks a column.
 pub(crate) fn marks(node: &LogicalPlan) -> datafusion::error::Result<bool> {
