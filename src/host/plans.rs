@@ -167,7 +167,43 @@ fn group_key(key: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(name.restore(if equal { HostOperation::Formed(FloatForm::Equal).of(key) } else { key }))
 }
 
+/// Windows of several orders become several operators. DataFusion (55.2) has one for all that need
+/// rows in the same order, as `PARTITION BY g, k ORDER BY g` and `PARTITION BY g, k ORDER BY k` do,
+/// and gives all of them the keys of the first.
 fn changed_window(window: Window) -> Result<LogicalPlan> {
+    let mut orders: Vec<Vec<Expr>> = vec![];
+    for call in &window.window_expr {
+        let same = |order: &&mut Vec<Expr>| order.first().is_some_and(|of| in_one_order(of, call));
+        match orders.iter_mut().find(same) {
+            Some(order) => order.push(call.clone()),
+            None => orders.push(vec![call.clone()]),
+        }
+    }
+    if orders.len() < 2 {
+        return window_of_one_order(window);
+    }
+    let mut plan = window.input;
+    for calls in orders {
+        plan = Arc::new(window_of_one_order(Window::try_new(calls, plan)?)?);
+    }
+    let columns = window.schema.iter().map(Expr::from).collect();
+    Ok(LogicalPlan::Projection(Projection::try_new_with_schema(columns, plan, window.schema)?))
+}
+
+/// Whether window functions are of the same partitions in the same order.
+fn in_one_order(one: &Expr, other: &Expr) -> bool {
+    match (one, other) {
+        (Expr::Alias(one), _) => in_one_order(&one.expr, other),
+        (_, Expr::Alias(other)) => in_one_order(one, &other.expr),
+        (Expr::WindowFunction(one), Expr::WindowFunction(other)) => {
+            one.params.partition_by == other.params.partition_by
+                && one.params.order_by == other.params.order_by
+        }
+        _ => true,
+    }
+}
+
+fn window_of_one_order(window: Window) -> Result<LogicalPlan> {
     let schema = window.input.schema().clone();
     let works =
         window.window_expr.iter().map(|call| after(call, &schema)).collect::<Result<Vec<_>>>()?;

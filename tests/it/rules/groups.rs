@@ -126,3 +126,23 @@ fn grouping_sets_take_numbers_of_columns_and_a_key_twice() {
         "x|2 / x|2 / x|2 / y|1 / y|1 / y|1 / -|3",
     );
 }
+
+/// Windows that need rows in one order may have other keys.
+#[test]
+fn windows_of_one_partition_have_keys_of_their_own() {
+    let pair = with_tables(&[
+        "CREATE TABLE w AS SELECT * FROM (VALUES ('a', 1, 3), ('a', 2, 5), ('a', 1, 4), ('b', 2, 7)) v(g, k, v)",
+    ]);
+    check(
+        &pair,
+        "SELECT g, k, v, sum(v) OVER (PARTITION BY g, k ORDER BY k RANGE BETWEEN UNBOUNDED PRECEDING AND 2 FOLLOWING), \
+         max(v) OVER (PARTITION BY g, k ORDER BY g RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) FROM w",
+        "a|1|3|7|4 / a|1|4|7|4 / a|2|5|5|5 / b|2|7|7|7",
+    );
+    check(
+        &pair,
+        "SELECT g, k, v, sum(v) OVER (PARTITION BY g, k ORDER BY g GROUPS 1 PRECEDING), \
+         sum(v) OVER (PARTITION BY g, k ORDER BY k RANGE 4 PRECEDING), count(*) OVER (PARTITION BY g) FROM w",
+        "a|1|3|7|7|3 / a|1|4|7|7|3 / a|2|5|5|5|3 / b|2|7|7|7|1",
+    );
+}
