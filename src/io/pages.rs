@@ -50,6 +50,8 @@ pub(super) const RLE: i64 = 3;
 /// Levels of the format's first days.
 pub(super) const BIT_PACKED: i64 = 4;
 const PLAIN: i64 = 0;
+const PLAIN_DICTIONARY: i64 = 2;
+const RLE_DICTIONARY: i64 = 8;
 const DELTA_LENGTH_BYTE_ARRAY: i64 = 6;
 const DELTA_BYTE_ARRAY: i64 = 7;
 
@@ -244,9 +246,8 @@ fn least_width(column: &ColumnChunkMetaData) -> i64 {
     }
 }
 
-/// The same pages, of which those without values are said to be PLAIN. Some writers put nothing
-/// behind the levels of a page of nulls; of the other encodings the crate (59) expects a head there,
-/// such as the width of codes.
+/// The same pages, of which those of codes without values are said to be PLAIN. Some writers put
+/// nothing behind the levels of a page of nulls, where the crate (59) expects the width of codes.
 pub(super) fn readable(bytes: Bytes, column: &ColumnChunkMetaData) -> Bytes {
     /// Bytes of levels that all say the same, and more: longer pages have values.
     const MOST: i64 = 64;
@@ -263,8 +264,8 @@ pub(super) fn readable(bytes: Bytes, column: &ColumnChunkMetaData) -> Bytes {
         let is_short = header.before_encoding > 0 && header.uncompressed <= MOST;
         if is_short
             && matches!(header.kind, DATA_PAGE | DATA_PAGE_V2)
-            && header.encoding != PLAIN
-            // Of one byte, as all known encodings are.
+            && matches!(header.encoding, PLAIN_DICTIONARY | RLE_DICTIONARY)
+            // In one byte, as all known encodings are.
             && i64::from(bytes[at]) == 2 * header.encoding
             && values(&header, bytes.slice(begin..end), column).is_some_and(|of| of.is_empty())
         {

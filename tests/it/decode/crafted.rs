@@ -211,6 +211,7 @@ fn what_the_hosts_reader_refuses_the_device_refuses() {
     let deltas =
         |levels: [u8; 6], values: &[u8]| page(&[&levels, values].concat(), 4, [packed, RLE, RLE]);
     let read = [
+        codes(nulls, &[]),
         codes(nulls, &[0]),
         codes(nulls, &[2, 0]),
         codes(all, &[2, 3, 0b11100100, 0]),
@@ -219,7 +220,6 @@ fn what_the_hosts_reader_refuses_the_device_refuses() {
         deltas(all, &[128, 1, 4, 4, 2, 2, 0, 0, 0, 0]),
     ];
     let refused = [
-        codes(nulls, &[]),
         codes(nulls, &[33]),
         codes(nulls, &[2, 8]),
         codes(all, &[33, 3, 0b11100100, 0]),
