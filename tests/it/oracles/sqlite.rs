@@ -32,9 +32,9 @@ impl Both {
         let sqlite = Connection::open_in_memory().expect("a database in memory");
         sqlite.pragma_update(None, "case_sensitive_like", true).expect("LIKE as ours is");
         sqlite.execute_batch(&ours.made_by).expect("statements of SQLite");
-        for name in ["va", "vb"] {
+        for name in ["wa", "wb"] {
             for attempt in 0..10 {
-                let choices = Choices::seeded((group << 8) + attempt ^ u64::from(name == "vb"));
+                let choices = Choices::seeded((group << 8) + attempt ^ u64::from(name == "wb"));
                 let mut maker = Maker::new(choices, Syntax::Common, &ours.relations);
                 let (text, columns) = maker.view();
                 let (query, other) = spelled(&text);

@@ -125,7 +125,8 @@ impl Maker<'_> {
                     format!("{key} {way}")
                 })
                 .collect();
-            let limit = maker.pick(&["LIMIT 1", "LIMIT 2", "LIMIT 5", "LIMIT 3 OFFSET 1"]);
+            let limit =
+                maker.pick(&["LIMIT 1", "LIMIT 2", "LIMIT 5", "LIMIT 3 OFFSET 1", "LIMIT 0"]);
             format!("SELECT {list} FROM {from}{filter} ORDER BY {} {limit}", keys.join(", "))
         })
     }
@@ -175,9 +176,18 @@ impl Maker<'_> {
     }
 
     pub fn filter(&mut self, share: f64) -> String {
-        match self.chance(share) {
-            true => format!(" WHERE {}", self.condition(2)),
-            false => String::new(),
+        if !self.chance(share) {
+            return String::new();
+        }
+        let condition = self.condition(2);
+        let class = self.class_to_compare();
+        let columns = self.locally(|maker| (maker.column(class), maker.column(class)));
+        match columns {
+            // Equalities that become keys of the joins below.
+            (Some(a), Some(b)) if a != b && self.chance(0.15) => {
+                format!(" WHERE {a} = {b} AND {condition}")
+            }
+            _ => format!(" WHERE {condition}"),
         }
     }
 
