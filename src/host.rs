@@ -25,6 +25,7 @@ mod calls;
 mod casts;
 pub(crate) mod date_bin;
 pub(crate) mod date_trunc;
+pub(crate) mod drawn;
 mod expressions;
 mod floats;
 mod functions;

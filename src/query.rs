@@ -17,15 +17,18 @@ mod shared;
 mod streamed;
 mod verb;
 
+use std::cell::Cell;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::common::DFSchemaRef;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::provider_as_source;
+use datafusion::error::Result as PlanResult;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, SortExpr, UNNAMED_TABLE};
@@ -43,7 +46,7 @@ use crate::column::Table;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, DividedResult, Engine, ForeseenPlans, Outcome};
-use crate::interrupt::{Statement as Running, Switch};
+use crate::interrupt::{self, PACE, Statement as Running, Switch};
 use crate::io::{
     DOWNLOAD_ROWS, DeviceTable, KeptTable, Memory, Reading, Snapshot, SourceTable, of_panic,
     of_their_types,
@@ -119,6 +122,22 @@ impl Core {
         let statement = Running::begin(&self.switch);
         let _entered = statement.enter();
         work()
+    }
+
+    /// The same on a thread whose stack suffices for all that the parser takes.
+    pub(crate) fn deep<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+        let statement = Running::begin(&self.switch);
+        let work = || {
+            let _entered = statement.enter();
+            work()
+        };
+        match IS_DEEP.get() {
+            true => work(),
+            false => on_thread(|| {
+                IS_DEEP.set(true);
+                work()
+            }),
+        }
     }
 
     /// Does something as a statement on a thread of the session's. Dropping the future stops the
@@ -304,15 +323,33 @@ impl Core {
     /// The plan with its types made to agree, in which rows are shared that it may compute once
     /// only.
     fn analyzed(&self, state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
-        let plan = analyzed(state, &self.before_rules(state, plan)?)?;
+        let plan = self.before_rules(state, plan)?;
+        let plan = by_rules(state, plan, |state, plan| analyzed(state, &plan))?;
         Ok(once::shared(plan, self.engine.is_some())?)
     }
 
     /// An analyzed plan, optimized.
     fn optimized(&self, state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
-        let plan = state.optimizer().optimize(plan, state, |_, _| {})?;
+        let plan = by_rules(state, plan, |state, plan| {
+            Ok(state.optimizer().optimize(plan, state, |_, _| {})?)
+        })?;
         (self.refuse)(&plan)?;
         Ok(plan)
+    }
+
+    /// The plan that DataFusion's planner makes of a statement in these words.
+    pub(crate) async fn planned(
+        self: &Arc<Self>,
+        text: &str,
+        planning: impl Future<Output = PlanResult<LogicalPlan>> + Send + 'static,
+    ) -> PlanResult<LogicalPlan> {
+        /// A text that may take long: a dozen queries that each read the one before twice.
+        const LONG: usize = 400;
+        if text.len() <= LONG {
+            return planning.await;
+        }
+        let core = self.clone();
+        aside(move || Ok(core.runtime.block_on(planning)))?
     }
 
     /// The columns that a recipe leads to, if such a one was noted.
@@ -529,19 +566,98 @@ impl Core {
     }
 }
 
+thread_local! {
+    /// Whether this thread is one of [`Core::deep`].
+    static IS_DEEP: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does something that takes long without a look at the switch on a thread of its own, which is left
+/// to itself where the statement of this one is to stop. It is in the same statement: it ends where
+/// it looks.
+pub(crate) fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let Some(statement) = interrupt::current() else { return work() };
+    let (sender, made) = mpsc::channel();
+    let within = statement.clone();
+    let thread = query_thread().spawn(move || {
+        let _entered = within.enter();
+        // Nobody waits for it any more where the statement was stopped.
+        let _ = sender.send(work());
+    });
+    let thread = thread.map_err(|error| Error::io("", error))?;
+    loop {
+        match made.recv_timeout(PACE) {
+            Ok(made) => {
+                runtime::join_later(thread);
+                return made;
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                if let Err(error) = statement.check() {
+                    runtime::join_later(thread);
+                    return Err(error);
+                }
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                return Err(match thread.join() {
+                    Err(panic) => of_panic("planning", panic.as_ref()),
+                    Ok(()) => Error::internal("planning ended without a plan"),
+                });
+            }
+        }
+    }
+}
+
+/// A thread whose stack suffices for deep plans.
+fn query_thread() -> std::thread::Builder {
+    const STACK: usize = 64 << 20;
+    std::thread::Builder::new().name("warpframe-query".into()).stack_size(STACK)
+}
+
 /// Does something on a thread of its own, whose stack suffices for deep plans; a panic becomes an
 /// error.
 fn on_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    const STACK: usize = 64 << 20;
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("warpframe-query".into()).stack_size(STACK);
-        match thread.spawn_scoped(scope, work) {
-            Ok(thread) => {
-                thread.join().unwrap_or_else(|panic| Err(of_panic("planning", panic.as_ref())))
-            }
-            Err(error) => panic!("the system gives no thread: {error}"),
+    std::thread::scope(|scope| match query_thread().spawn_scoped(scope, work) {
+        Ok(thread) => {
+            thread.join().unwrap_or_else(|panic| Err(of_panic("planning", panic.as_ref())))
         }
+        Err(error) => panic!("the system gives no thread: {error}"),
     })
+}
+
+/// Whether rules take long to go through a plan: it has many operators, or its expressions many
+/// parts.
+fn is_large(plan: &LogicalPlan) -> PlanResult<bool> {
+    const LARGE: usize = 2000;
+    let mut parts = 0;
+    plan.apply_with_subqueries(|node| {
+        parts += 1;
+        node.apply_expressions(|expr| {
+            expr.apply(|_| {
+                parts += 1;
+                Ok(if parts > LARGE {
+                    TreeNodeRecursion::Stop
+                } else {
+                    TreeNodeRecursion::Continue
+                })
+            })
+        })?;
+        Ok(if parts > LARGE { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(parts > LARGE)
+}
+
+/// The plan as rules make it, on a thread that may be left to itself where they take long.
+fn by_rules(
+    state: &SessionState,
+    plan: LogicalPlan,
+    rules: impl FnOnce(&SessionState, LogicalPlan) -> Result<LogicalPlan> + Send + 'static,
+) -> Result<LogicalPlan> {
+    if !is_large(&plan)? {
+        return rules(state, plan);
+    }
+    let state = state.clone();
+    aside(move || rules(&state, plan))
 }
 
 /// The plan that reads a table without a name.
@@ -573,7 +689,13 @@ async fn of_one_version<'a, T>(
 }
 
 async fn run_on_cpu(state: &SessionState, plan: LogicalPlan) -> Result<Answer> {
-    let (physical, state) = ordered::physical_plan(state, &plan).await?;
+    let (physical, state) = match is_large(&plan)? {
+        false => ordered::physical_plan(state, &plan).await?,
+        true => {
+            let (state, handle) = (state.clone(), tokio::runtime::Handle::current());
+            aside(move || handle.block_on(ordered::physical_plan(&state, &plan)))?
+        }
+    };
     let schema = without_metadata(&physical.schema());
     let batches = exec::collect(physical, &state).await?;
     let batches: Vec<_> = batches

@@ -20,8 +20,9 @@ mod sequences;
 mod statements;
 mod syntax;
 mod tables;
+mod writers;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::common::TableReference;
@@ -59,8 +60,7 @@ use crate::timeline::{Part, span};
 pub struct Session {
     core: Arc<Core>,
     files: Arc<NamedFiles>,
-    /// Held by who puts rows into a table.
-    appending: Arc<Mutex<()>>,
+    writers: Arc<writers::Writers>,
     prepared: statements::PreparedStatements,
     notice: Option<Arc<str>>,
     /// Whether SQL may bring code for the device.
@@ -389,7 +389,8 @@ impl Session {
         let tables = state.resolve_table_references(&statement)?;
         prepared.map_err(|error| self.mistaken(error, &tables, text))?;
         self.views_planned(&tables).await?;
-        let planned = rules::planned(&state, statement).await;
+        let planning = async move { rules::planned(&state, statement).await };
+        let planned = self.core.planned(text, planning).await;
         let planned = planned.and_then(|plan| rules::drawn_once(plan, &drawn));
         match planned.and_then(rules::mended) {
             Ok(plan) => Ok((plan, Some(tables).filter(|_| is_constant))),

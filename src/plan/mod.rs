@@ -19,6 +19,7 @@ mod explain;
 mod failing;
 mod in_order;
 mod join_order;
+mod names;
 mod nesting;
 mod node;
 mod partial;
@@ -50,6 +51,7 @@ pub(crate) use failing::{
 };
 pub(crate) use in_order::evaluated_in_order;
 pub(crate) use join_order::{join_cost, order_joins};
+pub(crate) use names::FreshNames;
 pub(crate) use nesting::{MOST_NESTED, balanced, joined, too_nested};
 pub(crate) use node::DeviceNode;
 pub(crate) use partial::{PartialAggregate, TwoSteps, average, by_distinct_values, projected};
@@ -63,7 +65,8 @@ pub(crate) use prepared::{
 };
 pub(crate) use ranks::by_ranks;
 pub(crate) use sealed::{
-    in_order, in_order_case, in_place, into_operands, is_in_place, is_sealed, of_some_rows, unseal,
+    in_order, in_order_case, in_place, into_operands, is_in_place, is_sealed, is_sealed_case,
+    of_some_rows, unseal,
 };
 pub(crate) use subquery::{one_row_value, with_nullable, with_one_row};
 pub(crate) use tables::{

@@ -159,6 +159,11 @@ pub(crate) fn is_sealed(expr: &Expr) -> bool {
     expr.exists(|node| Ok(sealed(node))).unwrap_or(false)
 }
 
+/// Whether the expression is a CASE whose parts keep their order.
+pub(crate) fn is_sealed_case(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(call) if matches!(seal_of(call), Some(Seal::Case { .. })))
+}
+
 fn seal_of(call: &ScalarFunction) -> Option<Seal> {
     Some(call.func.inner().downcast_ref::<Sealed>()?.seal)
 }

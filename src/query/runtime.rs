@@ -7,6 +7,7 @@
 //! fault. So a thread that stays joins them.
 
 use std::sync::{LazyLock, mpsc};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
@@ -44,24 +45,52 @@ impl Runtime {
     }
 }
 
+/// What is waited for behind those who are done with it.
+enum Unawaited {
+    Runtime(tokio::runtime::Runtime),
+    Thread(JoinHandle<()>),
+}
+
+/// Gives it to the thread that waits; back where there is none.
+fn wait_for(ended: Unawaited) -> Option<Unawaited> {
+    static ENDS: LazyLock<Option<mpsc::Sender<Unawaited>>> = LazyLock::new(|| {
+        let (sender, ended) = mpsc::channel::<Unawaited>();
+        let join = move || {
+            // A thread that takes long is not in the way of others that end.
+            let mut threads: Vec<JoinHandle<()>> = vec![];
+            for ended in ended {
+                match ended {
+                    Unawaited::Runtime(runtime) => runtime.shutdown_timeout(PATIENCE),
+                    Unawaited::Thread(thread) => threads.push(thread),
+                }
+                for thread in threads.extract_if(.., |thread| thread.is_finished()) {
+                    // Whoever started it was told of a panic, or has left.
+                    let _ = thread.join();
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("warpframe-end".into());
+        thread.spawn(join).ok().map(|_| sender)
+    });
+    match &*ENDS {
+        Some(sender) => sender.send(ended).err().map(|unsent| unsent.0),
+        None => Some(ended),
+    }
+}
+
+/// Has a thread joined that nobody waits for.
+pub(super) fn join_later(thread: JoinHandle<()>) {
+    // Without the thread that does there is no other way than to detach it.
+    drop(wait_for(Unawaited::Thread(thread)));
+}
+
 impl Drop for Runtime {
     fn drop(&mut self) {
-        static ENDS: LazyLock<Option<mpsc::Sender<tokio::runtime::Runtime>>> =
-            LazyLock::new(|| {
-                let (sender, ended) = mpsc::channel::<tokio::runtime::Runtime>();
-                let join = move || {
-                    ended.into_iter().for_each(|runtime| runtime.shutdown_timeout(PATIENCE))
-                };
-                let thread = std::thread::Builder::new().name("warpframe-end".into());
-                thread.spawn(join).ok().map(|_| sender)
-            });
         let Some(runtime) = self.0.take() else { return };
-        let left = match &*ENDS {
-            Some(sender) => sender.send(runtime).err().map(|unsent| unsent.0),
-            None => Some(runtime),
-        };
         // Without that thread there is no other way.
-        left.into_iter().for_each(tokio::runtime::Runtime::shutdown_background);
+        if let Some(Unawaited::Runtime(runtime)) = wait_for(Unawaited::Runtime(runtime)) {
+            runtime.shutdown_background();
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use datafusion::common::{ScalarValue, TableReference};
 use datafusion::logical_expr::{Expr, UNNAMED_TABLE, cast, ident, lit};
 
 use super::Session;
+use super::writers::Alone;
 use crate::error::{Error, ErrorKind, Result, listed};
 use crate::frame::{DataFrame, LazyFrame};
 use crate::io::{CsvOptions, FileKind, Format, IntoPaths, OfSession, wider};
@@ -169,7 +170,7 @@ impl Session {
     fn append_rows(&self, table: &TableReference, rows: &LazyFrame, named: &str) -> Result<usize> {
         let called = table.to_string();
         // Of two at once, the second would not see the rows of the first.
-        let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
+        let alone = self.alone()?;
         let wrong = |message: String| -> Error {
             match named.is_empty() {
                 true => ErrorKind::File { path: PathBuf::new(), message }.into(),
@@ -220,13 +221,14 @@ impl Session {
                 from: found.first().map(ToString::to_string),
             });
         }
-        self.put_behind(table, rows, &exprs, &wrong)
+        self.put_behind(&alone, table, rows, &exprs, &wrong)
     }
 
     /// Puts rows behind those of a table, of which these are the columns; their number. `wrong`
     /// makes an error of what is said of a column.
     pub(super) fn put_behind(
         &self,
+        alone: &Alone<'_>,
         table: &TableReference,
         rows: &LazyFrame,
         columns: &[NewColumn],
@@ -251,7 +253,7 @@ impl Session {
             }
         };
         let together = self.rows_of(table)?.union(&added.lazy()?)?.collect()?;
-        self.keep(table, &together)?;
+        self.keep(alone, table, &together)?;
         Ok(added.num_rows())
     }
 }

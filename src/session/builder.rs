@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -369,6 +370,7 @@ impl SessionBuilder {
         }
         context.register_udaf(host::histogram::histogram());
         context.register_udf(rules::share_of_rows());
+        context.register_udf(host::drawn::drawn_alike().as_ref().clone());
         for function in host::shorthand::functions() {
             context.register_udf(function);
         }
@@ -404,7 +406,7 @@ impl SessionBuilder {
         Ok(Session {
             core,
             files: named,
-            appending: Arc::default(),
+            writers: Arc::default(),
             prepared: statements::PreparedStatements::default(),
             notice: notice.map(Arc::from),
             user_code: self.user_code,
@@ -436,6 +438,11 @@ fn of_environment(host: HostResources) -> Result<HostResources> {
     Ok(HostResources { limit, spill_dir: host.spill_dir.or_else(folder), spill_limit })
 }
 
+/// How deep the parser goes: parentheses, functions, CASE and queries one within another, of which
+/// most count once. The stacks that statements are parsed and planned on ([`Core::deep`]) hold so
+/// many without optimisations.
+pub(super) const MOST_PARSED: usize = 300;
+
 /// How DataFusion plans for us.
 pub(super) fn config(device: bool, partitions: Option<usize>) -> Result<SessionConfig> {
     let mut config = SessionConfig::new();
@@ -444,6 +451,7 @@ pub(super) fn config(device: bool, partitions: Option<usize>) -> Result<SessionC
     }
     let options = config.options_mut();
     options.catalog.information_schema = true;
+    options.sql_parser.recursion_limit = ConfigNonZeroUsize::try_new(MOST_PARSED)?;
     // Errors point at the SQL.
     options.sql_parser.collect_spans = true;
     // `rules/orders.rs` knows better which sorts are looked at.

@@ -1,4 +1,4 @@
-//! The session's tables by name.
+//! The session's tables by name. `writers.rs` says who changes them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -20,6 +20,29 @@ impl Catalog {
 
     fn write<T>(&self, write: impl FnOnce(&mut HashMap<String, Arc<dyn TableProvider>>) -> T) -> T {
         write(&mut self.0.write().unwrap_or_else(|e| e.into_inner()))
+    }
+
+    /// All tables, by name.
+    pub(super) fn tables(&self) -> HashMap<String, Arc<dyn TableProvider>> {
+        self.read(HashMap::clone)
+    }
+
+    /// Puts these tables in the place of all.
+    pub(super) fn restore(&self, all: HashMap<String, Arc<dyn TableProvider>>) {
+        self.write(|tables| *tables = all);
+    }
+
+    /// Puts a table in the place of another, where that is what its name means still.
+    pub(super) fn replace(
+        &self,
+        name: &str,
+        old: &Arc<dyn TableProvider>,
+        new: Arc<dyn TableProvider>,
+    ) {
+        self.write(|tables| match tables.get_mut(name) {
+            Some(table) if Arc::ptr_eq(table, old) => *table = new,
+            _ => {}
+        });
     }
 }
 

@@ -40,11 +40,10 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn create_table(&self, statement: &str) -> Result<String> {
-        let create = match self.parsed_statement(statement)? {
-            ast::Statement::CreateTable(create) => create,
-            other => return Err(another(&other.to_string(), "CREATE TABLE name (column type, …)")),
-        };
-        self.create_empty(&create)
+        self.core.deep(|| match self.parsed_statement(statement)? {
+            ast::Statement::CreateTable(create) => self.create_empty(&create),
+            other => Err(another(&other.to_string(), "CREATE TABLE name (column type, …)")),
+        })
     }
 
     /// Runs a CREATE TABLE with a query or without; what was done.
@@ -61,30 +60,40 @@ impl Session {
         };
         create.columns = bare.columns;
         refuse_clauses(&create)?;
-        if !create.or_replace && self.has_table(&name) {
-            return match create.if_not_exists {
-                true => Ok(format!("table {name}")),
-                false => Err(plan(CREATE, taken(&name)).at(at)),
-            };
+        if self.is_there(&create, &name).map_err(|error| error.at(at))? {
+            return Ok(format!("table {name}"));
         }
-        self.not_a_view(&name).map_err(|error| error.at(at))?;
         let statement = Statement::Statement(Box::new(ast::Statement::Query(query)));
         let (planned, _) = self.core.block_on(self.plan_query(statement, text))?;
         let frame = LazyFrame::of_plan(&self.core, numbered(planned)?)?.collect()?;
-        self.keep(&name, &frame).map_err(|error| error.at(at))?;
+        // Others may have made a table of this name while the query ran.
+        let alone = self.alone()?;
+        if self.is_there(&create, &name).map_err(|error| error.at(at))? {
+            return Ok(format!("table {name}"));
+        }
+        self.keep(&alone, &name, &frame).map_err(|error| error.at(at))?;
         Ok(format!("table {name}: {}", counted(frame.num_rows(), "row")))
+    }
+
+    /// Whether the table of a CREATE is there already, and may be.
+    ///
+    /// # Errors
+    /// It may not, or is a view.
+    fn is_there(&self, create: &CreateTable, name: &TableReference) -> Result<bool> {
+        match !create.or_replace && self.has_table(name) {
+            true if create.if_not_exists => Ok(true),
+            true => Err(plan(CREATE, taken(name))),
+            false => self.not_a_view(name).map(|()| false),
+        }
     }
 
     fn create_empty(&self, create: &CreateTable) -> Result<String> {
         let (name, at) = table_name(&create.name, CREATE)?;
         refuse_clauses(create)?;
-        if !create.or_replace && self.has_table(&name) {
-            return match create.if_not_exists {
-                true => Ok(name.to_string()),
-                false => Err(plan(CREATE, taken(&name)).at(at)),
-            };
+        let alone = self.alone()?;
+        if self.is_there(create, &name).map_err(|error| error.at(at))? {
+            return Ok(name.to_string());
         }
-        self.not_a_view(&name).map_err(|error| error.at(at))?;
         let state = self.core.state();
         let mut fields: Vec<Field> = vec![];
         for column in &create.columns {
@@ -97,7 +106,7 @@ impl Session {
             fields.push(Field::new(own, of, true));
         }
         let rows = RecordBatch::new_empty(Arc::new(Schema::new(fields)));
-        self.keep(&name, &self.from_arrow([rows])?).map_err(|error| error.at(at))?;
+        self.keep(&alone, &name, &self.from_arrow([rows])?).map_err(|error| error.at(at))?;
         Ok(name.to_string())
     }
 
@@ -122,18 +131,17 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn insert(&self, statement: &str) -> Result<usize> {
-        let insert = match self.parsed_statement(statement)? {
-            ast::Statement::Insert(insert) => insert,
-            other => return Err(another(&other.to_string(), "INSERT INTO table query")),
-        };
-        self.run_insert(insert, statement)
+        self.core.deep(|| match self.parsed_statement(statement)? {
+            ast::Statement::Insert(insert) => self.run_insert(insert, statement),
+            other => Err(another(&other.to_string(), "INSERT INTO table query")),
+        })
     }
 
     /// Runs an INSERT that was parsed; the number of its rows.
     pub(super) fn run_insert(&self, insert: Insert, statement: &str) -> Result<usize> {
         let InsertParts { table, at, columns, by_name, mut query } = InsertParts::of(insert)?;
         // Of two at once, the second would not see the rows of the first.
-        let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
+        let alone = self.alone()?;
         let schema = self.appendable(&table).map_err(|error| error.at(at))?;
         let called = table.to_string();
         let mut nulls = vec![];
@@ -165,7 +173,7 @@ impl Session {
                 from: Some(field.name().clone()),
             });
         }
-        self.put_behind(&table, &lazy, &all, &|message: String| plan(INSERT, message))
+        self.put_behind(&alone, &table, &lazy, &all, &|message: String| plan(INSERT, message))
     }
 
     /// The one statement of a text.
@@ -245,13 +253,14 @@ impl InsertParts {
         let Some(query) = insert.source.take() else {
             return unsupported("DEFAULT VALUES, or with no rows at all");
         };
+        let by_name = matches!(&insert.columns[..], [name]
+            if matches!(idents(name)[..], [ident] if syntax::is_mark(ident, syntax::BY_NAME)));
         let column = |name: ObjectName| match idents(&name)[..] {
             [ident] => Ok((folded(ident), known(ident.span.start))),
             _ => Err(plan(INSERT, format!("the column {name} has a name of several parts"))),
         };
         let mut columns: Vec<(String, Place)> =
             std::mem::take(&mut insert.columns).into_iter().map(column).collect::<Result<_>>()?;
-        let by_name = matches!(&columns[..], [(name, _)] if name == syntax::BY_NAME);
         if by_name {
             columns.clear();
             if matches!(*query.body, SetExpr::Values(_)) {
@@ -432,6 +441,7 @@ pub(super) fn number(expr: &ast::Expr) -> Option<String> {
             Value::Number(text, _) => Some(text.clone()),
             _ => None,
         },
+        ast::Expr::Nested(inner) => number(inner),
         ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
             number(expr).filter(|text| !text.starts_with('-')).map(|text| format!("-{text}"))
         }

@@ -39,6 +39,7 @@ mod shadows;
 mod shares;
 mod similar;
 mod statement;
+mod stops;
 mod subqueries;
 mod synonyms;
 mod top_k;
@@ -53,7 +54,7 @@ use std::sync::Arc;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
+use datafusion::optimizer::analyzer::Analyzer;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
@@ -70,6 +71,7 @@ pub(super) use subqueries::refuse_what_is_left;
 pub(super) use using::refuse_columns;
 
 use crate::host::{self, LogicalRule};
+use crate::interrupt;
 
 type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
@@ -87,15 +89,15 @@ pub(super) fn rules() -> Vec<PhysicalRule> {
 pub(super) fn logical(device: bool) -> Vec<LogicalRule> {
     let rules = veils::guarded(leaves::guarded(host::folding()));
     let rules = connected::guarded(null_safe::guarded(rules));
-    match device {
+    stops::stopping(match device {
         true => passes::unrolled(rules),
         false => guards::rules(rules),
-    }
+    })
 }
 
 /// DataFusion's rules that make types agree, between ours, before anything is optimized. For a device,
 /// the columns that nobody names are pruned first.
-pub(super) fn analyzer_rules(device: bool) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+pub(super) fn analyzer_rules(device: bool) -> Vec<stops::AnalysisRule> {
     let first = device.then(|| Arc::new(prune::PruneScans) as _);
     let before =
         [Arc::new(group_frames::GroupFrames) as _, Arc::new(comparisons::ExactComparisons) as _];
@@ -106,9 +108,11 @@ pub(super) fn analyzer_rules(device: bool) -> Vec<Arc<dyn AnalyzerRule + Send + 
         Arc::new(membership::Membership) as _,
         Arc::new(subqueries::LiftSubqueries) as _,
         Arc::new(modes::Modes) as _,
+        Arc::new(volatile::VolatileOnce) as _,
     ];
-    let last = device.then(|| Arc::new(volatile::VolatileBelow) as _);
-    first.into_iter().chain(before).chain(Analyzer::new().rules).chain(ours).chain(last).collect()
+    stops::stopping_analysis(
+        first.into_iter().chain(before).chain(Analyzer::new().rules).chain(ours),
+    )
 }
 
 /// A plan as DataFusion made it of SQL, mended where its planner forgets a part of the statement.
@@ -116,6 +120,7 @@ pub(super) fn mended(mut plan: LogicalPlan) -> Result<LogicalPlan> {
     let (mut marked, mut counts, mut unnests, mut limits) = (false, false, false, false);
     let (mut laterals, mut sorts) = (false, false);
     plan.apply_with_subqueries(|node| {
+        interrupt::check()?;
         laterals |= subqueries::is_lateral(node);
         marked |= using::marks(node)?;
         counts |= bags::concerns(node);
@@ -152,6 +157,7 @@ pub(super) fn mended(mut plan: LogicalPlan) -> Result<LogicalPlan> {
 fn any_node(plan: &LogicalPlan, is_such: impl Fn(&LogicalPlan) -> Result<bool>) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
+        interrupt::check()?;
         found = is_such(node)?;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;

@@ -6,12 +6,13 @@
 
 mod apart;
 
-use std::collections::HashSet;
+use std::any::Any;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::Schema;
-use datafusion::catalog::{CatalogProvider, TableProvider};
+use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::TableReference;
 use datafusion::sql::sqlparser::ast::{
     Ident, ObjectName, ObjectNamePart, Query, SchemaName, TableFactor, Use, VisitMut, VisitorMut,
@@ -20,6 +21,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::catalog::Catalog;
 use super::files::{Place, SCHEMA as FILES, folded, known};
 use super::insert::idents;
+use super::writers::Alone;
 use super::{Session, place_of};
 use crate::error::{Error, ErrorKind, Result, listed};
 use crate::frame::{DataFrame, LazyFrame};
@@ -109,7 +111,7 @@ impl Session {
         names
     }
 
-    fn catalog(&self) -> Option<Arc<dyn CatalogProvider>> {
+    pub(super) fn catalog(&self) -> Option<Arc<dyn CatalogProvider>> {
         let name = self.core.context.copied_config().options().catalog.default_catalog.clone();
         self.core.context.catalog(&name)
     }
@@ -134,6 +136,7 @@ impl Session {
     /// Puts a table in the place of what there was of its name.
     pub(super) fn put(
         &self,
+        _: &Alone<'_>,
         name: &TableReference,
         provider: Arc<dyn TableProvider>,
     ) -> Result<()> {
@@ -144,13 +147,18 @@ impl Session {
     }
 
     /// The same of a frame's rows.
-    pub(super) fn keep(&self, name: &TableReference, frame: &DataFrame) -> Result<()> {
+    pub(super) fn keep(
+        &self,
+        alone: &Alone<'_>,
+        name: &TableReference,
+        frame: &DataFrame,
+    ) -> Result<()> {
         distinct(&frame.schema(), &format!("the table {:?}", name.to_string()))?;
-        self.put(name, frame.provider_in(&self.core)?)
+        self.put(alone, name, frame.provider_in(&self.core)?)
     }
 
     /// Takes a table out of its schema.
-    pub(super) fn forget(&self, name: &TableReference) -> Result<()> {
+    pub(super) fn forget(&self, _: &Alone<'_>, name: &TableReference) -> Result<()> {
         self.writable(name)?;
         match self.core.context.deregister_table(name.clone())? {
             Some(_) => Ok(()),
@@ -226,6 +234,7 @@ impl Session {
             ));
         };
         let (name, at) = self.schema_name(name, "CREATE SCHEMA", text)?;
+        let _alone = self.alone()?;
         let catalog =
             self.catalog().ok_or_else(|| Error::internal("a session without a catalog"))?;
         if catalog.schema(&name).is_some() || name == INFORMATION {
@@ -250,6 +259,8 @@ impl Session {
     ) -> Result<String> {
         let catalog =
             self.catalog().ok_or_else(|| Error::internal("a session without a catalog"))?;
+        let _alone = self.alone()?;
+        // All names are looked at before the first is dropped: the statement does all or nothing.
         let mut gone = vec![];
         for name in names {
             let (name, at) = self.schema_name(name, "DROP SCHEMA", text)?;
@@ -274,13 +285,54 @@ impl Session {
                     "the schema {name:?} has {count} table{s}: {known}; CASCADE drops them, too"
                 ));
             }
-            catalog.deregister_schema(&name, true)?;
-            gone.push(name);
+            // One that is named twice is dropped once.
+            if !gone.contains(&name) {
+                gone.push(name);
+            }
+        }
+        for name in &gone {
+            catalog.deregister_schema(name, true)?;
         }
         Ok(match gone[..] {
             [] => "there was no schema to drop".into(),
             _ => format!("schema {} is dropped", gone.join(", ")),
         })
+    }
+
+    /// All schemas with their tables, as they are now.
+    pub(super) fn contents(&self, _: &Alone<'_>) -> SchemaContents {
+        let of = |name: String| {
+            let schema = self.catalog().and_then(|catalog| catalog.schema(&name))?;
+            let schema: &dyn Any = schema.as_ref();
+            Some((name, schema.downcast_ref::<Catalog>()?.tables()))
+        };
+        SchemaContents(self.schema_names().into_iter().filter_map(of).collect())
+    }
+
+    /// Makes all schemas and tables those that there were.
+    pub(super) fn restore(&self, _: &Alone<'_>, contents: SchemaContents) -> Result<()> {
+        let catalog =
+            self.catalog().ok_or_else(|| Error::internal("a session without a catalog"))?;
+        for name in self.schema_names() {
+            if !contents.0.iter().any(|(known, _)| *known == name) {
+                catalog.deregister_schema(&name, true)?;
+            }
+        }
+        for (name, tables) in contents.0 {
+            let schema: Arc<dyn SchemaProvider> = match catalog.schema(&name) {
+                Some(schema) => schema,
+                None => {
+                    let schema = Arc::new(Catalog::default());
+                    catalog.register_schema(&name, schema.clone())?;
+                    schema
+                }
+            };
+            let schema: &dyn Any = schema.as_ref();
+            if let Some(schema) = schema.downcast_ref::<Catalog>() {
+                schema.restore(tables);
+            }
+        }
+        Ok(())
     }
 
     /// `USE schema`; what was done.
@@ -329,6 +381,9 @@ impl Session {
         let ControlFlow::Continue(()) = VisitMut::visit(query, &mut names);
     }
 }
+
+/// The tables of schemas, by name.
+pub(super) struct SchemaContents(Vec<(String, HashMap<String, Arc<dyn TableProvider>>)>);
 
 /// Puts a schema before the names of tables, but for those of WITH queries, of files and of
 /// functions.

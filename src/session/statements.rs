@@ -72,6 +72,11 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn execute(&self, text: &str) -> Result<Executed> {
+        // The parts of one that changes a table have one timeout.
+        self.core.deep(|| self.executed(text))
+    }
+
+    fn executed(&self, text: &str) -> Result<Executed> {
         if let Some(rows) = self.listed(text)? {
             return Ok(Executed::Rows(rows));
         }
@@ -176,7 +181,9 @@ impl Session {
                 ));
             }
         };
-        let mut gone = vec![];
+        let alone = self.alone()?;
+        // All names are looked at before the first is dropped: the statement does all or nothing.
+        let mut found: Vec<TableReference> = vec![];
         for name in names {
             let (name, at) = table_name(name, "DROP")?;
             let at = at.or(place_of(text, name.table()));
@@ -193,9 +200,13 @@ impl Session {
                 );
                 return Err(Error::from(ErrorKind::Plan { message, location: None }).at(at));
             }
-            self.forget(&name)?;
-            gone.push(name.to_string());
+            // One that is named twice is dropped once.
+            if !found.contains(&name) {
+                found.push(name);
+            }
         }
+        found.iter().try_for_each(|name| self.forget(&alone, name))?;
+        let gone: Vec<String> = found.iter().map(ToString::to_string).collect();
         match gone[..] {
             [] => Ok(format!("there was no {what} to drop")),
             _ => Ok(format!("{what} {} is dropped", gone.join(", "))),

@@ -6,12 +6,13 @@
 //!   UNPIVOT t ON a, b INTO NAME n VALUE v    SELECT * FROM t UNPIVOT (v FOR n IN (a, b))
 //!   FROM t WHERE …                           SELECT * FROM t WHERE …
 //!   FROM t USING SAMPLE 10%                  FROM t TABLESAMPLE (10 PERCENT)
-//!   a ASOF LEFT JOIN b ON …                  a ASOF JOIN b MATCH_CONDITION (FALSE) ON …
-//!   a POSITIONAL JOIN b                      a ASOF JOIN b MATCH_CONDITION (NULL)
+//!   a ASOF LEFT JOIN b ON …                  a ASOF JOIN b MATCH_CONDITION ('ASOF LEFT') ON …
+//!   a POSITIONAL JOIN b                      a ASOF JOIN b MATCH_CONDITION ('POSITIONAL')
 //!   WITH q AS MATERIALIZED (…)               WITH q AS (…)
+//!   PREPARE p AS … OFFSET ? LIMIT ?          PREPARE p AS … OFFSET $1 LIMIT $2
 //!   … ROWS 3 PRECEDING EXCLUDE NO OTHERS     … ROWS 3 PRECEDING
 //!   1_000_000                                1000000
-//!   INSERT INTO t BY NAME SELECT …           INSERT INTO t ("columns by name") SELECT …
+//!   INSERT INTO t BY NAME SELECT …           INSERT INTO t ([columns by name]) SELECT …
 //!   SELECT * LIKE 'x%'                       SELECT COLUMNS(lambda name : name LIKE 'x%')
 //!   sum(x) FILTER (x > 1)                    sum(x) FILTER (WHERE x > 1)
 //!   [x * 2 for x in l]                       list_transform(l, x -> x * 2)
@@ -30,28 +31,40 @@ mod froms;
 mod inserts;
 mod limits;
 mod materialized;
+mod parameters;
 mod pivots;
 mod positional;
 mod samples;
 mod stars;
 mod units;
 
+use datafusion::sql::sqlparser::ast::Ident;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
+pub(super) use self::asof::{ASOF, ASOF_LEFT};
+pub(super) use self::materialized::mark as mark_own_rows;
 pub(super) use self::pivots::{ALL_BUT, GROUPS};
+pub(super) use self::positional::POSITIONAL;
 pub(super) use self::stars::SPREAD;
 use crate::error::{ErrorKind, Result};
 
 /// Instead of the columns of an INSERT, of which the query's names tell.
 pub(super) const BY_NAME: &str = "columns by name";
 
+/// A text that the parser takes.
+pub(super) struct WrittenOut {
+    pub(super) tokens: Vec<TokenWithSpan>,
+    /// Where the queries end of which each reader has rows of its own.
+    pub(super) own_rows: Vec<Location>,
+}
+
 /// The tokens of a text, with what the parser lacks written out; `None` where it lacks nothing.
 ///
 /// # Errors
 /// Such a form, with something in it that is not known.
-pub(super) fn written_out(text: &str) -> Result<Option<Vec<TokenWithSpan>>> {
+pub(super) fn written_out(text: &str) -> Result<Option<WrittenOut>> {
     let dialect = GenericDialect {};
     let Ok(mut tokens) = Tokenizer::new(&dialect, text).tokenize_with_location() else {
         return Ok(None);
@@ -60,14 +73,16 @@ pub(super) fn written_out(text: &str) -> Result<Option<Vec<TokenWithSpan>>> {
     let is_form = tokens.iter().any(|token| is_any(token, &forms));
     let spelled = digits::digits(&mut tokens);
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
-    let kept = materialized::materialized(&mut tokens);
+    let numbered = parameters::parameters(&mut tokens);
+    let mut own_rows = vec![];
+    let kept = materialized::materialized(&mut tokens, &mut own_rows);
     let left_out = exclusions::exclusions(&mut tokens)?;
     let filtered = filters::filters(&mut tokens)?;
     let listed = comprehensions::comprehensions(&mut tokens)?;
     let limited = limits::limits(&mut tokens)?;
     let counted = units::units(&mut tokens)?;
-    let is_form =
-        is_form || spelled || kept || left_out || filtered || listed || limited || counted;
+    let is_form = is_form || spelled || numbered || kept || left_out;
+    let is_form = is_form || filtered || listed || limited || counted;
     let inserted = inserts::inserted(&tokens);
     let bare = froms::bare_froms(&tokens, inserted);
     let stars = stars::places(&tokens);
@@ -91,7 +106,7 @@ pub(super) fn written_out(text: &str) -> Result<Option<Vec<TokenWithSpan>>> {
     // Before the query, of which nothing is written out before this.
     if let Some(at) = by {
         let columns = match is_word(&tokens[at + 1], "NAME") {
-            true => made(&format!("(\"{BY_NAME}\")"), &tokens[at])?,
+            true => marked(made(&format!("(\"{BY_NAME}\")"), &tokens[at])?),
             false => vec![],
         };
         tokens.splice(at..at + 2, columns);
@@ -103,7 +118,7 @@ pub(super) fn written_out(text: &str) -> Result<Option<Vec<TokenWithSpan>>> {
     for at in (0..tokens.len()).rev() {
         pivots::pivot(&mut tokens, at)?;
     }
-    Ok(Some(tokens))
+    Ok(Some(WrittenOut { tokens, own_rows }))
 }
 
 fn is_word(token: &TokenWithSpan, wanted: &str) -> bool {
@@ -123,6 +138,24 @@ fn made(text: &str, like: &TokenWithSpan) -> Result<Vec<TokenWithSpan>> {
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
     tokens.iter_mut().for_each(|token| token.span = like.span);
     Ok(tokens)
+}
+
+/// Tokens whose names no user can write: in brackets, which are no quotes here.
+fn marked(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    for token in &mut tokens {
+        if let Token::Word(word) = &mut token.token {
+            word.quote_style = Some(MARK);
+        }
+    }
+    tokens
+}
+
+/// The quote of names that stand for something in a statement.
+const MARK: char = '[';
+
+/// Whether a name is one that a form was written out with.
+pub(super) fn is_mark(ident: &Ident, name: &str) -> bool {
+    ident.quote_style == Some(MARK) && ident.value == name
 }
 
 fn refused<T>(message: &str, at: Location) -> Result<T> {

@@ -200,7 +200,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn register_table(&self, name: &str, frame: &DataFrame) -> Result<()> {
-        self.keep(&self.named(name), frame)
+        self.keep(&self.alone()?, &self.named(name), frame)
     }
 
     /// Forgets a table.
@@ -217,7 +217,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn deregister(&self, name: &str) -> Result<()> {
-        self.forget(&self.named(name))
+        self.forget(&self.alone()?, &self.named(name))
     }
 
     /// The names of the tables of the schema in use, sorted.
@@ -462,7 +462,7 @@ impl Session {
     }
 
     fn register(&self, name: &str, provider: Arc<dyn TableProvider>) -> Result<()> {
-        self.put(&self.named(name), provider)
+        self.put(&self.alone()?, &self.named(name), provider)
     }
 
     pub(super) fn file_table(

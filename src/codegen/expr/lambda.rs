@@ -15,6 +15,7 @@ use super::list::{List, longest_of};
 use super::random::calls_random;
 use super::*;
 use crate::column::item_of;
+use crate::host::drawn::DRAWN_ONCE;
 
 impl Compiler<'_> {
     pub(super) fn higher_order(
@@ -39,6 +40,11 @@ impl Compiler<'_> {
                 "array_reduce",
                 [list, Expr::Lambda(lambda), initial] | [list, initial, Expr::Lambda(lambda)],
             ) => self.array_reduce(list, lambda, Some(initial), &dtype),
+            (DRAWN_ONCE, [values @ .., Expr::Lambda(lambda)]) => {
+                let values: Vec<Value> =
+                    values.iter().map(|value| self.value(value)).collect::<Result<_>>()?;
+                self.applied(lambda, &values.iter().collect::<Vec<_>>())
+            }
             (name, _) => Err(not_yet(format!("function {name}"))),
         }
     }

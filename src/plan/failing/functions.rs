@@ -9,7 +9,7 @@ use super::{is_literal, literal, to_zero};
 /// Functions that have a value for all arguments of their types.
 const TOTAL: &str = "acos acosh array_any_match array_filter array_first array_transform arrow_typeof ascii \
     asin asinh atan atan2 atanh bit_length btrim cbrt ceil \
-    character_length coalesce concat concat_ws contains cos cosh date_part degrees ends_with exp floor get_field \
+    character_length coalesce concat concat_ws contains cos cosh date_part degrees drawn_once ends_with exp floor get_field \
     greatest in_unit initcap interval_part isnan iszero justified least left ln log10 log2 lower ltrim md5 nanvl now nullif nvl nvl2 \
     octet_length pi radians random replace reverse right rtrim sha224 sha256 sha384 sha512 signum sin sinh \
     starts_with strpos struct tan tanh to_hex translate upper uuid";

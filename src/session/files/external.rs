@@ -32,6 +32,10 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn create_external_table(&self, statement: &str) -> Result<String> {
+        self.core.deep(|| self.external_table(statement))
+    }
+
+    fn external_table(&self, statement: &str) -> Result<String> {
         self.files.allow(BY)?;
         let state = self.core.state();
         let Statement::CreateExternalTable(create) = rules::parsed(&state, statement)? else {
@@ -44,6 +48,7 @@ impl Session {
         let (name, at) = table_name(&create.name, BY)?;
         let at = at.or(place_of(statement, name.table()));
         let called = name.to_string();
+        let alone = self.alone()?;
         if !create.or_replace && self.has_table(&name) {
             return match create.if_not_exists {
                 true => Ok(called),
@@ -57,7 +62,7 @@ impl Session {
         let format = self.format_of(&create)?;
         let paths =
             create.locations.iter().map(|path| path.strip_prefix("file://").unwrap_or(path));
-        self.put(&name, self.file_table(paths.collect::<Vec<_>>(), format)?)
+        self.put(&alone, &name, self.file_table(paths.collect::<Vec<_>>(), format)?)
             .map_err(|error| error.at(at))?;
         Ok(called)
     }

@@ -19,6 +19,7 @@ use super::{Numbered, outside, plan_of, positional, refused};
 use crate::frame::expr::{col, lit};
 use crate::frame::verbs::{AsofOptions, AsofStrategy};
 use crate::query::Core;
+use crate::session::syntax::{ASOF, ASOF_LEFT, POSITIONAL};
 
 /// Whether these tables are an ASOF join of two, as `nest_asof` makes them.
 pub(super) fn is_one(table: &TableWithJoins) -> bool {
@@ -44,25 +45,25 @@ pub(super) fn planned(
     let JoinOperator::AsOf { match_condition, constraint } = join.join_operator else {
         return refused("an ASOF join has a condition", place);
     };
-    if matches!(&match_condition, Sql::Value(value) if value.value == Value::Null) {
+    let kind = match &match_condition {
+        Sql::Value(value) => match &value.value {
+            Value::SingleQuotedString(kind) => kind.as_str(),
+            _ => "",
+        },
+        _ => "",
+    };
+    if kind == POSITIONAL {
         if constraint != JoinConstraint::None {
             return refused("a POSITIONAL JOIN has no ON and no USING", place);
         }
         let (left, right) = (context.plan(relation)?, context.plan(join.relation)?);
         return positional::planned(core, left, right);
     }
-    let is_left = match &match_condition {
-        Sql::Value(value) => match value.value {
-            Value::Boolean(inner) => !inner,
-            _ => return refused("MATCH_CONDITION: write the comparison in ON", place),
-        },
-        other => {
-            return refused(
-                format!("MATCH_CONDITION ({other}): write the comparison in ON"),
-                place,
-            );
-        }
-    };
+    if ![ASOF, ASOF_LEFT].contains(&kind) {
+        let message = format!("MATCH_CONDITION ({match_condition}): write the comparison in ON");
+        return refused(message, place);
+    }
+    let is_left = kind == ASOF_LEFT;
     let (left, right) = (context.plan(relation)?, context.plan(join.relation)?);
     let AsofKeys { by, ordered, merged } = keys(&left, &right, constraint, place, context)?;
     let Some((left_key, right_key, operator)) = ordered else {

@@ -1,4 +1,4 @@
-//! Long chains of AND and of OR as balanced trees, before they are planned.
+//! Long chains of AND, of OR and of UNION ALL as balanced trees, before they are planned.
 //!
 //! ```text
 //!   a OR b OR c OR d     parsed: ((a OR b) OR c) OR d     planned: (a OR b) OR (c OR d)
@@ -12,7 +12,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Query, SetExpr, SetOperator, SetQuantifier, Value, Values, VisitMut,
+    VisitorMut,
+};
 
 use crate::error::{Error, Result};
 use crate::plan::{MOST_NESTED, too_nested};
@@ -38,6 +41,34 @@ struct Balancing;
 
 impl VisitorMut for Balancing {
     type Break = Error;
+
+    /// Chains of UNION ALL, which are associative, too.
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        if !is_long_union(&query.body) {
+            return ControlFlow::Continue(());
+        }
+        let (mut terms, mut next) = (vec![], std::mem::replace(&mut query.body, no_rows()));
+        loop {
+            match *next {
+                SetExpr::SetOperation {
+                    op: SetOperator::Union,
+                    set_quantifier: SetQuantifier::All,
+                    left,
+                    right,
+                } => {
+                    terms.push(right);
+                    next = left;
+                }
+                other => {
+                    terms.push(Box::new(other));
+                    break;
+                }
+            }
+        }
+        let count = terms.len();
+        query.body = union(&mut terms.into_iter().rev(), count);
+        ControlFlow::Continue(())
+    }
 
     /// Before the terms are visited: what is visited is never deeper than may be.
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
@@ -129,6 +160,39 @@ fn is_long(expr: &Expr, op: &BinaryOperator) -> bool {
         }
     }
     true
+}
+
+fn is_union_all(body: &SetExpr) -> bool {
+    let (of, all) = (SetOperator::Union, SetQuantifier::All);
+    matches!(body, SetExpr::SetOperation { op, set_quantifier, .. } if *op == of && *set_quantifier == all)
+}
+
+/// Whether there are many of them one behind another. The planner looks for the places of all
+/// before, at each.
+fn is_long_union(body: &SetExpr) -> bool {
+    let mut next = body;
+    for _ in 0..SHORT {
+        match next {
+            SetExpr::SetOperation { left, .. } if is_union_all(next) => next = left,
+            _ => return false,
+        }
+    }
+    true
+}
+
+fn no_rows() -> Box<SetExpr> {
+    Box::new(SetExpr::Values(Values { explicit_row: false, value_keyword: false, rows: vec![] }))
+}
+
+/// The next so many queries, as a tree of unions.
+fn union(terms: &mut impl Iterator<Item = Box<SetExpr>>, count: usize) -> Box<SetExpr> {
+    if count <= 1 {
+        return terms.next().unwrap_or_else(no_rows);
+    }
+    let left = union(terms, count / 2);
+    let right = union(terms, count - count / 2);
+    let (op, set_quantifier) = (SetOperator::Union, SetQuantifier::All);
+    Box::new(SetExpr::SetOperation { op, set_quantifier, left, right })
 }
 
 /// The next so many terms, as a tree.

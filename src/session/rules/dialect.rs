@@ -113,6 +113,14 @@ impl Dialect for Ours {
         GenericDialect.is_identifier_part(ch)
     }
 
+    /// Besides those of the generic dialect, words that are no names in PostgreSQL and DuckDB either.
+    /// Where what stands behind such a word is wrong, the parser would read it again as the arguments
+    /// of a function, and so all that is nested in it, by the power of two.
+    fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
+        matches!(keyword, Keyword::NOT | Keyword::CASE | Keyword::CAST)
+            || GenericDialect.is_reserved_for_identifier(keyword)
+    }
+
     fn supports_lambda_functions(&self) -> bool {
         true
     }

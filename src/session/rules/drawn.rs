@@ -1,4 +1,6 @@
-//! Queries of a WITH that call volatile functions, which all of their readers see alike.
+//! Volatile functions in statements: what of them is one value, and what is several.
+//!
+//! Queries of a WITH that call them have rows that all of their readers see alike.
 //!
 //! DataFusion's planner (55.2) puts the plan of such a query wherever it is read. So that these are
 //! known for one, its rows get a name that nothing else has:
@@ -11,10 +13,9 @@
 //! A view that has such rows of its own has one plan for all that read it. So each reading gets other
 //! numbers, as it draws rows of its own.
 //!
-//! `AS NOT MATERIALIZED`, which leaves each reader rows of its own, is a query in parentheses by
-//! now (`syntax.rs`).
+//! `AS NOT MATERIALIZED` leaves each reader rows of its own (`syntax/materialized.rs`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -23,12 +24,17 @@ use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, SubqueryAlias, Volatility};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Query, SetExpr, Statement, TableFactor, VisitMut, VisitorMut, visit_expressions,
+    CteAsMaterialized, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    Query, SelectItem, SetExpr, Statement, TableFactor, Value, Visit, VisitMut, VisitorMut,
+    visit_expressions, visit_expressions_mut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::any_node;
 use super::dialect::Ours;
+use super::statement::call;
+use super::synonyms;
+use crate::host::drawn::{DRAWN_ALIKE, number};
 use crate::query::SharedRows;
 use crate::session::files::folded;
 
@@ -53,12 +59,12 @@ impl VisitorMut for Namer<'_> {
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         let Some(with) = &mut query.with else { return ControlFlow::Continue(()) };
         for cte in &mut with.cte_tables {
-            let body = cte.query.body.as_ref();
             // One that reads itself is a set operation.
-            let may_read_itself = with.recursive && matches!(body, SetExpr::SetOperation { .. });
+            let may_read_itself =
+                with.recursive && matches!(*cte.query.body, SetExpr::SetOperation { .. });
             if may_read_itself
-                || matches!(body, SetExpr::Query(_))
-                || !calls_volatile(self.state, &cte.query)
+                || cte.materialized == Some(CteAsMaterialized::NotMaterialized)
+                || !calls_volatile(self.state, &*cte.query)
             {
                 continue;
             }
@@ -73,18 +79,87 @@ impl VisitorMut for Namer<'_> {
     }
 }
 
-fn calls_volatile(state: &SessionState, query: &Query) -> bool {
-    let calls = |expr: &Expr| {
-        let Expr::Function(function) = expr else { return false };
-        let [part] = &function.name.0[..] else { return false };
-        let function = part.as_ident().and_then(|name| state.scalar_functions().get(&folded(name)));
-        function.is_some_and(|function| function.signature().volatility == Volatility::Volatile)
-    };
-    let found = visit_expressions(query, |expr| match calls(expr) {
+fn calls_volatile(state: &SessionState, part: &impl Visit) -> bool {
+    let found = visit_expressions(part, |expr| match is_volatile(state, expr) {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     });
     found.is_break()
+}
+
+fn is_volatile(state: &SessionState, expr: &Expr) -> bool {
+    let Expr::Function(function) = expr else { return false };
+    let [part] = &function.name.0[..] else { return false };
+    let function = part.as_ident().and_then(|name| state.scalar_functions().get(&folded(name)));
+    function.is_some_and(|function| function.signature().volatility == Volatility::Volatile)
+}
+
+/// Makes a value that may be drawn anew each time that it is asked for one value (`host/drawn.rs`),
+/// however often it will stand in what is written out of it.
+pub(super) fn make_alike(state: &SessionState, expr: &mut Expr) {
+    if calls_volatile(state, expr) {
+        let number = Expr::value(Value::Number(number().to_string(), false));
+        *expr = call(DRAWN_ALIKE, vec![number, expr.clone()]);
+    }
+}
+
+/// Whether [`make_alike`] changes a part of an expression.
+pub(super) fn is_made_alike(state: &SessionState, expr: &Expr) -> bool {
+    let found = visit_expressions(expr, |part| {
+        let copied = match part {
+            Expr::Function(function) => synonyms::copies(state, function),
+            Expr::Tuple(_) | Expr::CompoundFieldAccess { .. } => true,
+            _ => false,
+        };
+        match copied && calls_volatile(state, part) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    found.is_break()
+}
+
+/// The same of the arguments of a call.
+pub(super) fn make_arguments_alike(state: &SessionState, function: &mut Function) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    for argument in &mut list.args {
+        if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument {
+            make_alike(state, expr);
+        }
+    }
+}
+
+/// Tells aggregates and window functions of volatile functions apart, which DataFusion's planner
+/// (55.2) takes for one where they are written alike. Those of ORDER BY and HAVING are the first of
+/// the select list.
+pub(super) fn tell_apart(state: &SessionState, items: &mut [SelectItem]) {
+    let mut seen: HashSet<String> = HashSet::new();
+    for item in items {
+        let text = item.to_string();
+        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
+            continue;
+        };
+        let mut told = false;
+        let _: ControlFlow<()> = visit_expressions_mut(expr, |part| {
+            let Expr::Function(function) = &*part else { return ControlFlow::Continue(()) };
+            let is_of_rows = function.over.is_some()
+                || matches!(&function.name.0[..], [name] if name.as_ident().is_some_and(
+                    |name| state.aggregate_functions().contains_key(&folded(name))));
+            if !is_of_rows || !calls_volatile(state, function) || seen.insert(function.to_string())
+            {
+                return ControlFlow::Continue(());
+            }
+            told = true;
+            let Expr::Function(function) = part else { return ControlFlow::Continue(()) };
+            make_arguments_alike(state, function);
+            ControlFlow::Continue(())
+        });
+        // It is called by what was asked for.
+        if told && let SelectItem::UnnamedExpr(expr) = item {
+            let alias = Ident::with_quote('"', text);
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+        }
+    }
 }
 
 /// A query of all rows of another, under a name.

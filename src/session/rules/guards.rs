@@ -5,8 +5,8 @@
 //! aggregates and into scans, make keys of equalities, and rewrite CASE as AND and OR in another
 //! order (apache/datafusion#13191 is one report of many). So
 //!
-//! 1. the first rule of each pass seals what can fail (`plan/sealed.rs`). In a filter it parts the
-//!    two kinds:
+//! 1. the first rule of each pass seals what can fail, or calls a volatile function
+//!    (`plan/sealed.rs`). In a filter it parts the two kinds:
 //!
 //!    ```text
 //!      Filter: s ~ '^[0-9]+$' AND CAST(s AS int) > 5 AND k = 1
@@ -95,8 +95,9 @@ fn has_failing_part(node: &LogicalPlan) -> Result<bool> {
     let mut schema = None;
     node.apply_expressions(|expr| {
         // Without a column's type, what can fail for some type can fail.
-        fails = has_failing(expr, DFSchema::empty_ref())
-            && has_failing(expr, schema.get_or_insert_with(|| schema_of_inputs(node)));
+        fails = seal::is_sealed_for_itself(expr)
+            || has_failing(expr, DFSchema::empty_ref())
+                && has_failing(expr, schema.get_or_insert_with(|| schema_of_inputs(node)));
         Ok(if fails { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(fails)
@@ -266,8 +267,11 @@ impl Conditions {
             Some(key) => key.clone(),
             None => seal::guard_members(condition.clone(), &self.before, sealer.schema)?,
         };
-        let stays =
-            key.is_none() && can_fail(&guarded, sealer.schema) && !seal::is_membership(&guarded);
+        // A volatile function is asked for each row that there is here: below a join or a group,
+        // there are others.
+        let stays = key.is_none()
+            && (can_fail(&guarded, sealer.schema) || guarded.is_volatile())
+            && !seal::is_membership(&guarded);
         let sealed = sealer.sealed(guarded)?.data;
         match stays {
             true if self.later.is_empty() => self.placed.push(in_place(sealed)),

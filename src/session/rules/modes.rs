@@ -11,6 +11,7 @@
 //! Nulls are counted as none, so they are chosen where there is nothing else. `mode(x) OVER
 //! (PARTITION BY k)` is a window over the same in the place of the aggregation.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
@@ -33,9 +34,7 @@ use datafusion::prelude::col;
 use super::any_node;
 use crate::error::Error;
 use crate::host::mode::mode;
-
-/// What names of columns below begin with.
-const MADE: &str = "__mode_";
+use crate::plan::FreshNames;
 
 #[derive(Debug)]
 pub(super) struct Modes;
@@ -45,8 +44,9 @@ impl AnalyzerRule for Modes {
         if !any_node(&plan, |node| Ok(concerns(node)))? {
             return Ok(plan);
         }
+        let mut names = FreshNames::of(&plan)?;
         plan.transform_up_with_subqueries(|node| match concerns(&node) {
-            true => Ok(Transformed::yes(written_out(node)?)),
+            true => Ok(Transformed::yes(written_out(node, &mut names)?)),
             false => Ok(Transformed::no(node)),
         })
         .map(|plan| plan.data)
@@ -74,20 +74,33 @@ fn is_mode(expr: &Expr) -> bool {
 }
 
 /// What is computed below the operator.
-struct ColumnsBelow {
+struct ColumnsBelow<'a> {
     columns: Vec<Expr>,
     counts: Vec<Expr>,
-    made: usize,
+    names: &'a mut FreshNames,
+    made: HashSet<String>,
 }
 
-impl ColumnsBelow {
+impl ColumnsBelow<'_> {
+    fn name(&mut self) -> String {
+        let name = self.names.name("mode");
+        self.made.insert(name.clone());
+        name
+    }
+
+    /// Whether an expression looks at a column of these.
+    fn is_of_made(&self, expr: &Expr) -> bool {
+        let is_made =
+            |column: &&Column| column.relation.is_none() && self.made.contains(&column.name);
+        expr.column_refs().iter().any(is_made)
+    }
+
     /// The column of an expression.
     fn column(&mut self, expr: Expr) -> Expr {
         if matches!(expr, Expr::Column(_)) {
             return expr;
         }
-        let name = format!("{MADE}{}", self.made);
-        self.made += 1;
+        let name = self.name();
         self.columns.push(expr.alias(&name));
         col(name)
     }
@@ -95,17 +108,11 @@ impl ColumnsBelow {
     /// How often a value comes in its partition.
     fn count(&mut self, mut partition: Vec<Expr>, value: &Expr) -> Expr {
         partition.push(value.clone());
-        let name = format!("{MADE}{}", self.made);
-        self.made += 1;
+        let name = self.name();
         let function = WindowFunctionDefinition::AggregateUDF(count_udaf());
         self.counts.push(over(function, value.clone(), partition, vec![]).alias(&name));
         col(name)
     }
-}
-
-/// Whether a column is of what is computed below.
-fn is_made(column: &&Column) -> bool {
-    column.relation.is_none() && column.name.starts_with(MADE)
 }
 
 /// A function of a whole partition.
@@ -125,7 +132,7 @@ fn over(
     Expr::from(call)
 }
 
-fn written_out(node: LogicalPlan) -> Result<LogicalPlan> {
+fn written_out(node: LogicalPlan, generator: &mut FreshNames) -> Result<LogicalPlan> {
     let input = node.inputs()[0].clone();
     let keys = match &node {
         LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.len(),
@@ -133,7 +140,8 @@ fn written_out(node: LogicalPlan) -> Result<LogicalPlan> {
     };
     let names = NamePreserver::new(&node);
     let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
-    let mut below = ColumnsBelow { columns, counts: vec![], made: 0 };
+    let mut below =
+        ColumnsBelow { columns, counts: vec![], names: generator, made: HashSet::new() };
     let (mut exprs, mut partition) = (vec![], vec![]);
     for (at, expr) in node.expressions().into_iter().enumerate() {
         let name = names.save(&expr);
@@ -160,16 +168,17 @@ fn written_out(node: LogicalPlan) -> Result<LogicalPlan> {
         };
         exprs.push(name.restore(expr));
     }
-    let mut plan = LogicalPlan::Projection(Projection::try_new(below.columns, Arc::new(input))?);
+    let columns = std::mem::take(&mut below.columns);
+    let mut plan = LogicalPlan::Projection(Projection::try_new(columns, Arc::new(input))?);
     // Calls of one operator have the same keys.
-    for count in below.counts {
+    for count in std::mem::take(&mut below.counts) {
         plan = LogicalPlanBuilder::from(plan).window([count])?.build()?;
     }
     if matches!(node, LogicalPlan::Aggregate(_)) {
         return node.with_new_exprs(exprs, vec![plan]);
     }
     let (own, others): (Vec<Expr>, Vec<Expr>) =
-        exprs.into_iter().partition(|expr| expr.column_refs().iter().any(is_made));
+        exprs.into_iter().partition(|expr| below.is_of_made(expr));
     if !others.is_empty() {
         plan = LogicalPlanBuilder::from(plan).window(others)?.build()?;
     }
@@ -186,7 +195,7 @@ fn chosen(
     expr: Expr,
     keys: &[Expr],
     input: &LogicalPlan,
-    below: &mut ColumnsBelow,
+    below: &mut ColumnsBelow<'_>,
 ) -> Result<Expr> {
     let refused = |why: &str| Err(Error::unsupported("mode", why).into());
     let (args, filter, distinct, nulls, window) = match expr {

@@ -37,6 +37,7 @@ use super::numbers;
 use super::statement::{bare, call};
 use super::synonyms::{binary, cast, text};
 use crate::error::{Error, ErrorKind, Result};
+use crate::host::drawn::alike;
 use crate::session::files::known;
 
 /// How the parser's tree has the operators that it has none for.
@@ -299,6 +300,7 @@ impl ExprPlanner for TypedOperators {
         let subject = access.expr;
         let planned = match access.field_access {
             GetFieldAccess::ListIndex { key } => {
+                let subject = alike(subject);
                 let place = place(&subject, *key)?;
                 substring(subject, place, lit(1i64))
             }
@@ -308,6 +310,7 @@ impl ExprPlanner for TypedOperators {
                 {
                     return plan_err!("a slice of a string has no step: s[a:b]");
                 }
+                let subject = alike(subject);
                 let first = at_least(1, place(&subject, *start)?)?;
                 let behind = place(&subject, *stop)? + lit(1i64);
                 let characters = at_least(0, behind - first.clone())?;
@@ -339,7 +342,7 @@ fn place(subject: &PlanExpr, place: PlanExpr) -> PlanResult<PlanExpr> {
         Some(place) if place >= 0 => Ok(lit(place)),
         Some(place) => Ok(behind_all() + lit(place)),
         None => {
-            let place = plan_cast(place, DataType::Int64);
+            let place = alike(plan_cast(place, DataType::Int64));
             when(place.clone().lt(lit(0i64)), behind_all() + place.clone()).otherwise(place)
         }
     }

@@ -15,6 +15,7 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::leaves::has_leaf;
 use super::{LogicalRule, any_node, guards, holds_subquery};
+use crate::interrupt;
 
 /// Rules that do not run, and why.
 ///
@@ -123,6 +124,7 @@ struct EachNode<'a> {
 
 impl EachNode<'_> {
     fn at(&self, order: ApplyOrder, node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        interrupt::check()?;
         if self.order == order {
             self.rule.rewrite(node, self.config)
         } else {

@@ -4,8 +4,8 @@
 //! number that is to be computed.
 
 use datafusion::arrow::datatypes::DataType;
+use datafusion::common::plan_err;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{internal_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -75,6 +75,6 @@ impl ScalarUDFImpl for ShareOfRows {
     }
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        internal_err!("a share of rows that are not computed")
+        plan_err!("no function named {SHARE_OF_ROWS:?}")
     }
 }

@@ -16,6 +16,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::clauses::Clauses;
 use super::dialect::Ours;
+use super::drawn;
 use super::fields::DottedFields;
 use super::rows::RowComparisons;
 use super::shadows::ShadowedQueries;
@@ -31,15 +32,18 @@ pub(crate) fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
         let limit = options.recursion_limit.get();
         let written_out = syntax::written_out(text)
             .map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let parser = match written_out {
-            Some(tokens) => DFParserBuilder::new(tokens),
-            None => DFParserBuilder::new(text),
+        let (parser, own_rows) = match written_out {
+            Some(text) => (DFParserBuilder::new(text.tokens), text.own_rows),
+            None => (DFParserBuilder::new(text), vec![]),
         };
         let parser = parser.with_dialect(&Ours).with_recursion_limit(limit);
         let mut statements = parser.build()?.parse_statements()?;
         if statements.len() == 1
-            && let Some(statement) = statements.pop_front()
+            && let Some(mut statement) = statements.pop_front()
         {
+            if let Statement::Statement(inner) = &mut statement {
+                syntax::mark_own_rows(inner, &own_rows);
+            }
             return Ok(statement);
         }
     }
@@ -132,6 +136,7 @@ impl VisitorMut for Longhand<'_> {
         }
         select.from.iter_mut().flat_map(|table| &mut table.joins).for_each(of_left);
         relations::nest(&mut select.from);
+        drawn::tell_apart(self.state, &mut select.projection);
         if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by {
             groups::written_out(exprs);
         }
@@ -140,6 +145,7 @@ impl VisitorMut for Longhand<'_> {
             // It is called by what was asked for.
             if let SelectItem::UnnamedExpr(expr) = item
                 && (synonyms::is_one(self.state, expr)
+                    || drawn::is_made_alike(self.state, expr)
                     || intervals::is_computed(expr)
                     || windows::is_computed(expr)
                     || operators::is_one(expr))
@@ -201,9 +207,16 @@ impl VisitorMut for Longhand<'_> {
                     return ControlFlow::Break(error);
                 }
             }
+            Expr::Tuple(values) => {
+                // Rows are compared value by value, more than once.
+                values.iter_mut().for_each(|value| drawn::make_alike(self.state, value));
+            }
             Expr::Function(_) if windows::is_computed(expr) => windows::write_out(expr),
             Expr::Function(function) => {
                 unshifted(function);
+                if synonyms::copies(self.state, function) {
+                    drawn::make_arguments_alike(self.state, function);
+                }
                 if let Err(error) = synonyms::write_out(self.state, expr) {
                     return ControlFlow::Break(error);
                 }

@@ -47,7 +47,10 @@ pub(super) use self::lookup::is_lookup;
 use self::lookup::{names_of_subqueries, out_of_reach};
 use super::{any_node, holds_subquery};
 use crate::error::Error;
-use crate::plan::{UnknownAs, can_fail, into_operands, is_volatile, with_nulls_of_inputs};
+use crate::plan::{
+    FreshNames as NameGenerator, UnknownAs, can_fail, into_operands, is_volatile,
+    with_nulls_of_inputs,
+};
 
 /// Runs behind the coercion of types.
 #[derive(Debug)]
@@ -61,13 +64,13 @@ impl AnalyzerRule for LiftSubqueries {
         if !any_node(&plan, concerned)? {
             return Ok(plan);
         }
-        let mut generator = NameGenerator::default();
+        let mut generator = NameGenerator::of(&plan)?;
         let plan = plan.transform_up_with_subqueries(|node| lifted(node, &mut generator))?.data;
-        match generator.0 {
-            0 => Ok(plan),
+        match generator.is_unused() {
+            true => Ok(plan),
             // DataFusion takes the value of a subquery to be null where the column is, but so it is
             // where there is no row.
-            _ => Ok(plan.transform_up_with_subqueries(with_nulls_of_inputs)?.data),
+            false => Ok(plan.transform_up_with_subqueries(with_nulls_of_inputs)?.data),
         }
     }
 
@@ -106,17 +109,6 @@ pub(in crate::session) fn refuse_what_is_left(plan: &LogicalPlan) -> crate::erro
             Err(Error::unsupported(format!("{what} in {place}"), why))
         }
         None => Ok(()),
-    }
-}
-
-/// Numbers for names: no two of a plan are the same.
-#[derive(Default)]
-struct NameGenerator(usize);
-
-impl NameGenerator {
-    fn name(&mut self, what: &str) -> String {
-        self.0 += 1;
-        format!("__{what}_{}", self.0)
     }
 }
 

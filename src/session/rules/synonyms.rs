@@ -135,6 +135,17 @@ pub(super) fn is_one(state: &SessionState, expr: &Expr) -> bool {
     matches!(expr, Expr::Function(function) if synonym(state, function).is_some())
 }
 
+/// Whether what a call is written out as may have an argument twice.
+pub(super) fn copies(state: &SessionState, function: &Function) -> bool {
+    let copying = |synonym: &Synonym| {
+        matches!(
+            synonym,
+            Synonym::By { .. } | Synonym::Difference | Synonym::Scalar(_) | Synonym::Ranked(_)
+        )
+    };
+    synonym(state, function).as_ref().is_some_and(copying)
+}
+
 /// Writes a call out, if it is such a one.
 ///
 /// # Errors

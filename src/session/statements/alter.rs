@@ -13,26 +13,27 @@ use crate::session::append::place;
 use crate::session::files::{data_type, folded, known};
 use crate::session::insert::{fitted_literal, table_name};
 use crate::session::rules::call;
+use crate::session::writers::Alone;
 
 impl Session {
     /// What was done.
     pub(super) fn alter(&self, alter: AlterTable, text: &str) -> Result<String> {
         let (table, at) = table_name(&alter.name, "ALTER TABLE")?;
         let at = at.or(place_of(text, table.table()));
+        let alone = self.alone()?;
         if alter.if_exists && !self.has_table(&table) {
             return Ok(format!("there is no table {table}"));
         }
-        let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
         let mut done = vec![];
         for operation in alter.operations {
             done.push(match operation {
                 AlterTableOperation::RenameTable { table_name } => {
                     let (RenameTableNameKind::To(to) | RenameTableNameKind::As(to)) = table_name;
-                    self.rename_table(&table, &to).map_err(|error| error.at(at))?
+                    self.rename_table(&alone, &table, &to).map_err(|error| error.at(at))?
                 }
                 other => {
                     let from = TableWithJoins { relation: factor(&alter.name)?, joins: vec![] };
-                    self.alter_column((&table, at), other, from, text)?
+                    self.alter_column(&alone, (&table, at), other, from, text)?
                 }
             });
         }
@@ -40,7 +41,12 @@ impl Session {
     }
 
     /// A table keeps its schema.
-    fn rename_table(&self, table: &TableReference, to: &ObjectName) -> Result<String> {
+    fn rename_table(
+        &self,
+        alone: &Alone<'_>,
+        table: &TableReference,
+        to: &ObjectName,
+    ) -> Result<String> {
         let (to, at) = table_name(to, "ALTER TABLE")?;
         let to = match (table, &to) {
             (TableReference::Bare { .. }, TableReference::Bare { .. }) => to,
@@ -60,13 +66,14 @@ impl Session {
                 plan(format!("ALTER TABLE: there is a table named {:?}", to.to_string())).at(at)
             );
         }
-        self.put(&to, provider)?;
-        self.forget(table)?;
+        self.put(alone, &to, provider)?;
+        self.forget(alone, table)?;
         Ok(format!("table {table} is {to}"))
     }
 
     fn alter_column(
         &self,
+        alone: &Alone<'_>,
         (table, at): (&TableReference, Option<(u64, u64)>),
         operation: AlterTableOperation,
         from: TableWithJoins,
@@ -179,7 +186,7 @@ impl Session {
             }
         };
         let altered = self.planned_frame(select(items, from, None)?, text)?.collect()?;
-        self.keep(table, &altered)?;
+        self.keep(alone, table, &altered)?;
         Ok(done)
     }
 }

@@ -1,12 +1,17 @@
 //! `DELETE`, `UPDATE`, `TRUNCATE`: a table that the session keeps gets the place of what a query
 //! makes of it.
 
+use datafusion::common::TableReference;
+use datafusion::logical_expr::ident;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    AssignmentTarget, CaseWhen, Delete, Expr, FromTable, Ident, SelectItem, Truncate, Update, Value,
+    AssignmentTarget, CaseWhen, Delete, Expr, FromTable, Ident, SelectItem, SetExpr, Statement,
+    TableFactor, TableWithJoins, Truncate, Update, Value,
 };
 
-use super::{only_table, place_of, select};
+use super::{bare_statement, only_table, place_of, select};
 use crate::error::{Error, ErrorKind, Result};
+use crate::plan::FreshNames;
 use crate::session::Session;
 use crate::session::append::place;
 use crate::session::files::{folded, known};
@@ -31,7 +36,7 @@ impl Session {
             return Err(Error::internal("DELETE without a table"));
         };
         let (table, at) = only_table(&from, "DELETE")?;
-        let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
+        let alone = self.alone()?;
         self.changeable(&table, "DELETE")
             .map_err(|error| error.at(at.or(place_of(text, table.table()))))?;
         let before = self.rows_of(&table)?.collect()?.num_rows();
@@ -45,7 +50,7 @@ impl Session {
             }
         };
         let kept = kept.collect()?;
-        self.keep(&table, &kept)?;
+        self.keep(&alone, &table, &kept)?;
         Ok(before - kept.num_rows())
     }
 
@@ -61,7 +66,7 @@ impl Session {
         refuse_columns("UPDATE", &update.selection)?;
         refuse_columns("UPDATE", &update.assignments)?;
         let (table, at) = only_table(&update.table, "UPDATE")?;
-        let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
+        let alone = self.alone()?;
         let schema = self
             .changeable(&table, "UPDATE")
             .map_err(|error| error.at(at.or(place_of(text, table.table()))))?;
@@ -84,34 +89,43 @@ impl Session {
                 return Err(plan(format!("UPDATE: column {own:?} is set twice")).at(at));
             }
         }
-        let condition = update.selection;
-        let from = update.table;
+        // What the condition says of a row is one column, which all columns and the number of
+        // changed rows go by: a volatile function is called once for it.
+        let mut names = FreshNames::beside(schema.fields().iter().map(|field| field.name()));
+        let (from, changed) = match update.selection {
+            None => (update.table, None),
+            Some(condition) => {
+                let name = names.name("changed");
+                (with_column(update.table, &table, condition, &name)?, Some(name))
+            }
+        };
+        let quoted = |name: &str| Expr::Identifier(Ident::with_quote('"', name));
         let mut items = vec![];
-        for (field, value) in schema.fields().iter().zip(&assigned) {
-            let own = Ident::with_quote('"', field.name());
-            let Some(value) = value else {
-                items.push(SelectItem::UnnamedExpr(Expr::Identifier(own)));
+        for (field, value) in schema.fields().iter().zip(assigned) {
+            let own = quoted(field.name());
+            let Some(mut value) = value else {
+                items.push(SelectItem::UnnamedExpr(own));
                 continue;
             };
             let of_type = Expr::value(Value::SingleQuotedString(field.data_type().to_string()));
-            let mut value = value.clone();
             fitted_literal(&mut value, field.data_type());
             let value = call("arrow_cast", vec![value, of_type]);
-            let expr = match &condition {
+            let expr = match &changed {
                 None => value,
-                Some(condition) => case(condition.clone(), value, Expr::Identifier(own.clone()))?,
+                Some(name) => case(quoted(name), value, own),
             };
-            items.push(SelectItem::ExprWithAlias { expr, alias: own });
+            let alias = Ident::with_quote('"', field.name());
+            items.push(SelectItem::ExprWithAlias { expr, alias });
         }
-        let updated = self.planned_frame(select(items, from.clone(), None)?, text)?.collect()?;
-        let changed = match condition {
-            None => updated.num_rows(),
-            Some(_) => self
-                .planned_frame(select(vec![one()], from, condition)?, text)?
-                .collect()?
-                .num_rows(),
+        let Some(name) = changed else {
+            let updated = self.planned_frame(select(items, from, None)?, text)?.collect()?;
+            self.keep(&alone, &table, &updated)?;
+            return Ok(updated.num_rows());
         };
-        self.keep(&table, &updated)?;
+        items.push(SelectItem::UnnamedExpr(quoted(&name)));
+        let updated = self.planned_frame(select(items, from, None)?, text)?.collect()?;
+        let changed = updated.filter(ident(&name))?.num_rows();
+        self.keep(&alone, &table, &updated.drop([name.as_str()])?)?;
         Ok(changed)
     }
 
@@ -129,9 +143,11 @@ impl Session {
         ];
         refuse("TRUNCATE", &clauses)?;
         let mut rows = 0;
+        let alone = self.alone()?;
+        // All tables are looked at before the first is emptied: the statement does all or nothing.
+        let mut found: Vec<TableReference> = vec![];
         for target in &truncate.table_names {
             let (table, at) = table_name(&target.name, "TRUNCATE")?;
-            let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
             match self.changeable(&table, "TRUNCATE") {
                 Err(error)
                     if truncate.if_exists
@@ -139,30 +155,65 @@ impl Session {
                 {
                     continue;
                 }
-                found => found.map_err(|error| error.at(at.or(place_of(text, table.table()))))?,
+                checked => {
+                    checked.map_err(|error| error.at(at.or(place_of(text, table.table()))))?
+                }
             };
+            if !found.contains(&table) {
+                found.push(table);
+            }
+        }
+        let mut emptied = vec![];
+        for table in found {
             rows += self.rows_of(&table)?.collect()?.num_rows();
-            self.keep(&table, &self.rows_of(&table)?.head(0)?.collect()?)?;
+            let empty = self.rows_of(&table)?.head(0)?.collect()?;
+            emptied.push((table, empty));
+        }
+        for (table, empty) in &emptied {
+            self.keep(&alone, table, empty)?;
         }
         Ok(rows)
     }
 }
 
 /// `CASE WHEN condition THEN value ELSE otherwise END`.
-fn case(condition: Expr, result: Expr, otherwise: Expr) -> Result<Expr> {
-    use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
-    Ok(Expr::Case {
+fn case(condition: Expr, result: Expr, otherwise: Expr) -> Expr {
+    Expr::Case {
         case_token: AttachedToken::empty(),
         end_token: AttachedToken::empty(),
         operand: None,
         conditions: vec![CaseWhen { condition, result }],
         else_result: Some(Box::new(otherwise)),
-    })
+    }
 }
 
-fn one() -> SelectItem {
-    let alias = Ident::with_quote('"', "one");
-    SelectItem::ExprWithAlias { expr: Expr::value(Value::Number("1".into(), false)), alias }
+/// A table, under the name that it has, with a column more that says whether a condition holds.
+fn with_column(
+    from: TableWithJoins,
+    table: &TableReference,
+    condition: Expr,
+    name: &str,
+) -> Result<TableWithJoins> {
+    let named = match &from.relation {
+        TableFactor::Table { alias: Some(alias), .. } => alias.name.clone(),
+        _ => Ident::with_quote('"', table.table()),
+    };
+    let holds = Expr::IsTrue(Box::new(Expr::Nested(Box::new(condition))));
+    let items = vec![
+        SelectItem::Wildcard(Default::default()),
+        SelectItem::ExprWithAlias { expr: holds, alias: Ident::with_quote('"', name) },
+    ];
+    let (outer, inner) =
+        (bare_statement("SELECT * FROM (SELECT 1) AS t")?, select(items, from, None)?);
+    if let (Statement::Query(mut outer), Statement::Query(query)) = (outer, inner)
+        && let SetExpr::Select(select) = outer.body.as_mut()
+        && let Some(mut factor) = select.from.pop()
+        && let TableFactor::Derived { subquery, alias: Some(alias), .. } = &mut factor.relation
+    {
+        (*subquery, alias.name) = (query, named);
+        return Ok(factor);
+    }
+    Err(Error::internal("a query without a table"))
 }
 
 fn refuse(by: &str, clauses: &[(bool, &str)]) -> Result<()> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use datafusion::common::TableReference;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use super::first_words;
 use crate::error::{Error, ErrorKind, Result};
@@ -36,6 +36,8 @@ impl Session {
 
     fn export(&self, folder: &Path) -> Result<String> {
         std::fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;
+        // All tables as they are at one time.
+        let _alone = self.alone()?;
         let script = folder.join(SCHEMA);
         if script.exists() {
             let message = "the folder has an export already".into();
@@ -79,24 +81,89 @@ impl Session {
         Ok(format!("{} tables in {}", tables.len(), folder.display()))
     }
 
+    /// All of an export or, where a part of it fails, nothing.
     fn import(&self, folder: &Path) -> Result<String> {
         let script = folder.join(SCHEMA);
         let text = std::fs::read_to_string(&script).map_err(|error| Error::io(&script, error))?;
-        let mut made = 0;
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            let statement = line.trim().trim_end_matches(';');
-            // Files are named from the folder on.
-            let statement = match statement.split_once(" AS FROM '") {
-                Some((create, file)) if statement.starts_with("CREATE TABLE ") => {
-                    let path = folder.join(file.trim_end_matches('\'')).display().to_string();
-                    format!("{create} AS FROM '{}'", path.replace('\'', "''"))
-                }
-                _ => statement.to_string(),
-            };
-            self.execute(&statement)?;
-            made += 1;
+        let alone = self.alone()?;
+        let before = self.contents(&alone);
+        let made = statements_of(&text, folder)
+            .map_err(|message| ErrorKind::File { path: script.clone(), message }.into())
+            .and_then(|statements| {
+                statements.iter().try_for_each(|text| self.execute(text).map(|_| ()))?;
+                Ok(statements.len())
+            });
+        match made {
+            Ok(made) => Ok(format!("{made} tables and views of {}", folder.display())),
+            Err(error) => {
+                self.restore(&alone, before)?;
+                Err(error)
+            }
         }
-        Ok(format!("{made} tables and views of {}", folder.display()))
+    }
+}
+
+/// The statements of a script of an export. Those of tables name their files from the folder on.
+///
+/// # Errors
+/// What is wrong with the text, and where.
+fn statements_of(text: &str, folder: &Path) -> std::result::Result<Vec<String>, String> {
+    let tokens = Tokenizer::new(&GenericDialect {}, text)
+        .tokenize_with_location()
+        .map_err(|error| error.to_string())?;
+    let mut offset = offsets(text);
+    let mut statements = vec![];
+    let mut own: Vec<TokenWithSpan> = vec![];
+    for token in tokens.into_iter().chain([TokenWithSpan::new_eof()]) {
+        match token.token {
+            Token::Whitespace(_) => {}
+            Token::SemiColon | Token::EOF => {
+                let (Some(first), Some(last)) = (own.first(), own.last()) else { continue };
+                let (begin, before_last) = (offset(first.span.start), offset(last.span.start));
+                let end = offset(last.span.end);
+                statements.push(match file_of_table(&own) {
+                    Some(file) => {
+                        let path = folder.join(file).display().to_string().replace('\'', "''");
+                        format!("{}'{path}'", &text[begin..before_last])
+                    }
+                    None => text[begin..end].to_string(),
+                });
+                own.clear();
+            }
+            _ => own.push(token),
+        }
+    }
+    Ok(statements)
+}
+
+/// The file of `CREATE TABLE name AS FROM 'file'`.
+fn file_of_table(tokens: &[TokenWithSpan]) -> Option<&str> {
+    let is_word = |token: &TokenWithSpan, word: &str| matches!(&token.token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word));
+    let [create, table, .., by, from, file] = tokens else { return None };
+    let words = [(create, "CREATE"), (table, "TABLE"), (by, "AS"), (from, "FROM")];
+    match &file.token {
+        Token::SingleQuotedString(file)
+            if words.iter().all(|(token, word)| is_word(token, word)) =>
+        {
+            Some(file)
+        }
+        _ => None,
+    }
+}
+
+/// Byte offsets of places in a text, which are asked for in rising order.
+fn offsets(text: &str) -> impl FnMut(Location) -> usize {
+    let mut rest = text.char_indices();
+    let (mut line, mut column) = (1, 1);
+    move |place: Location| loop {
+        if (line, column) >= (place.line, place.column) {
+            return rest.offset();
+        }
+        match rest.next() {
+            Some((_, '\n')) => (line, column) = (line + 1, 1),
+            Some(_) => column += 1,
+            None => return text.len(),
+        }
     }
 }
 
@@ -110,9 +177,7 @@ fn folder(text: &str) -> Result<PathBuf> {
     let wrong = |message: &str, at: Option<(u64, u64)>| {
         Err(Error::from(ErrorKind::Plan { message: message.into(), location: None }).at(at))
     };
-    let place = |token: &datafusion::sql::sqlparser::tokenizer::TokenWithSpan| {
-        Some((token.span.start.line, token.span.start.column))
-    };
+    let place = |token: &TokenWithSpan| Some((token.span.start.line, token.span.start.column));
     match (named, end) {
         (Some(token), end) => match (&token.token, end.filter(|end| end.token != Token::EOF)) {
             (Token::SingleQuotedString(path), None) => Ok(path.into()),

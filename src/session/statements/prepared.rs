@@ -1,19 +1,21 @@
 //! `PREPARE name [(type, …)] AS statement`, `EXECUTE name(value, …)`, `DEALLOCATE name`.
 //!
 //! A statement is kept as it was parsed; the values, cast to their types where these are declared,
-//! take the places of its parameters `$1`, `$2`, or `?` in their order.
+//! take the places of its parameters `$1`, `$2`, or `?`, which have numbers by now
+//! (`syntax/parameters.rs`).
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use datafusion::sql::sqlparser::ast::{
-    self, DataType, Expr, Ident, ObjectName, Value, VisitMut, VisitorMut,
+    self, DataType, Expr, Ident, ObjectName, OneOrManyWithParens, Value, Visit, VisitMut, Visitor,
+    VisitorMut,
 };
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Session;
-use crate::session::files::{data_type, folded, known};
+use crate::session::files::{Place, data_type, folded, known};
 use crate::session::insert::{cast_of, table_name};
 
 /// The statements that were prepared, by name.
@@ -81,12 +83,21 @@ impl Session {
         let found = self.prepared.all().get(&own).cloned();
         let PreparedStatement { mut statement, types } =
             found.ok_or_else(|| self.no_statement(&own).at(at))?;
+        for value in &values {
+            if let ControlFlow::Break(found) = Visit::visit(value, &mut ConstantValue::default()) {
+                let (what, place) = found;
+                let message = format!(
+                    "EXECUTE: the value {value} is no constant: it has {what}, and values see no table"
+                );
+                return Err(plan(message).at(place.or(at)));
+            }
+        }
         let typed = values.into_iter().enumerate().map(|(at, value)| match types.get(at) {
             Some(of) => cast_of(value, of.clone()),
             None => value,
         });
         let values: Vec<Expr> = typed.collect();
-        let mut parameters = Parameters { values: &values, next: 0, most: 0 };
+        let mut parameters = Parameters { values: &values, most: 0 };
         if let ControlFlow::Break(error) = VisitMut::visit(&mut statement, &mut parameters) {
             return Err(error.at(at));
         }
@@ -113,11 +124,51 @@ impl Session {
     }
 }
 
+/// Breaks off at the first part of an expression that is of a table.
+#[derive(Default)]
+struct ConstantValue {
+    /// Names that are parameters of lambdas around.
+    parameters: Vec<String>,
+}
+
+impl Visitor for ConstantValue {
+    type Break = (String, Place);
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
+        match expr {
+            Expr::Lambda(lambda) => {
+                let names = match &lambda.params {
+                    OneOrManyWithParens::One(one) => vec![folded(&one.name)],
+                    OneOrManyWithParens::Many(all) => {
+                        all.iter().map(|one| folded(&one.name)).collect()
+                    }
+                };
+                self.parameters.extend(names);
+            }
+            Expr::Identifier(ident) if !self.parameters.contains(&folded(ident)) => {
+                let what = format!("the column {}", ident.value);
+                return ControlFlow::Break((what, known(ident.span.start)));
+            }
+            Expr::CompoundIdentifier(idents)
+                if !idents
+                    .first()
+                    .is_some_and(|first| self.parameters.contains(&folded(first))) =>
+            {
+                let place = idents.first().and_then(|first| known(first.span.start));
+                return ControlFlow::Break((format!("the column {expr}"), place));
+            }
+            Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
+                return ControlFlow::Break(("a subquery".into(), None));
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 /// Puts values in the places of parameters.
 struct Parameters<'a> {
     values: &'a [Expr],
-    /// Of `?`, which have no numbers.
-    next: usize,
     most: usize,
 }
 
@@ -127,13 +178,7 @@ impl VisitorMut for Parameters<'_> {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         let Expr::Value(value) = expr else { return ControlFlow::Continue(()) };
         let Value::Placeholder(name) = &value.value else { return ControlFlow::Continue(()) };
-        let number = match name.as_str() {
-            "?" => {
-                self.next += 1;
-                Some(self.next)
-            }
-            other => other.trim_start_matches(['$', '?', ':']).parse().ok(),
-        };
+        let number = name.trim_start_matches(['$', '?', ':']).parse().ok();
         let Some(number) = number.filter(|number: &usize| *number > 0) else {
             return ControlFlow::Break(plan(format!(
                 "the parameter {name}: parameters are $1, $2, … or ?"

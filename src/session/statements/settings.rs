@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Set};
 use crate::device::MemoryLimit;
 use crate::error::{Error, ErrorKind, Result, nearest};
 use crate::session::Session;
-use crate::session::builder::config;
+use crate::session::builder::{MOST_PARSED, config};
 use crate::session::schemas::IN_USE;
 
 /// An option, and its value.
@@ -122,6 +122,7 @@ impl Session {
                 if other == LOCATION {
                     self.files.allow(LOCATION)?;
                 }
+                bounded(other, value)?;
                 let state = self.core.context.state_ref();
                 let set = state.write().config_mut().options_mut().set(other, value);
                 set.map_err(|error| wrong(format!("{other}: {}", error.strip_backtrace())))?;
@@ -185,6 +186,48 @@ impl Session {
     }
 }
 
+/// Options that could end the process, or leave no plan or no table, beyond these bounds: numbers of
+/// threads and buffers, and bytes and rows that are allocated at once.
+const BOUNDS: [(&str, u64, u64); 21] = [
+    ("datafusion.execution.batch_size", 1, 1 << 20),
+    ("datafusion.execution.max_buffered_batches_per_output_file", 2, 1 << 10),
+    ("datafusion.execution.max_spill_file_size_bytes", 1 << 10, 1 << 50),
+    ("datafusion.execution.meta_fetch_concurrency", 1, 1 << 10),
+    ("datafusion.execution.minimum_parallel_output_files", 1, 1 << 10),
+    ("datafusion.execution.objectstore_writer_buffer_size", 1 << 10, 1 << 30),
+    ("datafusion.execution.parquet.bloom_filter_ndv", 0, 1 << 30),
+    ("datafusion.execution.parquet.data_page_row_count_limit", 1, 1 << 30),
+    ("datafusion.execution.parquet.data_pagesize_limit", 1 << 10, 1 << 30),
+    ("datafusion.execution.parquet.dictionary_page_size_limit", 1 << 10, 1 << 30),
+    ("datafusion.execution.parquet.max_row_group_size", 1, 1 << 30),
+    ("datafusion.execution.parquet.maximum_buffered_record_batches_per_stream", 1, 1 << 10),
+    ("datafusion.execution.parquet.maximum_parallel_row_group_writers", 1, 1 << 10),
+    ("datafusion.execution.parquet.metadata_size_hint", 8, 1 << 30),
+    ("datafusion.execution.parquet.write_batch_size", 1, 1 << 20),
+    // 0 is the number of cores.
+    ("datafusion.execution.planning_concurrency", 0, 1 << 10),
+    ("datafusion.execution.soft_max_rows_per_output_file", 1, 1 << 40),
+    ("datafusion.execution.target_partitions", 0, 1 << 10),
+    ("datafusion.explain.tree_maximum_render_width", 0, 1 << 16),
+    ("datafusion.optimizer.max_passes", 1, 100),
+    // The parser's stack, and that of whoever looks at what it made, grows with it.
+    ("datafusion.sql_parser.recursion_limit", 1, MOST_PARSED as u64),
+];
+
+/// Refuses values beyond the bounds of an option.
+fn bounded(name: &str, value: &str) -> Result<()> {
+    let Some((_, least, most)) = BOUNDS.iter().find(|(known, _, _)| *known == name) else {
+        return Ok(());
+    };
+    match value.trim().parse::<f64>() {
+        Ok(number) if !(*least as f64..=*most as f64).contains(&number) => {
+            Err(wrong(format!("{name} is a number from {least} to {most}, not {value}")))
+        }
+        // What is no number is told by whoever reads it.
+        _ => Ok(()),
+    }
+}
+
 /// What `on` and `off`, and their like, mean.
 fn switch(word: &str) -> Option<bool> {
     match word.to_lowercase().as_str() {
@@ -228,6 +271,19 @@ fn wrong(message: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bounds_are_of_options_that_there_are_and_hold_their_values() {
+        let options: ConfigOptions =
+            config(false, None).expect("options").options().as_ref().clone();
+        let entries = options.entries();
+        for (name, _, _) in BOUNDS {
+            let entry = entries.iter().find(|entry| entry.key == name);
+            let value = entry.unwrap_or_else(|| panic!("{name}")).value.clone();
+            assert!(value.is_none_or(|value| bounded(name, &value).is_ok()), "{name}");
+            assert!(bounded(name, "1e300").is_err(), "{name}");
+        }
+    }
 
     #[test]
     fn times_have_units() {

@@ -12,6 +12,7 @@ use futures::future::BoxFuture;
 
 use super::bare_statement;
 use crate::error::{Error, ErrorKind, Result};
+use crate::session::catalog::Catalog;
 use crate::session::files::folded;
 use crate::session::insert::{different, table_name};
 use crate::session::{Session, place_of, rules};
@@ -41,6 +42,7 @@ impl Session {
         if bare != view {
             return refused("clauses of other systems");
         }
+        let alone = self.alone()?;
         if self.has_table(&name) && !view.or_replace && view.if_not_exists {
             return Ok(format!("view {name}"));
         }
@@ -86,7 +88,7 @@ impl Session {
             return Err(Error::from(ErrorKind::Plan { message, location: None }).at(at));
         }
         let table = self.core.block_on(self.view_of(definition))?;
-        self.put(&name, table).map_err(|error| error.at(at))?;
+        self.put(&alone, &name, table).map_err(|error| error.at(at))?;
         Ok(format!("view {name}"))
     }
 
@@ -162,7 +164,13 @@ impl Session {
                     let message = format!("the view {:?}: {error}", name.table());
                     Error::from(ErrorKind::Plan { message, location: None })
                 })?;
-                self.core.context.register_table(name.clone(), table)?;
+                let state = self.core.context.state_ref();
+                let schema = state.read().schema_for_ref(name.clone())?;
+                // Whoever dropped or replaced the view meanwhile is not undone.
+                let schema: &dyn std::any::Any = schema.as_ref();
+                if let Some(tables) = schema.downcast_ref::<Catalog>() {
+                    tables.replace(name.table(), &provider, table);
+                }
             }
             Ok(())
         }

@@ -1,12 +1,17 @@
 //! `a ASOF LEFT JOIN b ON …`, with a condition that tells the kind of the join.
 //!
 //! ```text
-//!   a ASOF LEFT JOIN b ON …     a ASOF JOIN b MATCH_CONDITION (FALSE) ON …
+//!   a ASOF LEFT JOIN b ON …     a ASOF JOIN b MATCH_CONDITION ('ASOF LEFT') ON …
 //! ```
 
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 
 use super::{is_any, is_word, made, until};
+
+/// The conditions that tell such joins, which compare nothing: an inner one, and one that keeps all
+/// rows of the first table.
+pub(in crate::session) const ASOF: &str = "ASOF";
+pub(in crate::session) const ASOF_LEFT: &str = "ASOF LEFT";
 
 /// `ASOF [LEFT|INNER] JOIN b ON …` gets the condition that the parser wants, which tells the kind.
 pub(super) fn asof_joins(tokens: &mut Vec<TokenWithSpan>) {
@@ -26,8 +31,9 @@ pub(super) fn asof_joins(tokens: &mut Vec<TokenWithSpan>) {
         }
         let on = until(tokens, at + 1, &["ON", "USING", "MATCH_CONDITION"]);
         if tokens.get(on).is_some_and(|token| is_any(token, &["ON", "USING"])) {
-            let text = if left { "MATCH_CONDITION (FALSE)" } else { "MATCH_CONDITION (TRUE)" };
-            let condition = made(text, &tokens[on]).unwrap_or_default();
+            let kind = if left { ASOF_LEFT } else { ASOF };
+            let text = format!("MATCH_CONDITION ('{kind}')");
+            let condition = made(&text, &tokens[on]).unwrap_or_default();
             tokens.splice(on..on, condition);
         }
         at = on + 1;

@@ -1,7 +1,7 @@
 //! `INSERT INTO t BY NAME SELECT …`, which names a column that no table has.
 //!
 //! ```text
-//!   INSERT INTO t BY NAME SELECT …     INSERT INTO t ("columns by name") SELECT …
+//!   INSERT INTO t BY NAME SELECT …     INSERT INTO t ([columns by name]) SELECT …
 //! ```
 
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;

@@ -1,12 +1,15 @@
 //! `WITH q AS MATERIALIZED (…)`, which is `WITH q AS (…)`.
 
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{CteAsMaterialized, Query, Statement, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
 use super::{behind_group, is_word};
 
-/// Drops what WITH says of how its queries are kept, if it does; `AS NOT MATERIALIZED (…)`
-/// becomes `AS ((…))`, by which `rules/drawn.rs` knows it.
-pub(super) fn materialized(tokens: &mut Vec<TokenWithSpan>) -> bool {
+/// Drops what WITH says of how its queries are kept, if it does. Of `AS NOT MATERIALIZED (…)` the
+/// closing parenthesis is noted, by which [`mark`] finds the query once it is parsed.
+pub(super) fn materialized(tokens: &mut Vec<TokenWithSpan>, own_rows: &mut Vec<Location>) -> bool {
     let mut any = false;
     for at in (1..tokens.len()).rev() {
         let opens = tokens.get(at + 1).is_some_and(|next| next.token == Token::LParen);
@@ -18,13 +21,33 @@ pub(super) fn materialized(tokens: &mut Vec<TokenWithSpan>) -> bool {
             continue;
         }
         if first < at {
-            let (open, end) = (tokens[at + 1].clone(), behind_group(tokens, at + 1));
-            let close = tokens[end - 1].clone();
-            tokens.insert(end, close);
-            tokens.insert(at + 1, open);
+            own_rows.push(tokens[behind_group(tokens, at + 1) - 1].span.start);
         }
         tokens.drain(first..=at);
         any = true;
     }
     any
+}
+
+/// Says of the queries that end at these places that each reader has rows of its own, as the parser
+/// would in a dialect that has the words. So a view's text says it, too.
+pub(in crate::session) fn mark(statement: &mut Statement, own_rows: &[Location]) {
+    if !own_rows.is_empty() {
+        let _ = VisitMut::visit(statement, &mut OwnRows(own_rows));
+    }
+}
+
+struct OwnRows<'a>(&'a [Location]);
+
+impl VisitorMut for OwnRows<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
+            if self.0.contains(&cte.closing_paren_token.0.span.start) {
+                cte.materialized = Some(CteAsMaterialized::NotMaterialized);
+            }
+        }
+        ControlFlow::Continue(())
+    }
 }

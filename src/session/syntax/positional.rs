@@ -1,7 +1,7 @@
 //! `a POSITIONAL JOIN b`, as another join with a condition that no user writes.
 //!
 //! ```text
-//!   a POSITIONAL JOIN b     a ASOF JOIN b MATCH_CONDITION (NULL)
+//!   a POSITIONAL JOIN b     a ASOF JOIN b MATCH_CONDITION ('POSITIONAL')
 //! ```
 
 use datafusion::sql::sqlparser::keywords::RESERVED_FOR_TABLE_ALIAS;
@@ -9,6 +9,9 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::{behind_group, behind_source, is_any, is_word, made};
 use crate::error::Result;
+
+/// The condition that tells such a join, which compares nothing.
+pub(in crate::session) const POSITIONAL: &str = "POSITIONAL";
 
 /// `a POSITIONAL JOIN b`, whose first word the parser takes for a name of `a`.
 pub(super) fn positional_joins(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
@@ -21,7 +24,7 @@ pub(super) fn positional_joins(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
             continue;
         }
         let end = behind_alias(tokens, behind_source(tokens, at + 2));
-        let condition = made("MATCH_CONDITION (NULL)", &tokens[at])?;
+        let condition = made(&format!("MATCH_CONDITION ('{POSITIONAL}')"), &tokens[at])?;
         tokens.splice(end..end, condition);
         let asof = made("ASOF", &tokens[at])?;
         tokens.splice(at..=at, asof);

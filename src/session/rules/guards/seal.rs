@@ -9,7 +9,7 @@ use datafusion::logical_expr::{BinaryExpr, Case, Cast, Expr, Operator, binary_ex
 
 use crate::plan::{
     can_fail, fails_itself, has_failing, in_order, in_order_case, in_place, into_operands,
-    of_some_rows,
+    is_sealed_case, of_some_rows,
 };
 
 pub(super) struct Sealer<'s> {
@@ -26,7 +26,7 @@ struct SealedPart {
 impl Sealer<'_> {
     /// Whether there is anything to seal.
     pub(super) fn concerns(&self, expr: &Expr) -> bool {
-        has_failing(expr, self.schema)
+        has_failing(expr, self.schema) || is_sealed_for_itself(expr)
     }
 
     pub(super) fn sealed(&self, expr: Expr) -> Result<Transformed<Expr>> {
@@ -130,9 +130,31 @@ impl Sealer<'_> {
         }
         let else_expr = case.else_expr.map(|otherwise| part(otherwise, true)).transpose()?;
         let case = Case { expr, when_then_expr, else_expr };
-        let expr = if later { in_order_case(case) } else { Expr::Case(case) };
-        Ok(SealedPart { expr, fails, sealed: sealed || later })
+        let seals = later || asks_case(&case);
+        let expr = if seals { in_order_case(case) } else { Expr::Case(case) };
+        Ok(SealedPart { expr, fails, sealed: sealed || seals })
     }
+}
+
+/// Whether the CASE has another, sealed or not, in a condition. DataFusion (55.2) writes a CASE of
+/// booleans out as AND and OR, in which each condition stands twice
+/// (`expr_simplifier.rs`): where they are nested, that is by the power of two.
+fn asks_case(case: &Case) -> bool {
+    let is_case = |part: &Expr| matches!(part, Expr::Case(_)) || is_sealed_case(part);
+    let mut conditions = case.when_then_expr.iter().map(|(when, _)| when);
+    // Nothing fails here.
+    conditions.any(|when| when.exists(|part| Ok(is_case(part))).unwrap_or(false))
+}
+
+/// Whether an expression is sealed whether or not it can fail: for such a CASE, or because it calls
+/// a volatile function.
+pub(super) fn is_sealed_for_itself(expr: &Expr) -> bool {
+    let is_such = |part: &Expr| match part {
+        Expr::Case(case) => asks_case(case),
+        other => other.is_volatile_node(),
+    };
+    // Nothing fails here.
+    expr.exists(|part| Ok(is_such(part))).unwrap_or(false)
 }
 
 /// Whether a condition is `x [NOT] IN (SELECT …)`, which becomes a join.

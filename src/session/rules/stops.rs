@@ -1,0 +1,62 @@
+//! Rules that stop where their statement is to stop: planning takes long, too. A plan of `WITH`
+//! queries that each read the one before twice has operators by the power of two.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
+
+use super::LogicalRule;
+use crate::interrupt;
+
+/// These rules, each of which stops at its next operator, or before it begins where it goes through
+/// the plan by itself.
+pub(super) fn stopping(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {
+    rules.into_iter().map(|rule| Arc::new(Stopping(rule)) as LogicalRule).collect()
+}
+
+#[derive(Debug)]
+struct Stopping(LogicalRule);
+
+impl OptimizerRule for Stopping {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        interrupt::check()?;
+        self.0.rewrite(plan, config)
+    }
+}
+
+/// The rules of an analyzer, which stop before each begins.
+pub(super) fn stopping_analysis(rules: impl Iterator<Item = AnalysisRule>) -> Vec<AnalysisRule> {
+    rules.map(|rule| Arc::new(StoppingAnalysis(rule)) as AnalysisRule).collect()
+}
+
+pub(super) type AnalysisRule = Arc<dyn AnalyzerRule + Send + Sync>;
+
+#[derive(Debug)]
+struct StoppingAnalysis(AnalysisRule);
+
+impl AnalyzerRule for StoppingAnalysis {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        interrupt::check()?;
+        self.0.analyze(plan, config)
+    }
+}
