@@ -79,8 +79,7 @@ fn looks_at_order(node: &LogicalPlan) -> Result<bool> {
         _ => false,
     };
     each_call(node, |call, input| {
-        looks |= call.is_placed() || call.rounds(input)?;
-        Ok(())
+        looks |= call.is_placed() || call.rounds(input);
     })?;
     Ok(looks)
 }
@@ -92,10 +91,7 @@ enum RowsCall<'a> {
 }
 
 /// Does something with the calls of an aggregation or of windows, and with the columns of its input.
-fn each_call(
-    node: &LogicalPlan,
-    mut visit: impl FnMut(RowsCall<'_>, &DFSchema) -> Result<()>,
-) -> Result<()> {
+fn each_call(node: &LogicalPlan, mut visit: impl FnMut(RowsCall<'_>, &DFSchema)) -> Result<()> {
     let (exprs, input) = match node {
         LogicalPlan::Window(window) => (&window.window_expr, &window.input),
         LogicalPlan::Aggregate(aggregate) => (&aggregate.aggr_expr, &aggregate.input),
@@ -104,8 +100,8 @@ fn each_call(
     for expr in exprs {
         expr.apply(|node| {
             match node {
-                Expr::WindowFunction(call) => visit(RowsCall::Window(call), input.schema())?,
-                Expr::AggregateFunction(call) => visit(RowsCall::Aggregate(call), input.schema())?,
+                Expr::WindowFunction(call) => visit(RowsCall::Window(call), input.schema()),
+                Expr::AggregateFunction(call) => visit(RowsCall::Aggregate(call), input.schema()),
                 _ => return Ok(TreeNodeRecursion::Continue),
             }
             Ok(TreeNodeRecursion::Jump)
@@ -134,26 +130,23 @@ impl RowsCall<'_> {
     }
 
     /// Whether it adds floats, whose sum has other last bits in another order.
-    fn rounds(&self, input: &DFSchema) -> Result<bool> {
+    fn rounds(&self, input: &DFSchema) -> bool {
         const SUMS: [&str; 8] = ["avg", "corr", "covar", "mean", "regr", "stddev", "sum", "var"];
         let (name, args) = match self {
             RowsCall::Aggregate(call) => (call.func.name(), &call.params.args),
             RowsCall::Window(call) => (call.fun.name(), &call.params.args),
         };
         if !SUMS.iter().any(|sum| name.starts_with(sum)) {
-            return Ok(false);
+            return false;
         }
-        for arg in args {
+        args.iter().any(|arg| {
             // Integers are added exactly, as far as these go.
             let added = match arg {
                 Expr::Cast(cast) => &cast.expr,
                 arg => arg,
             };
-            if added.get_type(input)?.is_floating() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+            added.get_type(input).is_ok_and(|dtype| dtype.is_floating())
+        })
     }
 
     /// What tells its rows apart.
@@ -377,9 +370,8 @@ impl Operators {
             let in_order = input.in_order && !has_keys && (is_window || self.stable);
             let sure = in_order || input.told_apart(keys, columns);
             chooses |= call.is_placed() && !sure;
-            rounds |= !in_order && call.rounds(columns)?;
+            rounds |= !in_order && call.rounds(columns);
             moves |= has_keys;
-            Ok(())
         })?;
         Ok((chooses, rounds, moves))
     }
