@@ -46,6 +46,22 @@ fn statements_that_write_compare_casts() {
     check(&pair, "SELECT i, x FROM c", "1|3 / 3|-");
 }
 
+#[test]
+fn filters_of_aggregates_and_windows_compare_casts_and_lists() {
+    let pair = with_tables(&[CASTS]);
+    check(&pair, "SELECT count(*) FILTER (WHERE CAST(m AS DECIMAL(11, 1)) = 1.5) FROM c", "1");
+    check(
+        &pair,
+        "SELECT i % 2, sum(i) FILTER (WHERE x NOT IN (1, 6) AND x NOT IN (i, 9)) FROM c GROUP BY 1",
+        "0|2 / 1|6",
+    );
+    check(
+        &pair,
+        "SELECT i, count(*) FILTER (WHERE TRY_CAST(x AS TINYINT) > 1) OVER (ORDER BY i) FROM c WHERE i < 4",
+        "1|1 / 2|1 / 3|1",
+    );
+}
+
 /// Files are pruned by what a cast of their columns is, too.
 #[test]
 fn files_are_not_pruned_by_casts_that_lose_something() {

@@ -30,12 +30,15 @@ pub(super) fn concerns(expr: &Expr) -> bool {
     }
 }
 
-/// Whether constants of an expression may be written otherwise, and so its name.
+/// Whether an expression may get another name: constants of it may be written otherwise, and the
+/// names of calls show a filter with its veils.
 pub(super) fn may_be_rewritten(expr: &Expr) -> bool {
     let is_such = |part: &Expr| match part {
         Expr::Literal(value, _) => without_sign(value).is_some(),
         Expr::BinaryExpr(binary) => is_match(binary.op),
         Expr::ScalarFunction(call) => call.name() == MATCHES,
+        Expr::AggregateFunction(call) => call.params.filter.is_some(),
+        Expr::WindowFunction(call) => call.params.filter.is_some(),
         _ => false,
     };
     // Nothing fails here.
