@@ -238,7 +238,7 @@ impl PathsOfTables {
                 TableFactor::Table { name, alias: alias @ None, args: None, .. } => {
                     let path: Vec<String> = idents(name).into_iter().map(folded).collect();
                     if path.len() > 1 && path.last().is_some_and(|own| names.contains(own)) {
-                        let name = Ident::with_quote('"', path.join("."));
+                        let name = Ident::with_quote('"', path.join(" "));
                         *alias =
                             Some(TableAlias { explicit: true, name, columns: vec![], at: None });
                         self.0.push(path);
@@ -255,7 +255,7 @@ impl PathsOfTables {
         let lengths = 2..=own.len();
         let found = lengths.rev().find_map(|length| {
             let path = self.0.iter().find(|path| path.ends_with(&own[..length]))?;
-            Some((Ident::with_quote('"', path.join(".")), length))
+            Some((Ident::with_quote('"', path.join(" ")), length))
         });
         found.map(|(name, length)| (Ident { span: parts[0].span, ..name }, length))
     }
