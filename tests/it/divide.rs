@@ -51,6 +51,7 @@ fn operators_in_parts() {
         "SELECT count(DISTINCT id), sum(DISTINCT id), avg(DISTINCT id) FROM t",
         "SELECT id, k, x FROM t ORDER BY x DESC NULLS LAST, id LIMIT 20",
         "SELECT id, k, s FROM t ORDER BY s, id",
+        "SELECT id AS __place, k AS __place_1, s FROM t ORDER BY s, __place",
         "SELECT t.id, u.id AS other, u.s FROM t JOIN u ON t.id = u.id",
         "SELECT t.id, u.id AS other, u.s FROM t LEFT JOIN u ON t.id = u.id AND u.k < 5",
         "SELECT t.id, u.id AS other, t.s FROM t FULL JOIN u ON t.id = u.id",

@@ -28,10 +28,10 @@ use crate::column::Table;
 use crate::error::{Error, Result};
 use crate::exec::Engine;
 use crate::exec::rows::{concatenated, evenly_spaced};
-use crate::plan::{DevicePlan, TwoSteps};
+use crate::plan::{DevicePlan, FreshNames, TwoSteps};
 
-/// The column that tells rows from splitters: these come before and after the rows of their key.
-const PLACE: &str = "__place";
+// What the column holds that tells rows from splitters: these come before and after the rows of
+// their key.
 const BEFORE: i8 = 0;
 const ROW: i8 = 1;
 const AFTER: i8 = 2;
@@ -141,7 +141,9 @@ impl Ranges {
         keys: &[SortExpr],
         splitters: Table,
     ) -> Result<Ranges> {
-        let place = Arc::new(Field::new(PLACE, DataType::Int8, false));
+        let own =
+            FreshNames::beside(schema.fields().iter().map(|field| field.name())).name("place");
+        let place = Arc::new(Field::new(&own, DataType::Int8, false));
         let fields = schema.iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone()));
         let fields = fields.chain([(None, place)]).collect();
         let placed = Arc::new(DFSchema::new_with_metadata(fields, Default::default())?);
@@ -151,14 +153,14 @@ impl Ranges {
                 .columns()
                 .into_iter()
                 .map(Expr::Column)
-                .chain([lit(place).alias(PLACE)])
+                .chain([lit(place).alias(&own)])
                 .collect();
             let project = Projection::try_new_with_schema(exprs, Arc::new(input), placed.clone())?;
             Ok(Arc::new(LogicalPlan::Projection(project)))
         };
         let inputs = vec![rows(0, ROW)?, rows(1, BEFORE)?, rows(1, AFTER)?];
         let union = LogicalPlan::Union(Union { inputs, schema: placed });
-        let last = Expr::Column(Name::new_unqualified(PLACE)).sort(true, false);
+        let last = Expr::Column(Name::new_unqualified(&own)).sort(true, false);
         let expr = keys.iter().cloned().chain([last]).collect();
         let sort = LogicalPlan::Sort(Sort { expr, input: Arc::new(union), fetch: None });
         let blocks = vec![vec![]; 2 * splitters.rows + 1];
