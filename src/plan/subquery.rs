@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Of correlated ones, those that need not have one row by their form become joins before
-//! (`session/rules/subqueries/lookup.rs`), by the same function.
+//! (`session/rules/subqueries/dependent.rs`), by the same function.
 
 use std::sync::{Arc, LazyLock};
 

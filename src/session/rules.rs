@@ -6,7 +6,6 @@ mod balance;
 mod clauses;
 mod comparisons;
 mod connected;
-mod correlation;
 mod dialect;
 mod drawn;
 mod fences;
@@ -20,9 +19,9 @@ mod interval_order;
 mod intervals;
 mod leaves;
 mod list_aggregates;
-mod membership;
 mod modes;
 mod names;
+mod no_table;
 mod null_safe;
 mod numbers;
 mod operators;
@@ -105,7 +104,6 @@ pub(super) fn analyzer_rules(device: bool) -> Vec<stops::AnalysisRule> {
         Arc::new(host::booleans::NumbersOfBooleans) as _,
         Arc::new(interval_order::IntervalOrder) as _,
         Arc::new(repeated_keys::RepeatedKeys) as _,
-        Arc::new(membership::Membership) as _,
         Arc::new(subqueries::LiftSubqueries) as _,
         Arc::new(modes::Modes) as _,
         Arc::new(volatile::VolatileOnce) as _,
@@ -118,10 +116,9 @@ pub(super) fn analyzer_rules(device: bool) -> Vec<stops::AnalysisRule> {
 /// A plan as DataFusion made it of SQL, mended where its planner forgets a part of the statement.
 pub(super) fn mended(mut plan: LogicalPlan) -> Result<LogicalPlan> {
     let (mut marked, mut counts, mut unnests, mut limits) = (false, false, false, false);
-    let (mut laterals, mut sorts) = (false, false);
+    let mut sorts = false;
     plan.apply_with_subqueries(|node| {
         interrupt::check()?;
-        laterals |= subqueries::is_lateral(node);
         marked |= using::marks(node)?;
         counts |= bags::concerns(node);
         unnests |= unnest::concerns(node);
@@ -132,9 +129,6 @@ pub(super) fn mended(mut plan: LogicalPlan) -> Result<LogicalPlan> {
     // Before what looks for sorts in queries within.
     if sorts {
         plan = orders::looked_at(plan)?;
-    }
-    if laterals {
-        plan = subqueries::unwrapped(plan)?;
     }
     if marked {
         plan = using::own_names(plan)?;

@@ -18,6 +18,7 @@ mod csv;
 mod data;
 mod decimal_sums;
 mod decode;
+mod dependent;
 mod device_doors;
 mod differential;
 mod distinct;

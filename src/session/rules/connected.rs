@@ -18,7 +18,7 @@ use datafusion::logical_expr::utils::{conjunction, merge_schema};
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use super::{LogicalRule, any_node, subqueries};
+use super::{LogicalRule, any_node};
 use crate::plan::{can_fail, is_volatile};
 
 /// DataFusion's rules, of which the one that orders cross joins is followed by ours.
@@ -255,7 +255,7 @@ fn flatten(
     let schema = merge_schema(&plan.inputs());
     let stays = |expr: &Expr| can_fail(expr, &schema) || is_volatile(expr);
     let keys = join.on.iter().flat_map(|(left, right)| [left, right]);
-    if !is_inner(join) || subqueries::is_lateral(plan) || keys.chain(&join.filter).any(stays) {
+    if !is_inner(join) || keys.chain(&join.filter).any(stays) {
         return None;
     }
     *crosses |= join.on.is_empty();

@@ -42,7 +42,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use self::pushdown::{GuardedPushDown, SeenByOuterJoins};
 use self::seal::Sealer;
-pub(super) use self::seal::guard_members;
+pub(super) use self::seal::{guard_members, has_failing_subquery};
 use super::{LogicalRule, any_node};
 use crate::plan::{can_fail, has_failing, in_place, into_operands, is_sealed, unseal};
 

@@ -21,7 +21,7 @@ use crate::interrupt;
 ///
 /// | rule | why |
 /// |---|---|
-/// | `rewrite_set_comparison` | `membership.rs` has written out all comparisons with subqueries |
+/// | `rewrite_set_comparison` | `subqueries/below.rs` has written out comparisons with subqueries |
 const LEFT_OUT: [&str; 1] = ["rewrite_set_comparison"];
 
 /// Rules that run again, in this order.

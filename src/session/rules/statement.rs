@@ -21,7 +21,7 @@ use super::fields::DottedFields;
 use super::rows::RowComparisons;
 use super::shadows::ShadowedQueries;
 use super::windows::{self, Windows};
-use super::{groups, intervals, numbers, operators, set_keys, similar, synonyms, using};
+use super::{groups, intervals, no_table, numbers, operators, set_keys, similar, synonyms, using};
 use crate::error::Error;
 use crate::session::{insert, relations, syntax};
 
@@ -212,6 +212,7 @@ impl VisitorMut for Longhand<'_> {
                 values.iter_mut().for_each(|value| drawn::make_alike(self.state, value));
             }
             Expr::Function(_) if windows::is_computed(expr) => windows::write_out(expr),
+            Expr::Subquery(_) => no_table::write_out(self.state, expr),
             Expr::Function(function) => {
                 unshifted(function);
                 if synonyms::copies(self.state, function) {

@@ -17,6 +17,10 @@ pub(super) fn of_join(join: &Join, filter: &Expr) -> KeyConditions {
     let tables = Tables(vec![join.left.schema().clone(), join.right.schema().clone()]);
     let conditions = operands(filter, Operator::And);
     let mut keys = KeyConditions::new();
+    // It has keys already, behind which the others stand.
+    if !join.on.is_empty() {
+        return keys;
+    }
     for (at, condition) in conditions.iter().enumerate() {
         let before = &conditions[..at];
         // A condition on both sides runs after the join only.

@@ -167,7 +167,7 @@ pub(super) fn is_membership(expr: &Expr) -> bool {
 }
 
 /// Whether a subquery asks something of outer columns that can fail.
-pub(super) fn has_failing_subquery(condition: &Expr) -> Result<bool> {
+pub(in crate::session::rules) fn has_failing_subquery(condition: &Expr) -> Result<bool> {
     condition.exists(|node| {
         let subquery = match node {
             Expr::Exists(exists) => &exists.subquery,

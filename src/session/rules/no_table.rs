@@ -1,0 +1,61 @@
+//! `(SELECT sum(o.a))`: all names in a subquery without FROM are of the query around it, and so is
+//! an aggregate of them, in SQL's standard as in DuckDB and PostgreSQL. DataFusion's planner (55.2)
+//! takes it for the subquery's own, of its one row.
+//!
+//! ```text
+//!   SELECT (SELECT sum(o.a)) FROM o    ─▶    SELECT (sum(o.a)) FROM o
+//! ```
+
+use datafusion::execution::session_state::SessionState;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, GroupByExpr, Query, Select, SelectItem, SetExpr,
+};
+
+use crate::session::outside::any_outside;
+
+/// Writes the value for such a subquery, if aggregates of columns are all that it calls for.
+pub(super) fn write_out(state: &SessionState, expr: &mut Expr) {
+    let Expr::Subquery(query) = expr else { return };
+    let Some(value) = only_value(query) else { return };
+    let is_aggregate = |expr: &Expr| match expr {
+        Expr::Function(call) => {
+            call.over.is_none()
+                && state.aggregate_functions().contains_key(&call.name.to_string().to_lowercase())
+        }
+        _ => false,
+    };
+    let is_own = |expr: &Expr| match expr {
+        Expr::Function(call) => call.over.is_some() || is_aggregate(expr) && !names_columns(call),
+        _ => false,
+    };
+    if any_outside(value, is_aggregate) && !any_outside(value, is_own) {
+        *expr = Expr::Nested(Box::new(value.clone()));
+    }
+}
+
+fn names_columns(call: &Function) -> bool {
+    let is_name = |expr: &Expr| matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    any_outside(&call.args, is_name)
+}
+
+/// The value of a subquery that is nothing but a select list of one.
+fn only_value(query: &Query) -> Option<&Expr> {
+    let bare = query.with.is_none()
+        && query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && query.pipe_operators.is_empty();
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let Select { projection, from, selection, having, group_by, qualify, distinct, .. } =
+        select.as_ref();
+    let grouped = !matches!(group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+    let more = selection.is_some() || having.is_some() || qualify.is_some() || distinct.is_some();
+    match &projection[..] {
+        [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }]
+            if bare && from.is_empty() && !grouped && !more =>
+        {
+            Some(value)
+        }
+        _ => None,
+    }
+}
