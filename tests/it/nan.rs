@@ -366,7 +366,7 @@ fn lists_and_structs_hold_one_nan_and_one_zero() {
     check(
         &pair,
         &sql("cardinality(array_distinct([x, CAST('NaN' AS double), 0])) = 2"),
-        &ints(&[1, 2, 3, 7, 8]),
+        &ints(&[1, 2, 3, 6, 7, 8]),
     );
     check(&pair, &sql("array_max([x, 3]) > 1e300"), &ints(&[1, 2, 3]));
     check(&pair, &sql("array_sort([x, 3])[2] > 1e300"), &ints(&[1, 2, 3]));
