@@ -76,7 +76,7 @@ const ARITHMETIC: &[Failing] = &[
         "FACTORIAL(5000000000)",
     ),
     failing(
-        "SELECT lcm(big, 9223372036854775807) FROM t",
+        "SELECT lcm(big, 9223372036854775807) FROM t WHERE big = 2",
         Fault::Overflow,
         "Arithmetic overflow: lcm(2, 9223372036854775807) in lcm(t.big, 9223372036854775807)",
         "LCM(2, 9223372036854775807)",

@@ -105,7 +105,7 @@ const QUERIES: [&str; 9] = [
      min(sparse), max(sparse), min(byte), max(byte), min(wide), max(wide), min(date), max(date), min(price), \
      max(price), min(half), max(half), min(few), max(few), min(many), max(many), count(many) FROM t",
     // Sums in as few bits as bounds allow.
-    "SELECT sum(byte * byte), sum(dense * \"asc\"), sum(price * price), sum(half), sum(tenth), avg(tenth) FROM t",
+    "SELECT sum(CAST(byte AS bigint) * byte), sum(dense * \"asc\"), sum(price * price), sum(half), sum(tenth), avg(tenth) FROM t",
     "SELECT dense, count(*), sum(half), sum(tenth), sum(price), max(many) FROM t GROUP BY dense",
     "SELECT \"asc\", count(tenth), sum(tenth) FROM t GROUP BY \"asc\"",
     "SELECT few, byte, date, count(*), min(id) FROM t WHERE date < DATE '1970-03-01' GROUP BY few, byte, date",

@@ -31,13 +31,15 @@ pub(super) fn concerns(expr: &Expr) -> bool {
 }
 
 /// Whether an expression may get another name: constants of it may be written otherwise, and the
-/// names of calls show a filter with its veils.
+/// names of calls show a filter and an order with their veils.
 pub(super) fn may_be_rewritten(expr: &Expr) -> bool {
     let is_such = |part: &Expr| match part {
         Expr::Literal(value, _) => without_sign(value).is_some(),
         Expr::BinaryExpr(binary) => is_match(binary.op),
         Expr::ScalarFunction(call) => call.name() == MATCHES,
-        Expr::AggregateFunction(call) => call.params.filter.is_some(),
+        Expr::AggregateFunction(call) => {
+            call.params.filter.is_some() || !call.params.order_by.is_empty()
+        }
         Expr::WindowFunction(call) => call.params.filter.is_some(),
         _ => false,
     };
