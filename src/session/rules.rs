@@ -7,6 +7,7 @@ mod clauses;
 mod comparisons;
 mod connected;
 mod dialect;
+mod distinct_sums;
 mod drawn;
 mod fences;
 mod fields;
@@ -87,7 +88,7 @@ pub(super) fn rules() -> Vec<PhysicalRule> {
 /// them are one.
 pub(super) fn logical(device: bool) -> Vec<LogicalRule> {
     let rules = veils::guarded(leaves::guarded(host::folding()));
-    let rules = connected::guarded(null_safe::guarded(rules));
+    let rules = connected::guarded(null_safe::guarded(distinct_sums::guarded(rules)));
     stops::stopping(match device {
         true => passes::unrolled(rules),
         false => guards::rules(rules),

@@ -8,7 +8,7 @@ use super::dialects::spelled;
 use super::maker::{Class, Maker, Relation, Syntax};
 use super::tables::days;
 use super::{Ours, Verdict, hunt, made};
-use crate::differential::{Cell, Rows};
+use crate::differential::{Cell, Rows, run};
 use crate::random::choices::Choices;
 
 #[test]
@@ -43,7 +43,8 @@ impl Both {
                 if ours.session.execute(&statement).is_err() {
                     continue;
                 }
-                if sqlite.execute_batch(&other).is_err() {
+                let refused = run(&ours.session, &format!("SELECT * FROM {name}")).is_err();
+                if refused || sqlite.execute_batch(&other).is_err() {
                     ours.session.execute(&format!("DROP VIEW {name}")).expect("it was made");
                     continue;
                 }

@@ -146,3 +146,18 @@ fn windows_of_one_partition_have_keys_of_their_own() {
         "a|1|3|7|7|3 / a|1|4|7|7|3 / a|2|5|5|5|3 / b|2|7|7|7|1",
     );
 }
+
+/// Beside an aggregate of distinct values, a sum of decimals keeps its type.
+#[test]
+fn sums_of_decimals_stand_beside_distinct_values() {
+    let pair = with_tables(&[
+        "CREATE TABLE d AS SELECT a, m::DECIMAL(9, 2) AS m FROM (VALUES (1, 1.5), (1, 2.5), (2, 3)) v(a, m)",
+    ]);
+    check(&pair, "SELECT count(DISTINCT a), arrow_typeof(sum(m)) FROM d", "2|Decimal128(19, 2)");
+    check(
+        &pair,
+        "SELECT a, count(DISTINCT m) FROM d GROUP BY a HAVING sum(m) > CAST(3 AS DECIMAL(19, 2))",
+        "1|2",
+    );
+    check(&pair, "SELECT sum(DISTINCT m), count(DISTINCT m), min(a) FROM d", "700|3|1");
+}

@@ -72,6 +72,14 @@ fn datafusion_still_knows_too_much_of_grouping_sets() {
     assert_eq!(ask(sql).as_deref(), Ok(""), "1 comes before NULL");
 }
 
+/// `session/rules/distinct_sums.rs`: <https://github.com/apache/datafusion/issues/17699>.
+#[test]
+fn datafusion_still_sums_decimals_twice_beside_distinct_values() {
+    let sql = "SELECT arrow_typeof(sum(m)), count(DISTINCT a) \
+               FROM (VALUES (1, arrow_cast(1.5, 'Decimal128(9, 2)'))) t(a, m)";
+    assert_eq!(ask(sql).as_deref(), Ok("Decimal128(29, 2)"), "a sum has 19 digits");
+}
+
 /// `session/rules/names/order.rs`, `windows.rs`, `shadows.rs` and `groups.rs`.
 #[test]
 fn datafusion_still_refuses_statements() {

@@ -183,12 +183,20 @@ fn is_join(from: &str) -> bool {
     })
 }
 
-/// The name of a scalar subquery's column.
+/// The name of a scalar subquery's column, which stands behind the first AS that is its own.
 fn value_name(query: &str) -> &str {
-    let (_, rest) = query.rsplit_once(" AS o").expect("a scalar subquery names its column");
-    let end = rest.find(' ').expect("FROM follows");
+    let mut depth = 0;
+    let own = query.char_indices().find_map(|(at, character)| {
+        match character {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        query[at..].strip_prefix(" AS o").filter(|_| depth == 1)
+    });
+    let rest = own.expect("a scalar subquery names its column");
     let start = query.len() - rest.len() - 1;
-    &query[start..start + 1 + end]
+    &query[start..start + 1 + rest.find(' ').expect("FROM follows")]
 }
 
 /// A relation by an alias.
