@@ -5,6 +5,7 @@
 //! does not run; then the last one that did is compared with the next one that does.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
 use datafusion::arrow::array::RecordBatch;
@@ -39,6 +40,15 @@ struct Tally {
     rules: BTreeMap<String, usize>,
 }
 
+impl Tally {
+    fn note(&mut self, plans: &[(String, LogicalPlan)], ran: &[Option<Vec<RecordBatch>>]) {
+        for ((rule, _), ran) in plans.iter().zip(ran) {
+            *self.rules.entry(rule.clone()).or_default() += 1;
+            *(if ran.is_some() { &mut self.ran } else { &mut self.stuck }) += 1;
+        }
+    }
+}
+
 fn verdict(ours: &Ours, sql: &str, tally: &Mutex<Tally>) -> Verdict {
     let planned = ours.session.sql(sql).and_then(|frame| frame.plan_before_rules());
     let plan = match planned {
@@ -55,23 +65,25 @@ fn verdict(ours: &Ours, sql: &str, tally: &Mutex<Tally>) -> Verdict {
             false => Verdict::Wrong(ours.report(&error.to_string(), sql)),
         };
     }
-    let mut tally = tally.lock().expect("no thread panicked");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    // DataFusion's kernels panic over literal nulls, which rules take away.
+    let ran = |plan: &LogicalPlan| {
+        let ran = catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(plan, &state))));
+        ran.ok().and_then(Result::ok)
+    };
+    let ran: Vec<_> = plans.iter().map(|(_, plan)| ran(plan)).collect();
+    tally.lock().expect("nobody panics with it").note(&plans, &ran);
     // The rules since the last plan that ran, and its rows.
     let (mut since, mut last): (Vec<&str>, Option<(Rows, &LogicalPlan)>) = (vec![], None);
-    for (rule, plan) in &plans {
-        *tally.rules.entry(rule.clone()).or_default() += 1;
+    for ((rule, plan), ran) in plans.iter().zip(ran) {
         since.push(rule);
-        let Ok(batches) = runtime.block_on(run(plan, &state)) else {
-            tally.stuck += 1;
-            continue;
-        };
-        tally.ran += 1;
+        let Some(batches) = ran else { continue };
         let rows = Rows { types: vec![], rows: batches.iter().flat_map(rows_of).collect() };
-        let difference = last.as_ref().and_then(|(before, _)| before.difference(&rows, false));
-        if let (Some(difference), Some((_, before))) = (difference, &last) {
-            let (before, after) = (before.display_indent(), plan.display_indent());
-            let what = format!("{since:?}: {difference}\n{before}\n  became\n{after}");
+        if let Some((before, from)) = &last
+            && let Some(difference) = before.difference(&rows, false)
+        {
+            let (from, to) = (from.display_indent(), plan.display_indent());
+            let what = format!("{since:?}: {difference}\n{from}\n  became\n{to}");
             return Verdict::Wrong(ours.report(&what, sql));
         }
         since.clear();

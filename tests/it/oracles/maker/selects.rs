@@ -136,7 +136,13 @@ impl Maker<'_> {
         let (from, scope) = self.from(2);
         self.within(scope, |maker| {
             let from = format!("{from}{}", maker.filter(0.5));
-            let keys = maker.keys();
+            // A constant of the select list would be the key that is written as it is.
+            let mut keys = maker.keys();
+            keys.retain(|(key, _)| is_column(key));
+            if keys.is_empty() {
+                let column = &maker.scopes.last().expect("a query's scope").columns[0];
+                keys.push((column.text.clone(), column.class));
+            }
             // Keys are named by marks, in place of which a set has a null.
             let mark = |at: usize| format!("\u{1}{at}\u{2}");
             let marks: Vec<_> =
@@ -303,6 +309,13 @@ impl Maker<'_> {
     pub fn restored(&mut self, scope: Scope) {
         *self.scopes.last_mut().expect("a query's scope") = scope;
     }
+}
+
+/// Whether an expression names a column.
+fn is_column(text: &str) -> bool {
+    let before = |(at, _): &(usize, char)| text[..*at].ends_with(|c: char| c.is_ascii_digit());
+    let behind = |at: usize| text[at + 1..].starts_with(|c: char| c.is_ascii_alphabetic());
+    text.char_indices().filter(|(_, c)| *c == '.').any(|dot| before(&dot) && behind(dot.0))
 }
 
 /// A select list.

@@ -130,7 +130,8 @@ impl Maker<'_> {
                 .enumerate()
                 .map(|(at, (value, _))| match value.rsplit_once('.') {
                     Some((_, name))
-                        if name.chars().all(|c| c.is_ascii_alphanumeric())
+                        if name.starts_with(|c: char| c.is_ascii_alphabetic())
+                            && name.chars().all(|c| c.is_ascii_alphanumeric())
                             && list
                                 .iter()
                                 .filter(|(v, _)| v.ends_with(&format!(".{name}")))

@@ -169,7 +169,11 @@ impl Maker<'_> {
                 let int = self.expr(Class::Int, 0);
                 either(&format!("CAST({int} AS DECIMAL(9, 2))"), &format!("CAST({int} AS REAL)"))
             }
-            _ => self.cut_to_tenths(),
+            _ => match self.column(Class::Money).filter(|m| is_plain(m)) {
+                // Not to tenths, with which floats are not exact.
+                Some(m) => either(&format!("CAST({m} AS DECIMAL(11, 0))"), &format!("round({m})")),
+                None => self.literal(Class::Money),
+            },
         }
     }
 
