@@ -54,6 +54,7 @@ use std::sync::Arc;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::Optimizer;
 use datafusion::optimizer::analyzer::Analyzer;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
@@ -87,8 +88,11 @@ pub(super) fn rules() -> Vec<PhysicalRule> {
 /// DataFusion's rules over logical plans in their order, between ours. For a device, two passes of
 /// them are one.
 pub(super) fn logical(device: bool) -> Vec<LogicalRule> {
-    let rules = veils::guarded(leaves::guarded(host::folding()));
-    let rules = connected::guarded(null_safe::guarded(distinct_sums::guarded(rules)));
+    // What folds constants makes trees of long chains of conditions, of which the rest takes less
+    // stack.
+    let rules = host::folding(veils::guarded(Optimizer::new().rules));
+    let rules = distinct_sums::guarded(leaves::guarded(rules));
+    let rules = connected::guarded(null_safe::guarded(rules));
     stops::stopping(match device {
         true => passes::unrolled(rules),
         false => guards::rules(rules),

@@ -42,8 +42,8 @@ pub(super) use self::columns::needs as needs_columns;
 pub(in crate::session) use self::columns::refuse_columns;
 use self::scope::{Outputs, Resolver, Scope, ScopeColumn, path};
 pub(super) use self::scope::{
-    folded, is_any_twice, is_marked, is_unnamed, marked, marks, number, output_name, own_names,
-    tell_all_apart, unmarked_name,
+    folded, hide_fields, is_any_twice, is_marked, is_unnamed, marked, marks, number, output_name,
+    own_names, show_fields, tell_all_apart, unmarked_name,
 };
 use super::clauses::constraint;
 use super::dialect::Ours;

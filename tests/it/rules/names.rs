@@ -36,6 +36,13 @@ fn an_alias_is_no_field_of_a_struct() {
     check(&pair, "SELECT 'c' AS b, n.b[1] AS x FROM s", "c|1");
     check(&pair, "SELECT n.b[1] AS b FROM s WHERE n.b[1] = 1", "1");
     check(&pair, "SELECT 7 AS b, s.n.b[2] + b AS x FROM s", "7|9");
+    // Nor is a column that a join merges.
+    for join in ["JOIN", "FULL JOIN"] {
+        let query = format!(
+            "SELECT r.n.b[1] AS x, b FROM (SELECT n, 7 AS b FROM s) r {join} (SELECT 7 AS b) u USING (b)"
+        );
+        check(&pair, &query, "1|7");
+    }
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! What DataFusion says by itself. Where that becomes right, what mends it can go.
 
-use datafusion::prelude::SessionContext;
+use datafusion::prelude::{SessionConfig, SessionContext};
 
 /// The first value, or the error.
 fn ask(sql: &str) -> Result<String, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    // What it makes wrong may depend on the number of cores.
+    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
     let batches = runtime
-        .block_on(async { SessionContext::new().sql(sql).await?.collect().await })
+        .block_on(async { context.sql(sql).await?.collect().await })
         .map_err(|error| error.to_string())?;
     let batch = batches.iter().find(|batch| batch.num_rows() > 0).ok_or("no rows")?;
     warpframe::arrow::util::display::array_value_to_string(batch.column(0), 0)

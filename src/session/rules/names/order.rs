@@ -18,7 +18,9 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use crate::session::rules::using::{folded, is_marked, marked, unmarked_name};
+use crate::session::rules::using::{
+    folded, hide_fields, is_marked, marked, show_fields, unmarked_name,
+};
 
 /// Marks the aliases of a query that have the name of a column that its order is of, and where the
 /// order is of them.
@@ -161,12 +163,17 @@ impl VisitorMut for OrderMarker {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Identifier(name) = expr
-            && self.depth == 0
-            && self.names.contains(&folded(name))
-        {
-            *name = marked(&folded(name));
+        match expr {
+            Expr::Identifier(name) if self.depth == 0 && self.names.contains(&folded(name)) => {
+                *name = marked(&folded(name));
+            }
+            other => hide_fields(other),
         }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        show_fields(expr);
         ControlFlow::Continue(())
     }
 }

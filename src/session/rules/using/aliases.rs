@@ -15,10 +15,10 @@ use std::ops::ControlFlow;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::Volatility;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Expr, Ident, Query, Select, SelectItem, Visit, VisitMut, Visitor, VisitorMut,
+    Expr, Ident, Query, Select, SelectItem, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use super::scope::folded;
+use super::scope::{folded, hide_fields, show_fields};
 use crate::error::{ErrorKind, Result};
 use crate::session::files::known;
 use crate::session::outside::any_outside;
@@ -132,15 +132,7 @@ impl VisitorMut for Aliases<'_> {
                 let names = lambda.params.iter().map(|parameter| folded(&parameter.name));
                 self.parameters.push(names.collect());
             }
-            // A field behind a dot is no alias; as a name of parts it is not looked at.
-            Expr::CompoundFieldAccess { access_chain, .. } => {
-                for access in access_chain {
-                    if let AccessExpr::Dot(Expr::Identifier(field)) = access {
-                        *access = AccessExpr::Dot(Expr::CompoundIdentifier(vec![field.clone()]));
-                    }
-                }
-            }
-            _ => {}
+            other => hide_fields(other),
         }
         ControlFlow::Continue(())
     }
@@ -150,15 +142,6 @@ impl VisitorMut for Aliases<'_> {
         match expr {
             Expr::Lambda(_) => {
                 self.parameters.pop();
-            }
-            Expr::CompoundFieldAccess { access_chain, .. } => {
-                for access in access_chain {
-                    if let AccessExpr::Dot(Expr::CompoundIdentifier(parts)) = access
-                        && let [field] = &parts[..]
-                    {
-                        *access = AccessExpr::Dot(Expr::Identifier(field.clone()));
-                    }
-                }
             }
             Expr::Identifier(name) if self.depth == 0 => {
                 let alias = folded(name);
@@ -176,7 +159,7 @@ impl VisitorMut for Aliases<'_> {
                     other => Expr::Nested(Box::new(other.clone())),
                 };
             }
-            _ => {}
+            other => show_fields(other),
         }
         ControlFlow::Continue(())
     }

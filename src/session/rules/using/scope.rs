@@ -155,16 +155,42 @@ impl VisitorMut for Resolver<'_> {
                 self.parameters
                     .push(lambda.params.iter().map(|parameter| folded(&parameter.name)).collect());
             }
-            _ => {}
+            other => hide_fields(other),
         }
         ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
-        if matches!(expr, Expr::Lambda(_)) {
-            self.parameters.pop();
+        match expr {
+            Expr::Lambda(_) => {
+                self.parameters.pop();
+            }
+            other => show_fields(other),
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Makes names of parts of the fields that an expression reads by a dot (`n.b[1]`), so that who
+/// looks for names of columns below it does not take a field for one.
+pub(crate) fn hide_fields(expr: &mut Expr) {
+    let Expr::CompoundFieldAccess { access_chain, .. } = expr else { return };
+    for access in access_chain {
+        if let AccessExpr::Dot(Expr::Identifier(field)) = access {
+            *access = AccessExpr::Dot(Expr::CompoundIdentifier(vec![field.clone()]));
+        }
+    }
+}
+
+/// Makes fields of them again.
+pub(crate) fn show_fields(expr: &mut Expr) {
+    let Expr::CompoundFieldAccess { access_chain, .. } = expr else { return };
+    for access in access_chain {
+        if let AccessExpr::Dot(Expr::CompoundIdentifier(parts)) = access
+            && let [field] = &parts[..]
+        {
+            *access = AccessExpr::Dot(Expr::Identifier(field.clone()));
+        }
     }
 }
 
