@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use warpframe::ErrorKind;
 use warpframe::arrow::array::{ArrayRef, BooleanArray, Int64Array};
 use warpframe::arrow::datatypes::{Field, Schema};
 use warpframe::arrow::record_batch::RecordBatch;
