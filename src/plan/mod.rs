@@ -52,7 +52,7 @@ pub(crate) use failing::{
 pub(crate) use in_order::evaluated_in_order;
 pub(crate) use join_order::{join_cost, order_joins};
 pub(crate) use names::FreshNames;
-pub(crate) use nesting::{MOST_NESTED, balanced, joined, too_nested};
+pub(crate) use nesting::{MOST_NESTED, balanced, conjunction, joined, too_nested};
 pub(crate) use node::DeviceNode;
 pub(crate) use partial::{PartialAggregate, TwoSteps, average, by_distinct_values, projected};
 pub(crate) use physical::{

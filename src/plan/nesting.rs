@@ -107,6 +107,13 @@ pub(crate) fn joined(terms: Vec<Expr>, op: Operator) -> Expr {
     terms.reduce(one).unwrap_or_default()
 }
 
+/// The conditions in their order, joined by AND: as a tree where they are many. DataFusion's function
+/// of this name makes a chain, which is as deep as it is long.
+pub(crate) fn conjunction(conditions: impl IntoIterator<Item = Expr>) -> Option<Expr> {
+    let conditions: Vec<_> = conditions.into_iter().collect();
+    (!conditions.is_empty()).then(|| joined(conditions, Operator::And))
+}
+
 /// Whether the chain has more than a few terms, whichever way it leans.
 fn is_long(expr: &Expr, op: Operator) -> bool {
     let (mut terms, mut rest) = (0, vec![expr]);

@@ -382,8 +382,10 @@ impl Session {
     }
 }
 
+type TablesByName = HashMap<String, Arc<dyn TableProvider>>;
+
 /// The tables of schemas, by name.
-pub(super) struct SchemaContents(Vec<(String, HashMap<String, Arc<dyn TableProvider>>)>);
+pub(super) struct SchemaContents(Vec<(String, TablesByName)>);
 
 /// Puts a schema before the names of tables, but for those of WITH queries, of files and of
 /// functions.

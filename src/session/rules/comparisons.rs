@@ -373,7 +373,7 @@ fn in_one_unit(values: &mut [&mut Expr], types: &[DataType], schema: &DFSchema) 
     }
     let now: Vec<DataType> =
         values.iter().map(|value| value.get_type(schema)).collect::<Result<_>>()?;
-    let finest = now.iter().filter_map(unit_of).max_by_key(|unit| ticks(unit));
+    let finest = now.iter().filter_map(unit_of).max_by_key(ticks);
     let Some(finest) = finest else { return Ok(true) };
     for (value, dtype) in values.iter_mut().zip(&now) {
         let to = match dtype {

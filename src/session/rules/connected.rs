@@ -14,12 +14,12 @@ use std::sync::Arc;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinConstraint, JoinType, NullEquality};
 use datafusion::error::Result;
-use datafusion::logical_expr::utils::{conjunction, merge_schema};
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::{LogicalRule, any_node};
-use crate::plan::{can_fail, is_volatile};
+use crate::plan::{can_fail, conjunction, is_volatile};
 
 /// DataFusion's rules, of which the one that orders cross joins is followed by ours.
 pub(super) fn guarded(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {

@@ -34,7 +34,7 @@ use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::{conjunction, merge_schema};
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, Operator};
 use datafusion::optimizer::eliminate_outer_join::EliminateOuterJoin;
 use datafusion::optimizer::push_down_filter::PushDownFilter;
@@ -44,7 +44,7 @@ use self::pushdown::{GuardedPushDown, SeenByOuterJoins};
 use self::seal::Sealer;
 pub(super) use self::seal::{guard_members, has_failing_subquery};
 use super::{LogicalRule, any_node};
-use crate::plan::{can_fail, has_failing, in_place, into_operands, is_sealed, unseal};
+use crate::plan::{can_fail, conjunction, has_failing, in_place, into_operands, is_sealed, unseal};
 
 /// These rules over logical plans between those that seal and unseal, and with a push down that
 /// knows seals.

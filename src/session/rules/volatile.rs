@@ -34,7 +34,7 @@ use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{HigherOrderFunction, Lambda, LambdaVariable};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::{conjunction, merge_schema};
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, Filter, Join, JoinType, LogicalPlan, Operator, Projection,
 };
@@ -43,7 +43,7 @@ use datafusion::prelude::col;
 
 use super::any_node;
 use crate::host::drawn::{DRAWN_ALIKE, DRAWN_ONCE, drawn_once, name_of_value};
-use crate::plan::{FreshNames, into_operands, is_volatile_call};
+use crate::plan::{FreshNames, conjunction, into_operands, is_volatile_call};
 
 #[derive(Debug)]
 pub(super) struct VolatileOnce;

@@ -34,7 +34,7 @@ impl Both {
         sqlite.execute_batch(&ours.made_by).expect("statements of SQLite");
         for name in ["wa", "wb"] {
             for attempt in 0..10 {
-                let choices = Choices::seeded((group << 8) + attempt ^ u64::from(name == "wb"));
+                let choices = Choices::seeded(((group << 8) + attempt) ^ u64::from(name == "wb"));
                 let mut maker = Maker::new(choices, Syntax::Common, &ours.relations);
                 let (text, columns) = maker.view();
                 let (query, other) = spelled(&text);

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 
 use datafusion::common::{DFSchema, DFSchemaRef, JoinType};
 use datafusion::error::Result;
-use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, Operator, when};
 
-use crate::plan::{can_fail, operands};
+use crate::plan::{can_fail, conjunction, operands};
 
 /// Which of a conjunction's conditions, by their number, are keys, and how they look then.
 type KeyConditions = HashMap<usize, Expr>;

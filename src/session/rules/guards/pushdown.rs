@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
-use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
     Cast, Expr, ExprSchemable, Filter, GroupingSet, Join, LogicalPlan, Operator, TryCast,
 };
@@ -14,7 +13,8 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use super::LogicalRule;
 use crate::plan::{
-    can_fail, cast_is_wrongly_dropped, into_operands, is_in_place, is_sealed, operands, unseal,
+    can_fail, cast_is_wrongly_dropped, conjunction, into_operands, is_in_place, is_sealed,
+    operands, unseal,
 };
 
 /// The rule, for conditions that are free, and the same below.

@@ -4,12 +4,12 @@ use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, InSubquery};
-use datafusion::logical_expr::utils::{conjunction, merge_schema};
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Case, Cast, Expr, Operator, binary_expr, when};
 
 use crate::plan::{
-    can_fail, fails_itself, has_failing, in_order, in_order_case, in_place, into_operands,
-    is_sealed_case, of_some_rows,
+    can_fail, conjunction, fails_itself, has_failing, in_order, in_order_case, in_place,
+    into_operands, is_sealed_case, of_some_rows,
 };
 
 pub(super) struct Sealer<'s> {

@@ -145,7 +145,7 @@ pub(super) fn flat(
                         false => outside.push(condition),
                     }
                 }
-                if outside.iter().any(|condition| has_subquery(condition)) {
+                if outside.iter().any(has_subquery) {
                     return Ok(None);
                 }
                 conditions.splice(0..0, outside);

@@ -114,19 +114,19 @@ impl<'a> Hider<'a> {
                 Transformed::yes(Veil::Sheer.over(minus))
             }
             Expr::IsNull(inner) if self.fails(&inner) => {
-                Transformed::yes(Expr::IsNull(nullable(inner)))
+                Transformed::yes(Expr::IsNull(nullable(*inner)))
             }
             Expr::IsNotNull(inner) if self.fails(&inner) => {
-                Transformed::yes(Expr::IsNotNull(nullable(inner)))
+                Transformed::yes(Expr::IsNotNull(nullable(*inner)))
             }
             Expr::IsUnknown(inner) if self.fails(&inner) => {
-                Transformed::yes(Expr::IsUnknown(nullable(inner)))
+                Transformed::yes(Expr::IsUnknown(nullable(*inner)))
             }
             Expr::IsNotUnknown(inner) if self.fails(&inner) => {
-                Transformed::yes(Expr::IsNotUnknown(nullable(inner)))
+                Transformed::yes(Expr::IsNotUnknown(nullable(*inner)))
             }
             Expr::Like(like) if is_constant(&like.pattern) && self.fails(&like.expr) => {
-                Transformed::yes(Expr::Like(Like { expr: nullable(like.expr), ..like }))
+                Transformed::yes(Expr::Like(Like { expr: nullable(*like.expr), ..like }))
             }
             Expr::InList(list) => self.list(list)?,
             Expr::BinaryExpr(binary) => self.operator(binary)?,
@@ -150,7 +150,7 @@ impl<'a> Hider<'a> {
                 let right = self.whole(right, &left);
                 match op {
                     Eq if left == right && self.fails(&left) => {
-                        made(nullable(left), nullable(right))
+                        made(nullable(*left), nullable(*right))
                     }
                     _ => {
                         let changed = is_veiled(&left) || is_veiled(&right) || self.changed;
@@ -173,8 +173,8 @@ impl<'a> Hider<'a> {
                 };
                 let folds = odd(&left) || odd(&right);
                 match (is_constant(&left), is_constant(&right)) {
-                    (false, _) if folds || self.fails(&left) => made(nullable(left), right),
-                    (true, _) if folds || self.fails(&right) => made(left, nullable(right)),
+                    (false, _) if folds || self.fails(&left) => made(nullable(*left), right),
+                    (true, _) if folds || self.fails(&right) => made(left, nullable(*right)),
                     _ => Transformed::no(expr),
                 }
             }
@@ -371,8 +371,8 @@ impl<'a> Hider<'a> {
     }
 }
 
-fn nullable(expr: Box<Expr>) -> Box<Expr> {
-    Box::new(Veil::Nullable.over(*expr))
+fn nullable(expr: Expr) -> Box<Expr> {
+    Box::new(Veil::Nullable.over(expr))
 }
 
 fn is_veiled(expr: &Expr) -> bool {

@@ -47,7 +47,8 @@ impl Maker<'_> {
 
     /// A table by an alias; its first column is its id.
     pub fn table_of_names(&mut self) -> (String, Scope) {
-        let Relation { name, columns } = self.pick(&self.relations[..NAMES.len()].to_vec());
+        let known = self.relations[..NAMES.len()].to_vec();
+        let Relation { name, columns } = self.pick(&known);
         let alias = self.name(&name);
         named(&alias, &columns, &name)
     }
