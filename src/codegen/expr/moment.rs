@@ -3,6 +3,7 @@
 
 use datafusion::arrow::datatypes::TimeUnit;
 
+use super::arithmetic::{ArithmeticStep, wide};
 use super::calendar::{NANOS_PER_DAY, per_second};
 use super::fit::OnError;
 use super::time::Interval;
@@ -170,7 +171,7 @@ impl Compiler<'_> {
         Value { magnitude: value.magnitude, ..cut }
     }
 
-    /// `to_date(value)`.
+    /// `to_date(value)`; what is behind the point is cut off.
     pub(super) fn date_from(&mut self, value: &Expr) -> Result<Value> {
         let value = self.value(value)?;
         let between = match &value.dtype {
@@ -180,10 +181,17 @@ impl Compiler<'_> {
             | DataType::UInt16
             | DataType::UInt32
             | DataType::UInt64 => DataType::Int32,
-            from if is_float(from) => DataType::Int64,
+            from if is_float(from) || from.is_decimal() => DataType::Int64,
             from => from.clone(),
         };
-        let value = if is_float(&value.dtype) { self.cut_off(value) } else { value };
+        let value = match value.dtype {
+            DataType::Float32 | DataType::Float64 => self.cut_off(value),
+            DataType::Decimal128(_, scale) if scale > 0 => {
+                let factor = literal::baked(10i128.pow(u32::from(scale.unsigned_abs())), wide());
+                self.integer(ArithmeticStep::Div, &value, &factor, &wide())?
+            }
+            _ => value,
+        };
         let value = self.cast(value, &between, OnError::Fail)?;
         self.cast(value, &DataType::Date32, OnError::Fail)
     }

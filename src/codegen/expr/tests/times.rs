@@ -19,7 +19,7 @@ fn dates_and_timestamps_are_made() {
             ("to_timestamp_nanos({})", &["ts", "stime"]),
             ("to_unixtime({})", &["i64", "tns", "stime", "date", "rf64"]),
             ("from_unixtime({})", &["i64", "ri32"]),
-            ("to_date({})", &["sdate", "i64", "ri8", "tms", "date"]),
+            ("to_date({})", &["sdate", "i64", "ri8", "tms", "date", "rm"]),
             ("date_bin(INTERVAL '{}', tns)", &["1 hour", "17 days", "3 months", "5 years"]),
             (
                 "date_bin(INTERVAL '{}', tms, TIMESTAMP '2024-02-29T12:00:00.5')",
