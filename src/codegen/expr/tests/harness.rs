@@ -58,6 +58,7 @@ struct ColumnSource {
 /// What the device is compared with.
 fn session() -> SessionContext {
     let session = SessionContext::new();
+    session.register_udf(crate::host::date_bin::date_bin().as_ref().clone());
     session.register_udf(crate::host::date_trunc::date_trunc().as_ref().clone());
     session.register_udf(crate::host::whole::ceil().as_ref().clone());
     session.register_udf(crate::host::whole::floor().as_ref().clone());

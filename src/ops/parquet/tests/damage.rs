@@ -85,8 +85,9 @@ fn damaged_pages_of_nulls_are_told() {
         fault(&file, output).map(|(_, code)| code)
     };
     let codes = |values: &[u8]| nulls(Physical::Int64, PageEncoding::Dictionary, LONG, values);
-    assert_eq!([&[0][..], &[2], &[32], &[2, 0, 9]].map(codes), [None; 4]);
-    assert_eq!([&[][..], &[33], &[255, 0], &[2, 16]].map(codes), [Some(33); 4]);
+    // Some writers leave the width of codes out where no row has one.
+    assert_eq!([&[][..], &[0], &[2], &[32], &[2, 0, 9]].map(codes), [None; 5]);
+    assert_eq!([&[33][..], &[255, 0], &[2, 16]].map(codes), [Some(33); 3]);
     let flags =
         |values: &[u8]| nulls(Physical::Boolean, PageEncoding::Rle, PageOutput::Bool, values);
     assert_eq!([&[0, 0, 0, 0][..], &[0, 0, 0, 0, 9]].map(flags), [None; 2]);
