@@ -27,27 +27,8 @@ pub(super) fn write_out(tokens: &mut Vec<TokenWithSpan>, at: usize) -> Result<()
         return Ok(());
     }
     let Some(pattern) = liked(tokens, at) else { return Ok(()) };
-    let negated = is_word(&tokens[at + 1], "NOT");
-    let mut text = made("COLUMNS(lambda \"name\" :", &here)?;
-    match is_word(&tokens[pattern - 1], "TO") {
-        // A regular expression that takes the whole name, as in DuckDB.
-        true => {
-            text.extend(made(
-                if negated {
-                    "NOT regexp_like(\"name\", '^(' ||"
-                } else {
-                    "regexp_like(\"name\", '^(' ||"
-                },
-                &here,
-            )?);
-            text.push(tokens[pattern].clone());
-            text.extend(made("|| ')$')", &here)?);
-        }
-        false => {
-            text.extend(made("\"name\"", &here)?);
-            text.extend_from_slice(&tokens[at + 1..=pattern]);
-        }
-    }
+    let mut text = made("COLUMNS(lambda \"name\" : \"name\"", &here)?;
+    text.extend_from_slice(&tokens[at + 1..=pattern]);
     text.extend(made(")", &here)?);
     tokens.splice(at..=pattern, text);
     Ok(())
