@@ -19,11 +19,13 @@ use super::maker::Syntax;
 use super::{Ours, Verdict, hunt, is_refusal, made};
 use crate::differential::{Rows, rows_of};
 
+/// Rules that say what a plan means: before them intervals compare by months, then by days.
+const MEANING: [&str; 1] = ["interval_order"];
+
 #[test]
-#[ignore = "it finds faults that are not mended yet"]
 fn each_rule_keeps_the_rows() {
     let tally = Mutex::new(Tally::default());
-    hunt(100, Ours::of, |ours, choices| {
+    hunt(50, Ours::of, |ours, choices| {
         let (text, drawn) = made(&ours.relations, Syntax::Ours, choices);
         (verdict(ours, &spelled(&text).0, &tally), drawn)
     });
@@ -80,6 +82,7 @@ fn verdict(ours: &Ours, sql: &str, tally: &Mutex<Tally>) -> Verdict {
         let Some(batches) = ran else { continue };
         let rows = Rows { types: vec![], rows: batches.iter().flat_map(rows_of).collect() };
         if let Some((before, from)) = &last
+            && !since.iter().any(|rule| MEANING.contains(rule))
             && let Some(difference) = before.difference(&rows, false)
         {
             let (from, to) = (from.display_indent(), plan.display_indent());
