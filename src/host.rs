@@ -44,6 +44,7 @@ mod nested_texts;
 pub(crate) mod percentile;
 mod plans;
 pub(crate) mod random;
+pub(crate) mod ranks;
 pub(crate) mod shorthand;
 mod simplify;
 mod strptime;

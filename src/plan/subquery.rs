@@ -35,7 +35,8 @@ const ROWS: &str = "rows of the subquery";
 /// `(SELECT id FROM t WHERE id = 77) IS NULL` would be false without a row. SQL says null.
 ///
 /// `joins`: they become joins. Where they stay subqueries, no rule may compute what makes a constant
-/// nullable: `(SELECT 5 FROM t WHERE id = 77)` is null without a row, too.
+/// nullable: `(SELECT 5 FROM t WHERE id = 77)` is null without a row, too, and `trim('B')`, which is
+/// nullable, may become a constant.
 pub(crate) fn with_nullable(plan: &LogicalPlan, joins: bool) -> Result<LogicalPlan> {
     let is_scalar = |node: &Expr| Ok(matches!(node, Expr::ScalarSubquery(_)));
     let mut concerned = false;
@@ -53,7 +54,7 @@ pub(crate) fn with_nullable(plan: &LogicalPlan, joins: bool) -> Result<LogicalPl
             expr.transform_up(|expr| match expr {
                 Expr::ScalarSubquery(subquery)
                     if subquery.outer_ref_columns.is_empty()
-                        && !subquery.subquery.schema().field(0).is_nullable()
+                        && !(joins && subquery.subquery.schema().field(0).is_nullable())
                         && !has_a_row(&subquery.subquery) =>
                 {
                     Ok(Transformed::yes(Expr::ScalarSubquery(nullable(subquery, joins)?)))

@@ -369,6 +369,9 @@ impl SessionBuilder {
             context.register_udaf(function.as_ref().clone());
         }
         context.register_udaf(host::histogram::histogram());
+        for function in host::ranks::ranks() {
+            context.register_udwf(function);
+        }
         context.register_udf(rules::share_of_rows());
         context.register_udf(host::drawn::drawn_alike().as_ref().clone());
         for function in host::shorthand::functions() {
@@ -465,6 +468,9 @@ pub(super) fn config(device: bool, partitions: Option<usize>) -> Result<SessionC
     // Logical and physical expressions disagree on whether they are nullable: of CASE, and of IS TRUE
     // (https://github.com/apache/datafusion/issues/24096). What is below an aggregate decides.
     options.execution.skip_physical_aggregate_schema_check = true;
+    // Where unions are made to interleave partitions, inputs that change later may end planning: of
+    // queries with windows and with groups.
+    options.optimizer.prefer_existing_union = true;
     if device {
         // Uncorrelated scalar subqueries become joins, which the device runs, not plans hidden
         // inside expressions.

@@ -35,6 +35,7 @@ mod repeated_keys;
 mod rows;
 mod scalars;
 mod set_keys;
+mod set_names;
 mod shadows;
 mod shares;
 mod similar;
@@ -114,7 +115,11 @@ pub(super) fn analyzer_rules(device: bool) -> Vec<stops::AnalysisRule> {
         Arc::new(volatile::VolatileOnce) as _,
     ];
     stops::stopping_analysis(
-        first.into_iter().chain(before).chain(Analyzer::new().rules).chain(ours),
+        first
+            .into_iter()
+            .chain(before)
+            .chain(set_names::guarded(Analyzer::new().rules))
+            .chain(ours),
     )
 }
 

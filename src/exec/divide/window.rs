@@ -236,10 +236,13 @@ impl<'a> Sweeps<'a> {
         };
         let function = |name| Expr::from(WindowFunction::new(name, vec![]));
         let count = |expr: Expr| cast(expr, DataType::Int64);
+        let of_its_type = |expr: Expr| cast(expr, call.device.dtype.clone());
         Ok(match &call.device.function {
-            WindowKind::RowNumber => self.row_number(),
-            WindowKind::Rank => self.rank(),
-            WindowKind::DenseRank => self.state(function(dense_rank_udwf()), Carried::DenseRank),
+            WindowKind::RowNumber => of_its_type(self.row_number()),
+            WindowKind::Rank => of_its_type(self.rank()),
+            WindowKind::DenseRank => {
+                of_its_type(self.state(function(dense_rank_udwf()), Carried::DenseRank))
+            }
             WindowKind::PercentRank => {
                 let (rank, rows) = (self.rank(), self.row_number());
                 let others = self.until(rows, Until::LastRow) - lit(1u64);
@@ -264,7 +267,7 @@ impl<'a> Sweeps<'a> {
                 let in_larger = row.clone() / (least.clone() + lit(1i64)) + lit(1i64);
                 let some = when(least.clone().eq(lit(0i64)), lit(1i64)).otherwise(least)?;
                 let behind = over + (row.clone() - larger.clone()) / some + lit(1i64);
-                cast(when(row.lt(larger), in_larger).otherwise(behind)?, DataType::UInt64)
+                of_its_type(when(row.lt(larger), in_larger).otherwise(behind)?)
             }
             WindowKind::Aggregate(aggregate) => {
                 let until = until.ok_or_else(other_frame)?;

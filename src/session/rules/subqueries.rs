@@ -27,7 +27,9 @@
 //! `sum(b) / (SELECT sum(b) FROM t)` for one.
 
 mod below;
+mod conditions;
 mod dependent;
+mod joins;
 mod names;
 mod side;
 
@@ -37,25 +39,18 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
-    Aggregate, Distinct, DistinctOn, EmptyRelation, Expr, Filter, GroupingSet, Join, LogicalPlan,
-    LogicalPlanBuilder, Operator, Projection, Sort, Subquery, SubqueryAlias, Union, Values, Window,
-    binary_expr, lit, not,
+    Aggregate, Distinct, DistinctOn, EmptyRelation, Expr, Join, LogicalPlan, LogicalPlanBuilder,
+    Projection, Sort, Subquery, Union, Values, Window,
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use self::below::{Below, Lifts, Member, side};
-use self::names::{construct, free_of, has_subquery, is_correlated, is_lateral, subquery_of};
-use self::side::RowsWanted;
-use super::guards::has_failing_subquery;
+use self::below::{Below, Lifts};
+use self::names::{construct, free_of, is_correlated, is_lateral, subquery_of};
 use super::{any_node, holds_subquery};
 use crate::error::Error;
-use crate::plan::{
-    FreshNames, UnknownAs, can_fail, into_operands, is_volatile, with_nulls_of_inputs,
-};
+use crate::plan::{FreshNames, UnknownAs, with_nulls_of_inputs};
 
 /// Runs behind the coercion of types.
 #[derive(Debug)]
@@ -128,7 +123,7 @@ fn lifted(node: LogicalPlan, generator: &mut FreshNames) -> Result<Transformed<L
     }
     let columns = node.schema().columns();
     match node {
-        LogicalPlan::Filter(filter) => self::filter(filter, generator).map(Transformed::yes),
+        LogicalPlan::Filter(filter) => conditions::filter(filter, generator).map(Transformed::yes),
         LogicalPlan::Projection(project) => projection(project, generator).map(Transformed::yes),
         LogicalPlan::Aggregate(aggregate) => {
             self::aggregate(aggregate, generator).map(Transformed::yes)
@@ -139,7 +134,7 @@ fn lifted(node: LogicalPlan, generator: &mut FreshNames) -> Result<Transformed<L
             self::sort(sort, columns, generator).map(Transformed::yes)
         }
         LogicalPlan::Distinct(Distinct::On(on)) => distinct_on(on, generator).map(Transformed::yes),
-        LogicalPlan::Join(join) => self::join(join, generator).map(Transformed::yes),
+        LogicalPlan::Join(join) => joins::join(join, generator).map(Transformed::yes),
         LogicalPlan::Values(values) => match rows_of_values(&values)? {
             LogicalPlan::Projection(row) => projection(row, generator).map(Transformed::yes),
             rows => Ok(Transformed::yes(rows)),
@@ -157,19 +152,11 @@ fn is_wrapped(plan: &LogicalPlan) -> bool {
 }
 
 fn bare(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    Ok(match plan {
-        LogicalPlan::Subquery(subquery) => {
-            Transformed::yes(Arc::unwrap_or_clone(subquery.subquery))
-        }
-        LogicalPlan::SubqueryAlias(alias) => match alias.input.as_ref() {
-            LogicalPlan::Subquery(subquery) => {
-                let alias = SubqueryAlias::try_new(subquery.subquery.clone(), alias.alias)?;
-                Transformed::yes(LogicalPlan::SubqueryAlias(alias))
-            }
-            _ => Transformed::no(LogicalPlan::SubqueryAlias(alias)),
-        },
-        other => Transformed::no(other),
-    })
+    match plan {
+        LogicalPlan::Subquery(node) => Ok(Transformed::yes(Arc::unwrap_or_clone(node.subquery))),
+        LogicalPlan::SubqueryAlias(_) if is_wrapped(&plan) => plan.map_children(bare),
+        other => Ok(Transformed::no(other)),
+    }
 }
 
 fn lateral(join: &Join, generator: &mut FreshNames) -> Result<LogicalPlan> {
@@ -180,131 +167,6 @@ fn lateral(join: &Join, generator: &mut FreshNames) -> Result<LogicalPlan> {
             Err(Error::unsupported(what, "it has rows for each row of the other side").into())
         }
     }
-}
-
-/// The conditions with subqueries become joins, in their order; the others stand below and above.
-fn filter(filter: Filter, generator: &mut FreshNames) -> Result<LogicalPlan> {
-    let columns = filter.input.schema().columns();
-    let schema = filter.input.schema().clone();
-    // Rows that other conditions drop ask for nothing.
-    let (mut first, mut later) = (vec![], vec![]);
-    for condition in into_operands(filter.predicate, Operator::And) {
-        let is_free = later.is_empty() || !can_fail(&condition, &schema);
-        match is_free && !has_subquery(&condition) && !is_volatile(&condition) {
-            true => first.push(condition),
-            false => later.push(condition),
-        }
-    }
-    if later.iter().map(stays).collect::<Result<Vec<_>>>()?.iter().all(|stays| *stays) {
-        let all = conjunction(first.into_iter().chain(later)).unwrap_or_else(|| lit(true));
-        let all = renamed(all, &schema, generator)?;
-        return Ok(LogicalPlan::Filter(Filter::try_new(all, filter.input)?));
-    }
-    let filtered = |plan: LogicalPlan, conditions: &mut Vec<Expr>| {
-        Ok::<_, datafusion::error::DataFusionError>(match conjunction(conditions.drain(..)) {
-            Some(all) => LogicalPlan::Filter(Filter::try_new(all, Arc::new(plan))?),
-            None => plan,
-        })
-    };
-    let mut plan = filtered(Arc::unwrap_or_clone(filter.input), &mut first)?;
-    let mut kept = vec![];
-    for condition in later {
-        if stays(&condition)? {
-            kept.push(renamed(condition, plan.schema(), generator)?);
-            continue;
-        }
-        // Its join stands behind what may guard it.
-        if has_failing_subquery(&condition)? {
-            plan = filtered(plan, &mut kept)?;
-        }
-        let (joined, condition) = conjunct(plan, condition, generator)?;
-        plan = joined;
-        if let Some(condition) = condition {
-            kept.push(renamed(condition, plan.schema(), generator)?);
-        }
-    }
-    only(filtered(plan, &mut kept)?, columns)
-}
-
-/// Whether DataFusion computes the subqueries of a condition.
-fn stays(condition: &Expr) -> Result<bool> {
-    match condition {
-        Expr::Not(condition) => stays(condition),
-        // A value without a column is no key of a join: nulls were lost, and matches
-        // (<https://github.com/apache/datafusion/issues/25340>).
-        Expr::InSubquery(InSubquery { expr, subquery, .. }) => Ok(!has_subquery(expr)
-            && !is_correlated(&subquery.subquery)?
-            && !expr.column_refs().is_empty()),
-        other => Ok(!other.exists(|expr| match expr {
-            Expr::ScalarSubquery(subquery) => is_correlated(&subquery.subquery),
-            other => Ok(subquery_of(other).is_some()),
-        })?),
-    }
-}
-
-/// The rows that a condition with subqueries selects, as far as a semi or anti join can do that,
-/// and what is left of it.
-fn conjunct(
-    plan: LogicalPlan,
-    condition: Expr,
-    generator: &mut FreshNames,
-) -> Result<(LogicalPlan, Option<Expr>)> {
-    let kind = |negated: bool| if negated { JoinType::LeftAnti } else { JoinType::LeftSemi };
-    match condition {
-        Expr::Not(operand) => match *operand {
-            Expr::Not(operand) => conjunct(plan, *operand, generator),
-            Expr::Exists(exists) => {
-                let exists = Exists { negated: !exists.negated, ..exists };
-                conjunct(plan, Expr::Exists(exists), generator)
-            }
-            Expr::InSubquery(member) => {
-                let member = InSubquery { negated: !member.negated, ..member };
-                conjunct(plan, Expr::InSubquery(member), generator)
-            }
-            other => embedded(plan, not(other), generator),
-        },
-        Expr::Exists(Exists { ref subquery, negated }) => {
-            match side(&plan, &subquery.subquery, RowsWanted::Existence, generator)? {
-                Some(side) => {
-                    let name = generator.name("exists");
-                    Ok((side.found(plan, kind(negated), None, &name)?, None))
-                }
-                None => embedded(plan, condition, generator),
-            }
-        }
-        Expr::InSubquery(_) | Expr::SetComparison(_) => {
-            let member = match condition.clone() {
-                Expr::InSubquery(member) => Member::of_in(member),
-                Expr::SetComparison(comparison) => Member::of_comparison(comparison)?,
-                other => return embedded(plan, other, generator),
-            };
-            let mut below = Below::new(plan, generator);
-            let value = below.compared(member.value)?;
-            let plan = below.plan()?;
-            let found = match is_volatile(&value) {
-                true => None,
-                false => side(&plan, &member.subquery.subquery, RowsWanted::Members, generator)?,
-            };
-            let Some(found) = found else { return embedded(plan, condition, generator) };
-            let mut test = binary_expr(value.clone(), member.operator, found.values[0].clone());
-            if member.negated && found.can_be_null(&value, plan.schema())? {
-                test = Expr::IsNotFalse(Box::new(test));
-            }
-            let name = generator.name("exists");
-            Ok((found.found(plan, kind(member.negated), Some(test), &name)?, None))
-        }
-        other => embedded(plan, other, generator),
-    }
-}
-
-fn embedded(
-    plan: LogicalPlan,
-    condition: Expr,
-    generator: &mut FreshNames,
-) -> Result<(LogicalPlan, Option<Expr>)> {
-    let mut below = Below::lifting(Lifts::AllButValues, plan, generator);
-    let condition = below.lifted(condition, UnknownAs::False)?;
-    Ok((below.plan()?, Some(condition)))
 }
 
 /// Scalar subqueries whose column has the name of one of the input's, which is of no table, with
@@ -339,11 +201,8 @@ fn projection(project: Projection, generator: &mut FreshNames) -> Result<Logical
     let names = NamePreserver::new_for_projection();
     let input = Arc::unwrap_or_clone(project.input);
     let mut below = Below::lifting(Lifts::AllButValues, input, generator);
-    let mut exprs = vec![];
-    for expr in project.expr {
-        let name = names.save(&expr);
-        exprs.push(name.restore(below.lifted(expr, UnknownAs::Itself)?));
-    }
+    let exprs =
+        project.expr.into_iter().map(|expr| below.listed(expr)).collect::<Result<Vec<_>>>()?;
     let input = below.plan()?;
     let exprs = exprs.into_iter().map(|expr| {
         let name = names.save(&expr);
@@ -354,44 +213,24 @@ fn projection(project: Projection, generator: &mut FreshNames) -> Result<Logical
 }
 
 fn aggregate(aggregate: Aggregate, generator: &mut FreshNames) -> Result<LogicalPlan> {
-    let names = NamePreserver::new_for_projection();
     let mut below = Below::new(Arc::unwrap_or_clone(aggregate.input), generator);
-    let mut keep = |expr: Expr| -> Result<Expr> {
-        let name = names.save(&expr);
-        Ok(name.restore(below.lifted(expr, UnknownAs::Itself)?))
+    let mut listed = |expr: Expr| match expr {
+        Expr::GroupingSet(_) => {
+            Ok(expr.map_children(|key| Ok(Transformed::yes(below.listed(key)?)))?.data)
+        }
+        other => below.listed(other),
     };
-    let mut group_expr = vec![];
-    for expr in aggregate.group_expr {
-        let mut all =
-            |exprs: Vec<Expr>| exprs.into_iter().map(&mut keep).collect::<Result<Vec<_>>>();
-        group_expr.push(match expr {
-            Expr::GroupingSet(GroupingSet::Rollup(exprs)) => {
-                Expr::GroupingSet(GroupingSet::Rollup(all(exprs)?))
-            }
-            Expr::GroupingSet(GroupingSet::Cube(exprs)) => {
-                Expr::GroupingSet(GroupingSet::Cube(all(exprs)?))
-            }
-            Expr::GroupingSet(GroupingSet::GroupingSets(sets)) => {
-                let sets = sets.into_iter().map(all).collect::<Result<_>>()?;
-                Expr::GroupingSet(GroupingSet::GroupingSets(sets))
-            }
-            other => keep(other)?,
-        });
-    }
-    let aggr_expr = aggregate.aggr_expr.into_iter().map(&mut keep).collect::<Result<_>>()?;
+    let group_expr = aggregate.group_expr.into_iter().map(&mut listed).collect::<Result<_>>()?;
+    let aggr_expr = aggregate.aggr_expr.into_iter().map(listed).collect::<Result<_>>()?;
     let input = Arc::new(below.plan()?);
     Ok(LogicalPlan::Aggregate(Aggregate::try_new(input, group_expr, aggr_expr)?))
 }
 
 fn window(window: Window, generator: &mut FreshNames) -> Result<LogicalPlan> {
     let columns = window.schema.columns();
-    let names = NamePreserver::new_for_projection();
     let mut below = Below::new(Arc::unwrap_or_clone(window.input), generator);
-    let mut exprs = vec![];
-    for expr in window.window_expr {
-        let name = names.save(&expr);
-        exprs.push(name.restore(below.lifted(expr, UnknownAs::Itself)?));
-    }
+    let exprs = window.window_expr.into_iter().map(|expr| below.listed(expr));
+    let exprs = exprs.collect::<Result<Vec<_>>>()?;
     let input = below.plan()?;
     let mut keys = vec![];
     let exprs = exprs
@@ -458,18 +297,11 @@ fn sort(sort: Sort, columns: Vec<Column>, generator: &mut FreshNames) -> Result<
 }
 
 fn distinct_on(on: DistinctOn, generator: &mut FreshNames) -> Result<LogicalPlan> {
-    let names = NamePreserver::new_for_projection();
     let mut below = Below::new(Arc::unwrap_or_clone(on.input), generator);
-    let on_expr = on
-        .on_expr
-        .into_iter()
-        .map(|expr| below.lifted(expr, UnknownAs::Itself))
-        .collect::<Result<_>>()?;
-    let mut select_expr = vec![];
-    for expr in on.select_expr {
-        let name = names.save(&expr);
-        select_expr.push(name.restore(below.lifted(expr, UnknownAs::Itself)?));
-    }
+    let on_expr = on.on_expr.into_iter().map(|expr| below.lifted(expr, UnknownAs::Itself));
+    let on_expr = on_expr.collect::<Result<_>>()?;
+    let select_expr = on.select_expr.into_iter().map(|expr| below.listed(expr));
+    let select_expr = select_expr.collect::<Result<_>>()?;
     let mut sort_expr = on.sort_expr;
     for key in sort_expr.iter_mut().flatten() {
         key.expr = below.lifted(key.expr.clone(), UnknownAs::Itself)?;
@@ -481,101 +313,6 @@ fn distinct_on(on: DistinctOn, generator: &mut FreshNames) -> Result<LogicalPlan
         sort_expr,
         input,
     )?)))
-}
-
-/// Conditions with subqueries: those of one side are lifted below it; of an inner join the others,
-/// and EXISTS and IN, which make joins there, are conditions above it; a left or right join becomes
-/// a dependent join with the side that is not preserved.
-fn join(join: Join, generator: &mut FreshNames) -> Result<LogicalPlan> {
-    use JoinType::{Inner, Left, Right};
-    let columns = join.schema.columns();
-    let inner = join.join_type == Inner;
-    let Some(filter) = join.filter.clone() else { return Ok(LogicalPlan::Join(join)) };
-    let (left_schema, right_schema) = (join.left.schema(), join.right.schema());
-    let (mut kept, mut above, mut of_left, mut of_right) = (vec![], vec![], vec![], vec![]);
-    for condition in into_operands(filter, Operator::And) {
-        if !has_subquery(&condition) {
-            kept.push(condition);
-            continue;
-        }
-        let looked_at = looked_at(&condition)?;
-        let of = |schema: &DFSchema| looked_at.iter().all(|column| schema.has_column(column));
-        let scalar = !condition.exists(|expr| {
-            Ok(!matches!(expr, Expr::ScalarSubquery(_)) && subquery_of(expr).is_some())
-        })?;
-        if of(left_schema) && (scalar || !inner) {
-            of_left.push(condition);
-        } else if of(right_schema) && (scalar || !inner) {
-            of_right.push(condition);
-        } else if inner {
-            above.push(condition);
-        } else if matches!(join.join_type, Left | Right) {
-            return both_sides(join, generator);
-        } else {
-            let what = format!("{} in ON of a {} join", construct(&condition), join.join_type);
-            return Err(Error::unsupported(what, "it looks at columns of both sides").into());
-        }
-    }
-    let mut lifted = |side: Arc<LogicalPlan>, conditions: Vec<Expr>| -> Result<LogicalPlan> {
-        let mut below = Below::new(Arc::unwrap_or_clone(side), generator);
-        for condition in conditions {
-            kept.push(below.lifted(condition, UnknownAs::False)?);
-        }
-        below.plan()
-    };
-    let (left, right) = (lifted(join.left, of_left)?, lifted(join.right, of_right)?);
-    let joined = LogicalPlan::Join(Join::try_new(
-        Arc::new(left),
-        Arc::new(right),
-        join.on,
-        conjunction(kept),
-        join.join_type,
-        join.join_constraint,
-        join.null_equality,
-        join.null_aware,
-    )?);
-    let plan = match conjunction(above) {
-        Some(predicate) => self::filter(Filter::try_new(predicate, Arc::new(joined))?, generator)?,
-        None => joined,
-    };
-    only(plan, columns)
-}
-
-/// A left or right join with conditions that look at both sides: for each row of the preserved one
-/// the rows of the other.
-fn both_sides(join: Join, generator: &mut FreshNames) -> Result<LogicalPlan> {
-    if join.join_type == JoinType::Left {
-        return dependent::rows(&join, generator);
-    }
-    let columns = join.schema.columns().into_iter().map(Expr::Column).collect::<Vec<_>>();
-    let on = join.on.into_iter().map(|(left, right)| (right, left)).collect();
-    let swapped = Join::try_new(
-        join.right,
-        join.left,
-        on,
-        join.filter,
-        JoinType::Left,
-        join.join_constraint,
-        join.null_equality,
-        false,
-    )?;
-    let plan = dependent::rows(&swapped, generator)?;
-    LogicalPlanBuilder::from(plan).project(columns)?.build()
-}
-
-/// Columns that the subqueries of a condition look at, and what they are compared with.
-fn looked_at(condition: &Expr) -> Result<Vec<Column>> {
-    let mut columns = free_of(condition, DFSchema::empty_ref())?;
-    condition.apply(|expr| {
-        let member = match expr {
-            Expr::InSubquery(member) => &member.expr,
-            Expr::SetComparison(comparison) => &comparison.expr,
-            _ => return Ok(TreeNodeRecursion::Continue),
-        };
-        columns.extend(member.column_refs().into_iter().cloned());
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(columns)
 }
 
 /// The rows of VALUES as select lists of no table, in which subqueries may stand.

@@ -21,6 +21,7 @@ use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{
     AggregateFunction, Exists, InSubquery, SetComparison, SetQuantifier,
 };
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
     binary_expr, lit, not, when,
@@ -119,6 +120,13 @@ impl<'n> Below<'n> {
         self.of(expr, unknown)
     }
 
+    /// The expression of a select list, with its name.
+    pub(super) fn listed(&mut self, expr: Expr) -> Result<Expr> {
+        let names = NamePreserver::new_for_projection();
+        let name = names.save(&expr);
+        Ok(name.restore(self.lifted(expr, UnknownAs::Itself)?))
+    }
+
     fn of(&mut self, expr: Expr, unknown: UnknownAs) -> Result<Expr> {
         if !has_subquery(&expr) {
             return Ok(expr);
@@ -146,39 +154,21 @@ impl<'n> Below<'n> {
             Expr::SetComparison(comparison) => {
                 return self.member(Member::of_comparison(comparison)?, unknown);
             }
-            Expr::BinaryExpr(BinaryExpr {
-                left,
-                op: op @ (Operator::And | Operator::Or),
-                right,
-            }) => {
-                let (left, right) = (self.of(*left, unknown)?, self.of(*right, unknown)?);
-                return Ok(binary_expr(left, op, right));
-            }
-            Expr::Not(operand) => return Ok(not(self.of(*operand, unknown.negated())?)),
-            Expr::IsTrue(operand) => {
-                return Ok(Expr::IsTrue(Box::new(self.of(*operand, UnknownAs::False)?)));
-            }
-            Expr::IsNotTrue(operand) => {
-                return Ok(Expr::IsNotTrue(Box::new(self.of(*operand, UnknownAs::False)?)));
-            }
-            Expr::IsFalse(operand) => {
-                return Ok(Expr::IsFalse(Box::new(self.of(*operand, UnknownAs::True)?)));
-            }
-            Expr::IsNotFalse(operand) => {
-                return Ok(Expr::IsNotFalse(Box::new(self.of(*operand, UnknownAs::True)?)));
-            }
-            Expr::Alias(mut alias) => {
-                alias.expr = Box::new(self.of(*alias.expr, unknown)?);
-                return Ok(Expr::Alias(alias));
+            Expr::Not(_) => return self.children(expr, unknown.negated()),
+            Expr::IsTrue(_) | Expr::IsNotTrue(_) => return self.children(expr, UnknownAs::False),
+            Expr::IsFalse(_) | Expr::IsNotFalse(_) => return self.children(expr, UnknownAs::True),
+            Expr::Alias(_)
+            | Expr::BinaryExpr(BinaryExpr { op: Operator::And | Operator::Or, .. }) => {
+                return self.children(expr, unknown);
             }
             Expr::Case(case) => return self.case(case, unknown),
             Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
-                let filter = params.filter.map(|of| self.of(*of, UnknownAs::False).map(Box::new));
+                let filter = params.filter.map(|of| self.boxed(of, UnknownAs::False));
                 params.filter = filter.transpose()?;
                 let call = Expr::AggregateFunction(AggregateFunction { func, params });
-                return self.children(call);
+                return self.children(call, UnknownAs::Itself);
             }
-            other => return self.children(other),
+            other => return self.children(other, UnknownAs::Itself),
         };
         self.known.push((whole, column.clone()));
         Ok(column)
@@ -186,21 +176,21 @@ impl<'n> Below<'n> {
 
     fn case(&mut self, case: Case, unknown: UnknownAs) -> Result<Expr> {
         let conditions = if case.expr.is_some() { UnknownAs::Itself } else { UnknownAs::False };
-        let mut boxed =
-            |expr: Box<Expr>, unknown| -> Result<_> { Ok(Box::new(self.of(*expr, unknown)?)) };
-        let base = case.expr.map(|expr| boxed(expr, UnknownAs::Itself)).transpose()?;
+        let base = case.expr.map(|expr| self.boxed(expr, UnknownAs::Itself)).transpose()?;
         let mut branches = vec![];
         for (when, then) in case.when_then_expr {
-            branches.push((boxed(when, conditions)?, boxed(then, unknown)?));
+            branches.push((self.boxed(when, conditions)?, self.boxed(then, unknown)?));
         }
-        let other = case.else_expr.map(|expr| boxed(expr, unknown)).transpose()?;
+        let other = case.else_expr.map(|expr| self.boxed(expr, unknown)).transpose()?;
         Ok(Expr::Case(Case::new(base, branches, other)))
     }
 
-    fn children(&mut self, expr: Expr) -> Result<Expr> {
-        Ok(expr
-            .map_children(|child| Ok(Transformed::yes(self.of(child, UnknownAs::Itself)?)))?
-            .data)
+    fn boxed(&mut self, expr: Box<Expr>, unknown: UnknownAs) -> Result<Box<Expr>> {
+        self.of(*expr, unknown).map(Box::new)
+    }
+
+    fn children(&mut self, expr: Expr, unknown: UnknownAs) -> Result<Expr> {
+        Ok(expr.map_children(|child| Ok(Transformed::yes(self.of(child, unknown)?)))?.data)
     }
 
     fn value(&mut self, subquery: &LogicalPlan) -> Result<Expr> {

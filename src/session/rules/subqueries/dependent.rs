@@ -58,7 +58,8 @@ use datafusion::logical_expr::{
 pub(super) use self::answers::{LATERAL, rows, tested, value};
 use self::keys::Selected;
 use super::below::Below;
-use super::names::{has_subquery, is_correlated, rebound, within_reach};
+use super::joins::joined;
+use super::names::{has_subquery, inside, is_correlated, rebound, within_reach};
 use crate::error::Error;
 use crate::plan::{FreshNames, UnknownAs, can_fail, is_volatile};
 
@@ -110,6 +111,12 @@ pub(super) fn bounds(limit: &Limit) -> Result<Option<(usize, Option<usize>)>> {
         (SkipType::Literal(skip), FetchType::Literal(fetch)) => Some((skip, fetch)),
         _ => None,
     })
+}
+
+/// The expressions as the columns of a schema.
+pub(super) fn shown(exprs: impl IntoIterator<Item = Expr>, schema: &DFSchema) -> Vec<Expr> {
+    let all = exprs.into_iter().zip(schema.iter());
+    all.map(|(expr, (table, field))| called(expr.unalias(), table, field.name())).collect()
 }
 
 pub(super) fn has_grouping_sets(keys: &[Expr]) -> bool {
@@ -228,11 +235,7 @@ impl<'n> Dependent<'n> {
 
     /// The columns around it by their own names.
     fn restored(&self) -> Vec<Expr> {
-        let all = self.outer.iter().zip(&self.names);
-        all.map(|((qualifier, field), name)| {
-            called(Expr::Column(name.clone()), qualifier, field.name())
-        })
-        .collect()
+        shown(self.names.iter().cloned().map(Expr::Column), &self.outer)
     }
 
     fn refused(&self, what: &str) -> DataFusionError {
@@ -251,13 +254,7 @@ impl<'n> Dependent<'n> {
         exprs: impl IntoIterator<Item = Expr>,
         unknown: UnknownAs,
     ) -> Result<(LogicalPlan, Vec<Expr>)> {
-        let replaced = exprs.into_iter().map(|expr| {
-            let expr = expr.transform_up(|expr| match expr {
-                Expr::OuterReferenceColumn(_, column) => Ok(Transformed::yes(Expr::Column(column))),
-                other => Ok(Transformed::no(other)),
-            })?;
-            self.guarded(expr.data, plan.schema())
-        });
+        let replaced = exprs.into_iter().map(|expr| self.guarded(inside(expr)?, plan.schema()));
         let exprs = replaced.collect::<Result<Vec<_>>>()?;
         if !exprs.iter().any(has_subquery) {
             return Ok((plan, exprs));
@@ -356,14 +353,8 @@ impl<'n> Dependent<'n> {
         }
         let late = |condition: &Expr| has_subquery(condition) || is_volatile(condition);
         let (late, on): (Vec<_>, Vec<_>) = conditions.into_iter().partition(late);
-        let outside = |expr: Expr| {
-            expr.transform_up(|expr| match expr {
-                Expr::OuterReferenceColumn(_, column) => Ok(Transformed::yes(Expr::Column(column))),
-                other => Ok(Transformed::no(other)),
-            })
-        };
-        let on = on.into_iter().map(|condition| Ok(outside(condition)?.data));
-        let on = self.gate.clone().into_iter().map(Ok).chain(on).collect::<Result<Vec<_>>>()?;
+        let gate = self.gate.clone().into_iter().map(Ok);
+        let on = gate.chain(on.into_iter().map(inside)).collect::<Result<Vec<_>>>()?;
         let rows = self.rows()?;
         let own = columns(&plan);
         let joined = match &plan {
@@ -380,8 +371,7 @@ impl<'n> Dependent<'n> {
                 let marked = own.iter().cloned().chain([lit(true).alias(&self.mark)]);
                 let marked = marked.collect::<Vec<_>>();
                 let plan = LogicalPlanBuilder::from(plan).project(marked)?.build()?;
-                let on = if on.is_empty() { vec![lit(true)] } else { on };
-                LogicalPlanBuilder::from(rows).join_on(plan, JoinType::Left, on)?.build()?
+                joined(rows, plan, JoinType::Left, on)?.build()?
             }
         };
         let Some(late) = conjunction(late) else { return Ok(joined) };

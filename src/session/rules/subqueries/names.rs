@@ -185,6 +185,15 @@ pub(super) fn moved(expr: Expr, names: &dyn Fn(&Column) -> Option<Column>) -> Re
     Ok(moved.data)
 }
 
+/// The expression with columns in the place of what it names of rows around it.
+pub(super) fn inside(expr: Expr) -> Result<Expr> {
+    let inside = expr.transform_up(|expr| match expr {
+        Expr::OuterReferenceColumn(_, column) => Ok(Transformed::yes(Expr::Column(column))),
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(inside.data)
+}
+
 /// A subquery of this plan, in the place of another.
 pub(super) fn subquery_over(plan: LogicalPlan, of: &Subquery) -> Subquery {
     Subquery {

@@ -15,19 +15,15 @@
 //! selected by the join exactly where the subquery, for the row around it, has the other row. What
 //! it computes is computed above the join, for pairs that were found.
 
-use std::sync::Arc;
-
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, NullEquality};
 use datafusion::error::Result;
-use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{
-    Distinct, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, lit,
-};
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
 use super::dependent::{bounds, columns, has_grouping_sets, named};
-use super::names::{free_of, has_subquery, is_correlated, is_lateral};
-use crate::plan::{FreshNames, can_fail, into_operands, is_volatile};
+use super::joins::{filtered, inner_join, joined, parted};
+use super::names::{free_of, has_subquery, inside, is_correlated, is_lateral};
+use crate::plan::{FreshNames, can_fail, is_volatile};
 
 /// The right side of a join with the rows around a subquery.
 pub(super) struct SubquerySide {
@@ -110,13 +106,9 @@ pub(super) fn flat(
             LogicalPlan::SubqueryAlias(alias) => (&alias.input, columns(&alias.input)),
             LogicalPlan::Filter(filter) => {
                 let schema = filter.input.schema();
-                let (mut outside, mut own) = (vec![], vec![]);
-                for condition in into_operands(filter.predicate.clone(), Operator::And) {
-                    match !free_of(&condition, schema)?.is_empty() || can_fail(&condition, schema) {
-                        true => outside.push(condition),
-                        false => own.push(condition),
-                    }
-                }
+                let (outside, own) = parted([filter.predicate.clone()], |condition| {
+                    Ok(!free_of(condition, schema)?.is_empty() || can_fail(condition, schema))
+                })?;
                 let stays = |condition: &Expr| has_subquery(condition) || is_volatile(condition);
                 if outside.iter().any(stays) {
                     return Ok(None);
@@ -128,28 +120,19 @@ pub(super) fn flat(
                     node = &filter.input;
                     continue;
                 }
-                let own = conjunction(own).unwrap_or_else(|| lit(true));
-                break LogicalPlan::Filter(Filter::try_new(own, filter.input.clone())?);
+                break filtered(filter.input.as_ref().clone(), own)?;
             }
             LogicalPlan::Join(join)
                 if join.join_type == JoinType::Inner
                     && join.null_equality == NullEquality::NullEqualsNothing
                     && !is_lateral(join)? =>
             {
-                let filter = join.filter.clone();
-                let all = filter.map(|filter| into_operands(filter, Operator::And));
-                let (mut outside, mut own) = (vec![], vec![]);
-                for condition in all.unwrap_or_default() {
-                    match free_of(&condition, &join.schema)?.is_empty() {
-                        true => own.push(condition),
-                        false => outside.push(condition),
-                    }
-                }
+                let (own, outside) = inner_join(join)?;
                 if outside.iter().any(has_subquery) {
                     return Ok(None);
                 }
                 conditions.splice(0..0, outside);
-                break LogicalPlan::Join(Join { filter: conjunction(own), ..join.clone() });
+                break own;
             }
             _ => break node.clone(),
         };
@@ -176,14 +159,10 @@ pub(super) fn flat(
     let (own, conditions): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|condition| {
         !condition.contains_outer() && (!correlated || !can_fail(condition, base.schema()))
     });
-    let plan = match conjunction(own) {
-        Some(own) => LogicalPlan::Filter(Filter::try_new(own, Arc::new(base))?),
-        None => base,
-    };
+    let plan = filtered(base, own)?;
     let mut names: Vec<(Column, String)> = vec![];
     let mut renamed = |expr: Expr| -> Result<Expr> {
         let renamed = expr.transform_up(|expr| match expr {
-            Expr::OuterReferenceColumn(_, column) => Ok(Transformed::yes(Expr::Column(column))),
             Expr::Column(column) => {
                 let known = names.iter().position(|(of, _)| *of == column);
                 let at = known.unwrap_or_else(|| {
@@ -194,7 +173,7 @@ pub(super) fn flat(
             }
             other => Ok(Transformed::no(other)),
         })?;
-        Ok(renamed.data)
+        inside(renamed.data)
     };
     let values = values.into_iter().map(&mut renamed).collect::<Result<_>>()?;
     let conditions = conditions.into_iter().map(&mut renamed).collect::<Result<_>>()?;
@@ -221,21 +200,14 @@ impl SubquerySide {
         // A key of a join has columns of both sides
         // (<https://github.com/apache/datafusion/issues/25340>).
         let schema = self.plan.schema().clone();
-        let (own, mut both): (Vec<_>, Vec<_>) = conditions.partition(|condition| {
+        let (own, both): (Vec<_>, Vec<_>) = conditions.partition(|condition| {
             let names = condition.column_refs();
             !names.is_empty()
                 && names.into_iter().all(|column| schema.has_column(column))
                 && !can_fail(condition, &schema)
         });
-        if both.is_empty() {
-            both.push(lit(true));
-        }
-        let mut right = LogicalPlanBuilder::from(self.plan);
-        if let Some(own) = conjunction(own) {
-            right = right.filter(own)?;
-        }
-        let right = right.alias(mark)?.build()?;
-        LogicalPlanBuilder::from(outer).join_on(right, kind, both)?.build()
+        let right = LogicalPlanBuilder::from(filtered(self.plan, own)?).alias(mark)?.build()?;
+        joined(outer, right, kind, both)?.build()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a rule that simplifies must not see.
 
+use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
@@ -20,6 +21,10 @@ const OF_LOGARITHMS: [&str; 2] = ["log", "power"];
 
 /// The function that the rule makes an operator of regular expressions.
 const MATCHES: &str = "regexp_like";
+
+/// The function that the rule makes IN of, where the list is constant or made of elements: it is
+/// false, and not null, of a list with a null.
+const MEMBERSHIP: &str = "array_has";
 
 /// Whether anything of an expression could have to be hidden.
 pub(super) fn concerns(expr: &Expr) -> bool {
@@ -45,6 +50,16 @@ pub(super) fn may_be_rewritten(expr: &Expr) -> bool {
     };
     // Nothing fails here.
     expr.exists(|part| Ok(is_such(part))).unwrap_or(true)
+}
+
+/// Whether a list may have elements that are null.
+fn holds_null(list: &Expr) -> bool {
+    let is_value = |part: &Expr| matches!(part, Expr::Literal(value, _) if !value.is_null());
+    match list {
+        Expr::Literal(ScalarValue::List(list), _) => list.values().null_count() > 0,
+        Expr::ScalarFunction(call) => !call.args.iter().all(is_value),
+        _ => true,
+    }
 }
 
 /// Whether an operator is one of regular expressions.
@@ -103,7 +118,10 @@ impl<'a> Hider<'a> {
                     false => Transformed::yes(Veil::Sheer.over(part)),
                 }
             }
-            Expr::ScalarFunction(call) if OF_LOGARITHMS.contains(&call.name()) => {
+            Expr::ScalarFunction(call)
+                if OF_LOGARITHMS.contains(&call.name())
+                    || call.name() == MEMBERSHIP && call.args.first().is_some_and(holds_null) =>
+            {
                 Transformed::yes(Veil::Kept(call.func).call(call.args))
             }
             Expr::ScalarFunction(call) if call.name() == MATCHES && call.args.len() > 1 => {

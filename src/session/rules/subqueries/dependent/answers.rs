@@ -11,9 +11,10 @@ use datafusion::logical_expr::{
     WindowFunctionDefinition, binary_expr, lit, when,
 };
 
+use super::super::joins::{filtered, joined};
 use super::super::names::{moved, within_reach};
 use super::super::side::{RowsWanted, SubquerySide, flat};
-use super::several::{conditions, selected};
+use super::several::conditions;
 use super::{Dependent, called, columns, named};
 use crate::plan::{FreshNames, one_row_value};
 
@@ -56,7 +57,8 @@ pub(in crate::session::rules::subqueries) fn rows(
 ) -> Result<LogicalPlan> {
     let left = join.left.as_ref();
     // The join's conditions are some of the subquery's.
-    let right = selected(&join.right, conditions(join, left.schema(), false)?)?;
+    let conditions = conditions(join, left.schema(), false)?;
+    let right = filtered(join.right.as_ref().clone(), conditions)?;
     within_reach(&right, left.schema(), LATERAL)?;
     let side = match flat(&right, RowsWanted::Rows, generator)? {
         Some(side) => Some(side),
@@ -94,18 +96,13 @@ impl SubquerySide {
             true => named(found),
             false => one_row_value(named(found), named(&number)),
         };
-        let plan = LogicalPlanBuilder::from(outer);
-        let plan = plan.join_on(right.build()?, JoinType::Left, self.conditions)?.build()?;
-        Ok((plan, value))
+        let plan = joined(outer, right.build()?, JoinType::Left, self.conditions)?;
+        Ok((plan.build()?, value))
     }
 
     fn rows(self, join: &Join, generator: &mut FreshNames) -> Result<LogicalPlan> {
         let keeps_all = join.join_type == JoinType::Left;
         let left = columns(&join.left);
-        let mut conditions = self.conditions;
-        if conditions.is_empty() {
-            conditions.push(lit(true));
-        }
         let mark = generator.name("mark");
         let mut right = LogicalPlanBuilder::from(self.plan);
         // Of a row that finds none, only these columns are null by themselves.
@@ -127,8 +124,7 @@ impl SubquerySide {
             };
             all.push(called(value, qualifier, field.name()));
         }
-        LogicalPlanBuilder::from(join.left.as_ref().clone())
-            .join_on(right.build()?, join.join_type, conditions)?
+        joined(join.left.as_ref().clone(), right.build()?, join.join_type, self.conditions)?
             .project(all)?
             .build()
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, JoinType, NullEquality, TableReference};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
     when,
 };
 
-use super::super::names::{free_of, is_correlated, is_lateral};
+use super::super::names::{free_of, has_subquery, inside, is_correlated, is_lateral, moved};
 use super::super::side::SubquerySide;
 use super::{Dependent, bounds, columns, has_grouping_sets, named};
 use crate::plan::{FreshNames, can_fail, into_operands, is_volatile};
@@ -195,21 +195,15 @@ pub(super) fn key(
         && outside.contains_outer()
         && free_of(within, inner)?.is_empty()
         && !can_fail(within, inner);
-    let whole = super::super::names::has_subquery(within)
-        || super::super::names::has_subquery(outside)
-        || is_volatile(within)
-        || is_volatile(outside);
-    if !plain || whole {
+    let whole = |side: &Expr| has_subquery(side) || is_volatile(side);
+    if !plain || whole(within) || whole(outside) {
         return Ok(None);
     }
-    let outside = outside.as_ref().clone().transform_up(|expr| match expr {
-        Expr::OuterReferenceColumn(_, column) => Ok(Transformed::yes(Expr::Column(column))),
-        other => Ok(Transformed::no(other)),
-    })?;
+    let outside = inside(*outside.clone())?;
     // What can fail of rows around it is computed behind other conditions.
-    let fails = !outside.data.column_refs().into_iter().all(|column| outer.has_column(column))
-        || can_fail(&outside.data, outer);
-    Ok((!fails).then_some((*within.clone(), outside.data)))
+    let fails = !outside.column_refs().into_iter().all(|column| outer.has_column(column))
+        || can_fail(&outside, outer);
+    Ok((!fails).then_some((*within.clone(), outside)))
 }
 
 impl Dependent<'_> {
@@ -239,14 +233,7 @@ impl Dependent<'_> {
     /// An expression over names on the way, over rows around it as they are.
     fn around(&self, expr: Expr) -> Result<Expr> {
         let own = self.outer.columns();
-        let expr = expr.transform_up(|expr| match expr {
-            Expr::Column(column) => match self.names.iter().position(|name| *name == column) {
-                Some(at) => Ok(Transformed::yes(Expr::Column(own[at].clone()))),
-                None => Ok(Transformed::no(Expr::Column(column))),
-            },
-            other => Ok(Transformed::no(other)),
-        })?;
-        Ok(expr.data)
+        moved(expr, &|column| Some(own[self.names.iter().position(|name| name == column)?].clone()))
     }
 
     /// The schema of the rows around it, under their names on the way.

@@ -12,10 +12,11 @@ use datafusion::logical_expr::{
     LogicalPlanBuilder, Operator, Projection, SortExpr, SubqueryAlias, Unnest, Window, lit, when,
 };
 
+use super::super::joins::{filtered, parted};
 use super::super::names::{free_of, is_correlated};
 use super::keys::key;
 use super::several::{by_arm, times};
-use super::{Dependent, bounds, called, columns, named};
+use super::{Dependent, bounds, columns, named, shown};
 use crate::plan::{UnknownAs, can_fail, into_operands};
 use crate::session::relations::{all_empty, with_an_element};
 use crate::session::rules::unnest::repeating;
@@ -34,18 +35,10 @@ impl Dependent<'_> {
             let input = self.of(&filter.input)?;
             return self.filter_of_rows(filter, input);
         }
-        let (mut outside, mut own) = (vec![], vec![]);
-        for condition in into_operands(filter.predicate.clone(), Operator::And) {
-            match !free_of(&condition, schema)?.is_empty() || can_fail(&condition, schema) {
-                true => outside.push(condition),
-                false => own.push(condition),
-            }
-        }
-        let input = match conjunction(own) {
-            Some(own) => LogicalPlan::Filter(Filter::try_new(own, filter.input.clone())?),
-            None => filter.input.as_ref().clone(),
-        };
-        self.joined(input, outside)
+        let (outside, own) = parted([filter.predicate.clone()], |condition| {
+            Ok(!free_of(condition, schema)?.is_empty() || can_fail(condition, schema))
+        })?;
+        self.joined(filtered(filter.input.as_ref().clone(), own)?, outside)
     }
 
     fn filter_of_rows(&mut self, filter: &Filter, input: LogicalPlan) -> Result<LogicalPlan> {
@@ -71,11 +64,7 @@ impl Dependent<'_> {
             self.keys.get_or_insert_default().push((name, outside));
         }
         all.extend(columns(&filter.input));
-        let plan = match conjunction(own) {
-            Some(own) => LogicalPlanBuilder::from(input).filter(own)?,
-            None => LogicalPlanBuilder::from(input),
-        };
-        plan.project(all)?.build()
+        LogicalPlanBuilder::from(filtered(input, own)?).project(all)?.build()
     }
 
     pub(super) fn projection(
@@ -85,19 +74,11 @@ impl Dependent<'_> {
     ) -> Result<LogicalPlan> {
         self.nulls &= node.expr.iter().all(|expr| matches!(expr, Expr::Column(_)));
         let (input, exprs) = self.computed(input, node.expr.clone(), UnknownAs::Itself)?;
-        let own = exprs
-            .into_iter()
-            .zip(node.schema.iter())
-            .map(|(expr, (qualifier, field))| called(expr.unalias(), qualifier, field.name()));
-        self.projected(input, self.marked(), own.collect())
+        self.projected(input, self.marked(), shown(exprs, &node.schema))
     }
 
     pub(super) fn alias(&self, node: &SubqueryAlias, input: LogicalPlan) -> Result<LogicalPlan> {
-        let own = columns(&node.input).into_iter().zip(node.schema.iter());
-        let own = own.map(|(column, (qualifier, field))| {
-            column.alias_qualified(qualifier.cloned(), field.name())
-        });
-        self.projected(input, self.marked(), own.collect())
+        self.projected(input, self.marked(), shown(columns(&node.input), &node.schema))
     }
 
     pub(super) fn limit(&mut self, limit: &Limit) -> Result<LogicalPlan> {
@@ -219,10 +200,7 @@ impl Dependent<'_> {
         };
         self.nulls = false;
         let own = by.into_iter().chain(values.iter().map(|name| named(name)));
-        let own = own.zip(node.schema.iter()).map(|(column, (qualifier, field))| {
-            column.alias_qualified(qualifier.cloned(), field.name())
-        });
-        self.projected(plan, mark, own.collect())
+        self.projected(plan, mark, shown(own, &node.schema))
     }
 
     /// The rows once for each grouping set, in which keys of others are null. Returns the names of
@@ -310,11 +288,7 @@ impl Dependent<'_> {
             .build()?;
         self.nulls &= node.select_expr.iter().all(|expr| matches!(expr, Expr::Column(_)));
         let (plan, exprs) = self.computed(plan, node.select_expr.clone(), UnknownAs::Itself)?;
-        let own = exprs
-            .into_iter()
-            .zip(node.schema.iter())
-            .map(|(expr, (qualifier, field))| called(expr.unalias(), qualifier, field.name()));
-        self.projected(plan, self.marked(), own.collect())
+        self.projected(plan, self.marked(), shown(exprs, &node.schema))
     }
 
     pub(super) fn window(&mut self, node: &Window) -> Result<LogicalPlan> {

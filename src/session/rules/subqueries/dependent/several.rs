@@ -23,7 +23,8 @@ use datafusion::logical_expr::{
     binary_expr, lit, when,
 };
 
-use super::super::names::{free_of, is_correlated, is_lateral};
+use super::super::joins::{filtered, inner_join, joined, swapped};
+use super::super::names::{is_correlated, is_lateral};
 use super::{Dependent, columns, named};
 use crate::plan::into_operands;
 
@@ -104,29 +105,15 @@ impl Dependent<'_> {
         let sides = [is_correlated(&join.left)?, is_correlated(&join.right)?];
         match join.join_type {
             Inner if sides == [false, false] => {
-                let (mut outside, mut own) = (vec![], vec![]);
-                let filter = join.filter.clone();
-                let all = filter.map(|filter| into_operands(filter, Operator::And));
-                for condition in all.unwrap_or_default() {
-                    match free_of(&condition, &join.schema)?.is_empty() {
-                        true => own.push(condition),
-                        false => outside.push(condition),
-                    }
-                }
-                let own = Join { filter: conjunction(own), ..join.clone() };
-                self.joined(LogicalPlan::Join(own), outside)
+                let (own, outside) = inner_join(join)?;
+                self.joined(own, outside)
             }
             Inner | Left => {
                 let swapped = join.join_type == Inner && !sides[0] && !is_lateral(join)?;
                 self.beside(join, swapped)
             }
             Right => {
-                let (left, right) = (join.right.clone(), join.left.clone());
-                let on = join.on.iter().cloned().map(|(left, right)| (right, left)).collect();
-                let (kind, nulls) = (join.join_constraint, join.null_equality);
-                let filter = join.filter.clone();
-                let swapped = Join::try_new(left, right, on, filter, Left, kind, nulls, false)?;
-                let plan = self.beside(&swapped, false)?;
+                let plan = self.beside(&swapped(join, Left)?, false)?;
                 let own = join.schema.columns().into_iter().map(Expr::Column).collect();
                 self.projected(plan, self.marked(), own)
             }
@@ -148,15 +135,11 @@ impl Dependent<'_> {
             self.single = false;
             let on = join.on.iter().map(|(left, right)| left.clone().eq(right.clone()));
             let on = on.chain(join.filter.clone()).collect::<Vec<_>>();
-            let on = if on.is_empty() { vec![lit(true)] } else { on };
-            let plan = LogicalPlanBuilder::from(plan).join_on(
-                there.as_ref().clone(),
-                join.join_type,
-                on,
-            )?;
+            let plan = joined(plan, there.as_ref().clone(), join.join_type, on)?;
             return self.projected(plan.build()?, lit(true), shown.collect());
         }
-        let part = selected(there, conditions(join, here.schema(), swapped)?)?;
+        let conditions = conditions(join, here.schema(), swapped)?;
+        let part = filtered(there.as_ref().clone(), conditions)?;
         let (mut of, part) = self.part(plan, &part, self.marked())?;
         let (keeps_all, inner) = (join.join_type == JoinType::Left, columns(&part));
         let plan = of.of(&part)?;
@@ -219,18 +202,10 @@ pub(super) fn conditions(join: &Join, other: &DFSchema, other_is_right: bool) ->
     Ok(all)
 }
 
-/// The rows of a plan that satisfy conditions.
-pub(super) fn selected(plan: &LogicalPlan, conditions: Vec<Expr>) -> Result<LogicalPlan> {
-    Ok(match conjunction(conditions) {
-        Some(all) => LogicalPlan::Filter(Filter::try_new(all, Arc::new(plan.clone()))?),
-        None => plan.clone(),
-    })
-}
-
 /// A semi, anti or mark join as its left side with EXISTS.
 fn as_exists(join: &Join) -> Result<LogicalPlan> {
     let conditions = conditions(join, join.left.schema(), false)?;
-    let plan = selected(&join.right, conditions)?;
+    let plan = filtered(join.right.as_ref().clone(), conditions)?;
     let subquery = Subquery {
         outer_ref_columns: plan.all_out_ref_exprs(),
         subquery: Arc::new(plan),
@@ -252,17 +227,7 @@ fn as_exists(join: &Join) -> Result<LogicalPlan> {
 /// A full join as a left one and the right side's rows that it leaves out.
 fn without_full(join: &Join) -> Result<LogicalPlan> {
     let both = LogicalPlan::Join(Join { join_type: JoinType::Left, ..join.clone() });
-    let on = join.on.iter().cloned().map(|(left, right)| (right, left)).collect();
-    let rest = Join::try_new(
-        join.right.clone(),
-        join.left.clone(),
-        on,
-        join.filter.clone(),
-        JoinType::LeftAnti,
-        join.join_constraint,
-        join.null_equality,
-        false,
-    )?;
+    let rest = swapped(join, JoinType::LeftAnti)?;
     let nulls = join.left.schema().iter().map(|(qualifier, field)| {
         let null = lit(ScalarValue::try_from(field.data_type())?);
         Ok(null.alias_qualified(qualifier.cloned(), field.name()))

@@ -1,0 +1,149 @@
+//! Joins: those whose conditions have subqueries, and what this folder makes joins with.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, JoinType};
+use datafusion::error::Result;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{
+    Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, lit,
+};
+
+use super::below::Below;
+use super::names::{construct, free_of, has_subquery, subquery_of};
+use super::{conditions, dependent, only};
+use crate::error::Error;
+use crate::plan::{FreshNames, UnknownAs, into_operands};
+
+/// The conditions that all must hold: such ones, and the others.
+pub(super) fn parted(
+    conditions: impl IntoIterator<Item = Expr>,
+    is_such: impl Fn(&Expr) -> Result<bool>,
+) -> Result<(Vec<Expr>, Vec<Expr>)> {
+    let (mut such, mut others) = (vec![], vec![]);
+    for condition in conditions.into_iter().flat_map(|all| into_operands(all, Operator::And)) {
+        if is_such(&condition)? { such.push(condition) } else { others.push(condition) }
+    }
+    Ok((such, others))
+}
+
+/// The rows of a plan for which all of these hold.
+pub(super) fn filtered(plan: LogicalPlan, conditions: Vec<Expr>) -> Result<LogicalPlan> {
+    Ok(match conjunction(conditions) {
+        Some(all) => LogicalPlan::Filter(Filter::try_new(all, Arc::new(plan))?),
+        None => plan,
+    })
+}
+
+/// A join on these conditions, of which there may be none.
+pub(super) fn joined(
+    left: LogicalPlan,
+    right: LogicalPlan,
+    kind: JoinType,
+    mut on: Vec<Expr>,
+) -> Result<LogicalPlanBuilder> {
+    if on.is_empty() {
+        on.push(lit(true));
+    }
+    LogicalPlanBuilder::from(left).join_on(right, kind, on)
+}
+
+/// The sides of a join in the other order, in a join of this kind.
+pub(super) fn swapped(join: &Join, kind: JoinType) -> Result<Join> {
+    let on = join.on.iter().cloned().map(|(left, right)| (right, left)).collect();
+    let (left, right, filter) = (join.right.clone(), join.left.clone(), join.filter.clone());
+    let (using, nulls) = (join.join_constraint, join.null_equality);
+    Join::try_new(left, right, on, filter, kind, using, nulls, false)
+}
+
+/// An inner join without its conditions that name rows around it, and these.
+pub(super) fn inner_join(join: &Join) -> Result<(LogicalPlan, Vec<Expr>)> {
+    let is_outside = |condition: &Expr| Ok(!free_of(condition, &join.schema)?.is_empty());
+    let (outside, own) = parted(join.filter.clone(), is_outside)?;
+    Ok((LogicalPlan::Join(Join { filter: conjunction(own), ..join.clone() }), outside))
+}
+
+/// Conditions with subqueries: those of one side are lifted below it; of an inner join the others,
+/// and EXISTS and IN, which make joins there, are conditions above it; a left or right join becomes
+/// a dependent join with the side that is not preserved.
+pub(super) fn join(join: Join, generator: &mut FreshNames) -> Result<LogicalPlan> {
+    use JoinType::{Inner, Left, Right};
+    let columns = join.schema.columns();
+    let inner = join.join_type == Inner;
+    let Some(filter) = join.filter.clone() else { return Ok(LogicalPlan::Join(join)) };
+    let (left_schema, right_schema) = (join.left.schema(), join.right.schema());
+    let (mut kept, mut above, mut of_left, mut of_right) = (vec![], vec![], vec![], vec![]);
+    for condition in into_operands(filter, Operator::And) {
+        if !has_subquery(&condition) {
+            kept.push(condition);
+            continue;
+        }
+        let looked_at = looked_at(&condition)?;
+        let of = |schema: &DFSchema| looked_at.iter().all(|column| schema.has_column(column));
+        let scalar = !condition.exists(|expr| {
+            Ok(!matches!(expr, Expr::ScalarSubquery(_)) && subquery_of(expr).is_some())
+        })?;
+        if of(left_schema) && (scalar || !inner) {
+            of_left.push(condition);
+        } else if of(right_schema) && (scalar || !inner) {
+            of_right.push(condition);
+        } else if inner {
+            above.push(condition);
+        } else if matches!(join.join_type, Left | Right) {
+            return both_sides(join, generator);
+        } else {
+            let what = format!("{} in ON of a {} join", construct(&condition), join.join_type);
+            return Err(Error::unsupported(what, "it looks at columns of both sides").into());
+        }
+    }
+    let mut lifted = |side: Arc<LogicalPlan>, conditions: Vec<Expr>| -> Result<LogicalPlan> {
+        let mut below = Below::new(Arc::unwrap_or_clone(side), generator);
+        for condition in conditions {
+            kept.push(below.lifted(condition, UnknownAs::False)?);
+        }
+        below.plan()
+    };
+    let (left, right) = (lifted(join.left, of_left)?, lifted(join.right, of_right)?);
+    let joined = LogicalPlan::Join(Join::try_new(
+        Arc::new(left),
+        Arc::new(right),
+        join.on,
+        conjunction(kept),
+        join.join_type,
+        join.join_constraint,
+        join.null_equality,
+        join.null_aware,
+    )?);
+    let plan = match filtered(joined, above)? {
+        LogicalPlan::Filter(filter) => conditions::filter(filter, generator)?,
+        joined => joined,
+    };
+    only(plan, columns)
+}
+
+/// A left or right join with conditions that look at both sides: for each row of the preserved one
+/// the rows of the other.
+fn both_sides(join: Join, generator: &mut FreshNames) -> Result<LogicalPlan> {
+    if join.join_type == JoinType::Left {
+        return dependent::rows(&join, generator);
+    }
+    let columns = join.schema.columns().into_iter().map(Expr::Column).collect::<Vec<_>>();
+    let plan = dependent::rows(&swapped(&join, JoinType::Left)?, generator)?;
+    LogicalPlanBuilder::from(plan).project(columns)?.build()
+}
+
+/// Columns that the subqueries of a condition look at, and what they are compared with.
+fn looked_at(condition: &Expr) -> Result<Vec<Column>> {
+    let mut columns = free_of(condition, DFSchema::empty_ref())?;
+    condition.apply(|expr| {
+        let member = match expr {
+            Expr::InSubquery(member) => &member.expr,
+            Expr::SetComparison(comparison) => &comparison.expr,
+            _ => return Ok(TreeNodeRecursion::Continue),
+        };
+        columns.extend(member.column_refs().into_iter().cloned());
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(columns)
+}
