@@ -128,6 +128,10 @@ const VALUES: &[(&str, &str)] = &[
         "5 - | 6 - | 7 210 | 8 - | 9 -",
     ),
     (
+        "SELECT o.q, (SELECT 1 FROM p WHERE o.q > 7 LIMIT 1) FROM o",
+        "5 - | 6 - | 7 - | 8 1 | 9 1",
+    ),
+    (
         "SELECT o.q, (SELECT price FROM p WHERE p.id = o.id LIMIT 0) FROM o",
         "5 - | 6 - | 7 - | 8 - | 9 -",
     ),

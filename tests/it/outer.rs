@@ -221,6 +221,7 @@ fn scalar_subqueries_without_a_row_are_null() {
         ("SELECT id FROM t WHERE coalesce((SELECT s FROM t WHERE id = 77), 'none') = 'none'", 3),
         ("SELECT id, (SELECT s FROM t WHERE id > 9) AS s FROM t WHERE id > 1", 2),
         ("SELECT id FROM t WHERE (SELECT count(*) FROM t WHERE id = 77) = 0", 3),
+        ("SELECT id, (SELECT trim('B') FROM t HAVING max(id) > 77) AS s FROM t", 3),
         (
             "SELECT id FROM (SELECT id, (SELECT id FROM t WHERE id = 9) AS x FROM t) v WHERE x IS NULL",
             3,

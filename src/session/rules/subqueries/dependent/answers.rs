@@ -135,7 +135,10 @@ impl Dependent<'_> {
         let plan = self.of(subquery)?;
         let value = columns(subquery).swap_remove(0);
         if self.single {
-            let value = if self.mixed { when(self.marked(), value).end()? } else { value };
+            let value = match self.mixed || !self.nulls {
+                true => when(self.marked(), value).end()?,
+                false => value,
+            };
             let all = self.restored().into_iter().chain([value.alias(found)]).collect::<Vec<_>>();
             return Ok((LogicalPlanBuilder::from(plan).project(all)?.build()?, named(found)));
         }
