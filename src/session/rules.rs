@@ -12,12 +12,13 @@ mod drawn;
 mod fences;
 mod fields;
 mod file_order;
+mod forgotten;
 mod group_frames;
-mod grouping_sets;
 mod groups;
 mod guards;
 mod interval_order;
 mod intervals;
+mod known_counts;
 mod leaves;
 mod list_aggregates;
 mod modes;
@@ -80,10 +81,10 @@ type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 /// DataFusion's rules over physical plans in their order, those that move filters and projections
 /// guarded; then ours.
 pub(super) fn rules() -> Vec<PhysicalRule> {
-    let rules =
-        PhysicalOptimizer::new().rules.into_iter().map(pushdown::guarded).map(fences::fenced);
+    let rules = PhysicalOptimizer::new().rules.into_iter().map(known_counts::guarded);
+    let rules = rules.map(pushdown::guarded).map(fences::fenced);
     let ours = [top_k::rule(), file_order::rule(), crate::io::guard_rule()];
-    [grouping_sets::rule()].into_iter().chain(rules).chain(ours).collect()
+    [forgotten::rule()].into_iter().chain(rules).chain(ours).collect()
 }
 
 /// DataFusion's rules over logical plans in their order, between ours. For a device, two passes of

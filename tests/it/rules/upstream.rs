@@ -66,12 +66,24 @@ fn datafusion_still_disagrees_with_itself_about_nulls() {
     assert!(error.contains("Physical input schema"), "{error}");
 }
 
-/// `session/rules/grouping_sets.rs`: <https://github.com/apache/datafusion/issues/24421>.
+/// `session/rules/forgotten.rs`: <https://github.com/apache/datafusion/issues/24421>.
 #[test]
-fn datafusion_still_knows_too_much_of_grouping_sets() {
+fn datafusion_still_knows_too_much_of_rows() {
     let sql = "SELECT b FROM (SELECT a, a AS b FROM (VALUES (1), (2), (3)) v(a)) \
                GROUP BY GROUPING SETS ((a), (b)) ORDER BY b NULLS LAST, a LIMIT 1";
     assert_eq!(ask(sql).as_deref(), Ok(""), "1 comes before NULL");
+    let sql = "SELECT t.a FROM (VALUES (1), (2), (3)) t(a) \
+               LEFT JOIN (SELECT max(b) AS a, 'x' AS c FROM (VALUES (2)) v(b)) w ON t.a = w.a \
+               ORDER BY w.c, t.a";
+    assert_eq!(ask(sql).as_deref(), Ok("1"), "x comes before NULL");
+}
+
+/// `session/rules/known_counts.rs`.
+#[test]
+fn datafusion_still_takes_another_aggregates_count() {
+    let sql = "SELECT sum(n) FILTER (WHERE n > 100) \
+               FROM (SELECT count(*) AS n FROM (VALUES (1), (2), (3)) v(a))";
+    assert_eq!(ask(sql).as_deref(), Ok("3"), "no n is above 100");
 }
 
 /// `session/rules/distinct_sums.rs`: <https://github.com/apache/datafusion/issues/17699>.

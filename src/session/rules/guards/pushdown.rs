@@ -134,20 +134,21 @@ fn is_made_of_failing(condition: &Expr, below: &LogicalPlan) -> bool {
 }
 
 /// Whether a condition drops groups rather than rows that they are of. An aggregate with an empty
-/// grouping set has a row even of no rows, so that one that names no column must stay above it.
-/// DataFusion (55.2, `push_down_filter.rs`) asks only whether all columns are keys:
+/// grouping set has a row even of no rows, so that each condition must stay above it. DataFusion
+/// (55.2, `push_down_filter.rs`) asks only whether all columns are keys, and that of what is left of
+/// several conditions, which may be `false`:
 ///
 /// ```text
 ///   SELECT * FROM (SELECT 'all' AS seg, count(*) AS n FROM t) WHERE seg = 'x'
+///   SELECT max(s) FROM t HAVING max(s) = 'a' AND max(s) = 'b'
 /// ```
 ///
-/// had the row `all, 0`. A condition that is drawn anew for each row is of the rows that it stands
+/// had the rows `all, 0` and `NULL`. A condition that is drawn anew for each row is of the rows that it stands
 /// above.
 fn is_of_whole_groups(condition: &Expr, below: &LogicalPlan) -> bool {
     match below {
         LogicalPlan::Aggregate(aggregate) => {
-            condition.is_volatile()
-                || condition.column_refs().is_empty() && has_empty_set(&aggregate.group_expr)
+            condition.is_volatile() || has_empty_set(&aggregate.group_expr)
         }
         LogicalPlan::Window(_) | LogicalPlan::Distinct(_) => condition.is_volatile(),
         _ => false,
