@@ -95,10 +95,14 @@ impl<'a> Hider<'a> {
             return Ok(Transformed::no(expr));
         }
         self.bits = expr.exists(|part| Ok(is_of_bits(part)))?;
-        let mut tests = Tests::default();
-        tests.note_all(&expr);
-        self.tested = tests.several().cloned().collect();
-        expr.transform_up(|part| self.part(part))
+        self.tested = several(&expr);
+        if self.tested.is_empty() {
+            return expr.transform_up(|part| self.part(part));
+        }
+        // What is tested is found again as its own parts are written.
+        let written = unveiled(expr.transform_up(|part| self.part(part))?.data)?.data;
+        self.tested = several(&written);
+        written.transform_up(|part| self.part(part))
     }
 
     /// Of a part whose own parts are hidden.
@@ -395,6 +399,13 @@ fn nullable(expr: Expr) -> Box<Expr> {
 
 fn is_veiled(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if Veil::of(call).is_some())
+}
+
+/// What several lists of an expression test.
+fn several(expr: &Expr) -> Vec<Expr> {
+    let mut tests = Tests::default();
+    tests.note_all(expr);
+    tests.several().cloned().collect()
 }
 
 /// What lists test, and how often: IN, regular expressions that may become one, and several
