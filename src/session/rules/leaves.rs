@@ -4,12 +4,14 @@
 //! - with a volatile function, which they write out once for each field that it becomes:
 //!   `{'a': r, 'b': r}` had two numbers of one `random()`;
 //! - with a union, below which they lose the casts that made its inputs' types one;
+//! - with a mark join, whose mark they call by another table: `a IN (SELECT t.o['f'] FROM t)`;
 //! - where they fail, as of a column that a query below has under two names:
 //!   `SELECT st.x, b FROM (SELECT {'x': a} AS st, b FROM (SELECT i AS a, i AS b FROM t))`, or yield
 //!   other columns.
 
 use std::sync::Arc;
 
+use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExpressionPlacement, LogicalPlan, Volatility};
@@ -72,10 +74,13 @@ fn has_columns_of(plan: &LogicalPlan, other: &LogicalPlan) -> bool {
     plan.schema().logically_equivalent_names_and_types(other.schema())
 }
 
-/// Whether the operator is a union, or calls a volatile function, be it one of the CPU engine.
+/// Whether the operator is a union or a mark join, or calls a volatile function, be it one of the
+/// CPU engine.
 fn hinders(node: &LogicalPlan) -> Result<bool> {
-    if matches!(node, LogicalPlan::Union(_)) {
-        return Ok(true);
+    match node {
+        LogicalPlan::Union(_) => return Ok(true),
+        LogicalPlan::Join(join) if join.join_type == JoinType::LeftMark => return Ok(true),
+        _ => {}
     }
     some_part(node, |part| match part {
         Expr::ScalarFunction(call) => {

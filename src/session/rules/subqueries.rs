@@ -45,6 +45,7 @@ use datafusion::logical_expr::{
     Projection, Sort, Subquery, Union, Values, Window,
 };
 use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 
 use self::below::{Below, Lifts};
 use self::names::{construct, free_of, is_correlated, is_lateral, subquery_of};
@@ -57,7 +58,7 @@ use crate::plan::{FreshNames, UnknownAs, with_nulls_of_inputs};
 pub(super) struct LiftSubqueries;
 
 impl AnalyzerRule for LiftSubqueries {
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         let concerned = |node: &LogicalPlan| {
             Ok(matches!(node, LogicalPlan::Subquery(_))
                 || holds_subquery(node)?
@@ -68,11 +69,16 @@ impl AnalyzerRule for LiftSubqueries {
         }
         let mut generator = FreshNames::of(&plan)?;
         let plan = plan.transform_down_with_subqueries(|node| lifted(node, &mut generator))?.data;
-        match generator.is_unused() {
-            true => Ok(plan),
-            // DataFusion takes the value of a subquery to be null where the column is, but so it is
-            // where there is no row.
-            false => Ok(plan.transform_up_with_subqueries(with_nulls_of_inputs)?.data),
+        if generator.is_unused() {
+            return Ok(plan);
+        }
+        // DataFusion takes the value of a subquery to be null where the column is, but so it is
+        // where there is no row.
+        let plan = plan.transform_up_with_subqueries(with_nulls_of_inputs)?.data;
+        // A union's columns had other types when what names them within was coerced.
+        match any_node(&plan, |node| Ok(matches!(node, LogicalPlan::Union(_))))? {
+            true => TypeCoercion::new().analyze(plan, config),
+            false => Ok(plan),
         }
     }
 
