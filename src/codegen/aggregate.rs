@@ -142,7 +142,7 @@ const SMALL_DOMAIN: u64 = 1 << 16;
 enum Tried {
     Attempt(Attempt, Option<Retry>),
     WantsSample,
-    /// So does this: what was guessed does not choose a sink.
+    /// Nothing ran: the guess would choose no hash cells. Retry without it.
     GuessIsNoUse,
     /// The strings that were made took this many bytes, more than there were.
     ArenaFull(u64),

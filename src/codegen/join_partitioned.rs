@@ -109,7 +109,7 @@ fn attempts(
             0,
         )?;
         let Some(mut build) = build else { return Ok(None) };
-        // SideRecords sides report to the same words, which are read once.
+        // Both sides report failures in the same words, which are read once.
         let sites = build.prepared.sites.len();
         let probe = SidePipeline::of(
             device,

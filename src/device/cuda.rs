@@ -293,7 +293,7 @@ impl Driver for CudaDriver {
         let nvrtc = compiler_for(self.ordinal, &architecture)?;
         // Here, where nobody goes on without it.
         nvrtc.wake();
-        // What is compiled quickly a query waits for.
+        // A quick compile means that a query is waiting.
         let urgency = if tier == nvrtc.first_tier() { Urgency::Query } else { Urgency::Later };
         let cancelled = cancelled().unwrap_or_default();
         let stop = cancelled.clone();

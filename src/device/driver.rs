@@ -135,8 +135,7 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// work submitted later.
     unsafe fn free(&self, address: u64, bytes: usize);
 
-    /// The same where the block is kept here for the next to ask, without a call of the system.
-    /// Nothing where that is not so.
+    /// Keeps a freed block for reuse, without a call of the system. If it returns false, call `free`.
     ///
     /// # Safety
     /// As of `free`; if it was kept, it must not be freed.

@@ -27,8 +27,8 @@ const WRITTEN_ROWS: usize = 1 << 17;
 ///
 /// A verb is planned when it comes for the first time, with these expressions and over columns of
 /// these names and types; the session keeps the plan, and the next time takes tens of microseconds
-/// of the host, whatever the rows are. Other expressions, be it other literals, are planned anew,
-/// and so is what calls functions of time or chance.
+/// of the host, whatever the rows are. Another literal is planned again, and so is a volatile
+/// function.
 ///
 /// ```
 /// use warpframe::prelude::*;
@@ -361,8 +361,8 @@ impl DataFrame {
     }
 
     /// Writes an Arrow IPC file (Feather, version 2), or a stream where the options say so; a file
-    /// that is there is replaced. StringMethods and bytes have offsets of 64 bits in it, and
-    /// dictionaries are their values.
+    /// that is there is replaced. Strings and bytes are written with 64-bit offsets, and
+    /// dictionaries as their values.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Io`].

@@ -18,10 +18,11 @@ const LARGE_BLOCK: u32 = 1024;
 const MOST_INPUTS: usize = 4;
 /// Most rows of a thread per tile.
 pub(super) const MOST_ITEMS: u32 = 16;
-/// Blocks of a multiprocessor where columns are loaded late, rows of a thread, and words of
-/// accumulators, for which registers suffice then. So many blocks hide the latency of the loads.
+/// Blocks of a multiprocessor where columns are loaded late: so many hide the latency of the loads.
 pub(super) const LATE_BLOCKS: u32 = 8;
+/// Most rows of a thread for which registers suffice in so many blocks.
 const LATE_ITEMS: u32 = 4;
+/// Most words of accumulators for which registers suffice in so many blocks.
 const LATE_WORDS: usize = 4;
 /// Slots of a hash table in shared memory for each group.
 const ROOM: u64 = 4;

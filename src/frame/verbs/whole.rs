@@ -122,7 +122,7 @@ impl<S: FrameState> AnyFrame<S> {
                 lists.push(list(described).alias(field.name()));
             }
             let names = frame.column_names();
-            // ListMethods of one length, which are taken apart together.
+            // Lists of equal length, unnested together.
             let described = frame.select(lists)?;
             described
                 .explode(std::iter::once("statistic".to_string()).chain(names).collect::<Vec<_>>())

@@ -127,7 +127,7 @@ struct OpeningIpc<'a> {
     batches: Vec<BatchPlace>,
     /// Parts of each dictionary that was begun.
     parts: Vec<Vec<ArrayRef>>,
-    /// IpcTypes of their values.
+    /// Value type of each dictionary, by id.
     values: HashMap<i64, DataType>,
     in_force: Arc<HashMap<i64, usize>>,
 }

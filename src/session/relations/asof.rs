@@ -2,7 +2,7 @@
 //! that is nearest in one direction, by the verb `join_asof`.
 //!
 //! One condition compares (`>=`, `>`, `<=`, `<`), the others are equalities; of `USING (k, t)` the
-//! last column is compared by `>=`. AsofKeys that are NULL have no partner.
+//! last column is compared by `>=`. A row whose key is NULL has no partner.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::frame::verbs::{AsofOptions, AsofStrategy};
 use crate::query::Core;
 use crate::session::syntax::{ASOF, ASOF_LEFT, POSITIONAL};
 
-/// Whether these tables are an ASOF join of two, as `nest_asof` makes them.
+/// Whether these tables are an ASOF join of two.
 pub(super) fn is_one(table: &TableWithJoins) -> bool {
     matches!(&table.joins[..], [join] if matches!(join.join_operator, JoinOperator::AsOf { .. }))
 }
