@@ -48,6 +48,7 @@ pub(crate) mod ranks;
 pub(crate) mod shorthand;
 mod simplify;
 mod strptime;
+mod sums;
 pub(crate) mod text_casts;
 pub(crate) mod whole;
 pub(crate) mod width_bucket;

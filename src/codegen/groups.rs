@@ -117,6 +117,8 @@ pub(crate) enum OutputKind {
     FloatAverage(usize, usize),
     /// Sum of decimals: the sums of their high and of their low words.
     DecimalSum(usize, usize),
+    /// Sum of integers that may have more than 64 bits.
+    IntegerSum(usize),
     /// Sum over count of decimals: the sum, the sum of the low words if sums are by words, the
     /// count, and the power of ten by which the sum is scaled up first.
     DecimalAverage(usize, Option<usize>, usize, u32),
@@ -204,6 +206,30 @@ impl DecimalSum {
                 Value::new(dtype, Repr::I128, sum, valid)
             }
         }
+    }
+
+    /// The sum as an integer of 64 bits; one of more fails.
+    pub(crate) fn emit_integer(
+        &self,
+        dtype: DataType,
+        valid: Option<String>,
+        out: &mut Emitter,
+    ) -> Value {
+        let repr = if dtype == DataType::UInt64 { Repr::U64 } else { Repr::I64 };
+        let ctype = repr.device_type();
+        let sum = match self {
+            DecimalSum::I64(sum) if repr == Repr::I64 => {
+                return Value::new(dtype, repr, sum, valid);
+            }
+            DecimalSum::I64(sum) | DecimalSum::I128(sum) | DecimalSum::Words { high: sum, .. } => {
+                sum
+            }
+        };
+        let wide = out.let_("i128", format_args!("(i128)({sum})"));
+        let narrow = out.let_(ctype, format_args!("({ctype}){wide}"));
+        let overflows = out.let_("bool", format_args!("(i128){narrow} != {wide}"));
+        out.fail_if(overflows, Failure::Overflow, &[], None);
+        Value::new(dtype, repr, narrow, valid)
     }
 
     /// The average: the sum, scaled up by 10^power, over the count of its values, which is at most

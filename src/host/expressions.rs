@@ -16,7 +16,7 @@ use super::casts::differs;
 use super::floats::{FloatForm, formed_scalar, holds_floats};
 use super::functions::HostOperation;
 use super::nested_order::{self, extreme, is_order, nested_order};
-use super::{arithmetic, nested_extremes, text_casts, zones};
+use super::{arithmetic, nested_extremes, sums, text_casts, zones};
 use crate::plan::{cast_is_wrongly_dropped, joined};
 
 /// The expression as the CPU engine shall compute it, over rows in which NaN has one form.
@@ -467,9 +467,9 @@ impl Host<'_> {
             Expr::AggregateFunction(call) => Expr::AggregateFunction(self.aggregate(call)?),
             Expr::WindowFunction(mut call) => {
                 if let WindowFunctionDefinition::AggregateUDF(func) = &call.fun
-                    && let Some(extreme) = self.nested_extreme(func, &call.params.args)
+                    && let Some(exact) = self.exact_aggregate(func, &call.params.args)
                 {
-                    call.fun = WindowFunctionDefinition::AggregateUDF(extreme);
+                    call.fun = WindowFunctionDefinition::AggregateUDF(exact);
                 }
                 Expr::WindowFunction(call)
             }
@@ -575,16 +575,18 @@ impl Host<'_> {
                 key.expr = self.equal_bits(std::mem::take(&mut key.expr))?;
             }
         }
-        if let Some(extreme) = self.nested_extreme(&call.func, &call.params.args) {
-            call.func = extreme;
+        if let Some(exact) = self.exact_aggregate(&call.func, &call.params.args) {
+            call.func = exact;
         }
         Ok(call)
     }
 
-    /// The function in place of an aggregate that DataFusion fails to compute.
-    fn nested_extreme(&self, func: &AggregateUDF, args: &[Expr]) -> Option<Arc<AggregateUDF>> {
-        let dtype = args.first().filter(|_| !self.folding)?.get_type(self.schema).ok()?;
-        nested_extremes::of_nested(func.name(), &dtype)
+    /// The function in place of an aggregate that DataFusion computes wrongly, or not at all.
+    fn exact_aggregate(&self, func: &AggregateUDF, args: &[Expr]) -> Option<Arc<AggregateUDF>> {
+        let arg = args.first().filter(|_| !self.folding)?;
+        let dtype = arg.get_type(self.schema).ok()?;
+        let nested = nested_extremes::of_nested(func.name(), &dtype);
+        nested.or_else(|| sums::of_integers(func, arg, self.schema))
     }
 
     /// The expression with equal bits for equal floats; itself where it holds none.

@@ -1,7 +1,7 @@
-//! `min` and `max` of lists and structs that hold lists or structs.
+//! `min` and `max` of lists and structs.
 //!
-//! DataFusion's accumulators (55.2, `ScalarValue::partial_cmp`) fail on them, those of groups too.
-//! These compare as ORDER BY does, with nulls within as the greatest.
+//! DataFusion's accumulators (55.2, `ScalarValue::partial_cmp`) fail on lists and structs within
+//! them, and take a struct with a null for neither greater nor less. These compare as ORDER BY does, with nulls within as the greatest.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -23,17 +23,14 @@ pub(super) fn of_nested(name: &str, dtype: &DataType) -> Option<Arc<AggregateUDF
         _ => return None,
     };
     let signature = Signature::any(1, Volatility::Immutable);
-    holds_nested(dtype).then(|| Arc::new(AggregateUDF::from(NestedExtreme { wanted, signature })))
-}
-
-fn holds_nested(dtype: &DataType) -> bool {
-    match dtype {
-        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-            item.data_type().is_nested()
-        }
-        DataType::Struct(fields) => fields.iter().any(|field| field.data_type().is_nested()),
-        _ => false,
-    }
+    let is_nested = matches!(
+        dtype,
+        DataType::List(_)
+            | DataType::LargeList(_)
+            | DataType::FixedSizeList(..)
+            | DataType::Struct(_)
+    );
+    is_nested.then(|| Arc::new(AggregateUDF::from(NestedExtreme { wanted, signature })))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

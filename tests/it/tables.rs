@@ -100,8 +100,8 @@ impl Shape {
             (
                 "w",
                 make.column(
-                    |r, _| r.random_range(0..40i64) * 0x1_0000_0001_0001,
-                    |i| (i * 0x1_0000_0001) as i64,
+                    |r, _| r.random_range(0..40i64) * 0x1_0001_0001,
+                    |i| (i * 0x1_0001) as i64,
                     Int64Array::new,
                 ),
             ),

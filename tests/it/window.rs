@@ -288,7 +288,8 @@ fn extrema_of_every_type() {
 #[test]
 fn sums_and_averages_of_every_type() {
     let pair = Pair::of(Shape::random(1500, 19).batches());
-    let types = ["i8", "i16", "k", "w", "i64", "u8", "u16", "u32", "u64", "x", "m", "m38"];
+    let types =
+        ["i8", "i16", "k", "w", "i64 / 4096", "u8", "u16", "u32", "u64 / 4096", "x", "m", "m38"];
     for frame in [
         "",
         "ROWS BETWEEN 9 PRECEDING AND 1 FOLLOWING",
@@ -308,17 +309,23 @@ fn sums_and_averages_of_every_type() {
 }
 
 #[test]
-fn integer_sums_wrap() {
+fn integer_sums_of_more_than_64_bits_fail() {
+    let sign = |i: i64| if i % 2 == 0 { 1 } else { -1 };
     let table: Vec<(&str, ArrayRef)> = vec![
         ("id", Arc::new(Int64Array::from_iter_values(0..50))),
-        ("i", Arc::new(Int64Array::from_iter_values((0..50).map(|i| i64::MAX - i)))),
-        ("u", Arc::new(UInt64Array::from_iter_values((0..50).map(|i| u64::MAX - i)))),
+        ("i", Arc::new(Int64Array::from_iter_values((0..50).map(|i| sign(i) * (i64::MAX - i))))),
+        ("u", Arc::new(UInt64Array::from_iter_values((0..50).map(|i| u64::MAX / 50 - i)))),
+        ("v", Arc::new(UInt64Array::from_iter_values((0..50).map(|i| u64::MAX - i)))),
     ];
     let pair = Pair::of(columns(table));
-    pair.check("SELECT id, sum(i) OVER w AS a, sum(u) OVER w AS b FROM t WINDOW w AS (ORDER BY id ROWS 7 PRECEDING)");
-    pair.check(
-        "SELECT id, sum(i) OVER w AS a, sum(u) OVER w AS b FROM t WINDOW w AS (ORDER BY id)",
-    );
+    for frame in ["ROWS 7 PRECEDING", "ROWS BETWEEN 3 PRECEDING AND 2 FOLLOWING", ""] {
+        let over = format!("WINDOW w AS (ORDER BY id {frame})");
+        pair.check(&format!("SELECT id, sum(i) OVER w AS a, sum(u) OVER w AS b FROM t {over}"));
+        for sum in ["sum(abs(i))", "sum(v)"] {
+            let error = pair.check_error(&format!("SELECT id, {sum} OVER w FROM t {over}"));
+            assert!(error.to_string().to_lowercase().contains("overflow"), "{error}");
+        }
+    }
 }
 
 #[test]
@@ -522,7 +529,7 @@ fn whole_partitions_are_groups() {
             ("m38, i64, d", false),
         ] {
             let query = format!(
-                "SELECT id, count(*) OVER w AS a, sum(i64) OVER w AS b, avg(m) OVER w AS c, \
+                "SELECT id, count(*) OVER w AS a, sum(i64 / 4096) OVER w AS b, avg(m) OVER w AS c, \
                  min(s) OVER w AS d, max(m38) OVER w AS e, sum(x) FILTER (WHERE b) OVER w AS f, \
                  stddev(x) OVER w AS g, bit_or(i32) OVER w AS h, min(ts) OVER w AS i \
                  FROM t WHERE k IS NULL OR k <> 2 WINDOW w AS (PARTITION BY {keys})"
@@ -530,7 +537,7 @@ fn whole_partitions_are_groups() {
             pair.check(&query);
             pair.gpu().start_profile();
             pair.check(&format!(
-                "SELECT id, count(s) OVER w AS a, sum(i64) OVER w AS b, avg(m) OVER w AS c, \
+                "SELECT id, count(s) OVER w AS a, sum(i64 / 4096) OVER w AS b, avg(m) OVER w AS c, \
                  max(m38) OVER w AS d FROM t WINDOW w AS (PARTITION BY {keys})"
             ));
             let profile = pair.gpu().take_profile().expect("a profile ends");

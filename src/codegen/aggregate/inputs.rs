@@ -128,7 +128,12 @@ pub(super) fn shape(
                 }
                 None => {
                     let accumulator = sum_accumulator(value, &call.dtype, floats, ungrouped, rows);
-                    (OutputKind::Plain(input(accumulator, Some(value), false)), counted)
+                    let wide = accumulator == Accumulator::Sum128;
+                    let at = input(accumulator, Some(value), false);
+                    match wide && call.dtype.is_integer() {
+                        true => (OutputKind::IntegerSum(at), counted),
+                        false => (OutputKind::Plain(at), counted),
+                    }
                 }
             },
             (AggregateKind::Average, Some(value)) => {
@@ -244,7 +249,9 @@ fn sum_accumulator(
     let most = low.unsigned_abs().max(high.unsigned_abs());
     let fits = most.checked_mul(u128::from(rows.max(1))).is_some_and(|sum| sum < 1 << 63);
     match result {
-        DataType::Decimal128(_, _) if !fits => Accumulator::Sum128,
+        DataType::Decimal128(_, _) | DataType::Int64 | DataType::UInt64 if !fits => {
+            Accumulator::Sum128
+        }
         _ => Accumulator::Sum64,
     }
 }

@@ -151,6 +151,9 @@ impl Generator<'_> {
             OutputKind::DecimalSum(high, low) => self
                 .decimal_sum(groups, (*high, Some(*low)), slot, &dtype, out)
                 .emit(dtype, valid, out),
+            OutputKind::IntegerSum(sum) => self
+                .decimal_sum(groups, (*sum, None), slot, &DataType::Decimal128(38, 0), out)
+                .emit_integer(dtype, valid, out),
             OutputKind::DecimalAverage(sum, low, count, power) => {
                 let sum = self.decimal_sum(groups, (*sum, *low), slot, &dtype, out);
                 let count = self.accumulator_word(groups, *count, 0, slot);

@@ -439,10 +439,8 @@ fn shaped(
             let most = low.unsigned_abs().max(high.unsigned_abs());
             let fits = most.checked_mul(u128::from(rows)).is_some_and(|sum| sum < 1 << 63);
             match value.dtype {
-                DataType::Decimal128(_, _) if !narrow => {
-                    (FeedKind::Sum(Reduction::SumI128), wide())
-                }
-                DataType::Decimal128(_, _) if !fits => {
+                _ if !fits && !narrow => (FeedKind::Sum(Reduction::SumI128), wide()),
+                _ if !fits => {
                     (FeedKind::Sum(Reduction::SumI64Wide), word(format!("((i64){})", value.code)))
                 }
                 _ => (FeedKind::Sum(Reduction::SumI64), word(format!("((i64){})", value.code))),

@@ -280,8 +280,10 @@ impl Results<'_> {
             return Ok(value);
         }
         if aggregate.kind == AggregateKind::Sum {
-            if dtype == DataType::UInt64 {
-                return Ok(Value::new(dtype, Repr::U64, format!("((u64){reduced})"), valid));
+            if dtype.is_integer() {
+                let value = sum.emit_integer(dtype, valid, out);
+                out.name_sites(first_site, name);
+                return Ok(value);
             }
             return Ok(Value::new(dtype, repr, reduced, valid));
         }

@@ -132,12 +132,11 @@ fn is_integer(data_type: &SqlType) -> bool {
         && !name.starts_with("INTERVAL")
 }
 
-/// Whether a double's shortest text has the digits of a number, or an integer's has. An integer of
-/// more than 64 bits is a decimal, as PostgreSQL has it.
+/// Whether a double's shortest text has the digits of a number, or an integer's has.
 fn is_double(digits: &str) -> bool {
     let plain = digits.replace('_', "");
-    if plain.bytes().all(|byte| byte.is_ascii_digit()) {
-        return plain.parse::<u64>().is_ok();
+    if plain.parse::<u64>().is_ok() {
+        return true;
     }
     let shortest = plain.parse::<f64>().map(|double| double.to_string());
     shortest.is_ok_and(|shortest| NumberText::of(&shortest) == NumberText::of(&plain))
