@@ -406,20 +406,12 @@ impl Session {
 fn not_a_query(statement: &str) -> Error {
     let verb = statement.split_whitespace().next().unwrap_or_default().to_uppercase();
     let why = match verb.as_str() {
-        "DELETE" | "UPDATE" | "TRUNCATE" | "ALTER" | "PREPARE" | "EXECUTE" | "DEALLOCATE"
-        | "RESET" | "SET" | "DROP" | "CREATE" | "USE"
-            if !functions::is_of_functions(statement) =>
-        {
-            "Session::execute takes it; Session::sql takes one query (SELECT, WITH or VALUES)"
-        }
-        "INSERT" => {
-            "Session::insert takes it; Session::sql takes one query (SELECT, WITH or VALUES)"
-        }
-        "CREATE" if functions::is_of_functions(statement) => {
-            "Session::create_function takes it; Session::sql takes one query (SELECT, WITH or VALUES)"
-        }
         "DROP" if functions::is_of_functions(statement) => {
             "Session::deregister_function drops functions; Session::sql takes one query (SELECT, WITH or VALUES)"
+        }
+        "DELETE" | "INSERT" | "UPDATE" | "TRUNCATE" | "ALTER" | "PREPARE" | "EXECUTE"
+        | "DEALLOCATE" | "RESET" | "SET" | "DROP" | "CREATE" | "USE" => {
+            "Session::execute takes it; Session::sql takes one query (SELECT, WITH or VALUES)"
         }
         _ => "Session::sql takes one query (SELECT, WITH or VALUES)",
     };

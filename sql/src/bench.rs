@@ -159,7 +159,7 @@ fn times(
     let statement = statement?;
     let timed = match statement.request()? {
         Request::Query(text) => Timed::Query(text),
-        Request::Execute(text) | Request::Insert(text) => Timed::Other(text),
+        Request::Execute(text) => Timed::Other(text),
         _ => {
             return Err(Failure::sql(
                 "what is timed is a query or a change of rows".into(),

@@ -185,29 +185,6 @@ impl<'a> Runner<'a> {
             Request::CreateTable { table, existing, query } => {
                 self.create_table(&table, existing, &query)
             }
-            Request::CreateEmptyTable(text) => {
-                let table =
-                    self.session.create_table(&text.0).map_err(|error| unfinished(error, &text))?;
-                self.done(format!("table {table}"))
-            }
-            Request::Insert(text) => {
-                let told = Progress::begin(&self.session, self.settings.progress);
-                let rows =
-                    self.session.insert(&text.0).map_err(|error| unfinished(error, &text))?;
-                drop(told);
-                self.done(count(rows))
-            }
-            Request::CreateExternalTable(text) => {
-                let table = self.session.create_external_table(&text.0)?;
-                self.done(format!("table {table}: files"))
-            }
-            Request::CreateFunction(text) => {
-                let function = self
-                    .session
-                    .create_function(&text.0)
-                    .map_err(|error| unfinished(error, &text))?;
-                self.done(format!("function {function}"))
-            }
             Request::DropFunction { function, if_exists } => {
                 if if_exists && !self.session.function_names().contains(&function.text) {
                     return Ok(());

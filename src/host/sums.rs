@@ -73,6 +73,10 @@ impl AggregateUDFImpl for ExactSum {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        // There is none of distinct decimals.
+        if args.is_distinct {
+            return sum_udaf().create_sliding_accumulator(args);
+        }
         let dtype = args.return_field.data_type().clone();
         let sum = of_wide(args, |args| sum_udaf().create_sliding_accumulator(args))?;
         Ok(Box::new(Narrowed { sum, dtype }))

@@ -251,10 +251,11 @@ impl SessionBuilder {
     /// use warpframe::{DeviceChoice, ErrorKind, Session};
     /// let text = "CREATE FUNCTION one() RETURNS BIGINT LANGUAGE CUDA AS 'return 1;'";
     /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
-    /// let error = session.create_function(text).unwrap_err();
+    /// let error = session.execute(text).unwrap_err();
     /// assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }));
     /// let session = Session::builder().device(DeviceChoice::Sim).user_code(true).build()?;
-    /// assert_eq!(session.create_function(text)?, "one");
+    /// session.execute(text)?;
+    /// assert_eq!(session.function_names(), ["one"]);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn user_code(mut self, allowed: bool) -> Self {

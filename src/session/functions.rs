@@ -184,21 +184,7 @@ impl Session {
     /// [`SessionBuilder::user_code`](crate::SessionBuilder::user_code): a body is code that runs on
     /// this machine. Another statement, a name that is taken; those of
     /// [`Session::register_function`], in the lines of the statement.
-    ///
-    /// ```
-    /// # use warpframe::{DeviceChoice, Session};
-    /// let session = Session::builder().device(DeviceChoice::Sim).user_code(true).build()?;
-    /// session.create_function(
-    ///     "CREATE FUNCTION mass(e DOUBLE, p DOUBLE) RETURNS DOUBLE LANGUAGE CUDA AS $$
-    ///          double squared = e * e - p * p;
-    ///          return squared > 0 ? sqrt(squared) : 0;
-    ///      $$",
-    /// )?;
-    /// let masses = session.sql("SELECT mass(5, 3) AS m")?.collect()?;
-    /// assert_eq!(masses.column("m")?.to_vec::<f64>()?, [4.0]);
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn create_function(&self, statement: &str) -> Result<String> {
+    pub(super) fn create_function(&self, statement: &str) -> Result<String> {
         if !self.user_code {
             return Err(Error::unsupported(
                 "CREATE FUNCTION",

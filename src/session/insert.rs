@@ -19,33 +19,11 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::append::{NewColumn, place};
 use super::files::{Place, data_type, folded, known};
-use super::{Session, one_statement, rules, syntax};
+use super::{Session, rules, syntax};
 use crate::error::{Error, ErrorKind, Result, listed};
 use crate::frame::{DataFrame, LazyFrame};
 
 impl Session {
-    /// Runs a `CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name (column type, …)`, which makes a
-    /// table without rows; its name. [`Session::insert`] and [`Session::append`] give it rows.
-    ///
-    /// # Errors
-    /// Another statement, a name that is taken, constraints and other clauses that nothing would
-    /// look at, types that are none.
-    ///
-    /// ```
-    /// # use warpframe::{DeviceChoice, Session};
-    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// session.create_table("CREATE TABLE prices (id BIGINT, price DECIMAL(9, 2))")?;
-    /// assert_eq!(session.insert("INSERT INTO prices VALUES (1, 9.99), (2, NULL)")?, 2);
-    /// assert_eq!(session.sql("SELECT sum(price) FROM prices")?.collect()?.num_rows(), 1);
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn create_table(&self, statement: &str) -> Result<String> {
-        self.core.deep(|| match self.parsed_statement(statement)? {
-            ast::Statement::CreateTable(create) => self.create_empty(&create),
-            other => Err(another(&other.to_string(), "CREATE TABLE name (column type, …)")),
-        })
-    }
-
     /// Runs a CREATE TABLE with a query or without; what was done.
     pub(super) fn run_create(&self, mut create: CreateTable, text: &str) -> Result<String> {
         if !create.columns.is_empty() {
@@ -111,33 +89,10 @@ impl Session {
     }
 
     /// Runs an `INSERT INTO table [(column, …) | BY NAME] query`, which puts the query's rows behind
-    /// those of a table that the session keeps (of `CREATE TABLE`, of a frame, or of batches); their
-    /// number. Columns are those of the table in its order, those that are named, or with `BY NAME`
-    /// those that have the names of the query's columns. The others are NULL.
-    /// Values get the types of the table's columns as `CAST` gives them.
-    ///
-    /// # Errors
-    /// Another statement; [`crate::ErrorKind::TableNotFound`]; a table of files or of another
-    /// provider; another number of values than of columns; values that a column's type does not
-    /// hold.
-    ///
-    /// ```
-    /// # use warpframe::{DeviceChoice, Session};
-    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// session.create_table("CREATE TABLE days (day DATE, n INT)")?;
-    /// session.insert("INSERT INTO days VALUES ('2024-02-29', 1)")?;
-    /// assert_eq!(session.insert("INSERT INTO days (n) SELECT n + 1 FROM days")?, 1);
-    /// assert_eq!(session.sql("SELECT * FROM days WHERE day IS NULL")?.collect()?.num_rows(), 1);
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn insert(&self, statement: &str) -> Result<usize> {
-        self.core.deep(|| match self.parsed_statement(statement)? {
-            ast::Statement::Insert(insert) => self.run_insert(insert, statement),
-            other => Err(another(&other.to_string(), "INSERT INTO table query")),
-        })
-    }
-
-    /// Runs an INSERT that was parsed; the number of its rows.
+    /// those of a table that the session keeps; their number. Columns are those of the table in its
+    /// order, those that are named, or with `BY NAME` those that have the names of the query's
+    /// columns. The others are NULL. Values get the types of the table's columns as `CAST` gives
+    /// them.
     pub(super) fn run_insert(&self, insert: Insert, statement: &str) -> Result<usize> {
         let InsertParts { table, at, columns, by_name, mut query } = InsertParts::of(insert)?;
         // Of two at once, the second would not see the rows of the first.
@@ -174,17 +129,6 @@ impl Session {
             });
         }
         self.put_behind(&alone, &table, &lazy, &all, &|message: String| plan(INSERT, message))
-    }
-
-    /// The one statement of a text.
-    fn parsed_statement(&self, text: &str) -> Result<ast::Statement> {
-        let mut parsed =
-            rules::parsed(&self.core.state(), text).map_err(|error| one_statement(error, text))?;
-        rules::balance(&mut parsed)?;
-        match parsed {
-            Statement::Statement(inner) => Ok(*inner),
-            other => Err(another(&other.to_string(), "INSERT and CREATE TABLE")),
-        }
     }
 
     fn planned_rows(&self, query: Box<Query>, text: &str) -> Result<LogicalPlan> {
@@ -508,11 +452,6 @@ fn counted(number: usize, what: &str) -> String {
 
 fn taken(name: &TableReference) -> String {
     format!("there is a table named {:?}; CREATE OR REPLACE replaces it", name.to_string())
-}
-
-fn another(statement: &str, takes: &str) -> Error {
-    let verb = statement.split_whitespace().next().unwrap_or_default().to_uppercase();
-    Error::unsupported(format!("the statement {verb}"), format!("this takes {takes}"))
 }
 
 fn plan(by: &str, message: String) -> Error {

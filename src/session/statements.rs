@@ -57,8 +57,11 @@ impl Session {
     /// DATABASE`, `CREATE EXTERNAL TABLE`, `CREATE FUNCTION` (`docs/sql.md` says what each takes).
     ///
     /// # Errors
-    /// As [`Session::sql`]; tables whose rows are not the session's to change, and clauses that
-    /// nothing would look at.
+    /// As [`Session::sql`]; a name that is taken; tables whose rows are not the session's to change;
+    /// another number of values than of columns, and values that a column's type does not hold;
+    /// constraints and other clauses that nothing would look at. `CREATE FUNCTION` is an error unless
+    /// the session was made with [`SessionBuilder::user_code`](crate::SessionBuilder::user_code): a
+    /// body is code that runs on this machine.
     ///
     /// ```
     /// use warpframe::{DeviceChoice, Executed, Session};
@@ -69,6 +72,11 @@ impl Session {
     /// assert_eq!(session.sql("SELECT s FROM big")?.collect()?.num_rows(), 1);
     /// assert!(matches!(session.execute("DELETE FROM t WHERE n > 10")?, Executed::Changed(1)));
     /// assert_eq!(session.sql("SELECT s FROM big")?.collect()?.num_rows(), 0);
+    /// session.execute("CREATE TABLE days (day DATE, n INT)")?;
+    /// session.execute("INSERT INTO days VALUES ('2024-02-29', 1)")?;
+    /// assert!(matches!(session.execute("INSERT INTO days (n) SELECT n + 1 FROM days")?, Executed::Changed(1)));
+    /// session.execute("CREATE EXTERNAL TABLE jets STORED AS CSV LOCATION 'data/jets.csv'")?;
+    /// assert_eq!(session.table_names(), ["days", "jets", "t"]);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn execute(&self, text: &str) -> Result<Executed> {
@@ -98,7 +106,7 @@ impl Session {
             }
             Statement::Statement(inner) => self.run(*inner, text),
             Statement::CreateExternalTable(_) => {
-                Ok(Executed::Done(format!("table {}: files", self.create_external_table(text)?)))
+                Ok(Executed::Done(format!("table {}: files", self.external_table(text)?)))
             }
             Statement::Reset(ResetStatement::Variable(name)) => {
                 self.reset_setting(&name.to_string())?;

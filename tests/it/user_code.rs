@@ -22,11 +22,11 @@ fn session(functions: &[&str]) -> Session {
 }
 
 fn create(session: &Session, text: &str) {
-    session.create_function(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    session.execute(text).unwrap_or_else(|error| panic!("{text}: {error}"));
 }
 
 fn refused(session: &Session, text: &str) -> Error {
-    session.create_function(text).err().unwrap_or_else(|| panic!("it is made: {text}"))
+    session.execute(text).err().unwrap_or_else(|| panic!("it is made: {text}"))
 }
 
 /// A device in strict mode and the CPU engine, with functions in both.

@@ -11,19 +11,14 @@ impl Reader<'_> {
     pub(super) fn create(mut self) -> Result<Request, Failure> {
         let external = |at: usize| self.is_word(at, "EXTERNAL") || self.is_word(at, "UNBOUNDED");
         if external(0) || (self.is_word(0, "OR") && external(2)) {
-            return Ok(Request::CreateExternalTable(
-                self.statement.sql(0, self.statement.tokens.len()),
-            ));
+            return Ok(Request::Execute(self.statement.sql(0, self.statement.tokens.len())));
         }
         let replace = self.accept_all(&["OR", "REPLACE"]);
         if self.is_word(0, "FUNCTION") || self.is_word(0, "AGGREGATE") {
-            return Ok(Request::CreateFunction(self.statement.sql(0, self.statement.tokens.len())));
-        }
-        let temporary = self.accept("TEMPORARY") || self.accept("TEMP");
-        if self.is_word(0, "VIEW") {
             return Ok(Request::Execute(self.statement.sql(0, self.statement.tokens.len())));
         }
-        if self.is_word(0, "SCHEMA") {
+        let temporary = self.accept("TEMPORARY") || self.accept("TEMP");
+        if self.is_word(0, "VIEW") || self.is_word(0, "SCHEMA") {
             return Ok(Request::Execute(self.statement.sql(0, self.statement.tokens.len())));
         }
         if !(temporary || self.is_word(0, "TABLE")) {
@@ -41,25 +36,8 @@ impl Reader<'_> {
             (false, false) => Existing::Refuse,
         };
         let table = self.name("the table's name")?;
-        if self.token() == Some(&Token::LParen) {
-            return Ok(Request::CreateEmptyTable(
-                self.statement.sql(0, self.statement.tokens.len()),
-            ));
-        }
-        if self.token() == Some(&Token::Period) {
-            let columns = (self.at..self.statement.tokens.len()).find(|at| {
-                let token = &self.statement.tokens[*at].token;
-                *token == Token::LParen
-                    || matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case("AS"))
-            });
-            let text = self.statement.sql(0, self.statement.tokens.len());
-            let is_empty =
-                columns.is_some_and(|at| self.statement.tokens[at].token == Token::LParen);
-            return Ok(if is_empty {
-                Request::CreateEmptyTable(text)
-            } else {
-                Request::Execute(text)
-            });
+        if matches!(self.token(), Some(Token::LParen | Token::Period)) {
+            return Ok(Request::Execute(self.statement.sql(0, self.statement.tokens.len())));
         }
         if !self.accept("AS") {
             return Err(self.expected("AS and a query, or columns with their types in parentheses"));

@@ -83,8 +83,6 @@ impl Statement<'_> {
             })
         } else if reader.accept("COPY") {
             return reader.copy();
-        } else if reader.is_word(0, "INSERT") {
-            return Ok(Request::Insert(reader.rest("a statement")?));
         } else if reader.accept("SET") {
             return reader.set();
         } else {

@@ -27,13 +27,6 @@ pub enum Request {
         /// What its rows are.
         query: Sql,
     },
-    /// `CREATE [OR REPLACE] TABLE [IF NOT EXISTS] table (column type, …)`, which is the engine's to
-    /// read.
-    CreateEmptyTable(Sql),
-    /// `CREATE EXTERNAL TABLE …`, which is the engine's to read.
-    CreateExternalTable(Sql),
-    /// `CREATE FUNCTION …` or `CREATE AGGREGATE …`, which is the engine's to read.
-    CreateFunction(Sql),
     /// `DROP FUNCTION [IF EXISTS] name`, or `DROP AGGREGATE`.
     DropFunction {
         /// Its name.
@@ -41,8 +34,6 @@ pub enum Request {
         /// Whether it may be missing.
         if_exists: bool,
     },
-    /// `INSERT INTO table …`, which is the engine's to read.
-    Insert(Sql),
     /// `DROP TABLE [IF EXISTS] table`.
     DropTable {
         /// Its name.
@@ -88,7 +79,7 @@ pub enum Request {
         /// The statement.
         text: Sql,
     },
-    /// Another statement, which is the engine's to read: `UPDATE …`, `CREATE VIEW …`, `SHOW …`.
+    /// Another statement, which is the engine's to read: `INSERT …`, `CREATE VIEW …`, `SHOW …`.
     Execute(Sql),
     /// `SHOW ALL`, or one option of the command's.
     ShowSettings(Option<Name>),

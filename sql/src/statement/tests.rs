@@ -102,12 +102,12 @@ fn tables_are_made_of_queries() {
     for text in
         ["CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'f'", "CREATE OR REPLACE EXTERNAL TABLE t"]
     {
-        assert_eq!(request(text), Request::CreateExternalTable(sql(text)));
+        assert_eq!(request(text), Request::Execute(sql(text)));
     }
     let described = RowSource::Query(sql("    FROM 'it''s.csv'"));
     assert_eq!(request("DESCRIBE 'it''s.csv'"), Request::Describe(described));
     for text in ["CREATE TABLE t (a INT)", "create or replace temp table \"T\" (\n a INT)"] {
-        assert_eq!(request(text), Request::CreateEmptyTable(sql(text)));
+        assert_eq!(request(text), Request::Execute(sql(text)));
     }
     assert_eq!(refused("CREATE TABLE t").1, Some((1, 15)));
     assert_eq!(refused("CREATE OR REPLACE TABLE IF NOT EXISTS t AS SELECT 1").1, Some((1, 1)));
@@ -275,7 +275,7 @@ fn what_is_not_known_is_for_the_engine_to_judge() {
     assert_eq!(request("MERGE INTO t"), Request::Query(sql("MERGE INTO t")));
     assert_eq!(
         request("INSERT INTO t VALUES (1)"),
-        Request::Insert(sql("INSERT INTO t VALUES (1)"))
+        Request::Execute(sql("INSERT INTO t VALUES (1)"))
     );
 }
 

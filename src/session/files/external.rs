@@ -23,19 +23,7 @@ impl Session {
     ///
     /// # Errors
     /// Another statement, a name that is taken, options that are none; as the methods above.
-    ///
-    /// ```
-    /// # use warpframe::{DeviceChoice, Session};
-    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// session.create_external_table("CREATE EXTERNAL TABLE jets STORED AS CSV LOCATION 'data/jets.csv'")?;
-    /// assert_eq!(session.table_names(), ["jets"]);
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn create_external_table(&self, statement: &str) -> Result<String> {
-        self.core.deep(|| self.external_table(statement))
-    }
-
-    fn external_table(&self, statement: &str) -> Result<String> {
+    pub(in crate::session) fn external_table(&self, statement: &str) -> Result<String> {
         self.files.allow(BY)?;
         let state = self.core.state();
         let Statement::CreateExternalTable(create) = rules::parsed(&state, statement)? else {
