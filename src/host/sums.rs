@@ -6,7 +6,8 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, new_null_array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
@@ -122,7 +123,10 @@ fn narrowed(sums: &ArrayRef, dtype: &DataType) -> Result<ArrayRef> {
     let narrow = cast(sums, dtype)?;
     match narrow.null_count() == sums.null_count() {
         true => Ok(narrow),
-        false => exec_err!("arithmetic overflow: sum of {dtype} is out of range"),
+        false => {
+            let message = format!("a sum has more than the 64 bits of {dtype}");
+            Err(ArrowError::ArithmeticOverflow(message).into())
+        }
     }
 }
 
