@@ -8,13 +8,14 @@ use super::{Name, Request, RowSource, Sql, Statement};
 use crate::report::{Failure, Place};
 
 /// First words of statements that the engine reads.
-const ENGINE: [&str; 11] = [
+const ENGINE: [&str; 12] = [
     "ALTER",
     "DEALLOCATE",
     "DELETE",
     "EXECUTE",
     "EXPORT",
     "IMPORT",
+    "INSERT",
     "SHOW",
     "SUMMARIZE",
     "TRUNCATE",

@@ -163,7 +163,7 @@ impl<'n> Below<'n> {
             }
             Expr::Case(case) => return self.case(case, unknown),
             Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
-                let filter = params.filter.map(|of| self.boxed(of, UnknownAs::False));
+                let filter = params.filter.map(|of| self.boxed(*of, UnknownAs::False));
                 params.filter = filter.transpose()?;
                 let call = Expr::AggregateFunction(AggregateFunction { func, params });
                 return self.children(call, UnknownAs::Itself);
@@ -176,17 +176,17 @@ impl<'n> Below<'n> {
 
     fn case(&mut self, case: Case, unknown: UnknownAs) -> Result<Expr> {
         let conditions = if case.expr.is_some() { UnknownAs::Itself } else { UnknownAs::False };
-        let base = case.expr.map(|expr| self.boxed(expr, UnknownAs::Itself)).transpose()?;
+        let base = case.expr.map(|expr| self.boxed(*expr, UnknownAs::Itself)).transpose()?;
         let mut branches = vec![];
         for (when, then) in case.when_then_expr {
-            branches.push((self.boxed(when, conditions)?, self.boxed(then, unknown)?));
+            branches.push((self.boxed(*when, conditions)?, self.boxed(*then, unknown)?));
         }
-        let other = case.else_expr.map(|expr| self.boxed(expr, unknown)).transpose()?;
+        let other = case.else_expr.map(|expr| self.boxed(*expr, unknown)).transpose()?;
         Ok(Expr::Case(Case::new(base, branches, other)))
     }
 
-    fn boxed(&mut self, expr: Box<Expr>, unknown: UnknownAs) -> Result<Box<Expr>> {
-        self.of(*expr, unknown).map(Box::new)
+    fn boxed(&mut self, expr: Expr, unknown: UnknownAs) -> Result<Box<Expr>> {
+        self.of(expr, unknown).map(Box::new)
     }
 
     fn children(&mut self, expr: Expr, unknown: UnknownAs) -> Result<Expr> {
