@@ -34,6 +34,7 @@ mod support;
 mod tables;
 mod truth;
 mod volatile;
+mod walk;
 mod window;
 
 pub(crate) use aggregates::{
@@ -76,6 +77,7 @@ pub(crate) use tables::{
 };
 pub(crate) use truth::UnknownAs;
 pub(crate) use volatile::{is_volatile, is_volatile_call};
+pub(crate) use walk::{any_node, holds_subquery};
 pub(crate) use window::{
     Bound, Frame, RangeOffset, WindowCall, WindowKeys, WindowKind, device_window,
 };

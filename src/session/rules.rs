@@ -5,38 +5,28 @@ mod bags;
 mod balance;
 mod clauses;
 mod comparisons;
-mod connected;
 mod dialect;
-mod distinct_sums;
 mod drawn;
-mod fences;
 mod fields;
 mod file_order;
-mod forgotten;
 mod group_frames;
 mod groups;
 mod guards;
 mod interval_order;
 mod intervals;
-mod known_counts;
-mod leaves;
 mod list_aggregates;
 mod modes;
 mod names;
 mod no_table;
-mod null_safe;
 mod numbers;
 mod operators;
 mod orders;
 mod passes;
 mod prune;
-mod pushdown;
 mod ranked;
-mod repeated_keys;
 mod rows;
 mod scalars;
 mod set_keys;
-mod set_names;
 mod shadows;
 mod shares;
 mod similar;
@@ -47,7 +37,6 @@ mod synonyms;
 mod top_k;
 mod unnest;
 mod using;
-mod veils;
 mod volatile;
 mod windows;
 
@@ -58,7 +47,6 @@ use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::Optimizer;
 use datafusion::optimizer::analyzer::Analyzer;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
 pub(super) use balance::balance;
@@ -75,53 +63,41 @@ pub(super) use using::refuse_columns;
 
 use crate::host::{self, LogicalRule};
 use crate::interrupt;
+use crate::mends::{self, AnalysisRule, PhysicalRule};
+use crate::plan::{any_node, holds_subquery};
 
-type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
-
-/// DataFusion's rules over physical plans in their order, those that move filters and projections
-/// guarded; then ours.
+/// DataFusion's rules over physical plans in their order, mended; then ours.
 pub(super) fn rules() -> Vec<PhysicalRule> {
-    let rules = PhysicalOptimizer::new().rules.into_iter().map(known_counts::guarded);
-    let rules = rules.map(pushdown::guarded).map(fences::fenced);
     let ours = [top_k::rule(), file_order::rule(), crate::io::guard_rule()];
-    [forgotten::rule()].into_iter().chain(rules).chain(ours).collect()
+    mends::physical(PhysicalOptimizer::new().rules).chain(ours).collect()
 }
 
-/// DataFusion's rules over logical plans in their order, between ours. For a device, two passes of
-/// them are one.
+/// DataFusion's rules over logical plans in their order, mended, between ours. For a device, two
+/// passes of them are one.
 pub(super) fn logical(device: bool) -> Vec<LogicalRule> {
-    // What folds constants makes trees of long chains of conditions, of which the rest takes less
-    // stack.
-    let rules = host::folding(veils::guarded(Optimizer::new().rules));
-    let rules = distinct_sums::guarded(leaves::guarded(rules));
-    let rules = connected::guarded(null_safe::guarded(rules));
+    let rules = mends::logical(Optimizer::new().rules);
     stops::stopping(match device {
         true => passes::unrolled(rules),
         false => guards::rules(rules),
     })
 }
 
-/// DataFusion's rules that make types agree, between ours, before anything is optimized. For a device,
-/// the columns that nobody names are pruned first.
-pub(super) fn analyzer_rules(device: bool) -> Vec<stops::AnalysisRule> {
+/// DataFusion's rules that make types agree, mended, between ours, before anything is optimized. For
+/// a device, the columns that nobody names are pruned first.
+pub(super) fn analyzer_rules(device: bool) -> Vec<AnalysisRule> {
     let first = device.then(|| Arc::new(prune::PruneScans) as _);
     let before =
         [Arc::new(group_frames::GroupFrames) as _, Arc::new(comparisons::ExactComparisons) as _];
     let ours = [
         Arc::new(host::booleans::NumbersOfBooleans) as _,
         Arc::new(interval_order::IntervalOrder) as _,
-        Arc::new(repeated_keys::RepeatedKeys) as _,
+        Arc::new(mends::RepeatedKeys) as _,
         Arc::new(subqueries::LiftSubqueries) as _,
         Arc::new(modes::Modes) as _,
         Arc::new(volatile::VolatileOnce) as _,
     ];
-    stops::stopping_analysis(
-        first
-            .into_iter()
-            .chain(before)
-            .chain(set_names::guarded(Analyzer::new().rules))
-            .chain(ours),
-    )
+    let datafusions = mends::analysis(Analyzer::new().rules);
+    stops::stopping_analysis(first.into_iter().chain(before).chain(datafusions).chain(ours))
 }
 
 /// A plan as DataFusion made it of SQL, mended where its planner forgets a part of the statement.
@@ -155,26 +131,4 @@ pub(super) fn mended(mut plan: LogicalPlan) -> Result<LogicalPlan> {
         plan = shares::shares(plan)?;
     }
     Ok(plan)
-}
-
-/// Whether an operator of the plan, or of a subquery, is such a one. To walk a plan takes a
-/// fraction of the time that it takes to rebuild it.
-fn any_node(plan: &LogicalPlan, is_such: impl Fn(&LogicalPlan) -> Result<bool>) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        interrupt::check()?;
-        found = is_such(node)?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
-}
-
-/// Whether an expression of the operator holds a plan.
-fn holds_subquery(node: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    node.apply_subqueries(|_| {
-        found = true;
-        Ok(TreeNodeRecursion::Stop)
-    })?;
-    Ok(found)
 }

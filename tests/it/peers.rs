@@ -185,7 +185,7 @@ fn an_order_above_a_limit_is_of_its_rows() {
     );
 }
 
-/// When this fails, DataFusion has mended what `session/rules/fences.rs` mends of sorts.
+/// When this fails, DataFusion has mended what `mends/early_projections.rs` mends of sorts.
 #[test]
 fn datafusion_still_moves_sorts_below_limits() {
     use datafusion::prelude::SessionContext;

@@ -13,9 +13,9 @@ use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use super::leaves::has_leaf;
 use super::{LogicalRule, any_node, guards, holds_subquery};
 use crate::interrupt;
+use crate::mends::has_leaf;
 
 /// Rules that do not run, and why.
 ///

@@ -9,7 +9,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use super::LogicalRule;
+use super::{AnalysisRule, LogicalRule};
 use crate::interrupt;
 
 /// These rules, each of which stops at its next operator, or before it begins where it goes through
@@ -44,8 +44,6 @@ impl OptimizerRule for Stopping {
 pub(super) fn stopping_analysis(rules: impl Iterator<Item = AnalysisRule>) -> Vec<AnalysisRule> {
     rules.map(|rule| Arc::new(StoppingAnalysis(rule)) as AnalysisRule).collect()
 }
-
-pub(super) type AnalysisRule = Arc<dyn AnalyzerRule + Send + Sync>;
 
 #[derive(Debug)]
 struct StoppingAnalysis(AnalysisRule);

@@ -34,7 +34,7 @@ fn each_rule_keeps_the_rows() {
     });
     let Tally { ran, stuck, rules } = tally.into_inner().expect("no thread panicked");
     println!("{ran} plans ran, {stuck} did not; rules that changed plans: {rules:?}");
-    assert!(ran > 2 * stuck, "of {} plans {stuck} did not run", ran + stuck);
+    assert!(ran > stuck, "of {} plans {stuck} did not run", ran + stuck);
 }
 
 #[derive(Default)]

@@ -15,7 +15,7 @@ fn ask(sql: &str) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
-/// `session/rules/veils.rs`.
+/// `mends/simplifier.rs`.
 #[test]
 fn datafusion_still_simplifies_wrongly() {
     for (sql, said) in [
@@ -49,7 +49,7 @@ fn datafusion_still_pushes_conditions_below_empty_grouping_sets() {
     assert_eq!(ask(sql).as_deref(), Ok("1"), "the row is another");
 }
 
-/// `session/rules/null_safe.rs`.
+/// `mends/null_safe_keys.rs`.
 #[test]
 fn datafusion_still_makes_keys_of_null_safe_joins() {
     let sql = "WITH t(a, c) AS (VALUES (1, CAST(NULL AS INT)), (2, 2)) \
@@ -66,7 +66,7 @@ fn datafusion_still_disagrees_with_itself_about_nulls() {
     assert!(error.contains("Physical input schema"), "{error}");
 }
 
-/// `session/rules/forgotten.rs`: <https://github.com/apache/datafusion/issues/24421>.
+/// `mends/stale_properties.rs`: <https://github.com/apache/datafusion/issues/24421>.
 #[test]
 fn datafusion_still_knows_too_much_of_rows() {
     let sql = "SELECT b FROM (SELECT a, a AS b FROM (VALUES (1), (2), (3)) v(a)) \
@@ -78,7 +78,7 @@ fn datafusion_still_knows_too_much_of_rows() {
     assert_eq!(ask(sql).as_deref(), Ok("1"), "x comes before NULL");
 }
 
-/// `session/rules/known_counts.rs`.
+/// `mends/aggregate_statistics.rs`.
 #[test]
 fn datafusion_still_takes_another_aggregates_count() {
     let sql = "SELECT sum(n) FILTER (WHERE n > 100) \
@@ -86,7 +86,7 @@ fn datafusion_still_takes_another_aggregates_count() {
     assert_eq!(ask(sql).as_deref(), Ok("3"), "no n is above 100");
 }
 
-/// `session/rules/distinct_sums.rs`: <https://github.com/apache/datafusion/issues/17699>.
+/// `mends/distinct_sums.rs`: <https://github.com/apache/datafusion/issues/17699>.
 #[test]
 fn datafusion_still_sums_decimals_twice_beside_distinct_values() {
     let sql = "SELECT arrow_typeof(sum(m)), count(DISTINCT a) \
@@ -114,4 +114,57 @@ fn datafusion_still_refuses_statements() {
         let error = ask(sql).expect_err(sql);
         assert!(error.contains(said), "{error}\n  {sql}");
     }
+}
+
+/// `mends/grouping_set_names.rs`.
+#[test]
+fn datafusion_still_takes_grouping_sets_for_a_column() {
+    let sql = "SELECT a FROM (SELECT arrow_cast(s, 'Utf8View') AS s, a FROM (VALUES ('b', 1)) v(s, a)) \
+               GROUP BY ROLLUP (NOT (s LIKE '%b'), a)";
+    let error = ask(sql).expect_err("the set is a column");
+    assert!(error.contains("ROLLUP"), "{error}");
+}
+
+/// `mends/repeated_sort_keys.rs`.
+#[test]
+fn datafusion_still_panics_where_a_key_comes_twice() {
+    let sql =
+        "SELECT first_value(y ORDER BY y, y DESC) FROM (VALUES (1, 2), (1, 3)) t(x, y) GROUP BY x";
+    let asked = std::panic::catch_unwind(|| ask(sql));
+    assert!(!matches!(&asked, Ok(Ok(value)) if value == "2"), "{asked:?}");
+}
+
+/// `mends/field_extraction.rs`.
+#[test]
+fn datafusion_still_calls_a_mark_by_another_table() {
+    let sql = "SELECT a, a IN (SELECT u.o['f'] FROM (SELECT {'f': 1} AS o) u) OR a > 5 \
+               FROM (VALUES (1), (2)) t(a) ORDER BY a";
+    assert!(ask(sql).is_err(), "{:?}", ask(sql));
+}
+
+/// `mends/filter_pushdown.rs`.
+#[test]
+fn datafusion_still_takes_columns_of_one_name_for_one() {
+    let of = |kind: &str| {
+        format!(
+            "SELECT count(*) FROM (SELECT DISTINCT s, k FROM (VALUES (CAST(NULL AS VARCHAR), 1)) v(s, k)) t \
+             {kind} JOIN (SELECT DISTINCT s, k FROM (VALUES ('ab', 1)) v(s, k)) u ON t.k = u.k \
+             WHERE u.k > 0 AND starts_with(u.s, t.s)"
+        )
+    };
+    let asked = ["LEFT", "RIGHT", "FULL"].map(|kind| ask(&of(kind)));
+    assert!(asked.iter().any(|count| count.as_deref() != Ok("0")), "{asked:?}");
+}
+
+/// `mends/cross_joins.rs`.
+#[test]
+fn datafusion_still_begins_with_the_first_table() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let of = |name: &str| format!("(SELECT DISTINCT x FROM (VALUES (1), (2)) v(x)) {name}");
+    let from = ["a", "b", "c", "d"].map(of).join(", ");
+    let sql = format!("SELECT a.x, b.x, c.x, d.x FROM {from} WHERE c.x = d.x");
+    let planned = async { SessionContext::new().sql(&sql).await?.into_optimized_plan() };
+    let plan = runtime.block_on(planned).expect("a plan").display_indent().to_string();
+    let at = |join: &str| plan.find(join).unwrap_or_else(|| panic!("{join}\n{plan}"));
+    assert!(at("Inner Join") < at("Cross Join"), "{plan}");
 }

@@ -14,11 +14,11 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::any_node;
+use crate::plan::any_node;
 
 /// Runs behind the coercion of types.
 #[derive(Debug)]
-pub(super) struct RepeatedKeys;
+pub(crate) struct RepeatedKeys;
 
 impl AnalyzerRule for RepeatedKeys {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {

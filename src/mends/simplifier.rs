@@ -32,90 +32,65 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
 
 use self::hider::Hider;
 use super::LogicalRule;
 use crate::host::schema_beneath;
 
-const SIMPLIFYING: &str = "simplify_expressions";
+/// The rule that simplifies expressions, which does not see all of them.
+pub(super) fn rewrite(
+    rule: &LogicalRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let (once, waits) = run(rule, plan, config)?;
+    match waits {
+        false => Ok(once),
+        true => once.transform_data(|plan| Ok(run(rule, plan, config)?.0)),
+    }
+}
 
-/// DataFusion's rules, of which the one that simplifies expressions does not see all of them.
-pub(super) fn guarded(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {
-    let guarded = |rule: LogicalRule| match rule.name() {
-        SIMPLIFYING => Arc::new(Veiled(rule)) as LogicalRule,
-        _ => rule,
+/// Runs the rule on an operator; and whether something waited for a constant that may be
+/// computed now.
+fn run(
+    rule: &LogicalRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<(Transformed<LogicalPlan>, bool)> {
+    if !concerns(&plan)? {
+        return Ok((rule.rewrite(plan, config)?, false));
+    }
+    let schema = schema_beneath(&plan)?;
+    let mut hider = Hider::new(&schema);
+    let is_aggregate = matches!(plan, LogicalPlan::Aggregate(_));
+    let names = NamePreserver::new(&plan);
+    let mut hide = |expr: Expr| {
+        let name = hider::may_be_rewritten(&expr).then(|| names.save(&expr));
+        let hidden = hider.hidden(expr)?;
+        Ok(match name {
+            Some(name) => hidden.update_data(|expr| name.restore(expr)),
+            None => hidden,
+        })
     };
-    rules.into_iter().map(guarded).collect()
-}
-
-#[derive(Debug)]
-struct Veiled(LogicalRule);
-
-impl OptimizerRule for Veiled {
-    fn name(&self) -> &str {
-        self.0.name()
+    let veiled = plan.map_expressions(|expr| match expr {
+        Expr::GroupingSet(_) => expr.map_children(&mut hide),
+        other => hide(other),
+    })?;
+    if !veiled.transformed {
+        return Ok((rule.rewrite(veiled.data, config)?, false));
     }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        let (once, waits) = self.run(plan, config)?;
-        match waits {
-            false => Ok(once),
-            true => once.transform_data(|plan| Ok(self.run(plan, config)?.0)),
+    let done = rule.rewrite(veiled.data, config)?;
+    let plan = lifted(done.data)?;
+    let plan = match &plan {
+        // The rule may put a projection above an aggregate.
+        LogicalPlan::Projection(_) if is_aggregate => {
+            plan.map_children(|child| Ok(Transformed::yes(lifted(child)?)))?.data
         }
-    }
-}
-
-impl Veiled {
-    /// Runs the rule on an operator; and whether something waited for a constant that may be
-    /// computed now.
-    fn run(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<(Transformed<LogicalPlan>, bool)> {
-        if !concerns(&plan)? {
-            return Ok((self.0.rewrite(plan, config)?, false));
-        }
-        let schema = schema_beneath(&plan)?;
-        let mut hider = Hider::new(&schema);
-        let is_aggregate = matches!(plan, LogicalPlan::Aggregate(_));
-        let names = NamePreserver::new(&plan);
-        let mut hide = |expr: Expr| {
-            let name = hider::may_be_rewritten(&expr).then(|| names.save(&expr));
-            let hidden = hider.hidden(expr)?;
-            Ok(match name {
-                Some(name) => hidden.update_data(|expr| name.restore(expr)),
-                None => hidden,
-            })
-        };
-        let veiled = plan.map_expressions(|expr| match expr {
-            Expr::GroupingSet(_) => expr.map_children(&mut hide),
-            other => hide(other),
-        })?;
-        if !veiled.transformed {
-            return Ok((self.0.rewrite(veiled.data, config)?, false));
-        }
-        let done = self.0.rewrite(veiled.data, config)?;
-        let plan = lifted(done.data)?;
-        let plan = match &plan {
-            // The rule may put a projection above an aggregate.
-            LogicalPlan::Projection(_) if is_aggregate => {
-                plan.map_children(|child| Ok(Transformed::yes(lifted(child)?)))?.data
-            }
-            _ => plan,
-        };
-        let changed = done.transformed || hider.changed;
-        Ok((Transformed::new_transformed(plan, changed), hider.waits))
-    }
+        _ => plan,
+    };
+    let changed = done.transformed || hider.changed;
+    Ok((Transformed::new_transformed(plan, changed), hider.waits))
 }
 
 /// Whether an operator has expressions of which anything could be simplified.
@@ -232,18 +207,5 @@ impl ScalarUDFImpl for VeilFunction {
             Veil::Kept(function) => function.invoke_with_args(args),
             _ => Ok(args.args.swap_remove(0)),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// DataFusion may rename its rule; then this has to follow.
-    #[test]
-    fn the_rule_that_simplifies_is_veiled() {
-        let rules = guarded(datafusion::optimizer::Optimizer::new().rules);
-        let veiled = rules.iter().filter(|rule| format!("{rule:?}").starts_with("Veiled"));
-        assert_eq!(veiled.count(), 1);
     }
 }

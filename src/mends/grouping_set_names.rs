@@ -12,8 +12,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::any_node;
-use super::stops::AnalysisRule;
+use super::AnalysisRule;
+use crate::plan::any_node;
 
 /// DataFusion's rules, of which the one for types gets keys that bear their names.
 pub(super) fn guarded(rules: Vec<AnalysisRule>) -> impl Iterator<Item = AnalysisRule> {

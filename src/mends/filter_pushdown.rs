@@ -16,47 +16,24 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::physical_expr::utils::split_conjunction;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::{ExecutionPlan, replace_children_if_necessary};
 use datafusion::physical_plan::filter::FilterExec;
 
 use super::PhysicalRule;
 use crate::plan::MOST_NESTED;
 
-/// The rule, guarded if it pushes filters down.
-pub(super) fn guarded(rule: PhysicalRule) -> PhysicalRule {
-    if rule.name().starts_with(PUSHDOWN) { Arc::new(Guarded(rule)) } else { rule }
-}
-
-/// What the names of both rules begin with: that of filters of the query, and that of filters found
-/// while it runs.
-pub(super) const PUSHDOWN: &str = "FilterPushdown";
-
-#[derive(Debug)]
-struct Guarded(PhysicalRule);
-
-impl PhysicalOptimizerRule for Guarded {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if names_are_clear(&plan) && filters_are_short(&plan) {
-            return self.0.optimize(plan, config);
-        }
-        let children =
-            plan.children().into_iter().map(|child| self.optimize(child.clone(), config));
-        let children = children.collect::<Result<Vec<_>>>()?;
-        replace_children_if_necessary(plan, children)
+/// The rule, on the subtrees that it does not mistake.
+pub(super) fn rewrite(
+    rule: &PhysicalRule,
+    plan: Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    if names_are_clear(&plan) && filters_are_short(&plan) {
+        return rule.optimize(plan, config);
     }
-
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.0.schema_check()
-    }
+    let children = plan.children().into_iter().map(|child| rewrite(rule, child.clone(), config));
+    let children = children.collect::<Result<Vec<_>>>()?;
+    replace_children_if_necessary(plan, children)
 }
 
 /// Whether neither the operator nor one below it yields two columns of one name.
@@ -71,20 +48,4 @@ fn filters_are_short(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let is_short = |filter: &FilterExec| split_conjunction(filter.predicate()).len() <= MOST_NESTED;
     plan.downcast_ref::<FilterExec>().is_none_or(is_short)
         && plan.children().into_iter().all(filters_are_short)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::rules;
-
-    /// DataFusion may rename its rules; then this has to follow.
-    #[test]
-    fn both_rules_are_guarded() {
-        let guarded: Vec<_> = rules()
-            .iter()
-            .filter(|rule| format!("{rule:?}").contains("Guarded("))
-            .cloned()
-            .collect();
-        assert_eq!(guarded.len(), 2, "{guarded:?}");
-    }
 }

@@ -40,7 +40,6 @@ use datafusion::physical_expr::expressions::{
     Literal, NegativeExpr, NotExpr,
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::filter_pushdown::{
@@ -54,22 +53,32 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use super::PhysicalRule;
 use crate::plan::{cast_fails, is_comparison, is_total, sum_fails};
 
-/// The rule with fences, if it moves projections or filters.
-pub(super) fn fenced(rule: PhysicalRule) -> PhysicalRule {
-    match rule.name() {
-        PROJECTIONS => Arc::new(Fenced(rule, FenceSide::Below)),
-        SORTS => Arc::new(Fenced(rule, FenceSide::AboveLimits)),
-        name if name.starts_with(super::pushdown::PUSHDOWN) => {
-            Arc::new(Fenced(rule, FenceSide::Above))
-        }
-        _ => rule,
-    }
+/// The rule that moves projections, with fences.
+pub(super) fn rewrite_projections(
+    rule: &PhysicalRule,
+    plan: Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    fenced(rule, plan, config, FenceSide::Below)
 }
 
-/// The name of the rule that moves projections.
-const PROJECTIONS: &str = "ProjectionPushdown";
-/// That of the rule that moves sorts.
-const SORTS: &str = "EnsureRequirements";
+/// The rule that moves filters, with fences.
+pub(super) fn rewrite_filters(
+    rule: &PhysicalRule,
+    plan: Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    fenced(rule, plan, config, FenceSide::Above)
+}
+
+/// The rule that moves sorts, with fences.
+pub(super) fn rewrite_sorts(
+    rule: &PhysicalRule,
+    plan: Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    fenced(rule, plan, config, FenceSide::AboveLimits)
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FenceSide {
@@ -78,39 +87,27 @@ enum FenceSide {
     AboveLimits,
 }
 
-#[derive(Debug)]
-struct Fenced(PhysicalRule, FenceSide);
-
-impl PhysicalOptimizerRule for Fenced {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut fences = 0;
-        let fenced = plan.transform_up(|plan| {
-            let fenced = with_fence(&plan, self.1)?;
-            fences += usize::from(fenced.is_some());
-            Ok(fenced.map_or_else(|| Transformed::no(plan), Transformed::yes))
-        });
-        let plan = self.0.optimize(fenced.data()?, config)?;
-        if fences == 0 {
-            return Ok(plan);
-        }
-        let open = |plan: Arc<dyn ExecutionPlan>| match plan.downcast_ref::<Fence>() {
-            Some(fence) => Transformed::yes(fence.input.clone()),
-            None => Transformed::no(plan),
-        };
-        plan.transform_up(|plan| Ok(open(plan))).data()
+fn fenced(
+    rule: &PhysicalRule,
+    plan: Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+    side: FenceSide,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let mut fences = 0;
+    let fenced = plan.transform_up(|plan| {
+        let fenced = with_fence(&plan, side)?;
+        fences += usize::from(fenced.is_some());
+        Ok(fenced.map_or_else(|| Transformed::no(plan), Transformed::yes))
+    });
+    let plan = rule.optimize(fenced.data()?, config)?;
+    if fences == 0 {
+        return Ok(plan);
     }
-
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.0.schema_check()
-    }
+    let open = |plan: Arc<dyn ExecutionPlan>| match plan.downcast_ref::<Fence>() {
+        Some(fence) => Transformed::yes(fence.input.clone()),
+        None => Transformed::no(plan),
+    };
+    plan.transform_up(|plan| Ok(open(plan))).data()
 }
 
 /// A projection that can fail with a fence on one side, if the rule could move it or something
@@ -299,21 +296,5 @@ impl ExecutionPlan for Fence {
         _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::rules;
-
-    /// DataFusion may rename its rules; then this has to follow.
-    #[test]
-    fn the_rules_that_move_filters_projections_and_sorts_are_fenced() {
-        let fenced: Vec<_> = rules()
-            .iter()
-            .filter(|rule| format!("{rule:?}").starts_with("Fenced"))
-            .cloned()
-            .collect();
-        assert_eq!(fenced.len(), 5, "{fenced:?}");
     }
 }

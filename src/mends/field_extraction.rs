@@ -9,63 +9,39 @@
 //!   `SELECT st.x, b FROM (SELECT {'x': a} AS st, b FROM (SELECT i AS a, i AS b FROM t))`, or yield
 //!   other columns.
 
-use std::sync::Arc;
-
 use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExpressionPlacement, LogicalPlan, Volatility};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
 
-use super::{LogicalRule, any_node};
+use super::LogicalRule;
+use crate::plan::any_node;
 use crate::plan::is_sealed;
 
-/// DataFusion's rules, of which these move no more than they can.
-pub(super) fn guarded(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {
-    let guarded = |rule: LogicalRule| match rule.name() {
-        "extract_leaf_expressions" | "push_down_leaf_projections" => {
-            Arc::new(LeavesInPlace(rule)) as LogicalRule
-        }
-        _ => rule,
-    };
-    rules.into_iter().map(guarded).collect()
-}
-
 /// Whether an expression of the operator wants to be computed where its columns are read.
-pub(super) fn has_leaf(node: &LogicalPlan) -> Result<bool> {
+pub(crate) fn has_leaf(node: &LogicalPlan) -> Result<bool> {
     some_part(node, |part| part.placement() == ExpressionPlacement::MoveTowardsLeafNodes)
 }
 
-#[derive(Debug)]
-struct LeavesInPlace(LogicalRule);
-
-impl OptimizerRule for LeavesInPlace {
-    fn name(&self) -> &str {
-        self.0.name()
+/// The rules, which move no more than they can.
+pub(super) fn rewrite(
+    rule: &LogicalRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    // The rule of single operators looks at projections, and at what moved before.
+    let concerned = match rule.apply_order() {
+        Some(_) => matches!(plan, LogicalPlan::Projection(_)) && has_leaf(&plan)?,
+        None => any_node(&plan, has_leaf)?,
+    };
+    if !concerned || any_node(&plan, hinders)? {
+        return Ok(Transformed::no(plan));
     }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        // The rule of single operators looks at projections, and at what moved before.
-        let concerned = match self.0.apply_order() {
-            Some(_) => matches!(plan, LogicalPlan::Projection(_)) && has_leaf(&plan)?,
-            None => any_node(&plan, has_leaf)?,
-        };
-        if !concerned || any_node(&plan, hinders)? {
-            return Ok(Transformed::no(plan));
-        }
-        let as_it_is = plan.clone();
-        match self.0.rewrite(plan, config) {
-            Ok(moved) if has_columns_of(&moved.data, &as_it_is) => Ok(moved),
-            _ => Ok(Transformed::no(as_it_is)),
-        }
+    let as_it_is = plan.clone();
+    match rule.rewrite(plan, config) {
+        Ok(moved) if has_columns_of(&moved.data, &as_it_is) => Ok(moved),
+        _ => Ok(Transformed::no(as_it_is)),
     }
 }
 

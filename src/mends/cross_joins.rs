@@ -16,50 +16,28 @@ use datafusion::common::{Column, JoinConstraint, JoinType, NullEquality};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
 
-use super::{LogicalRule, any_node};
+use super::LogicalRule;
+use crate::plan::any_node;
 use crate::plan::{can_fail, conjunction, is_volatile};
 
-/// DataFusion's rules, of which the one that orders cross joins is followed by ours.
-pub(super) fn guarded(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {
-    let guarded = |rule: LogicalRule| match rule.name() {
-        ORDERING => Arc::new(ConnectedFirst(rule)) as LogicalRule,
-        _ => rule,
-    };
-    rules.into_iter().map(guarded).collect()
-}
-
-const ORDERING: &str = "eliminate_cross_join";
-
-#[derive(Debug)]
-struct ConnectedFirst(LogicalRule);
-
-impl OptimizerRule for ConnectedFirst {
-    fn name(&self) -> &str {
-        self.0.name()
+/// The rule that orders cross joins, followed by ours.
+pub(super) fn rewrite(
+    rule: &LogicalRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let joined = rule.rewrite(plan, config)?;
+    if !any_node(&joined.data, |node| Ok(is_cross(node)))? {
+        return Ok(joined);
     }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        let joined = self.0.rewrite(plan, config)?;
-        if !any_node(&joined.data, |node| Ok(is_cross(node)))? {
-            return Ok(joined);
-        }
-        joined.transform_data(|plan| {
-            plan.transform_down_with_subqueries(|node| match ConnectedTables::of(&node) {
-                Some(tables) => tables.joined(node.schema().columns(), &node),
-                None => Ok(Transformed::no(node)),
-            })
+    joined.transform_data(|plan| {
+        plan.transform_down_with_subqueries(|node| match ConnectedTables::of(&node) {
+            Some(tables) => tables.joined(node.schema().columns(), &node),
+            None => Ok(Transformed::no(node)),
         })
-    }
+    })
 }
 
 fn is_cross(node: &LogicalPlan) -> bool {
