@@ -76,7 +76,7 @@ impl Session {
     /// session.execute("INSERT INTO days VALUES ('2024-02-29', 1)")?;
     /// assert!(matches!(session.execute("INSERT INTO days (n) SELECT n + 1 FROM days")?, Executed::Changed(1)));
     /// session.execute("CREATE EXTERNAL TABLE jets STORED AS CSV LOCATION 'data/jets.csv'")?;
-    /// assert_eq!(session.table_names(), ["days", "jets", "t"]);
+    /// assert_eq!(session.table_names(), ["big", "days", "jets", "t"]);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn execute(&self, text: &str) -> Result<Executed> {
