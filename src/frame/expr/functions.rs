@@ -7,6 +7,8 @@ use datafusion::functions::expr_fn;
 use datafusion::logical_expr as df;
 
 use super::{Columns, Expr, IntoColumn, IntoValue, Then, lit, when};
+use crate::error::Result;
+use crate::frame::LazyFrame;
 use crate::host::random::random_integer;
 use crate::host::whole;
 
@@ -171,14 +173,32 @@ pub fn in_list(value: impl IntoColumn, values: Vec<Expr>, negated: bool) -> Expr
     value.into_column().in_list(values, negated)
 }
 
-/// Whether a subquery has rows.
-pub fn exists(subquery: Arc<df::LogicalPlan>) -> Expr {
-    Expr::from(df::exists(subquery))
+/// Whether a frame of the same session has rows.
+///
+/// # Errors
+/// As [`LazyFrame::collect`], of what the frame asks for.
+pub fn exists(rows: &LazyFrame) -> Result<Expr> {
+    Ok(Expr::from(df::exists(Arc::new(rows.plan()?.clone()))))
 }
 
-/// Whether a value is among those of a subquery of one column.
-pub fn in_subquery(value: impl IntoColumn, subquery: Arc<df::LogicalPlan>) -> Expr {
-    value.into_column().map(|value| df::in_subquery(value, subquery))
+/// Whether a value is among those of a frame of one column, of the same session: SQL's `IN (SELECT
+/// …)`, with its nulls.
+///
+/// # Errors
+/// As [`LazyFrame::collect`], of what the frame asks for.
+///
+/// ```
+/// use warpframe::prelude::*;
+/// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+/// let orders = frame!(session; "customer" => [1i64, 2, 2, 4], "sum" => [5.0, 1.0, 7.0, 3.0])?;
+/// let good = frame!(session; "id" => [2i64, 3])?;
+/// let of_good = orders.filter(in_subquery(col("customer"), &good.lazy()?)?)?;
+/// assert_eq!(of_good.column("sum")?.to_vec::<f64>()?, [1.0, 7.0]);
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+pub fn in_subquery(value: impl IntoColumn, rows: &LazyFrame) -> Result<Expr> {
+    let rows = Arc::new(rows.plan()?.clone());
+    Ok(value.into_column().map(|value| df::in_subquery(value, rows)))
 }
 
 macro_rules! of_numbers {

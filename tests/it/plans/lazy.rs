@@ -111,12 +111,7 @@ fn tables_of_subqueries_in_verbs_are_neither_mistaken_nor_kept() -> Result<()> {
     let before = device.memory().used;
     for rows in [3, 30, 50] {
         session.register_table("u", &session.from_arrow([integers("x", 0..rows)])?)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        let inner = runtime
-            .block_on(session.context().table("u"))
-            .expect("the table is there")
-            .into_unoptimized_plan();
-        let within = in_subquery(col("x"), Arc::new(inner));
+        let within = in_subquery(col("x"), &session.table("u")?)?;
         for _ in 0..2 {
             assert_eq!(frame.lazy()?.filter(within.clone())?.collect()?.num_rows(), rows as usize);
             assert_eq!(frame.lazy()?.filter(within.clone())?.limit(0, 2)?.collect()?.num_rows(), 2);
