@@ -200,33 +200,6 @@ impl Session {
         self.core.engine.as_ref().is_some_and(|engine| engine.strict)
     }
 
-    /// Turns the ordering of joins on or off, as [`SessionBuilder::join_order`] does. Nothing where
-    /// queries run on the CPU.
-    ///
-    /// ```
-    /// # use warpframe::{DeviceChoice, Session};
-    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
-    /// session.set_join_order(false);
-    /// assert!(!session.orders_joins());
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn set_join_order(&self, on: bool) {
-        if let Some(engine) = &self.core.engine {
-            engine.order_joins(on);
-        }
-    }
-
-    /// Whether joins on the device run in the order of estimated rows.
-    ///
-    /// ```
-    /// # use warpframe::{DeviceChoice, Session};
-    /// assert!(Session::builder().device(DeviceChoice::Sim).build()?.orders_joins());
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn orders_joins(&self) -> bool {
-        self.core.engine.as_ref().is_some_and(Engine::orders_joins)
-    }
-
     /// Stops the statements of this session that run now, on whichever threads: they fail with
     /// [`ErrorKind::Interrupted`]. The session and its tables go on. May be called from any thread;
     /// returns at once.

@@ -201,12 +201,13 @@ impl SessionBuilder {
     }
 
     /// Whether inner joins on the device run in the order of estimated rows, which they do
-    /// otherwise, or in the query's.
+    /// otherwise, or in the query's. `SET join_order = off` says so later.
     ///
     /// ```
     /// use warpframe::{DeviceChoice, Session};
     /// let session = Session::builder().device(DeviceChoice::Sim).join_order(false).build()?;
-    /// assert!(!session.orders_joins());
+    /// let order = session.sql("SHOW join_order")?.collect()?;
+    /// assert_eq!(order.column("value")?.to_vec::<String>()?, ["off"]);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn join_order(mut self, on: bool) -> Self {

@@ -46,8 +46,7 @@ fn explain_shows_estimates_and_the_order_of_joins() {
         "a fiftieth of 60175: {parts}"
     );
 
-    pair.device.set_join_order(false);
-    assert!(!pair.device.orders_joins());
+    pair.device.execute("SET join_order = off").expect("a setting");
     let own = explained(&pair, BACKWARDS);
     assert_eq!(tables(&own), ["lineitem", "part", "orders"], "{own}");
     assert!(own.contains("(about ") && !own.contains("joins   "), "{own}");

@@ -48,8 +48,9 @@ impl Session {
             description: description.into(),
         };
         let limit = self.device().map(|device| device.memory_limit().to_string());
+        let engine = self.core.engine.as_ref();
         let order =
-            self.device().map(|_| if self.orders_joins() { "on" } else { "off" }.to_string());
+            engine.map(|engine| if engine.orders_joins() { "on" } else { "off" }.to_string());
         let timeout = self.statement_timeout().map(|time| match time.as_millis() {
             whole if whole % 1000 == 0 => format!("{}s", whole / 1000),
             other => format!("{other}ms"),
@@ -104,12 +105,12 @@ impl Session {
                     }
                 }
             }
-            JOIN_ORDER => match switch(value) {
-                Some(_) if self.device().is_none() => {
+            JOIN_ORDER => match (switch(value), &self.core.engine) {
+                (Some(on), Some(engine)) => engine.order_joins(on),
+                (Some(_), None) => {
                     return Err(wrong("there is no device that could order joins".into()));
                 }
-                Some(on) => self.set_join_order(on),
-                None => return Err(wrong(format!("join_order is on or off, not {value:?}"))),
+                (None, _) => return Err(wrong(format!("join_order is on or off, not {value:?}"))),
             },
             STATEMENT_TIMEOUT => self.set_statement_timeout(duration(value)?),
             other => {
@@ -143,7 +144,7 @@ impl Session {
                 Ok(())
             }
             JOIN_ORDER if self.device().is_some() => {
-                self.set_join_order(true);
+                self.core.engine.iter().for_each(|engine| engine.order_joins(true));
                 Ok(())
             }
             other => {

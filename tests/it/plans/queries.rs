@@ -103,7 +103,7 @@ fn settings_that_change_are_heeded() -> Result<()> {
     assert_eq!(scalar(&session, sql), Cell::Null);
     set("nulls_max");
     assert_eq!(scalar(&session, sql), Cell::Int(1));
-    session.set_join_order(false);
+    session.execute("SET join_order = off").expect("a setting");
     let (_, counts) = counted(&session, || run(&session, sql));
     assert_eq!(counts, FOUND, "the order of joins is no part of a plan");
     Ok(())
