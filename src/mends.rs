@@ -1,8 +1,8 @@
 //! What is here only because a version of DataFusion errs: a file a fault.
 //!
-//! Each file says what the rule does wrong, since which version that is known, with the issue where
-//! there is one, and what is done instead. `tests/it/rules/upstream.rs` says when it is mended there;
-//! then the file goes. What gives SQL a meaning of ours is no mend: it is in `session/rules/`.
+//! Each file names the rule, the version, the fault, its issue where there is one, and what is done
+//! instead. A test, most in `tests/it/rules/upstream.rs`, fails once DataFusion has mended the
+//! fault: then the file can go. Rules that give SQL a meaning of ours are in `session/rules/`.
 //!
 //! | file | rule | fault |
 //! |---|---|---|
@@ -48,16 +48,15 @@ use crate::host::{self, LogicalRule};
 pub(crate) type AnalysisRule = Arc<dyn AnalyzerRule + Send + Sync>;
 pub(crate) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// How an operator is rewritten in the place of a rule, which may be asked.
+/// Rewrites an operator instead of the rule, which it may call.
 type Rewrite =
     fn(&LogicalRule, LogicalPlan, &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>>;
 
-/// How a physical plan is rewritten in the place of a rule, which may be asked.
+/// Rewrites a physical plan instead of the rule, which it may call.
 type PhysicalRewrite =
     fn(&PhysicalRule, Arc<dyn ExecutionPlan>, &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>>;
 
-/// DataFusion's rules over logical plans that are guarded. Of two guards of one rule the second is
-/// around the first.
+/// The guarded rules over logical plans, by name. A second guard of a rule calls the first.
 const LOGICAL: [(&str, Rewrite); 7] = [
     ("simplify_expressions", simplifier::rewrite),
     ("extract_leaf_expressions", field_extraction::rewrite),
@@ -68,7 +67,7 @@ const LOGICAL: [(&str, Rewrite); 7] = [
     ("eliminate_cross_join", cross_joins::rewrite),
 ];
 
-/// Those over physical plans.
+/// The guarded rules over physical plans, by name.
 const PHYSICAL: [(&str, PhysicalRewrite); 7] = [
     ("aggregate_statistics", aggregate_statistics::rewrite),
     ("FilterPushdown", filter_pushdown::rewrite),

@@ -221,9 +221,8 @@ impl DecimalSum {
             DecimalSum::I64(sum) if repr == Repr::I64 => {
                 return Value::new(dtype, repr, sum, valid);
             }
-            DecimalSum::I64(sum) | DecimalSum::I128(sum) | DecimalSum::Words { high: sum, .. } => {
-                sum
-            }
+            DecimalSum::I64(sum) | DecimalSum::I128(sum) => sum.clone(),
+            DecimalSum::Words { .. } => self.emit(DataType::Decimal128(38, 0), None, out).code,
         };
         let wide = out.let_("i128", format_args!("(i128)({sum})"));
         let narrow = out.let_(ctype, format_args!("({ctype}){wide}"));

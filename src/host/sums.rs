@@ -1,5 +1,6 @@
-//! `sum` of integers of 64 bits: an error where it has more bits than these. DataFusion's (55.2)
-//! wraps in silence. It sums decimals of 38 digits here, which hold the sum of 10¹⁸ such integers.
+//! `sum` of 64-bit integers. A result that does not fit 64 bits is an error; DataFusion's `sum`
+//! (55.2) wraps in silence. The function here adds the integers as decimals of 38 digits, which
+//! hold the sum of 10¹⁸ of them, and casts the result back.
 
 use std::sync::Arc;
 
@@ -7,13 +8,13 @@ use datafusion::arrow::array::{ArrayRef, BooleanArray, new_null_array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, Expr, ExprSchemable, GroupsAccumulator,
-    ReversedUDAF, Signature, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, Cast, EmitTo, Expr, ExprSchemable,
+    GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
 
 const WIDE: DataType = DataType::Decimal128(38, 0);
@@ -22,10 +23,10 @@ const WIDE: DataType = DataType::Decimal128(38, 0);
 pub(super) fn of_integers(
     func: &AggregateUDF,
     arg: &Expr,
-    schema: &datafusion::common::DFSchema,
+    schema: &DFSchema,
 ) -> Option<Arc<AggregateUDF>> {
-    // Rows are fewer than the sum of narrow integers would take to have more bits.
-    let is_narrow = |cast: &datafusion::logical_expr::Cast| {
+    // A sum of narrower integers takes more rows than there are to leave 64 bits.
+    let is_narrow = |cast: &Cast| {
         let from = cast.expr.get_type(schema);
         from.is_ok_and(|from| from.is_integer() && from.primitive_width() < Some(8))
     };
@@ -48,7 +49,7 @@ fn wide(field: &FieldRef) -> FieldRef {
     Arc::new(Field::new(field.name(), WIDE, true))
 }
 
-/// Has an accumulator of decimals made in the place of one of integers.
+/// Makes an accumulator with decimals as the types of its argument and its result.
 fn of_wide<T>(args: AccumulatorArgs, make: impl FnOnce(AccumulatorArgs) -> Result<T>) -> Result<T> {
     let fields: Vec<_> = args.expr_fields.iter().map(wide).collect();
     make(AccumulatorArgs { return_field: wide(&args.return_field), expr_fields: &fields, ..args })
@@ -119,7 +120,7 @@ fn narrowed(sums: &ArrayRef, dtype: &DataType) -> Result<ArrayRef> {
     if sums.is_empty() || sums.null_count() == sums.len() {
         return Ok(new_null_array(dtype, sums.len()));
     }
-    // A cast to a type that does not hold a value makes null of it.
+    // The cast makes null of a value that the type does not hold.
     let narrow = cast(sums, dtype)?;
     match narrow.null_count() == sums.null_count() {
         true => Ok(narrow),

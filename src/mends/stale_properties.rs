@@ -1,20 +1,19 @@
-//! What DataFusion takes for known of rows, and is not.
+//! Properties of rows that DataFusion (55.2) keeps above operators that end them: which columns are
+//! constant, equal or in order. By these it leaves out sorts and keys of sorts, and ends groups
+//! early.
 //!
-//! It asks what it knows of an operator's input (55.2): which columns are constant, equal or in
-//! order. Then it sorts by less, groups rows as they come, and ends groups early.
-//!
-//! - Above grouping sets it takes this for known, too (`AggregateExec`), though they bring NULL into
-//!   columns that a set does not have: of `WHERE y = 2024 GROUP BY CUBE (y, m) ORDER BY y, m` it did
-//!   not sort by `y` (<https://github.com/apache/datafusion/issues/24421>).
-//! - Above outer joins a column of the other side stays constant, though it is NULL where a row finds
-//!   no other: `LEFT JOIN (SELECT d, 'a' AS c …) w … ORDER BY w.c, t.b` did not sort by `c`
+//! - Above grouping sets it takes this for known, too (`AggregateExec`), though they bring NULL
+//!   into columns that a set does not have: of `WHERE y = 2024 GROUP BY CUBE (y, m) ORDER BY y, m`
+//!   it did not sort by `y` (<https://github.com/apache/datafusion/issues/24421>).
+//! - Above outer joins a column of the other side stays constant, though it is NULL where a row
+//!   finds no other: `LEFT JOIN (SELECT d, 'a' AS c …) w … ORDER BY w.c, t.b` did not sort by `c`
 //!   (`EquivalenceGroup::join`).
-//! - Above a join of two sides in order its rows are taken to be in both orders, though the rows that
-//!   a row finds come again for the next one of its key
+//! - Above a join of two sides in order its rows are taken to be in both orders, though the rows
+//!   that a row finds come again for the next one of its key
 //!   (<https://github.com/apache/datafusion/issues/25052>).
 //!
-//! Below such operators stands one that does nothing and of whose rows nothing is known. It stays in
-//! the plan, as operators ask for what is known each time that they are made.
+//! Below such operators stands one that does nothing and of whose rows nothing is known. It stays
+//! in the plan, as operators ask for what is known each time that they are made.
 
 use std::fmt;
 use std::sync::Arc;
@@ -78,7 +77,7 @@ impl PhysicalOptimizerRule for ForgetBelow {
     }
 }
 
-/// Of which inputs an operator takes too much for known.
+/// For each input of an operator, whether properties of it are kept that do not hold.
 fn of_inputs(plan: &dyn ExecutionPlan) -> Vec<bool> {
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
         return vec![!aggregate.group_expr().is_single()];

@@ -470,8 +470,8 @@ pub(super) fn config(device: bool, partitions: Option<usize>) -> Result<SessionC
     // Logical and physical expressions disagree on whether they are nullable: of CASE, and of IS TRUE
     // (https://github.com/apache/datafusion/issues/24096). What is below an aggregate decides.
     options.execution.skip_physical_aggregate_schema_check = true;
-    // Where unions are made to interleave partitions, inputs that change later may end planning: of
-    // queries with windows and with groups.
+    // DataFusion (55.2) fails to plan a union of windows and groups that it has made an interleaving
+    // one: later rules change the partitions of its inputs.
     options.optimizer.prefer_existing_union = true;
     if device {
         // Uncorrelated scalar subqueries become joins, which the device runs, not plans hidden

@@ -75,7 +75,7 @@ impl AnalyzerRule for LiftSubqueries {
         // DataFusion takes the value of a subquery to be null where the column is, but so it is
         // where there is no row.
         let plan = plan.transform_up_with_subqueries(with_nulls_of_inputs)?.data;
-        // A union's columns had other types when what names them within was coerced.
+        // Coercion may have changed the types of a union's columns after subqueries named them.
         match any_node(&plan, |node| Ok(matches!(node, LogicalPlan::Union(_))))? {
             true => TypeCoercion::new().analyze(plan, config),
             false => Ok(plan),

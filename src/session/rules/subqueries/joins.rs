@@ -1,4 +1,4 @@
-//! Joins: those whose conditions have subqueries, and what this folder makes joins with.
+//! Joins whose conditions have subqueries; and the helpers by which this folder makes joins.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::{conditions, dependent, only};
 use crate::error::Error;
 use crate::plan::{FreshNames, UnknownAs, into_operands};
 
-/// The conditions that all must hold: such ones, and the others.
+/// Parts conditions, all of which must hold, into those that satisfy a test and the others.
 pub(super) fn parted(
     conditions: impl IntoIterator<Item = Expr>,
     is_such: impl Fn(&Expr) -> Result<bool>,
@@ -57,7 +57,7 @@ pub(super) fn swapped(join: &Join, kind: JoinType) -> Result<Join> {
     Join::try_new(left, right, on, filter, kind, using, nulls, false)
 }
 
-/// An inner join without its conditions that name rows around it, and these.
+/// An inner join, and its conditions that name rows around the subquery, which are taken out of it.
 pub(super) fn inner_join(join: &Join) -> Result<(LogicalPlan, Vec<Expr>)> {
     let is_outside = |condition: &Expr| Ok(!free_of(condition, &join.schema)?.is_empty());
     let (outside, own) = parted(join.filter.clone(), is_outside)?;
