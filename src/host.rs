@@ -59,5 +59,5 @@ pub(crate) use expressions::{MOST_PLACES, host_expr};
 pub(crate) use floats::holds_floats;
 pub(crate) use in_unit::in_unit;
 pub(crate) use intervals::{IntervalPart, interval_part, justified, part_of};
-pub(crate) use plans::{HostPlanner, plan, schema_beneath};
-pub(crate) use simplify::{LogicalRule, folding};
+pub(crate) use plans::{HostPlanner, plan};
+pub(crate) use simplify::folding;

@@ -17,6 +17,7 @@ use super::floats::{FloatForm, formed_scalar, holds_floats};
 use super::functions::HostOperation;
 use super::nested_order::{self, extreme, is_order, nested_order};
 use super::{arithmetic, nested_extremes, sums, text_casts, zones};
+use crate::mends;
 use crate::plan::{cast_is_wrongly_dropped, joined};
 
 /// The expression as the CPU engine shall compute it, over rows in which NaN has one form.
@@ -467,7 +468,9 @@ impl Host<'_> {
             Expr::AggregateFunction(call) => Expr::AggregateFunction(self.aggregate(call)?),
             Expr::WindowFunction(mut call) => {
                 if let WindowFunctionDefinition::AggregateUDF(func) = &call.fun
-                    && let Some(exact) = self.exact_aggregate(func, &call.params.args)
+                    && let Some(exact) = mends::of_frames(func)
+                        .filter(|_| !self.folding)
+                        .or_else(|| self.exact_aggregate(func, &call.params.args))
                 {
                     call.fun = WindowFunctionDefinition::AggregateUDF(exact);
                 }

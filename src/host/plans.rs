@@ -18,7 +18,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use super::expressions::{after, concerns, host_expr, is_extreme_of_floats};
 use super::floats::{FloatForm, holds_floats};
 use super::functions::HostOperation;
-use crate::plan::{evaluated_in_order, for_cpu};
+use crate::plan::{evaluated_in_order, for_cpu, schema_beneath};
 
 /// Plans queries for the CPU engine.
 #[derive(Debug)]
@@ -99,23 +99,6 @@ fn changed_expressions(node: LogicalPlan) -> Result<LogicalPlan> {
             false => Ok(Transformed::no(expr)),
         })?
         .data)
-}
-
-/// What a node's expressions look at.
-pub(crate) fn schema_beneath(node: &LogicalPlan) -> Result<DFSchemaRef> {
-    if let LogicalPlan::TableScan(scan) = node {
-        return DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())
-            .map(Arc::new);
-    }
-    let inputs = node.inputs();
-    if let [input] = inputs.as_slice() {
-        return Ok(input.schema().clone());
-    }
-    let mut schema = DFSchema::empty();
-    for input in inputs {
-        schema.merge(input.schema());
-    }
-    Ok(Arc::new(schema))
 }
 
 /// Equal keys get equal bits. Lists and structs match by those; and what a join learns of its build

@@ -11,10 +11,8 @@ use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::expressions::{concerns, folding_expr, is_of_concern, makes_floats, plain_expr};
-use super::plans::schema_beneath;
-
-/// A rule of DataFusion's optimizer.
-pub(crate) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
+use crate::mends::LogicalRule;
+use crate::plan::schema_beneath;
 
 /// DataFusion's rules, of which the one that folds constants computes as plans for the CPU engine
 /// do.

@@ -2,13 +2,15 @@
 //! (55.2) wraps in silence. The function here adds the integers as decimals of 38 digits, which
 //! hold the sum of 10¹⁸ of them, and casts the result back.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, BooleanArray, new_null_array};
+use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, new_null_array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef};
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
@@ -75,11 +77,12 @@ impl AggregateUDFImpl for ExactSum {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        // There is none of distinct decimals.
-        if args.is_distinct {
-            return sum_udaf().create_sliding_accumulator(args);
-        }
         let dtype = args.return_field.data_type().clone();
+        // DataFusion has none of distinct decimals.
+        if args.is_distinct {
+            let sum = Box::<DistinctSum>::default();
+            return Ok(Box::new(Narrowed { sum, dtype }));
+        }
         let sum = of_wide(args, |args| sum_udaf().create_sliding_accumulator(args))?;
         Ok(Box::new(Narrowed { sum, dtype }))
     }
@@ -169,6 +172,61 @@ impl Accumulator for Narrowed {
 
     fn size(&self) -> usize {
         size_of::<Self>() + self.sum.size()
+    }
+}
+
+/// The sum of the distinct values of a frame.
+#[derive(Debug, Default)]
+struct DistinctSum {
+    /// How often the frame holds each value.
+    counts: HashMap<i128, usize>,
+    sum: i128,
+}
+
+impl Accumulator for DistinctSum {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        for value in values[0].as_primitive::<Decimal128Type>().iter().flatten() {
+            let count = self.counts.entry(value).or_default();
+            if *count == 0 {
+                self.sum += value;
+            }
+            *count += 1;
+        }
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        for value in values[0].as_primitive::<Decimal128Type>().iter().flatten() {
+            if let Entry::Occupied(mut held) = self.counts.entry(value) {
+                *held.get_mut() -= 1;
+                if *held.get() == 0 {
+                    held.remove();
+                    self.sum -= value;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
+        internal_err!("frames are summed in one piece")
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        internal_err!("frames are summed in one piece")
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let sum = (!self.counts.is_empty()).then_some(self.sum);
+        Ok(ScalarValue::Decimal128(sum, 38, 0))
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.counts.capacity() * size_of::<(i128, usize)>()
     }
 }
 

@@ -36,7 +36,7 @@ use datafusion::optimizer::OptimizerConfig;
 
 use self::hider::Hider;
 use super::LogicalRule;
-use crate::host::schema_beneath;
+use crate::plan::schema_beneath;
 
 /// The rule that simplifies expressions, which does not see all of them.
 pub(super) fn rewrite(

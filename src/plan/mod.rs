@@ -77,7 +77,7 @@ pub(crate) use tables::{
 };
 pub(crate) use truth::UnknownAs;
 pub(crate) use volatile::{is_volatile, is_volatile_call};
-pub(crate) use walk::{any_node, holds_subquery};
+pub(crate) use walk::{any_node, holds_subquery, schema_beneath};
 pub(crate) use window::{
     Bound, Frame, RangeOffset, WindowCall, WindowKeys, WindowKind, device_window,
 };

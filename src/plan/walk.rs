@@ -1,6 +1,9 @@
-//! Whether a plan has such an operator.
+//! Looks at plans: whether one has such an operator, and which columns an operator sees.
+
+use std::sync::Arc;
 
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 
@@ -29,4 +32,21 @@ pub(crate) fn holds_subquery(node: &LogicalPlan) -> Result<bool> {
         Ok(TreeNodeRecursion::Stop)
     })?;
     Ok(found)
+}
+
+/// The columns that an operator's expressions see.
+pub(crate) fn schema_beneath(node: &LogicalPlan) -> Result<DFSchemaRef> {
+    if let LogicalPlan::TableScan(scan) = node {
+        return DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())
+            .map(Arc::new);
+    }
+    let inputs = node.inputs();
+    if let [input] = inputs.as_slice() {
+        return Ok(input.schema().clone());
+    }
+    let mut schema = DFSchema::empty();
+    for input in inputs {
+        schema.merge(input.schema());
+    }
+    Ok(Arc::new(schema))
 }

@@ -30,8 +30,8 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::numbers::{decimal_of, digits_of};
-use crate::host::{cast_exactly, in_unit, schema_beneath};
-use crate::plan::is_comparison;
+use crate::host::{cast_exactly, in_unit};
+use crate::plan::{is_comparison, schema_beneath};
 
 #[derive(Debug)]
 pub(super) struct ExactComparisons;

@@ -26,8 +26,8 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::host::interval_times::interval_times;
-use crate::host::{interval_part, justified, schema_beneath};
-use crate::plan::is_comparison;
+use crate::host::{interval_part, justified};
+use crate::plan::{is_comparison, schema_beneath};
 
 #[derive(Debug)]
 pub(super) struct IntervalOrder;

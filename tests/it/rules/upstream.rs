@@ -168,3 +168,11 @@ fn datafusion_still_begins_with_the_first_table() {
     let at = |join: &str| plan.find(join).unwrap_or_else(|| panic!("{join}\n{plan}"));
     assert!(at("Inner Join") < at("Cross Join"), "{plan}");
 }
+
+/// `mends/empty_frames.rs`.
+#[test]
+fn datafusion_still_xors_an_empty_frame_to_zero() {
+    let sql = "SELECT x FROM (SELECT i, bit_xor(v) OVER (ORDER BY i ROWS 1 PRECEDING) AS x \
+               FROM (VALUES (1, 5), (2, NULL), (3, NULL)) t(i, v)) WHERE i = 3";
+    assert_eq!(ask(sql).as_deref(), Ok("0"), "no value is in the frame");
+}
