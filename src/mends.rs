@@ -9,6 +9,7 @@
 //! | `simplifier` | `simplify_expressions` | forgets nulls, casts that lose digits, several lists of values |
 //! | `field_extraction` | `extract_leaf_expressions`, … | fields of structs below unions, marks and volatile functions |
 //! | `distinct_sums` | `single_distinct_aggregation_to_group_by` | a sum of decimals changes its type |
+//! | `common_aggregates` | `common_sub_expression_eliminate` | names lose their tables |
 //! | `null_safe_keys` | `extract_equijoin_predicate`, … | keys by `=` in a join by `IS NOT DISTINCT FROM` |
 //! | `cross_joins` | `eliminate_cross_join` | tables that no equality connects come first |
 //! | `grouping_set_names` | `type_coercion` | grouping sets are one column |
@@ -20,6 +21,7 @@
 //! | `early_projections` | `ProjectionPushdown`, … | what can fail is computed for rows that a filter drops |
 
 mod aggregate_statistics;
+mod common_aggregates;
 mod cross_joins;
 mod distinct_sums;
 mod early_projections;
@@ -60,11 +62,12 @@ type PhysicalRewrite =
     fn(&PhysicalRule, Arc<dyn ExecutionPlan>, &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>>;
 
 /// The guarded rules over logical plans, by name. A second guard of a rule calls the first.
-const LOGICAL: [(&str, Rewrite); 7] = [
+const LOGICAL: [(&str, Rewrite); 8] = [
     ("simplify_expressions", simplifier::rewrite),
     ("extract_leaf_expressions", field_extraction::rewrite),
     ("push_down_leaf_projections", field_extraction::rewrite),
     ("single_distinct_aggregation_to_group_by", distinct_sums::rewrite),
+    ("common_sub_expression_eliminate", common_aggregates::rewrite),
     ("extract_equijoin_predicate", null_safe_keys::rewrite_keys),
     ("eliminate_cross_join", null_safe_keys::rewrite_order),
     ("eliminate_cross_join", cross_joins::rewrite),

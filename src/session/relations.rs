@@ -8,12 +8,14 @@
 //! |---|---|
 //! | `asof` | `a ASOF JOIN b ON …` |
 //! | `lateral` | `t, unnest(t.l)` |
+//! | `outer_names` | `LATERAL (SELECT t.i)` |
 //! | `pivot` | `t PIVOT (sum(x) FOR c IN (…))`, `t UNPIVOT (v FOR n IN (…))` |
 //! | `positional` | `a POSITIONAL JOIN b` |
 //! | `sample` | `t TABLESAMPLE (10 PERCENT)` |
 
 mod asof;
 mod lateral;
+mod outer_names;
 mod pivot;
 mod positional;
 mod sample;
@@ -66,6 +68,7 @@ impl RelationPlanner for Relations {
             {
                 PlannedRelation::new(lateral::planned(*table_with_joins, context)?, alias)
             }
+            TableFactor::Derived { lateral: true, .. } => outer_names::planned(factor, context)?,
             TableFactor::Pivot { .. } => pivot::wide(&core, factor, context)?,
             TableFactor::Unpivot { .. } => pivot::long(factor, context)?,
             other => return Ok(RelationPlanning::Original(Box::new(other))),

@@ -54,6 +54,8 @@ fn columns_of_one_name_are_told_apart() {
             "SELECT o.k, l1.v, l2.a FROM o, LATERAL (SELECT max(q.c) v FROM q WHERE q.c = o.c) l1 CROSS JOIN LATERAL (SELECT p.a FROM p WHERE p.c = l1.v) l2",
             "1 x 1 | 3 y 2",
         ),
+        ("SELECT l.k, l.a FROM o, LATERAL (SELECT k, a FROM q WHERE q.c = o.c UNION ALL SELECT o.k, 0) l WHERE l.k = 1", "1 0 | 1 10 | 1 20"),
+        ("SELECT m.k FROM o, LATERAL (SELECT o.k) l, LATERAL (SELECT l.k) m", "1 | 2 | 3"),
         (
             "SELECT o.k, l.w FROM o LEFT JOIN LATERAL (SELECT o.k AS w FROM p WHERE p.c = o.c) l ON l.w > 1",
             "1 - | 2 - | 3 3",
@@ -71,6 +73,7 @@ fn an_aggregate_of_no_rows_has_its_value_before_conditions() {
     check(&[
         ("SELECT o.k, (SELECT max(q.a) FROM q WHERE q.c = o.c HAVING count(*) = 0) v FROM o", "1 - | 2 - | 3 -"),
         ("SELECT o.k FROM o WHERE (SELECT 5 FROM q WHERE q.c = o.c HAVING count(*) = 0) = 5", "2"),
+        ("SELECT o.k, (SELECT max(q.a) FROM q WHERE o.k < 3 HAVING count(*) <= count(*) FILTER (WHERE TRUE)) v FROM o", "1 30 | 2 30 | 3 -"),
         ("SELECT o.k FROM o WHERE (SELECT count(*) FROM q WHERE q.c = o.c HAVING count(*) <> 1) = 0", "2"),
         ("SELECT o.k, (SELECT count(*) IS NULL FROM q WHERE q.c = o.c), (SELECT count(*) + 1 FROM q WHERE q.c = o.c) FROM o", "1 0 3 | 2 0 1 | 3 0 2"),
         ("SELECT o.k FROM o WHERE 0 NOT IN (SELECT count(*) FROM q WHERE q.c = o.c)", "1 | 3"),

@@ -22,8 +22,13 @@ use crate::differential::{Rows, rows_of};
 /// Rules that say what a plan means. Before them intervals compare by months, then by days, decimals
 /// of several scales as if these were one, an anti join that knows nulls has no key by which it does,
 /// and a sort below a limit that does not say how many rows it wants is one that nobody looks at.
-const MEANING: [&str; 4] =
-    ["interval_order", "type_coercion", "extract_equijoin_predicate", "push_down_limit"];
+const MEANING: [&str; 5] = [
+    "interval_order",
+    "exact_comparisons",
+    "type_coercion",
+    "extract_equijoin_predicate",
+    "push_down_limit",
+];
 
 #[test]
 fn each_rule_keeps_the_rows() {

@@ -1,6 +1,8 @@
 //! What DataFusion says by itself. Where that becomes right, what mends it can go.
 
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::functions_aggregate::expr_fn::{count, first_value};
+use datafusion::logical_expr::{Expr, ExprFunctionExt, LogicalPlanBuilder, lit};
+use datafusion::prelude::{SessionConfig, SessionContext, col};
 
 /// The first value, or the error.
 fn ask(sql: &str) -> Result<String, String> {
@@ -175,4 +177,20 @@ fn datafusion_still_xors_an_empty_frame_to_zero() {
     let sql = "SELECT x FROM (SELECT i, bit_xor(v) OVER (ORDER BY i ROWS 1 PRECEDING) AS x \
                FROM (VALUES (1, 5), (2, NULL), (3, NULL)) t(i, v)) WHERE i = 3";
     assert_eq!(ask(sql).as_deref(), Ok("0"), "no value is in the frame");
+}
+
+/// `mends/common_aggregates.rs`.
+#[test]
+fn datafusion_still_forgets_the_tables_of_aggregates() {
+    let plan = LogicalPlanBuilder::values(vec![vec![lit(1)]]).expect("a plan");
+    let id = first_value(col("column1"), vec![]).alias_qualified(Some("u"), "id");
+    let counts = [("n", lit(true)), ("m", lit(true).and(lit(true)))];
+    let counts = counts.map(|(name, filter)| {
+        count(lit(1)).filter(filter).build().expect("an aggregate").alias(name)
+    });
+    let plan = plan.aggregate(Vec::<Expr>::new(), [vec![id], counts.to_vec()].concat());
+    let plan = plan.and_then(|plan| plan.project([col("u.id"), col("n"), col("m")]));
+    let plan = plan.and_then(LogicalPlanBuilder::build).expect("a plan");
+    let planned = SessionContext::new().state().optimize(&plan);
+    assert!(planned.is_err(), "DataFusion mended this: {planned:?}");
 }

@@ -144,7 +144,8 @@ impl Maker<'_> {
                     &format!("CASE WHEN {product} BETWEEN -128 AND 127 THEN {product} END"),
                 )
             }
-            _ => format!("CAST({} AS {to})", self.expr(Class::Int, 0)),
+            // A column of a subquery may hold what no small integer does.
+            _ => format!("CAST({} AS BIGINT)", self.expr(Class::Int, 0)),
         }
     }
 
