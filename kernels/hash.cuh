@@ -94,7 +94,7 @@ WF_DEVICE u64 hash_insert(u64* keys, u64 mask, u64 key) {
     return hash_insert<STRIDE, MIXED>(keys, mask, key, fresh);
 }
 
-// The same for kernels that unroll their rows: once in the code, for tables in global memory.
+// `hash_insert` for kernels that unroll their rows: once in the code, for tables in global memory.
 WF_CALLED u64 hash_slot(u64* keys, u64 mask, u64 key, u64 secret, u64 probes) {
     bool fresh;
     return hash_insert(keys, mask, key, fresh, secret, probes);

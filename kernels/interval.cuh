@@ -59,7 +59,8 @@ WF_DEVICE f64 interval_split(i64 part, f64 factor, f64 units, i64 nanos, i64* re
     return whole;
 }
 
-// The same by a fraction: what is left of a month is days, of a day a part of it.
+// An interval times a fraction; whether each part fits. What is left of a month becomes days, what
+// is left of a day a part of one.
 WF_CALLED bool interval_times(i128 packed, f64 factor, i128* out) {
     interval by = interval_of(packed);
     *out = packed;
@@ -77,8 +78,8 @@ WF_CALLED bool interval_times(i128 packed, f64 factor, i128* out) {
     return fits_32(all_days) && nanos >= I64_MIN && nanos <= I64_MAX;
 }
 
-// The same length in months of 30 days and days of 24 hours, all of one sign: then intervals order
-// as their lengths do. What has no place in them is the longest.
+// The interval's length in months of 30 days and days of 24 hours, all of one sign: then intervals
+// order as their lengths do. A length beyond these parts becomes the longest.
 WF_CALLED i128 interval_justified(i128 packed) {
     interval of = interval_of(packed);
     const i64 days = of.months * 30 + of.days + of.nanos / DAY_NANOS;
@@ -182,7 +183,8 @@ WF_CALLED bool interval_bin(i64 ticks, i64 scale, i64 stride, i64 origin, i64* o
     return bin >= I64_MIN && bin <= I64_MAX;
 }
 
-// The same with a stride of months.
+// The beginning, in ticks of `scale` nanoseconds, of the bin of `stride` months from `origin` on;
+// whether there is one.
 WF_CALLED bool interval_bin_months(i64 ticks, i64 scale, i64 stride, i64 origin, i64* out) {
     const i128 exact = (i128)ticks * scale;
     *out = 0;

@@ -170,7 +170,8 @@ WF_DEVICE u64 join_row_at(const u64* offsets, u64 low, u64 high, u64 at) {
     return low;
 }
 
-// The same in 0..n by a warp, which looks at 32 places at once.
+// The greatest row in 0..n whose offset is at most `at`, found by a warp, which looks at 32 places
+// at once.
 WF_DEVICE u64 join_row_by_warp(const u64* offsets, u64 n, u64 at) {
     u64 low = 0, high = n;
     while (high - low > 1) {

@@ -33,7 +33,7 @@ struct fixed_source {
 // What becomes of a value: `make` takes it and says whether it is good, `put` writes it. A thread
 // takes `AHEAD` values before it writes them.
 
-// The same bytes.
+// A value whose bytes are copied.
 template <class T> struct fixed_same {
     typedef T Value;
     static constexpr u32 AHEAD = 4;
@@ -78,7 +78,7 @@ struct fixed_integer {
     WF_DEVICE void put(u32 k, i64 value) const { store_integer(out, k, value, width); }
 };
 
-// The same as a float of 8 bytes.
+// An integer of up to 8 bytes as a float of 8 bytes.
 WF_DEVICE f64 number(i64 value, u32 shape) { return (shape & 64) != 0 ? (f64)value : (f64)(u64)value; }
 struct fixed_number {
     typedef f64 Value;

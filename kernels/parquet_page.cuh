@@ -152,7 +152,7 @@ WF_DEVICE void store_integer(u64 out, u32 at, i64 value, u32 width) {
         ((i128*)out)[at] = value;
 }
 
-// The same of an integer of 16 bytes.
+// An integer of up to 16 bytes to a place in an array of integers of `width` bytes.
 WF_DEVICE void store_wide_integer(u64 out, u32 at, i128 value, u32 width) {
     if (width == 16)
         ((i128*)out)[at] = value;

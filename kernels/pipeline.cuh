@@ -101,9 +101,9 @@ WF_DEVICE u32 mask_places(const u32* mask, u64 first, u64 rows, u16* places) {
     return total;
 }
 
-// The same of the warp's share of the tile, without a barrier: where few rows stay, a block waits
-// mostly. Places lie at the beginning of the warp's share of `places`; `before` is how many rows
-// stay in the shares before.
+// The rows that stay of the warp's share of the tile, as places in the tile, ascending; how many
+// there are. There is no barrier: where few rows stay, a block waits mostly. Places lie at the
+// beginning of the warp's share of `places`; `before` is how many rows stay in the shares before.
 template <u32 THREADS>
 WF_DEVICE u32 mask_places_of_warp(const u32* mask, u64 first, u64 rows, u16* places, u32& before) {
     constexpr u32 WORDS = MASK_TILE / 32, EACH = WORDS / (THREADS / 32);
@@ -260,7 +260,7 @@ WF_DEVICE bool cells_any_bit(const u32* bits, u32 first) {
 // as frequent as exp(-k (load - 1 - ln load)): at a load of 0.75, in thousands of tables of 8192
 // slots, the longest has some 450.
 constexpr u32 CELL_PROBES = 1024;
-// The same of a table whose number of keys is a guess: of a thousand keys in 4096 slots one in a
+// CELL_PROBES of a table whose number of keys is a guess: of a thousand keys in 4096 slots one in a
 // thousand sets has a longer run, and where there are far more keys that should show soon.
 constexpr u32 CELL_PROBES_GUESSED = 24;
 
@@ -389,8 +389,9 @@ WF_DEVICE i128 fixed_of_f64(f64 value, i64 exponent, bool& lost) {
     return bits >> 63 ? -result : result;
 }
 
-// The same for a multiple of 2^exponent below 2^(exponent + 110), with exponents of −900 to 900, by
-// arithmetic of floats, all of it exact: a third of the instructions.
+// A multiple of 2^exponent below 2^(exponent + 110), with exponents of −900 to 900, in units of
+// 2^exponent. The arithmetic is that of floats, all of it exact, in fewer instructions than
+// fixed_of_f64.
 WF_DEVICE i128 fixed_of_multiple(f64 value, i64 exponent) {
     const f64 whole = double_of_bits(u64(1023 - exponent) << 52);     // 2^−exponent
     const f64 above = double_of_bits(u64(975 - exponent) << 52);      // 2^−(exponent + 48)

@@ -98,8 +98,8 @@ constexpr f64 F64_MAX = 1.7976931348623157e+308;
 // call it often stay small.
 #define WF_DEVICE __device__ __forceinline__
 #define WF_CALLED inline __device__ __noinline__
-// The same of a lambda, behind its parameters: a part of a body that is too long to be compiled in
-// one piece.
+// WF_PART behind a lambda's parameters keeps it from being inlined: the lambda is a part of a body
+// that is too long to be compiled in one piece.
 #define WF_PART __attribute__((noinline))
 
 // ---------------------------------------------------------------------------------- type functions

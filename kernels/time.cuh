@@ -48,7 +48,7 @@ WF_DEVICE i32 days_in_month(i32 year, i32 month) {
     return 30 + ((month + (month >> 3)) & 1);
 }
 
-// The same day of a month before or after, or that month's last day.
+// The date moved by `months`: its day of the month, or the last day of the month that it gets to.
 WF_CALLED i32 add_months(i32 days, i32 months) {
     civil date = civil_of(days);
     i64 counted = (i64)date.year * 12 + (date.month - 1) + months;

@@ -144,7 +144,7 @@ struct WindowProducts {
     f64 yy;
 };
 
-// The same of points.
+// Reduces points to sums of products of deviations from their means. Joins as `ReduceMoments` does.
 struct ReduceProducts {
     typedef WindowPoint Value;
     typedef WindowProducts Sum;

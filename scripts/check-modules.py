@@ -26,7 +26,7 @@ import sys
 
 # Each may use those before it. `cores`, `error` and `interrupt` are used by all; `host` and `interop`
 # are leaves.
-ORDER = ["device", "ops", "column", "io", "user_code", "codegen", "plan", "mends", "exec", "query", "frame", "session"]
+ORDER = ["device", "ops", "column", "io", "user_code", "codegen", "plan", "mends", "exec", "query", "frame", "sql", "session"]
 
 # A `use` of a module that others see again under the name of this one.
 REEXPORT = re.compile(r"\bpub(?:\(\w+\))? use ([^;]+);")

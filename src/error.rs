@@ -252,7 +252,7 @@ impl Error {
         }
     }
 
-    /// The same error, said to be about this place in the SQL text unless it already names one.
+    /// Adds a place in the SQL text that the error is about, unless it already names one.
     pub(crate) fn at(mut self, location: Option<(u64, u64)>) -> Self {
         self.0.location = self.0.location.or(location);
         self
@@ -272,13 +272,13 @@ impl Error {
         self.0.verb
     }
 
-    /// The same error, said to be about a verb, of which others are part.
+    /// Names the verb that the error is about, of which other verbs are part.
     pub(crate) fn in_verb(mut self, verb: &'static str) -> Self {
         self.0.verb = Some(verb);
         self
     }
 
-    /// The same error, said to be about a column that a wider type would hold.
+    /// Names the column that the error is about, whose values a wider type would hold.
     pub(crate) fn with_misfit(mut self, column: usize) -> Self {
         self.0.misfit = Some(column);
         self
@@ -289,7 +289,7 @@ impl Error {
         self.0.misfit
     }
 
-    /// The same error, with the limits of the CPU engine where it is about these.
+    /// Adds the limits of the CPU engine where the error is about them.
     pub(crate) fn with_host_limits(mut self, memory: Option<u64>, files: u64) -> Self {
         if let ErrorKind::OutOfHostMemory { limit, spill_limit, .. } = &mut self.0.kind {
             (*limit, *spill_limit) = (memory, Some(files));

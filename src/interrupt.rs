@@ -1,7 +1,7 @@
 //! Statements that are stopped before they are done: by
 //! [`Session::interrupt`](crate::Session::interrupt), or because they took longer than they may.
 //!
-//! A statement is what runs on a thread between [`Statement::enter`] and its end. Whatever takes
+//! A statement is what runs on a thread between [`Running::enter`] and its end. Whatever takes
 //! long looks at [`check`] as it goes: before each allocation, launch and wait of the device, and
 //! while something is waited for. On other threads, which help a statement, it is entered again.
 
@@ -47,7 +47,7 @@ impl Switch {
 
 /// A statement that runs.
 #[derive(Debug, Clone)]
-pub(crate) struct Statement {
+pub(crate) struct Running {
     switch: Arc<Switch>,
     /// Interrupts before it began.
     before: u64,
@@ -73,12 +73,12 @@ impl Drop for StopOnDrop {
 }
 
 thread_local! {
-    static CURRENT: RefCell<Option<Statement>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Running>> = const { RefCell::new(None) };
 }
 
 /// What ends a statement's time on a thread when it is dropped.
 #[must_use]
-pub(crate) struct Entered(Option<Statement>);
+pub(crate) struct Entered(Option<Running>);
 
 impl Drop for Entered {
     fn drop(&mut self) {
@@ -86,10 +86,10 @@ impl Drop for Entered {
     }
 }
 
-impl Statement {
+impl Running {
     /// A statement that begins now, or the one that this thread is in.
-    pub(crate) fn begin(switch: &Arc<Switch>) -> Statement {
-        current().unwrap_or_else(|| Statement {
+    pub(crate) fn begin(switch: &Arc<Switch>) -> Running {
+        current().unwrap_or_else(|| Running {
             switch: switch.clone(),
             before: switch.interrupts.load(Relaxed),
             limit: switch
@@ -161,13 +161,13 @@ impl Statement {
 }
 
 /// The statement that this thread is in.
-pub(crate) fn current() -> Option<Statement> {
+pub(crate) fn current() -> Option<Running> {
     CURRENT.with_borrow(Clone::clone)
 }
 
 /// Fails where the statement that this thread is in is to stop.
 pub(crate) fn check() -> Result<()> {
-    CURRENT.with_borrow(|current| current.as_ref().map_or(Ok(()), Statement::check))
+    CURRENT.with_borrow(|current| current.as_ref().map_or(Ok(()), Running::check))
 }
 
 #[cfg(test)]
@@ -178,15 +178,15 @@ mod tests {
     fn statements_that_run_are_stopped_and_later_ones_are_not() {
         let switch = Arc::<Switch>::default();
         assert!(check().is_ok());
-        let first = Statement::begin(&switch);
+        let first = Running::begin(&switch);
         let entered = first.enter();
         assert!(check().is_ok());
         switch.interrupt();
         assert!(matches!(check().unwrap_err().kind(), ErrorKind::Interrupted { timeout: None }));
         // A statement within a statement is that one.
-        assert!(Statement::begin(&switch).check().is_err());
+        assert!(Running::begin(&switch).check().is_err());
         drop(entered);
-        assert!(check().is_ok() && Statement::begin(&switch).check().is_ok());
+        assert!(check().is_ok() && Running::begin(&switch).check().is_ok());
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
         let switch = Arc::<Switch>::default();
         let limit = Duration::from_millis(20);
         switch.set_timeout(Some(limit));
-        let statement = Statement::begin(&switch);
+        let statement = Running::begin(&switch);
         let error =
             runtime.block_on(statement.or_stop(std::future::pending::<Result<()>>())).unwrap_err();
         assert!(
@@ -203,7 +203,7 @@ mod tests {
             "{error:?}"
         );
         switch.set_timeout(None);
-        let statement = Statement::begin(&switch);
+        let statement = Running::begin(&switch);
         let other = switch.clone();
         let thread = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(20));
@@ -213,9 +213,6 @@ mod tests {
             runtime.block_on(statement.or_stop(std::future::pending::<Result<()>>())).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Interrupted { timeout: None }), "{error:?}");
         thread.join().unwrap();
-        assert_eq!(
-            runtime.block_on(Statement::begin(&switch).or_stop(async { Ok(3) })).unwrap(),
-            3
-        );
+        assert_eq!(runtime.block_on(Running::begin(&switch).or_stop(async { Ok(3) })).unwrap(), 3);
     }
 }

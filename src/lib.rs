@@ -44,6 +44,8 @@ mod query;
 
 pub mod frame;
 
+pub mod sql;
+
 mod session;
 
 // Beside them.

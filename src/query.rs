@@ -46,7 +46,7 @@ use crate::column::Table;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, DividedResult, Engine, ForeseenPlans, Outcome};
-use crate::interrupt::{self, PACE, Statement as Running, Switch};
+use crate::interrupt::{self, PACE, Running, Switch};
 use crate::io::{
     DOWNLOAD_ROWS, DeviceTable, KeptTable, Memory, Reading, Snapshot, SourceTable, of_panic,
     of_their_types,
@@ -124,7 +124,8 @@ impl Core {
         work()
     }
 
-    /// The same on a thread whose stack suffices for all that the parser takes.
+    /// Does something as a statement on a thread whose stack suffices for all that the parser
+    /// takes.
     pub(crate) fn deep<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         let statement = Running::begin(&self.switch);
         let work = || {
@@ -506,7 +507,7 @@ impl Core {
         }
     }
 
-    /// The same, as plans read it.
+    /// A table of rows that lie on this device or on the host, as plans read it.
     pub(crate) fn source_of(&self, schema: &SchemaRef, data: &Data) -> Result<PlanTable> {
         Ok(provider_as_source(self.provider_of(schema, data)?))
     }

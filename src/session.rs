@@ -28,7 +28,7 @@ use std::time::Duration;
 use datafusion::common::TableReference;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::sql::parser::Statement;
+use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast;
 
 pub use builder::{DeviceChoice, SessionBuilder};
@@ -41,6 +41,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Engine, PartsProgress};
 use crate::frame::LazyFrame;
 use crate::query::Core;
+use crate::sql::{Statement, Text};
 use crate::timeline::{Part, span};
 
 /// Tables, a device, and queries over them. Clones share everything.
@@ -293,58 +294,70 @@ impl Session {
     /// assert!(matches!(error.kind(), ErrorKind::TableNotFound { name, .. } if name == "nowhere"));
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn sql(&self, text: &str) -> Result<LazyFrame> {
-        if let Some(rows) = self.listed(text)? {
-            return Ok(rows);
-        }
-        self.core.as_statement(|| self.frame_of(text))
+    pub fn sql<'t>(&self, text: impl Into<Text<'t>>) -> Result<LazyFrame> {
+        self.frame_of(&text.into())
     }
 
-    fn frame_of(&self, text: &str) -> Result<LazyFrame> {
-        let kept = || {
+    /// The frame of a text; one that the session knows is not read again.
+    fn frame_of(&self, text: &Text<'_>) -> Result<LazyFrame> {
+        self.core.as_statement(|| match self.known_frame(text)? {
+            Some(frame) => Ok(frame),
+            None => match Statement::of(text)? {
+                Statement::Query => self.new_frame(text),
+                other => match self.listed(&other, text)? {
+                    Some(rows) => Ok(rows),
+                    None => Err(not_a_query(text.as_str())),
+                },
+            },
+        })
+    }
+
+    fn known_frame(&self, text: &Text<'_>) -> Result<Option<LazyFrame>> {
+        if self.core.engine.is_none() {
+            return Ok(None);
+        }
+        let known = {
             let state = self.core.context.state_ref();
-            self.core.plans.text(&state.read(), text, |table| self.files.is_current(table))
+            let is_current = |table: &TableReference| self.files.is_current(table);
+            self.core.plans.text(&state.read(), text.as_str(), is_current)
         };
-        match self.core.engine.as_ref().and_then(|_| kept()) {
-            Some(recipe) => LazyFrame::of_recipe(&self.core, recipe),
-            None => self.core.block_on(async {
-                let (plan, tables) = self.plan_sql(text).await?;
-                let frame = LazyFrame::of_plan(&self.core, plan)?;
-                if let (Some(recipe), Some(tables), Some(_)) =
-                    (frame.recipe(), tables, &self.core.engine)
-                {
-                    self.core.plans.keep_text(
-                        &self.core.context.state_ref().read(),
-                        text,
-                        &tables,
-                        recipe,
-                    );
-                }
-                Ok(frame)
-            }),
-        }
+        known.map(|recipe| LazyFrame::of_recipe(&self.core, recipe)).transpose()
     }
 
-    /// The plan of a text, and the names of its tables if the text has the same plan each time.
-    async fn plan_sql(&self, text: &str) -> Result<(LogicalPlan, Option<Vec<TableReference>>)> {
-        let _span = span(Part::Parse, String::new);
-        if functions::is_of_functions(text) {
-            return Err(not_a_query(text));
-        }
-        let mut statement =
-            rules::parsed(&self.core.state(), text).map_err(|error| one_statement(error, text))?;
+    fn new_frame(&self, text: &Text<'_>) -> Result<LazyFrame> {
+        self.core.block_on(async {
+            let (plan, tables) = {
+                let _span = span(Part::Parse, String::new);
+                self.plan_query(self.parsed(text)?, text).await?
+            };
+            let frame = LazyFrame::of_plan(&self.core, plan)?;
+            if let (Some(recipe), Some(tables), Some(_)) =
+                (frame.recipe(), tables, &self.core.engine)
+            {
+                let state = self.core.context.state_ref();
+                self.core.plans.keep_text(&state.read(), text.as_str(), &tables, recipe);
+            }
+            Ok(frame)
+        })
+    }
+
+    /// The tree of a text that is one statement.
+    fn parsed(&self, text: &Text<'_>) -> Result<parser::Statement> {
+        let parsed = rules::parsed(&self.core.state(), text);
+        let mut statement = parsed.map_err(|error| one_statement(error, text.as_str()))?;
         rules::balance(&mut statement)?;
-        self.plan_query(statement, text).await
+        Ok(statement)
     }
 
-    /// The same of a query that stands in a text.
+    /// The plan of a query that stands in a text, and the names of its tables if it has the same
+    /// plan each time.
     async fn plan_query(
         &self,
-        mut statement: Statement,
-        text: &str,
+        mut statement: parser::Statement,
+        text: &Text<'_>,
     ) -> Result<(LogicalPlan, Option<Vec<TableReference>>)> {
         let state = self.core.state();
-        let Statement::Statement(inner) = &mut statement else {
+        let parser::Statement::Statement(inner) = &mut statement else {
             return Err(not_a_query(&statement.to_string()));
         };
         if !matches!(**inner, ast::Statement::Query(_)) {
@@ -355,7 +368,7 @@ impl Session {
         }
         // Until the plan holds them.
         let _files =
-            files::opened(&self.files, &self.core, inner, &|path| place_of(text, path)).await?;
+            files::opened(&self.files, &self.core, inner, &|path| text.place_of(path)).await?;
         let prepared = rules::prepared(&state, inner);
         let is_constant = relations::is_constant(inner);
         let drawn = rules::drawn_names(&state, inner);
@@ -363,7 +376,7 @@ impl Session {
         prepared.map_err(|error| self.mistaken(error, &tables, text))?;
         self.views_planned(&tables).await?;
         let planning = async move { rules::planned(&state, statement).await };
-        let planned = self.core.planned(text, planning).await;
+        let planned = self.core.planned(text.as_str(), planning).await;
         let planned = planned.and_then(|plan| rules::drawn_once(plan, &drawn));
         match planned.and_then(rules::mended) {
             Ok(plan) => Ok((plan, Some(tables).filter(|_| is_constant))),
@@ -379,11 +392,9 @@ impl Session {
 fn not_a_query(statement: &str) -> Error {
     let verb = statement.split_whitespace().next().unwrap_or_default().to_uppercase();
     let why = match verb.as_str() {
-        "DROP" if functions::is_of_functions(statement) => {
-            "Session::deregister_function drops functions; Session::sql takes one query (SELECT, WITH or VALUES)"
-        }
-        "DELETE" | "INSERT" | "UPDATE" | "TRUNCATE" | "ALTER" | "PREPARE" | "EXECUTE"
-        | "DEALLOCATE" | "RESET" | "SET" | "DROP" | "CREATE" | "USE" => {
+        "ALTER" | "COPY" | "CREATE" | "DEALLOCATE" | "DELETE" | "DROP" | "EXECUTE" | "EXPLAIN"
+        | "EXPORT" | "IMPORT" | "INSERT" | "PREPARE" | "RESET" | "SET" | "TRUNCATE" | "UPDATE"
+        | "USE" => {
             "Session::execute takes it; Session::sql takes one query (SELECT, WITH or VALUES)"
         }
         _ => "Session::sql takes one query (SELECT, WITH or VALUES)",
@@ -400,27 +411,6 @@ fn one_statement(error: datafusion::error::DataFusionError, text: &str) -> Error
         ),
         other => other.into(),
     }
-}
-
-/// Line and column of the only place where `name` stands as an identifier or in single quotes, or
-/// `None` if there are several or none.
-fn place_of(text: &str, name: &str) -> Option<(u64, u64)> {
-    use datafusion::sql::sqlparser::dialect::GenericDialect;
-    use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
-    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().ok()?;
-    let mut places = tokens.iter().filter_map(|token| match &token.token {
-        Token::Word(word)
-            if word.value == name
-                || word.quote_style.is_none() && word.value.to_lowercase() == name =>
-        {
-            Some((token.span.start.line, token.span.start.column))
-        }
-        Token::SingleQuotedString(text) if text == name => {
-            Some((token.span.start.line, token.span.start.column))
-        }
-        _ => None,
-    });
-    places.next().filter(|_| places.next().is_none())
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ fn payload(bench: &Bench, rows: usize) {
     });
 }
 
-/// The same at 1, 10, 100 and 1000 million rows; `--rows` says the largest.
+/// All primitives at 1, 10, 100 and 1000 million rows; `--rows` says the largest.
 fn scale(bench: &Bench, most: usize) {
     let sizes = [1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
     let below = sizes.into_iter().filter(|rows| *rows < most);

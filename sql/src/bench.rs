@@ -9,6 +9,7 @@ use clap::Parser;
 use warpframe::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use warpframe::device::Device;
 use warpframe::frame::terminal_size;
+use warpframe::sql::{Statement, Text};
 use warpframe::{DataFrame, Executed, Session};
 
 use crate::arguments::{Arguments, Job};
@@ -18,7 +19,7 @@ use crate::plot::{Chart, Kind, Series, number};
 use crate::report::{Failure, Source, shown};
 use crate::run::{Runner, Settings};
 use crate::shell::script;
-use crate::statement::{self, Request, Sql};
+use crate::text;
 
 /// Time a statement, from its text to its result in the host's memory.
 ///
@@ -79,7 +80,7 @@ struct Measured {
 pub fn setup(bench: &Bench, jobs: &[Job]) -> Result<Vec<Source>, Failure> {
     let jobs = jobs.iter().map(super::source).collect::<Result<Vec<_>, _>>()?;
     let has_size =
-        |text: &str| statement::with_values(text, &[("n".into(), "1".into())].into()).is_some();
+        |text: &str| text::with_values(text, &[("n".into(), "1".into())].into()).is_some();
     let used = has_size(&bench.query) || jobs.iter().any(|job| has_size(&job.text));
     let given = bench.arguments.variables.iter().any(|(name, _)| name == "n");
     match (used, bench.sizes.is_empty(), given) {
@@ -125,8 +126,8 @@ fn measure(
 ) -> Result<Measured, Failure> {
     let mut settings = settings.clone();
     settings.variables.extend(size.map(|size| ("n".to_string(), size.to_string())));
-    let text = statement::with_values(&bench.query, &settings.variables)
-        .unwrap_or_else(|| bench.query.clone());
+    let text =
+        text::with_values(&bench.query, &settings.variables).unwrap_or_else(|| bench.query.clone());
     let source = Source { name: Some("the statement".into()), text };
     // What comes of the others is for nobody to see.
     let mut nobody = io::sink();
@@ -152,18 +153,18 @@ fn times(
     source: &Source,
     size: Option<u64>,
 ) -> Result<Measured, Failure> {
-    let mut statements = statement::split(&source.text);
+    let script = Text::from(&source.text);
+    let mut statements = script.statements();
     let (Some(statement), true) = (statements.pop(), statements.is_empty()) else {
         return Err(Failure::sql("one statement is expected".into(), None));
     };
-    let statement = statement?;
-    let timed = match statement.request()? {
-        Request::Query(text) => Timed::Query(text),
-        Request::Execute(text) => Timed::Other(text),
+    let timed = match Statement::of(&statement)? {
+        Statement::Query => Timed::Query(statement.as_str().into()),
+        Statement::Other => Timed::Other(statement.as_str().into()),
         _ => {
             return Err(Failure::sql(
                 "what is timed is a query or a change of rows".into(),
-                Some(statement.place),
+                Some(statement.start().into()),
             ));
         }
     };
@@ -186,8 +187,8 @@ fn times(
 }
 
 enum Timed {
-    Query(Sql),
-    Other(Sql),
+    Query(String),
+    Other(String),
 }
 
 impl Timed {
@@ -201,8 +202,8 @@ impl Timed {
             Ok(batches.iter().map(RecordBatch::num_rows).sum())
         };
         let rows = match self {
-            Timed::Query(text) => rows_of(session.sql(&text.0)?.collect()?)?,
-            Timed::Other(text) => match session.execute(&text.0)? {
+            Timed::Query(text) => rows_of(session.sql(text)?.collect()?)?,
+            Timed::Other(text) => match session.execute(text)? {
                 Executed::Rows(frame) => rows_of(frame.collect()?)?,
                 Executed::Changed(rows) => rows,
                 _ => 0,

@@ -10,7 +10,6 @@ mod analyze;
 mod arguments;
 mod bench;
 mod completions;
-mod copy;
 mod elsewhere;
 mod files;
 mod interrupt;
@@ -25,7 +24,7 @@ mod progress;
 mod report;
 mod run;
 mod shell;
-mod statement;
+mod text;
 
 use std::io::{self, BufWriter, IsTerminal, Write as _};
 use std::path::Path;

@@ -4,10 +4,10 @@
 //! functions and columns, and what of these stands once in the statement is what they are about.
 //! What stands twice is not pointed at.
 
-use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::{ALL_KEYWORDS, Keyword};
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use warpframe::nearest;
+use warpframe::sql::Text;
 
 use crate::keywords;
 use crate::report::Place;
@@ -281,15 +281,13 @@ fn is_word(token: &TokenWithSpan, wanted: &str) -> bool {
 
 /// The tokens of the statement that begins at a place.
 fn tokens_of(text: &str, statement: Place) -> Vec<TokenWithSpan> {
-    let mut tokens = vec![];
     // What is behind a text that is not closed is of no statement.
-    let _ = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens);
+    let text = Text::from(text);
     let begins = |token: &TokenWithSpan| {
         (token.span.start.line, token.span.start.column) >= (statement.line, statement.column)
     };
-    let own = tokens.into_iter().skip_while(|token| !begins(token));
-    let own = own.take_while(|token| !matches!(token.token, Token::SemiColon | Token::EOF));
-    own.filter(|token| !matches!(token.token, Token::Whitespace(_))).collect()
+    let own = text.words().skip_while(|token| !begins(token));
+    own.take_while(|token| token.token != Token::SemiColon).cloned().collect()
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use warpframe::{Error, ErrorKind};
 use crate::elsewhere;
 use crate::interrupt;
 use crate::mistake;
-use crate::statement::quoted;
+use crate::text::quoted;
 
 /// A place in a text: line and column, in characters, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,12 @@ pub struct Place {
 impl From<Location> for Place {
     fn from(location: Location) -> Self {
         Place { line: location.line, column: location.column }
+    }
+}
+
+impl From<(u64, u64)> for Place {
+    fn from((line, column): (u64, u64)) -> Self {
+        Place { line, column }
     }
 }
 
@@ -174,11 +180,6 @@ impl Failure {
         let hint = self.hint().or_else(|| match (&self.problem, source, place, statement) {
             (Problem::Engine(error), Some(source), Some(place), Some(statement))
                 if matches!(error.kind(), ErrorKind::Parse { path: None, .. }) =>
-            {
-                mistake::of_syntax(&source.text, statement, place)
-            }
-            (Problem::Sql(message), Some(source), Some(place), Some(statement))
-                if message.starts_with("expected ") =>
             {
                 mistake::of_syntax(&source.text, statement, place)
             }

@@ -295,7 +295,7 @@ impl Flow {
         self
     }
 
-    /// The same rows with columns of other names.
+    /// Renames the columns to those of `schema`.
     pub(crate) fn renamed(mut self, schema: DFSchemaRef) -> Self {
         match self.steps.last_mut() {
             Some((_, last)) => *last = schema,

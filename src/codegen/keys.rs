@@ -398,7 +398,8 @@ pub(crate) fn emit_same(left: &Value, right: &Value, out: &mut Emitter) -> Strin
     out.let_("bool", format_args!("({a}) == ({b}) && (!({a}) || {equal})"))
 }
 
-/// The same of values that are not null; nulls within lists and structs are equal.
+/// C++ `bool`: two values of one type that are not null are equal as keys (NaN equal, −0.0 = 0.0).
+/// Nulls within lists and structs are equal.
 pub(super) fn emit_equal(left: &Value, right: &Value, out: &mut Emitter) -> String {
     match left.repr {
         Repr::View => format!("views_equal({}, {})", left.code, right.code),

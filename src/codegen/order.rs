@@ -33,7 +33,8 @@ pub(crate) enum NullsPlace {
 /// Longest strings, in bytes, that are sorted by their characters in place.
 pub(crate) const LONGEST_SORTED: u32 = 256;
 
-/// The same of bytes, which lists become ([`super::order_bytes`]): some 64 elements of 8 bytes.
+/// Longest keys of bytes that are sorted in place, which lists become ([`super::order_bytes`]):
+/// some 64 elements of 8 bytes.
 pub(crate) const LONGEST_BYTES: u32 = 640;
 
 struct KeyPiece {
@@ -57,7 +58,8 @@ pub(crate) fn emit_words(
     Ok(emit_words_of(keys, 0, params, out)?.0)
 }
 
-/// The same, and how many bits, the highest of all words together, are of the first `leading` keys.
+/// Emits the words of a sort key, most significant first. Also yields how many bits, the highest of
+/// all words together, are of the first `leading` keys.
 pub(crate) fn emit_words_of(
     keys: &[(Value, Direction, NullsPlace)],
     leading: usize,

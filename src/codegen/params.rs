@@ -89,7 +89,8 @@ impl Params {
         (name, Later(self.words.len() - 1))
     }
 
-    /// The same, a pointer to elements that take so many bytes a row.
+    /// A pointer to be set by [`Params::set`] before the launch, to elements that take `stride`
+    /// bytes a row.
     pub(crate) fn later_of(&mut self, ctype: &str, stride: u64) -> (String, Later) {
         let (name, later) = self.later(ctype);
         self.strides[later.0] = stride;

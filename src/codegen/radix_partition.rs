@@ -30,7 +30,8 @@ const CONDITIONS: usize = 8;
 const WIDE_WORDS: usize = 8;
 /// Rows from which on partitions pay.
 const FROM: u64 = 1 << 22;
-/// The same on the simulator, whose tests are small, as are its partitions.
+/// Rows from which on partitions pay on the simulator, whose tests are small, as are its
+/// partitions.
 const FROM_ON_SIMULATOR: u64 = 1 << 11;
 /// Shared memory of a partition on the simulator.
 pub(super) const SHARED_ON_SIMULATOR: u64 = 8 << 10;

@@ -185,7 +185,7 @@ impl Record {
         value
     }
 
-    /// The same of a condition.
+    /// The condition as it is called behind [`Record::emit_load`].
     pub(super) fn loaded_flag(&self, condition: &str, prefix: &str) -> String {
         let bit = self.flags.iter().position(|flag| flag == condition);
         format!("{prefix}_flag{}", bit.expect("every condition is in the record"))

@@ -94,7 +94,7 @@ pub(crate) enum Encoding {
 pub(crate) struct Dictionary {
     /// The strings, on the host: a `Utf8View` array without nulls.
     pub(crate) values: ArrayRef,
-    /// The same as 16-byte views on the device, one for each code.
+    /// The strings on the device: 16-byte views, one for each code.
     pub(crate) views: Arc<Buffer>,
     /// What the views point into.
     pub(crate) characters: Arc<[Arc<Buffer>]>,

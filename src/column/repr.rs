@@ -145,7 +145,7 @@ impl Repr {
         &self.const_device_type()["const ".len()..]
     }
 
-    /// The same behind `const`.
+    /// The type's name in device code, behind `const`.
     pub(crate) fn const_device_type(self) -> &'static str {
         match self {
             Repr::Bool => "const bool8",

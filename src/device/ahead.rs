@@ -18,7 +18,7 @@ use super::compilers::{Compilers, join};
 use super::{Device, KernelSource};
 use crate::cores::cores;
 use crate::error::{Error, Result};
-use crate::interrupt::{self, Statement};
+use crate::interrupt::{self, Running};
 use crate::timeline::{Part, span};
 
 /// Most threads that compile for one query.
@@ -52,7 +52,7 @@ impl Device {
         let counters = self.0.counters.clone();
         let statement = interrupt::current();
         let compilers = Compilers::new(cores.min(MOST_COMPILERS), move |source| {
-            let _entered = statement.as_ref().map(Statement::enter);
+            let _entered = statement.as_ref().map(Running::enter);
             // Who needs the kernel will fail as this did, and say so.
             let _ = cache.prepare(&*driver, &counters, source);
         });
@@ -101,7 +101,7 @@ impl CompileQueue {
         }
     }
 
-    /// The same for a rehearsal, which ends where its query has ended.
+    /// Asks for a kernel for a rehearsal, which ends where its query has ended.
     pub(super) fn rehearsed(&self, source: &KernelSource) -> Result<()> {
         self.ask(source);
         match self.compilers.closed() {

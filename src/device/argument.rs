@@ -16,7 +16,7 @@ impl Argument {
         Argument { word, bytes: 0 }
     }
 
-    /// The same of which a kernel moves no more than so many bytes.
+    /// Limits the bytes that a kernel is taken to move through the argument.
     pub(crate) fn moving_at_most(self, bytes: u64) -> Self {
         Argument { bytes: self.bytes.min(bytes), ..self }
     }
@@ -31,7 +31,7 @@ impl Argument {
         self.word.to_ne_bytes()
     }
 
-    /// The same with another buffer instead, from its beginning.
+    /// Points the argument to the beginning of another buffer; its bytes stay.
     pub(crate) fn moved_to(self, buffer: &Buffer) -> Self {
         Argument { word: buffer.address(), ..self }
     }

@@ -58,7 +58,7 @@ impl Buffer {
         Self::allocated(device, operator, len, |driver, bytes| driver.alloc(bytes))
     }
 
-    /// The same, of zeros.
+    /// Allocates `len` bytes that are zero (one byte where `len` is 0).
     pub(super) fn zeroed(device: &Device, operator: &'static str, len: usize) -> Result<Self> {
         Self::allocated(device, operator, len, |driver, bytes| driver.alloc_zeroed(bytes))
     }

@@ -299,7 +299,7 @@ mod tests {
     fn a_statement_that_stops_leaves_its_compiler_alone() {
         let switch = Arc::<interrupt::Switch>::default();
         assert_eq!(beside(&AtomicBool::new(false), || 3).unwrap(), 3);
-        let statement = interrupt::Statement::begin(&switch);
+        let statement = interrupt::Running::begin(&switch);
         let _entered = statement.enter();
         assert_eq!(beside(&AtomicBool::new(false), || 4).unwrap(), 4);
         let (goes_on, told) = mpsc::channel::<()>();

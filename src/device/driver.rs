@@ -92,8 +92,8 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// Facts about the device; constant.
     fn properties(&self) -> &DeviceProperties;
 
-    /// The same device through another stream; `None` where there is only one. Modules and
-    /// functions are shared.
+    /// Opens another stream of the device; `None` where there is only one. Modules and functions
+    /// are shared.
     fn beside(&self) -> Result<Option<Arc<dyn Driver>>> {
         Ok(None)
     }
@@ -110,7 +110,7 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// the error. The content is undefined (`sim` poisons it).
     fn alloc(&self, bytes: usize) -> Result<Option<u64>>;
 
-    /// The same, of zeros.
+    /// Allocates `bytes > 0` that are zero, aligned to 256. `Ok(None)` when memory is exhausted.
     fn alloc_zeroed(&self, bytes: usize) -> Result<Option<u64>> {
         let Some(address) = self.alloc(bytes)? else { return Ok(None) };
         // SAFETY: the range is a live allocation.
@@ -122,8 +122,8 @@ pub(crate) trait Driver: Send + Sync + Debug {
         Ok(Some(address))
     }
 
-    /// The same from what was freed and is kept here, without a call of the system; `None` where
-    /// nothing of that fits.
+    /// Allocates from freed blocks that are kept here, without a call of the system; `None` where
+    /// none of them fits.
     fn alloc_kept(&self, _bytes: usize, _zeroed: bool) -> Option<u64> {
         None
     }

@@ -39,7 +39,8 @@ impl Runner {
         }
     }
 
-    /// The same as it was made before, where the plan is run again over the same columns.
+    /// Runs the replay that the aggregation keeps of an earlier run; `None` where none fits the
+    /// flow's columns.
     fn replayed(&self, aggregation: &Aggregation, flow: &Flow) -> Result<Option<GroupSlots>> {
         match aggregation.replay().filter(|_| !self.device.rehearses()) {
             Some(replay) => replay.run(&self.device, flow),

@@ -40,8 +40,8 @@ use crate::plan::{PipelineJoin, join_cost};
 /// A preserved side is the build side only where it has this many times fewer rows: its rows have
 /// to be looked at once more afterwards.
 const PRESERVED_BUILD: f64 = 4.0;
-/// The same where a semi join has further conditions, for which the other side's rows would have to
-/// be sorted by key.
+/// The factor [`PRESERVED_BUILD`] of a semi join with further conditions, for which the other
+/// side's rows would have to be sorted by key.
 const PRESERVED_BUILD_LISTS: f64 = 2.0;
 
 /// Bytes that tell which keys there are may be this many (they stay in the second-level cache), or…

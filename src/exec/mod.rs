@@ -216,7 +216,8 @@ pub(crate) async fn order(
     }
 }
 
-/// The same, here and now: `None` where some of what it reads is not on the device yet.
+/// The row numbers that [`order`] yields, without loading: `None` where some of what the plan reads
+/// is not on the device yet.
 pub(crate) fn order_here(
     engine: &Engine,
     plan: &DevicePlan,

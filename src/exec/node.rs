@@ -20,7 +20,7 @@ use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::{StreamExt, TryStreamExt};
 
 use super::{Engine, Outcome, run_subtree};
-use crate::interrupt::{self, Statement};
+use crate::interrupt::{self, Running};
 use crate::io::DOWNLOAD_ROWS;
 use crate::plan::{DeviceNode, DevicePlan, PlanTable};
 
@@ -68,7 +68,7 @@ struct DeviceExec {
     engine: Engine,
     state: Arc<SessionState>,
     /// Which statement this is planned for: it may run on threads of DataFusion's.
-    statement: Option<Statement>,
+    statement: Option<Running>,
     properties: Arc<PlanProperties>,
 }
 

@@ -112,8 +112,8 @@ impl Runner {
         Ok(Flow::new(FlowSource::Groups(Arc::new(slots)), schema))
     }
 
-    /// The same for a flow in place, with the slot of each row where there are keys and
-    /// `row_slots` are wanted.
+    /// Groups the rows of a flow in place into slots, for aggregates of any kind. The slot of each
+    /// row comes along where there are keys and `row_slots` are wanted.
     pub(super) fn slots_of_calls(
         &self,
         flow: &Flow,

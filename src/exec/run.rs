@@ -61,7 +61,7 @@ impl Runner {
         Runner { device, plan, scans: Scans::default(), shared: RefCell::default() }
     }
 
-    /// The same on another device.
+    /// Moves the runner to another device.
     pub(super) fn on(self, device: Device) -> Runner {
         Runner { device, ..self }
     }
@@ -240,7 +240,7 @@ impl Runner {
         Ok(Some((relation, key)))
     }
 
-    /// The same, with further columns that `extra` computes.
+    /// Runs a pipeline to a relation of its columns, and to further columns that `extra` computes.
     pub(super) fn relation_with(
         &self,
         operator: &'static str,

@@ -21,7 +21,7 @@ use datafusion::physical_plan::{
 use futures::{Stream, StreamExt};
 
 use crate::error::{Error, Result};
-use crate::interrupt::{self, Statement};
+use crate::interrupt::{self, Running};
 
 /// All rows of a plan, in the order of its partitions.
 ///
@@ -74,13 +74,13 @@ impl HostLimits {
         HostLimits { memory, files: runtime.disk_manager.max_temp_directory_size() }
     }
 
-    /// The same error; where memory was short, with the limits.
+    /// Adds the limits to an error about host memory; other errors stay as they are.
     fn named(&self, error: Error) -> Error {
         error.with_host_limits(self.memory, self.files)
     }
 }
 
-fn stopping(plan: Arc<dyn ExecutionPlan>, statement: &Statement) -> Result<Arc<dyn ExecutionPlan>> {
+fn stopping(plan: Arc<dyn ExecutionPlan>, statement: &Running) -> Result<Arc<dyn ExecutionPlan>> {
     let wrapped = plan.transform_up(|node| {
         if node.children().len() < 2 || !node.name().contains("Join") {
             return Ok(Transformed::no(node));
@@ -98,7 +98,7 @@ fn stopping(plan: Arc<dyn ExecutionPlan>, statement: &Statement) -> Result<Arc<d
 #[derive(Debug)]
 struct Stop {
     input: Arc<dyn ExecutionPlan>,
-    statement: Statement,
+    statement: Running,
 }
 
 impl DisplayAs for Stop {

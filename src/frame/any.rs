@@ -116,7 +116,8 @@ impl<S: FrameState> AnyFrame<S> {
         made.map_err(|error| error.in_verb(verb))
     }
 
-    /// The same of two frames.
+    /// A verb of two frames that is made of others, which an eager frame runs as one query. What is
+    /// drawn in the frames' rows is drawn once.
     pub(super) fn made_with(
         &self,
         verb: &'static str,
@@ -139,7 +140,7 @@ impl<S: FrameState> AnyFrame<S> {
         Ok(self.known(columns)?.into_iter().map(Into::into).collect())
     }
 
-    /// The same as columns of a result, under their names.
+    /// The expressions as columns of a result, under their names.
     pub(super) fn results(&self, columns: impl Columns) -> Result<Vec<df::Expr>> {
         Ok(self.known(columns)?.into_iter().map(Expr::into_result).collect())
     }

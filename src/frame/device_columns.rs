@@ -23,7 +23,8 @@ impl DataFrame {
         }
     }
 
-    /// The same of a frame that nobody needs any more: who has the only one has its buffers alone.
+    /// Moves the rows into the memory of this device. The table has its buffers alone where no
+    /// other frame had them.
     fn into_table_on(self, device: &Device) -> Result<Table> {
         let DataFrame { core, state: Eager { schema, data } } = self;
         match data {
@@ -67,7 +68,8 @@ impl Series {
         Ok(table.columns[0].clone())
     }
 
-    /// The same; its buffers are the caller's alone where nobody else had them.
+    /// Moves the column into the memory of this device. Its buffers are the caller's alone where
+    /// nobody else had them.
     pub(crate) fn into_column_on(self, device: &Device) -> Result<Column> {
         let mut table = self.into_frame().into_table_on(device)?;
         Ok(table.columns.swap_remove(0))

@@ -117,7 +117,8 @@ impl LazyFrame {
         LazyFrame::of_plan(core, scan(&source)?)
     }
 
-    /// The same, whose plan `plan` builds, if the session does not know its columns.
+    /// The frame that a recipe leads to. `plan` builds the plan if the session does not know the
+    /// recipe's columns.
     fn of_recipe_with(
         core: &Arc<Core>,
         recipe: Recipe,

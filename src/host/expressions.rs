@@ -25,8 +25,8 @@ pub(crate) fn host_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Host { schema, folding: false }.visit(expr, Takes::OneNan)
 }
 
-/// The same while constants are folded: what [`plain_expr`] cannot take back is done to constants
-/// alone.
+/// The expression as the CPU engine shall compute it, while constants are folded: what
+/// [`plain_expr`] cannot take back is done to constants alone.
 pub(super) fn folding_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Host { schema, folding: true }.visit(expr, Takes::OneNan)
 }

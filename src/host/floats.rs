@@ -45,7 +45,7 @@ pub(crate) fn holds_floats(dtype: &DataType) -> bool {
 
 /// A float by its bits.
 trait FloatBits: Copy {
-    /// The same float in a form, or `None` where it is in it.
+    /// The float in a form, or `None` where it is in it.
     fn formed(self, form: FloatForm) -> Option<Self>;
 }
 

@@ -131,8 +131,8 @@ fn epoch(of: IntervalMonthDayNano) -> f64 {
     days * 86_400.0 + of.nanoseconds as f64 / 1e9
 }
 
-/// The same length in months of 30 days and days of 24 hours; what has no place in them is the
-/// longest.
+/// The interval's length in months of 30 days and days of 24 hours. A length beyond these parts
+/// becomes the longest.
 fn justify(of: IntervalMonthDayNano) -> IntervalMonthDayNano {
     let day = i128::from(DAY);
     let length =

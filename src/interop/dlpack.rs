@@ -131,7 +131,8 @@ pub(crate) fn export(name: &str, column: &Column, device: &Device) -> Result<*mu
     })
 }
 
-/// The same since DLPack 1.0, which says that nobody may write it.
+/// The column as a read-only tensor of DLPack 1.0, without a copy. Waits for the work that makes
+/// it.
 pub(crate) fn export_versioned(
     name: &str,
     column: &Column,
@@ -238,7 +239,8 @@ pub(crate) unsafe fn import(device: &Device, tensor: *mut DLManagedTensor) -> Re
     unsafe { column_of(device, &raw const (*tensor).dl_tensor, taken) }
 }
 
-/// The same since DLPack 1.0.
+/// The column of a tensor of DLPack 1.0 or later, which stays with its owner until the column is
+/// gone.
 ///
 /// # Safety
 /// As of [`import`].

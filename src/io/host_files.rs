@@ -20,7 +20,7 @@ use crate::error::Result;
 #[derive(Debug)]
 pub(super) struct HostFiles {
     files: LoneFiles,
-    /// The same.
+    /// The files as a table provider.
     provider: Arc<dyn TableProvider>,
     /// That the host reads them, in a sentence.
     account: String,

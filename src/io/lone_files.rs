@@ -55,7 +55,7 @@ impl LoneFiles {
         &self.paths
     }
 
-    /// The same of some of the files.
+    /// The table of some of the files.
     pub(super) fn of_files(&self, files: &[usize]) -> LoneFiles {
         let lone = files.iter().map(|file| self.files[*file].clone()).collect();
         LoneFiles { files: lone, paths: self.paths.of_files(files), schema: self.schema.clone() }

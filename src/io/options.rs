@@ -196,7 +196,7 @@ impl FileKind {
             .into_owned()
     }
 
-    /// The same by the extension alone.
+    /// The kind of a file by its extension alone.
     pub(crate) fn of_extension(path: &Path) -> Option<FileKind> {
         let unpacked = without_codec(path);
         match unpacked.extension()?.to_str()?.to_ascii_lowercase().as_str() {

@@ -246,8 +246,9 @@ fn least_width(column: &ColumnChunkMetaData) -> i64 {
     }
 }
 
-/// The same pages, of which those of codes without values are said to be PLAIN. Some writers put
-/// nothing behind the levels of a page of nulls, where the crate (59) expects the width of codes.
+/// The pages as the crate (59) reads them: those of codes without values are said to be PLAIN. Some
+/// writers put nothing behind the levels of a page of nulls, where the crate expects the width of
+/// codes.
 pub(super) fn readable(bytes: Bytes, column: &ColumnChunkMetaData) -> Bytes {
     /// Bytes of levels that all say the same, and more: longer pages have values.
     const MOST: i64 = 64;

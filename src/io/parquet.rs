@@ -270,7 +270,7 @@ impl Footer {
     }
 
     /// Looks at bytes that were read of a file, before anything is allocated by what they say.
-    /// The same bytes as the crate reads them ([`pages::readable`]).
+    /// Yields the bytes as the crate reads them ([`pages::readable`]).
     fn checked(&self, range: &Range<u64>, bytes: Bytes) -> Result<Bytes, ParquetError> {
         let chunks = self.chunks();
         let after = chunks.partition_point(|(chunk, ..)| chunk.start <= range.start);

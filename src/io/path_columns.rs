@@ -175,7 +175,7 @@ impl PathColumns {
         Ok(ScalarValue::iter_to_array(self.values.iter().map(|values| values[field].clone()))?)
     }
 
-    /// The same of some of the files.
+    /// The columns of the paths of some of the files.
     pub(crate) fn of_files(&self, files: &[usize]) -> PathColumns {
         let values = files.iter().filter_map(|file| self.values.get(*file).cloned()).collect();
         PathColumns { values, ..self.clone() }

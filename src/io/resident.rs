@@ -94,7 +94,7 @@ impl ResidentColumns {
         }
     }
 
-    /// The same, in place of those of other files.
+    /// The columns of all files, or of these, which take the place of those of other files.
     fn of_now(&mut self, files: Option<&[usize]>) -> &mut HeldColumns {
         let Some(files) = files else { return &mut self.whole };
         if self.part.as_ref().is_some_and(|(of, _)| of != files) {

@@ -51,8 +51,8 @@ pub(crate) trait Source: Debug + Send + Sync {
     /// Of the rows' content, with the file's name where it is known; of the device.
     async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read>;
 
-    /// The same rows with wider types for the columns of which a value did not fit the inferred
-    /// type when it was read; `None` where there are none.
+    /// The rows with wider types for the columns of which a value did not fit the inferred type
+    /// when it was read; `None` where there are none.
     ///
     /// # Errors
     /// Of the rows' content; files that cannot be read.

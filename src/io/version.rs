@@ -27,7 +27,7 @@ struct Stamp {
     bytes: u64,
     /// Nanoseconds since 1970.
     modified: i128,
-    /// The same of the last change of the file's entry, which nobody can set.
+    /// The last change of the file's entry, which nobody can set, in nanoseconds since 1970.
     changed: i128,
     device: u64,
     inode: u64,
@@ -35,7 +35,7 @@ struct Stamp {
 
 /// Time stamps may be as coarse as this: the slowest tick of Linux is 10 ms.
 const TICK: Duration = Duration::from_millis(12);
-/// The same where stamps are whole seconds; FAT's are even ones.
+/// Time stamps of whole seconds may be as coarse as this; FAT's are even seconds.
 const COARSE_TICK: Duration = Duration::from_millis(2_010);
 
 impl Stamp {

@@ -25,7 +25,8 @@ pub(crate) fn pack(device: &Device, views: Slice<'_>, offsets: &[u64]) -> Result
     pack_to(device, views, &device.upload(OPERATOR, &bytes)?, rows, total)
 }
 
-/// The same by offsets in device memory, `rows + 1` ascending words of which the last is `total`.
+/// Packs the characters of long strings by offsets in device memory, `rows + 1` ascending words of
+/// which the last is `total`.
 fn pack_to(
     device: &Device,
     views: Slice<'_>,

@@ -41,7 +41,7 @@ pub(crate) fn exclusive_scan_u32(device: &Device, counts: &Buffer, n: u64) -> Re
     Ok(offsets)
 }
 
-/// The same as `u32 × (n + 1)`; sums beyond 2³² wrap.
+/// Where each row's part begins: `u32 × (n + 1)`, the last being the total. Sums beyond 2³² wrap.
 pub(crate) fn exclusive_scan_u32_narrow(
     device: &Device,
     counts: &Buffer,

@@ -89,12 +89,14 @@ pub(crate) fn argsort(device: &Device, words: &[SortWord<'_>], rows: u64) -> Res
     }
 }
 
-/// The same by one column.
+/// The rows' numbers in the order of one column, `u32 × rows`; equal keys stay in the order of
+/// their rows.
 pub(crate) fn argsort_key(device: &Device, key: &SortKey<'_>, rows: u64) -> Result<Buffer> {
     argsort_keys(device, key, &[], rows)
 }
 
-/// The same by a column, and by words where that is equal.
+/// The rows' numbers in the order of a column, and of the words `more` where the column's keys are
+/// equal.
 pub(crate) fn argsort_keys(
     device: &Device,
     key: &SortKey<'_>,

@@ -20,7 +20,8 @@ pub(super) fn devices() -> Vec<Device> {
     [0, 1, 20261121].into_iter().map(device).chain(gpu()).collect()
 }
 
-/// The same with counters that no other test counts in.
+/// Devices with several schedules, and a GPU where there is one, with counters that no other test
+/// counts in.
 pub(super) fn devices_of_its_own() -> Vec<Device> {
     [0, 1, 20261121].into_iter().map(device).chain(open_gpu()).collect()
 }

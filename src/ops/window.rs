@@ -42,7 +42,7 @@ pub(crate) struct Bounds {
     pub(crate) partition_of: Buffer,
     /// Partition `i` stands at `partitions[i]..partitions[i + 1]`.
     pub(crate) partitions: Buffer,
-    /// The same of peers.
+    /// Number of each position's peers: `u32 × rows`. Peers `i` stand at `peers[i]..peers[i + 1]`.
     pub(crate) peers_of: Buffer,
     pub(crate) peers: Buffer,
     pub(crate) rows: u64,

@@ -143,7 +143,7 @@ pub(crate) fn explain(
     Ok(Explained { root, reordered: explainer.reordered > 0 })
 }
 
-/// The same of a plan where there is no device.
+/// What is known of a plan that the CPU runs because there is no device.
 ///
 /// # Errors
 /// Of its tables.
@@ -339,7 +339,7 @@ pub(crate) fn sink_name(number: usize, sink: &PipelineSink) -> String {
     format!("pipeline {number}: {}", of_sink(sink).unwrap_or_default())
 }
 
-/// The same of a join in the pipeline.
+/// What a join in a pipeline is called in notes on a run: the pipeline, and the join's line.
 pub(crate) fn join_name(number: usize, join: &PipelineJoin) -> String {
     format!("pipeline {number}: {}", of_join(join))
 }

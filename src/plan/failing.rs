@@ -108,7 +108,7 @@ impl<'e> Walk<'e> {
         fails
     }
 
-    /// The same of a condition; what follows it runs where it is as `holds` says, or null.
+    /// Whether a condition can fail. What follows it runs where it is as `holds` says, or null.
     fn fails_before(&mut self, condition: &'e Expr, holds: bool) -> bool {
         let fails = self.fails(condition);
         self.assume(condition, holds);
@@ -157,12 +157,14 @@ fn children(expr: &Expr) -> Vec<&Expr> {
     found
 }
 
-/// The same where these conditions were evaluated before.
+/// Whether the node can fail on some row where its operands do not, and where these conditions were
+/// evaluated before.
 fn node_fails(node: &Expr, schema: &DFSchema, facts: &[Fact<'_>]) -> bool {
     perhaps_fails(node, schema, facts) && !constant::is_computable(node)
 }
 
-/// The same of a node that may be a constant.
+/// Whether the node can fail by its kind, its types and these conditions; constants are not
+/// computed.
 fn perhaps_fails(node: &Expr, schema: &DFSchema, facts: &[Fact<'_>]) -> bool {
     let of = |expr: &Expr| expr.get_type(schema).ok();
     match node {

@@ -12,7 +12,7 @@ pub(crate) enum UnknownAs {
 }
 
 impl UnknownAs {
-    /// The same of an operand of NOT.
+    /// What an unknown operand of NOT may be taken for, where NOT itself is taken as `self`.
     pub(crate) fn negated(self) -> UnknownAs {
         match self {
             UnknownAs::False => UnknownAs::True,

@@ -11,7 +11,7 @@ use futures::StreamExt;
 use super::{Core, on_thread, ordered, without_metadata};
 use crate::error::Result;
 use crate::exec;
-use crate::interrupt::Statement as Running;
+use crate::interrupt::Running;
 use crate::io::Reading;
 
 /// Batches of one schema, one after the other.

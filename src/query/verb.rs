@@ -26,7 +26,7 @@ pub enum Verb {
         aggregates: Vec<Expr>,
     },
     Sort(Vec<SortExpr>),
-    /// The same, of which only the row numbers are wanted.
+    /// A sort of which only the row numbers are wanted.
     ArgSort(Vec<SortExpr>),
     TopK {
         k: usize,
@@ -176,7 +176,7 @@ impl Verb {
         }
     }
 
-    /// The same with long chains of AND and OR balanced.
+    /// Balances long chains of AND and OR in the verb's expressions.
     ///
     /// # Errors
     /// `Unsupported`, where an expression is too deep to be planned.
@@ -184,7 +184,7 @@ impl Verb {
         self.with_exprs(balanced)
     }
 
-    /// The same where parameters of lambdas have the types that they have over this input.
+    /// Gives parameters of lambdas the types that they have over this input.
     fn resolved(self, input: &LogicalPlan) -> Result<Verb> {
         let has_lambdas = |exprs: &[Expr]| {
             exprs
@@ -200,7 +200,7 @@ impl Verb {
         })
     }
 
-    /// The same with other expressions, as many.
+    /// Replaces the verb's expressions by others, as many.
     fn with_exprs(self, mut change: impl FnMut(Vec<Expr>) -> Result<Vec<Expr>>) -> Result<Verb> {
         let mut of_sort = |mut keys: Vec<SortExpr>| -> Result<Vec<SortExpr>> {
             let exprs = change(keys.iter_mut().map(|key| std::mem::take(&mut key.expr)).collect())?;

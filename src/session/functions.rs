@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::{AggregateUDF, Expr as PlanExpr, ScalarUDF};
 
-pub(super) use self::statement::is_of_functions;
 use self::statement::{Create, Created};
 use super::Session;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{aggregated_on_host, compiled_on_host, host_device};
 use crate::frame::Expr;
+use crate::sql::Text;
 use crate::user_code::{
     AggregateFunction, Definition, ScalarFunction, UserAggregate, UserFunction,
 };
@@ -184,7 +184,7 @@ impl Session {
     /// [`SessionBuilder::user_code`](crate::SessionBuilder::user_code): a body is code that runs on
     /// this machine. Another statement, a name that is taken; those of
     /// [`Session::register_function`], in the lines of the statement.
-    pub(super) fn create_function(&self, statement: &str) -> Result<String> {
+    pub(super) fn create_function(&self, statement: &Text<'_>) -> Result<String> {
         if !self.user_code {
             return Err(Error::unsupported(
                 "CREATE FUNCTION",

@@ -22,10 +22,11 @@ use super::files::{Place, data_type, folded, known};
 use super::{Session, rules, syntax};
 use crate::error::{Error, ErrorKind, Result, listed};
 use crate::frame::{DataFrame, LazyFrame};
+use crate::sql::Text;
 
 impl Session {
     /// Runs a CREATE TABLE with a query or without; what was done.
-    pub(super) fn run_create(&self, mut create: CreateTable, text: &str) -> Result<String> {
+    pub(super) fn run_create(&self, mut create: CreateTable, text: &Text<'_>) -> Result<String> {
         if !create.columns.is_empty() {
             return Ok(format!("table {}", self.create_empty(&create)?));
         }
@@ -50,7 +51,8 @@ impl Session {
             return Ok(format!("table {name}"));
         }
         self.keep(&alone, &name, &frame).map_err(|error| error.at(at))?;
-        Ok(format!("table {name}: {}", counted(frame.num_rows(), "row")))
+        let place = if frame.is_on_device() { ", kept on the device" } else { "" };
+        Ok(format!("table {name}: {}{place}", counted(frame.num_rows(), "row")))
     }
 
     /// Whether the table of a CREATE is there already, and may be.
@@ -60,13 +62,23 @@ impl Session {
     fn is_there(&self, create: &CreateTable, name: &TableReference) -> Result<bool> {
         match !create.or_replace && self.has_table(name) {
             true if create.if_not_exists => Ok(true),
-            true => Err(plan(CREATE, taken(name))),
+            true => {
+                self.not_a_view(name)?;
+                Err(ErrorKind::Plan { message: taken(name), location: None }.into())
+            }
+            false if create.or_replace && create.if_not_exists => {
+                Err(plan(CREATE, "OR REPLACE and IF NOT EXISTS exclude each other".into()))
+            }
             false => self.not_a_view(name).map(|()| false),
         }
     }
 
     fn create_empty(&self, create: &CreateTable) -> Result<String> {
         let (name, at) = table_name(&create.name, CREATE)?;
+        if create.columns.is_empty() {
+            let message = "expected AS and a query, or columns with their types in parentheses";
+            return Err(plan(CREATE, message.into()).at(at));
+        }
         refuse_clauses(create)?;
         let alone = self.alone()?;
         if self.is_there(create, &name).map_err(|error| error.at(at))? {
@@ -93,7 +105,7 @@ impl Session {
     /// order, those that are named, or with `BY NAME` those that have the names of the query's
     /// columns. The others are NULL. Values get the types of the table's columns as `CAST` gives
     /// them.
-    pub(super) fn run_insert(&self, insert: Insert, statement: &str) -> Result<usize> {
+    pub(super) fn run_insert(&self, insert: Insert, text: &Text<'_>) -> Result<usize> {
         let InsertParts { table, at, columns, by_name, mut query } = InsertParts::of(insert)?;
         // Of two at once, the second would not see the rows of the first.
         let alone = self.alone()?;
@@ -101,14 +113,14 @@ impl Session {
         let called = table.to_string();
         let mut nulls = vec![];
         let (targets, planned) = if by_name {
-            let planned = self.planned_rows(query, statement)?;
+            let planned = self.planned_rows(query, text)?;
             let fields = planned.schema().fields().iter();
             let columns: Vec<_> = fields.map(|field| (field.name().clone(), at)).collect();
             (targets(&schema, &called, &columns)?, planned)
         } else {
             let targets = targets(&schema, &called, &columns)?;
             nulls = fitted_literals(&mut query, &schema, &targets);
-            (targets, self.planned_rows(query, statement)?)
+            (targets, self.planned_rows(query, text)?)
         };
         let rows = self.inserted(planned, (&schema, &targets), &nulls)?;
         let rows = match rows.num_rows() {
@@ -131,7 +143,7 @@ impl Session {
         self.put_behind(&alone, &table, &lazy, &all, &|message: String| plan(INSERT, message))
     }
 
-    fn planned_rows(&self, query: Box<Query>, text: &str) -> Result<LogicalPlan> {
+    fn planned_rows(&self, query: Box<Query>, text: &Text<'_>) -> Result<LogicalPlan> {
         let statement = Statement::Statement(Box::new(ast::Statement::Query(query)));
         let (planned, _) =
             self.core.as_statement(|| self.core.block_on(self.plan_query(statement, text)))?;
@@ -251,8 +263,7 @@ fn refuse_clauses(create: &CreateTable) -> Result<()> {
     let constraint = create.constraints.first().map(|constraint| constraint.to_string());
     let queried =
         create.query.as_ref().map(|_| "columns and a query: leave out one of them".to_string());
-    let lacks = create.columns.is_empty().then(|| "no columns".to_string());
-    if let Some(clause) = queried.or(lacks).or(constrained).or(constraint) {
+    if let Some(clause) = queried.or(constrained).or(constraint) {
         return Err(Error::unsupported(format!("CREATE TABLE with {clause}"), NOBODY_LOOKS));
     }
     let ast::Statement::CreateTable(mut bare) = bare_statement("CREATE TABLE t (a INT)")? else {
@@ -446,7 +457,7 @@ pub(super) fn different(names: &[String]) -> Vec<String> {
     names.iter().map(of_its_own).collect()
 }
 
-fn counted(number: usize, what: &str) -> String {
+pub(super) fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 

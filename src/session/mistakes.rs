@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use datafusion::common::TableReference;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Query, Visit, Visitor};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::files::folded;
-use super::{Session, place_of, rules};
+use super::{Session, rules};
 use crate::error::{Error, ErrorKind, nearest};
+use crate::sql::Text;
 
 /// Types by the names that SQL has for them.
 const TYPES: [&str; 24] = [
@@ -46,7 +46,12 @@ const OF_FILES: [&str; 6] =
 
 impl Session {
     /// An error of a text's plan, at its place; where a table is missing, it is about that.
-    pub(super) fn mistaken(&self, error: Error, tables: &[TableReference], text: &str) -> Error {
+    pub(super) fn mistaken(
+        &self,
+        error: Error,
+        tables: &[TableReference],
+        text: &Text<'_>,
+    ) -> Error {
         let state = self.core.state();
         let is_plans =
             matches!(error.kind(), ErrorKind::Plan { .. } | ErrorKind::Unsupported { .. });
@@ -63,18 +68,18 @@ impl Session {
             {
                 Some(place) => plan("expected an expression, found FROM".into()).at(Some(place)),
                 None => {
-                    let place = place_of(text, name);
+                    let place = text.place_of(name);
                     let message = format!("no column named {name:?}: the query has no FROM");
                     plan(message).at(error.location().or(place))
                 }
             },
             ErrorKind::ColumnNotFound { name, .. } | ErrorKind::TableNotFound { name, .. } => {
-                let place = place_of(text, name);
+                let place = text.place_of(name);
                 error.at(place)
             }
             ErrorKind::Plan { message, .. } => match self.reworded(message) {
                 Some((message, about)) => {
-                    plan(message).at(error.location().or(place_of(text, &about)))
+                    plan(message).at(error.location().or(text.place_of(&about)))
                 }
                 None => error,
             },
@@ -82,7 +87,7 @@ impl Session {
         }
     }
 
-    fn of_missing_table(&self, table: &TableReference, text: &str) -> Error {
+    fn of_missing_table(&self, table: &TableReference, text: &Text<'_>) -> Error {
         if let Some(place) = called(text, table.table()) {
             let mut known: Vec<String> =
                 self.core.state().table_functions().keys().cloned().collect();
@@ -96,7 +101,7 @@ impl Session {
             ErrorKind::SchemaNotFound { name, .. } => name.clone(),
             _ => table.table().to_string(),
         };
-        let place = place_of(text, &named);
+        let place = text.place_of(&named);
         match missing.kind() {
             ErrorKind::TableNotFound { name, known } if table.schema().is_none() => {
                 let mut all = self.with_queries(text);
@@ -108,7 +113,7 @@ impl Session {
     }
 
     /// The names of a text's WITH queries.
-    fn with_queries(&self, text: &str) -> Vec<String> {
+    fn with_queries(&self, text: &Text<'_>) -> Vec<String> {
         let mut names = WithNames::default();
         if let Ok(Statement::Statement(statement)) = rules::parsed(&self.core.state(), text) {
             let _ = Visit::visit(&statement, &mut names);
@@ -187,17 +192,10 @@ pub(super) fn help(meant: Option<&str>) -> String {
     meant.map_or(String::new(), |meant| format!("; did you mean {meant}?"))
 }
 
-fn tokens(text: &str) -> Vec<TokenWithSpan> {
-    let mut tokens =
-        Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().unwrap_or_default();
-    tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
-    tokens
-}
-
 /// Where a name is that of a function that is called, if it is.
-fn called(text: &str, name: &str) -> Option<(u64, u64)> {
-    let tokens = tokens(text);
-    let is_it = |pair: &&[TokenWithSpan]| {
+fn called(text: &Text<'_>, name: &str) -> Option<(u64, u64)> {
+    let tokens: Vec<&TokenWithSpan> = text.words().collect();
+    let is_it = |pair: &&[&TokenWithSpan]| {
         pair[1].token == Token::LParen
             && matches!(&pair[0].token, Token::Word(word) if word.value.eq_ignore_ascii_case(name))
     };
@@ -206,15 +204,15 @@ fn called(text: &str, name: &str) -> Option<(u64, u64)> {
 }
 
 /// Where FROM stands behind an operator, which took it for a name.
-fn stray_from(text: &str) -> Option<(u64, u64)> {
-    let tokens = tokens(text);
+fn stray_from(text: &Text<'_>) -> Option<(u64, u64)> {
+    let tokens: Vec<&TokenWithSpan> = text.words().collect();
     let is_operator = |token: &Token| {
         matches!(
             token,
             Token::Plus | Token::Minus | Token::Div | Token::Mod | Token::StringConcat | Token::Eq
         ) || matches!(token, Token::Lt | Token::Gt | Token::LtEq | Token::GtEq | Token::Neq)
     };
-    let is_it = |pair: &&[TokenWithSpan]| {
+    let is_it = |pair: &&[&TokenWithSpan]| {
         is_operator(&pair[0].token)
             && matches!(&pair[1].token, Token::Word(word) if word.value.eq_ignore_ascii_case("FROM"))
     };

@@ -18,13 +18,14 @@ use datafusion::sql::sqlparser::ast::{
     Ident, ObjectName, ObjectNamePart, Query, SchemaName, TableFactor, Use, VisitMut, VisitorMut,
 };
 
+use super::Session;
 use super::catalog::Catalog;
 use super::files::{Place, SCHEMA as FILES, folded, known};
 use super::insert::idents;
 use super::writers::Alone;
-use super::{Session, place_of};
 use crate::error::{Error, ErrorKind, Result, listed};
 use crate::frame::{DataFrame, LazyFrame};
+use crate::sql::Text;
 
 /// The schema that is always there.
 pub(super) const PUBLIC: &str = "public";
@@ -225,7 +226,7 @@ impl Session {
         &self,
         name: &SchemaName,
         if_not_exists: bool,
-        text: &str,
+        text: &Text<'_>,
     ) -> Result<String> {
         let SchemaName::Simple(name) = name else {
             return Err(Error::unsupported(
@@ -255,7 +256,7 @@ impl Session {
         names: &[ObjectName],
         if_exists: bool,
         cascade: bool,
-        text: &str,
+        text: &Text<'_>,
     ) -> Result<String> {
         let catalog =
             self.catalog().ok_or_else(|| Error::internal("a session without a catalog"))?;
@@ -336,7 +337,7 @@ impl Session {
     }
 
     /// `USE schema`; what was done.
-    pub(super) fn use_schema(&self, what: &Use, text: &str) -> Result<String> {
+    pub(super) fn use_schema(&self, what: &Use, text: &Text<'_>) -> Result<String> {
         let name = match what {
             Use::Object(name) | Use::Schema(name) => name,
             Use::Default => &ObjectName::from(vec![Ident::new(PUBLIC)]),
@@ -361,7 +362,7 @@ impl Session {
     }
 
     /// A schema's name, which may have that of the catalog before it, and its place.
-    fn schema_name(&self, name: &ObjectName, by: &str, text: &str) -> Result<(String, Place)> {
+    fn schema_name(&self, name: &ObjectName, by: &str, text: &Text<'_>) -> Result<(String, Place)> {
         let catalog = self.core.context.copied_config().options().catalog.default_catalog.clone();
         let ident = match idents(name)[..] {
             [ident] => ident,
@@ -369,7 +370,7 @@ impl Session {
             _ => return Err(wrong(format!("{by}: {name} is no name of a schema"))),
         };
         let own = folded(ident);
-        let place = known(ident.span.start).or(place_of(text, &own));
+        let place = known(ident.span.start).or(text.place_of(&own));
         Ok((own, place))
     }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `alter` | `ALTER TABLE` |
 //! | `change` | `DELETE`, `UPDATE`, `TRUNCATE` |
+//! | `copy` | `COPY` |
 //! | `export` | `EXPORT DATABASE`, `IMPORT DATABASE` |
 //! | `listings` | `SHOW …`, `DESCRIBE`, `SUMMARIZE` |
 //! | `prepared` | `PREPARE`, `EXECUTE`, `DEALLOCATE` |
@@ -12,26 +13,30 @@
 
 mod alter;
 mod change;
+mod copy;
 mod export;
 mod listings;
 mod prepared;
 mod settings;
 mod views;
 
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::common::TableReference;
-use datafusion::sql::parser::{ResetStatement, Statement};
+use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast::{
     self, ObjectType, SelectItem, SetExpr, TableFactor, TableWithJoins,
 };
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 pub(super) use self::prepared::PreparedStatements;
 pub use self::settings::Setting;
 use super::insert::{bare_statement, table_name};
-use super::{Session, functions, not_a_query, one_statement, place_of, rules};
+use super::{Session, not_a_query};
 use crate::error::{Error, ErrorKind, Result};
 use crate::frame::LazyFrame;
+use crate::plan::ExplainFormat;
+use crate::sql::{Name, Statement, Text};
 
 /// What came of a statement.
 #[derive(Debug, Clone)]
@@ -51,10 +56,10 @@ pub enum Executed {
 }
 
 impl Session {
-    /// Runs one statement: a query, `CREATE TABLE`, `CREATE VIEW`, `INSERT`, `UPDATE`, `DELETE`,
-    /// `TRUNCATE`, `ALTER TABLE`, `DROP`, `CREATE SCHEMA`, `USE`, `PREPARE`, `EXECUTE`,
-    /// `DEALLOCATE`, `SET`, `RESET`, `SHOW`, `DESCRIBE`, `SUMMARIZE`, `EXPORT DATABASE`, `IMPORT
-    /// DATABASE`, `CREATE EXTERNAL TABLE`, `CREATE FUNCTION` (`docs/sql.md` says what each takes).
+    /// Runs one statement: a query, `EXPLAIN`, `SHOW`, `DESCRIBE`, `SUMMARIZE`, `CREATE TABLE`,
+    /// `CREATE VIEW`, `CREATE SCHEMA`, `CREATE EXTERNAL TABLE`, `CREATE FUNCTION`, `INSERT`, `UPDATE`,
+    /// `DELETE`, `TRUNCATE`, `ALTER TABLE`, `DROP`, `USE`, `COPY`, `PREPARE`, `EXECUTE`, `DEALLOCATE`,
+    /// `SET`, `RESET`, `EXPORT DATABASE`, `IMPORT DATABASE` (`docs/sql.md` says what each takes).
     ///
     /// # Errors
     /// As [`Session::sql`]; a name that is taken; tables whose rows are not the session's to change;
@@ -79,44 +84,80 @@ impl Session {
     /// assert_eq!(session.table_names(), ["big", "days", "jets", "t"]);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn execute(&self, text: &str) -> Result<Executed> {
+    pub fn execute<'t>(&self, text: impl Into<Text<'t>>) -> Result<Executed> {
+        let text = text.into();
         // The parts of one that changes a table have one timeout.
-        self.core.deep(|| self.executed(text))
+        self.core.deep(|| self.executed(&text))
     }
 
-    fn executed(&self, text: &str) -> Result<Executed> {
-        if let Some(rows) = self.listed(text)? {
-            return Ok(Executed::Rows(rows));
+    fn executed(&self, text: &Text<'_>) -> Result<Executed> {
+        if let Some(known) = self.known_frame(text)? {
+            return Ok(Executed::Rows(known));
         }
-        if let Some(done) = self.exported(text)? {
-            return Ok(Executed::Done(done));
-        }
-        if functions::is_of_functions(text) {
-            return match first_words(text, 1).first().is_some_and(|word| word == "CREATE") {
-                true => Ok(Executed::Done(format!("function {}", self.create_function(text)?))),
-                false => Err(not_a_query(text)),
-            };
-        }
-        let mut parsed =
-            rules::parsed(&self.core.state(), text).map_err(|error| one_statement(error, text))?;
-        rules::balance(&mut parsed)?;
-        match parsed {
-            Statement::Statement(inner) if matches!(*inner, ast::Statement::Query(_)) => {
-                Ok(Executed::Rows(self.sql(text)?))
+        Ok(Executed::Done(match Statement::of(text)? {
+            Statement::Query => return self.frame_of(text).map(Executed::Rows),
+            Statement::Other => return self.run_parsed(self.parsed(text)?, text),
+            Statement::Explain { analyze: false, format, query } => {
+                return self.explained(&query, format).map(Executed::Rows);
             }
-            Statement::Statement(inner) => self.run(*inner, text),
-            Statement::CreateExternalTable(_) => {
-                Ok(Executed::Done(format!("table {}: files", self.external_table(text)?)))
+            Statement::Explain { .. } => {
+                return Err(Error::unsupported(
+                    "EXPLAIN ANALYZE",
+                    "the command runs it; Session::counters tells what a query did",
+                ));
             }
-            Statement::Reset(ResetStatement::Variable(name)) => {
-                self.reset_setting(&name.to_string())?;
-                Ok(Executed::Done(format!("{name} is as it was")))
+            Statement::Copy(copy) => self.copy(&copy)?,
+            Statement::CopyFrom(copied) => self.copy_from(&copied)?,
+            Statement::Export(folder) => self.export(&folder)?,
+            Statement::Import(folder) => self.import(&folder)?,
+            Statement::CreateFunction => format!("function {}", self.create_function(text)?),
+            Statement::DropFunction { function, if_exists } => {
+                self.drop_function(&function, if_exists)?
+            }
+            Statement::Set { option, value } => {
+                self.set_setting(&option.text, &value).map_err(|e| e.at(Some(option.place)))?;
+                format!("{} is set", option.text)
+            }
+            Statement::Reset(option) => {
+                self.reset_setting(&option.text).map_err(|e| e.at(Some(option.place)))?;
+                format!("{} is as it was", option.text)
+            }
+            other => match self.listed(&other, text)? {
+                Some(rows) => return Ok(Executed::Rows(rows)),
+                None => return Err(not_a_query(text.as_str())),
+            },
+        }))
+    }
+
+    /// The lines of a query's plan.
+    fn explained(&self, query: &Text<'_>, format: ExplainFormat) -> Result<LazyFrame> {
+        let plan = self.frame_of(query)?.explain_as(format)?;
+        let lines = StringArray::from_iter_values(plan.trim_end().lines());
+        let batch = RecordBatch::try_from_iter([("plan", Arc::new(lines) as ArrayRef)])?;
+        LazyFrame::of_batches(&self.core, [batch])
+    }
+
+    fn drop_function(&self, function: &Name, if_exists: bool) -> Result<String> {
+        if if_exists && !self.function_names().contains(&function.text) {
+            return Ok("there was no function to drop".into());
+        }
+        let dropped = self.deregister_function(&function.text);
+        dropped.map_err(|error| error.at(Some(function.place)))?;
+        Ok(format!("function {} is dropped", function.text))
+    }
+
+    fn run_parsed(&self, statement: parser::Statement, text: &Text<'_>) -> Result<Executed> {
+        match statement {
+            parser::Statement::Statement(inner) => self.run(*inner, text),
+            parser::Statement::CreateExternalTable(create) => {
+                let table = self.external_table(create, text)?;
+                Ok(Executed::Done(format!("table {table}: files")))
             }
             other => Err(not_a_query(&other.to_string())),
         }
     }
 
-    fn run(&self, statement: ast::Statement, text: &str) -> Result<Executed> {
+    fn run(&self, statement: ast::Statement, text: &Text<'_>) -> Result<Executed> {
         use ast::Statement as S;
         match statement {
             S::Query(_) => Ok(Executed::Rows(self.planned_frame(statement, text)?)),
@@ -153,21 +194,20 @@ impl Session {
             )),
             S::Use(what) => self.use_schema(&what, text).map(Executed::Done),
             S::Prepare { name, data_types, statement } => {
-                self.prepare(&name, data_types, *statement).map(Executed::Done)
+                self.prepare(&name, data_types, *statement, text).map(Executed::Done)
             }
             S::Execute { name, parameters, .. } => {
                 let (statement, text) = self.prepared_statement(name, parameters, text)?;
-                self.run(statement, &text)
+                self.run(statement, &Text::from(&text))
             }
             S::Deallocate { name, .. } => self.deallocate(&name).map(Executed::Done),
-            S::Set(set) => self.set(set).map(Executed::Done),
             other => Err(not_a_query(&other.to_string())),
         }
     }
 
     /// The frame of a query that was parsed.
-    fn planned_frame(&self, statement: ast::Statement, text: &str) -> Result<LazyFrame> {
-        let statement = Statement::Statement(Box::new(statement));
+    fn planned_frame(&self, statement: ast::Statement, text: &Text<'_>) -> Result<LazyFrame> {
+        let statement = parser::Statement::Statement(Box::new(statement));
         let (plan, _) = self.core.block_on(self.plan_query(statement, text))?;
         LazyFrame::of_plan(&self.core, plan)
     }
@@ -177,7 +217,7 @@ impl Session {
         kind: ObjectType,
         if_exists: bool,
         names: &[ast::ObjectName],
-        text: &str,
+        text: &Text<'_>,
     ) -> Result<String> {
         let what = match kind {
             ObjectType::Table => "table",
@@ -194,7 +234,7 @@ impl Session {
         let mut found: Vec<TableReference> = vec![];
         for name in names {
             let (name, at) = table_name(name, "DROP")?;
-            let at = at.or(place_of(text, name.table()));
+            let at = at.or(text.place_of(name.table()));
             let view = match self.view_text(&name) {
                 Err(_) if if_exists => continue,
                 found => found.map_err(|error| error.at(at))?,
@@ -220,19 +260,6 @@ impl Session {
             _ => Ok(format!("{what} {} is dropped", gone.join(", "))),
         }
     }
-}
-
-/// The first words of a text, in upper case.
-pub(super) fn first_words(text: &str, number: usize) -> Vec<String> {
-    let mut tokens = vec![];
-    // Whatever is wrong behind them is told by who reads that.
-    let _ = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens);
-    let words = tokens.into_iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
-    let words = words.map_while(|token| match token.token {
-        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_uppercase()),
-        _ => None,
-    });
-    words.take(number).collect()
 }
 
 /// The query `SELECT items FROM table WHERE selection`.

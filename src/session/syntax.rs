@@ -6,8 +6,8 @@
 //!   UNPIVOT t ON a, b INTO NAME n VALUE v    SELECT * FROM t UNPIVOT (v FOR n IN (a, b))
 //!   FROM t WHERE …                           SELECT * FROM t WHERE …
 //!   FROM t USING SAMPLE 10%                  FROM t TABLESAMPLE (10 PERCENT)
-//!   a ASOF LEFT JOIN b ON …                  a ASOF JOIN b MATCH_CONDITION ('ASOF LEFT') ON …
-//!   a POSITIONAL JOIN b                      a ASOF JOIN b MATCH_CONDITION ('POSITIONAL')
+//!   a ASOF LEFT JOIN b ON …                  a ASOF JOIN b MATCH_CONDITION ([ASOF LEFT]) ON …
+//!   a POSITIONAL JOIN b                      a ASOF JOIN b MATCH_CONDITION ([POSITIONAL])
 //!   WITH q AS MATERIALIZED (…)               WITH q AS (…)
 //!   PREPARE p AS … OFFSET ? LIMIT ?          PREPARE p AS … OFFSET $1 LIMIT $2
 //!   … ROWS 3 PRECEDING EXCLUDE NO OTHERS     … ROWS 3 PRECEDING
@@ -16,7 +16,7 @@
 //!   SELECT * LIKE 'x%'                       SELECT COLUMNS(lambda name : name LIKE 'x%')
 //!   sum(x) FILTER (x > 1)                    sum(x) FILTER (WHERE x > 1)
 //!   [x * 2 for x in l]                       list_transform(l, x -> x * 2)
-//!   LIMIT 10%                                LIMIT "share of rows"('10')
+//!   LIMIT 10%                                LIMIT [share of rows]('10')
 //!   INTERVAL 3 DECADES                       INTERVAL 3 DECADE
 //! ```
 //!
@@ -39,16 +39,16 @@ mod stars;
 mod units;
 
 use datafusion::sql::sqlparser::ast::Ident;
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::parser::ParserError;
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
 pub(super) use self::asof::{ASOF, ASOF_LEFT};
 pub(super) use self::materialized::mark as mark_own_rows;
 pub(super) use self::pivots::{ALL_BUT, GROUPS};
 pub(super) use self::positional::POSITIONAL;
 pub(super) use self::stars::SPREAD;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::sql::{Text, is_word};
 
 /// Instead of the columns of an INSERT, of which the query's names tell.
 pub(super) const BY_NAME: &str = "columns by name";
@@ -60,15 +60,12 @@ pub(super) struct WrittenOut {
     pub(super) own_rows: Vec<Location>,
 }
 
-/// The tokens of a text, with what the parser lacks written out; `None` where it lacks nothing.
+/// The tokens of a text, with what the parser lacks written out.
 ///
 /// # Errors
 /// Such a form, with something in it that is not known.
-pub(super) fn written_out(text: &str) -> Result<Option<WrittenOut>> {
-    let dialect = GenericDialect {};
-    let Ok(mut tokens) = Tokenizer::new(&dialect, text).tokenize_with_location() else {
-        return Ok(None);
-    };
+pub(super) fn written_out(text: &Text<'_>) -> Result<WrittenOut> {
+    let mut tokens = text.tokens().to_vec();
     let forms = ["PIVOT", "UNPIVOT", "ASOF", "POSITIONAL", "SAMPLE", "TABLESAMPLE"];
     let is_form = tokens.iter().any(|token| is_any(token, &forms));
     let spelled = digits::digits(&mut tokens);
@@ -88,7 +85,7 @@ pub(super) fn written_out(text: &str) -> Result<Option<WrittenOut>> {
     let stars = stars::places(&tokens);
     let by = inserted.and_then(|at| at.checked_sub(2)).filter(|at| is_word(&tokens[*at], "BY"));
     if !is_form && bare.is_empty() && stars.is_empty() && by.is_none() {
-        return Ok(None);
+        return Ok(WrittenOut { tokens, own_rows: vec![] });
     }
     // From the last to the first, whose places stay.
     let mut places: Vec<(usize, bool)> = bare.into_iter().map(|at| (at, true)).collect();
@@ -106,24 +103,19 @@ pub(super) fn written_out(text: &str) -> Result<Option<WrittenOut>> {
     // Before the query, of which nothing is written out before this.
     if let Some(at) = by {
         let columns = match is_word(&tokens[at + 1], "NAME") {
-            true => marked(made(&format!("(\"{BY_NAME}\")"), &tokens[at])?),
+            true => in_parentheses(stand_in(BY_NAME, &tokens[at])),
             false => vec![],
         };
         tokens.splice(at..at + 2, columns);
     }
     samples::samples(&mut tokens)?;
-    asof::asof_joins(&mut tokens);
+    asof::asof_joins(&mut tokens)?;
     positional::positional_joins(&mut tokens)?;
     // From the last to the first, so that one within another is written out before it.
     for at in (0..tokens.len()).rev() {
         pivots::pivot(&mut tokens, at)?;
     }
-    Ok(Some(WrittenOut { tokens, own_rows }))
-}
-
-fn is_word(token: &TokenWithSpan, wanted: &str) -> bool {
-    matches!(&token.token,
-        Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+    Ok(WrittenOut { tokens, own_rows })
 }
 
 fn is_any(token: &TokenWithSpan, wanted: &[&str]) -> bool {
@@ -132,22 +124,32 @@ fn is_any(token: &TokenWithSpan, wanted: &[&str]) -> bool {
 
 /// Tokens of a text of ours, at a place of the user's.
 fn made(text: &str, like: &TokenWithSpan) -> Result<Vec<TokenWithSpan>> {
-    let mut tokens = Tokenizer::new(&GenericDialect {}, text)
-        .tokenize_with_location()
-        .map_err(|error| crate::error::Error::internal(ParserError::from(error).to_string()))?;
-    tokens.retain(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
+    let text = Text::from(text);
+    if let Some(error) = text.error() {
+        return Err(Error::internal(error.to_string()));
+    }
+    let mut tokens: Vec<TokenWithSpan> = text.words().cloned().collect();
     tokens.iter_mut().for_each(|token| token.span = like.span);
     Ok(tokens)
 }
 
-/// Tokens whose names no user can write: in brackets, which are no quotes here.
-fn marked(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    for token in &mut tokens {
-        if let Token::Word(word) = &mut token.token {
-            word.quote_style = Some(MARK);
-        }
-    }
-    tokens
+/// A name that stands for something in a statement, at a place of the user's. No user can write it:
+/// it is in brackets, which are no quotes here.
+fn stand_in(name: &str, like: &TokenWithSpan) -> TokenWithSpan {
+    let keyword = Keyword::NoKeyword;
+    let word = Word { value: name.into(), quote_style: Some(MARK), keyword };
+    TokenWithSpan { token: Token::Word(word), span: like.span }
+}
+
+/// A token in parentheses, which stand at its place.
+fn in_parentheses(token: TokenWithSpan) -> Vec<TokenWithSpan> {
+    let at = |of: Token| TokenWithSpan { token: of, span: token.span };
+    vec![at(Token::LParen), token.clone(), at(Token::RParen)]
+}
+
+/// The condition of a join that compares nothing, which tells its kind.
+fn kind_of_join(kind: &str, like: &TokenWithSpan) -> Result<Vec<TokenWithSpan>> {
+    Ok([made("MATCH_CONDITION", like)?, in_parentheses(stand_in(kind, like))].concat())
 }
 
 /// The quote of names that stand for something in a statement.

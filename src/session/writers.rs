@@ -10,7 +10,7 @@ use std::thread::{self, ThreadId};
 
 use super::Session;
 use crate::error::Result;
-use crate::interrupt::{PACE, Statement};
+use crate::interrupt::{PACE, Running};
 
 /// The thread that changes tables, and how many of its statements are one within another:
 /// `IMPORT DATABASE` runs those of a file.
@@ -53,7 +53,7 @@ impl Session {
     /// # Errors
     /// The statement is to stop before.
     pub(super) fn alone(&self) -> Result<Alone<'_>> {
-        let statement = Statement::begin(&self.core.switch);
+        let statement = Running::begin(&self.core.switch);
         let (writers, own) = (&*self.writers, thread::current().id());
         let mut writes = writers.writes();
         loop {

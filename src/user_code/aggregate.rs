@@ -90,7 +90,7 @@ impl AggregateFunction {
         }
     }
 
-    /// The same with a state of these fields.
+    /// Sets the fields of the aggregate's state.
     ///
     /// ```
     /// use warpframe::AggregateFunction;
@@ -106,7 +106,7 @@ impl AggregateFunction {
         self
     }
 
-    /// The same with a body that sets the state `s` of no row.
+    /// Sets the body that makes `s` the state of no row.
     ///
     /// ```
     /// use warpframe::AggregateFunction;
@@ -117,7 +117,7 @@ impl AggregateFunction {
         self.with(0, Body::new(body, None))
     }
 
-    /// The same with a body that makes `s`, which is the state of no row, that of a row.
+    /// Sets the body that makes `s`, which is the state of no row, that of a row.
     ///
     /// ```
     /// use warpframe::AggregateFunction;
@@ -128,7 +128,7 @@ impl AggregateFunction {
         self.with(1, Body::new(body, None))
     }
 
-    /// The same with a body that adds the state `b`, of later rows, to the state `a`.
+    /// Sets the body that adds the state `b`, of later rows, to the state `a`.
     ///
     /// ```
     /// use warpframe::AggregateFunction;
@@ -139,7 +139,7 @@ impl AggregateFunction {
         self.with(2, Body::new(body, None))
     }
 
-    /// The same with a body that returns the value of the state `s`.
+    /// Sets the body that returns the value of the state `s`.
     ///
     /// ```
     /// use warpframe::AggregateFunction;
@@ -150,8 +150,8 @@ impl AggregateFunction {
         self.with(3, Body::new(body, None))
     }
 
-    /// The same, whose value depends on the order of the rows: that of the input, or of `ORDER BY`
-    /// in the call.
+    /// Says that the value depends on the order of the rows: that of the input, or of `ORDER BY` in
+    /// the call.
     ///
     /// ```
     /// use warpframe::AggregateFunction;
@@ -163,7 +163,7 @@ impl AggregateFunction {
         self
     }
 
-    /// The same with one of the [`BODIES`].
+    /// Sets one of the [`BODIES`] by its index.
     pub(crate) fn with(mut self, which: usize, body: Body) -> Self {
         self.bodies[which] = Some(body);
         self

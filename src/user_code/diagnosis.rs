@@ -70,8 +70,9 @@ pub(crate) fn in_users_words(error: Error, definitions: &[Arc<Definition>]) -> E
     error
 }
 
-/// The same of a whole kernel, which compilers know by `marker`; `column` is the column in the
-/// user's line of one in the compiler's.
+/// The error of a whole kernel with the user's lines, where a compiler or the simulator says that
+/// they are wrong. Compilers know the kernel by `marker`; `column` is the column in the user's line
+/// of one in the compiler's.
 pub(super) fn in_kernels_words(
     error: Error,
     kernel: &str,

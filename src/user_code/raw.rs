@@ -39,7 +39,7 @@ pub(crate) struct Parameter {
     pub(crate) name: String,
     /// Its type as it is written; of a pointer that of what it leads to.
     pub(crate) written: String,
-    /// The same, where it is one of C++'s own.
+    /// The type that is written, where it is an arithmetic type of C++.
     pub(crate) ctype: Option<CType>,
     pub(crate) kind: ParameterKind,
 }

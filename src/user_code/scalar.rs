@@ -81,8 +81,8 @@ impl ScalarFunction {
         }
     }
 
-    /// The same function, which may have another value each time: it is not computed ahead, and not
-    /// shared.
+    /// Marks the function as volatile: it may have another value each time, so it is not computed
+    /// ahead, and not shared.
     ///
     /// ```
     /// use warpframe::ScalarFunction;
@@ -95,8 +95,8 @@ impl ScalarFunction {
         self
     }
 
-    /// The same function, which is called where arguments are NULL, too. Beside each argument `x`
-    /// its body has a flag `bool x_is_null`.
+    /// Has the function called where arguments are NULL, too. Beside each argument `x` its body has
+    /// a flag `bool x_is_null`.
     ///
     /// ```
     /// use warpframe::ScalarFunction;
@@ -109,9 +109,9 @@ impl ScalarFunction {
         self
     }
 
-    /// The same function, which the CPU engine computes by a closure over arrays of one length,
-    /// which have the types of the arguments. Without one the simulator's compiler compiles the
-    /// body for it.
+    /// Sets the closure by which the CPU engine computes the function. It takes arrays of one
+    /// length, which have the types of the arguments. Without one the simulator's compiler compiles
+    /// the body for the CPU engine.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -132,7 +132,7 @@ impl ScalarFunction {
         self
     }
 
-    /// The same function, whose body stands at this place of an SQL text.
+    /// Sets the place of the function's body in an SQL text.
     pub(crate) fn placed(mut self, line: u64, column: u64) -> Self {
         self.body.place = Some((line, column));
         self

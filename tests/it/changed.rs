@@ -32,7 +32,7 @@ fn replace(path: &Path, rows: usize, value: i64) {
     .expect("the file can be written");
 }
 
-/// The same file with other content.
+/// Overwrites the content of the file that is there.
 fn overwrite(path: &Path, rows: usize, value: i64) {
     let other = path
         .with_extension(format!("tmp.{}", path.extension().unwrap_or_default().to_string_lossy()));
@@ -108,7 +108,8 @@ fn columns_are_of_one_version() -> Result<()> {
     Ok(())
 }
 
-/// The same text, plan and steps again and again: found in the session, over other versions.
+/// One text, one plan and the steps of one frame run again and again: they are found in the
+/// session, over other versions.
 #[test]
 fn kept_plans_run_over_the_new_version() -> Result<()> {
     let directory = tempfile::tempdir().expect("a directory");

@@ -250,7 +250,7 @@ pub fn data(path: &str) -> PathBuf {
 /// What both sessions said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Agreement {
-    /// The same rows, so many.
+    /// Both yielded equal rows, so many.
     Rows(usize),
     /// Both reported an error.
     Errors,
@@ -260,7 +260,7 @@ pub enum Agreement {
     Undecided,
 }
 
-/// The same tables in a session on the CPU and in one on the device.
+/// A session on the CPU and one on the device, with equal tables.
 pub struct Pair {
     pub cpu: Session,
     pub device: Session,
@@ -438,7 +438,7 @@ impl Pair {
         }
     }
 
-    /// The same plan made of verbs, on both.
+    /// Panics unless a query made of verbs has equal rows on both, and kernels ran on the device.
     pub fn check_frame(
         &self,
         name: &str,

@@ -4,6 +4,7 @@ mod aliases;
 mod functions;
 mod numbers;
 mod operators;
+mod stand_ins;
 mod texts;
 
 use std::sync::Arc;

@@ -98,7 +98,7 @@ fn groups_have_histograms_of_their_own() {
     }
 }
 
-/// The same bits, in whatever order the rows come.
+/// Sums of weights have equal bits, in whatever order the rows come.
 #[test]
 fn sums_of_weights_do_not_depend_on_the_order_of_rows() -> warpframe::Result<()> {
     let pair = values(3000);

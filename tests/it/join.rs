@@ -33,7 +33,7 @@ fn joins_on_keys_of_every_type() {
     let shape = Shape::random(600, 71);
     let pair = Pair::of(shape.batches())
         .and("u", Shape { seed: 72, batches: Batches::Several, ..shape }.batches());
-    // The same rows in both, by another name: wide types match nowhere else.
+    // `same` has the rows of `t`: wide types match nowhere else.
     let pair = pair.and("same", shape.batches());
     for column in [
         "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "x", "spread", "d",

@@ -467,7 +467,8 @@ fn in_every_way(one: (&DataType, &[i128]), other: (&DataType, &[i128])) {
     in_ways(one, other, 1);
 }
 
-/// The same in every `every`-th way, and in others where the sides are exchanged.
+/// Keys of these types and values, compared in every `every`-th way, and in others where the sides
+/// are exchanged.
 fn in_ways(one: (&DataType, &[i128]), other: (&DataType, &[i128]), every: usize) {
     let side = |(dtype, values): (&DataType, &[i128]), null: bool| Side {
         kind: Kind::named(dtype),

@@ -408,7 +408,7 @@ fn the_cpu_engine_spills_what_its_limit_does_not_hold() {
     let tight = on_cpu("40MiB").spill_dir(&folder).build().expect("a session");
     assert!(folder.is_dir());
     assert_eq!(rows(&tight).expect("it spills"), expected);
-    // The same without files to spill to.
+    // The sort fails where files to spill to may hold 1000 bytes only.
     let without = on_cpu("40MiB").spill_dir(&folder).spill_limit(1000).build().expect("a session");
     let error = rows(&without).expect_err("it has to spill");
     match error.kind() {

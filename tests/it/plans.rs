@@ -46,8 +46,8 @@ pub fn strict() -> Session {
     builder().strict(true).build().expect("the device opens")
 }
 
-/// The same columns with what statistics and encodings make of them: ranges, nulls, repeated or
-/// unique values, few or many strings.
+/// Batches of one schema that differ in what statistics and encodings make of them: ranges, nulls,
+/// repeated or unique values, few or many strings.
 pub fn variants() -> Vec<RecordBatch> {
     let of = |rows: usize, shape: u64| {
         let number = |row: usize| match shape {

@@ -257,7 +257,7 @@ fn filters_and_limits_are_applied_by_who_took_them() {
             let found = Rows::of(&run(session, "SELECT n FROM t LIMIT 7").expect("rows"));
             assert_eq!(found.rows.concat(), first, "{push_down:?}");
             assert!(table.limits.load(Relaxed) > limits, "{push_down:?}");
-            // The same columns, of which a moment ago only some rows were wanted.
+            // Two scans of one column: one wants some of its rows, the other all.
             let both =
                 "SELECT count(n) FROM (SELECT n FROM t LIMIT 7) UNION ALL SELECT count(n) FROM t";
             let mut found = Rows::of(&run(session, both).expect("rows")).rows.concat();

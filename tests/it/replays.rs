@@ -70,7 +70,7 @@ fn aggregates_of_parts_of_a_table_are_not_taken_for_those_of_the_whole() -> Resu
         assert_eq!(total(&whole)?, 499_500);
     }
     assert_eq!(replays(), 2);
-    // The same buffers, other rows of them; then as many rows of others.
+    // Other rows of these buffers; then as many rows of other buffers.
     assert_eq!(total(&whole.limit(10, 100)?)?, 5950);
     assert_eq!(total(&whole.limit(20, 100)?)?, 6950);
     assert_eq!(total(&whole.limit(0, 999)?)?, 498_501);

@@ -12,7 +12,7 @@ use warpframe::{ErrorKind, Result};
 use crate::differential::{Cell, Pair, Rows, builder};
 use crate::tables::{Shape, columns};
 
-/// The same steps on both sessions.
+/// Panics unless these verbs yield equal rows on both sessions, those of the device on the device.
 fn agree(pair: &Pair, name: &str, verbs: impl Fn(&DataFrame) -> Result<DataFrame>) -> Result<()> {
     let whole = |session: &Session| session.table("t")?.collect();
     let (cpu, device) = (verbs(&whole(&pair.cpu)?)?, verbs(&whole(&pair.device)?)?);

@@ -5,7 +5,7 @@ use warpframe::{ErrorKind, ExplainFormat, Session};
 
 use crate::differential::{Cell, Pair, run, scalar};
 
-/// The same statements on both; the text of a result that is one value on both.
+/// Executes a statement in both sessions.
 fn both(pair: &Pair, statement: &str) {
     for session in [&pair.cpu, &pair.device] {
         session.execute(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
@@ -35,7 +35,7 @@ fn made() -> Pair {
 fn a_text_means_the_tables_of_the_schema_in_use() {
     let pair = made();
     for _ in 0..2 {
-        // The same text, whose plan is kept in between.
+        // The query's text repeats; its plan is kept in between.
         assert_eq!(number(&pair, "SELECT sum(a) FROM t"), 6);
         both(&pair, "USE raw");
         assert_eq!(number(&pair, "SELECT sum(a) FROM t"), 30);

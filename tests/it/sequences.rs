@@ -140,7 +140,7 @@ fn random_numbers_without_a_seed_are_others_each_time() {
     );
     near("SELECT avg(random()) FROM numbers", 0.5, 0.0123);
     near("SELECT avg(a * b) FROM (SELECT random() AS a, random() AS b FROM numbers)", 0.25, 0.01);
-    // The same number where one call is read twice, and another where there are two calls.
+    // One call that is read twice has one number; two calls have two.
     near(
         "SELECT avg(a - b) FROM (SELECT a, a AS b FROM (SELECT random() AS a FROM numbers))",
         0.0,

@@ -40,7 +40,7 @@ fn pair(zone: &str, seed: u64) -> Pair {
     let of = |unit| {
         let ticks =
             cast(&seconds, &DataType::Timestamp(unit, None)).expect("nanoseconds hold these years");
-        // The same instants, not the same times of day.
+        // The zone is put on the ticks, so that the instants stay, not the times of day.
         let ticks = cast(
             &cast(&ticks, &DataType::Int64).expect("ticks"),
             &DataType::Timestamp(unit, Some(zone.into())),

@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use warpframe::ExplainFormat;
 use warpframe::arrow::array::{ArrayRef, StringArray};
+use warpframe::sql::Text;
 
 use super::Runner;
 use crate::analyze::Account;
 use crate::output::Format;
 use crate::progress::Progress;
 use crate::report::{Failure, is_odd, shown};
-use crate::statement::Sql;
 
 impl Runner<'_> {
     pub(super) fn explain(
         &mut self,
-        query: &Sql,
+        query: &Text<'_>,
         analyze: bool,
         format: ExplainFormat,
     ) -> Result<(), Failure> {
-        let frame = self.plan(query)?;
+        let frame = self.plan(query.clone())?;
         let account = match analyze {
             true => {
                 let _told = Progress::begin(&self.session, self.settings.progress);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use warpframe::Error;
 use warpframe::arrow::array::{ArrayRef, StringArray};
+use warpframe::sql::Name;
 
 use super::Runner;
 use crate::output::{Format, Style};
 use crate::pager::Paging;
 use crate::report::{Failure, nearest};
-use crate::statement::{self, Name};
 
 /// What a user can change while the command runs.
 #[derive(Debug, Clone)]
@@ -68,9 +68,13 @@ impl Settings {
     }
 }
 
+/// The command's own options.
+pub const SETTINGS: [&str; 7] =
+    ["format", "headers", "max_rows", "max_width", "null", "progress", "timer"];
+
 impl Runner<'_> {
     pub(super) fn set(&mut self, option: &Name, value: &str) -> Result<(), Failure> {
-        let bad = |message: String| Failure::sql(message, Some(option.place));
+        let bad = |message: String| Failure::sql(message, Some(option.place.into()));
         match option.text.as_str() {
             "max_rows" => {
                 let rows: usize = value
@@ -105,15 +109,15 @@ impl Runner<'_> {
 
     /// A failure with an option, of which the command has some, too.
     pub(super) fn of_option(&self, error: Error, option: &Name) -> Failure {
-        let own = statement::SETTINGS.map(String::from);
+        let own = SETTINGS.map(String::from);
         match nearest(&option.text, &own) {
             Some(meant)
                 if !self.session.settings().iter().any(|setting| setting.name == option.text) =>
             {
                 let message = format!("no option named {:?}; did you mean {meant}?", option.text);
-                Failure::sql(message, Some(option.place))
+                Failure::sql(message, Some(option.place.into()))
             }
-            _ => Failure::from(error).at(option.place),
+            _ => Failure::from(error).at(option.place.into()),
         }
     }
 

@@ -14,7 +14,8 @@ use super::{dot, edit, foreign, highlight};
 use crate::keywords;
 use crate::report::shown;
 use crate::run::Runner;
-use crate::statement::{self, quoted};
+use crate::run::SETTINGS;
+use crate::text::{self, quoted};
 
 /// What tables stand behind.
 const BEFORE_TABLES: [&str; 9] =
@@ -52,7 +53,7 @@ impl Assistant {
             // Without them less is completed.
             self.functions = found.unwrap_or_default();
             self.settings = session.settings().into_iter().map(|setting| setting.name).collect();
-            self.settings.extend(statement::SETTINGS.map(String::from));
+            self.settings.extend(SETTINGS.map(String::from));
         }
         let names = session.table_names();
         let all = session.all_table_names();
@@ -136,7 +137,7 @@ impl Assistant {
         // Columns of the tables that the statement names; of all where it names none.
         let statement = line.rsplit(';').find(|part| !part.trim().is_empty()).unwrap_or(line);
         let named: Vec<&(String, Vec<String>)> =
-            self.tables.iter().filter(|(name, _)| statement::has_name(statement, name)).collect();
+            self.tables.iter().filter(|(name, _)| text::has_name(statement, name)).collect();
         let of_named = named.iter().flat_map(|(_, columns)| columns);
         let tables = self.tables.iter().chain(&self.schemas).map(|(name, _)| name);
         let mut found = match named.is_empty() {
@@ -274,7 +275,7 @@ impl Hinter for Assistant {
     fn hint(&self, line: &str, cursor: usize, _: &Context<'_>) -> Option<String> {
         let is_new =
             cursor == line.len() && line.ends_with('\n') && !line.trim_start().starts_with('.');
-        statement::missing(line).filter(|_| is_new).map(|missing| format!("   -- {missing}"))
+        text::missing(line).filter(|_| is_new).map(|missing| format!("   -- {missing}"))
     }
 }
 
@@ -284,7 +285,7 @@ impl Validator for Assistant {
         let is_command = text.trim_start().starts_with('.')
             || foreign(text).is_some()
             || edit::begun(text).is_some();
-        let whole = is_command || statement::is_whole(text);
+        let whole = is_command || text::is_whole(text);
         Ok(if whole { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }

@@ -13,7 +13,7 @@ use crate::output::Format;
 use crate::pager::Paging;
 use crate::report::{Failure, Source, nearest, shown};
 use crate::run::{Elsewhere, Runner, count, formats, switch};
-use crate::statement::quoted;
+use crate::text::quoted;
 
 /// A command: its name, what it takes, and what it does.
 type Known = (&'static str, &'static str, &'static str);
@@ -120,7 +120,7 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
             .map_err(|_| refused(format!(".{command} takes a number, not {argument:?}"))),
     };
     if ["cd", "import", "once", "output", "read", "shell"].contains(name) {
-        runner.allow_files(&format!(".{name} is not there"), None)?;
+        runner.allow_files(&format!(".{name} is not there"))?;
     }
     let words = || words(argument).map_err(|message| refused(format!(".{command}: {message}")));
     match *name {
@@ -265,7 +265,7 @@ fn or_auto(number: Option<usize>) -> String {
 /// # Errors
 /// There is no terminal, or the editor fails; the failure of what was saved, already reported.
 pub fn edit(runner: &mut Runner<'_>, text: &str) -> Result<Next, Failure> {
-    runner.allow_files(".edit is not there", None)?;
+    runner.allow_files(".edit is not there")?;
     if !runner.settings.programs {
         return Err(Failure::sql(".edit is not there: --no-user-code forbids it".into(), None));
     }

@@ -1,11 +1,10 @@
 //! Colours of what is typed: by the tokens of SQL, and by the names of commands.
 
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
+use datafusion::sql::sqlparser::tokenizer::{Token, Whitespace};
+use warpframe::sql::{Offsets, Text};
 
 use super::dot;
 use crate::keywords;
-use crate::statement::Offsets;
 
 const KEYWORD: &str = "1;34";
 const STRING: &str = "32";
@@ -23,13 +22,10 @@ pub fn coloured(text: &str) -> String {
         paint(&mut made, &text[start..end], known.then_some(COMMAND));
         return made + &text[end..];
     }
-    let mut tokens = vec![];
-    let broken = Tokenizer::new(&GenericDialect {}, text)
-        .tokenize_with_location_into_buf(&mut tokens)
-        .is_err();
-    let mut offsets = Offsets::new(text);
+    let read = Text::from(text);
+    let mut offsets = Offsets::of(&read);
     let (mut made, mut done) = (String::with_capacity(2 * text.len()), 0);
-    for token in &tokens {
+    for token in read.tokens() {
         let (start, end) = (offsets.at(token.span.start), offsets.at(token.span.end));
         made.push_str(&text[done..start]);
         paint(&mut made, &text[start..end], colour(&token.token));
@@ -40,7 +36,7 @@ pub fn coloured(text: &str) -> String {
     let blank = rest.len() - rest.trim_start().len();
     made.push_str(&rest[..blank]);
     let open = if rest[blank..].starts_with("/*") { COMMENT } else { STRING };
-    paint(&mut made, &rest[blank..], broken.then_some(open));
+    paint(&mut made, &rest[blank..], read.error().map(|_| open));
     made
 }
 

@@ -3,7 +3,7 @@
 use super::{Next, dot};
 use crate::report::{Failure, Source};
 use crate::run::Runner;
-use crate::statement;
+use crate::text;
 
 /// Runs a text. A line that begins with a dot, where no statement is unfinished, is a command.
 ///
@@ -16,7 +16,7 @@ pub fn run(runner: &mut Runner<'_>, source: &Source) -> Result<Next, Failure> {
     let mut lines = source.text.split_inclusive('\n').peekable();
     while let Some(line) = lines.next() {
         line_number += 1;
-        let is_command = line.trim_start().starts_with('.') && statement::is_whole(&sql);
+        let is_command = line.trim_start().starts_with('.') && text::is_whole(&sql);
         if !is_command {
             sql.push_str(line);
             if lines.peek().is_some() {

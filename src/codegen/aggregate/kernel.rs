@@ -30,7 +30,8 @@ impl AggregateKernel<'_> {
         format!("if (__any_sync(FULL_WARP, {})) break;\n", self.is_full())
     }
 
-    /// The same in one of eight turns, behind the first.
+    /// Statement that leaves the loop over tiles once a table is full. It looks in one of eight
+    /// turns, behind the first.
     pub(super) fn give_up_in_turn(&self, turn: &str) -> String {
         format!("if (({turn} & 7) == 1) {{ {} }}\n", self.give_up())
     }

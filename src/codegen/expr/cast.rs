@@ -46,7 +46,7 @@ impl Compiler<'_> {
         result
     }
 
-    /// The same of what is neither list nor struct.
+    /// Casts a value that is neither list nor struct.
     fn cast_plain(&mut self, value: Value, target: &DataType, on_error: OnError) -> Result<Value> {
         use DataType::*;
         let from = value.dtype.clone();

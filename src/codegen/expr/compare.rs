@@ -15,7 +15,8 @@ use crate::codegen::order_compare::{Comparing, emit_compare};
 
 /// Literals in an IN list from which on it is searched, not tested one by one.
 const SEARCHED_LIST: usize = 12;
-/// The same of strings: a test takes longer to compile than the loop takes to run.
+/// Strings in an IN list from which on a loop tests them: a test takes longer to compile than the
+/// loop takes to run.
 const LOOPED_STRINGS: usize = 4;
 
 /// Whether −0.0 equals 0.0.

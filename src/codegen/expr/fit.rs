@@ -13,8 +13,8 @@ pub(super) enum OnError {
 }
 
 impl Compiler<'_> {
-    /// The same integer as a value of type `to`. `limits` are the least and greatest value that the
-    /// result may have.
+    /// Converts an integer to type `to`. `limits` are the least and greatest value that the result
+    /// may have.
     pub(super) fn fit(
         &mut self,
         value: Value,

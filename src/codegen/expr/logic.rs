@@ -254,7 +254,7 @@ impl Compiler<'_> {
         Some(name)
     }
 
-    /// The same of structs: of each field.
+    /// The struct that was taken, chosen field by field.
     fn choose_fields(
         &mut self,
         begin: InsertionPoint,

@@ -125,7 +125,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The same where case does not matter, of a pattern in ASCII.
+    /// C++ `bool`: the text is like a constant pattern in ASCII, where case does not matter.
     fn matched_in_any_case(&mut self, text: &str, pattern: &str) -> String {
         let pattern = self.inputs.string(pattern);
         format!("ilike({text}, {pattern})")

@@ -38,7 +38,8 @@ impl Flow {
         }
     }
 
-    /// The same by position among the source's columns.
+    /// The position of column `at` among the source's columns. `None` if the column is computed or
+    /// comes from a build side.
     pub(crate) fn source_column(&self, at: usize) -> Option<usize> {
         let mut at = at;
         for (i, (step, _)) in self.steps.iter().enumerate().rev() {

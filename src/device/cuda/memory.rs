@@ -81,7 +81,7 @@ impl StreamMemory {
         Ok(memory)
     }
 
-    /// The same pool, for another stream, which keeps less.
+    /// Memory of another stream from this pool, which keeps fewer free bytes.
     pub(super) fn beside(&self) -> Self {
         let kept = FreeBlocks::up_to(self.kept().most / 8);
         StreamMemory { pool: self.pool.clone(), kept: Mutex::new(kept), zeros: Mutex::default() }
@@ -136,7 +136,7 @@ impl StreamMemory {
         }
     }
 
-    /// The same, of zeros.
+    /// Allocates bytes that are zero. `Ok(None)` where memory is exhausted.
     pub(super) fn alloc_zeroed(
         &self,
         stream: sys::CUstream,

@@ -92,7 +92,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::interrupt::{Statement, Switch};
+    use crate::interrupt::{Running, Switch};
 
     fn shell(text: &str) -> Command {
         let mut command = Command::new("sh");
@@ -113,7 +113,7 @@ mod tests {
         let text = format!("(sleep 2; echo alive > {}) & sleep 20", mark.path().display());
         let switch = Arc::<Switch>::default();
         switch.set_timeout(Some(Duration::from_millis(50)));
-        let statement = Statement::begin(&switch);
+        let statement = Running::begin(&switch);
         let _entered = statement.enter();
         let start = Instant::now();
         let output = run(shell(&text), b"").unwrap();

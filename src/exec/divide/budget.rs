@@ -21,7 +21,7 @@ pub(super) struct Budget {
     pub(super) side: u64,
     /// What is stored of one intermediate result, before it moves to the host.
     pub(super) stored: u64,
-    /// The same of the result.
+    /// What is stored of the result, before it moves to the host.
     pub(super) result: u64,
     /// A part of rows that are parted by hash or range.
     pub(super) part: u64,

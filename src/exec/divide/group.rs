@@ -82,7 +82,7 @@ impl DividedRows {
         parts.sum()
     }
 
-    /// The same rows through an operator that takes them one by one.
+    /// Applies an operator that takes rows one by one to the plan of each group.
     pub(super) fn through(
         mut self,
         schema: &DFSchemaRef,
@@ -109,7 +109,7 @@ impl PartGroup {
         self.parts.first().map_or(0, Vec::len)
     }
 
-    /// The same with an input more, which stands whole beside each part.
+    /// Adds an input that stands whole beside each part.
     pub(super) fn beside(&mut self, input: PartInput) {
         self.parts.iter_mut().for_each(|part| part.push(input.clone()));
         // The rows of this input are not parted.

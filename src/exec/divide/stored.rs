@@ -40,7 +40,7 @@ impl StoredBlock {
         }
     }
 
-    /// The same on the host.
+    /// The block's rows on the host: those on the device are downloaded.
     pub(super) fn to_host(&self) -> Result<Vec<StoredBlock>> {
         match self {
             StoredBlock::Host(..) => Ok(vec![self.clone()]),
@@ -193,7 +193,8 @@ pub(super) fn table_bytes(table: &Table) -> u64 {
     table.columns.iter().map(column_bytes).sum()
 }
 
-/// The same of a column.
+/// Bytes that a column takes on the device with its fields; characters that others use, too, count
+/// whole.
 pub(super) fn column_bytes(column: &Column) -> u64 {
     let rows = column.len as u64;
     let values = rows * column.width() as u64 + if column.validity.is_some() { rows } else { 0 };

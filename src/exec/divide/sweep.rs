@@ -47,7 +47,7 @@ pub(super) enum Carried {
     Greatest,
     /// It is the value.
     First,
-    /// The same unless it is null.
+    /// It is the value unless it is null.
     FirstValid,
     /// It is the value where the chunk has none.
     LastValid,

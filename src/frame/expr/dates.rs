@@ -108,7 +108,7 @@ impl DateMethods {
         self.datetime().cast(DataType::Int64)
     }
 
-    /// The same instant in another time zone, of a time that has one.
+    /// Converts a time that has a time zone to another one; the instant stays.
     pub fn convert_time_zone(self, zone: &str) -> Expr {
         self.0.cast(DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into())))
     }

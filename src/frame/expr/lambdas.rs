@@ -168,7 +168,8 @@ impl Expr {
         self.map(|value| histogram().call(binned(value, low, high, bins)))
     }
 
-    /// The same of what the values weigh.
+    /// The sum of the values' weights in each of `bins` bins of one width between two bounds, as a
+    /// list. The bins are those of [`Expr::histogram`].
     ///
     /// ```
     /// # use warpframe::prelude::*;

@@ -104,12 +104,12 @@ impl Expr {
         Expr { tree: make(self.tree, other.tree), name: other.name.and(self.name) }
     }
 
-    /// The same under another result's name.
+    /// Replaces the name of the expression's result.
     fn called(self, name: Option<String>) -> Expr {
         Expr { name, ..self }
     }
 
-    /// The same, called as another expression is.
+    /// Gives the expression's result the name of another's.
     pub(super) fn called_as(self, other: &Expr) -> Expr {
         self.called(other.name.clone())
     }
@@ -181,7 +181,7 @@ pub fn desc(expr: impl IntoColumn) -> SortExpr {
 }
 
 impl Expr {
-    /// The same under another name.
+    /// Names the expression's result.
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -194,7 +194,7 @@ impl Expr {
         Expr::from(self.tree.alias(name))
     }
 
-    /// The same under its name with something before or behind it: see [`ResultName`].
+    /// Puts something before or behind the name of the expression's result: see [`ResultName`].
     ///
     /// ```
     /// # use warpframe::prelude::*;

@@ -25,7 +25,8 @@ of_places! {
     row_number;
     /// The place of the row in its partition, by [`over`]'s order; equal rows share the least.
     rank;
-    /// The same without gaps.
+    /// The place of the row in its partition, by [`over`]'s order, without gaps: equal rows share a
+    /// place, and the next one follows it.
     dense_rank;
     /// [`rank`] − 1, as a share of the partition's rows − 1.
     percent_rank;
@@ -88,7 +89,7 @@ pub fn over(
     over_frame(function, partition_by, order_by, frame)
 }
 
-/// The same over a frame.
+/// `function OVER (PARTITION BY … ORDER BY …)` with a window frame.
 ///
 /// ```
 /// use warpframe::prelude::*;
@@ -123,8 +124,8 @@ pub(super) fn window_of(function: &df::Expr) -> Option<WindowFunction> {
 }
 
 impl Expr {
-    /// The same of each row's partition: the rows in which these columns are equal (null equals
-    /// null). Aggregates are of the whole partition; functions of places, such as
+    /// The expression over each row's partition: the rows in which these columns are equal (null
+    /// equals null). Aggregates are of the whole partition; functions of places, such as
     /// [`Expr::shift`] and [`Expr::cum_sum`], go through it in the order of the frame's rows.
     ///
     /// ```

@@ -35,7 +35,7 @@ pub enum SampleSize {
 /// How rows are drawn; see [`AnyFrame::sample`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SampleOptions {
-    /// The same seed draws the same rows; without one they are others each time.
+    /// Seed of the draw. Equal seeds draw equal rows; without a seed each call draws others.
     pub seed: Option<u64>,
     /// A row may be drawn more than once.
     pub with_replacement: bool,

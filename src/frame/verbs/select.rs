@@ -156,8 +156,8 @@ impl<S: FrameState> AnyFrame<S> {
         self.verb(Verb::Distinct, None)
     }
 
-    /// The same as [`AnyFrame::with_columns`] for window functions, but the rows may come in another
-    /// order: for verbs that bring them into an order of their own.
+    /// Adds columns of window functions as [`AnyFrame::with_columns`] does, but the rows may come
+    /// in another order: for verbs that bring them into an order of their own.
     pub(super) fn with_columns_in_any_order(&self, columns: impl Columns) -> Result<Self> {
         self.selected("with_columns", columns, Verb::WithColumnsInAnyOrder)
     }

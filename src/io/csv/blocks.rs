@@ -18,7 +18,7 @@ use super::dialect::Dialect;
 use super::grammar::{State, begin_states};
 use super::options::Ragged;
 use super::parallel::on_cores;
-use super::text::{Reader, Text};
+use super::text::{CsvContent, Reader};
 use super::tokens::{Token, Tokens, ValueSpan, Wanted};
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
@@ -29,7 +29,7 @@ pub(crate) const BLOCK: usize = 1 << 20;
 /// A file of a table.
 #[derive(Debug)]
 pub(crate) struct CsvFile {
-    pub(crate) text: Text,
+    pub(crate) text: CsvContent,
     /// Where the rows begin, behind the header.
     pub(crate) body: u64,
     pub(crate) layout: RowLayout,
@@ -44,7 +44,7 @@ pub(crate) struct FilePiece {
 }
 
 impl CsvFile {
-    pub(crate) fn new(text: Text, body: u64, layout: RowLayout) -> CsvFile {
+    pub(crate) fn new(text: CsvContent, body: u64, layout: RowLayout) -> CsvFile {
         CsvFile { text, body, layout, states: Mutex::default() }
     }
 

@@ -13,7 +13,7 @@ use datafusion::arrow::datatypes::{DataType, Field};
 
 use super::dialect::unique_names;
 use super::options::CsvOptions;
-use super::text::Text;
+use super::text::CsvContent;
 use super::tokens::Wanted;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::same_column::KnownColumns;
@@ -87,7 +87,7 @@ impl FileColumns {
     /// # Errors
     /// [`ErrorKind::File`] of a file whose columns are none of the table's.
     pub(crate) fn of(
-        texts: &[Text],
+        texts: &[CsvContent],
         rows: &[Option<(Vec<String>, u64)>],
         has_header: bool,
         options: &CsvOptions,
@@ -99,7 +99,7 @@ impl FileColumns {
             }
             (None, None) => None,
         };
-        let mut of_files: Vec<(&Text, &Vec<String>)> = vec![];
+        let mut of_files: Vec<(&CsvContent, &Vec<String>)> = vec![];
         for (text, row) in texts.iter().zip(rows) {
             match row {
                 Some((row, _)) => of_files.push((text, row)),
@@ -127,7 +127,7 @@ impl FileColumns {
 
     /// The names of columns that all files have in the same order; `None` where no file has a row.
     fn by_place(
-        files: &[(&Text, &Vec<String>)],
+        files: &[(&CsvContent, &Vec<String>)],
         has_header: bool,
         given: Option<Vec<String>>,
     ) -> Result<Option<Vec<String>>> {
@@ -162,7 +162,7 @@ impl FileColumns {
 
     /// Columns by the names in headers. Where nobody said that first rows are headers, a file
     /// without any name of the others has none, but values.
-    fn by_name(files: &[(&Text, &Vec<String>)], is_guessed: bool) -> Result<FileColumns> {
+    fn by_name(files: &[(&CsvContent, &Vec<String>)], is_guessed: bool) -> Result<FileColumns> {
         let (mut names, mut layouts): (Vec<String>, Vec<RowLayout>) = (vec![], vec![]);
         let mut known = KnownColumns::default();
         for (number, (text, row)) in files.iter().enumerate() {
@@ -205,7 +205,7 @@ impl FileColumns {
     }
 }
 
-fn wrong(text: &Text, message: String) -> Error {
+fn wrong(text: &CsvContent, message: String) -> Error {
     ErrorKind::File { path: Path::to_path_buf(&text.path), message }.into()
 }
 

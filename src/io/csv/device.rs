@@ -75,7 +75,7 @@ pub(super) fn read(
     read_by(device, table, wanted, fetch, stretch)
 }
 
-/// The same by stretches of so many bytes.
+/// Reads columns of a table by stretches of `stretch` bytes.
 fn read_by(
     device: &Device,
     table: &CsvTable,

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use super::grammar::Grammar;
 use super::options::{CsvOptions, Ragged};
 use super::sniff::{Sniffed, sniff};
-use super::text::Text;
+use super::text::CsvContent;
 use super::tokens::{MOST_BYTES, Token, Tokens, ValueSpan, Wanted};
 use super::values::{Notation, without_blanks};
 use crate::error::{ErrorKind, Result};
@@ -31,7 +31,7 @@ impl Dialect {
     ///
     /// # Errors
     /// Options that contradict themselves; a file that cannot be read.
-    pub(crate) fn of(text: &Text, options: &CsvOptions) -> Result<Dialect> {
+    pub(crate) fn of(text: &CsvContent, options: &CsvOptions) -> Result<Dialect> {
         /// Bytes that are looked at.
         const HEAD: u64 = 256 << 10;
         options.check()?;
@@ -75,7 +75,7 @@ impl Dialect {
     ///
     /// # Errors
     /// A quote that is not closed; names that are no UTF-8; a file that cannot be read.
-    pub(crate) fn first_row(&self, text: &Text) -> Result<Option<(Vec<String>, u64)>> {
+    pub(crate) fn first_row(&self, text: &CsvContent) -> Result<Option<(Vec<String>, u64)>> {
         let begin = behind_lines(text, self.skip)?;
         let (reader, mut bytes, mut more) = (text.reader()?, vec![], 64u64 << 10);
         let error = |at: usize, message: String| match text.line_at(begin + at as u64) {
@@ -123,7 +123,7 @@ impl Dialect {
     }
 
     /// Where the rows of a file begin, behind its first row where that is a header.
-    pub(crate) fn body(&self, text: &Text, behind_first: u64) -> Result<u64> {
+    pub(crate) fn body(&self, text: &CsvContent, behind_first: u64) -> Result<u64> {
         if self.has_header { Ok(behind_first) } else { behind_lines(text, self.skip) }
     }
 }
@@ -138,7 +138,7 @@ pub(crate) fn no_utf8(bytes: &[u8]) -> String {
 }
 
 /// Where the line begins before which there are so many.
-fn behind_lines(text: &Text, lines: usize) -> Result<u64> {
+fn behind_lines(text: &CsvContent, lines: usize) -> Result<u64> {
     const STEP: u64 = 64 << 10;
     let (reader, mut bytes, mut left) = (text.reader()?, vec![], lines);
     let mut at = 0;
@@ -213,7 +213,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("t.csv");
         std::fs::write(&path, "one\r\ntwo\rthree\n\nfour").unwrap();
-        let text = Text::open(&path, None).unwrap().unwrap();
+        let text = CsvContent::open(&path, None).unwrap().unwrap();
         for (lines, at) in [(0, 0), (1, 5), (2, 9), (3, 15), (4, 16), (9, 20)] {
             assert_eq!(behind_lines(&text, lines).unwrap(), at);
         }

@@ -17,7 +17,7 @@ use super::grammar::State;
 use super::options::CsvOptions;
 use super::parallel::on_cores;
 use super::seen::{Seen, widen};
-use super::text::Text;
+use super::text::CsvContent;
 use super::tokens::{Token, Tokens};
 use crate::error::{ErrorKind, Result};
 use crate::io::path_columns::PathColumns;
@@ -53,14 +53,14 @@ impl CsvTable {
         options: &CsvOptions,
         of_paths: PathColumns,
     ) -> Result<CsvTable> {
-        let texts = on_cores(paths.len(), |at| Text::open(&paths[at], options.encoding))?;
+        let texts = on_cores(paths.len(), |at| CsvContent::open(&paths[at], options.encoding))?;
         let has_bytes: Vec<usize> = (0..texts.len()).filter(|at| texts[*at].is_some()).collect();
         // Empty files have no rows, and tell nothing of the others.
         let of_paths = match has_bytes.len() < texts.len() {
             true => of_paths.of_files(&has_bytes),
             false => of_paths,
         };
-        let texts: Vec<Text> = texts.into_iter().flatten().collect();
+        let texts: Vec<CsvContent> = texts.into_iter().flatten().collect();
         let Some(first) = texts.first() else {
             let path = paths.first().cloned().unwrap_or_default();
             return Err(ErrorKind::File { path, message: "is empty".into() }.into());
@@ -133,7 +133,7 @@ impl CsvTable {
         self.given.len()
     }
 
-    /// The same of some of the files.
+    /// The table of some of the files.
     pub(crate) fn of_files(&self, files: &[usize]) -> CsvTable {
         CsvTable {
             files: files.iter().map(|file| self.files[*file].clone()).collect(),
@@ -156,9 +156,8 @@ impl CsvTable {
         self.misfits.lock().unwrap_or_else(|e| e.into_inner()).insert(column);
     }
 
-    /// The same files, of which the columns with misfits have types that fit all of their values;
-    /// `None` where no type became wider. Types that were given stay. Reads everything, on all
-    /// cores.
+    /// The table with types that fit all values of the columns with misfits; `None` where no type
+    /// became wider. Types that were given stay. Reads everything, on all cores.
     ///
     /// # Errors
     /// As [`CsvTable::seen`].

@@ -20,7 +20,7 @@ const MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The text of one file.
 #[derive(Debug, Clone)]
-pub(crate) struct Text {
+pub(crate) struct CsvContent {
     pub(crate) path: PathBuf,
     held: Held,
     bytes: u64,
@@ -35,13 +35,13 @@ enum Held {
     InMemory(Arc<Vec<u8>>),
 }
 
-impl Text {
+impl CsvContent {
     /// Looks at the file's begin; unpacks and transcodes it where it is not UTF-8 as it lies. `None`
     /// of a file without a byte.
     ///
     /// # Errors
     /// A file that cannot be read, is not in the encoding, or cannot be unpacked.
-    pub(crate) fn open(path: &Path, encoding: Option<TextEncoding>) -> Result<Option<Text>> {
+    pub(crate) fn open(path: &Path, encoding: Option<TextEncoding>) -> Result<Option<CsvContent>> {
         let io = |error| Error::io(path, error);
         let mut file = File::open(path).map_err(io)?;
         let size = file.metadata().map_err(io)?.len();
@@ -68,7 +68,11 @@ impl Text {
         let text = match (encoding, unpacked) {
             (TextEncoding::Utf8, None) => {
                 let (mark, path) = (mark as u64, path.into());
-                return Ok(Some(Text { path, held: Held::InFile { mark }, bytes: size - mark }));
+                return Ok(Some(CsvContent {
+                    path,
+                    held: Held::InFile { mark },
+                    bytes: size - mark,
+                }));
             }
             (TextEncoding::Utf8, Some(mut text)) => {
                 text.drain(..mark);
@@ -80,7 +84,7 @@ impl Text {
             }
         };
         let bytes = text.len() as u64;
-        Ok(Some(Text { path: path.into(), held: Held::InMemory(Arc::new(text)), bytes }))
+        Ok(Some(CsvContent { path: path.into(), held: Held::InMemory(Arc::new(text)), bytes }))
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -129,7 +133,7 @@ impl Text {
 /// A text that is read.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
-    text: &'a Text,
+    text: &'a CsvContent,
     file: Option<File>,
 }
 
@@ -228,14 +232,14 @@ mod tests {
             (b"caf\xe9,\x80\n".to_vec(), Some(TextEncoding::Latin1), "café,\u{80}\n"),
         ] {
             std::fs::write(&path, &raw).unwrap();
-            let text = Text::open(&path, encoding).unwrap().unwrap();
+            let text = CsvContent::open(&path, encoding).unwrap().unwrap();
             let mut bytes = vec![];
             text.reader().unwrap().read(0..text.bytes(), &mut bytes).unwrap();
             assert_eq!(std::str::from_utf8(&bytes).unwrap(), expected);
         }
         for raw in [vec![0xFF, 0xFE, 0x00], vec![0xFF, 0xFE, 0x00, 0xD8, b'a', 0]] {
             std::fs::write(&path, &raw).unwrap();
-            let error = Text::open(&path, None).unwrap_err();
+            let error = CsvContent::open(&path, None).unwrap_err();
             assert!(
                 matches!(error.kind(), ErrorKind::File { message, .. } if message.contains("UTF-16")),
                 "{error}"

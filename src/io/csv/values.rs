@@ -302,8 +302,8 @@ pub(crate) fn double(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// The same of a column whose type was inferred: it has no integers beyond 2^53, of which doubles
-/// hold not all.
+/// The double nearest to a number of a column whose type was inferred. `None` of integers beyond
+/// 2^53, of which doubles hold not all.
 pub(crate) fn inferred_double(text: &[u8]) -> Option<f64> {
     const EXACT: u128 = 1 << f64::MANTISSA_DIGITS;
     let is_beyond = || {

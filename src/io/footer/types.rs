@@ -26,8 +26,9 @@ const MOST_DIGITS: i32 = DECIMAL256_MAX_PRECISION as i32;
 /// Where the crate keeps an Arrow schema.
 pub(in crate::io) const ARROW_SCHEMA: &str = "ARROW:schema";
 
-/// The same metadata, whose Arrow schema has no dictionaries but of texts and bytes: the crate (59)
-/// reads no others of some types. `schema`: the Arrow schema as it is. `None` where there are none.
+/// The metadata with an Arrow schema that has no dictionaries but of texts and bytes: the crate
+/// (59) reads no others of some types. `schema`: the Arrow schema as it is. `None` where there are
+/// none.
 pub(in crate::io) fn without_coded_numbers(
     metadata: &ParquetMetaData,
     schema: &Schema,
@@ -75,7 +76,7 @@ fn with_plain_numbers(field: &FieldRef) -> FieldRef {
     }
 }
 
-/// The same metadata without the Arrow schema that its writer left.
+/// The metadata without the Arrow schema that its writer left.
 pub(in crate::io) fn without_arrow_schema(metadata: ParquetMetaData) -> ParquetMetaData {
     let of_file = metadata.file_metadata();
     let mut pairs = of_file.key_value_metadata().cloned().unwrap_or_default();
@@ -103,9 +104,9 @@ pub(in crate::io) struct Intervals {
     pub(in crate::io) nested: Vec<String>,
 }
 
-/// The same metadata, in which intervals are bytes: the parquet crate (59) reads days and
-/// milliseconds of them, and leaves the months out. `None` where there are none, or where an Arrow
-/// schema tells which parts they have.
+/// The metadata with intervals as bytes: the parquet crate (59) reads days and milliseconds of
+/// them, and leaves the months out. `None` where there are none, or where an Arrow schema tells
+/// which parts they have.
 pub(in crate::io) fn with_bare_intervals(
     metadata: &ParquetMetaData,
 ) -> FooterResult<Option<(ParquetMetaData, Intervals)>> {
@@ -145,8 +146,8 @@ fn saying(
     FileMetaData::new(of_file.version(), of_file.num_rows(), written_by, pairs, schema, orders)
 }
 
-/// The same metadata, in which columns have the names of those of a table that they are, where these
-/// differ by case alone. `None` where none does.
+/// The metadata with the names that the columns have in a table, where these differ by case alone.
+/// `None` where none does.
 pub(in crate::io) fn with_names_of(
     metadata: &ParquetMetaData,
     table: &Schema,
@@ -208,11 +209,11 @@ fn named(of: &TypePtr, name: &str) -> FooterResult<TypePtr> {
     }))
 }
 
-/// The same metadata, with an annotation as STRING for all bytes that Arrow has as strings, by the
-/// file's own account or in the table's schema, and for ENUM; and without one where the table has
-/// bytes. For a table, decimals in BYTE_ARRAY are said to have 76 digits: the crate (59) panics
-/// where one of fewer has more bytes than 16, which may be its sign. The table's type narrows them.
-/// `None` where nothing is to be said.
+/// The metadata with an annotation as STRING for all bytes that Arrow has as strings, by the file's
+/// own account or in the table's schema, and for ENUM; and without one where the table has bytes.
+/// For a table, decimals in BYTE_ARRAY are said to have 76 digits: the crate (59) panics where one
+/// of fewer has more bytes than 16, which may be its sign. The table's type narrows them. `None`
+/// where nothing is to be said.
 pub(in crate::io) fn with_strings(
     metadata: &ParquetMetaData,
     table: Option<&Schema>,

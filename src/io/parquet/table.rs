@@ -42,7 +42,7 @@ pub(in crate::io) struct ParquetTable {
     paths: PathColumns,
     /// Columns as they come out of files, and those of paths behind them.
     columns: TableSchema,
-    /// The same, of which intervals are such.
+    /// Columns of the table, where intervals, which come out of files as bytes, are intervals.
     schema: SchemaRef,
     /// Of each file, once a scan has asked.
     statistics: Vec<OnceLock<Statistics>>,
@@ -64,7 +64,7 @@ impl ParquetTable {
         ParquetTable { format, files, paths, columns, schema: Arc::new(schema.clone()), statistics }
     }
 
-    /// The same of some of the files.
+    /// The table of some of the files.
     pub(in crate::io) fn of_files(&self, files: &[usize]) -> ParquetTable {
         ParquetTable {
             format: self.format.clone(),

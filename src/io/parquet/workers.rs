@@ -39,7 +39,7 @@ pub(super) struct BatchMemory {
 
 /// The pages of each chunk of a batch, or why they are not read.
 pub(super) type Headers = Vec<std::result::Result<Arc<Pages>, Reason>>;
-/// The same where only some are known.
+/// The headers of a batch of which only some are known.
 pub(super) type SomeHeaders = Vec<Option<std::result::Result<Arc<Pages>, Reason>>>;
 
 /// What workers share.

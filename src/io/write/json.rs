@@ -52,7 +52,7 @@ impl JsonFormat for JsonLines {
     }
 }
 
-/// The same for the members of an array.
+/// Rows as the members of an array; what stands between batches is for the caller to put there.
 #[derive(Debug, Default)]
 struct JsonMembers;
 

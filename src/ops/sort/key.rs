@@ -60,7 +60,7 @@ impl<'a> SortKey<'a> {
         SortKey { data, kind, descending, base: 0, bits: kind.width() as u32 * 8 }
     }
 
-    /// The same column, whose values are integers from `low` to `high`. Bounds beyond the type's
+    /// States that the column's values are integers from `low` to `high`. Bounds beyond the type's
     /// are ignored.
     pub(crate) fn within(self, low: i128, high: i128) -> Self {
         let (first, last) = if self.descending { (high, low) } else { (low, high) };

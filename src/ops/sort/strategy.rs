@@ -30,8 +30,8 @@ const EQUALS_A_MET: f64 = 64.0;
 /// sample shows such keys, so the prefix has at least the bits of a row's number. If further words
 /// order equal keys, the runs themselves are too long, and there is no prefix.
 const MOST_EQUALS: f64 = 16.0;
-/// The same where further words order equal keys: `SORT_RUNS_COMPARED` of the kernels is a
-/// multiple.
+/// The limit [`MOST_EQUALS`] where further words order equal keys; `SORT_RUNS_COMPARED` of the
+/// kernels is a multiple of it.
 const MOST_EQUALS_BY_MORE: f64 = 8.0;
 /// The rows of two keys that agree in the prefix make a run. It is expected to be too long if they
 /// are more than this share of [`LONGEST_RUN`].
@@ -60,7 +60,8 @@ pub(super) enum Strategy {
     /// Passes over the highest `sorted` bits of whole keys, which travel with their payload or row
     /// number; then runs are put in order.
     Prefix { sorted: u32 },
-    /// The same over words of row number and as much of the key as fits beside it.
+    /// Passes over the highest `sorted` bits of words that hold a row number and as much of the key
+    /// as fits beside it; then runs are put in order.
     PackedPrefix { sorted: u32 },
 }
 
@@ -71,7 +72,7 @@ pub(super) enum SortOutput {
     Rows,
     /// The rows' numbers in the order of their keys.
     Numbers,
-    /// The same; further words order equal keys.
+    /// The rows' numbers in the order of their keys; further words order equal keys.
     NumbersByMore,
 }
 

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Field, Schema};
-use datafusion::sql::parser::{CreateExternalTable, Statement};
+use datafusion::sql::parser::CreateExternalTable;
 use datafusion::sql::sqlparser::ast::{ColumnOption, Value};
 
 use super::options::{self, Given, OptionValue, data_type, folded};
 use crate::error::{Error, ErrorKind, Result, nearest};
 use crate::io::{CsvOptions, Format};
+use crate::session::Session;
 use crate::session::insert::table_name;
-use crate::session::{Session, place_of, rules};
+use crate::sql::Text;
 
 /// Who is given the options, in errors.
 const BY: &str = "CREATE EXTERNAL TABLE";
@@ -22,19 +23,16 @@ impl Session {
     /// `read_csv` and `read_parquet` (`docs/files.md`).
     ///
     /// # Errors
-    /// Another statement, a name that is taken, options that are none; as the methods above.
-    pub(in crate::session) fn external_table(&self, statement: &str) -> Result<String> {
+    /// A name that is taken, options that are none; as the methods above.
+    pub(in crate::session) fn external_table(
+        &self,
+        create: CreateExternalTable,
+        text: &Text<'_>,
+    ) -> Result<String> {
         self.files.allow(BY)?;
-        let state = self.core.state();
-        let Statement::CreateExternalTable(create) = rules::parsed(&state, statement)? else {
-            return Err(Error::unsupported(
-                "another statement",
-                "this takes CREATE EXTERNAL TABLE",
-            ));
-        };
         refuse(&create)?;
         let (name, at) = table_name(&create.name, BY)?;
-        let at = at.or(place_of(statement, name.table()));
+        let at = at.or(text.place_of(name.table()));
         let called = name.to_string();
         let alone = self.alone()?;
         if !create.or_replace && self.has_table(&name) {

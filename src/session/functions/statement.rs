@@ -5,10 +5,11 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
 use super::super::files::{Place, data_type, folded, known};
 use crate::error::{Error, ErrorKind, Result};
+use crate::sql::Text;
 use crate::user_code::{AggregateFunction, BODIES, Body, ScalarFunction};
 
 /// A function as a statement has it.
@@ -27,32 +28,17 @@ pub(super) enum Created {
     Aggregate(AggregateFunction),
 }
 
-/// Whether a text is a statement about functions, by its first words.
-pub(in crate::session) fn is_of_functions(text: &str) -> bool {
-    let mut words = text.split_whitespace().map(str::to_uppercase);
-    match words.next().as_deref() {
-        Some("DROP") => matches!(words.next().as_deref(), Some("FUNCTION" | "AGGREGATE")),
-        Some("CREATE") => {
-            let next = words.next();
-            let next = if next.as_deref() == Some("OR") { words.nth(1) } else { next };
-            matches!(next.as_deref(), Some("FUNCTION" | "AGGREGATE"))
-        }
-        _ => false,
-    }
-}
-
 impl Create {
     /// Reads a statement.
     ///
     /// # Errors
     /// [`ErrorKind::Parse`] of another statement, at its place; languages that are not CUDA.
-    pub(super) fn of(state: &SessionState, text: &str) -> Result<Create> {
-        let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location();
-        let tokens = tokens.map_err(|error| wrong(error.message.clone(), error.location))?;
-        let is_space =
-            |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_) | Token::EOF);
-        let last = tokens.iter().rev().find(|token| !is_space(token));
-        let end = last.map_or(Location::new(1, 1), |last| last.span.end);
+    pub(super) fn of(state: &SessionState, text: &Text<'_>) -> Result<Create> {
+        if let Some(error) = text.error() {
+            return Err(wrong(error.message.clone(), error.location));
+        }
+        let end = text.words().next_back().map_or(Location::new(1, 1), |last| last.span.end);
+        let tokens = text.tokens().to_vec();
         let parser = Parser::new(&GenericDialect {}).with_tokens_with_locations(tokens);
         StatementReader { parser, state, end }.create()
     }

@@ -11,7 +11,6 @@ use datafusion::logical_expr::planner::RelationPlannerContext;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr as Sql, Ident, JoinConstraint, JoinOperator, Spanned, TableWithJoins,
-    Value,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 
@@ -19,7 +18,7 @@ use super::{Numbered, outside, plan_of, positional, refused};
 use crate::frame::expr::{col, lit};
 use crate::frame::verbs::{AsofOptions, AsofStrategy};
 use crate::query::Core;
-use crate::session::syntax::{ASOF, ASOF_LEFT, POSITIONAL};
+use crate::session::syntax::{ASOF, ASOF_LEFT, POSITIONAL, is_mark};
 
 /// Whether these tables are an ASOF join of two.
 pub(super) fn is_one(table: &TableWithJoins) -> bool {
@@ -45,25 +44,19 @@ pub(super) fn planned(
     let JoinOperator::AsOf { match_condition, constraint } = join.join_operator else {
         return refused("an ASOF join has a condition", place);
     };
-    let kind = match &match_condition {
-        Sql::Value(value) => match &value.value {
-            Value::SingleQuotedString(kind) => kind.as_str(),
-            _ => "",
-        },
-        _ => "",
-    };
-    if kind == POSITIONAL {
+    let is = |kind: &str| matches!(&match_condition, Sql::Identifier(of) if is_mark(of, kind));
+    if is(POSITIONAL) {
         if constraint != JoinConstraint::None {
             return refused("a POSITIONAL JOIN has no ON and no USING", place);
         }
         let (left, right) = (context.plan(relation)?, context.plan(join.relation)?);
         return positional::planned(core, left, right);
     }
-    if ![ASOF, ASOF_LEFT].contains(&kind) {
+    if !is(ASOF) && !is(ASOF_LEFT) {
         let message = format!("MATCH_CONDITION ({match_condition}): write the comparison in ON");
         return refused(message, place);
     }
-    let is_left = kind == ASOF_LEFT;
+    let is_left = is(ASOF_LEFT);
     let (left, right) = (context.plan(relation)?, context.plan(join.relation)?);
     let AsofKeys { by, ordered, merged } = keys(&left, &right, constraint, place, context)?;
     let Some((left_key, right_key, operator)) = ordered else {

@@ -21,7 +21,7 @@ use super::{outside, refused};
 use crate::frame::LazyFrame;
 use crate::frame::expr::col;
 use crate::query::Core;
-use crate::session::syntax::{ALL_BUT, GROUPS};
+use crate::session::syntax::{ALL_BUT, GROUPS, is_mark};
 
 /// Most columns that values become.
 const MOST: usize = 10_000;
@@ -259,7 +259,7 @@ fn distinct(core: &Arc<Core>, plan: LogicalPlan) -> crate::Result<Vec<(ScalarVal
 /// The arguments of a call that stands for something else.
 fn arguments(expr: &Sql, name: &str) -> Option<Vec<Sql>> {
     let Sql::Function(function) = expr else { return None };
-    let is_it = matches!(&function.name.0[..], [part] if part.as_ident().is_some_and(|ident| ident.value == name));
+    let is_it = matches!(&function.name.0[..], [part] if part.as_ident().is_some_and(|ident| is_mark(ident, name)));
     let FunctionArguments::List(list) = &function.args else { return None };
     let exprs = list.args.iter().map(|argument| match argument {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),

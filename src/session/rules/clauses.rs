@@ -16,8 +16,9 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::tokenizer::Span;
 
 use crate::error::{Error, ErrorKind};
+use crate::query::SHARE_OF_ROWS;
 use crate::session::files::{folded, known};
-use crate::session::relations;
+use crate::session::{relations, syntax};
 
 /// Breaks off at the first clause that would be dropped.
 pub(super) struct Clauses<'a> {
@@ -186,6 +187,16 @@ impl Clauses<'_> {
         let place = || function.name.span();
         let name = function.name.to_string();
         let is_there = |there: bool, what: &str| refuse(there, &format!("{what} {name}"), place);
+        // It stands for a share of LIMIT's where no user wrote it.
+        if let [part] = &function.name.0[..]
+            && let Some(of) = part.as_ident()
+            && of.value == SHARE_OF_ROWS
+            && !syntax::is_mark(of, SHARE_OF_ROWS)
+        {
+            let message = format!("no function named {SHARE_OF_ROWS:?}");
+            let error = Error::from(ErrorKind::Plan { message, location: None });
+            return ControlFlow::Break(error.at(known(place().start)));
+        }
         is_there(
             function.parameters != FunctionArguments::None,
             "parameters before the arguments of",

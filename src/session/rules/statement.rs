@@ -24,18 +24,16 @@ use super::windows::{self, Windows};
 use super::{groups, intervals, no_table, numbers, operators, set_keys, similar, synonyms, using};
 use crate::error::Error;
 use crate::session::{insert, relations, syntax};
+use crate::sql::Text;
 
 /// The one statement of a text.
-pub(crate) fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
+pub(crate) fn parsed(state: &SessionState, text: &Text<'_>) -> Result<Statement> {
     let options = &state.config_options().sql_parser;
-    if options.dialect == Dialect::Generic {
+    if options.dialect == Dialect::Generic && text.error().is_none() {
         let limit = options.recursion_limit.get();
-        let written_out = syntax::written_out(text)
+        let syntax::WrittenOut { tokens, own_rows } = syntax::written_out(text)
             .map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let (parser, own_rows) = match written_out {
-            Some(text) => (DFParserBuilder::new(text.tokens), text.own_rows),
-            None => (DFParserBuilder::new(text), vec![]),
-        };
+        let parser = DFParserBuilder::new(tokens);
         let parser = parser.with_dialect(&Ours).with_recursion_limit(limit);
         let mut statements = parser.build()?.parse_statements()?;
         if statements.len() == 1
@@ -48,7 +46,7 @@ pub(crate) fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
         }
     }
     // Another dialect, or what is to be said of no statement and of several.
-    state.sql_to_statement(text, &options.dialect)
+    state.sql_to_statement(text.as_str(), &options.dialect)
 }
 
 /// Writes out what the planner would not look at, and refuses the rest of that.

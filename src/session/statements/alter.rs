@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     RenameTableNameKind, SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, Value,
 };
 
-use super::{bare_statement, place_of, select};
+use super::{bare_statement, select};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Session;
 use crate::session::append::place;
@@ -14,12 +14,13 @@ use crate::session::files::{data_type, folded, known};
 use crate::session::insert::{fitted_literal, table_name};
 use crate::session::rules::call;
 use crate::session::writers::Alone;
+use crate::sql::Text;
 
 impl Session {
     /// What was done.
-    pub(super) fn alter(&self, alter: AlterTable, text: &str) -> Result<String> {
+    pub(super) fn alter(&self, alter: AlterTable, text: &Text<'_>) -> Result<String> {
         let (table, at) = table_name(&alter.name, "ALTER TABLE")?;
-        let at = at.or(place_of(text, table.table()));
+        let at = at.or(text.place_of(table.table()));
         let alone = self.alone()?;
         if alter.if_exists && !self.has_table(&table) {
             return Ok(format!("there is no table {table}"));
@@ -77,13 +78,13 @@ impl Session {
         (table, at): (&TableReference, Option<(u64, u64)>),
         operation: AlterTableOperation,
         from: TableWithJoins,
-        text: &str,
+        text: &Text<'_>,
     ) -> Result<String> {
         let schema = self.changeable(table, "ALTER TABLE").map_err(|error| error.at(at))?;
         let find = |name: &Ident| {
             let own = folded(name);
             place(&schema, &own).ok_or_else(|| {
-                let place = known(name.span.start).or(place_of(text, &own));
+                let place = known(name.span.start).or(text.place_of(&own));
                 let known = schema.fields().iter().map(|field| field.name().clone()).collect();
                 Error::from(ErrorKind::ColumnNotFound { name: own.clone(), known }).at(place)
             })

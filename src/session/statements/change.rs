@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, TableWithJoins, Truncate, Update, Value,
 };
 
-use super::{bare_statement, only_table, place_of, select};
+use super::{bare_statement, only_table, select};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::FreshNames;
 use crate::session::Session;
@@ -17,10 +17,11 @@ use crate::session::append::place;
 use crate::session::files::{folded, known};
 use crate::session::insert::{fitted_literal, idents, table_name};
 use crate::session::rules::{call, refuse_columns};
+use crate::sql::Text;
 
 impl Session {
     /// The number of rows that are taken out.
-    pub(super) fn delete(&self, delete: Delete, text: &str) -> Result<usize> {
+    pub(super) fn delete(&self, delete: Delete, text: &Text<'_>) -> Result<usize> {
         let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = delete.from;
         let clauses = [
             (
@@ -38,7 +39,7 @@ impl Session {
         let (table, at) = only_table(&from, "DELETE")?;
         let alone = self.alone()?;
         self.changeable(&table, "DELETE")
-            .map_err(|error| error.at(at.or(place_of(text, table.table()))))?;
+            .map_err(|error| error.at(at.or(text.place_of(table.table()))))?;
         let before = self.rows_of(&table)?.collect()?.num_rows();
         let kept = match delete.selection {
             None => self.rows_of(&table)?.head(0)?,
@@ -55,7 +56,7 @@ impl Session {
     }
 
     /// The number of rows that are changed.
-    pub(super) fn update(&self, update: Update, text: &str) -> Result<usize> {
+    pub(super) fn update(&self, update: Update, text: &Text<'_>) -> Result<usize> {
         let clauses = [
             (update.from.is_some(), "FROM: a subquery in SET finds rows of another table"),
             (update.returning.is_some() || update.output.is_some(), "RETURNING"),
@@ -69,7 +70,7 @@ impl Session {
         let alone = self.alone()?;
         let schema = self
             .changeable(&table, "UPDATE")
-            .map_err(|error| error.at(at.or(place_of(text, table.table()))))?;
+            .map_err(|error| error.at(at.or(text.place_of(table.table()))))?;
         let mut assigned: Vec<Option<Expr>> = vec![None; schema.fields().len()];
         for assignment in update.assignments {
             let AssignmentTarget::ColumnName(name) = &assignment.target else {
@@ -130,7 +131,7 @@ impl Session {
     }
 
     /// The number of rows that are taken out, which are all.
-    pub(super) fn truncate(&self, truncate: &Truncate, text: &str) -> Result<usize> {
+    pub(super) fn truncate(&self, truncate: &Truncate, text: &Text<'_>) -> Result<usize> {
         let clauses = [
             (
                 truncate.partitions.is_some() || truncate.on_cluster.is_some(),
@@ -156,7 +157,7 @@ impl Session {
                     continue;
                 }
                 checked => {
-                    checked.map_err(|error| error.at(at.or(place_of(text, table.table()))))?
+                    checked.map_err(|error| error.at(at.or(text.place_of(table.table()))))?
                 }
             };
             if !found.contains(&table) {

@@ -1,40 +1,24 @@
 //! `EXPORT DATABASE 'folder'`: a Parquet file for each table, and `schema.sql` with the schemas and
-//! views; `IMPORT DATABASE 'folder'`: the same, made again.
+//! views. `IMPORT DATABASE 'folder'` makes them again.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use datafusion::common::TableReference;
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::first_words;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{ParquetWriteOptions, WriteFormat};
 use crate::session::Session;
 use crate::session::schemas::PUBLIC;
+use crate::sql::{Name, Text, is_word};
 
 /// The file of the statements.
 const SCHEMA: &str = "schema.sql";
 
 impl Session {
-    /// What was done by a text that exports or imports all tables; `None` of another text.
-    pub(super) fn exported(&self, text: &str) -> Result<Option<String>> {
-        let words = first_words(text, 3);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        match words[..] {
-            ["EXPORT", "DATABASE", ..] => {
-                self.files.allow("EXPORT DATABASE")?;
-                self.export(&folder(text)?).map(Some)
-            }
-            ["IMPORT", "DATABASE", ..] => {
-                self.files.allow("IMPORT DATABASE")?;
-                self.import(&folder(text)?).map(Some)
-            }
-            _ => Ok(None),
-        }
-    }
-
-    fn export(&self, folder: &Path) -> Result<String> {
+    pub(super) fn export(&self, folder: &Name) -> Result<String> {
+        self.files.allow("EXPORT DATABASE")?;
+        let folder = Path::new(&folder.text);
         std::fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;
         // All tables as they are at one time.
         let _alone = self.alone()?;
@@ -82,7 +66,9 @@ impl Session {
     }
 
     /// All of an export or, where a part of it fails, nothing.
-    fn import(&self, folder: &Path) -> Result<String> {
+    pub(super) fn import(&self, folder: &Name) -> Result<String> {
+        self.files.allow("IMPORT DATABASE")?;
+        let folder = Path::new(&folder.text);
         let script = folder.join(SCHEMA);
         let text = std::fs::read_to_string(&script).map_err(|error| Error::io(&script, error))?;
         let alone = self.alone()?;
@@ -108,38 +94,25 @@ impl Session {
 /// # Errors
 /// What is wrong with the text, and where.
 fn statements_of(text: &str, folder: &Path) -> std::result::Result<Vec<String>, String> {
-    let tokens = Tokenizer::new(&GenericDialect {}, text)
-        .tokenize_with_location()
-        .map_err(|error| error.to_string())?;
-    let mut offset = offsets(text);
-    let mut statements = vec![];
-    let mut own: Vec<TokenWithSpan> = vec![];
-    for token in tokens.into_iter().chain([TokenWithSpan::new_eof()]) {
-        match token.token {
-            Token::Whitespace(_) => {}
-            Token::SemiColon | Token::EOF => {
-                let (Some(first), Some(last)) = (own.first(), own.last()) else { continue };
-                let (begin, before_last) = (offset(first.span.start), offset(last.span.start));
-                let end = offset(last.span.end);
-                statements.push(match file_of_table(&own) {
-                    Some(file) => {
-                        let path = folder.join(file).display().to_string().replace('\'', "''");
-                        format!("{}'{path}'", &text[begin..before_last])
-                    }
-                    None => text[begin..end].to_string(),
-                });
-                own.clear();
-            }
-            _ => own.push(token),
-        }
+    let text = Text::from(text);
+    if let Some(error) = text.error() {
+        return Err(error.to_string());
     }
-    Ok(statements)
+    let with_path = |statement: Text<'_>| match file_of_table(&statement) {
+        Some(file) => {
+            let path = folder.join(file).display().to_string().replace('\'', "''");
+            let words = statement.words().count();
+            format!("{} '{path}'", statement.between(0, words - 1).as_str())
+        }
+        None => statement.as_str().to_string(),
+    };
+    Ok(text.statements().into_iter().map(with_path).collect())
 }
 
 /// The file of `CREATE TABLE name AS FROM 'file'`.
-fn file_of_table(tokens: &[TokenWithSpan]) -> Option<&str> {
-    let is_word = |token: &TokenWithSpan, word: &str| matches!(&token.token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word));
-    let [create, table, .., by, from, file] = tokens else { return None };
+fn file_of_table<'t>(statement: &'t Text<'_>) -> Option<&'t str> {
+    let words: Vec<&TokenWithSpan> = statement.words().collect();
+    let [create, table, .., by, from, file] = words[..] else { return None };
     let words = [(create, "CREATE"), (table, "TABLE"), (by, "AS"), (from, "FROM")];
     match &file.token {
         Token::SingleQuotedString(file)
@@ -148,46 +121,6 @@ fn file_of_table(tokens: &[TokenWithSpan]) -> Option<&str> {
             Some(file)
         }
         _ => None,
-    }
-}
-
-/// Byte offsets of places in a text, which are asked for in rising order.
-fn offsets(text: &str) -> impl FnMut(Location) -> usize {
-    let mut rest = text.char_indices();
-    let (mut line, mut column) = (1, 1);
-    move |place: Location| loop {
-        if (line, column) >= (place.line, place.column) {
-            return rest.offset();
-        }
-        match rest.next() {
-            Some((_, '\n')) => (line, column) = (line + 1, 1),
-            Some(_) => column += 1,
-            None => return text.len(),
-        }
-    }
-}
-
-/// The folder that a statement names.
-fn folder(text: &str) -> Result<PathBuf> {
-    let tokens =
-        Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().unwrap_or_default();
-    let mut tokens =
-        tokens.into_iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).skip(2);
-    let (named, end) = (tokens.next(), tokens.next());
-    let wrong = |message: &str, at: Option<(u64, u64)>| {
-        Err(Error::from(ErrorKind::Plan { message: message.into(), location: None }).at(at))
-    };
-    let place = |token: &TokenWithSpan| Some((token.span.start.line, token.span.start.column));
-    match (named, end) {
-        (Some(token), end) => match (&token.token, end.filter(|end| end.token != Token::EOF)) {
-            (Token::SingleQuotedString(path), None) => Ok(path.into()),
-            (Token::SingleQuotedString(_), Some(end)) => wrong(
-                "expected the end of the statement: tables are exported as Parquet",
-                place(&end),
-            ),
-            _ => wrong("expected a folder in single quotes", place(&token)),
-        },
-        _ => wrong("expected a folder in single quotes", None),
     }
 }
 

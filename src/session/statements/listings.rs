@@ -6,53 +6,49 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::TableReference;
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::{first_words, place_of};
 use crate::error::{ErrorKind, Result, nearest};
 use crate::frame::LazyFrame;
 use crate::session::Session;
+use crate::sql::{Statement, Text};
 
 impl Session {
-    /// The rows of a text that lists something, or executes a query that was prepared; `None` of
-    /// others.
-    pub(in crate::session) fn listed(&self, text: &str) -> Result<Option<LazyFrame>> {
-        let words = first_words(text, 2);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        match words[..] {
-            ["SHOW", ..] => self.shown(text).map(Some),
-            ["DESCRIBE" | "DESC", ..] => self.described(&behind(text, 1)).map(Some),
-            ["SUMMARIZE", ..] => self.summarized(&behind(text, 1)).map(Some),
+    /// The rows of a statement that lists something; `None` of others.
+    pub(in crate::session) fn listed(
+        &self,
+        statement: &Statement<'_>,
+        text: &Text<'_>,
+    ) -> Result<Option<LazyFrame>> {
+        match statement {
+            Statement::Show | Statement::ShowOption(_) => self.shown(text).map(Some),
+            Statement::Describe(rows) => self.described(rows).map(Some),
+            Statement::Summarize(rows) => self.summarized(rows).map(Some),
             _ => Ok(None),
         }
     }
 
-    fn shown(&self, text: &str) -> Result<LazyFrame> {
-        let tokens = tokens(text);
+    fn shown(&self, text: &Text<'_>) -> Result<LazyFrame> {
+        let tokens: Vec<&TokenWithSpan> = text.words().collect();
         let words: Vec<String> = tokens.iter().map(|token| token.token.to_string()).collect();
         let upper: Vec<String> = words.iter().map(|word| word.to_uppercase()).collect();
         let upper: Vec<&str> = upper.iter().map(String::as_str).collect();
         let all = |_: &str| true;
         match upper[1..] {
             ["TABLES"] => self.names_of("table", self.table_names(), all),
-            ["TABLES", "LIKE", _] => self.names_of("table", self.table_names(), like(&tokens[3])),
-            ["TABLES", "FROM" | "IN", _] => {
-                self.names_of("table", self.of_schema(&tokens[3])?, all)
-            }
+            ["TABLES", "LIKE", _] => self.names_of("table", self.table_names(), like(tokens[3])),
+            ["TABLES", "FROM" | "IN", _] => self.names_of("table", self.of_schema(tokens[3])?, all),
             ["TABLES", "FROM" | "IN", _, "LIKE", _] => {
-                self.names_of("table", self.of_schema(&tokens[3])?, like(&tokens[5]))
+                self.names_of("table", self.of_schema(tokens[3])?, like(tokens[5]))
             }
             ["ALL", "TABLES"] => self.tables_of_all(),
             ["SCHEMAS"] => self.names_of("schema", self.schema_names(), all),
-            ["SCHEMAS", "LIKE", _] => {
-                self.names_of("schema", self.schema_names(), like(&tokens[3]))
-            }
+            ["SCHEMAS", "LIKE", _] => self.names_of("schema", self.schema_names(), like(tokens[3])),
             ["FUNCTIONS"] => self.functions(all),
-            ["FUNCTIONS", "LIKE", _] => self.functions(like(&tokens[3])),
-            ["COLUMNS", "FROM" | "IN", ..] => self.described(&behind(text, 3)),
+            ["FUNCTIONS", "LIKE", _] => self.functions(like(tokens[3])),
+            ["COLUMNS", "FROM" | "IN", ..] => self.described(&text.behind(3).after("FROM")),
             ["ALL"] => self.settings_like(all),
-            ["ALL", "LIKE", _] => self.settings_like(like(&tokens[3])),
+            ["ALL", "LIKE", _] => self.settings_like(like(tokens[3])),
             [] => {
                 let message =
                     "SHOW TABLES, SHOW SCHEMAS, SHOW COLUMNS FROM table, SHOW FUNCTIONS, SHOW ALL or SHOW option"
@@ -160,9 +156,9 @@ impl Session {
         self.listing(vec![("function", Arc::new(names)), ("kind", Arc::new(kinds))])
     }
 
-    /// The columns of a table or query.
-    fn described(&self, source: &str) -> Result<LazyFrame> {
-        let schema = self.sql(&query_of(source))?.schema();
+    /// The columns of a query's rows.
+    fn described(&self, rows: &Text<'_>) -> Result<LazyFrame> {
+        let schema = self.frame_of(rows)?.schema();
         let fields = || schema.fields().iter();
         let names: StringArray = fields().map(|field| Some(field.name().as_str())).collect();
         let types: StringArray =
@@ -175,34 +171,13 @@ impl Session {
         ])
     }
 
-    /// Statistics of each column of a table or query.
-    fn summarized(&self, source: &str) -> Result<LazyFrame> {
-        let query = query_of(source);
-        let schema = self.sql(&query)?.schema();
-        self.sql(&summary(query.trim(), &schema)).map_err(|error| {
-            let name = source.trim();
-            error.at(place_of(source, name))
-        })
+    /// Statistics of each column of a query's rows.
+    fn summarized(&self, rows: &Text<'_>) -> Result<LazyFrame> {
+        let schema = self.frame_of(rows)?.schema();
+        let (line, column) = (rows.start().line, rows.start().column);
+        let of_columns = self.sql(summary(rows.as_str(), &schema));
+        of_columns.map_err(|error| error.at(Some((line, column))))
     }
-}
-
-/// The query of the rows that a text stands for: its own, or those of a table. It stands where the
-/// text stood.
-fn query_of(source: &str) -> String {
-    let first = first_words(source, 2);
-    let words: Vec<&str> = first.iter().map(String::as_str).collect();
-    let (blanks, text) = source.split_at(source.len() - source.trim_start().len());
-    match words[..] {
-        ["SELECT" | "WITH" | "VALUES" | "FROM" | "PIVOT" | "UNPIVOT", ..] => source.into(),
-        ["TABLE", ..] => format!("{}FROM {}", reduced(blanks), text[5..].trim_start()),
-        _ if text.starts_with('(') => source.into(),
-        _ => format!("{}FROM {text}", reduced(blanks)),
-    }
-}
-
-/// Blanks that leave room for the word FROM.
-fn reduced(blanks: &str) -> &str {
-    blanks.strip_suffix("     ").unwrap_or(blanks)
 }
 
 /// One query for each column, and all of them behind one another.
@@ -253,30 +228,6 @@ fn summary(query: &str, schema: &Schema) -> String {
     )
 }
 
-fn tokens(text: &str) -> Vec<TokenWithSpan> {
-    let mut tokens = vec![];
-    // What is wrong with the text is told where it is read.
-    let _ = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens);
-    tokens.retain(|token| {
-        !matches!(token.token, Token::Whitespace(_) | Token::EOF | Token::SemiColon)
-    });
-    tokens
-}
-
-/// A text without its first tokens, in whose places blanks stand.
-fn behind(text: &str, number: usize) -> String {
-    let tokens = tokens(text);
-    let Some(first) = tokens.get(number) else { return String::new() };
-    let lines = first.span.start.line.saturating_sub(1) as usize;
-    let mut rest: Vec<&str> = text.split('\n').skip(lines).collect();
-    let column = first.span.start.column.saturating_sub(1) as usize;
-    let line = rest.first().copied().unwrap_or_default();
-    let at = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
-    let shown = format!("{}{}{}", "\n".repeat(lines), " ".repeat(column), &line[at..]);
-    rest[0] = &shown;
-    rest.join("\n")
-}
-
 /// Whether a name is like a pattern of LIKE, in any case.
 fn like(pattern: &TokenWithSpan) -> impl Fn(&str) -> bool + use<> {
     let pattern = match &pattern.token {
@@ -316,12 +267,5 @@ mod tests {
         for (name, pattern, expected) in cases {
             assert_eq!(fits(name, pattern), expected, "{name} {pattern}");
         }
-    }
-
-    #[test]
-    fn a_rest_stands_at_its_place() {
-        assert_eq!(behind("DESCRIBE\n  jets x", 1), "\n  jets x");
-        assert_eq!(query_of("         jets"), "    FROM jets");
-        assert_eq!(query_of(" VALUES (1)"), " VALUES (1)");
     }
 }

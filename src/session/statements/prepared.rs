@@ -17,6 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::session::Session;
 use crate::session::files::{Place, data_type, folded, known};
 use crate::session::insert::{cast_of, table_name};
+use crate::sql::Text;
 
 /// The statements that were prepared, by name.
 #[derive(Debug, Clone, Default)]
@@ -42,11 +43,19 @@ impl Session {
         name: &Ident,
         types: Vec<DataType>,
         statement: ast::Statement,
+        text: &Text<'_>,
     ) -> Result<String> {
         for of in &types {
             data_type(&self.core.state(), of.clone()).map_err(|message| {
                 plan(format!("PREPARE: {message}")).at(known(name.span.start))
             })?;
+        }
+        // All else that is wrong may be so for want of the parameters' values.
+        if let ast::Statement::Query(_) = &statement
+            && let Err(error) = self.planned_frame(statement.clone(), text)
+            && is_of_names(&error)
+        {
+            return Err(error);
         }
         let name = folded(name);
         self.prepared.all().insert(name.clone(), PreparedStatement { statement, types });
@@ -72,14 +81,14 @@ impl Session {
         &self,
         name: Option<ObjectName>,
         values: Vec<Expr>,
-        text: &str,
+        text: &Text<'_>,
     ) -> Result<(ast::Statement, String)> {
         let Some(name) = name else {
             return Err(plan("EXECUTE wants the name of a prepared statement".into()));
         };
         let (own, at) = table_name(&name, "EXECUTE")?;
         let own = own.to_string();
-        let at = at.or(super::place_of(text, &own));
+        let at = at.or(text.place_of(&own));
         let found = self.prepared.all().get(&own).cloned();
         let PreparedStatement { mut statement, types } =
             found.ok_or_else(|| self.no_statement(&own).at(at))?;
@@ -121,6 +130,17 @@ impl Session {
             format!("known: {}", known.join(", "))
         };
         plan(format!("no prepared statement named {name:?}; {known}"))
+    }
+}
+
+/// Whether an error is of a name that there is not.
+fn is_of_names(error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::TableNotFound { .. }
+        | ErrorKind::ColumnNotFound { .. }
+        | ErrorKind::SchemaNotFound { .. } => true,
+        ErrorKind::Plan { message, .. } => message.starts_with("no function named "),
+        _ => false,
     }
 }
 

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::sql::sqlparser::ast::{Expr, Set};
 
 use crate::device::MemoryLimit;
 use crate::error::{Error, ErrorKind, Result, nearest};
@@ -168,22 +167,6 @@ impl Session {
         let help =
             meant.map_or("SHOW ALL lists them".into(), |meant| format!("did you mean {meant}?"));
         wrong(format!("no option named {name:?}; {help}"))
-    }
-
-    pub(super) fn set(&self, set: Set) -> Result<String> {
-        let Set::SingleAssignment { variable, values, .. } = set else {
-            return Err(Error::unsupported("this SET", "write SET option = value"));
-        };
-        let name = variable.to_string();
-        let text = |value: &Expr| match value {
-            Expr::Value(value) => {
-                value.value.clone().into_string().unwrap_or_else(|| value.value.to_string())
-            }
-            other => other.to_string(),
-        };
-        let value: Vec<String> = values.iter().map(text).collect();
-        self.set_setting(&name, &value.join(", "))?;
-        Ok(format!("{name} is set"))
     }
 }
 

@@ -15,13 +15,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::session::catalog::Catalog;
 use crate::session::files::folded;
 use crate::session::insert::{different, table_name};
-use crate::session::{Session, place_of, rules};
+use crate::session::{Session, rules};
+use crate::sql::Text;
 
 impl Session {
     /// What was done.
-    pub(super) fn create_view(&self, view: CreateView, text: &str) -> Result<String> {
+    pub(super) fn create_view(&self, view: CreateView, text: &Text<'_>) -> Result<String> {
         let (name, at) = table_name(&view.name, "CREATE VIEW")?;
-        let at = at.or(place_of(text, name.table()));
+        let at = at.or(text.place_of(name.table()));
         let called = name.to_string();
         let refused = |what: &str| {
             let why = "no part of the engine would look at it";
@@ -124,7 +125,7 @@ impl Session {
         let whole = |name: &TableReference| {
             name.clone().resolve(&names.default_catalog, &names.default_schema)
         };
-        let statement = rules::parsed(&state, text)?;
+        let statement = rules::parsed(&state, &Text::from(text))?;
         for name in state.resolve_table_references(&statement)? {
             if whole(&name) == whole(table) {
                 return Ok(true);
@@ -142,10 +143,11 @@ impl Session {
     }
 
     async fn view_of(&self, definition: String) -> Result<Arc<dyn TableProvider>> {
-        let mut statement = rules::parsed(&self.core.state(), &definition)?;
-        rules::balance(&mut statement)?;
-        let (plan, _) = self.plan_query(statement, &definition).await?;
-        let plan = rules::of_view(plan)?;
+        let plan = {
+            let text = Text::from(&definition);
+            let (plan, _) = self.plan_query(self.parsed(&text)?, &text).await?;
+            rules::of_view(plan)?
+        };
         Ok(Arc::new(ViewTable::new(plan, Some(definition))))
     }
 

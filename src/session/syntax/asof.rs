@@ -1,12 +1,13 @@
 //! `a ASOF LEFT JOIN b ON …`, with a condition that tells the kind of the join.
 //!
 //! ```text
-//!   a ASOF LEFT JOIN b ON …     a ASOF JOIN b MATCH_CONDITION ('ASOF LEFT') ON …
+//!   a ASOF LEFT JOIN b ON …     a ASOF JOIN b MATCH_CONDITION ([ASOF LEFT]) ON …
 //! ```
 
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 
-use super::{is_any, is_word, made, until};
+use super::{is_any, is_word, kind_of_join, until};
+use crate::error::Result;
 
 /// The conditions that tell such joins, which compare nothing: an inner one, and one that keeps all
 /// rows of the first table.
@@ -14,7 +15,7 @@ pub(in crate::session) const ASOF: &str = "ASOF";
 pub(in crate::session) const ASOF_LEFT: &str = "ASOF LEFT";
 
 /// `ASOF [LEFT|INNER] JOIN b ON …` gets the condition that the parser wants, which tells the kind.
-pub(super) fn asof_joins(tokens: &mut Vec<TokenWithSpan>) {
+pub(super) fn asof_joins(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
     let mut at = 0;
     while at < tokens.len() {
         if !is_word(&tokens[at], "ASOF") {
@@ -32,10 +33,10 @@ pub(super) fn asof_joins(tokens: &mut Vec<TokenWithSpan>) {
         let on = until(tokens, at + 1, &["ON", "USING", "MATCH_CONDITION"]);
         if tokens.get(on).is_some_and(|token| is_any(token, &["ON", "USING"])) {
             let kind = if left { ASOF_LEFT } else { ASOF };
-            let text = format!("MATCH_CONDITION ('{kind}')");
-            let condition = made(&text, &tokens[on]).unwrap_or_default();
+            let condition = kind_of_join(kind, &tokens[on])?;
             tokens.splice(on..on, condition);
         }
         at = on + 1;
     }
+    Ok(())
 }

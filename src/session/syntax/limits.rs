@@ -1,13 +1,13 @@
 //! `LIMIT 10%`, a share of the rows, of which a function tells that no user calls.
 //!
 //! ```text
-//!   LIMIT 10%             LIMIT "share of rows"('10')
-//!   LIMIT 2.5 PERCENT     LIMIT "share of rows"('2.5')
+//!   LIMIT 10%             LIMIT [share of rows]('10')
+//!   LIMIT 2.5 PERCENT     LIMIT [share of rows]('2.5')
 //! ```
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::{is_any, is_word, made, refused};
+use super::{is_any, is_word, made, refused, stand_in};
 use crate::error::Result;
 use crate::query::SHARE_OF_ROWS;
 
@@ -31,7 +31,8 @@ pub(super) fn limits(tokens: &mut Vec<TokenWithSpan>) -> Result<bool> {
         if !number.parse::<f64>().is_ok_and(|share| (0.0..=100.0).contains(&share)) {
             return refused("LIMIT takes a percentage from 0 to 100", here);
         }
-        let share = made(&format!("\"{SHARE_OF_ROWS}\" ('{number}')"), &tokens[at + 1])?;
+        let mut share = made(&format!("('{number}')"), &tokens[at + 1])?;
+        share.insert(0, stand_in(SHARE_OF_ROWS, &tokens[at + 1]));
         tokens.splice(at + 1..=end, share);
         any = true;
     }

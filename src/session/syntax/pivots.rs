@@ -7,7 +7,7 @@
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::{behind_source, is_word, made, refused, until, within};
+use super::{behind_source, is_word, made, refused, stand_in, until, within};
 use crate::error::Result;
 
 /// The function in whose arguments the GROUP BY of a PIVOT statement travels.
@@ -65,7 +65,9 @@ fn wide_clause(
     }
     if tokens.get(at).is_some_and(|token| is_word(token, "GROUP")) {
         let end = until(tokens, at + 1, &["ORDER", "LIMIT", "OFFSET"]);
-        text.extend(made(&format!("DEFAULT ON NULL (\"{GROUPS}\" ("), here)?);
+        text.extend(made("DEFAULT ON NULL (", here)?);
+        text.push(stand_in(GROUPS, here));
+        text.extend(made("(", here)?);
         text.extend_from_slice(tokens.get(at + 2..end).unwrap_or_default());
         text.extend(made("))", here)?);
         at = end;
@@ -216,7 +218,8 @@ fn unpivoted(columns: &[TokenWithSpan], here: &TokenWithSpan) -> Result<Vec<Toke
     else {
         return Ok(columns.to_vec());
     };
-    let mut text = made(&format!("\"{ALL_BUT}\" ("), here)?;
+    let mut text = vec![stand_in(ALL_BUT, here)];
+    text.extend(made("(", here)?);
     match behind {
         [] => {}
         [exclude, rest @ ..] if is_word(exclude, "EXCLUDE") => {

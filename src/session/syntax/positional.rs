@@ -1,13 +1,13 @@
 //! `a POSITIONAL JOIN b`, as another join with a condition that no user writes.
 //!
 //! ```text
-//!   a POSITIONAL JOIN b     a ASOF JOIN b MATCH_CONDITION ('POSITIONAL')
+//!   a POSITIONAL JOIN b     a ASOF JOIN b MATCH_CONDITION ([POSITIONAL])
 //! ```
 
 use datafusion::sql::sqlparser::keywords::RESERVED_FOR_TABLE_ALIAS;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::{behind_group, behind_source, is_any, is_word, made};
+use super::{behind_group, behind_source, is_any, is_word, kind_of_join, made};
 use crate::error::Result;
 
 /// The condition that tells such a join, which compares nothing.
@@ -24,7 +24,7 @@ pub(super) fn positional_joins(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
             continue;
         }
         let end = behind_alias(tokens, behind_source(tokens, at + 2));
-        let condition = made(&format!("MATCH_CONDITION ('{POSITIONAL}')"), &tokens[at])?;
+        let condition = kind_of_join(POSITIONAL, &tokens[at])?;
         tokens.splice(end..end, condition);
         let asof = made("ASOF", &tokens[at])?;
         tokens.splice(at..=at, asof);

@@ -7,7 +7,7 @@
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::{is_any, is_word, made};
+use super::{is_any, is_word, made, stand_in};
 use crate::error::Result;
 
 /// The function whose value is several arguments: the columns that its own one names.
@@ -22,8 +22,8 @@ pub(super) fn places(tokens: &[TokenWithSpan]) -> Vec<usize> {
 pub(super) fn write_out(tokens: &mut Vec<TokenWithSpan>, at: usize) -> Result<()> {
     let here = tokens[at].clone();
     if is_spread(tokens, at) {
-        let name = made(&format!("\"{SPREAD}\""), &tokens[at + 1])?;
-        tokens.splice(at..at + 2, name);
+        let name = stand_in(SPREAD, &tokens[at + 1]);
+        tokens.splice(at..at + 2, [name]);
         return Ok(());
     }
     let Some(pattern) = liked(tokens, at) else { return Ok(()) };

@@ -70,7 +70,8 @@ fn page_v2(content: &[u8], values: i32, nulls: i32, definition: i32, repetition:
     bytes
 }
 
-/// The same file with these pages in its only column chunk, and rows that the file says to have.
+/// Puts these pages into the file's only column chunk, and has the file say that it has `rows`
+/// rows.
 fn with_pages(path: &Path, pages: &[u8], rows: i64) {
     let bytes = std::fs::read(path).expect("it was written");
     let length = bytes.len() - 8;

@@ -35,7 +35,8 @@ pub const DOUBLES: [u64; 22] = [
     0x3ff0_0000_0000_0000,
 ];
 
-/// The same of floats.
+/// The bits of the floats that are tested: kinds of NaN, zeros, infinities, and numbers small and
+/// large.
 pub const FLOATS: [u32; 18] = [
     0x7fc0_0000,
     0xffc0_0000,
@@ -93,7 +94,7 @@ pub fn place(value: f64) -> i64 {
     bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
-/// The same with zeros in one.
+/// A number with its place among all, where −0.0 and 0.0 share one.
 pub fn equal_place(value: f64) -> i64 {
     place(if value == 0.0 { 0.0 } else { value })
 }

@@ -26,7 +26,7 @@ pub enum Logic {
 pub struct Condition {
     pub logic: Logic,
     texts: Vec<String>,
-    /// The same, of types whose values can be compared here.
+    /// The operands' texts, cast to types whose values can be compared here.
     pub columns: Vec<String>,
 }
 

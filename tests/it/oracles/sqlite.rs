@@ -19,7 +19,7 @@ fn sqlite_answers_alike() {
     });
 }
 
-/// The same tables and views in both.
+/// A session and a database of SQLite with equal tables and views.
 struct Both {
     ours: Ours,
     sqlite: Connection,

@@ -78,7 +78,7 @@ fn tables_become_wider_with_their_files() -> Result<()> {
         fresh.register_parquet("t", directory.path())?;
         assert_eq!(*all.last().expect("some"), answers(fresh, &frames(fresh)?));
         assert_eq!(session.schema("t")?, fresh.schema("t")?);
-        // The same file with wider columns, once more.
+        // The first file gets wider columns once more.
         let unsigned: ArrayRef = Arc::new(Int64Array::from(vec![None, Some(i64::MAX / 4)]));
         let columns =
             vec![("i", unsigned), ("f", wide()[1].1.clone()), ("d", decimals(20, 6, vec![3, 4]))];

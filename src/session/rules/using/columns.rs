@@ -32,7 +32,7 @@ use super::scope::{self, ScopeColumn, folded};
 use crate::error::{Error, ErrorKind, Result, known_names};
 use crate::session::files::{Place, known};
 use crate::session::outside::{each_outside, each_outside_mut};
-use crate::session::syntax::SPREAD;
+use crate::session::syntax::{SPREAD, is_mark};
 
 /// The function that stands for columns.
 const NAME: &str = "columns";
@@ -42,12 +42,11 @@ const NAME: &str = "columns";
 fn arguments(expr: &Expr) -> Option<(&[FunctionArg], bool)> {
     let Expr::Function(function) = expr else { return None };
     let [part] = &function.name.0[..] else { return None };
-    let name = folded(part.as_ident()?);
+    let name = part.as_ident()?;
     let FunctionArguments::List(list) = &function.args else { return None };
-    match name.as_str() {
-        NAME => Some((&list.args, false)),
-        SPREAD => Some((&list.args, true)),
-        _ => None,
+    match is_mark(name, SPREAD) {
+        true => Some((&list.args, true)),
+        false => (folded(name) == NAME).then_some((&list.args, false)),
     }
 }
 

@@ -209,7 +209,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The same of a query that is to have one row at most, and yields this.
+    /// A condition on groups of a query that is to have one row at most, and yields `value`.
     pub fn having_one(&mut self, share: f64, value: &str) -> String {
         let having = self.having(share);
         match having.is_empty() && !aggregates(value) {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::Token;
+use warpframe::sql::{Offsets, Text};
 
 /// Whether a text typed so far is whole: nothing, or closed by a semicolon.
 pub fn is_whole(text: &str) -> bool {
@@ -12,16 +12,15 @@ pub fn is_whole(text: &str) -> bool {
 
 /// What a text typed so far lacks.
 pub fn missing(text: &str) -> Option<&'static str> {
-    let mut tokens = vec![];
-    match Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens) {
+    let text = Text::from(text);
+    match text.error() {
         // More text can close a string or a comment, and mend nothing else.
-        Err(error) => {
+        Some(error) => {
             let is_open = error.message.contains("Unterminated") || error.message.contains("EOF");
             is_open.then_some("a quote or a comment is open")
         }
-        Ok(()) => {
-            let last =
-                tokens.iter().rev().find(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF));
+        None => {
+            let last = text.words().next_back();
             let is_whole = last.is_none_or(|last| last.token == Token::SemiColon);
             (!is_whole).then_some("';' ends the statement")
         }
@@ -30,10 +29,10 @@ pub fn missing(text: &str) -> Option<&'static str> {
 
 /// Whether a text has a name among its tokens.
 pub fn has_name(text: &str, name: &str) -> bool {
-    let mut tokens = vec![];
     // What is typed so far may break off anywhere.
-    let _ = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens);
-    tokens.iter().any(|token| matches!(&token.token, Token::Word(word) if word.value == name))
+    Text::from(text)
+        .words()
+        .any(|token| matches!(&token.token, Token::Word(word) if word.value == name))
 }
 
 /// A name as SQL writes it: in quotes unless it is a word of lower-case letters.
@@ -52,10 +51,13 @@ pub fn with_values(text: &str, values: &BTreeMap<String, String>) -> Option<Stri
     if values.is_empty() {
         return None;
     }
-    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().ok()?;
-    let mut offsets = Offsets::new(text);
+    let tokens = Text::from(text);
+    if tokens.error().is_some() {
+        return None;
+    }
+    let mut offsets = Offsets::of(&tokens);
     let (mut made, mut copied) = (String::new(), 0);
-    for token in tokens {
+    for token in tokens.words() {
         let Token::Placeholder(name) = &token.token else { continue };
         let Some(value) = name.strip_prefix('$').and_then(|name| values.get(name)) else {
             continue;
@@ -93,37 +95,65 @@ fn has_zeros_before(digits: &str) -> bool {
     digits.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Byte offsets of places, which must be asked for in rising order.
-pub struct Offsets<'a> {
-    text: &'a str,
-    offset: usize,
-    place: Location,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl<'a> Offsets<'a> {
-    /// At the text's begin.
-    pub fn new(text: &'a str) -> Self {
-        Offsets::at_place(text, Location::new(1, 1))
-    }
-
-    /// At the begin of a part, which is at a place of the whole text.
-    pub(super) fn at_place(text: &'a str, place: Location) -> Self {
-        Offsets { text, offset: 0, place }
-    }
-
-    /// The offset of a place.
-    pub fn at(&mut self, place: Location) -> usize {
-        for c in self.text[self.offset..].chars() {
-            if (self.place.line, self.place.column) >= (place.line, place.column) {
-                break;
-            }
-            self.offset += c.len_utf8();
-            if c == '\n' {
-                self.place = Location::new(self.place.line + 1, 1);
-            } else {
-                self.place.column += 1;
-            }
+    #[test]
+    fn a_text_is_whole_when_closed_by_a_semicolon() {
+        for whole in ["", "  ", "-- nothing", "SELECT 1;", "SELECT 1; -- done", "SELECT ';';"] {
+            assert!(is_whole(whole), "{whole}");
         }
-        self.offset
+        for part in ["SELECT 1", "SELECT 1; SELECT", "SELECT ';", "SELECT 1; /* ", "SELECT \"a"] {
+            assert!(!is_whole(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn values_stand_where_their_names_stand() {
+        let values = [("n", "3"), ("day", "it's")]
+            .map(|(name, value)| (name.to_string(), value.to_string()));
+        let of = |text: &str| with_values(text, &values.clone().into());
+        assert_eq!(
+            of("SELECT $n, '$n', $day, $other").as_deref(),
+            Some("SELECT 3, '$n', 'it''s', $other")
+        );
+        assert_eq!(of("SELECT $other"), None);
+        for (value, written) in [
+            ("007", "'007'"),
+            ("-00.5", "'-00.5'"),
+            ("0", "0"),
+            ("-0.5", "(-0.5)"),
+            ("+1", "(+1)"),
+            ("0e1", "0e1"),
+            ("1e3", "1e3"),
+            ("inf", "'inf'"),
+            ("", "''"),
+        ] {
+            let values = [("v".to_string(), value.to_string())];
+            assert_eq!(with_values("$v", &values.into()).as_deref(), Some(written));
+        }
+    }
+
+    #[test]
+    fn a_value_is_a_token_of_its_own_whatever_stands_beside_it() {
+        let values = [("x", "-1"), ("n", "5"), ("s", "it")];
+        let values = values.map(|(name, value)| (name.to_string(), value.to_string()));
+        for (text, written) in [
+            ("SELECT 5-$x, 2", "SELECT 5-(-1), 2"),
+            ("SELECT 2*-$x", "SELECT 2*-(-1)"),
+            ("SELECT $x::VARCHAR", "SELECT (-1)::VARCHAR"),
+            ("SELECT 'a'$s", "SELECT 'a' 'it'"),
+            ("SELECT $s'a'", "SELECT 'it' 'a'"),
+            ("SELECT 1 WHERE 2=$n AND 1", "SELECT 1 WHERE 2=5 AND 1"),
+            ("SELECT 2$n", "SELECT 2 5"),
+            ("LIMIT $n%", "LIMIT 5%"),
+        ] {
+            assert_eq!(
+                with_values(text, &values.clone().into()).as_deref(),
+                Some(written),
+                "{text}"
+            );
+        }
     }
 }

@@ -1,0 +1,22 @@
+//! SQL before it is planned: texts and their tokens, and which statement a text is.
+//!
+//! | file | what |
+//! |---|---|
+//! | `text` | [`Text`]: one statement or several, with tokens that are read at most once |
+//! | `reader` | walks the words of a text |
+//! | `statement` | [`Statement`]: what a text asks for, by its first words |
+//! | `copy` | `COPY` |
+
+mod copy;
+mod reader;
+mod statement;
+mod text;
+
+pub use copy::{CopyFrom, CopyTo};
+pub use reader::Name;
+pub use statement::Statement;
+pub(crate) use text::is_word;
+pub use text::{Offsets, Text};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! `COPY`, read.
+
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+use super::reader::{Name, WordReader};
+use super::statement::Statement;
+use super::text::Text;
+use crate::error::Result;
+
+/// `COPY table|(query) TO 'file' [FORMAT format] [PARTITIONED BY (column, …)] [(option value, …)]`.
+#[derive(Debug, Clone)]
+pub struct CopyTo<'t> {
+    /// The query of the rows.
+    pub rows: Text<'t>,
+    /// The path of the file.
+    pub file: Name,
+    /// The format by name, where given.
+    pub format: Option<Name>,
+    /// How the file is written.
+    pub options: Vec<(Name, String)>,
+    /// The columns by whose values rows go to folders.
+    pub partition_by: Vec<Name>,
+}
+
+/// `COPY table FROM 'file' [FORMAT format] [(option value, …)]`.
+#[derive(Debug, Clone)]
+pub struct CopyFrom {
+    /// Which table gets the rows.
+    pub table: Name,
+    /// The path of the file.
+    pub file: Name,
+    /// The format by name, where given.
+    pub format: Option<Name>,
+    /// How the file is read.
+    pub options: Vec<(Name, String)>,
+}
+
+/// What stands behind a file's name.
+#[derive(Debug, Default)]
+struct CopyClauses {
+    format: Option<Name>,
+    options: Vec<(Name, String)>,
+    partition_by: Vec<Name>,
+}
+
+/// What follows `COPY`.
+pub(super) fn read<'t>(mut reader: WordReader<'t>) -> Result<Statement<'t>> {
+    let at = reader.at;
+    let (mut table, mut listed) = (None, None);
+    let rows = if reader.accept_token(&Token::LParen) {
+        let from = reader.at;
+        reader.group()?;
+        if reader.at - 1 == from {
+            reader.at = from;
+            return Err(reader.expected("a query"));
+        }
+        reader.text.between(from, reader.at - 1)
+    } else {
+        let of = "a table's name or a query in parentheses";
+        table = Some(reader.dotted(of, "the rest of a table's name")?);
+        let named = reader.text.between(at, reader.at);
+        listed = (reader.token() == Some(&Token::LParen)).then(|| reader.place());
+        match listed {
+            Some(_) => columns_of(&mut reader, &named)?,
+            None => named.after("FROM"),
+        }
+    };
+    if reader.accept("FROM") {
+        if let Some(place) = listed {
+            let message = "COPY … FROM puts rows into all columns of a table: \
+                           INSERT INTO t (a, b) SELECT … FROM 'file' into some";
+            return Err(reader.wrong(message, place));
+        }
+        let Some(table) = table else {
+            let message = "rows are copied into a table, not into a query";
+            return Err(reader.wrong(message, reader.place()));
+        };
+        let file = reader.path(FILE)?;
+        let CopyClauses { format, options, partition_by } = clauses(&mut reader)?;
+        return match partition_by.first() {
+            None => Ok(Statement::CopyFrom(CopyFrom { table, file, format, options })),
+            Some(column) => {
+                let message = "the folders of files tell their partitions: leave PARTITION_BY out";
+                Err(reader.wrong(message, column.place))
+            }
+        };
+    }
+    if !reader.accept("TO") {
+        return Err(reader.expected("TO or FROM"));
+    }
+    let file = reader.path(FILE)?;
+    let CopyClauses { format, options, partition_by } = clauses(&mut reader)?;
+    Ok(Statement::Copy(CopyTo { rows, file, format, options, partition_by }))
+}
+
+const FILE: &str = "a file's name in single quotes";
+
+/// The query of some columns of a table: `t (a, b)`.
+fn columns_of<'t>(reader: &mut WordReader<'t>, table: &Text<'t>) -> Result<Text<'t>> {
+    reader.at += 1;
+    let from = reader.at;
+    loop {
+        reader.name("a column's name")?;
+        if !reader.accept_token(&Token::Comma) {
+            break;
+        }
+    }
+    let columns = reader.text.between(from, reader.at);
+    if !reader.accept_token(&Token::RParen) {
+        return Err(reader.expected(", or )"));
+    }
+    Ok(columns.after("SELECT").followed_by(&table.after("FROM")))
+}
+
+/// What follows the file's name, up to the end.
+fn clauses(reader: &mut WordReader<'_>) -> Result<CopyClauses> {
+    let mut clauses = CopyClauses::default();
+    if reader.accept_all(&["STORED", "AS"]) {
+        clauses.format = Some(reader.name("a format's name")?);
+    }
+    if reader.accept_all(&["PARTITIONED", "BY"]) || reader.accept_all(&["PARTITION", "BY"]) {
+        partition_columns(reader, &mut clauses)?;
+    }
+    reader.accept("WITH");
+    reader.accept("OPTIONS");
+    if reader.accept_token(&Token::LParen) {
+        loop {
+            copy_option(reader, &mut clauses)?;
+            if !reader.accept_token(&Token::Comma) {
+                break;
+            }
+        }
+        if !reader.accept_token(&Token::RParen) {
+            return Err(reader.expected(", or )"));
+        }
+    } else if reader.is_word(0, "FORMAT") {
+        copy_option(reader, &mut clauses)?;
+    } else if reader.token().is_some() {
+        return Err(reader.expected("FORMAT or options in parentheses"));
+    }
+    reader.end()?;
+    Ok(clauses)
+}
+
+/// `(column, …)`, or one column.
+fn partition_columns(reader: &mut WordReader<'_>, clauses: &mut CopyClauses) -> Result<()> {
+    let several = reader.accept_token(&Token::LParen);
+    loop {
+        clauses.partition_by.push(reader.name("a column's name")?);
+        if !(several && reader.accept_token(&Token::Comma)) {
+            break;
+        }
+    }
+    match !several || reader.accept_token(&Token::RParen) {
+        true => Ok(()),
+        false => Err(reader.expected(", or )")),
+    }
+}
+
+/// An option of `COPY`, and its value.
+fn copy_option(reader: &mut WordReader<'_>, clauses: &mut CopyClauses) -> Result<()> {
+    if reader.accept("FORMAT") {
+        clauses.format = Some(reader.name_or_text("a format's name")?);
+        return Ok(());
+    }
+    if reader.accept("PARTITION_BY") || reader.accept_all(&["PARTITION", "BY"]) {
+        return partition_columns(reader, clauses);
+    }
+    let mut option = reader.name_or_text("an option's name")?;
+    while reader.accept_token(&Token::Period) {
+        let rest = reader.name("the rest of an option's name")?;
+        option.text = format!("{}.{}", option.text, rest.text);
+    }
+    reader.accept_token(&Token::Eq);
+    let value = match reader.token() {
+        Some(Token::SingleQuotedString(text)) => text.clone(),
+        Some(Token::Word(word)) => word.value.clone(),
+        Some(Token::Number(number, _)) => number.clone(),
+        _ if matches!(option.text.as_str(), "header" | "array") => {
+            clauses.options.push((option, "true".into()));
+            return Ok(());
+        }
+        _ => return Err(reader.expected(&format!("a value of the option {}", option.text))),
+    };
+    reader.at += 1;
+    clauses.options.push((option, value));
+    Ok(())
+}
