@@ -294,12 +294,16 @@ impl Session {
     /// assert!(matches!(error.kind(), ErrorKind::TableNotFound { name, .. } if name == "nowhere"));
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn sql<'t>(&self, text: impl Into<Text<'t>>) -> Result<LazyFrame> {
-        self.frame_of(&text.into())
+    pub fn sql(&self, text: &str) -> Result<LazyFrame> {
+        self.sql_text(&Text::from(text))
     }
 
-    /// The frame of a text; one that the session knows is not read again.
-    fn frame_of(&self, text: &Text<'_>) -> Result<LazyFrame> {
+    /// The frame of a query that may be a part of a larger text, as one statement of a script:
+    /// errors name places in that one. A text that the session knows is not read again.
+    ///
+    /// # Errors
+    /// As [`Session::sql`].
+    pub fn sql_text(&self, text: &Text<'_>) -> Result<LazyFrame> {
         self.core.as_statement(|| match self.known_frame(text)? {
             Some(frame) => Ok(frame),
             None => match Statement::of(text)? {

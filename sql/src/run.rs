@@ -92,7 +92,7 @@ impl<'a> Runner<'a> {
             let start = Instant::now();
             self.session.take_fallback_reasons();
             let running = Running::begin();
-            let result = self.statement(statement);
+            let result = self.statement(&statement);
             drop(running);
             let result = result.and_then(|()| Ok(self.out().flush()?));
             if self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.once) {
@@ -175,11 +175,11 @@ impl<'a> Runner<'a> {
         let _ = self.messages.write_all(text.as_bytes()).and_then(|()| self.messages.flush());
     }
 
-    fn statement(&mut self, text: Text<'_>) -> Result<(), Failure> {
+    fn statement(&mut self, text: &Text<'_>) -> Result<(), Failure> {
         if let Some(error) = text.error() {
             return Err(Failure::sql(error.message.clone(), Some(Place::from(error.location))));
         }
-        match Statement::of(&text)? {
+        match Statement::of(text)? {
             Statement::Explain { analyze, format, query } => {
                 return self.explain(&query, analyze, format);
             }
@@ -194,7 +194,7 @@ impl<'a> Runner<'a> {
                 if !is_option && let Ok(schema) = self.session.schema(&option.text) {
                     return self.describe(&schema);
                 }
-                if let Err(error) = self.session.sql(text.clone()) {
+                if let Err(error) = self.session.sql_text(text) {
                     return Err(self.of_option(error, &option));
                 }
             }
@@ -215,12 +215,12 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn plan(&self, query: Text<'_>) -> Result<LazyFrame, Failure> {
+    fn plan(&self, query: &Text<'_>) -> Result<LazyFrame, Failure> {
         let end = query.end();
-        self.session.sql(query).map_err(|error| unfinished(error, end))
+        self.session.sql_text(query).map_err(|error| unfinished(error, end))
     }
 
-    fn collect(&self, query: Text<'_>) -> Result<DataFrame, Failure> {
+    fn collect(&self, query: &Text<'_>) -> Result<DataFrame, Failure> {
         let _told = Progress::begin(&self.session, self.settings.progress);
         Ok(self.plan(query)?.collect()?)
     }
@@ -288,7 +288,7 @@ impl<'a> Runner<'a> {
         let mut statements = script.statements();
         let frame = match (statements.pop(), statements.is_empty()) {
             (Some(query), true) => match Statement::of(&query) {
-                Ok(Statement::Query) => self.collect(query),
+                Ok(Statement::Query) => self.collect(&query),
                 Ok(_) => Err(Failure::sql("this is no query".into(), Some(query.start().into()))),
                 Err(error) => Err(error.into()),
             },
@@ -308,10 +308,10 @@ impl<'a> Runner<'a> {
         if self.settings.talkative { self.print(&(message + "\n")) } else { Ok(()) }
     }
 
-    fn execute(&mut self, text: Text<'_>) -> Result<(), Failure> {
+    fn execute(&mut self, text: &Text<'_>) -> Result<(), Failure> {
         let told = Progress::begin(&self.session, self.settings.progress);
         let end = text.end();
-        let executed = self.session.execute(text).map_err(|error| unfinished(error, end))?;
+        let executed = self.session.execute_text(text).map_err(|error| unfinished(error, end))?;
         match executed {
             Executed::Rows(frame) => {
                 let frame = frame.collect()?;

@@ -84,10 +84,29 @@ impl Session {
     /// assert_eq!(session.table_names(), ["big", "days", "jets", "t"]);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn execute<'t>(&self, text: impl Into<Text<'t>>) -> Result<Executed> {
-        let text = text.into();
+    pub fn execute(&self, text: &str) -> Result<Executed> {
+        self.execute_text(&Text::from(text))
+    }
+
+    /// Runs one statement that may be a part of a larger text, as of a script: errors name places in
+    /// that one.
+    ///
+    /// # Errors
+    /// As [`Session::execute`].
+    ///
+    /// ```
+    /// use warpframe::{DeviceChoice, Session, sql::Text};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let script = Text::from("CREATE TABLE t AS SELECT 1 AS n;\nINSERT INTO t VALUES (2);");
+    /// for statement in script.statements() {
+    ///     session.execute_text(&statement)?;
+    /// }
+    /// assert_eq!(session.table("t")?.collect()?.num_rows(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn execute_text(&self, text: &Text<'_>) -> Result<Executed> {
         // The parts of one that changes a table have one timeout.
-        self.core.deep(|| self.executed(&text))
+        self.core.deep(|| self.executed(text))
     }
 
     fn executed(&self, text: &Text<'_>) -> Result<Executed> {
@@ -95,7 +114,7 @@ impl Session {
             return Ok(Executed::Rows(known));
         }
         Ok(Executed::Done(match Statement::of(text)? {
-            Statement::Query => return self.frame_of(text).map(Executed::Rows),
+            Statement::Query => return self.sql_text(text).map(Executed::Rows),
             Statement::Other => return self.run_parsed(self.parsed(text)?, text),
             Statement::Explain { analyze: false, format, query } => {
                 return self.explained(&query, format).map(Executed::Rows);
@@ -131,7 +150,7 @@ impl Session {
 
     /// The lines of a query's plan.
     fn explained(&self, query: &Text<'_>, format: ExplainFormat) -> Result<LazyFrame> {
-        let plan = self.frame_of(query)?.explain_as(format)?;
+        let plan = self.sql_text(query)?.explain_as(format)?;
         let lines = StringArray::from_iter_values(plan.trim_end().lines());
         let batch = RecordBatch::try_from_iter([("plan", Arc::new(lines) as ArrayRef)])?;
         LazyFrame::of_batches(&self.core, [batch])

@@ -19,7 +19,7 @@ impl Runner<'_> {
         analyze: bool,
         format: ExplainFormat,
     ) -> Result<(), Failure> {
-        let frame = self.plan(query.clone())?;
+        let frame = self.plan(query)?;
         let account = match analyze {
             true => {
                 let _told = Progress::begin(&self.session, self.settings.progress);

@@ -31,7 +31,7 @@ impl Session {
                 .map_or(String::new(), |meant| format!("; did you mean {meant}?"));
             return Err(refused(format!("{message}{help}"), place));
         };
-        let frame = self.frame_of(&copy.rows)?;
+        let frame = self.sql_text(&copy.rows)?;
         if copy.partition_by.is_empty() {
             let rows = frame.write(&file.text, &format)?;
             return Ok(format!("{} in {}", counted(rows as usize, "row"), file.text));

@@ -158,7 +158,7 @@ impl Session {
 
     /// The columns of a query's rows.
     fn described(&self, rows: &Text<'_>) -> Result<LazyFrame> {
-        let schema = self.frame_of(rows)?.schema();
+        let schema = self.sql_text(rows)?.schema();
         let fields = || schema.fields().iter();
         let names: StringArray = fields().map(|field| Some(field.name().as_str())).collect();
         let types: StringArray =
@@ -173,9 +173,9 @@ impl Session {
 
     /// Statistics of each column of a query's rows.
     fn summarized(&self, rows: &Text<'_>) -> Result<LazyFrame> {
-        let schema = self.frame_of(rows)?.schema();
+        let schema = self.sql_text(rows)?.schema();
         let (line, column) = (rows.start().line, rows.start().column);
-        let of_columns = self.sql(summary(rows.as_str(), &schema));
+        let of_columns = self.sql(&summary(rows.as_str(), &schema));
         of_columns.map_err(|error| error.at(Some((line, column))))
     }
 }
