@@ -5,8 +5,10 @@
 //! | `text` | [`Text`]: one statement or several, with tokens that are read at most once |
 //! | `reader` | walks the words of a text |
 //! | `statement` | [`Statement`]: what a text asks for, by its first words |
+//! | `ast` | tools for the parser's trees |
 //! | `copy` | `COPY` |
 
+pub(crate) mod ast;
 mod copy;
 mod reader;
 mod statement;

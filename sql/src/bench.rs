@@ -136,7 +136,7 @@ fn measure(
         script::run(&mut runner, job)?;
     }
     let measured = times(bench, session, &source, size);
-    // The same of each run.
+    // Each run gives the same reasons.
     let reasons: BTreeSet<String> = session.take_fallback_reasons().into_iter().collect();
     for reason in reasons {
         runner.say(&format!("note: the CPU took over: {}\n", shown(&reason)));

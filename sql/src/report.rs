@@ -112,7 +112,7 @@ impl Failure {
         }
     }
 
-    /// The same failure, of which the user has been told.
+    /// The failure as one of which the user has been told.
     pub fn told(mut self) -> Self {
         self.told = true;
         self
@@ -123,7 +123,7 @@ impl Failure {
         self.told
     }
 
-    /// The same failure, said to be about this place unless it knows one.
+    /// The failure at this place, unless it knows one.
     pub fn at(mut self, place: Place) -> Self {
         self.place = self.place().or(Some(place));
         self

@@ -154,7 +154,7 @@ impl DataFrame {
         self.as_statement(|device| device_arrow::export(&self.table_on(device)?))
     }
 
-    /// The same as a stream, of one array.
+    /// The frame as a stream of one array in device memory.
     ///
     /// # Errors
     /// As of [`DataFrame::to_arrow_device`], though columns are looked at when the array is asked

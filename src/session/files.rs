@@ -22,8 +22,8 @@ use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::common::TableReference;
 
-pub(super) use self::names::{Place, known, opened};
-pub(super) use self::options::{data_type, folded};
+pub(super) use self::names::opened;
+pub(super) use self::options::data_type;
 
 use super::tables::table_of_files;
 use crate::error::{Error, Result};

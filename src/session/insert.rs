@@ -13,16 +13,17 @@ use datafusion::common::{ScalarValue, TableReference};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, ident};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, CastKind, ColumnOption, CreateTable, ExactNumberInfo, Ident, Insert, ObjectName, Query,
-    SelectItem, SetExpr, TableObject, UnaryOperator, Value,
+    self, ColumnOption, CreateTable, ExactNumberInfo, Insert, ObjectName, Query, SelectItem,
+    SetExpr, TableObject, Value,
 };
 
 use super::append::{NewColumn, place};
-use super::files::{Place, data_type, folded, known};
+use super::files::data_type;
 use super::{Session, rules, syntax};
 use crate::error::{Error, ErrorKind, Result, listed};
 use crate::frame::{DataFrame, LazyFrame};
-use crate::sql::Text;
+use crate::sql::ast::{Place, bare, folded, idents, known, number_of, text};
+use crate::sql::{Text, ast as tree};
 
 impl Session {
     /// Runs a CREATE TABLE with a query or without; what was done.
@@ -280,10 +281,6 @@ fn refuse_clauses(create: &CreateTable) -> Result<()> {
     }
 }
 
-pub(super) fn idents(name: &ObjectName) -> Vec<&Ident> {
-    name.0.iter().filter_map(|part| part.as_ident()).collect()
-}
-
 /// A table's name, and where it stands.
 pub(super) fn table_name(name: &ObjectName, by: &str) -> Result<(TableReference, Place)> {
     let idents = idents(name);
@@ -348,14 +345,14 @@ fn fitted_literals(query: &mut Query, schema: &Schema, targets: &[usize]) -> Vec
     }
     let mut nulls = vec![];
     for column in 0..targets.len() {
-        let is_null = |expr: &ast::Expr| match rules::bare(expr) {
+        let is_null = |expr: &ast::Expr| match bare(expr) {
             ast::Expr::Value(value) => value.value == Value::Null,
             _ => false,
         };
         if values.rows.iter().all(|row| row.content.get(column).is_some_and(is_null))
             && let Some(first) = values.rows.first_mut().and_then(|row| row.content.get_mut(column))
         {
-            *first = cast_of(first.clone(), ast::DataType::Varchar(None));
+            *first = tree::cast(first.clone(), ast::DataType::Varchar(None));
             nulls.push(column);
         }
     }
@@ -366,41 +363,15 @@ fn fitted_literals(query: &mut Query, schema: &Schema, targets: &[usize]) -> Vec
 /// where it would become a float; one for texts is a text, for of a number and a text the planner
 /// would make numbers.
 pub(super) fn fitted_literal(expr: &mut ast::Expr, dtype: &DataType) {
-    let Some(digits) = number(expr) else { return };
-    let text = |text: String| ast::Expr::value(Value::SingleQuotedString(text));
+    let Some(digits) = number_of(expr) else { return };
     match dtype {
         DataType::Decimal128(precision, scale) => {
             let info = ExactNumberInfo::PrecisionAndScale((*precision).into(), (*scale).into());
-            *expr = cast_of(text(digits), ast::DataType::Decimal(info));
+            *expr = tree::cast(text(&digits), ast::DataType::Decimal(info));
         }
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => *expr = text(digits),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => *expr = text(&digits),
         integer if integer.is_integer() => rules::as_decimal(expr),
         _ => {}
-    }
-}
-
-pub(super) fn cast_of(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {
-    ast::Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(expr),
-        data_type,
-        array: false,
-        format: None,
-    }
-}
-
-/// A number as it is written, with its sign.
-pub(super) fn number(expr: &ast::Expr) -> Option<String> {
-    match expr {
-        ast::Expr::Value(value) => match &value.value {
-            Value::Number(text, _) => Some(text.clone()),
-            _ => None,
-        },
-        ast::Expr::Nested(inner) => number(inner),
-        ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
-            number(expr).filter(|text| !text.starts_with('-')).map(|text| format!("-{text}"))
-        }
-        _ => None,
     }
 }
 

@@ -8,10 +8,10 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Query, Visit, Visitor};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::files::folded;
 use super::{Session, rules};
 use crate::error::{Error, ErrorKind, nearest};
 use crate::sql::Text;
+use crate::sql::ast::folded;
 
 /// Types by the names that SQL has for them.
 const TYPES: [&str; 24] = [

@@ -12,7 +12,7 @@ pub(super) fn each_outside<B>(
     Visit::visit(of, &mut Outside { depth: 0, work, breaks: std::marker::PhantomData })
 }
 
-/// The same, to change them.
+/// Goes through them as [`each_outside`] does, to change them.
 pub(super) fn each_outside_mut<B>(
     of: &mut impl VisitMut,
     work: impl FnMut(&mut Expr) -> ControlFlow<B>,

@@ -57,7 +57,7 @@ pub(super) use numbers::{SqlTypes, as_decimal};
 pub(super) use operators::TypedOperators;
 pub(super) use passes::PASSES;
 pub(super) use shares::share_of_rows;
-pub(super) use statement::{bare, call, parsed, prepared};
+pub(super) use statement::{parsed, prepared};
 pub(super) use subqueries::refuse_what_is_left;
 pub(super) use using::refuse_columns;
 

@@ -20,12 +20,12 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::Session;
 use super::catalog::Catalog;
-use super::files::{Place, SCHEMA as FILES, folded, known};
-use super::insert::idents;
+use super::files::SCHEMA as FILES;
 use super::writers::Alone;
 use crate::error::{Error, ErrorKind, Result, listed};
 use crate::frame::{DataFrame, LazyFrame};
 use crate::sql::Text;
+use crate::sql::ast::{Place, folded, idents, known};
 
 /// The schema that is always there.
 pub(super) const PUBLIC: &str = "public";
@@ -147,7 +147,7 @@ impl Session {
         Ok(())
     }
 
-    /// The same of a frame's rows.
+    /// Keeps a frame's rows as the table of this name.
     pub(super) fn keep(
         &self,
         alone: &Alone<'_>,

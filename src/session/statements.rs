@@ -36,6 +36,7 @@ use super::{Session, not_a_query};
 use crate::error::{Error, ErrorKind, Result};
 use crate::frame::LazyFrame;
 use crate::plan::ExplainFormat;
+use crate::sql::ast::Place;
 use crate::sql::{Name, Statement, Text};
 
 /// What came of a statement.
@@ -297,7 +298,7 @@ fn select(
 }
 
 /// The one table of a statement, and where its name stands.
-fn only_table(from: &TableWithJoins, by: &str) -> Result<(TableReference, super::files::Place)> {
+fn only_table(from: &TableWithJoins, by: &str) -> Result<(TableReference, Place)> {
     match &from.relation {
         TableFactor::Table { name, .. } if from.joins.is_empty() => table_name(name, by),
         _ => Err(Error::unsupported(

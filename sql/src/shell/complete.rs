@@ -78,7 +78,7 @@ impl Assistant {
         (start, found)
     }
 
-    /// The same, of all names.
+    /// Where the word before the cursor begins, and what it may become, of all names.
     fn complete_word(&self, line: &str, cursor: usize) -> (usize, Vec<String>) {
         let before = &line[..cursor];
         if before.trim_start().starts_with('.') {

@@ -18,6 +18,7 @@ use super::{NamedFiles, SCHEMA};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{FileKind, Format, SourceTable};
 use crate::query::Core;
+use crate::sql::ast::{Place, known};
 
 /// Opens the files that a statement names, and puts the names of their tables in the place of
 /// theirs. The tables stay as long as they are held. The parser does not keep the places of names
@@ -56,9 +57,6 @@ struct FilesAt {
     format: Format,
     place: Place,
 }
-
-/// Line and column, where known.
-pub(in crate::session) type Place = Option<(u64, u64)>;
 
 /// The table that such files are.
 struct TableAt {
@@ -300,9 +298,4 @@ impl<I: Iterator<Item = TableAt>> VisitorMut for TableNamer<I> {
         }
         ControlFlow::Continue(())
     }
-}
-
-/// A place that the parser knows.
-pub(in crate::session) fn known(place: Location) -> Place {
-    (place.line > 0).then_some((place.line, place.column))
 }

@@ -18,6 +18,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use crate::error::{Error, ErrorKind, Result, nearest};
 use crate::io::{CsvOptions, IpcOptions, JsonOptions, ParquetOptions, Ragged, TextEncoding};
 use crate::session::mistakes::of_type;
+use crate::sql::ast::folded;
 
 /// An option as a user gave it.
 #[derive(Debug)]
@@ -405,11 +406,6 @@ impl OptionReader<'_> {
             .and_then(|of| data_type(self.state, of))
             .map_err(|message| self.wrong(message))
     }
-}
-
-/// A name as SQL has it: in lower case unless it is quoted.
-pub(in crate::session) fn folded(name: &datafusion::sql::sqlparser::ast::Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }
 
 fn parsed_type(text: &str) -> Result<SqlType, String> {

@@ -17,8 +17,8 @@ use datafusion::sql::sqlparser::tokenizer::Span;
 
 use crate::error::{Error, ErrorKind};
 use crate::query::SHARE_OF_ROWS;
-use crate::session::files::{folded, known};
 use crate::session::{relations, syntax};
+use crate::sql::ast::{folded, known};
 
 /// Breaks off at the first clause that would be dropped.
 pub(super) struct Clauses<'a> {

@@ -212,7 +212,7 @@ fn as_decimals(values: &mut [&mut Expr], types: &[DataType]) -> bool {
     true
 }
 
-/// The same of a value and the column of a subquery.
+/// Has a value and the column of a subquery agree in their types.
 fn of_subquery(value: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -> Result<bool> {
     let columns = subquery.subquery.schema().columns();
     let [column] = &columns[..] else { return Ok(false) };

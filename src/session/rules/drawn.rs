@@ -32,11 +32,10 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use super::any_node;
 use super::dialect::Ours;
-use super::statement::call;
 use super::synonyms;
 use crate::host::drawn::{DRAWN_ALIKE, number};
 use crate::query::SharedRows;
-use crate::session::files::folded;
+use crate::sql::ast::{call, folded};
 
 /// The names of rows that are drawn once, and their numbers.
 pub(in crate::session) type Drawn = HashMap<String, u64>;
@@ -119,7 +118,7 @@ pub(super) fn is_made_alike(state: &SessionState, expr: &Expr) -> bool {
     found.is_break()
 }
 
-/// The same of the arguments of a call.
+/// Has [`make_alike`] change the arguments of a call.
 pub(super) fn make_arguments_alike(state: &SessionState, function: &mut Function) {
     let FunctionArguments::List(list) = &mut function.args else { return };
     for argument in &mut list.args {

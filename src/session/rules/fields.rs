@@ -11,10 +11,9 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
+use crate::sql::ast::call;
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::{AccessExpr, Expr, Ident, Subscript, Value, VisitorMut};
-
-use super::statement::call;
 
 /// Writes such fields in brackets.
 pub(super) struct DottedFields {

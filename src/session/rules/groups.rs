@@ -11,9 +11,8 @@
 //! The planner (DataFusion 55.2) makes a struct of the first, which no column of the list is, and
 //! knows no sets of several keys in ROLLUP and CUBE. Those beside one another it multiplies out.
 
+use crate::sql::ast::bare;
 use datafusion::sql::sqlparser::ast::Expr;
-
-use super::statement::bare;
 
 /// Keys in CUBE up to which it is written out: sets double with each.
 const MOST: usize = 12;

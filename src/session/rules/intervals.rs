@@ -19,13 +19,10 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, DateTimeField, Expr, Interval, Spanned, Value,
 };
 
-use super::statement::{bare, call};
-use super::synonyms::cast as cast_to;
 use crate::error::{Error, ErrorKind};
 use crate::host::interval_times::interval_times;
 use crate::host::text_casts::with_units;
-use crate::session::files::known;
-use crate::session::insert;
+use crate::sql::ast::{bare, call, cast as cast_to, known, number_of};
 
 /// Functions of a number of units, by their name, and one of the unit.
 const FUNCTIONS: [(&str, &str); 14] = [
@@ -95,7 +92,7 @@ pub(super) fn is_computed(expr: &Expr) -> bool {
     let value = bare(&interval.value);
     let is_text = matches!(value, Expr::Value(value)
         if matches!(value.value, Value::SingleQuotedString(_) | Value::DoubleQuotedString(_)));
-    !is_text && insert::number(value).is_none()
+    !is_text && number_of(value).is_none()
 }
 
 /// Writes an interval out, if its number is computed; constants get their quotes, and hours and
@@ -108,7 +105,7 @@ pub(super) fn write_out(expr: &mut Expr) -> Result<(), Error> {
         if let Expr::Interval(interval) = expr {
             if let Some(DateTimeField::Millenium | DateTimeField::Millennium) =
                 interval.leading_field
-                && let Some(number) = insert::number(bare(&interval.value))
+                && let Some(number) = number_of(bare(&interval.value))
                 && !number.contains('.')
             {
                 // Arrow has no such unit.
@@ -117,7 +114,7 @@ pub(super) fn write_out(expr: &mut Expr) -> Result<(), Error> {
                     Expr::value(Value::SingleQuotedString(format!("{number}000 years")));
             }
             let text = |text: String| Expr::value(Value::SingleQuotedString(text));
-            let constant = match (insert::number(bare(&interval.value)), bare(&interval.value)) {
+            let constant = match (number_of(bare(&interval.value)), bare(&interval.value)) {
                 (Some(number), _) => text(number),
                 (None, Expr::Value(value)) if interval.leading_field.is_none() => {
                     match &value.value {

@@ -8,8 +8,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use super::dialect::Ours;
 use super::scalars::case;
-use super::statement::call;
-use super::synonyms::{binary, cast, number, text};
+use crate::sql::ast::{binary, call, cast, number, text};
 
 pub(super) const TAKES: &str = "takes a list and the name of an aggregate, one of 'sum', 'avg', \
     'min', 'max', 'product', 'count', 'first', 'last', 'any_value', 'approx_count_distinct' and \

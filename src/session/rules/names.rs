@@ -31,9 +31,9 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use super::statement::{bare, call};
 use super::using;
-use crate::session::files::{data_type, folded};
+use crate::session::files::data_type;
+use crate::sql::ast::{bare, call, folded};
 
 /// The plan of a statement.
 pub(in crate::session) async fn planned(

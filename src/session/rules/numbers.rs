@@ -18,6 +18,7 @@
 
 use std::sync::Arc;
 
+use crate::sql::ast::{bare, cast, text};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
@@ -28,9 +29,6 @@ use datafusion::logical_expr::{
 use datafusion::sql::sqlparser::ast::{
     Array, DataType as SqlType, ExactNumberInfo, Expr, TimezoneInfo, TypedString, Value,
 };
-
-use super::statement::bare;
-use super::synonyms::{cast, text};
 
 /// Writes a number that no double is told by, and a timestamp of many digits, out.
 pub(super) fn write_out(expr: &mut Expr) {
@@ -368,7 +366,7 @@ mod tests {
             ),
             ("1234567890123456789012345678901234567890.5", None),
         ] {
-            let mut expr = super::super::synonyms::number(number);
+            let mut expr = crate::sql::ast::number(number);
             write_out(&mut expr);
             assert_eq!(expr.to_string(), decimal.unwrap_or(number));
         }

@@ -34,11 +34,9 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::numbers;
-use super::statement::{bare, call};
-use super::synonyms::{binary, cast, text};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::drawn::alike;
-use crate::session::files::known;
+use crate::sql::ast::{bare, binary, call, cast, known, text};
 
 /// How the parser's tree has the operators that it has none for.
 pub(super) const GLOB: &str = "GLOB";

@@ -20,9 +20,9 @@ use datafusion::sql::sqlparser::ast::{
     Value,
 };
 
-use super::statement::{bare, call};
-use super::synonyms::{binary, cast, number, rename, values, wrong};
+use super::synonyms::{rename, values, wrong};
 use crate::error::Result;
+use crate::sql::ast::{bare, binary, call, cast, number};
 
 /// Which of them a call is.
 #[derive(Debug, Clone, Copy, PartialEq)]

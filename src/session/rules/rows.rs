@@ -25,6 +25,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::dialect::Ours;
+use crate::sql::ast::{binary, nested};
 
 /// Visits a statement.
 pub(super) struct RowComparisons;
@@ -189,14 +190,6 @@ fn parsed(text: &str) -> Expr {
 
 fn chain(operator: BinaryOperator, parts: impl Iterator<Item = Expr>) -> Option<Expr> {
     parts.reduce(|all, part| binary(all, operator.clone(), part)).map(nested)
-}
-
-fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
-    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
-}
-
-fn nested(expr: Expr) -> Expr {
-    Expr::Nested(Box::new(expr))
 }
 
 fn not(expr: Expr) -> Expr {

@@ -23,8 +23,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::list_aggregates;
-use super::statement::call;
-use super::synonyms::{binary, cast, number, text};
+use crate::sql::ast::{binary, call, cast, number, text};
 
 /// What makes an expression of arguments; nothing of others than it takes.
 type Written = fn(&[Expr]) -> Option<Expr>;

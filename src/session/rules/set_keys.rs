@@ -6,9 +6,8 @@
 //!   GROUP BY ROLLUP (g, k, k)                GROUP BY GROUPING SETS ((g, k), (g, k), (g), ())
 //! ```
 
+use crate::sql::ast::bare;
 use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Select, SelectItem, Value};
-
-use super::statement::bare;
 
 /// Most keys of a CUBE that is written out.
 const MOST_OF_CUBE: usize = 12;

@@ -10,11 +10,10 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
+use crate::sql::ast::folded;
 use datafusion::sql::sqlparser::ast::{
     Ident, ObjectName, Query, TableAlias, TableFactor, VisitMut, VisitorMut,
 };
-
-use super::using::folded;
 
 /// Visits a statement.
 #[derive(Default)]

@@ -12,10 +12,8 @@
 
 use datafusion::sql::sqlparser::ast::{Expr, Spanned, Value, ValueWithSpan};
 
-use super::statement::bare;
-use super::synonyms::text;
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::files::known;
+use crate::sql::ast::{bare, known, text};
 
 /// Writes the pattern as a regular expression.
 ///

@@ -8,10 +8,9 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{
     self, AccessExpr, BinaryOperator, CastKind, DataType, Expr, Fetch, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupByExpr,
-    Ident, Join, JoinOperator, LimitClause, ObjectName, OrderByExpr, OrderByKind, PipeOperator,
-    Query, Select, SelectFlavor, SelectItem, SetExpr, Subscript, TableFactor, UnaryOperator, Value,
-    Visit, VisitMut, VisitorMut,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, Join,
+    JoinOperator, LimitClause, OrderByExpr, OrderByKind, PipeOperator, Query, Select, SelectFlavor,
+    SelectItem, SetExpr, Subscript, TableFactor, UnaryOperator, Value, Visit, VisitMut, VisitorMut,
 };
 
 use super::clauses::Clauses;
@@ -23,8 +22,9 @@ use super::shadows::ShadowedQueries;
 use super::windows::{self, Windows};
 use super::{groups, intervals, no_table, numbers, operators, set_keys, similar, synonyms, using};
 use crate::error::Error;
-use crate::session::{insert, relations, syntax};
+use crate::session::{relations, syntax};
 use crate::sql::Text;
+use crate::sql::ast::{bare, call, number_of};
 
 /// The one statement of a text.
 pub(crate) fn parsed(state: &SessionState, text: &Text<'_>) -> Result<Statement> {
@@ -248,7 +248,7 @@ fn unshifted(function: &mut Function) {
     });
     let FunctionArguments::List(list) = &mut function.args else { return };
     let offset = match list.args.get(1) {
-        Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(offset))) => insert::number(bare(offset)),
+        Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(offset))) => number_of(bare(offset)),
         _ => None,
     };
     if is_shift && offset.is_some_and(|offset| offset.parse::<i64>() == Ok(0)) {
@@ -267,14 +267,6 @@ fn of_left(join: &mut Join) {
     };
 }
 
-/// An expression without parentheses around it.
-pub(in crate::session) fn bare(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Nested(inner) => bare(inner),
-        other => other,
-    }
-}
-
 /// A slice of a list whose steps go forward has both of its bounds.
 fn bounded(access: &mut AccessExpr) {
     let AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride }) = access
@@ -282,7 +274,7 @@ fn bounded(access: &mut AccessExpr) {
         return;
     };
     let number = |digits: &str| Expr::value(Value::Number(digits.into(), false));
-    let is_back = |step: &Expr| insert::number(bare(step)).is_none_or(|step| step.starts_with('-'));
+    let is_back = |step: &Expr| number_of(bare(step)).is_none_or(|step| step.starts_with('-'));
     if stride.as_ref().is_some_and(is_back) {
         return;
     }
@@ -291,26 +283,4 @@ fn bounded(access: &mut AccessExpr) {
         op: UnaryOperator::Minus,
         expr: Box::new(number("1")),
     });
-}
-
-/// A function's call.
-pub(in crate::session) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
-    let args = arguments
-        .into_iter()
-        .map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)))
-        .collect();
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args,
-            clauses: vec![],
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: vec![],
-    })
 }

@@ -14,17 +14,16 @@
 
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
-    NullTreatment, ObjectName, OrderByExpr, OrderByOptions, Spanned, TimezoneInfo, Value,
+    BinaryOperator, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, NullTreatment,
+    ObjectName, OrderByExpr, OrderByOptions, Spanned, TimezoneInfo,
 };
 
 use super::intervals;
 use super::ranked::Ranked;
 use super::scalars;
-use super::statement::call;
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::files::{folded, known};
+use crate::sql::ast::{binary, call, cast, folded, known, number, text};
 
 /// Functions that go by another name.
 const NAMES: [(&str, &str); 19] = [
@@ -340,25 +339,8 @@ fn difference(function: &Function) -> Result<Expr> {
     Ok(Expr::Nested(Box::new(found)))
 }
 
-pub(super) fn text(text: &str) -> Expr {
-    Expr::value(Value::SingleQuotedString(text.into()))
-}
-
-pub(super) fn number(digits: &str) -> Expr {
-    Expr::value(Value::Number(digits.into(), false))
-}
-
 fn bigint(expr: Expr) -> Expr {
     cast(expr, DataType::BigInt(None))
-}
-
-pub(super) fn cast(expr: Expr, data_type: DataType) -> Expr {
-    let (kind, expr) = (CastKind::Cast, Box::new(expr));
-    Expr::Cast { kind, expr, data_type, array: false, format: None }
-}
-
-pub(super) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
-    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }
 
 pub(super) fn wrong(function: &Function, why: &str) -> Error {

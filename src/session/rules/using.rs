@@ -42,14 +42,15 @@ pub(super) use self::columns::needs as needs_columns;
 pub(in crate::session) use self::columns::refuse_columns;
 use self::scope::{Outputs, Resolver, Scope, ScopeColumn, path};
 pub(super) use self::scope::{
-    folded, hide_fields, is_any_twice, is_marked, is_unnamed, marked, marks, number, output_name,
+    hide_fields, is_any_twice, is_marked, is_unnamed, marked, marks, number, output_name,
     own_names, show_fields, tell_all_apart, unmarked_name,
 };
 use super::clauses::constraint;
 use super::dialect::Ours;
-use super::statement::{call, order_by_all};
+use super::statement::order_by_all;
 use crate::error::{Error, Result};
 use crate::session::relations;
+use crate::sql::ast::{binary, call, folded};
 
 /// Writes them out in a query and all within.
 pub(super) fn written_out(state: &SessionState, query: &mut Query) -> Result<()> {
@@ -582,8 +583,4 @@ fn only<'a>(
 fn unknown(what: &str, place: datafusion::sql::sqlparser::tokenizer::Location) -> Error {
     let location = (place.line > 0).then_some((place.line, place.column));
     Error::unsupported(what, "the columns of a side are not known by themselves").at(location)
-}
-
-fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
-    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }

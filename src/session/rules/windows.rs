@@ -21,10 +21,9 @@ use datafusion::sql::sqlparser::ast::{
     WindowSpec, WindowType,
 };
 
-use super::statement::bare;
-
 use crate::error::{Error, ErrorKind};
 use crate::session::outside::{each_outside, each_outside_mut};
+use crate::sql::ast::{bare, folded};
 
 /// Visits a statement.
 pub(super) struct Windows;
@@ -199,11 +198,6 @@ impl NamedWindows {
             window_frame: window.window_frame.clone(),
         })
     }
-}
-
-/// A name as SQL folds it.
-fn folded(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }
 
 fn failed<T>(name: &Ident, why: &str) -> ControlFlow<Error, T> {

@@ -11,8 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::wrong;
 use crate::error::{Error, Result};
 use crate::session::Session;
-use crate::session::files::{folded, known};
-use crate::session::insert::idents;
+use crate::sql::ast::{folded, idents, known};
 
 impl Session {
     /// Names the schema of each table of a query in which tables of two schemas have one name: the

@@ -14,10 +14,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::plan::FreshNames;
 use crate::session::Session;
 use crate::session::append::place;
-use crate::session::files::{folded, known};
-use crate::session::insert::{fitted_literal, idents, table_name};
-use crate::session::rules::{call, refuse_columns};
+use crate::session::insert::{fitted_literal, table_name};
+use crate::session::rules::refuse_columns;
 use crate::sql::Text;
+use crate::sql::ast::{call, folded, idents, known};
 
 impl Session {
     /// The number of rows that are taken out.

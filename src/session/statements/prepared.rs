@@ -15,9 +15,10 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Session;
-use crate::session::files::{Place, data_type, folded, known};
-use crate::session::insert::{cast_of, table_name};
+use crate::session::files::data_type;
+use crate::session::insert::table_name;
 use crate::sql::Text;
+use crate::sql::ast::{Place, cast, folded, known};
 
 /// The statements that were prepared, by name.
 #[derive(Debug, Clone, Default)]
@@ -102,7 +103,7 @@ impl Session {
             }
         }
         let typed = values.into_iter().enumerate().map(|(at, value)| match types.get(at) {
-            Some(of) => cast_of(value, of.clone()),
+            Some(of) => cast(value, of.clone()),
             None => value,
         });
         let values: Vec<Expr> = typed.collect();

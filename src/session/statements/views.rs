@@ -13,10 +13,10 @@ use futures::future::BoxFuture;
 use super::bare_statement;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::catalog::Catalog;
-use crate::session::files::folded;
 use crate::session::insert::{different, table_name};
 use crate::session::{Session, rules};
 use crate::sql::Text;
+use crate::sql::ast::folded;
 
 impl Session {
     /// What was done.

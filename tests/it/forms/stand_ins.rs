@@ -44,9 +44,8 @@ fn names_that_stand_for_something_are_not_for_users_to_write() -> Result<()> {
 #[test]
 fn parentheses_around_a_with_query_mean_nothing() -> Result<()> {
     let session = session()?;
-    let drawn = |with: &str| {
-        text(&session, &format!("WITH c AS {with} SELECT a.r = b.r FROM c a, c b"))
-    };
+    let drawn =
+        |with: &str| text(&session, &format!("WITH c AS {with} SELECT a.r = b.r FROM c a, c b"));
     assert_eq!(drawn("((SELECT random() r))")?, "1");
     assert_eq!(drawn("NOT MATERIALIZED (SELECT random() r)")?, "0");
     Ok(())

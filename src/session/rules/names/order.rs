@@ -18,9 +18,8 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use crate::session::rules::using::{
-    folded, hide_fields, is_marked, marked, show_fields, unmarked_name,
-};
+use crate::session::rules::using::{hide_fields, is_marked, marked, show_fields, unmarked_name};
+use crate::sql::ast::folded;
 
 /// Marks the aliases of a query that have the name of a column that its order is of, and where the
 /// order is of them.
@@ -60,7 +59,7 @@ pub(super) fn list_columns(factor: &mut TableFactor) {
     }
 }
 
-/// The same of queries of WITH.
+/// Lists the names of columns that are marked in queries of WITH.
 pub(super) fn list_columns_of_with(query: &mut Query) {
     for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
         if let Some(names) = listed(&cte.query)

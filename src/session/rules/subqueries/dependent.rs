@@ -294,7 +294,7 @@ impl<'n> Dependent<'n> {
         LogicalPlanBuilder::from(plan).project(all)?.build()
     }
 
-    /// The same rows, of which those have no mark that a condition drops.
+    /// The rows of a plan, of which those lose their mark that a condition drops.
     fn without_marks(
         &mut self,
         plan: LogicalPlan,

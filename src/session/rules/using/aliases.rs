@@ -18,10 +18,10 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Query, Select, SelectItem, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use super::scope::{folded, hide_fields, show_fields};
+use super::scope::{hide_fields, show_fields};
 use crate::error::{ErrorKind, Result};
-use crate::session::files::known;
 use crate::session::outside::any_outside;
+use crate::sql::ast::{folded, known};
 
 /// Whether an item of the list, or WHERE, may name an alias that stands before it.
 pub(super) fn are_named(select: &Select) -> bool {

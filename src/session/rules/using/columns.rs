@@ -28,11 +28,11 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::binary;
-use super::scope::{self, ScopeColumn, folded};
+use super::scope::{self, ScopeColumn};
 use crate::error::{Error, ErrorKind, Result, known_names};
-use crate::session::files::{Place, known};
 use crate::session::outside::{each_outside, each_outside_mut};
 use crate::session::syntax::{SPREAD, is_mark};
+use crate::sql::ast::{Place, folded, known};
 
 /// The function that stands for columns.
 const NAME: &str = "columns";

@@ -12,8 +12,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::files::known as known_place;
 use crate::session::insert::different;
+use crate::sql::ast::{folded, known as known_place};
 
 /// A column that a name without a table's may mean.
 #[derive(Debug, Clone)]
@@ -192,11 +192,6 @@ pub(crate) fn show_fields(expr: &mut Expr) {
             *access = AccessExpr::Dot(Expr::Identifier(field.clone()));
         }
     }
-}
-
-/// A name as SQL folds it.
-pub(crate) fn folded(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }
 
 /// A column by all its names.
