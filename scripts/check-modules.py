@@ -24,9 +24,11 @@ import pathlib
 import re
 import sys
 
-# Each may use those before it. `cores`, `error` and `interrupt` are used by all; `host` and `interop`
-# are leaves.
-ORDER = ["device", "ops", "column", "io", "user_code", "codegen", "plan", "mends", "exec", "query", "frame", "sql", "session"]
+# Each may use those before it. `cores`, `error` and `interrupt` are used by all; `interop` is a leaf.
+ORDER = [
+    "device", "ops", "column", "host", "io", "user_code", "codegen", "plan", "mends", "cpu", "exec", "query", "frame",
+    "sql", "session",
+]
 
 # A `use` of a module that others see again under the name of this one.
 REEXPORT = re.compile(r"\bpub(?:\(\w+\))? use ([^;]+);")

@@ -3,6 +3,7 @@
 //! [`ErrorKind`] is API and carries fields; the wording of messages is not API.
 
 mod arithmetic;
+mod arrow;
 mod converted;
 mod likeness;
 mod message;

@@ -28,6 +28,8 @@ mod ops;
 
 mod column;
 
+mod host;
+
 mod io;
 
 mod user_code;
@@ -37,8 +39,11 @@ mod codegen;
 mod plan;
 
 // What versions of DataFusion do wrong, a file a fault.
-mod exec;
 mod mends;
+
+mod cpu;
+
+mod exec;
 
 mod query;
 
@@ -49,7 +54,6 @@ pub mod sql;
 mod session;
 
 // Beside them.
-mod host;
 #[cfg(any(feature = "ffi", feature = "polars", feature = "serde"))]
 pub mod interop;
 

@@ -17,7 +17,6 @@
 //! | `stale_properties` | `EquivalenceProperties` | columns stay constant where NULL is brought into them |
 //! | `aggregate_statistics` | `aggregate_statistics` | the count of a query within |
 //! | `filter_pushdown` | `FilterPushdown` | columns of one name are one |
-//! | `empty_frames` | `bit_xor` | of a frame without values it is 0 |
 //! | `early_projections` | `ProjectionPushdown`, … | what can fail is computed for rows that a filter drops |
 
 mod aggregate_statistics;
@@ -25,7 +24,6 @@ mod common_aggregates;
 mod cross_joins;
 mod distinct_sums;
 mod early_projections;
-mod empty_frames;
 mod field_extraction;
 mod filter_pushdown;
 mod grouping_set_names;
@@ -45,7 +43,6 @@ use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, Optimizer
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
-pub(crate) use self::empty_frames::of_frames;
 pub(crate) use self::field_extraction::has_leaf;
 pub(crate) use self::repeated_sort_keys::RepeatedKeys;
 

@@ -6,7 +6,9 @@
 //!   prepared plan over tables ── exec ──▶ answer
 //! ```
 
+mod builder;
 mod calls;
+mod hash;
 mod join;
 mod once;
 mod ordered;

@@ -32,13 +32,14 @@ use sha2::{Digest, Sha256};
 use super::KernelSource;
 use super::counters::Counting;
 use super::driver::{Driver, FunctionHandle, ModuleHandle, StoredImage, Tier};
-use super::improve::Uses;
+use super::hex::hex;
 use super::source::header_digest;
+use super::uses::Uses;
 use crate::error::Result;
 use crate::interrupt;
 use crate::timeline::{Part, span};
 use store::write_atomically;
-pub(crate) use store::{Folders, Store, hex};
+pub(crate) use store::{Folders, Store};
 
 /// Modules that stay loaded although nobody holds them, of which those unused longest go. A driver
 /// takes tens of KiB for a module, and the source is kept with it: together some 100 MiB. The

@@ -15,45 +15,19 @@
 //! compiled (`codegen/aggregate.rs`).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::cache::KernelCache;
 use super::compilers::Compilers;
 use super::counters::Counting;
 use super::driver::Driver;
-use super::{Device, KernelSource};
+use super::Device;
+use super::uses::Uses;
 
-/// Launches that make a kernel worth it.
-const OFTEN: u32 = 2;
 /// How long a session has to last to load a compiler only to improve kernels.
 const LONG: Duration = Duration::from_secs(1);
 /// Most threads at it: queries need compilers, too.
 const MOST: usize = 4;
-
-/// Launches of a module's kernels that were compiled quickly.
-#[derive(Debug)]
-pub(super) struct Uses {
-    launches: AtomicU32,
-    /// Whether it is to be compiled again.
-    asked: AtomicBool,
-    source: KernelSource,
-}
-
-impl Uses {
-    pub(super) fn new(source: &KernelSource) -> Self {
-        Uses { launches: AtomicU32::new(0), asked: AtomicBool::new(false), source: source.clone() }
-    }
-
-    /// Of what an earlier process compiled quickly: the first launch is one too many.
-    pub(super) fn again(source: &KernelSource) -> Self {
-        Uses { launches: AtomicU32::new(OFTEN - 1), ..Self::new(source) }
-    }
-
-    pub(super) fn launched(&self) -> bool {
-        self.launches.load(Relaxed) > 0
-    }
-}
 
 /// What compiles again. Dropping it waits for what is under way.
 #[derive(Debug)]
@@ -82,8 +56,7 @@ impl Improver {
 
     /// Notes a launch, on a thread for which a query waits.
     pub(super) fn launched(&self, uses: &Uses) {
-        let launches = uses.launches.fetch_add(1, Relaxed).saturating_add(1);
-        if launches < OFTEN || uses.asked.load(Relaxed) {
+        if !uses.launch() {
             return;
         }
         if !self.driver.has_compiler() && self.since.elapsed() < LONG {
@@ -95,7 +68,7 @@ impl Improver {
     /// Has a kernel compiled again, unless it is under way. Loads the compiler.
     fn ask(&self, uses: &Uses) {
         // Without a compiler the kernel stays as it is.
-        if !uses.asked.swap(true, Relaxed) && self.driver.load_compiler().is_ok() {
+        if uses.ask() && self.driver.load_compiler().is_ok() {
             self.compilers.ask(&uses.source);
         }
     }
@@ -138,6 +111,7 @@ mod tests {
     use std::sync::atomic::Ordering::SeqCst;
 
     use super::*;
+    use crate::device::KernelSource;
     use crate::device::cache::Folders;
     use crate::device::driver::Tier;
     use crate::device::fake::Fake;

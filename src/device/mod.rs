@@ -19,6 +19,7 @@ mod end;
 #[cfg(test)]
 mod fake;
 mod feed;
+mod hex;
 mod host_block;
 mod improve;
 mod nvrtc;
@@ -32,6 +33,7 @@ mod secret;
 mod sim;
 mod source;
 mod user;
+mod uses;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -110,7 +112,7 @@ pub(crate) struct Kernel {
     function: driver::FunctionHandle,
     name: Arc<str>,
     launches: Arc<AtomicU64>,
-    uses: Option<Arc<improve::Uses>>,
+    uses: Option<Arc<uses::Uses>>,
     /// Keeps the module loaded.
     _hold: cache::ModuleHold,
 }

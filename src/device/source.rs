@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 
+use super::hex::hex;
+
 /// Every file of `kernels/`, by the name it is included under.
 pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("prelude.cuh", include_str!("../../kernels/prelude.cuh")),
@@ -80,7 +82,7 @@ pub(crate) fn header_digest(name: &str) -> &'static str {
     static DIGESTS: LazyLock<HashMap<&str, String>> = LazyLock::new(|| {
         HEADERS
             .iter()
-            .map(|&(name, text)| (name, super::cache::hex(&Sha256::digest(text))))
+            .map(|&(name, text)| (name, hex(&Sha256::digest(text))))
             .collect()
     });
     DIGESTS.get(name).map_or("", String::as_str)

@@ -9,7 +9,7 @@ use datafusion::error::DataFusionError as D;
 use datafusion::object_store;
 use datafusion::parquet::errors::ParquetError;
 
-use super::converted::from_arrow;
+use super::arrow::of_plain_arrow;
 use super::{Error, ErrorKind, Inner};
 
 /// What `Error::from` makes of the error, without taking it.
@@ -40,7 +40,7 @@ pub(super) fn of_shared(error: &D) -> Error {
 }
 
 fn of_arrow(error: &ArrowError) -> Error {
-    from_arrow(match error {
+    of_plain_arrow(match error {
         ArrowError::ExternalError(inner) => return of_boxed(inner.as_ref()),
         ArrowError::DivideByZero => ArrowError::DivideByZero,
         ArrowError::ArithmeticOverflow(text) => ArrowError::ArithmeticOverflow(text.clone()),

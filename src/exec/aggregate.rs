@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, DFSchemaRef};
-use datafusion::logical_expr::{Expr, ExprSchemable, lit};
+use datafusion::logical_expr::{Case, Expr, ExprSchemable, lit};
 
-use super::regroup::filtered;
 use super::run::{Runner, column_named};
 use crate::codegen::{
     AggregateCall, Attempt, Codes, FloatSums, Flow, FlowSource, GroupSlots, Manner, OrderedInput,
@@ -290,4 +289,11 @@ const MOST_COLLISIONS: u64 = 16;
 /// Bits of a slot's number.
 pub(super) fn slot_bits(slots: u64) -> u32 {
     (64 - slots.leading_zeros()).max(1)
+}
+
+/// The argument where the filter holds, else null.
+pub(super) fn filtered(arg: &Expr, filter: &Option<Expr>) -> Expr {
+    let Some(filter) = filter else { return arg.clone() };
+    let when_then_expr = vec![(Box::new(filter.clone()), Box::new(arg.clone()))];
+    Expr::Case(Case { expr: None, when_then_expr, else_expr: None })
 }

@@ -27,6 +27,7 @@ mod join;
 mod operators;
 mod result;
 mod run;
+mod run_over;
 mod sinks;
 mod sort;
 mod stored;

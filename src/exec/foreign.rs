@@ -20,11 +20,11 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 
+use crate::cpu::for_cpu;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{
     Chunk, ColumnRequest, Read, Source, To, of_panic, of_their_types, partitions_in_order, upload,
 };
-use crate::plan::for_cpu;
 
 /// What one scan asks of somebody else's provider, as a source of the scan's columns.
 #[derive(Debug)]

@@ -46,9 +46,9 @@ pub(crate) use self::user_code::{aggregated_on_host, compiled_on_host, host_devi
 pub(crate) use self::user_kernel::{KernelInput, LaunchShape, UserKernel};
 
 use crate::column::Table;
+use crate::cpu;
 use crate::device::{Ahead, Device};
 use crate::error::{Error, ErrorKind, Result};
-use crate::host;
 use crate::plan::{self, CpuOperator, DevicePlan, PlanTable, Prepared, Root};
 use crate::timeline::{Part, span};
 
@@ -175,7 +175,7 @@ pub(crate) async fn execute(
     let planner = Planner { engine: engine.clone(), state: Arc::new(state.clone()) };
     let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(planner)]);
     let physical =
-        planner.create_physical_plan(&host::plan(&prepared.bind(tables)?)?, state).await?;
+        planner.create_physical_plan(&cpu::plan(&prepared.bind(tables)?)?, state).await?;
     Ok(Outcome::Host(collect(physical, state).await?))
 }
 
@@ -242,7 +242,7 @@ pub(crate) async fn run_subtree(
             engine.give_up(&error);
             let planner = DefaultPhysicalPlanner::default();
             let logical = plan::bind(plan.logical(), tables)?;
-            let physical = planner.create_physical_plan(&host::plan(&logical)?, state).await?;
+            let physical = planner.create_physical_plan(&cpu::plan(&logical)?, state).await?;
             Ok(Outcome::Host(collect(physical, state).await?))
         }
         Err(error) => Err(error),

@@ -32,12 +32,12 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, DFSchemaRef};
-use datafusion::logical_expr::{Case, Expr, ExprSchemable, SortExpr};
+use datafusion::logical_expr::{Expr, ExprSchemable, SortExpr};
 
 pub(super) use self::middle::Middle;
 use self::picked::SortedBy;
 pub(super) use self::strings::Strings;
-use super::aggregate::slot_bits;
+use super::aggregate::{filtered, slot_bits};
 use super::run::{Runner, column_named, u32_column};
 use crate::codegen::{
     Accumulator, AggregateCall, AggregateKind, Codes, Direction, Emitter, Flow, FlowSource,
@@ -554,11 +554,4 @@ fn where_counted(expr: &Expr, filter: &Option<Expr>) -> Expr {
         Expr::Column(_) | Expr::Literal(..) => expr.clone(),
         _ => filtered(expr, filter),
     }
-}
-
-/// The argument where the filter holds, else null.
-pub(super) fn filtered(arg: &Expr, filter: &Option<Expr>) -> Expr {
-    let Some(filter) = filter else { return arg.clone() };
-    let when_then_expr = vec![(Box::new(filter.clone()), Box::new(arg.clone()))];
-    Expr::Case(Case { expr: None, when_then_expr, else_expr: None })
 }

@@ -1,7 +1,7 @@
 //! What lazy and eager frames have in common: the verbs, each of which is written once.
 //!
 //! ```text
-//!   AnyFrame<S>             the verbs of verbs/, in a file for each family
+//!   AnyFrame<S>             the verbs of verbs/, in a file for each family      base.rs
 //!     LazyFrame = AnyFrame<Lazy>     a plan; a verb makes a longer one        lazy.rs
 //!     DataFrame = AnyFrame<Eager>    rows; a verb is planned and runs at once eager.rs
 //! ```
@@ -15,35 +15,11 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::logical_expr as df;
 
+use super::base::AnyFrame;
 use super::expr::{Columns, Expr, SortKeys, expanded, fitted, unknown};
-use super::{DataFrame, LazyFrame};
+use super::lazy::{Lazy, LazyFrame};
 use crate::error::{Error, Result};
-use crate::query::{Core, Verb};
-
-/// A [`LazyFrame`] or a [`DataFrame`]: what both can do.
-///
-/// A verb is documented here once, and its example shows it on one of both; the other has it, too.
-/// On a lazy frame it makes a longer plan, and finds wrong names and types; on an eager one it also
-/// runs.
-///
-/// ```
-/// use warpframe::prelude::*;
-///
-/// fn ten_best<S: FrameState>(frame: &AnyFrame<S>) -> warpframe::Result<AnyFrame<S>> {
-///     frame.filter(col("x").is_not_null())?.top_k(10, [desc("x")])
-/// }
-///
-/// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-/// let lazy: LazyFrame = session.sql("SELECT column1 AS x FROM (VALUES (1), (NULL), (3))")?;
-/// let eager: DataFrame = lazy.collect()?;
-/// assert_eq!(ten_best(&lazy)?.collect()?.num_rows(), ten_best(&eager)?.num_rows());
-/// # Ok::<(), warpframe::Error>(())
-/// ```
-#[derive(Clone)]
-pub struct AnyFrame<S> {
-    pub(super) core: Arc<Core>,
-    pub(super) state: S,
-}
+use crate::query::Verb;
 
 /// Whether a frame is lazy or eager; nothing else is one.
 pub trait FrameState: StateOfFrame {}
@@ -70,6 +46,28 @@ pub trait StateOfFrame: Clone + Sized {
 
     /// The number of rows, where that is known without running anything.
     fn rows(&self) -> Option<usize>;
+}
+
+impl StateOfFrame for Lazy {
+    fn grow(frame: &LazyFrame, verb: Verb, right: Option<&LazyFrame>) -> Result<LazyFrame> {
+        frame.grow(verb, right)
+    }
+
+    fn lazy(frame: &LazyFrame) -> Result<LazyFrame> {
+        Ok(frame.clone())
+    }
+
+    fn done(frame: LazyFrame) -> Result<LazyFrame> {
+        Ok(frame)
+    }
+
+    fn columns(&self) -> SchemaRef {
+        Arc::new(self.schema.as_arrow().clone())
+    }
+
+    fn rows(&self) -> Option<usize> {
+        None
+    }
 }
 
 impl<S: FrameState> AnyFrame<S> {
@@ -125,14 +123,6 @@ impl<S: FrameState> AnyFrame<S> {
         make: impl FnOnce(LazyFrame, LazyFrame) -> Result<LazyFrame>,
     ) -> Result<Self> {
         self.made(verb, |frame| make(frame, S::lazy(other)?.drawn_once()?))
-    }
-
-    /// Rows that a verb must know to be planned, such as those that become columns: the query runs.
-    pub(super) fn looked_at(
-        &self,
-        make: impl FnOnce(LazyFrame) -> Result<LazyFrame>,
-    ) -> Result<DataFrame> {
-        make(S::lazy(self)?)?.collect()
     }
 
     /// The expressions, with a column's in place of a selector's.

@@ -9,7 +9,8 @@ use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::logical_expr::{SortExpr, ident};
 
-use super::any::{AnyFrame, StateOfFrame};
+use super::any::{FrameState, StateOfFrame};
+use super::base::AnyFrame;
 use super::lazy::LazyFrame;
 use crate::error::{Error, Result};
 use crate::io::{
@@ -86,6 +87,47 @@ impl StateOfFrame for Eager {
 
     fn rows(&self) -> Option<usize> {
         Some(self.data.rows())
+    }
+}
+
+impl LazyFrame {
+    /// The frame of the rows of an eager one, wherever they lie.
+    pub(super) fn of_frame(core: &Arc<Core>, frame: &DataFrame) -> Result<LazyFrame> {
+        let source = core.source_of(&frame.state.schema, &frame.state.data)?;
+        match core.device() {
+            Some(_) => LazyFrame::of_recipe(core, Recipe::Table(source)),
+            None => LazyFrame::of_plan(core, scan(&source)?),
+        }
+    }
+
+    /// Runs the query.
+    ///
+    /// # Errors
+    /// What only running shows: files' bad content, overflow, division by zero, too little device
+    /// memory; in strict mode a part that the device cannot run.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.sql("SELECT 1")?.collect()?.show()?;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn collect(&self) -> Result<DataFrame> {
+        match self.recipe() {
+            Some(recipe) => self.core.run_recipe(recipe),
+            None => self.core.run(self.plan()?),
+        }
+        .map(|answer| DataFrame::new(self.core.clone(), answer))
+    }
+}
+
+impl<S: FrameState> AnyFrame<S> {
+    /// Rows that a verb must know to be planned, such as those that become columns: the query runs.
+    pub(super) fn looked_at(
+        &self,
+        make: impl FnOnce(LazyFrame) -> Result<LazyFrame>,
+    ) -> Result<DataFrame> {
+        make(S::lazy(self)?)?.collect()
     }
 }
 

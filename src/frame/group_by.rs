@@ -3,7 +3,8 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr as df;
 
-use super::any::{AnyFrame, FrameState};
+use super::any::FrameState;
+use super::base::AnyFrame;
 use super::expr::{Columns, Expr, col, count_rows, row_number, with_own_names};
 use crate::error::Result;
 use crate::query::Verb;

@@ -8,8 +8,7 @@ use datafusion::common::DFSchemaRef;
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::LogicalPlan;
 
-use super::any::{AnyFrame, StateOfFrame};
-use super::eager::DataFrame;
+use super::base::AnyFrame;
 use crate::error::Result;
 use crate::plan::{ExplainFormat, is_small};
 use crate::query::{Core, Recipe, SharedRows, Verb, scan};
@@ -35,7 +34,7 @@ pub type LazyFrame = AnyFrame<Lazy>;
 /// The state of a [`LazyFrame`]: how it came about.
 #[derive(Clone)]
 pub struct Lazy {
-    schema: DFSchemaRef,
+    pub(super) schema: DFSchemaRef,
     growth: Growth,
     /// Its plan may be deeper than the stack of the caller's thread takes.
     deep: bool,
@@ -49,28 +48,6 @@ enum Growth {
     Recipe(Arc<Recipe>, OnceLock<LogicalPlan>),
     /// From a plan that no session keeps.
     Plan(LogicalPlan),
-}
-
-impl StateOfFrame for Lazy {
-    fn grow(frame: &LazyFrame, verb: Verb, right: Option<&LazyFrame>) -> Result<LazyFrame> {
-        frame.grow(verb, right)
-    }
-
-    fn lazy(frame: &LazyFrame) -> Result<LazyFrame> {
-        Ok(frame.clone())
-    }
-
-    fn done(frame: LazyFrame) -> Result<LazyFrame> {
-        Ok(frame)
-    }
-
-    fn columns(&self) -> SchemaRef {
-        Arc::new(self.schema.as_arrow().clone())
-    }
-
-    fn rows(&self) -> Option<usize> {
-        None
-    }
 }
 
 impl std::fmt::Debug for LazyFrame {
@@ -97,15 +74,6 @@ impl LazyFrame {
     /// The frame that a recipe leads to.
     pub(crate) fn of_recipe(core: &Arc<Core>, recipe: Recipe) -> Result<LazyFrame> {
         LazyFrame::of_recipe_with(core, recipe, Recipe::plan)
-    }
-
-    /// The frame of the rows of an eager one, wherever they lie.
-    pub(super) fn of_frame(core: &Arc<Core>, frame: &DataFrame) -> Result<LazyFrame> {
-        let source = core.source_of(&frame.state.schema, &frame.state.data)?;
-        match core.device() {
-            Some(_) => LazyFrame::of_recipe(core, Recipe::Table(source)),
-            None => LazyFrame::of_plan(core, scan(&source)?),
-        }
     }
 
     /// The frame of batches of one schema.
@@ -183,7 +151,7 @@ impl LazyFrame {
     }
 
     /// What a verb makes of this frame, or of it and another.
-    fn grow(&self, verb: Verb, right: Option<&LazyFrame>) -> Result<LazyFrame> {
+    pub(super) fn grow(&self, verb: Verb, right: Option<&LazyFrame>) -> Result<LazyFrame> {
         if verb.is_small() && !self.state.deep && right.is_none_or(|right| !right.state.deep) {
             return self.grown(verb, right);
         }
@@ -213,26 +181,6 @@ impl LazyFrame {
                 })
             }
         }
-    }
-
-    /// Runs the query.
-    ///
-    /// # Errors
-    /// What only running shows: files' bad content, overflow, division by zero, too little device
-    /// memory; in strict mode a part that the device cannot run.
-    ///
-    /// ```
-    /// # use warpframe::prelude::*;
-    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// session.sql("SELECT 1")?.collect()?.show()?;
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn collect(&self) -> Result<DataFrame> {
-        match &self.state.growth {
-            Growth::Plan(plan) => self.core.run(plan),
-            Growth::Recipe(recipe, _) => self.core.run_recipe(recipe),
-        }
-        .map(|answer| DataFrame::new(self.core.clone(), answer))
     }
 
     /// The optimized plan as text, with what of it runs on the device, what on the CPU, and why.

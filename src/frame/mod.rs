@@ -7,6 +7,7 @@
 
 mod any;
 mod asynchronous;
+mod base;
 mod cells;
 mod device_columns;
 mod display;
@@ -21,7 +22,8 @@ mod series;
 pub mod verbs;
 mod written;
 
-pub use any::{AnyFrame, FrameState};
+pub use any::FrameState;
+pub use base::AnyFrame;
 pub use cells::{ColumnValue, FromColumn, IntoArray, MaybeValue};
 pub use datafusion::logical_expr::JoinType;
 pub use display::{Borders, FrameFormat, TextTable, terminal_size};

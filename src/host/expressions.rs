@@ -13,12 +13,12 @@ use datafusion::logical_expr::{
 };
 
 use super::casts::differs;
+use super::chains::joined;
 use super::floats::{FloatForm, formed_scalar, holds_floats};
 use super::functions::HostOperation;
+use super::lossless::cast_is_wrongly_dropped;
 use super::nested_order::{self, extreme, is_order, nested_order};
-use super::{arithmetic, nested_extremes, sums, text_casts, zones};
-use crate::mends;
-use crate::plan::{cast_is_wrongly_dropped, joined};
+use super::{arithmetic, empty_frames, nested_extremes, sums, text_casts, zones};
 
 /// The expression as the CPU engine shall compute it, over rows in which NaN has one form.
 pub(crate) fn host_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
@@ -27,7 +27,7 @@ pub(crate) fn host_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 
 /// The expression as the CPU engine shall compute it, while constants are folded: what
 /// [`plain_expr`] cannot take back is done to constants alone.
-pub(super) fn folding_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+pub(crate) fn folding_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Host { schema, folding: true }.visit(expr, Takes::OneNan)
 }
 
@@ -182,7 +182,7 @@ const CHOOSING: [&str; 13] = [
 /// Whether the extrema are of floats, for which DataFusion's accumulators of groups and frames have
 /// no order: a NaN that comes first is kept or lost, and of nothing but −inf the greatest is the
 /// least finite number (55.2, <https://github.com/apache/datafusion/issues/24432>).
-pub(super) fn is_extreme_of_floats(name: &str, args: &[Expr], schema: &DFSchema) -> bool {
+pub(crate) fn is_extreme_of_floats(name: &str, args: &[Expr], schema: &DFSchema) -> bool {
     ["min", "max"].contains(&name)
         && args
             .first()
@@ -191,7 +191,7 @@ pub(super) fn is_extreme_of_floats(name: &str, args: &[Expr], schema: &DFSchema)
 
 /// What has to be done with the result of an aggregate or window function, to which `expr` is an
 /// alias or itself.
-pub(super) fn after(expr: &Expr, schema: &DFSchema) -> Result<Option<HostOperation>> {
+pub(crate) fn after(expr: &Expr, schema: &DFSchema) -> Result<Option<HostOperation>> {
     let (name, args) = match expr {
         Expr::Alias(alias) => return after(&alias.expr, schema),
         Expr::AggregateFunction(call) => (call.func.name(), &call.params.args),
@@ -206,7 +206,7 @@ pub(super) fn after(expr: &Expr, schema: &DFSchema) -> Result<Option<HostOperati
 }
 
 /// Whether an expression may have anything that is to be changed: most have not.
-pub(super) fn concerns(expr: &Expr) -> bool {
+pub(crate) fn concerns(expr: &Expr) -> bool {
     expr.exists(|expr| {
         Ok(match expr {
             Expr::Literal(value, _) => formed_scalar(value, FloatForm::Equal).is_some(),
@@ -237,7 +237,7 @@ pub(super) fn concerns(expr: &Expr) -> bool {
 
 /// Whether an expression may make floats of what are none, or has constants that Arrow casts or
 /// adds otherwise (`casts.rs`, `arithmetic.rs`).
-pub(super) fn makes_floats(expr: &Expr) -> bool {
+pub(crate) fn makes_floats(expr: &Expr) -> bool {
     expr.exists(|expr| {
         Ok(match expr {
             Expr::Literal(value, _) => is_of_concern(&value.data_type()),
@@ -260,13 +260,13 @@ pub(super) fn makes_floats(expr: &Expr) -> bool {
 }
 
 /// Whether values of a type may be floats, hold them, or round as they do.
-pub(super) fn is_of_concern(dtype: &DataType) -> bool {
+pub(crate) fn is_of_concern(dtype: &DataType) -> bool {
     holds_floats(dtype) || dtype.is_nested() || *dtype == DataType::Date64
 }
 
 /// The expression without the functions that [`host_expr`] put around constants and what folds to
 /// constants.
-pub(super) fn plain_expr(expr: Expr) -> Result<Transformed<Expr>> {
+pub(crate) fn plain_expr(expr: Expr) -> Result<Transformed<Expr>> {
     expr.transform_up(|expr| {
         Ok(match expr {
             Expr::ScalarFunction(mut call) if HostOperation::from(&call.func).is_some() => {
@@ -468,7 +468,7 @@ impl Host<'_> {
             Expr::AggregateFunction(call) => Expr::AggregateFunction(self.aggregate(call)?),
             Expr::WindowFunction(mut call) => {
                 if let WindowFunctionDefinition::AggregateUDF(func) = &call.fun
-                    && let Some(exact) = mends::of_frames(func)
+                    && let Some(exact) = empty_frames::of_frames(func)
                         .filter(|_| !self.folding)
                         .or_else(|| self.exact_aggregate(func, &call.params.args))
                 {

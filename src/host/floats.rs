@@ -17,7 +17,7 @@ use half::f16;
 
 /// What becomes of the floats in a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum FloatForm {
+pub(crate) enum FloatForm {
     /// Every NaN is the positive quiet one without a payload.
     OneNan,
     /// And −0.0 is 0.0: equal values have equal bits.
@@ -67,7 +67,7 @@ macro_rules! bits {
 bits!(f16, u16, 0x7e00; f32, u32, 0x7fc0_0000; f64, u64, 0x7ff8_0000_0000_0000);
 
 /// The array with its floats in a form; `None` where they are in it, as most are.
-pub(super) fn formed(array: &dyn Array, form: FloatForm) -> Option<ArrayRef> {
+pub(crate) fn formed(array: &dyn Array, form: FloatForm) -> Option<ArrayRef> {
     match array.data_type() {
         DataType::Float16 => formed_floats::<Float16Type>(array, form),
         DataType::Float32 => formed_floats::<Float32Type>(array, form),
@@ -106,7 +106,7 @@ fn formed_children(data: &ArrayData, form: FloatForm) -> Option<ArrayData> {
 }
 
 /// A constant with its floats in a form; `None` where they are in it.
-pub(super) fn formed_scalar(value: &ScalarValue, form: FloatForm) -> Option<ScalarValue> {
+pub(crate) fn formed_scalar(value: &ScalarValue, form: FloatForm) -> Option<ScalarValue> {
     match value {
         ScalarValue::Float16(Some(float)) => Some(ScalarValue::Float16(Some(float.formed(form)?))),
         ScalarValue::Float32(Some(float)) => Some(ScalarValue::Float32(Some(float.formed(form)?))),
@@ -123,7 +123,7 @@ pub(super) fn formed_scalar(value: &ScalarValue, form: FloatForm) -> Option<Scal
 }
 
 /// The type of integers that stand for floats of a type.
-pub(super) fn order_type(dtype: &DataType) -> Option<DataType> {
+pub(crate) fn order_type(dtype: &DataType) -> Option<DataType> {
     Some(match dtype {
         DataType::Float16 => DataType::Int16,
         DataType::Float32 => DataType::Int32,
@@ -133,7 +133,7 @@ pub(super) fn order_type(dtype: &DataType) -> Option<DataType> {
 }
 
 /// The type of floats that integers of a type stand for.
-pub(super) fn float_type(dtype: &DataType) -> Option<DataType> {
+pub(crate) fn float_type(dtype: &DataType) -> Option<DataType> {
     Some(match dtype {
         DataType::Int16 => DataType::Float16,
         DataType::Int32 => DataType::Float32,
@@ -152,7 +152,7 @@ macro_rules! turned {
 }
 
 /// Integers in the order of the floats, which are in the form of equal bits.
-pub(super) fn ordered(array: &ArrayRef) -> Result<ArrayRef> {
+pub(crate) fn ordered(array: &ArrayRef) -> Result<ArrayRef> {
     let array = formed(array, FloatForm::Equal).unwrap_or_else(|| array.clone());
     Ok(match array.data_type() {
         DataType::Float16 => {
@@ -175,7 +175,7 @@ pub(super) fn ordered(array: &ArrayRef) -> Result<ArrayRef> {
 }
 
 /// The floats that integers of [`ordered`] stand for.
-pub(super) fn unordered(array: &ArrayRef) -> Result<ArrayRef> {
+pub(crate) fn unordered(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(match array.data_type() {
         DataType::Int16 => {
             let orders = array.as_primitive::<Int16Type>();

@@ -21,7 +21,7 @@ use super::text_casts::whole_minutes;
 
 /// What a function does with its one argument.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum HostOperation {
+pub(crate) enum HostOperation {
     /// Floats within it in a form.
     Formed(FloatForm),
     /// A float as an integer of its order.
@@ -40,7 +40,7 @@ pub(super) enum HostOperation {
 }
 
 impl HostOperation {
-    pub(super) fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             HostOperation::Formed(FloatForm::OneNan) => "one_nan",
             HostOperation::Formed(FloatForm::Equal) => "one_float",
@@ -54,7 +54,7 @@ impl HostOperation {
     }
 
     /// The function of an expression.
-    pub(super) fn of(self, argument: Expr) -> Expr {
+    pub(crate) fn of(self, argument: Expr) -> Expr {
         static SHARED: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
             [
                 HostOperation::Formed(FloatForm::OneNan),
@@ -79,7 +79,7 @@ impl HostOperation {
     }
 
     /// What a function does, if it is one of these.
-    pub(super) fn from(function: &ScalarUDF) -> Option<&HostOperation> {
+    pub(crate) fn from(function: &ScalarUDF) -> Option<&HostOperation> {
         function.inner().downcast_ref::<HostFunction>().map(|function| &function.work)
     }
 }

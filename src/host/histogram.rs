@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::expressions::Literal;
 
-use crate::plan::HistogramBins;
+use super::bins::HistogramBins;
 
 const NAME: &str = "histogram";
 

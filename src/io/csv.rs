@@ -15,7 +15,8 @@
 //! | `options` | what a user says |
 //! | `grammar` | the automaton of rows and values |
 //! | `tokens` | rows taken apart into values |
-//! | `text`, `packed`, `streams`, `xz` | encodings, compressed files |
+//! | `text` | encodings |
+//! | `codec`, `packed`, `streams`, `piece`, `xz` | compressed files |
 //! | `values`, `seen` | how values are written; what types columns have |
 //! | `sniff`, `dialect` | how files are laid out |
 //! | `columns` | names, and which values of a file's rows they are |
@@ -24,6 +25,7 @@
 //! | `device` | the device's reader |
 
 mod blocks;
+mod codec;
 mod columns;
 mod convert;
 mod device;
@@ -35,6 +37,7 @@ mod options;
 mod oracle;
 mod packed;
 mod parallel;
+mod piece;
 mod seen;
 mod sniff;
 mod streams;
@@ -58,7 +61,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
 pub use self::options::{CsvOptions, Ragged, TextEncoding};
-pub(super) use self::packed::Packed;
+pub(super) use self::codec::Packed;
 pub(super) use self::seen::Seen;
 
 use self::device::DeviceRead;

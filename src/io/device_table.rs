@@ -15,10 +15,6 @@ use super::source::{Chunk, ColumnRequest, Read, Source, To};
 use crate::column::Facts;
 use crate::error::Result;
 
-/// Rows in a host batch that a device table becomes: few batches, of a size that the CPU's
-/// operators split cheaply.
-pub(crate) const DOWNLOAD_ROWS: usize = 1 << 16;
-
 /// A table whose rows lie in device memory, unless they had to make room: a result that was kept.
 #[derive(Debug)]
 pub(crate) struct DeviceTable {

@@ -6,7 +6,7 @@ use std::thread::ScopedJoinHandle;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{
-    DataType, Int64Type, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType, UInt64Type,
+    DataType, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType,
 };
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::file_format::FileFormat;
@@ -20,13 +20,13 @@ use super::guard::{of_content, unpanicked};
 use super::ipc;
 use super::json;
 use super::logged::refuse_logged;
-use super::options::{FileKind, IpcOptions, JsonOptions, ParquetOptions};
+use super::options::{FileKind, IpcOptions, JsonOptions, ParquetOptions, PathOptions};
 use super::parquet::{Parquet, ParquetFiles, ParquetTable, TableFile};
-use super::path_columns::{PathColumns, PathOptions};
+use super::path_columns::PathColumns;
 use super::selection::{IntoPaths, Selection};
 use super::source::Source;
 use super::stream::read_all;
-use super::unite::unite;
+use super::unite::{lost_as_double, unite};
 use crate::cores::cores;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -132,7 +132,7 @@ impl Files {
                 let table = Arc::new(ParquetTable::new(format, files, &schema, of_paths));
                 Ok(Arc::new(ParquetFiles::new(self.selection.named().into(), described, table)))
             }
-            Format::Json(_) => Ok(Arc::new(json::files(self, paths, of_paths)?)),
+            Format::Json(_) => Ok(Arc::new(json::files(&self.selection, paths, of_paths)?)),
             Format::Arrow(options) => {
                 let by_name = options.union_by_name;
                 Ok(Arc::new(ipc::files(&self.selection, state, paths, of_paths, by_name).await?))
@@ -330,17 +330,6 @@ fn object(path: &Path) -> Result<ObjectMeta> {
         .len();
     let location = url(path)?.prefix().clone();
     Ok(ObjectMeta { location, last_modified: Default::default(), size, e_tag: None, version: None })
-}
-
-/// An integer of 64 bits that no double is.
-pub(super) fn lost_as_double(values: &dyn Array) -> Option<i128> {
-    let lost = |value: &i128| (*value as f64) as i128 != *value;
-    match values.data_type() {
-        DataType::Int64 => {
-            values.as_primitive::<Int64Type>().iter().flatten().map(i128::from).find(lost)
-        }
-        _ => values.as_primitive::<UInt64Type>().iter().flatten().map(i128::from).find(lost),
-    }
 }
 
 /// A timestamp in microseconds that nanoseconds do not reach.

@@ -35,13 +35,12 @@ use datafusion::execution::session_state::SessionState;
 
 use self::table::IpcTable;
 pub(crate) use self::types::plain_type;
-use super::files::lost_as_double;
 use super::host_files::HostFiles;
 use super::lone_files::{LoneFile, LoneFiles};
 use super::path_columns::PathColumns;
 use super::selection::Selection;
 use super::stream::read_all;
-use super::unite::unite;
+use super::unite::{lost_as_double, unite};
 use crate::error::{ErrorKind, Result};
 
 /// Files as a table, of columns found by name or of the same in each.

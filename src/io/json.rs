@@ -24,11 +24,11 @@ use self::rows::RowBlocks;
 use self::table::{JsonTable, schema};
 use self::types::{JsonType, ObjectShape, Shape, of_rows};
 use super::csv::Packed;
-use super::files::Files;
 use super::host_files::HostFiles;
 use super::lone_files::{LoneFile, LoneFiles};
 use super::path_columns::PathColumns;
 use super::same_column::{KnownColumns, own_column};
+use super::selection::Selection;
 use crate::error::{Error, ErrorKind, Result};
 
 /// What errors and notes call the files.
@@ -87,7 +87,11 @@ impl JsonFile<'_> {
 ///
 /// # Errors
 /// Files that cannot be opened or are no JSON, by name; rows without any value.
-pub(super) fn files(files: &Files, paths: &[PathBuf], of_paths: PathColumns) -> Result<HostFiles> {
+pub(super) fn files(
+    selection: &Selection,
+    paths: &[PathBuf],
+    of_paths: PathColumns,
+) -> Result<HostFiles> {
     let found = paths.iter().map(|path| JsonFile::open(path)).collect::<Result<Vec<_>>>()?;
     let has_bytes: Vec<usize> = (0..paths.len()).filter(|at| found[*at].is_some()).collect();
     let of_paths = match has_bytes.len() < paths.len() {
@@ -125,7 +129,7 @@ pub(super) fn files(files: &Files, paths: &[PathBuf], of_paths: PathColumns) -> 
         LoneFile { provider, bytes: file.bytes }
     });
     let lone = lone.collect();
-    let named = files.selection.named();
+    let named = selection.named();
     let schema = Arc::new(of_paths.behind(&schema(&columns), named)?);
     Ok(HostFiles::new(LoneFiles::new(lone, of_paths, schema), named, FORMAT))
 }

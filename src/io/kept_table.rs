@@ -13,11 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 
-use super::device_table::DOWNLOAD_ROWS;
 use crate::column::{Facts, Table};
 use crate::device::{Device, HeldBuffer, HeldPiece, Holder, PieceKind, Sharers};
 use crate::error::Result;
 use crate::timeline::{Part, span};
+
+/// Rows in a host batch that a device table becomes: few batches, of a size that the CPU's
+/// operators split cheaply.
+pub(crate) const DOWNLOAD_ROWS: usize = 1 << 16;
 
 /// A table of a device, in its memory or moved to the host's. Clones are one table.
 #[derive(Debug, Clone)]

@@ -34,11 +34,11 @@ mod version;
 mod write;
 
 pub use csv::{CsvOptions, Ragged, TextEncoding};
-pub(crate) use device_table::{DOWNLOAD_ROWS, DeviceTable};
+pub(crate) use device_table::DeviceTable;
 pub(crate) use files::{Files, Format};
 pub(crate) use guard::{guard_rule, of_panic, of_their_types};
 pub(crate) use ipc::plain_type;
-pub(crate) use kept_table::{KeptTable, RowsHere};
+pub(crate) use kept_table::{DOWNLOAD_ROWS, KeptTable, RowsHere};
 pub(crate) use memory::Memory;
 pub use options::{FileKind, IpcOptions, JsonOptions, ParquetOptions};
 pub(crate) use reading::{Reading, diagnose, has_present_types, widen};

@@ -1,13 +1,11 @@
 //! What a user says of files before they are read; of CSV files see `csv/options.rs`.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use datafusion::arrow::datatypes::TimeUnit;
-
-use super::path_columns::PathOptions;
-use super::selection::is_hidden;
 
 /// How Parquet files are read.
 ///
@@ -99,6 +97,15 @@ impl Default for IpcOptions {
     fn default() -> Self {
         IpcOptions { union_by_name: true, hive_partitioning: None, filename: false }
     }
+}
+
+/// Which columns paths are to make.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PathOptions {
+    /// Those of `key=value` directories: where not said, if all files lie in such of the same keys.
+    pub(crate) hive_partitioning: Option<bool>,
+    /// That of the path itself.
+    pub(crate) filename: bool,
 }
 
 /// What a file holds, by its name.
@@ -221,11 +228,16 @@ impl FileKind {
 /// A file's name without the extension of what compresses it, if it has such a one.
 pub(crate) fn without_codec(path: &Path) -> &Path {
     let codecs = ["gz", "zst", "bz2", "xz"];
-    let is_codec = |extension: &std::ffi::OsStr| {
+    let is_codec = |extension: &OsStr| {
         codecs.iter().any(|codec| extension.eq_ignore_ascii_case(codec))
     };
     match (path.extension().is_some_and(is_codec), path.file_stem()) {
         (true, Some(stem)) => Path::new(stem),
         _ => path,
     }
+}
+
+/// Whether an entry of a directory is left out, by its name.
+pub(super) fn is_hidden(name: &OsStr) -> bool {
+    matches!(name.as_encoded_bytes().first(), Some(b'.' | b'_'))
 }

@@ -10,6 +10,7 @@ mod read;
 mod source;
 mod strings;
 mod table;
+mod targets;
 mod unpack;
 mod workers;
 

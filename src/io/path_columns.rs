@@ -16,6 +16,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column as Named, DFSchema, ScalarValue};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 
+use super::options::PathOptions;
 use super::selection::Selection;
 use crate::error::{ErrorKind, Result};
 
@@ -26,15 +27,6 @@ pub(super) const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 pub(super) const TEXT_KEYS: &str = "_text_keys";
 /// The column of files' paths.
 const FILENAME: &str = "filename";
-
-/// Which columns paths are to make.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct PathOptions {
-    /// Those of `key=value` directories: where not said, if all files lie in such of the same keys.
-    pub(crate) hive_partitioning: Option<bool>,
-    /// That of the path itself.
-    pub(crate) filename: bool,
-}
 
 /// Columns that paths make, and their value in each file.
 #[derive(Debug, Clone, Default)]

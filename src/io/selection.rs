@@ -12,7 +12,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
-use super::options::FileKind;
+use super::options::{FileKind, is_hidden};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The paths of a table: one, or several. Each names a file, a directory or a pattern.
@@ -193,10 +193,6 @@ impl Selection {
         }
         Some(file)
     }
-}
-
-pub(super) fn is_hidden(name: &OsStr) -> bool {
-    matches!(name.as_encoded_bytes().first(), Some(b'.' | b'_'))
 }
 
 fn has_wildcard(text: &str) -> bool {

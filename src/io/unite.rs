@@ -7,8 +7,9 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::datatypes::{
-    DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit,
+    DataType, Field, FieldRef, Fields, Int64Type, Schema, SchemaRef, TimeUnit, UInt64Type,
 };
 
 use super::same_column::KnownColumns;
@@ -103,6 +104,17 @@ fn to_doubles(
         }
     }
     found
+}
+
+/// An integer of 64 bits that no double is.
+pub(super) fn lost_as_double(values: &dyn Array) -> Option<i128> {
+    let lost = |value: &i128| (*value as f64) as i128 != *value;
+    match values.data_type() {
+        DataType::Int64 => {
+            values.as_primitive::<Int64Type>().iter().flatten().map(i128::from).find(lost)
+        }
+        _ => values.as_primitive::<UInt64Type>().iter().flatten().map(i128::from).find(lost),
+    }
 }
 
 /// Whether a file has no two columns of one name.

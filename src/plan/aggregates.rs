@@ -11,9 +11,9 @@ use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, SortExpr, lit, when};
 
-use super::bins::HistogramBins;
 use crate::codegen::{AggregateCall, AggregateKind, unsupported};
 use crate::column::{Repr, is_nested};
+use crate::host::HistogramBins;
 use crate::user_code::UserAggregate;
 
 /// An aggregate as the device runs it.

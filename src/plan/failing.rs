@@ -13,7 +13,6 @@
 //! Subqueries do not count: what they do is done once, wherever the expression that has their value
 //! stands.
 
-mod casts;
 mod constant;
 mod functions;
 mod integers;
@@ -27,9 +26,10 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Case, Expr, ExprSchemable, Operator};
 
-pub(crate) use self::casts::{cast_fails, cast_is_wrongly_dropped, cast_keeps};
 use self::functions::function_fails;
+
 pub(crate) use self::functions::is_total;
+use crate::host::cast_fails;
 
 /// Digits that every `Decimal128` holds.
 const DIGITS: i16 = 38;

@@ -12,12 +12,10 @@
 
 mod aggregates;
 mod bins;
-mod cpu;
 mod cut;
 mod estimate;
 mod explain;
 mod failing;
-mod in_order;
 mod join_order;
 mod names;
 mod nesting;
@@ -40,20 +38,16 @@ mod window;
 pub(crate) use aggregates::{
     BitwiseOperation, DeviceAggregate, Points, RegroupedCall, RegroupedKind, VarianceDivisor,
 };
-pub(crate) use bins::HistogramBins;
-pub(crate) use cpu::for_cpu;
 pub(crate) use cut::{CpuOperator, Root};
 pub(crate) use estimate::{Estimate, estimate};
 pub use explain::ExplainFormat;
 pub(crate) use explain::{Foresight, explain, explain_on_cpu, files_of, join_name, sink_name};
 pub(crate) use failing::{
-    can_fail, cast_fails, cast_is_wrongly_dropped, cast_keeps, fails_itself, has_failing,
-    is_comparison, is_total, operands, sum_fails,
+    can_fail, fails_itself, has_failing, is_comparison, is_total, operands, sum_fails,
 };
-pub(crate) use in_order::evaluated_in_order;
 pub(crate) use join_order::{join_cost, order_joins};
 pub(crate) use names::FreshNames;
-pub(crate) use nesting::{MOST_NESTED, balanced, conjunction, joined, too_nested};
+pub(crate) use nesting::{MOST_NESTED, balanced, conjunction, too_nested};
 pub(crate) use node::DeviceNode;
 pub(crate) use partial::{PartialAggregate, TwoSteps, average, by_distinct_values, projected};
 pub(crate) use physical::{

@@ -13,14 +13,12 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use crate::error::{Error, Result};
+use crate::host::{SHORT, joined};
 
 /// Operators one within another up to which expressions are planned: in time by the square of that,
 /// and in the stack that [`crate::Session`] plans on, in whose 64 MiB 2,000 find room without
 /// optimisations.
 pub(crate) const MOST_NESTED: usize = 2000;
-
-/// Terms up to which a chain stays as it was made.
-const SHORT: usize = 16;
 
 /// That an expression is too deep.
 pub(crate) fn too_nested() -> Error {
@@ -94,19 +92,6 @@ fn balance(expr: Expr) -> Result<Expr> {
     Ok(joined(terms, op))
 }
 
-/// The terms in their order, joined by AND or by OR: as a tree where they are many.
-pub(crate) fn joined(terms: Vec<Expr>, op: Operator) -> Expr {
-    let count = terms.len();
-    let mut terms = terms.into_iter();
-    if count > SHORT {
-        return tree(&mut terms, count, op);
-    }
-    let one = |left, right| {
-        Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) })
-    };
-    terms.reduce(one).unwrap_or_default()
-}
-
 /// The conditions in their order, joined by AND: as a tree where they are many. DataFusion's function
 /// of this name makes a chain, which is as deep as it is long.
 pub(crate) fn conjunction(conditions: impl IntoIterator<Item = Expr>) -> Option<Expr> {
@@ -129,16 +114,6 @@ fn is_long(expr: &Expr, op: Operator) -> bool {
         }
     }
     false
-}
-
-/// The next so many terms, as a tree.
-fn tree(terms: &mut impl Iterator<Item = Expr>, count: usize, op: Operator) -> Expr {
-    if count <= 1 {
-        return terms.next().unwrap_or_default();
-    }
-    let left = Box::new(tree(terms, count / 2, op));
-    let right = Box::new(tree(terms, count - count / 2, op));
-    Expr::BinaryExpr(BinaryExpr { left, op, right })
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
     Expr, LogicalPlan, LogicalPlanBuilder, WindowFrame, WindowFrameUnits, WindowFunctionDefinition,
 };
 
-use super::verb::builder;
+use super::builder::builder;
 use crate::error::Result;
 
 /// The plan of expressions over a plan's rows: one row, where all are of aggregates, else their

@@ -33,7 +33,7 @@ use datafusion::logical_expr::{
 };
 
 use super::SharedRows;
-use super::plans::hash;
+use super::hash::hash;
 use crate::plan::{Reads, identity, is_foreign};
 
 /// The plan in which such rows are shared. `stable`: operators that keep the order of their rows

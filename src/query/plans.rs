@@ -6,7 +6,6 @@
 //! functions have changed, and when others were used more recently.
 
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -20,6 +19,7 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, LogicalPlan, Scalar
 use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
 use futures::FutureExt;
 
+use super::hash::{MIXER, hash};
 use super::recipe::{Form, LiftedPlan, Recipe};
 use crate::error::Result;
 use crate::plan::{PlanTable, Prepared, has_subqueries, same_table};
@@ -220,54 +220,6 @@ impl Plans {
 /// Poisoning is ignored: what is locked here is valid between statements.
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(|e| e.into_inner())
-}
-
-pub(super) fn hash<T: Hash + ?Sized>(key: &T) -> u64 {
-    let mut hash = Mixed(0);
-    key.hash(&mut hash);
-    hash.finish()
-}
-
-/// A hash of the many small pieces that a plan is made of, at a fraction of what the standard
-/// library's takes. What has the same one is compared.
-struct Mixed(u64);
-
-impl Mixed {
-    fn mix(&mut self, word: u64) {
-        let product = u128::from(self.0.rotate_left(5) ^ word ^ MIXER) * u128::from(MIXER);
-        self.0 = product as u64 ^ (product >> 64) as u64;
-    }
-}
-
-/// The golden ratio in 64 bits.
-const MIXER: u64 = 0x9E37_79B9_7F4A_7C15;
-
-impl Hasher for Mixed {
-    fn write(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks::<8>();
-        words.iter().for_each(|word| self.mix(u64::from_le_bytes(*word)));
-        if !rest.is_empty() {
-            self.mix(
-                rest.iter().fold(rest.len() as u64, |word, byte| word << 8 | u64::from(*byte)),
-            );
-        }
-    }
-
-    fn write_u8(&mut self, value: u8) {
-        self.mix(value.into());
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.mix(value);
-    }
-
-    fn write_usize(&mut self, value: usize) {
-        self.mix(value as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
 }
 
 /// The table of a name, where the catalog says so at once.

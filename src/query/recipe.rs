@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::DFSchemaRef;
 use datafusion::logical_expr::LogicalPlan;
 
-use super::plans::hash;
+use super::hash::hash;
 use super::scan;
 use super::verb::Verb;
 use crate::error::Result;

@@ -1,14 +1,12 @@
 //! The verbs of frames as values, so that a session can tell whether it met one before.
 
 use std::hash::{Hash, Hasher};
-use std::sync::LazyLock;
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, NullHandling, UnnestOptions};
-use datafusion::dataframe::DataFrame as Builder;
-use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, SortExpr};
 
+use super::builder::builder;
 use super::{calls, join};
 use crate::error::Result;
 use crate::plan::{balanced, is_small_expr};
@@ -304,13 +302,6 @@ impl Verb {
             Verb::Explode(_) => "explode",
         }
     }
-}
-
-/// A plan in the hands of DataFusion's builder, whose verbs look at nothing of a session: its state
-/// would be copied for each, with hundreds of functions.
-pub(super) fn builder(plan: &LogicalPlan) -> Builder {
-    static EMPTY: LazyLock<SessionState> = LazyLock::new(|| SessionStateBuilder::new().build());
-    Builder::new(EMPTY.clone(), plan.clone())
 }
 
 /// All columns of a plan, and these expressions: each in place of the column of its name, or after

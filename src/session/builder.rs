@@ -341,7 +341,7 @@ impl SessionBuilder {
             .with_config(host.configure(config(device.is_some(), self.partitions)?))
             .with_runtime_env(host.runtime()?)
             .with_optimizer_rules(rules::logical(device.is_some()))
-            .with_query_planner(Arc::new(host::HostPlanner))
+            .with_query_planner(Arc::new(crate::cpu::HostPlanner))
             .with_type_planner(Arc::new(rules::SqlTypes))
             .with_analyzer_rules(rules::analyzer_rules(device.is_some()))
             .with_physical_optimizer_rules(rules::rules())

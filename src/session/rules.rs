@@ -61,10 +61,10 @@ pub(super) use statement::{parsed, prepared};
 pub(super) use subqueries::refuse_what_is_left;
 pub(super) use using::refuse_columns;
 
-use crate::host;
 use crate::interrupt;
 use crate::mends::{self, AnalysisRule, LogicalRule, PhysicalRule};
 use crate::plan::{any_node, holds_subquery};
+use crate::{cpu, host};
 
 /// DataFusion's rules over physical plans in their order, mended; then ours.
 pub(super) fn rules() -> Vec<PhysicalRule> {
@@ -75,7 +75,7 @@ pub(super) fn rules() -> Vec<PhysicalRule> {
 /// DataFusion's rules over logical plans in their order, mended, between ours. For a device, two
 /// passes of them are one.
 pub(super) fn logical(device: bool) -> Vec<LogicalRule> {
-    let rules = host::folding(mends::logical(Optimizer::new().rules));
+    let rules = cpu::folding(mends::logical(Optimizer::new().rules));
     stops::stopping(match device {
         true => passes::unrolled(rules),
         false => guards::rules(rules),

@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use super::tidy::tidy;
 use crate::device::driver::StoredImage;
 use crate::device::end::at_end;
+use crate::device::hex::hex;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Bytes of the folder that is written to, where `WARPFRAME_CACHE_MIB` says nothing else: some ten
@@ -493,8 +494,4 @@ pub(super) fn unique(path: &Path) -> PathBuf {
     // The clock tells apart processes of the same number in containers that share a directory.
     name.push(format!(".{}-{}-{clock}.tmp", std::process::id(), NEXT.fetch_add(1, Relaxed)));
     PathBuf::from(name)
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -13,15 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use cudarc::driver::sys;
 
 use super::calls::{Failed, call};
-use super::zeros::Zeros;
+use super::zeros::{ALIGNMENT, Zeros};
 use crate::error::Result;
 
 /// Larger blocks go back to the driver's pool at once: their kernels take long beside it.
 const LARGEST: usize = 32 << 20;
 /// Blocks kept are at most this part of the device's memory.
 const SHARE: u64 = 64;
-/// Allocations are multiples of this, as the driver's are.
-pub(super) const ALIGNMENT: usize = 256;
 
 /// A pool of the driver's, of our own: what it keeps for reuse is not taken from others who use the
 /// default pool. Streams may share it: it gives a block to another stream once that follows what

@@ -9,7 +9,8 @@
 //! A slab is cut once from its beginning to its end. When all its blocks have come back it can be
 //! set to zero again.
 
-use super::memory::ALIGNMENT;
+/// Blocks, and all other allocations, are multiples of this, as the driver's are.
+pub(super) const ALIGNMENT: usize = 256;
 
 /// The slabs; blocks are cut from the last one.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::children;
 use crate::device::KernelSource;
-use crate::device::cache::hex;
+use crate::device::hex::hex;
 use crate::device::source::HEADERS;
 use crate::error::{ErrorKind, Result};
 use crate::interrupt;

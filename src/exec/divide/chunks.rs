@@ -13,8 +13,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 
 use super::Divider;
-use super::group::PartInput;
-use super::stored::column_bytes;
+use super::stored::{StoredRows, column_bytes};
 use crate::column::{Relation, Repr, Stats, Table, value_type};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -129,6 +128,23 @@ impl OpenedScan {
         let filters = if is_foreign(scan) { vec![] } else { scan.filters.clone() };
         let projection = if is_foreign(scan) { None } else { scan.projection.clone() };
         TableScan { source, filters, projection, fetch: None, ..scan.clone() }
+    }
+}
+
+/// What stands for a placeholder.
+#[derive(Debug, Clone)]
+pub(super) enum PartInput {
+    Scan(Arc<OpenedScan>),
+    Stored(Arc<StoredRows>),
+}
+
+impl PartInput {
+    /// How many rows there are, if that is known.
+    pub(super) fn rows(&self) -> Option<u64> {
+        match self {
+            PartInput::Scan(scan) => scan.rows(),
+            PartInput::Stored(stored) => Some(stored.rows() as u64),
+        }
     }
 }
 

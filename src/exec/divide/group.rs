@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::common::{DFSchemaRef, TableReference};
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
-use super::chunks::OpenedScan;
+use super::chunks::PartInput;
 use super::stored::StoredRows;
 use super::{arrow, nothing};
 use crate::error::Result;
@@ -33,23 +33,6 @@ pub(super) struct PartGroup {
     /// An operator in the plan over the first placeholders, which is what needs a part whole, and
     /// which `whole.rs` computes otherwise where a part does not fit.
     pub(super) whole: Option<Arc<LogicalPlan>>,
-}
-
-/// What stands for a placeholder.
-#[derive(Debug, Clone)]
-pub(super) enum PartInput {
-    Scan(Arc<OpenedScan>),
-    Stored(Arc<StoredRows>),
-}
-
-impl PartInput {
-    /// How many rows there are, if that is known.
-    fn rows(&self) -> Option<u64> {
-        match self {
-            PartInput::Scan(scan) => scan.rows(),
-            PartInput::Stored(stored) => Some(stored.rows() as u64),
-        }
-    }
 }
 
 impl DividedRows {

@@ -9,7 +9,8 @@ use datafusion::common::JoinType;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Aggregate, Filter, Join, LogicalPlan, lit};
 
-use super::group::{DividedRows, PartInput, placeholder};
+use super::chunks::PartInput;
+use super::group::{DividedRows, placeholder};
 use super::operators::joined;
 use super::stored::StoredRows;
 use super::{ByteCount, Divider, nothing};

@@ -11,9 +11,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::budget::Budget;
-use super::chunks::{OpenedScan, row_bytes};
+use super::chunks::{OpenedScan, PartInput, row_bytes};
 use super::exchange::HashParts;
-use super::group::{DividedRows, PartGroup, PartInput, placeholder};
+use super::group::{DividedRows, PartGroup, placeholder};
 use super::sinks::{Combined, Combining, RowStore};
 use super::stored::StoredRows;
 use super::{ByteCount, Divider, arrow, nothing};

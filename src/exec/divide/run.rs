@@ -7,17 +7,17 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::Divider;
-use super::chunks::{InputChunks, whole};
+use super::chunks::{InputChunks, PartInput, whole};
 use super::exchange::HashParts;
-use super::group::{DividedRows, PartGroup, PartInput};
+use super::group::{DividedRows, PartGroup};
+use super::run_over::run_over;
 use super::sinks::{Parted, RowSink, RowStore};
 use super::stored::StoredRows;
-use crate::column::{Relation, Table};
+use crate::column::Relation;
 use crate::error::{Error, Result};
 use crate::exec::Engine;
-use crate::exec::scan::Scans;
 use crate::interrupt;
-use crate::plan::{DevicePlan, placeholder_number};
+use crate::plan::DevicePlan;
 
 /// Rows of a small chunk. Sweeps, sorts and ranks give up below it, and sides of joins without
 /// equal keys are so small that their pairs with it fit. A chunk that drives a part is halved down
@@ -31,22 +31,6 @@ const MOST_ROUNDS: u64 = 4;
 
 /// Bytes of the stack of a thread that reads.
 const STACK: usize = 16 << 20;
-
-/// Runs a plan over placeholders, which these relations stand for in the order of their numbers.
-///
-/// # Errors
-/// Those of the plan.
-pub(super) fn run_over(engine: &Engine, plan: &DevicePlan, inputs: &[Relation]) -> Result<Table> {
-    let mut scans = Scans::default();
-    for scan in plan.scans() {
-        let input = placeholder_number(&scan.source).and_then(|number| inputs.get(number));
-        let input =
-            input.ok_or_else(|| Error::internal(format!("{} has no rows", scan.table_name)))?;
-        scans.insert_all(scan, input.clone());
-    }
-    engine.device.count_part();
-    crate::exec::run(engine, plan, &[], scans, None)
-}
 
 /// A part that failed.
 struct FailedPart {

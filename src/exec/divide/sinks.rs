@@ -7,7 +7,7 @@ use datafusion::arrow::compute::{concat_batches, take_record_batch};
 use datafusion::common::DFSchemaRef;
 
 use super::exchange::HashParts;
-use super::run::run_over;
+use super::run_over::run_over;
 use super::stored::{StoredBlock, StoredRows, downloaded, parted, table_bytes};
 use crate::column::{Column, Encoding, Repr, Table};
 use crate::device::Device;

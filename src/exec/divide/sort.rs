@@ -18,9 +18,9 @@ use datafusion::arrow::datatypes::{DataType, Field, Int8Type};
 use datafusion::common::{Column as Name, DFSchema, DFSchemaRef};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Sort, SortExpr, Union, lit};
 
-use super::chunks::row_bytes;
-use super::group::{DividedRows, PartGroup, PartInput, placeholder};
-use super::run::run_over;
+use super::chunks::{PartInput, row_bytes};
+use super::group::{DividedRows, PartGroup, placeholder};
+use super::run_over::run_over;
 use super::sinks::{RowSink, RowStore, Sampling, scatter};
 use super::stored::{StoredBlock, StoredRows, parted};
 use super::{Divider, arrow};

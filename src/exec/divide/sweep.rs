@@ -11,20 +11,22 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::common::{DFSchema, DFSchemaRef, JoinType, NullEquality};
+use datafusion::common::{
+    Column as Name, DFSchema, DFSchemaRef, JoinType, NullEquality, ScalarValue,
+};
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, Join, JoinConstraint, LogicalPlan, Projection, Sort, Window, cast, lit,
-    when,
+    Expr, ExprSchemable, Join, JoinConstraint, LogicalPlan, Operator, Projection, Sort, Window,
+    binary_expr, cast, lit, when,
 };
 
 use super::chunks::LastingStats;
 use super::group::placeholder;
-use super::run::{LEAST_ROWS, run_over};
+use super::run::LEAST_ROWS;
+use super::run_over::run_over;
 use super::sinks::{RowSink, RowStore, compact};
 use super::stored::StoredRows;
-use super::window::{are_same, unqualified};
 use super::{Divider, arrow, relation};
 use crate::column::Table;
 use crate::error::{Error, Result};
@@ -349,4 +351,30 @@ fn one_row(table: &Table, at: usize, columns: &[usize], schema: &DFSchemaRef) ->
     let of_row = columns.iter().map(|column| table.columns[*column].clone()).collect();
     let whole = Table::with_rows(&table.device, arrow(schema), of_row, table.rows)?;
     compact(whole.slice(at, 1))
+}
+
+/// A column that a sweep made.
+pub(super) fn unqualified(name: &str) -> Expr {
+    Expr::Column(Name::new_unqualified(name))
+}
+
+/// Whether the keys of two rows are the same to a window. A window tells 0.0 from -0.0. These
+/// compare as equal, and their reciprocals do not.
+fn are_same<'k>(
+    keys: impl IntoIterator<Item = (&'k Expr, Expr)>,
+    schema: &DFSchema,
+) -> Result<Expr> {
+    let is_same = |one: Expr, other: Expr| binary_expr(one, Operator::IsNotDistinctFrom, other);
+    let same = |(one, other): (&Expr, Expr)| -> Result<Expr> {
+        let dtype = one.get_type(schema)?;
+        let equal = is_same(one.clone(), other.clone());
+        if !dtype.is_floating() {
+            return Ok(equal);
+        }
+        let reciprocal =
+            |key: Expr| -> Result<Expr> { Ok(lit(ScalarValue::new_one(&dtype)?) / key) };
+        Ok(equal.and(is_same(reciprocal(one.clone())?, reciprocal(other)?)))
+    };
+    let all = keys.into_iter().map(same).collect::<Result<Vec<_>>>()?;
+    Ok(all.into_iter().reduce(Expr::and).unwrap_or_else(|| lit(true)))
 }

@@ -10,7 +10,8 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Aggregate, LogicalPlan, Sort, TableScan};
 
 use super::Divider;
-use super::group::{DividedRows, PartGroup, PartInput, placeholder};
+use super::chunks::PartInput;
+use super::group::{DividedRows, PartGroup, placeholder};
 use super::run::LEAST_ROWS;
 use super::sinks::RowSink;
 use super::stored::StoredRows;

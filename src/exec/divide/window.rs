@@ -12,7 +12,7 @@
 //! row number. `sweep.rs` has the passes.
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Column as Name, DFSchema, ScalarValue};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::functions_window::nth_value::{first_value_udwf, last_value_udwf};
@@ -22,13 +22,13 @@ use datafusion::logical_expr::expr::{
     NullTreatment, WindowFunction, WindowFunctionDefinition, WindowFunctionParams,
 };
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, LogicalPlan, Operator, Projection, SortExpr, Window, WindowFrame,
-    WindowFrameBound, WindowFrameUnits, binary_expr, cast, lit, when,
+    Expr, ExprSchemable, LogicalPlan, Projection, SortExpr, Window, WindowFrame, WindowFrameBound,
+    WindowFrameUnits, cast, lit, when,
 };
 
 use super::Divider;
 use super::group::{DividedRows, placeholder};
-use super::sweep::{Carried, SweptCall};
+use super::sweep::{Carried, SweptCall, unqualified};
 use crate::codegen::AggregateKind;
 use crate::error::{Error, Result};
 use crate::plan::{
@@ -418,30 +418,4 @@ fn over(call: Expr, keys: &WindowKeys, window_frame: WindowFrame) -> Expr {
         ..call.params
     };
     Expr::WindowFunction(call)
-}
-
-/// A column that a sweep made.
-pub(super) fn unqualified(name: &str) -> Expr {
-    Expr::Column(Name::new_unqualified(name))
-}
-
-/// Whether the keys of two rows are the same to a window. A window tells 0.0 from -0.0. These
-/// compare as equal, and their reciprocals do not.
-pub(super) fn are_same<'k>(
-    keys: impl IntoIterator<Item = (&'k Expr, Expr)>,
-    schema: &DFSchema,
-) -> Result<Expr> {
-    let is_same = |one: Expr, other: Expr| binary_expr(one, Operator::IsNotDistinctFrom, other);
-    let same = |(one, other): (&Expr, Expr)| -> Result<Expr> {
-        let dtype = one.get_type(schema)?;
-        let equal = is_same(one.clone(), other.clone());
-        if !dtype.is_floating() {
-            return Ok(equal);
-        }
-        let reciprocal =
-            |key: Expr| -> Result<Expr> { Ok(lit(ScalarValue::new_one(&dtype)?) / key) };
-        Ok(equal.and(is_same(reciprocal(one.clone())?, reciprocal(other)?)))
-    };
-    let all = keys.into_iter().map(same).collect::<Result<Vec<_>>>()?;
-    Ok(all.into_iter().reduce(Expr::and).unwrap_or_else(|| lit(true)))
 }

@@ -15,13 +15,14 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{Expr, cast, when};
 use datafusion::prelude::sqrt;
 
-use super::{BySlot, Grouped, OPERATOR, filtered, named};
+use super::{BySlot, Grouped, OPERATOR, named};
 use crate::codegen::{
     AggregateCall, AggregateKind, BuildSide, Candidates, Codes, Flow, FlowSource, Keep, Probe,
     Value, materialize, plain_column,
 };
 use crate::column::{Column, Index, Relation, Repr};
 use crate::error::{Error, Result};
+use crate::exec::aggregate::filtered;
 use crate::exec::run::{Runner, column_named};
 use crate::plan::{RegroupedCall, RegroupedKind, of_points, variance_of};
 

@@ -16,7 +16,8 @@ use crate::codegen::{AggregateCall, AggregateKind, Codes, Flow, FlowSource, Valu
 use crate::column::{Column, Relation, Repr};
 use crate::error::{Error, Result};
 use crate::exec::run::{Runner, anonymous};
-use crate::plan::{HistogramBins, RegroupedCall};
+use crate::host::HistogramBins;
+use crate::plan::RegroupedCall;
 
 impl Runner {
     pub(super) fn histogram(

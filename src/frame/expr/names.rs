@@ -17,11 +17,8 @@ use std::collections::HashSet;
 use datafusion::logical_expr as df;
 
 use super::Expr;
-use super::selectors::is_selector;
+use super::selectors::{OWN_NAME, is_selector};
 use crate::error::{Error, Result};
-
-/// What stands for the name of a selected column in an alias.
-pub(super) const OWN_NAME: char = '\0';
 
 /// What a plain value is called.
 const LITERAL: &str = "literal";

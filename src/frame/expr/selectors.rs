@@ -13,10 +13,12 @@ use datafusion::logical_expr::{
 };
 use regex_automata::dfa::regex::Regex;
 
-use super::names::OWN_NAME;
 use super::{Columns, Expr, col};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::is_small_expr;
+
+/// What stands for the name of a selected column in an alias.
+pub(super) const OWN_NAME: char = '\0';
 
 /// Which columns.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
 use crate::error::{ErrorKind, Result};
-use crate::io::path_columns::PathOptions;
+use crate::io::options::PathOptions;
 
 /// How CSV files are laid out, and what types their columns have. The rules are in `docs/csv.md`.
 ///

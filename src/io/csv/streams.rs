@@ -11,37 +11,14 @@
 //! Bytes within a stream of bzip2 may be such by chance. So what follows from all this is an offer:
 //! where some piece cannot be unpacked alone, the file is unpacked from its begin to its end.
 
-use std::io::{BufRead, Read};
-use std::ops::Range;
-
 use memchr::memmem;
 
-use super::packed::Packed;
+use super::codec::Packed;
+use super::piece::PackedPiece;
 use super::xz;
 
 /// Least compressed bytes that are unpacked alone.
 const LEAST: usize = 256 << 10;
-
-/// A part of a file that can be unpacked alone.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct PackedPiece {
-    /// What a codec has to see before the bytes, and behind them.
-    pub(super) head: Vec<u8>,
-    pub(super) range: Range<usize>,
-    pub(super) tail: Vec<u8>,
-}
-
-impl PackedPiece {
-    /// Whole streams.
-    fn streams(range: Range<usize>) -> PackedPiece {
-        PackedPiece { head: vec![], range, tail: vec![] }
-    }
-
-    /// What a codec reads, of the file's bytes.
-    pub(super) fn reader<'a>(&'a self, bytes: &'a [u8]) -> impl BufRead + 'a {
-        self.head.chain(&bytes[self.range.clone()]).chain(&self.tail[..])
-    }
-}
 
 /// Pieces of a file's bytes; about as many as are wanted, and one where none can be told apart.
 pub(super) fn pieces(packed: Packed, bytes: &[u8], wanted: usize) -> Vec<PackedPiece> {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::grammar::Lines;
 use super::options::TextEncoding;
-use super::packed::Packed;
+use super::codec::Packed;
 use crate::error::{Error, ErrorKind, Result};
 
 const MARK: &[u8] = "\u{feff}".as_bytes();

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use flate2::Crc;
 
-use super::streams::PackedPiece;
+use super::piece::PackedPiece;
 
 const BEGIN: [u8; 6] = [0xFD, b'7', b'z', b'X', b'Z', 0];
 const END: [u8; 2] = *b"YZ";

@@ -19,8 +19,8 @@ use datafusion::parquet::file::metadata::ColumnChunkMetaData;
 use super::batches::{Batch, ChunkAt, SLACK};
 use super::headers::{Located, Pages, Reason};
 use super::outputs::physical;
-use super::read::{ColumnTarget, Decoded, DeviceReader, OPERATOR};
 use super::strings::Coded;
+use super::targets::{ColumnTarget, DeviceReader, OPERATOR};
 use super::unpack::{Unpacker, unpacker};
 use super::workers::Headers;
 use crate::device::{Buffer, Device, Event};
@@ -88,6 +88,19 @@ struct Copied {
     column: usize,
     to: u64,
     bytes: usize,
+}
+
+/// A batch whose decoding was submitted.
+pub(super) struct Decoded {
+    /// Of each page what is wrong with it, 32 bits.
+    pub(super) faults: Buffer,
+    pub(super) nulls: Buffer,
+    /// Of each chunk in `nulls`, its column.
+    pub(super) columns: Vec<usize>,
+    /// And the nulls that its pages say it has.
+    pub(super) said: Vec<Option<u64>>,
+    /// Of each page, its chunk among all, and its number among the chunk's pages.
+    pub(super) pages: Vec<(usize, usize)>,
 }
 
 /// What is to be done with a batch.

@@ -18,8 +18,9 @@ use super::Footer;
 use super::batches::{Batch, ChunkAt, Layout, Opened, batches};
 use super::headers::{Pages, Reason};
 use super::outputs::{OwnType, output};
-use super::plan::Plan;
+use super::plan::{Decoded, Plan};
 use super::strings::StringTarget;
+use super::targets::{ColumnTarget, DeviceReader, OPERATOR};
 use super::unpack::{Unpacker, unpacker};
 use super::workers::{BatchMemory, DecodeQueue, SomeHeaders};
 use crate::column::{Column, Repr};
@@ -34,7 +35,6 @@ use crate::ops::{decompress, parquet};
 #[cfg(test)]
 mod tests;
 
-pub(super) const OPERATOR: &str = "parquet";
 /// Most compressed bytes of a batch: enough to fill the device.
 const BATCH: u64 = 128 << 20;
 /// Small reads are cut into this many batches, so that some are decoded while others are copied.
@@ -71,64 +71,6 @@ impl DescribedFile {
 
 /// A column, or why the device does not read it.
 pub(super) type OrReason = std::result::Result<Column, Reason>;
-
-/// A column while it is read.
-pub(super) struct ColumnTarget {
-    dtype: DataType,
-    /// Values of all rows, but of strings and bytes.
-    pub(super) data: Option<Arc<Buffer>>,
-    pub(super) validity: Option<Arc<Buffer>>,
-    /// Of strings and bytes.
-    pub(super) strings: Option<StringTarget>,
-    /// Rows of files that lack the column, which are null.
-    absent: Vec<Range<usize>>,
-    pub(super) given_up: Option<Reason>,
-}
-
-impl ColumnTarget {
-    pub(super) fn is_read(&self) -> bool {
-        self.given_up.is_none()
-    }
-
-    /// Memory for values of all rows as they come out of pages.
-    pub(super) fn data_of(
-        &mut self,
-        reader: &DeviceReader,
-        output: PageOutput,
-    ) -> Result<Arc<Buffer>> {
-        let known = match (&self.strings, output) {
-            (Some(strings), PageOutput::Codes { .. }) => strings.codes.clone(),
-            (Some(strings), _) => strings.views.clone(),
-            (None, _) => self.data.clone(),
-        };
-        if let Some(known) = known {
-            return Ok(known);
-        }
-        let made = Arc::new(self.alloc(reader.device, reader.rows * output.width() as usize)?);
-        let place = match (&mut self.strings, output) {
-            (Some(strings), PageOutput::Codes { .. }) => &mut strings.codes,
-            (Some(strings), _) => &mut strings.views,
-            (None, _) => &mut self.data,
-        };
-        *place = Some(made.clone());
-        Ok(made)
-    }
-
-    fn is_absent_in(&mut self, rows: Range<usize>) {
-        match self.absent.last_mut().filter(|last| last.end == rows.start) {
-            Some(last) => last.end = rows.end,
-            None => self.absent.push(rows),
-        }
-    }
-
-    /// Memory for values of all rows. Where a file lacks the column, nobody writes any.
-    fn alloc(&self, device: &Device, bytes: usize) -> Result<Buffer> {
-        match self.absent.is_empty() {
-            true => device.alloc(OPERATOR, bytes),
-            false => device.alloc_zeroed(OPERATOR, bytes),
-        }
-    }
-}
 
 /// Reads columns of the table with this schema, of those row groups, counted over all files.
 ///
@@ -245,27 +187,6 @@ fn leaf(file: &DescribedFile, schema: &Schema, at: usize, target: &mut ColumnTar
     };
     target.given_up = Some(reason);
     Leaf::Unread
-}
-
-pub(super) struct DeviceReader<'a> {
-    pub(super) device: &'a Device,
-    pub(super) files: &'a [Opened],
-    pub(super) chunks: &'a [ChunkAt],
-    /// Of the table.
-    pub(super) rows: usize,
-}
-
-/// A batch whose decoding was submitted.
-pub(super) struct Decoded {
-    /// Of each page what is wrong with it, 32 bits.
-    pub(super) faults: Buffer,
-    pub(super) nulls: Buffer,
-    /// Of each chunk in `nulls`, its column.
-    pub(super) columns: Vec<usize>,
-    /// And the nulls that its pages say it has.
-    pub(super) said: Vec<Option<u64>>,
-    /// Of each page, its chunk among all, and its number among the chunk's pages.
-    pub(super) pages: Vec<(usize, usize)>,
 }
 
 /// A batch whose bytes are on their way.

@@ -11,7 +11,8 @@ use datafusion::logical_expr::{
 };
 
 use super::{Veil, unveiled};
-use crate::plan::{can_fail, cast_keeps, is_comparison, operands};
+use crate::host::cast_keeps;
+use crate::plan::{can_fail, is_comparison, operands};
 
 /// Functions that the rule makes casts of.
 const CASTS: [&str; 4] = ["arrow_cast", "arrow_try_cast", "cast_to_type", "try_cast_to_type"];

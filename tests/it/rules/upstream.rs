@@ -171,7 +171,7 @@ fn datafusion_still_begins_with_the_first_table() {
     assert!(at("Inner Join") < at("Cross Join"), "{plan}");
 }
 
-/// `mends/empty_frames.rs`.
+/// `host/empty_frames.rs`.
 #[test]
 fn datafusion_still_xors_an_empty_frame_to_zero() {
     let sql = "SELECT x FROM (SELECT i, bit_xor(v) OVER (ORDER BY i ROWS 1 PRECEDING) AS x \

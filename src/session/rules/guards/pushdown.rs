@@ -12,10 +12,8 @@ use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use super::LogicalRule;
-use crate::plan::{
-    can_fail, cast_is_wrongly_dropped, conjunction, into_operands, is_in_place, is_sealed,
-    operands, unseal,
-};
+use crate::host::cast_is_wrongly_dropped;
+use crate::plan::{can_fail, conjunction, into_operands, is_in_place, is_sealed, operands, unseal};
 
 /// The rule, for conditions that are free, and the same below.
 #[derive(Debug)]

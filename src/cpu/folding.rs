@@ -10,7 +10,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use super::expressions::{concerns, folding_expr, is_of_concern, makes_floats, plain_expr};
+use crate::host::{concerns, folding_expr, is_of_concern, makes_floats, plain_expr};
 use crate::mends::LogicalRule;
 use crate::plan::schema_beneath;
 

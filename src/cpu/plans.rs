@@ -15,10 +15,12 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
-use super::expressions::{after, concerns, host_expr, is_extreme_of_floats};
-use super::floats::{FloatForm, holds_floats};
-use super::functions::HostOperation;
-use crate::plan::{evaluated_in_order, for_cpu, schema_beneath};
+use super::in_order::evaluated_in_order;
+use super::wide::for_cpu;
+use crate::host::{
+    FloatForm, HostOperation, after, concerns, holds_floats, host_expr, is_extreme_of_floats,
+};
+use crate::plan::schema_beneath;
 
 /// Plans queries for the CPU engine.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 };
 
 /// The function in place of `bit_xor` over the frames of a window.
-pub(crate) fn of_frames(func: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
+pub(super) fn of_frames(func: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
     let signature = Signature::any(1, Volatility::Immutable);
     (func.name() == "bit_xor").then(|| Arc::new(AggregateUDF::from(CountedXor { signature })))
 }

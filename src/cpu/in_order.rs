@@ -28,9 +28,7 @@ use datafusion::logical_expr::{
     when,
 };
 
-use super::failing::{can_fail, has_failing};
-use super::sealed::{in_place, into_operands};
-use super::truth::UnknownAs;
+use crate::plan::{UnknownAs, can_fail, has_failing, in_place, into_operands};
 
 /// The plan with conditions that the CPU engine evaluates in their order, and no further than it
 /// has to.
