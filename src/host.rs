@@ -28,20 +28,17 @@ mod md5;
 pub(crate) mod mode;
 mod nested_extremes;
 mod nested_order;
-mod nested_texts;
 pub(crate) mod percentile;
 pub(crate) mod random;
 pub(crate) mod ranks;
 pub(crate) mod shorthand;
-mod strptime;
 mod sums;
-pub(crate) mod text_casts;
 pub(crate) mod whole;
 pub(crate) mod width_bucket;
 mod zones;
 
 pub(crate) use bins::HistogramBins;
-pub(crate) use casts::cast_exactly;
+pub(crate) use casts::{cast_exactly, with_units};
 pub(crate) use chains::{SHORT, joined};
 pub(crate) use expressions::{
     MOST_PLACES, after, concerns, folding_expr, host_expr, is_extreme_of_floats, is_of_concern,

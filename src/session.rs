@@ -3,6 +3,7 @@
 mod append;
 mod builder;
 mod catalog;
+mod config;
 #[cfg(feature = "ffi")]
 mod device_doors;
 mod files;
@@ -20,6 +21,7 @@ mod sequences;
 mod statements;
 mod syntax;
 mod tables;
+mod types;
 mod writers;
 
 use std::sync::Arc;

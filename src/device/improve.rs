@@ -17,11 +17,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::Device;
 use super::cache::KernelCache;
 use super::compilers::Compilers;
 use super::counters::Counting;
 use super::driver::Driver;
-use super::Device;
 use super::uses::Uses;
 
 /// How long a session has to last to load a compiler only to improve kernels.

@@ -80,10 +80,7 @@ pub(crate) struct KernelSource {
 /// header is a part of most sources.
 pub(crate) fn header_digest(name: &str) -> &'static str {
     static DIGESTS: LazyLock<HashMap<&str, String>> = LazyLock::new(|| {
-        HEADERS
-            .iter()
-            .map(|&(name, text)| (name, hex(&Sha256::digest(text))))
-            .collect()
+        HEADERS.iter().map(|&(name, text)| (name, hex(&Sha256::digest(text)))).collect()
     });
     DIGESTS.get(name).map_or("", String::as_str)
 }

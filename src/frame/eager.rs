@@ -1,4 +1,4 @@
-//! Frames that are results.
+//! Frames that are results: how plans become such, and how these are read and written.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -3,7 +3,6 @@
 use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::DFSchemaRef;
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::LogicalPlan;

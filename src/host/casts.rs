@@ -12,6 +12,9 @@
 //! A `Date64` before 1970 that is no midnight Arrow makes the next day (`Date64` to `Date32` in
 //! `cast/mod.rs`), while of a timestamp at the same time it makes the day itself.
 
+mod nested_texts;
+mod text_casts;
+
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
@@ -29,7 +32,9 @@ use datafusion::common::internal_err;
 use datafusion::error::Result;
 use half::f16;
 
-use super::{nested_texts, text_casts, zones};
+pub(crate) use self::text_casts::with_units;
+pub(super) use self::text_casts::{is_read, whole_minutes};
+use super::zones;
 
 /// Whether a cast is one of those, in lists and structs too.
 pub(super) fn differs(from: &DataType, to: &DataType) -> bool {

@@ -12,13 +12,13 @@ use datafusion::logical_expr::{
     AggregateUDF, Between, BinaryExpr, Cast, Expr, ExprSchemable, Operator, TryCast, when,
 };
 
-use super::casts::differs;
+use super::casts::{differs, is_read};
 use super::chains::joined;
 use super::floats::{FloatForm, formed_scalar, holds_floats};
 use super::functions::HostOperation;
 use super::lossless::cast_is_wrongly_dropped;
 use super::nested_order::{self, extreme, is_order, nested_order};
-use super::{arithmetic, empty_frames, nested_extremes, sums, text_casts, zones};
+use super::{arithmetic, empty_frames, nested_extremes, sums, zones};
 
 /// The expression as the CPU engine shall compute it, over rows in which NaN has one form.
 pub(crate) fn host_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
@@ -243,9 +243,7 @@ pub(crate) fn makes_floats(expr: &Expr) -> bool {
             Expr::Literal(value, _) => is_of_concern(&value.data_type()),
             Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
                 let to = field.data_type();
-                is_of_concern(to)
-                    || text_casts::is_read(to)
-                    || to.is_integer() && !expr.any_column_refs()
+                is_of_concern(to) || is_read(to) || to.is_integer() && !expr.any_column_refs()
             }
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
                 is_arithmetic(*op) && !left.any_column_refs() && !right.any_column_refs()

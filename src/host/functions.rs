@@ -16,8 +16,8 @@ use datafusion::logical_expr::{
 };
 
 use super::casts::cast_exactly;
+use super::casts::whole_minutes;
 use super::floats::{FloatForm, float_type, formed, formed_scalar, order_type, ordered, unordered};
-use super::text_casts::whole_minutes;
 
 /// What a function does with its one argument.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -14,6 +14,7 @@ mod formats;
 mod middles;
 mod moments;
 mod patterns;
+mod strptime;
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -65,7 +66,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
         let signature = Signature::variadic_any(Volatility::Immutable);
         ScalarUDF::from(Shorthand { name, takes, written, signature })
     };
-    let of_host = formats::functions().into_iter().chain(super::strptime::functions());
+    let of_host = formats::functions().into_iter().chain(strptime::functions());
     FUNCTIONS.iter().map(of).chain(of_host).chain([super::age::age(), super::md5::md5()]).collect()
 }
 

@@ -60,8 +60,8 @@ use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
-pub use self::options::{CsvOptions, Ragged, TextEncoding};
 pub(super) use self::codec::Packed;
+pub use self::options::{CsvOptions, Ragged, TextEncoding};
 pub(super) use self::seen::Seen;
 
 use self::device::DeviceRead;

@@ -228,9 +228,8 @@ impl FileKind {
 /// A file's name without the extension of what compresses it, if it has such a one.
 pub(crate) fn without_codec(path: &Path) -> &Path {
     let codecs = ["gz", "zst", "bz2", "xz"];
-    let is_codec = |extension: &OsStr| {
-        codecs.iter().any(|codec| extension.eq_ignore_ascii_case(codec))
-    };
+    let is_codec =
+        |extension: &OsStr| codecs.iter().any(|codec| extension.eq_ignore_ascii_case(codec));
     match (path.extension().is_some_and(is_codec), path.file_stem()) {
         (true, Some(stem)) => Path::new(stem),
         _ => path,

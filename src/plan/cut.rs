@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::LogicalPlan;
 
+use super::device_plan::DevicePlan;
 use super::node::DeviceNode;
-use super::prepared::DevicePlan;
 use super::support::unsupported_node;
 use crate::error::Result;
 

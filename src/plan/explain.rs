@@ -11,27 +11,16 @@ use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr, TableScan};
 
 use super::cut::{Cut, Root};
+use super::device_plan::DevicePlan;
+use super::foresight::Foresight;
 use super::node::DeviceNode;
 use super::physical::{
     GroupKeys, PhysicalPlan, PipelineInput, PipelineJoin, PipelineSink, PipelineStage,
 };
-use super::pipelines::Planning;
-use super::prepared::DevicePlan;
+use super::pipelines::{OperatorForesight, Planning};
 use super::tables::{PlanTable, identity, table_source};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::OfSession;
-
-/// What is expected of plans that may not fit into device memory.
-pub(crate) trait Foresight {
-    /// Why a plan would be divided; `None` where it is expected to run whole.
-    ///
-    /// # Errors
-    /// Of its tables.
-    fn why_divided(&self, plan: &DevicePlan) -> Result<Option<String>>;
-
-    /// How an operator of such a plan would be; `None` where there is nothing to say.
-    fn how_divided(&self, operator: &LogicalPlan) -> Option<String>;
-}
 
 /// How a plan is shown.
 ///
@@ -211,6 +200,7 @@ impl Explainer<'_> {
         let filters = plan.scan_filters();
         let scans: Vec<(usize, &Vec<Expr>)> =
             plan.scans().into_iter().map(identity).zip(&filters).collect();
+        let foresight = foresight.map(|of| of as &dyn OperatorForesight);
         let plan = PhysicalPlan::of(plan.logical(), Planning { foresight, ..self.how })?;
         self.reordered += plan.reordered;
         let mut pipelines = vec![];

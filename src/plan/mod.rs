@@ -11,11 +11,14 @@
 //! plan ([`DeviceNode`]), and everything above runs on DataFusion's operators.
 
 mod aggregates;
+mod bind;
 mod bins;
 mod cut;
+mod device_plan;
 mod estimate;
 mod explain;
 mod failing;
+mod foresight;
 mod join_order;
 mod names;
 mod nesting;
@@ -38,15 +41,18 @@ mod window;
 pub(crate) use aggregates::{
     BitwiseOperation, DeviceAggregate, Points, RegroupedCall, RegroupedKind, VarianceDivisor,
 };
+pub(crate) use bind::bind;
 pub(crate) use cut::{CpuOperator, Root};
+pub(crate) use device_plan::{DevicePlan, projection};
 pub(crate) use estimate::{Estimate, estimate};
 pub use explain::ExplainFormat;
-pub(crate) use explain::{Foresight, explain, explain_on_cpu, files_of, join_name, sink_name};
+pub(crate) use explain::{explain, explain_on_cpu, files_of, join_name, sink_name};
 pub(crate) use failing::{
     can_fail, fails_itself, has_failing, is_comparison, is_total, operands, sum_fails,
 };
+pub(crate) use foresight::Foresight;
 pub(crate) use join_order::{join_cost, order_joins};
-pub(crate) use names::FreshNames;
+pub(crate) use names::{FreshNames, different};
 pub(crate) use nesting::{MOST_NESTED, balanced, conjunction, too_nested};
 pub(crate) use node::DeviceNode;
 pub(crate) use partial::{PartialAggregate, TwoSteps, average, by_distinct_values, projected};
@@ -54,10 +60,9 @@ pub(crate) use physical::{
     Aggregation, GroupKeys, PhysicalPlan, Pipeline, PipelineInput, PipelineJoin, PipelineSink,
     PipelineStage, WindowCalls,
 };
+pub(crate) use pipelines::OperatorForesight;
 pub(crate) use points::{of_points, variance_of};
-pub(crate) use prepared::{
-    DevicePlan, Prepared, is_repeatable, is_small, is_small_expr, projection,
-};
+pub(crate) use prepared::{Prepared, is_small, is_small_expr};
 pub(crate) use ranks::by_ranks;
 pub(crate) use sealed::{
     in_order, in_order_case, in_place, into_operands, is_in_place, is_sealed, is_sealed_case,
@@ -65,12 +70,12 @@ pub(crate) use sealed::{
 };
 pub(crate) use subquery::{one_row_value, with_nullable, with_one_row};
 pub(crate) use tables::{
-    PlanTable, Reads, TablePlaceholder, bind, has_subqueries, identity, is_foreign, lift,
+    PlanTable, Reads, TablePlaceholder, has_subqueries, identity, is_foreign, lift,
     placeholder_number, reads_placeholders, same_table, table_source, with_nulls_of_inputs,
     with_present_types,
 };
 pub(crate) use truth::UnknownAs;
-pub(crate) use volatile::{is_volatile, is_volatile_call};
+pub(crate) use volatile::{is_repeatable, is_volatile, is_volatile_call};
 pub(crate) use walk::{any_node, holds_subquery, schema_beneath};
 pub(crate) use window::{
     Bound, Frame, RangeOffset, WindowCall, WindowKeys, WindowKind, device_window,

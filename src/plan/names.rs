@@ -59,6 +59,20 @@ fn is_like(name: &&String) -> bool {
     name.starts_with(BEGIN)
 }
 
+/// Different names for columns, of which those that come again get numbers.
+pub(crate) fn different(names: &[String]) -> Vec<String> {
+    let mut taken: HashSet<String> = names.iter().cloned().collect();
+    let mut seen = HashSet::new();
+    let of_its_own = |name: &String| match seen.insert(name.clone()) {
+        true => name.clone(),
+        false => {
+            let mut numbered = (1..).map(|at| format!("{name}_{at}"));
+            numbered.find(|name| taken.insert(name.clone())).unwrap_or_default()
+        }
+    };
+    names.iter().map(of_its_own).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
     Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
 };
 
-use super::prepared::DevicePlan;
+use super::device_plan::DevicePlan;
 use super::tables::PlanTable;
 
 /// A supported subtree. It has no inputs: they are inside.

@@ -8,16 +8,21 @@ use datafusion::logical_expr::{
 
 use super::aggregates::device_aggregate;
 use super::estimate::estimate;
-use super::explain::Foresight;
 use super::join_order::order_joins;
 use super::physical::{
     Aggregation, GroupKeys, PhysicalPlan, Pipeline, PipelineInput, PipelineJoin, PipelineSink,
     PipelineStage, WindowCalls,
 };
-use super::prepared::is_repeatable;
 use super::tables::{PlanTable, Reads, is_foreign};
+use super::volatile::is_repeatable;
 use super::window::device_window;
 use crate::error::{Error, Result};
+
+/// What is expected of the operators of a plan that would be divided.
+pub(crate) trait OperatorForesight {
+    /// How an operator would be divided; `None` where there is nothing to say.
+    fn how_divided(&self, operator: &LogicalPlan) -> Option<String>;
+}
 
 /// How pipelines are made of a plan.
 #[derive(Clone, Copy)]
@@ -29,7 +34,7 @@ pub(crate) struct Planning<'a> {
     /// Pipelines and joins say how many rows are expected of them.
     pub(crate) estimates: bool,
     /// Of a plan that would be divided: sinks say how they would be.
-    pub(crate) foresight: Option<&'a dyn Foresight>,
+    pub(crate) foresight: Option<&'a dyn OperatorForesight>,
 }
 
 impl PhysicalPlan {

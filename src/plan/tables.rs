@@ -23,8 +23,7 @@ use datafusion::logical_expr::{
     Expr, LogicalPlan, TableScan, TableScanBuilder, TableSource, Union,
 };
 
-use super::node::DeviceNode;
-use super::prepared::is_repeatable;
+use super::volatile::is_repeatable;
 use crate::error::Result;
 use crate::io::OfSession;
 
@@ -224,20 +223,4 @@ pub(crate) fn with_nulls_of_inputs(node: LogicalPlan) -> PlanResult<Transformed<
     });
     let schema = DFSchema::new_with_metadata(fields.collect(), schema.metadata().clone())?;
     Ok(Transformed::yes(LogicalPlan::Union(Union { inputs, schema: Arc::new(schema) })))
-}
-
-/// The plan over tables instead of placeholders, by number.
-pub(crate) fn bind(plan: &LogicalPlan, tables: &[PlanTable]) -> Result<LogicalPlan> {
-    let bound = plan.clone().transform_down_with_subqueries(|node| match node {
-        LogicalPlan::TableScan(scan) if is_placeholder(&scan.source) => {
-            let source = table_source(&scan, tables).clone();
-            Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })))
-        }
-        LogicalPlan::Extension(extension) => Ok(match DeviceNode::of(&extension) {
-            Some(node) => Transformed::yes(node.with_tables(tables).into()),
-            None => Transformed::no(LogicalPlan::Extension(extension)),
-        }),
-        node => Ok(Transformed::no(node)),
-    })?;
-    Ok(bound.data)
 }

@@ -23,7 +23,6 @@ use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::common::TableReference;
 
 pub(super) use self::names::opened;
-pub(super) use self::options::data_type;
 
 use super::tables::table_of_files;
 use crate::error::{Error, Result};

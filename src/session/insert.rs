@@ -4,7 +4,6 @@
 //! rows is ours: they take the types of the table's columns as CAST would give them these, and the
 //! place behind its rows (`append.rs`).
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
@@ -18,10 +17,12 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::append::{NewColumn, place};
-use super::files::data_type;
 use super::{Session, rules, syntax};
 use crate::error::{Error, ErrorKind, Result, listed};
 use crate::frame::{DataFrame, LazyFrame};
+use crate::plan::different;
+use crate::session::types::data_type;
+use crate::sql::ast::table_name;
 use crate::sql::ast::{Place, bare, folded, idents, known, number_of, text};
 use crate::sql::{Text, ast as tree};
 
@@ -281,23 +282,6 @@ fn refuse_clauses(create: &CreateTable) -> Result<()> {
     }
 }
 
-/// A table's name, and where it stands.
-pub(super) fn table_name(name: &ObjectName, by: &str) -> Result<(TableReference, Place)> {
-    let idents = idents(name);
-    let place = idents.first().and_then(|ident| known(ident.span.start));
-    let name = match idents[..] {
-        [table] if name.0.len() == 1 => TableReference::bare(folded(table)),
-        [schema, table] if name.0.len() == 2 => {
-            TableReference::partial(folded(schema), folded(table))
-        }
-        [catalog, schema, table] if name.0.len() == 3 => {
-            TableReference::full(folded(catalog), folded(schema), folded(table))
-        }
-        _ => return Err(plan(by, format!("{name} is no name of a table")).at(place)),
-    };
-    Ok((name, place))
-}
-
 /// The table's columns that get values, in the order of the values.
 fn targets(schema: &Schema, table: &str, columns: &[(String, Place)]) -> Result<Vec<usize>> {
     if columns.is_empty() {
@@ -412,20 +396,6 @@ fn numbered(planned: LogicalPlan) -> Result<LogicalPlan> {
     let columns: Vec<Expr> =
         columns.map(|(column, name)| Expr::Column(column).alias(name)).collect();
     Ok(LogicalPlanBuilder::from(planned).project(columns)?.build()?)
-}
-
-/// Different names for columns, of which those that come again get numbers.
-pub(super) fn different(names: &[String]) -> Vec<String> {
-    let mut taken: HashSet<String> = names.iter().cloned().collect();
-    let mut seen = HashSet::new();
-    let of_its_own = |name: &String| match seen.insert(name.clone()) {
-        true => name.clone(),
-        false => {
-            let mut numbered = (1..).map(|at| format!("{name}_{at}"));
-            numbered.find(|name| taken.insert(name.clone())).unwrap_or_default()
-        }
-    };
-    names.iter().map(of_its_own).collect()
 }
 
 pub(super) fn counted(number: usize, what: &str) -> String {

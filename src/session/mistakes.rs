@@ -10,36 +10,10 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::{Session, rules};
 use crate::error::{Error, ErrorKind, nearest};
+use crate::session::types::{TYPES, help};
 use crate::sql::Text;
 use crate::sql::ast::folded;
 
-/// Types by the names that SQL has for them.
-const TYPES: [&str; 24] = [
-    "BIGINT",
-    "BOOLEAN",
-    "BYTEA",
-    "CHAR",
-    "DATE",
-    "DECIMAL",
-    "DOUBLE",
-    "FLOAT",
-    "INT",
-    "INTEGER",
-    "INTERVAL",
-    "NUMERIC",
-    "REAL",
-    "SMALLINT",
-    "STRING",
-    "TEXT",
-    "TIME",
-    "TIMESTAMP",
-    "TIMESTAMPTZ",
-    "TINYINT",
-    "VARCHAR",
-    "BLOB",
-    "STRUCT",
-    "UNSIGNED",
-];
 /// Functions whose value is the rows of files.
 const OF_FILES: [&str; 6] =
     ["read_csv", "read_parquet", "read_json", "read_ndjson", "read_arrow", "read_ipc"];
@@ -163,16 +137,6 @@ impl Session {
     }
 }
 
-/// What is said of a type that there is not, with what is near.
-pub(super) fn of_type(message: &str) -> String {
-    match message.split_once("Unsupported SQL type ") {
-        Some((_, name)) => {
-            format!("no type named {name}{}", help(nearest(name, &TYPES.map(String::from))))
-        }
-        None => message.into(),
-    }
-}
-
 /// Collects the names of WITH queries.
 #[derive(Default)]
 struct WithNames(Vec<String>);
@@ -185,11 +149,6 @@ impl Visitor for WithNames {
         self.0.extend(with.map(|cte| folded(&cte.alias.name)));
         ControlFlow::Continue(())
     }
-}
-
-/// Behind a message, which name was meant.
-pub(super) fn help(meant: Option<&str>) -> String {
-    meant.map_or(String::new(), |meant| format!("; did you mean {meant}?"))
 }
 
 /// Where a name is that of a function that is called, if it is.

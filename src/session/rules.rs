@@ -3,6 +3,7 @@
 
 mod bags;
 mod balance;
+mod calls;
 mod clauses;
 mod comparisons;
 mod dialect;
@@ -16,7 +17,6 @@ mod interval_order;
 mod intervals;
 mod list_aggregates;
 mod modes;
-mod names;
 mod no_table;
 mod numbers;
 mod operators;
@@ -52,14 +52,13 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 pub(super) use balance::balance;
 pub(super) use drawn::{named as drawn_names, of_view, shared as drawn_once};
 pub(super) use intervals::IntervalOperators;
-pub(super) use names::planned;
 pub(super) use numbers::{SqlTypes, as_decimal};
 pub(super) use operators::TypedOperators;
 pub(super) use passes::PASSES;
 pub(super) use shares::share_of_rows;
 pub(super) use statement::{parsed, prepared};
 pub(super) use subqueries::refuse_what_is_left;
-pub(super) use using::refuse_columns;
+pub(super) use using::{planned, refuse_columns};
 
 use crate::interrupt;
 use crate::mends::{self, AnalysisRule, LogicalRule, PhysicalRule};

@@ -31,12 +31,13 @@ use datafusion::sql::sqlparser::ast::{
 
 pub(super) use self::prepared::PreparedStatements;
 pub use self::settings::Setting;
-use super::insert::{bare_statement, table_name};
+use super::insert::bare_statement;
 use super::{Session, not_a_query};
 use crate::error::{Error, ErrorKind, Result};
 use crate::frame::LazyFrame;
 use crate::plan::ExplainFormat;
 use crate::sql::ast::Place;
+use crate::sql::ast::table_name;
 use crate::sql::{Name, Statement, Text};
 
 /// What came of a statement.

@@ -1,10 +1,14 @@
 //! Tools for the parser's trees.
 
+use datafusion::common::TableReference;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    BinaryOperator, CaseWhen, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, Ident, ObjectName, UnaryOperator, Value,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
+
+use crate::error::{Error, ErrorKind, Result};
 
 /// Line and column, both from 1 on, where known.
 pub(crate) type Place = Option<(u64, u64)>;
@@ -91,4 +95,34 @@ pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
         over: None,
         within_group: vec![],
     })
+}
+
+/// A table's name, and where it stands.
+pub(crate) fn table_name(name: &ObjectName, by: &str) -> Result<(TableReference, Place)> {
+    let idents = idents(name);
+    let place = idents.first().and_then(|ident| known(ident.span.start));
+    let name = match idents[..] {
+        [table] if name.0.len() == 1 => TableReference::bare(folded(table)),
+        [schema, table] if name.0.len() == 2 => {
+            TableReference::partial(folded(schema), folded(table))
+        }
+        [catalog, schema, table] if name.0.len() == 3 => {
+            TableReference::full(folded(catalog), folded(schema), folded(table))
+        }
+        _ => {
+            let message = format!("{by}: {name} is no name of a table");
+            return Err(Error::from(ErrorKind::Plan { message, location: None }).at(place));
+        }
+    };
+    Ok((name, place))
+}
+
+pub(crate) fn case(condition: Expr, result: Expr, otherwise: Option<Expr>) -> Expr {
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen { condition, result }],
+        else_result: otherwise.map(Box::new),
+    }
 }

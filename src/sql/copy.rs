@@ -3,7 +3,6 @@
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::reader::{Name, WordReader};
-use super::statement::Statement;
 use super::text::Text;
 use crate::error::Result;
 
@@ -35,6 +34,12 @@ pub struct CopyFrom {
     pub options: Vec<(Name, String)>,
 }
 
+/// One of both.
+pub(super) enum CopyKind<'t> {
+    To(CopyTo<'t>),
+    From(CopyFrom),
+}
+
 /// What stands behind a file's name.
 #[derive(Debug, Default)]
 struct CopyClauses {
@@ -44,7 +49,7 @@ struct CopyClauses {
 }
 
 /// What follows `COPY`.
-pub(super) fn read<'t>(mut reader: WordReader<'t>) -> Result<Statement<'t>> {
+pub(super) fn read<'t>(mut reader: WordReader<'t>) -> Result<CopyKind<'t>> {
     let at = reader.at;
     let (mut table, mut listed) = (None, None);
     let rows = if reader.accept_token(&Token::LParen) {
@@ -78,7 +83,7 @@ pub(super) fn read<'t>(mut reader: WordReader<'t>) -> Result<Statement<'t>> {
         let file = reader.path(FILE)?;
         let CopyClauses { format, options, partition_by } = clauses(&mut reader)?;
         return match partition_by.first() {
-            None => Ok(Statement::CopyFrom(CopyFrom { table, file, format, options })),
+            None => Ok(CopyKind::From(CopyFrom { table, file, format, options })),
             Some(column) => {
                 let message = "the folders of files tell their partitions: leave PARTITION_BY out";
                 Err(reader.wrong(message, column.place))
@@ -90,7 +95,7 @@ pub(super) fn read<'t>(mut reader: WordReader<'t>) -> Result<Statement<'t>> {
     }
     let file = reader.path(FILE)?;
     let CopyClauses { format, options, partition_by } = clauses(&mut reader)?;
-    Ok(Statement::Copy(CopyTo { rows, file, format, options, partition_by }))
+    Ok(CopyKind::To(CopyTo { rows, file, format, options, partition_by }))
 }
 
 const FILE: &str = "a file's name in single quotes";

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::copy::{CopyFrom, CopyTo};
+use super::copy::{self, CopyFrom, CopyKind, CopyTo};
 use super::reader::{Name, WordReader};
 use super::text::Text;
 use crate::error::Result;
@@ -122,7 +122,10 @@ impl<'t> Statement<'t> {
             }
             ["COPY", ..] => {
                 passed(&mut reader, 1);
-                return super::copy::read(reader);
+                return Ok(match copy::read(reader)? {
+                    CopyKind::To(copy) => Statement::Copy(copy),
+                    CopyKind::From(copy) => Statement::CopyFrom(copy),
+                });
             }
             ["EXPORT", "DATABASE", ..] => {
                 passed(&mut reader, 2);

@@ -20,8 +20,8 @@ use crate::error::Result;
 use crate::exec::Engine;
 use crate::io::OfSession;
 use crate::plan::{
-    DevicePlan, Estimate, Foresight, PartialAggregate, PlanTable, by_distinct_values, by_ranks,
-    estimate, identity, order_joins, projection, table_source,
+    DevicePlan, Estimate, Foresight, OperatorForesight, PartialAggregate, PlanTable,
+    by_distinct_values, by_ranks, estimate, identity, order_joins, projection, table_source,
 };
 
 /// Bytes of a hash table, an order or a place in a join's result, for each row.
@@ -253,23 +253,7 @@ impl<'a> ForeseenPlans<'a> {
     }
 }
 
-impl Foresight for ForeseenPlans<'_> {
-    fn why_divided(&self, plan: &DevicePlan) -> Result<Option<String>> {
-        if !self.engine.divides {
-            return Ok(None);
-        }
-        let limit = ByteCount(self.limit);
-        if plan.is_too_large(self.limit) {
-            return Ok(Some(format!(
-                "whole it found no memory when it ran last; the limit is {limit}"
-            )));
-        }
-        let needs = self.whole(plan)?.filter(|bytes| *bytes > self.limit as f64);
-        Ok(needs.map(|bytes| {
-            format!("it needs about {}, and the limit is {limit}", ByteCount(bytes as u64))
-        }))
-    }
-
+impl OperatorForesight for ForeseenPlans<'_> {
     fn how_divided(&self, operator: &LogicalPlan) -> Option<String> {
         match operator {
             LogicalPlan::TableScan(scan) => self.scan(scan),
@@ -287,6 +271,24 @@ impl Foresight for ForeseenPlans<'_> {
             }
             _ => None,
         }
+    }
+}
+
+impl Foresight for ForeseenPlans<'_> {
+    fn why_divided(&self, plan: &DevicePlan) -> Result<Option<String>> {
+        if !self.engine.divides {
+            return Ok(None);
+        }
+        let limit = ByteCount(self.limit);
+        if plan.is_too_large(self.limit) {
+            return Ok(Some(format!(
+                "whole it found no memory when it ran last; the limit is {limit}"
+            )));
+        }
+        let needs = self.whole(plan)?.filter(|bytes| *bytes > self.limit as f64);
+        Ok(needs.map(|bytes| {
+            format!("it needs about {}, and the limit is {limit}", ByteCount(bytes as u64))
+        }))
     }
 }
 

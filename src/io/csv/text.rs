@@ -11,9 +11,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::codec::Packed;
 use super::grammar::Lines;
 use super::options::TextEncoding;
-use super::codec::Packed;
 use crate::error::{Error, ErrorKind, Result};
 
 const MARK: &[u8] = "\u{feff}".as_bytes();

@@ -6,13 +6,14 @@ use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::sql::parser::CreateExternalTable;
 use datafusion::sql::sqlparser::ast::{ColumnOption, Value};
 
-use super::options::{self, Given, OptionValue, data_type};
+use super::options::{self, Given, OptionValue};
 use crate::error::{Error, ErrorKind, Result, nearest};
 use crate::io::{CsvOptions, Format};
 use crate::session::Session;
-use crate::session::insert::table_name;
+use crate::session::types::data_type;
 use crate::sql::Text;
 use crate::sql::ast::folded;
+use crate::sql::ast::table_name;
 
 /// Who is given the options, in errors.
 const BY: &str = "CREATE EXTERNAL TABLE";

@@ -5,19 +5,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
-use datafusion::common::DFSchema;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::ExprSchemable;
-use datafusion::sql::sqlparser::ast::{
-    CastKind, ColumnDef, DataType as SqlType, Expr, ExprWithAlias, Value,
-};
+use datafusion::sql::sqlparser::ast::{ColumnDef, DataType as SqlType};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::error::{Error, ErrorKind, Result, nearest};
 use crate::io::{CsvOptions, IpcOptions, JsonOptions, ParquetOptions, Ragged, TextEncoding};
-use crate::session::mistakes::of_type;
+use crate::session::types::data_type;
 use crate::sql::ast::folded;
 
 /// An option as a user gave it.
@@ -431,23 +427,6 @@ fn column_definitions(text: &str) -> Result<Vec<ColumnDef>, String> {
         }
         None => Ok(columns),
     }
-}
-
-/// The type that a column of this SQL type has.
-pub(in crate::session) fn data_type(state: &SessionState, of: SqlType) -> Result<DataType, String> {
-    let text = of.to_string();
-    let null = Box::new(Expr::value(Value::Null));
-    let expr =
-        Expr::Cast { kind: CastKind::Cast, expr: null, data_type: of, array: false, format: None };
-    let schema = DFSchema::empty();
-    let planned =
-        state.create_logical_expr_from_sql_expr(ExprWithAlias { expr, alias: None }, &schema);
-    planned.and_then(|cast| cast.get_type(&schema)).map_err(|error| {
-        match of_type(&error.strip_backtrace()) {
-            message if message.starts_with("no type ") => message,
-            message => format!("{text}: {message}"),
-        }
-    })
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
-use super::super::files::data_type;
 use crate::error::{Error, ErrorKind, Result};
+use crate::session::types::data_type;
 use crate::sql::Text;
 use crate::sql::ast::{Place, folded, known};
 use crate::user_code::{AggregateFunction, BODIES, Body, ScalarFunction};

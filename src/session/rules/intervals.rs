@@ -21,7 +21,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::error::{Error, ErrorKind};
 use crate::host::interval_times::interval_times;
-use crate::host::text_casts::with_units;
+use crate::host::with_units;
 use crate::sql::ast::{bare, call, cast as cast_to, known, number_of};
 
 /// Functions of a number of units, by their name, and one of the unit.

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::dialect::Ours;
-use super::scalars::case;
+use crate::sql::ast::case;
 use crate::sql::ast::{binary, call, cast, number, text};
 
 pub(super) const TAKES: &str = "takes a list and the name of an aggregate, one of 'sum', 'avg', \

@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::ast::{
     Value,
 };
 
-use super::synonyms::{rename, values, wrong};
+use super::calls::{rename, values, wrong};
 use crate::error::Result;
 use crate::sql::ast::{bare, binary, call, cast, number};
 

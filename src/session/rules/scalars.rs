@@ -18,11 +18,11 @@
 //! ```
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, DataType, ExactNumberInfo, Expr, Interval, Value,
-    helpers::attached_token::AttachedToken,
+    BinaryOperator, DataType, ExactNumberInfo, Expr, Interval, Value,
 };
 
 use super::list_aggregates;
+use crate::sql::ast::case;
 use crate::sql::ast::{binary, call, cast, number, text};
 
 /// What makes an expression of arguments; nothing of others than it takes.
@@ -102,16 +102,6 @@ pub(super) fn written_out(place: usize, args: &[Expr]) -> Result<Expr, &'static 
 
 fn nested(expr: Expr) -> Expr {
     Expr::Nested(Box::new(expr))
-}
-
-pub(super) fn case(condition: Expr, result: Expr, otherwise: Option<Expr>) -> Expr {
-    Expr::Case {
-        case_token: AttachedToken::empty(),
-        end_token: AttachedToken::empty(),
-        operand: None,
-        conditions: vec![CaseWhen { condition, result }],
-        else_result: otherwise.map(Box::new),
-    }
 }
 
 fn named(args: &[Expr], pattern: &str) -> Option<Expr> {

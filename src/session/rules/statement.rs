@@ -9,8 +9,8 @@ use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{
     self, AccessExpr, BinaryOperator, CastKind, DataType, Expr, Fetch, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, Join,
-    JoinOperator, LimitClause, OrderByExpr, OrderByKind, PipeOperator, Query, Select, SelectFlavor,
-    SelectItem, SetExpr, Subscript, TableFactor, UnaryOperator, Value, Visit, VisitMut, VisitorMut,
+    JoinOperator, LimitClause, PipeOperator, Query, Select, SelectFlavor, SelectItem, Subscript,
+    TableFactor, UnaryOperator, Value, Visit, VisitMut, VisitorMut,
 };
 
 use super::clauses::Clauses;
@@ -70,29 +70,6 @@ pub(crate) fn prepared(state: &SessionState, statement: &mut ast::Statement) -> 
     }
 }
 
-/// `ORDER BY ALL` is by the number of each column, where the list says how many there are. The
-/// planner takes columns of tables only.
-pub(super) fn order_by_all(query: &mut Query) {
-    let Some(order) = &mut query.order_by else { return };
-    let (OrderByKind::All(options), SetExpr::Select(select)) = (&order.kind, query.body.as_ref())
-    else {
-        return;
-    };
-    let is_one = |item: &SelectItem| {
-        matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
-    };
-    // One that stands for several is written out first.
-    if !select.projection.iter().all(is_one) || using::needs_columns(select) {
-        return;
-    }
-    let by = |number: usize| OrderByExpr {
-        expr: Expr::value(Value::Number((number + 1).to_string(), false)),
-        options: *options,
-        with_fill: None,
-    };
-    order.kind = OrderByKind::Expressions((0..select.projection.len()).map(by).collect());
-}
-
 /// Short forms, and names of functions elsewhere, written out.
 struct Longhand<'a> {
     state: &'a SessionState,
@@ -103,7 +80,7 @@ impl VisitorMut for Longhand<'_> {
 
     /// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
-        order_by_all(query);
+        using::order_by_all(query);
         for operator in &mut query.pipe_operators {
             if let PipeOperator::Join(join) = operator {
                 of_left(join);

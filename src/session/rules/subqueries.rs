@@ -26,12 +26,12 @@
 //! A subquery whose column has the name of one beside it gets another: DataFusion takes the sums of
 //! `sum(b) / (SELECT sum(b) FROM t)` for one.
 
-mod below;
 mod conditions;
 mod dependent;
 mod joins;
 mod names;
 mod side;
+mod tools;
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 
-use self::below::{Below, Lifts};
+use self::dependent::{Below, Lifts};
 use self::names::{construct, free_of, is_correlated, is_lateral, subquery_of};
 use super::{any_node, holds_subquery};
 use crate::error::Error;

@@ -15,15 +15,17 @@
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, NullTreatment,
-    ObjectName, OrderByExpr, OrderByOptions, Spanned, TimezoneInfo,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, NullTreatment, OrderByExpr,
+    OrderByOptions, TimezoneInfo,
 };
 
+use super::calls::{rename, values, wrong};
 use super::intervals;
 use super::ranked::Ranked;
 use super::scalars;
-use crate::error::{Error, ErrorKind, Result};
-use crate::sql::ast::{binary, call, cast, folded, known, number, text};
+use crate::error::Result;
+use crate::sql::ast::case;
+use crate::sql::ast::{binary, call, cast, folded, number, text};
 
 /// Functions that go by another name.
 const NAMES: [(&str, &str); 19] = [
@@ -193,24 +195,6 @@ pub(super) fn write_out(state: &SessionState, expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn rename(function: &mut Function, name: &str) {
-    function.name = ObjectName::from(vec![Ident::new(name)]);
-}
-
-/// The arguments of a call of values that has nothing else; `None` of another.
-pub(super) fn values(function: &Function) -> Option<Vec<Expr>> {
-    let FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses }) =
-        &function.args
-    else {
-        return None;
-    };
-    let value = |arg: &FunctionArg| match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
-        _ => None,
-    };
-    args.iter().map(value).collect::<Option<_>>().filter(|_| clauses.is_empty())
-}
-
 /// `regr_r2(y, x)`: a line through points of one height is no guess, as in the SQL standard.
 /// DataFusion's (55.2) is null.
 fn determination(function: &Function) -> Expr {
@@ -223,7 +207,7 @@ fn determination(function: &Function) -> Expr {
     let is_wide = binary(as_other("regr_sxx"), BinaryOperator::Gt, number("0"));
     let condition = binary(is_wide, BinaryOperator::And, is_flat);
     let one = cast(number("1"), DataType::Double(ExactNumberInfo::None));
-    scalars::case(condition, one, Some(Expr::Function(function.clone())))
+    case(condition, one, Some(Expr::Function(function.clone())))
 }
 
 /// A struct of named arguments.
@@ -341,12 +325,6 @@ fn difference(function: &Function) -> Result<Expr> {
 
 fn bigint(expr: Expr) -> Expr {
     cast(expr, DataType::BigInt(None))
-}
-
-pub(super) fn wrong(function: &Function, why: &str) -> Error {
-    let location = known(function.name.span().start);
-    let message = format!("{} {why}", function.name);
-    ErrorKind::Plan { message, location }.into()
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@
 
 mod aliases;
 mod columns;
+mod names;
+mod order_all;
 mod scope;
 
 use std::collections::HashSet;
@@ -38,8 +40,9 @@ use datafusion::sql::sqlparser::parser::Parser;
 use futures::FutureExt;
 
 use self::columns::NamedColumns;
-pub(super) use self::columns::needs as needs_columns;
 pub(in crate::session) use self::columns::refuse_columns;
+pub(in crate::session) use self::names::planned;
+pub(super) use self::order_all::order_by_all;
 use self::scope::{Outputs, Resolver, Scope, ScopeColumn, path};
 pub(super) use self::scope::{
     hide_fields, is_any_twice, is_marked, is_unnamed, marked, marks, number, output_name,
@@ -47,7 +50,6 @@ pub(super) use self::scope::{
 };
 use super::clauses::constraint;
 use super::dialect::Ours;
-use super::statement::order_by_all;
 use crate::error::{Error, Result};
 use crate::session::relations;
 use crate::sql::ast::{binary, call, folded};
@@ -470,7 +472,7 @@ impl<'a> Names<'a> {
         }
         let statement = Statement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
         // All tables are in memory's catalog: nothing has to be waited for.
-        let planned = super::names::planned(self.state, statement).now_or_never();
+        let planned = names::planned(self.state, statement).now_or_never();
         let Some(Ok(plan)) = planned else {
             return Scope::Unknown;
         };

@@ -10,10 +10,11 @@ use super::{bare_statement, select};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Session;
 use crate::session::append::place;
-use crate::session::files::data_type;
-use crate::session::insert::{fitted_literal, table_name};
+use crate::session::insert::fitted_literal;
+use crate::session::types::data_type;
 use crate::session::writers::Alone;
 use crate::sql::Text;
+use crate::sql::ast::table_name;
 use crate::sql::ast::{call, folded, known};
 
 impl Session {

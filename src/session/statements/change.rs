@@ -14,9 +14,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::plan::FreshNames;
 use crate::session::Session;
 use crate::session::append::place;
-use crate::session::insert::{fitted_literal, table_name};
+use crate::session::insert::fitted_literal;
 use crate::session::rules::refuse_columns;
 use crate::sql::Text;
+use crate::sql::ast::table_name;
 use crate::sql::ast::{call, folded, idents, known};
 
 impl Session {

@@ -15,9 +15,9 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Session;
-use crate::session::files::data_type;
-use crate::session::insert::table_name;
+use crate::session::types::data_type;
 use crate::sql::Text;
+use crate::sql::ast::table_name;
 use crate::sql::ast::{Place, cast, folded, known};
 
 /// The statements that were prepared, by name.

@@ -7,7 +7,7 @@ use datafusion::common::config::ConfigOptions;
 use crate::device::MemoryLimit;
 use crate::error::{Error, ErrorKind, Result, nearest};
 use crate::session::Session;
-use crate::session::builder::{MOST_PARSED, config};
+use crate::session::config::{MOST_PARSED, config};
 use crate::session::schemas::IN_USE;
 
 /// An option, and its value.

@@ -12,11 +12,12 @@ use futures::future::BoxFuture;
 
 use super::bare_statement;
 use crate::error::{Error, ErrorKind, Result};
+use crate::plan::different;
 use crate::session::catalog::Catalog;
-use crate::session::insert::{different, table_name};
 use crate::session::{Session, rules};
 use crate::sql::Text;
 use crate::sql::ast::folded;
+use crate::sql::ast::table_name;
 
 impl Session {
     /// What was done.

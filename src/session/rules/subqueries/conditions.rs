@@ -8,10 +8,10 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan, Operator, binary_expr, not};
 
-use super::below::{Below, Lifts, Member, side};
-use super::joins::filtered;
+use super::dependent::{Below, Lifts, Member, side};
 use super::names::{has_subquery, is_correlated, subquery_of};
 use super::side::RowsWanted;
+use super::tools::filtered;
 use super::{only, renamed};
 use crate::plan::{FreshNames, UnknownAs, can_fail, into_operands, is_volatile};
 use crate::session::rules::guards::has_failing_subquery;

@@ -39,6 +39,7 @@
 //! subqueries are reached, so that names of queries further out need nothing more.
 
 mod answers;
+mod below;
 mod keys;
 mod operators;
 mod several;
@@ -51,15 +52,13 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::expr_fn::first_value;
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{
-    Distinct, Expr, FetchType, Limit, LogicalPlan, LogicalPlanBuilder, SkipType, lit, when,
-};
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, LogicalPlanBuilder, lit, when};
 
 pub(super) use self::answers::{LATERAL, rows, tested, value};
+pub(super) use self::below::{Below, Lifts, Member, side};
 use self::keys::Selected;
-use super::below::Below;
-use super::joins::joined;
 use super::names::{has_subquery, inside, is_correlated, rebound, within_reach};
+use super::tools::{called, columns, joined, named, shown};
 use crate::error::Error;
 use crate::plan::{FreshNames, UnknownAs, can_fail, is_volatile};
 
@@ -86,41 +85,6 @@ pub(super) struct Dependent<'n> {
     mixed: bool,
     /// Rows without a mark are null in all columns of the subquery.
     nulls: bool,
-}
-
-pub(super) fn named(name: &str) -> Expr {
-    Expr::Column(Column::new_unqualified(name))
-}
-
-pub(super) fn columns(plan: &LogicalPlan) -> Vec<Expr> {
-    plan.schema().columns().into_iter().map(Expr::Column).collect()
-}
-
-/// The expression under this name.
-pub(super) fn called(expr: Expr, qualifier: Option<&TableReference>, name: &str) -> Expr {
-    let is_it = |column: &Column| column.relation.as_ref() == qualifier && column.name == name;
-    match expr {
-        Expr::Column(column) if is_it(&column) => Expr::Column(column),
-        other => other.alias_qualified(qualifier.cloned(), name),
-    }
-}
-
-/// OFFSET and LIMIT; `None` where they are not numbers.
-pub(super) fn bounds(limit: &Limit) -> Result<Option<(usize, Option<usize>)>> {
-    Ok(match (limit.get_skip_type()?, limit.get_fetch_type()?) {
-        (SkipType::Literal(skip), FetchType::Literal(fetch)) => Some((skip, fetch)),
-        _ => None,
-    })
-}
-
-/// The expressions as the columns of a schema.
-pub(super) fn shown(exprs: impl IntoIterator<Item = Expr>, schema: &DFSchema) -> Vec<Expr> {
-    let all = exprs.into_iter().zip(schema.iter());
-    all.map(|(expr, (table, field))| called(expr.unalias(), table, field.name())).collect()
-}
-
-pub(super) fn has_grouping_sets(keys: &[Expr]) -> bool {
-    keys.iter().any(|key| matches!(key, Expr::GroupingSet(_)))
 }
 
 impl<'n> Dependent<'n> {

@@ -1,4 +1,4 @@
-//! Joins whose conditions have subqueries; and the helpers by which this folder makes joins.
+//! Joins whose conditions have subqueries.
 
 use std::sync::Arc;
 
@@ -6,63 +6,14 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{
-    Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, lit,
-};
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Operator};
 
-use super::below::Below;
+use super::dependent::Below;
 use super::names::{construct, free_of, has_subquery, subquery_of};
+use super::tools::{filtered, swapped};
 use super::{conditions, dependent, only};
 use crate::error::Error;
 use crate::plan::{FreshNames, UnknownAs, into_operands};
-
-/// Parts conditions, all of which must hold, into those that satisfy a test and the others.
-pub(super) fn parted(
-    conditions: impl IntoIterator<Item = Expr>,
-    is_such: impl Fn(&Expr) -> Result<bool>,
-) -> Result<(Vec<Expr>, Vec<Expr>)> {
-    let (mut such, mut others) = (vec![], vec![]);
-    for condition in conditions.into_iter().flat_map(|all| into_operands(all, Operator::And)) {
-        if is_such(&condition)? { such.push(condition) } else { others.push(condition) }
-    }
-    Ok((such, others))
-}
-
-/// The rows of a plan for which all of these hold.
-pub(super) fn filtered(plan: LogicalPlan, conditions: Vec<Expr>) -> Result<LogicalPlan> {
-    Ok(match conjunction(conditions) {
-        Some(all) => LogicalPlan::Filter(Filter::try_new(all, Arc::new(plan))?),
-        None => plan,
-    })
-}
-
-/// A join on these conditions, of which there may be none.
-pub(super) fn joined(
-    left: LogicalPlan,
-    right: LogicalPlan,
-    kind: JoinType,
-    mut on: Vec<Expr>,
-) -> Result<LogicalPlanBuilder> {
-    if on.is_empty() {
-        on.push(lit(true));
-    }
-    LogicalPlanBuilder::from(left).join_on(right, kind, on)
-}
-
-/// The sides of a join in the other order, in a join of this kind.
-pub(super) fn swapped(join: &Join, kind: JoinType) -> Result<Join> {
-    let on = join.on.iter().cloned().map(|(left, right)| (right, left)).collect();
-    let (left, right, filter) = (join.right.clone(), join.left.clone(), join.filter.clone());
-    let (using, nulls) = (join.join_constraint, join.null_equality);
-    Join::try_new(left, right, on, filter, kind, using, nulls, false)
-}
-
-/// An inner join, and its conditions that name rows around the subquery, which are taken out of it.
-pub(super) fn inner_join(join: &Join) -> Result<(LogicalPlan, Vec<Expr>)> {
-    let is_outside = |condition: &Expr| Ok(!free_of(condition, &join.schema)?.is_empty());
-    let (outside, own) = parted(join.filter.clone(), is_outside)?;
-    Ok((LogicalPlan::Join(Join { filter: conjunction(own), ..join.clone() }), outside))
-}
 
 /// Conditions with subqueries: those of one side are lifted below it; of an inner join the others,
 /// and EXISTS and IN, which make joins there, are conditions above it; a left or right join becomes

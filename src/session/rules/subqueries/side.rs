@@ -20,9 +20,10 @@ use datafusion::common::{Column, JoinType, NullEquality};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
-use super::dependent::{bounds, columns, has_grouping_sets, named};
-use super::joins::{filtered, inner_join, joined, parted};
 use super::names::{free_of, has_subquery, inside, is_correlated, is_lateral};
+use super::tools::{
+    bounds, columns, filtered, has_grouping_sets, inner_join, joined, named, parted,
+};
 use crate::plan::{FreshNames, can_fail, is_volatile};
 
 /// The right side of a join with the rows around a subquery.

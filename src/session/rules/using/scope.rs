@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::insert::different;
+use crate::plan::different;
 use crate::sql::ast::{folded, known as known_place};
 
 /// A column that a name without a table's may mean.

@@ -11,11 +11,11 @@ use datafusion::logical_expr::{
     WindowFunctionDefinition, binary_expr, lit, when,
 };
 
-use super::super::joins::{filtered, joined};
 use super::super::names::{moved, within_reach};
 use super::super::side::{RowsWanted, SubquerySide, flat};
+use super::super::tools::{called, columns, filtered, joined, named};
+use super::Dependent;
 use super::several::conditions;
-use super::{Dependent, called, columns, named};
 use crate::plan::{FreshNames, one_row_value};
 
 /// The rows of a plan with columns more, and a scalar subquery's value over those. `found`: what

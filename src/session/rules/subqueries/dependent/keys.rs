@@ -13,7 +13,8 @@ use datafusion::logical_expr::{
 
 use super::super::names::{free_of, has_subquery, inside, is_correlated, is_lateral, moved};
 use super::super::side::SubquerySide;
-use super::{Dependent, bounds, columns, has_grouping_sets, named};
+use super::super::tools::{bounds, columns, has_grouping_sets, named};
+use super::Dependent;
 use crate::plan::{FreshNames, can_fail, into_operands, is_volatile};
 
 /// What selects the rows of a subquery for a row around it.

@@ -12,11 +12,11 @@ use datafusion::logical_expr::{
     LogicalPlanBuilder, Operator, Projection, SortExpr, SubqueryAlias, Unnest, Window, lit, when,
 };
 
-use super::super::joins::{filtered, parted};
 use super::super::names::{free_of, is_correlated};
+use super::super::tools::{bounds, columns, filtered, named, parted, shown};
+use super::Dependent;
 use super::keys::key;
 use super::several::{by_arm, times};
-use super::{Dependent, bounds, columns, named, shown};
 use crate::plan::{UnknownAs, can_fail, into_operands};
 use crate::session::relations::{all_empty, with_an_element};
 use crate::session::rules::unnest::repeating;

@@ -23,9 +23,9 @@ use datafusion::logical_expr::{
     binary_expr, lit, when,
 };
 
-use super::super::joins::{filtered, inner_join, joined, swapped};
 use super::super::names::{is_correlated, is_lateral};
-use super::{Dependent, columns, named};
+use super::super::tools::{columns, filtered, inner_join, joined, named, swapped};
+use super::Dependent;
 use crate::plan::into_operands;
 
 /// The rows of a plan so many times, each with its number as a column more.

@@ -31,8 +31,8 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use super::using;
-use crate::session::files::data_type;
+use crate::session::rules::using;
+use crate::session::types::data_type;
 use crate::sql::ast::{bare, call, folded};
 
 /// The plan of a statement.

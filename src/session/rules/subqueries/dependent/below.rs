@@ -27,15 +27,16 @@ use datafusion::logical_expr::{
     binary_expr, lit, not, when,
 };
 
-use super::dependent::{self, Dependent, columns, named};
-use super::names::{has_subquery, is_correlated, within_reach};
-use super::side::{RowsWanted, SubquerySide, flat, mark};
+use super::super::names::{has_subquery, is_correlated, within_reach};
+use super::super::side::{RowsWanted, SubquerySide, flat, mark};
+use super::super::tools::{columns, named};
+use super::Dependent;
 use crate::error::Error;
 use crate::plan::{FreshNames, UnknownAs, is_volatile};
 use crate::session::rules::guards::guard_members;
 
 /// The input of an operator, with a column for each subquery that was lifted.
-pub(super) struct Below<'n> {
+pub(in crate::session::rules::subqueries) struct Below<'n> {
     plan: LogicalPlan,
     generator: &'n mut FreshNames,
     lifts: Lifts,
@@ -47,7 +48,7 @@ pub(super) struct Below<'n> {
 
 /// Which subqueries are lifted.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Lifts {
+pub(in crate::session::rules::subqueries) enum Lifts {
     All,
     /// But not uncorrelated scalar subqueries, which are values that DataFusion computes before.
     AllButValues,
@@ -55,19 +56,21 @@ pub(super) enum Lifts {
 
 /// `value operator ANY (subquery)`, or its negation: `IN` is `= ANY`, and `x < ALL q` is `NOT x >=
 /// ANY q`.
-pub(super) struct Member {
-    pub(super) value: Expr,
-    pub(super) operator: Operator,
-    pub(super) subquery: Subquery,
-    pub(super) negated: bool,
+pub(in crate::session::rules::subqueries) struct Member {
+    pub(in crate::session::rules::subqueries) value: Expr,
+    pub(in crate::session::rules::subqueries) operator: Operator,
+    pub(in crate::session::rules::subqueries) subquery: Subquery,
+    pub(in crate::session::rules::subqueries) negated: bool,
 }
 
 impl Member {
-    pub(super) fn of_in(InSubquery { expr, subquery, negated }: InSubquery) -> Member {
+    pub(in crate::session::rules::subqueries) fn of_in(
+        InSubquery { expr, subquery, negated }: InSubquery,
+    ) -> Member {
         Member { value: *expr, operator: Operator::Eq, subquery, negated }
     }
 
-    pub(super) fn of_comparison(
+    pub(in crate::session::rules::subqueries) fn of_comparison(
         SetComparison { expr, subquery, op, quantifier }: SetComparison,
     ) -> Result<Member> {
         let negated = quantifier == SetQuantifier::All;
@@ -81,16 +84,23 @@ impl Member {
 }
 
 impl<'n> Below<'n> {
-    pub(super) fn new(plan: LogicalPlan, generator: &'n mut FreshNames) -> Self {
+    pub(in crate::session::rules::subqueries) fn new(
+        plan: LogicalPlan,
+        generator: &'n mut FreshNames,
+    ) -> Self {
         Below::lifting(Lifts::All, plan, generator)
     }
 
-    pub(super) fn lifting(lifts: Lifts, plan: LogicalPlan, generator: &'n mut FreshNames) -> Self {
+    pub(in crate::session::rules::subqueries) fn lifting(
+        lifts: Lifts,
+        plan: LogicalPlan,
+        generator: &'n mut FreshNames,
+    ) -> Self {
         Below { plan, generator, lifts, known: vec![], values: vec![] }
     }
 
     /// The input with all that was lifted.
-    pub(super) fn plan(mut self) -> Result<LogicalPlan> {
+    pub(in crate::session::rules::subqueries) fn plan(mut self) -> Result<LogicalPlan> {
         self.settle()?;
         Ok(self.plan)
     }
@@ -106,7 +116,7 @@ impl<'n> Below<'n> {
     }
 
     /// What a subquery's rows are compared with, over columns that there are now.
-    pub(super) fn compared(&mut self, value: Expr) -> Result<Expr> {
+    pub(in crate::session::rules::subqueries) fn compared(&mut self, value: Expr) -> Result<Expr> {
         let lifts = std::mem::replace(&mut self.lifts, Lifts::All);
         let value = self.of(value, UnknownAs::Itself);
         self.lifts = lifts;
@@ -115,13 +125,17 @@ impl<'n> Below<'n> {
     }
 
     /// The expression over what [`Below::plan`] will be.
-    pub(super) fn lifted(&mut self, expr: Expr, unknown: UnknownAs) -> Result<Expr> {
+    pub(in crate::session::rules::subqueries) fn lifted(
+        &mut self,
+        expr: Expr,
+        unknown: UnknownAs,
+    ) -> Result<Expr> {
         let expr = guard_members(expr, &[], self.plan.schema())?;
         self.of(expr, unknown)
     }
 
     /// The expression of a select list, with its name.
-    pub(super) fn listed(&mut self, expr: Expr) -> Result<Expr> {
+    pub(in crate::session::rules::subqueries) fn listed(&mut self, expr: Expr) -> Result<Expr> {
         let names = NamePreserver::new_for_projection();
         let name = names.save(&expr);
         Ok(name.restore(self.lifted(expr, UnknownAs::Itself)?))
@@ -142,7 +156,7 @@ impl<'n> Below<'n> {
             Expr::ScalarSubquery(_) if self.lifts == Lifts::AllButValues => return Ok(expr),
             Expr::ScalarSubquery(subquery) => {
                 let name = self.generator.name("value");
-                let value = super::named_value(subquery, self.generator.name("value"))?;
+                let value = super::super::named_value(subquery, self.generator.name("value"))?;
                 self.values.push(Expr::ScalarSubquery(value).alias(name.clone()));
                 named(&name)
             }
@@ -199,7 +213,7 @@ impl<'n> Below<'n> {
         if self.plan.schema().fields().iter().any(|field| *field.name() == name) {
             name = self.generator.name("found");
         }
-        let (plan, value) = dependent::value(self.plan.clone(), subquery, &name, self.generator)?;
+        let (plan, value) = super::value(self.plan.clone(), subquery, &name, self.generator)?;
         self.plan = plan;
         Ok(value)
     }
@@ -211,7 +225,7 @@ impl<'n> Below<'n> {
         }
         let called = "EXISTS (SELECT …)";
         let (plan, found) =
-            dependent::tested(self.plan.clone(), subquery, None, called, self.generator)?;
+            super::tested(self.plan.clone(), subquery, None, called, self.generator)?;
         self.plan = plan;
         Ok(found)
     }
@@ -250,7 +264,7 @@ impl<'n> Below<'n> {
             };
             let test = Some((&value, operator));
             let (plan, answer) =
-                dependent::tested(self.plan.clone(), subquery, test, called, self.generator)?;
+                super::tested(self.plan.clone(), subquery, test, called, self.generator)?;
             self.plan = plan;
             return Ok(answer);
         };
@@ -299,7 +313,7 @@ impl<'n> Below<'n> {
 }
 
 /// The subquery as a side of a join with the rows of a plan, if it can be one.
-pub(super) fn side(
+pub(in crate::session::rules::subqueries) fn side(
     plan: &LogicalPlan,
     subquery: &LogicalPlan,
     wanted: RowsWanted,
@@ -315,7 +329,11 @@ pub(super) fn side(
 
 impl SubquerySide {
     /// Whether comparing the value with one of its column may yield null.
-    pub(super) fn can_be_null(&self, value: &Expr, schema: &DFSchema) -> Result<bool> {
+    pub(in crate::session::rules::subqueries) fn can_be_null(
+        &self,
+        value: &Expr,
+        schema: &DFSchema,
+    ) -> Result<bool> {
         let both = schema.join(self.plan.schema())?;
         Ok(value.nullable(schema)? || self.values[0].nullable(&both)?)
     }
@@ -323,7 +341,7 @@ impl SubquerySide {
 
 /// Whether something in the plan is drawn anew wherever it is computed.
 fn draws(plan: &LogicalPlan) -> Result<bool> {
-    super::super::any_node(plan, |node| {
+    crate::plan::any_node(plan, |node| {
         let mut found = false;
         node.apply_expressions(|expr| {
             found |= is_volatile(expr);

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::shorthand::{Item, items};
+use super::patterns::{Item, items};
 
 /// Both.
 pub(super) fn functions() -> [ScalarUDF; 2] {

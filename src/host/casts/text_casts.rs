@@ -23,15 +23,16 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::common::format::DEFAULT_CAST_OPTIONS;
 use datafusion::error::Result;
 
-use super::{nested_texts, zones};
+use super::nested_texts;
+use crate::host::zones;
 
 /// Whether a cast is one of those.
-pub(super) fn reads(from: &DataType, to: &DataType) -> bool {
+pub(in crate::host) fn reads(from: &DataType, to: &DataType) -> bool {
     is_text(from) && is_read(to)
 }
 
 /// Whether texts are read otherwise as values of a type.
-pub(super) fn is_read(to: &DataType) -> bool {
+pub(in crate::host) fn is_read(to: &DataType) -> bool {
     use DataType::*;
     nested_texts::is_read(to)
         || matches!(
@@ -53,7 +54,7 @@ fn is_text(dtype: &DataType) -> bool {
 }
 
 /// The values that texts say; of what says none, null, or an error.
-pub(super) fn read(texts: &ArrayRef, to: &DataType, or_null: bool) -> Result<ArrayRef> {
+pub(in crate::host) fn read(texts: &ArrayRef, to: &DataType, or_null: bool) -> Result<ArrayRef> {
     let views = cast(texts, &DataType::Utf8View)?;
     let views = views.as_string_view();
     if nested_texts::is_read(to) {
@@ -80,7 +81,7 @@ pub(super) fn read(texts: &ArrayRef, to: &DataType, or_null: bool) -> Result<Arr
 }
 
 /// Texts of timestamps with their seconds; themselves where all have them.
-pub(super) fn whole_minutes(texts: &ArrayRef) -> Result<ArrayRef> {
+pub(in crate::host) fn whole_minutes(texts: &ArrayRef) -> Result<ArrayRef> {
     let views = cast(texts, &DataType::Utf8View)?;
     Ok(match with_seconds(views.as_string_view()) {
         Some(whole) => cast(&(Arc::new(whole) as ArrayRef), texts.data_type())?,

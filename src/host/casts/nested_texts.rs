@@ -22,15 +22,15 @@ use datafusion::arrow::datatypes::{DataType, FieldRef, Fields};
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::Result;
 
-use super::casts::cast_exactly;
+use super::cast_exactly;
 
 /// Whether texts are read as values of a type.
-pub(super) fn is_read(to: &DataType) -> bool {
+pub(in crate::host) fn is_read(to: &DataType) -> bool {
     matches!(to, DataType::Struct(_)) || is_list(to)
 }
 
 /// Whether a cast would make a list of a value that is none.
-pub(super) fn wraps(from: &DataType, to: &DataType) -> bool {
+pub(in crate::host) fn wraps(from: &DataType, to: &DataType) -> bool {
     let values = match from {
         DataType::Dictionary(_, values) => values,
         from => from,
@@ -43,12 +43,16 @@ fn is_list(dtype: &DataType) -> bool {
 }
 
 /// What is to be said of a value that is no list.
-pub(super) fn no_list(from: &DataType, to: &DataType) -> ArrowError {
+pub(in crate::host) fn no_list(from: &DataType, to: &DataType) -> ArrowError {
     ArrowError::CastError(format!("Cannot cast a value of {from} to {to}: it is no list"))
 }
 
 /// The values that texts say; of what says none, null, or an error.
-pub(super) fn read(texts: &StringViewArray, to: &DataType, or_null: bool) -> Result<ArrayRef> {
+pub(in crate::host) fn read(
+    texts: &StringViewArray,
+    to: &DataType,
+    or_null: bool,
+) -> Result<ArrayRef> {
     match to {
         DataType::List(item) => read_lists::<i32>(texts, to, item, or_null),
         DataType::LargeList(item) => read_lists::<i64>(texts, to, item, or_null),
