@@ -73,9 +73,9 @@ fn q1(session: &Session) -> warpframe::Result<LazyFrame> {
             sum(price()).alias("sum_base_price"),
             sum(discounted()).alias("sum_disc_price"),
             sum(discounted() * (lit(1) + col("l_tax"))).alias("sum_charge"),
-            avg(col("l_quantity")).alias("avg_qty"),
-            avg(price()).alias("avg_price"),
-            avg(col("l_discount")).alias("avg_disc"),
+            mean(col("l_quantity")).alias("avg_qty"),
+            mean(price()).alias("avg_price"),
+            mean(col("l_discount")).alias("avg_disc"),
             count_rows().alias("count_order"),
         ])?
         .sort([asc(col("l_returnflag")), asc(col("l_linestatus"))])

@@ -7,8 +7,8 @@ usage: check-modules.py [ROOT]
 Order: looks at every `crate::NAME` in src/, and prints each use of a module that comes later in
 ARCHITECTURE.md's map.
 
-Circles: a file `x.rs` and the files in `x/` count as one, as they implement one thing. Prints the files of
-src/codegen that reach themselves through others, and likewise the files within each `x/`. A file uses another if a
+Circles: a file `x.rs` and the files in `x/` count as one, as they implement one thing. Prints the files of each
+module that reach themselves through others, and likewise the files within each `x/`. A file uses another if a
 `use` or a path names it, or names what the module above re-exports from it. Methods are not looked at.
 
 Names: prints each struct, enum, union, trait and type alias of src/ whose name another one has too, with the places
@@ -18,7 +18,16 @@ line: types that an impl or a trait names (`type Item`) and those in a function 
 Mends: prints each file of src/mends/ that no test names. A fault of DataFusion's has a test that fails once it is mended
 there, and the test says which file can go then.
 
-Tests are left out of the first three.
+One place: `Tokenizer::new` stands in src/sql/text.rs alone, and the environment is read in src/environment.rs alone
+(the command in sql/src reads that of a terminal).
+
+Length: prints functions of more than 80 lines and files of more than 500 that scripts/long.txt does not list, that
+have more lines than it says, or that it lists although they are short. That list only gets shorter.
+
+Comments: prints those that open with "The same", which say nothing to who comes here first, and those that name a
+type outside of backticks.
+
+Tests are left out of all but mends and comments.
 """
 import pathlib
 import re
@@ -154,9 +163,91 @@ def shared_names(folder):
             yield f"{folder}: types share the name {name}: {', '.join(found)}"
 
 
+# Where a text of SQL becomes tokens, and where the environment is read.
+TOKENS, ENVIRONMENT = "src/sql/text.rs", "src/environment.rs"
+
+FUNCTION = re.compile(r"( *)(?:pub(?:\([^)]*\))? )?(?:const |async |unsafe )*fn (\w+)")
+MOST_OF_FUNCTION, MOST_OF_FILE = 80, 500
+
+
+def one_place(root):
+    """What is to be in one file, elsewhere."""
+    for folder in [root / "src", root / "sql" / "src"]:
+        for path, _, code in sources(folder):
+            name = path.relative_to(root).as_posix()
+            for number, line in enumerate(code.splitlines(), 1):
+                if "Tokenizer::new" in line and name != TOKENS:
+                    yield f"{path}:{number}: sql::Text has the tokens of a text"
+                if "env::var" in line and name != ENVIRONMENT and folder == root / "src":
+                    yield f"{path}:{number}: `environment` reads variables"
+
+
+def lengths(root):
+    """Long functions and files, by name, with their lines."""
+    for folder in [root / "src", root / "sql" / "src"]:
+        for path, _, _ in sources(folder):
+            name = path.relative_to(root).as_posix()
+            lines = path.read_text().split("\nmod tests {", 1)[0].splitlines()
+            if len(lines) > MOST_OF_FILE:
+                yield name, len(lines)
+            for at, line in enumerate(lines):
+                if found := FUNCTION.match(line):
+                    ends = (end for end in range(at, len(lines)) if lines[end] in (found[1] + "}", found[1] + ");"))
+                    length = next(ends, at) - at + 1
+                    if length > MOST_OF_FUNCTION:
+                        yield f"{name} {found[2]}", length
+
+
+def too_long(root):
+    listed = {}
+    for line in (root / "scripts" / "long.txt").read_text().splitlines():
+        lines, name = line.split(" ", 1)
+        listed[name] = int(lines)
+    for name, lines in lengths(root):
+        most = listed.pop(name, None)
+        if most is None:
+            yield f"{name}: {lines} lines"
+        elif lines > most:
+            yield f"{name}: {lines} lines, {most} of them are in scripts/long.txt"
+    for name in listed:
+        yield f"scripts/long.txt: {name} is not that long: take it out"
+
+
+def comments(root):
+    """Comments that tell nothing, or name types as if these were words."""
+    types, found = set(), []
+    for folder in [root / "src", root / "sql" / "src"]:
+        for path in sorted(folder.rglob("*.rs")):
+            lines = path.read_text().splitlines()
+            types |= {defined[1] for line in lines if (defined := TYPE.match(line))}
+            found.append((path, lines))
+    # A type of one word may be meant as that.
+    types = {name for name in types if len(re.findall(r"[A-Z][a-z0-9]+", name)) > 1}
+    for path, lines in found:
+        fenced = False
+        for number, line in enumerate(lines, 1):
+            comment = re.match(r"\s*//[/!]?(.*)", line)
+            if not comment:
+                fenced = False
+                continue
+            text = comment[1]
+            if text.startswith(" The same"):
+                yield f"{path}:{number}: a comment that opens with \"The same\""
+            if "```" in text:
+                fenced = not fenced
+            if fenced:
+                continue
+            text = re.sub(r"`[^`]*`|\[[^\]]*\](\([^)]*\))?|^ *\|.*", "", text)
+            for word in re.findall(r"(?<![:\w])[A-Z][A-Za-z0-9]+\b", text):
+                if word in types:
+                    yield f"{path}:{number}: the type {word} stands outside of backticks"
+
+
 root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 src = root / "src"
-found = [*late_uses(src), *circles(src / "codegen", "crate::codegen"), *unwatched_mends(src)]
+found = [*late_uses(src), *unwatched_mends(src), *one_place(root), *too_long(root), *comments(root)]
+for folder in sorted(path for path in src.iterdir() if path.is_dir()):
+    found += circles(folder, f"crate::{folder.name}")
 found += [*shared_names(src), *shared_names(root / "sql" / "src")]
 print("\n".join(found), end="\n" if found else "")
 sys.exit(1 if found else 0)

@@ -15,9 +15,25 @@
 //! # use datafusion::arrow::array::{Array, Int64Array};
 //! # Ok::<(), warpframe::Error>(())
 //! ```
+//!
+//! # DataFusion's types
+//!
+//! The engine is built on DataFusion 55; a new major version of it changes these types, and so is a
+//! new major version here. No other type of its is shown.
+//!
+//! | type | where | why |
+//! |---|---|---|
+//! | `arrow` | [`arrow`], batches and arrays in and out | programs have one Arrow with the engine |
+//! | `SessionContext` | [`Session::context`] | its functions and table providers are used |
+//! | `LogicalPlan` | [`LazyFrame::plan_before_rules`] | tools look at plans |
+//! | `Expr` | `From` and `Into` of [`Expr`] | functions of its are used in verbs |
+//! | `SortExpr`, `WindowFrame`, … | [`frame::expr`] | sort keys and frames of windows are plain data |
+//! | `JoinType` | [`frame::JoinType`] | the kinds of joins are plain data |
+//! | `TokenWithSpan`, `TokenizerError` | [`sql::Text`] | a shell colours what is typed |
 
 // In the order to read them: each uses only those before it (ARCHITECTURE.md, "Map").
 mod cores;
+mod environment;
 mod error;
 mod interrupt;
 pub mod timeline;

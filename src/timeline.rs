@@ -23,8 +23,9 @@ const MOST: usize = 1 << 18;
 /// Recorders at work: the environment's, and statements that are explained.
 static RECORDERS: AtomicUsize = AtomicUsize::new(0);
 static RECORDED: LazyLock<Mutex<Recorded>> = LazyLock::new(|| {
-    let path =
-        std::env::var_os("WARPFRAME_TIMELINE").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let path = crate::environment::os("WARPFRAME_TIMELINE")
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from);
     Mutex::new(Recorded { zero: Instant::now(), path, spans: vec![], lost: 0 })
 });
 

@@ -174,7 +174,7 @@ fn five(bench: &Bench, data: &Groups) {
     let v = || col("v");
     let run = || {
         let grouped = data.frame.lazy()?.group_by([col("k")]);
-        grouped.agg([sum(v()), min(v()), max(v()), avg(v()), count(v())])?.collect()
+        grouped.agg([sum(v()), min(v()), max(v()), mean(v()), count(v())])?.collect()
     };
     bench.time(case, run, |result| {
         data.check(result, |batch, row, group| {

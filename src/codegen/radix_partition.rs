@@ -276,6 +276,7 @@ fn turn_of(held: usize) -> u32 {
 /// Rows from which on partitions pay; `WARPFRAME_PARTITION_ROWS` says otherwise, for tests.
 pub(crate) fn pays_from(simulated: bool) -> u64 {
     static ASKED: std::sync::OnceLock<Option<u64>> = std::sync::OnceLock::new();
-    let asked = ASKED.get_or_init(|| std::env::var("WARPFRAME_PARTITION_ROWS").ok()?.parse().ok());
+    let asked = ASKED
+        .get_or_init(|| crate::environment::text("WARPFRAME_PARTITION_ROWS").ok()?.parse().ok());
     asked.unwrap_or(if simulated { FROM_ON_SIMULATOR } else { FROM })
 }

@@ -108,7 +108,7 @@ pub(super) struct EntryPoint {
 
 impl KernelCache {
     pub(super) fn new() -> Self {
-        let record = std::env::var_os("WARPFRAME_RECORD_KERNELS").map(PathBuf::from);
+        let record = crate::environment::os("WARPFRAME_RECORD_KERNELS").map(PathBuf::from);
         KernelCache { matching: matches_compiler(), ..Self::at(Folders::of_environment(), record) }
     }
 
@@ -437,7 +437,7 @@ impl ImageNames {
 /// Whether `WARPFRAME_MATCH_COMPILER` asks that images of another version of the compiler count as
 /// absent.
 pub(super) fn matches_compiler() -> bool {
-    std::env::var("WARPFRAME_MATCH_COMPILER").is_ok_and(|text| text == "1")
+    crate::environment::text("WARPFRAME_MATCH_COMPILER").is_ok_and(|text| text == "1")
 }
 
 /// Whether the next query is expected to have kernels that are not kept: the last one had, or no

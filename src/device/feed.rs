@@ -86,7 +86,10 @@ pub(super) mod tests {
 
     pub(in crate::device) fn devices() -> Vec<Device> {
         let gpu = Device::cuda(0, Default::default());
-        assert!(gpu.is_ok() || std::env::var_os("WARPFRAME_REQUIRE_GPU").is_none(), "{gpu:?}");
+        assert!(
+            gpu.is_ok() || crate::environment::os("WARPFRAME_REQUIRE_GPU").is_none(),
+            "{gpu:?}"
+        );
         gpu.into_iter()
             .chain([Device::sim(Default::default(), Default::default()).unwrap()])
             .collect()

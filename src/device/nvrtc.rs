@@ -73,7 +73,7 @@ impl Nvrtc {
         static LIBRARY: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
         let found = LIBRARY.get_or_init(|| {
             let _span = span(Part::Compiler, || "library".into());
-            Nvrtc::open(&candidates(|name| std::env::var_os(name)))
+            Nvrtc::open(&candidates(|name| crate::environment::os(name)))
         });
         found.as_ref().map_err(|why| unavailable(why.clone()))
     }
@@ -203,7 +203,7 @@ impl Nvrtc {
 
     /// Whether kernels may be compiled quickly at first: nobody asked for something else.
     pub(super) fn takes_quick() -> bool {
-        std::env::var("WARPFRAME_QUICK_KERNELS").map_or(true, |text| text != "0")
+        crate::environment::text("WARPFRAME_QUICK_KERNELS").map_or(true, |text| text != "0")
             && FURTHER.is_empty()
     }
 
@@ -350,7 +350,7 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
 
 /// What the user adds: `-lineinfo` for profilers and sanitizers, and experiments with the compiler.
 static FURTHER: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let text = std::env::var("WARPFRAME_NVRTC_OPTIONS").unwrap_or_default();
+    let text = crate::environment::text("WARPFRAME_NVRTC_OPTIONS").unwrap_or_default();
     text.split_whitespace().map(String::from).collect()
 });
 

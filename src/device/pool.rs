@@ -33,7 +33,7 @@ pub enum MemoryLimit {
 impl Default for MemoryLimit {
     /// `WARPFRAME_MEMORY_LIMIT` where set and valid, else 90%.
     fn default() -> Self {
-        std::env::var("WARPFRAME_MEMORY_LIMIT")
+        crate::environment::text("WARPFRAME_MEMORY_LIMIT")
             .ok()
             .and_then(|s| s.parse().ok())
             .unwrap_or(MemoryLimit::Percent(90.0))

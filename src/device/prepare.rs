@@ -178,8 +178,9 @@ impl Device {
     /// Has a GPU's kernels prepared behind the queries. `WARPFRAME_PREPARE=0` forbids it.
     pub(crate) fn prepare_behind(&self, sources: fn() -> Vec<KernelSource>) {
         static ALLOWED: OnceLock<bool> = OnceLock::new();
-        let allowed = *ALLOWED
-            .get_or_init(|| std::env::var("WARPFRAME_PREPARE").map_or(true, |text| text != "0"));
+        let allowed = *ALLOWED.get_or_init(|| {
+            crate::environment::text("WARPFRAME_PREPARE").map_or(true, |text| text != "0")
+        });
         if allowed && matches!(self.kind(), DeviceKind::Cuda(_)) {
             let (driver, cache) = (self.0.driver.clone(), self.0.cache.clone());
             self.0.preparer.get_or_init(|| Preparer::new(driver, cache, sources, LATER));
@@ -250,7 +251,7 @@ mod tests {
                 assert!(prepare("sm_1", &[]).is_err());
             }
             Err(error) => {
-                assert!(std::env::var_os("WARPFRAME_REQUIRE_NVRTC").is_none(), "{error}");
+                assert!(crate::environment::os("WARPFRAME_REQUIRE_NVRTC").is_none(), "{error}");
                 assert!(
                     matches!(error.kind(), crate::ErrorKind::DeviceUnavailable { .. }),
                     "{error}"

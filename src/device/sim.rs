@@ -61,7 +61,8 @@ impl SimOptions {
 impl Default for SimOptions {
     /// The seed is `WARPFRAME_SIM_SEED` where that is a number, else 0.
     fn default() -> Self {
-        let asked = std::env::var("WARPFRAME_SIM_SEED").ok().and_then(|seed| seed.parse().ok());
+        let asked =
+            crate::environment::text("WARPFRAME_SIM_SEED").ok().and_then(|seed| seed.parse().ok());
         SimOptions { seed: asked.unwrap_or_else(unasked_seed) }
     }
 }

@@ -42,7 +42,8 @@ fn every_kernel_compiles_for_each_architecture() {
     let failures = failures.into_inner().unwrap();
     let missing =
         failures.iter().find(|error| matches!(error.kind(), ErrorKind::DeviceUnavailable { .. }));
-    if let Some(missing) = missing.filter(|_| std::env::var_os("WARPFRAME_REQUIRE_NVRTC").is_none())
+    if let Some(missing) =
+        missing.filter(|_| crate::environment::os("WARPFRAME_REQUIRE_NVRTC").is_none())
     {
         eprintln!("skipped: {missing}");
         return;

@@ -162,7 +162,7 @@ impl CsvText<'_> {
             if segments == 0 {
                 continue;
             }
-            // SAFETY: CsvText { text: whole segments, checked; begin in the first one; functions,
+            // SAFETY: `CsvText` { text: whole segments, checked; begin in the first one; functions,
             // states and counts: one a segment; tiles: one a block; found: four zeroed words; what
             // only csv_fields uses is null }.
             unsafe { device.launch(&kernel, grid(blocks, threads), &arguments)? };
@@ -220,7 +220,7 @@ impl CsvText<'_> {
         let kernel = device.kernel(&source(), "csv_fields")?;
         if segments > 0 {
             let grid = grid(tiles(segments, u64::from(THREADS)), THREADS);
-            // SAFETY: CsvText { text, begin, end, marks: of the scan; states: one a segment, which
+            // SAFETY: `CsvText` { text, begin, end, marks: of the scan; states: one a segment, which
             // it wrote; offsets: the sums of its counts, so values and rows are as many as there is
             // room for }. The walk is the scan's: it meets the same values.
             unsafe { device.launch(&kernel, grid, &arguments)? };

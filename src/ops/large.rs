@@ -17,7 +17,7 @@ use crate::device::{Buffer, Device};
 const RUNS: usize = 5;
 
 fn rows() -> usize {
-    std::env::var("WARPFRAME_TEST_ROWS")
+    crate::environment::text("WARPFRAME_TEST_ROWS")
         .map_or(10_000_000, |rows| rows.parse().expect("a number of rows"))
 }
 

@@ -36,7 +36,7 @@ fn open_gpu() -> Option<Device> {
     match Device::cuda(0, MemoryLimit::default()) {
         Ok(device) => Some(device),
         Err(error) => {
-            assert!(std::env::var_os("WARPFRAME_REQUIRE_GPU").is_none(), "{error}");
+            assert!(crate::environment::os("WARPFRAME_REQUIRE_GPU").is_none(), "{error}");
             eprintln!("no GPU, the simulator only: {error}");
             None
         }

@@ -425,7 +425,7 @@ fn of_environment(host: HostResources) -> Result<HostResources> {
         None => variable("WARPFRAME_HOST_MEMORY_LIMIT")?,
     };
     let folder = || {
-        std::env::var_os("WARPFRAME_SPILL_DIR")
+        crate::environment::os("WARPFRAME_SPILL_DIR")
             .filter(|folder| !folder.is_empty())
             .map(PathBuf::from)
     };
@@ -453,7 +453,7 @@ fn reason(error: &Error) -> String {
 }
 
 fn variable<T: std::str::FromStr<Err = Error>>(name: &str) -> Result<Option<T>> {
-    match std::env::var(name) {
+    match crate::environment::text(name) {
         Ok(value) if !value.trim().is_empty() => {
             value.parse().map(Some).map_err(|error: Error| setting(format!("{name}: {error}")))
         }
@@ -462,7 +462,7 @@ fn variable<T: std::str::FromStr<Err = Error>>(name: &str) -> Result<Option<T>> 
 }
 
 fn strict_variable() -> Result<bool> {
-    match std::env::var("WARPFRAME_STRICT").as_deref().map(str::trim) {
+    match crate::environment::text("WARPFRAME_STRICT").as_deref().map(str::trim) {
         Ok("1" | "true" | "on") => Ok(true),
         Err(_) | Ok("" | "0" | "false" | "off") => Ok(false),
         Ok(other) => Err(setting(format!("WARPFRAME_STRICT: {other:?}: expected 1 or 0"))),

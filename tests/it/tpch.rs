@@ -51,7 +51,7 @@ fn tpch_by_verbs() {
         session.table("lineitem")?.group_by([col("l_returnflag"), col("l_linestatus")]).agg([
             sum(col("l_quantity")),
             sum(money()).alias("revenue"),
-            avg(col("l_discount")),
+            mean(col("l_discount")),
             count_rows(),
         ])
     });

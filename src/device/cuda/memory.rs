@@ -61,7 +61,8 @@ impl StreamMemory {
         let mut pool = std::ptr::null_mut();
         // SAFETY: reads the properties, writes the handle.
         unsafe { call!(cuMemPoolCreate(&mut pool, &wanted))? };
-        let exact = std::env::var_os("WARPFRAME_EXACT_MEMORY").is_some_and(|value| value == "1");
+        let exact =
+            crate::environment::os("WARPFRAME_EXACT_MEMORY").is_some_and(|value| value == "1");
         let kept = FreeBlocks::up_to(if exact { 0 } else { total / SHARE });
         let memory = StreamMemory {
             pool: Arc::new(DriverPool(pool)),

@@ -230,7 +230,7 @@ mod tests {
     /// Where there is no NVRTC there is nothing to copy.
     fn library() -> Option<&'static Nvrtc> {
         Nvrtc::get()
-            .inspect_err(|_| assert!(std::env::var_os("WARPFRAME_REQUIRE_NVRTC").is_none()))
+            .inspect_err(|_| assert!(crate::environment::os("WARPFRAME_REQUIRE_NVRTC").is_none()))
             .ok()
     }
 

@@ -69,11 +69,11 @@ pub(super) struct CxxCompiler {
 pub(super) fn system() -> Result<&'static CxxCompiler> {
     static FOUND: OnceLock<std::result::Result<CxxCompiler, String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
-        let candidates = match std::env::var("CXX") {
+        let candidates = match crate::environment::text("CXX") {
             Ok(named) if !named.trim().is_empty() => vec![named],
             _ => ["c++", "g++", "clang++"].map(String::from).to_vec(),
         };
-        find(&candidates, std::env::var("WARPFRAME_SIM_ASAN").is_ok_and(|v| v == "1"))
+        find(&candidates, crate::environment::text("WARPFRAME_SIM_ASAN").is_ok_and(|v| v == "1"))
     });
     found.as_ref().map_err(|why| {
         ErrorKind::DeviceUnavailable { device: "sim".into(), why: why.clone() }.into()

@@ -9,7 +9,7 @@
 //! There may be far more pairs than rows. They are made and aggregated slice by slice, some frames
 //! at a time.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::DFSchema;
@@ -131,12 +131,10 @@ impl Runner {
     }
 
     fn slice_pairs(&self) -> u64 {
-        static ASKED: OnceLock<Option<u64>> = OnceLock::new();
-        let asked = ASKED.get_or_init(|| std::env::var("WARPFRAME_FRAME_PAIRS").ok()?.parse().ok());
-        let most = asked.unwrap_or(match self.device.kind() {
+        let most = match self.device.kind() {
             DeviceKind::Sim => SLICE_PAIRS_ON_SIMULATOR,
             _ => SLICE_PAIRS,
-        });
+        };
         let memory = self.device.memory();
         let in_the_way = memory.used.saturating_sub(memory.evictable);
         most.min(memory.limit.saturating_sub(in_the_way) / PAIR_BYTES).max(1)

@@ -5,7 +5,8 @@ use std::io::IsTerminal;
 /// Characters of a line: what the variable `COLUMNS` says, else the terminal that standard output
 /// is. `None` where standard output is none.
 pub(super) fn columns() -> Option<usize> {
-    if let Some(columns) = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok())
+    if let Some(columns) =
+        crate::environment::text("COLUMNS").ok().and_then(|text| text.parse().ok())
         && columns > 0
     {
         return Some(columns);

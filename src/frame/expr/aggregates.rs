@@ -53,8 +53,6 @@ aggregates! {
     /// The number of different values, counted exactly.
     approx_distinct as expr_fn::approx_distinct;
     /// [`Expr::mean`].
-    avg as average;
-    /// [`Expr::mean`].
     mean as average;
     /// [`Expr::all`].
     bool_and as expr_fn::bool_and;
@@ -72,14 +70,10 @@ aggregates! {
     min as expr_fn::min;
     /// [`Expr::std`].
     std as expr_fn::stddev;
-    /// [`Expr::std`].
-    stddev as expr_fn::stddev;
     /// [`Expr::sum`].
     sum as total;
     /// [`Expr::var`].
     var as expr_fn::var_sample;
-    /// [`Expr::var`].
-    var_sample as expr_fn::var_sample;
 }
 
 /// [`Expr::quantile`].

@@ -81,7 +81,7 @@ impl SortFew<'_> {
         device.note(|| "sort: by counting the rows before each (few rows)".to_string());
         let kernel = device.kernel(&source(), "sort_few")?;
         let grid = grid(tiles(rows * 32, u64::from(THREADS)), THREADS);
-        // SAFETY: SortFew { key: rows of its kind; rows; more: SORT_FEW_MORE pointers, of which the
+        // SAFETY: `SortFew` { key: rows of its kind; rows; more: SORT_FEW_MORE pointers, of which the
         // first `more_words` have rows of u64 (both checked by the callers); order: u32, keys_out:
         // of the key's width, payload_out: of its width, all rows or null, allocated above;
         // payload: rows of 4 or 8 bytes, checked by the caller }.

@@ -271,7 +271,7 @@ impl Passes<'_> {
             let blocks = tiles(rows, pass.tile_rows(ends.loose));
             let grid =
                 Grid { shared: pass.shared(ends.loose), ..grid(blocks, pass.tile(ends.loose).0) };
-            // SAFETY: SortPass { key: rows of the column (checked by the sort's caller), or of the
+            // SAFETY: `SortPass` { key: rows of the column (checked by the sort's caller), or of the
             // pass before; values: of those widths too, or null; order: rows u32, all below `rows`;
             // keys_out, values_out: rows of the widths that `Pair::new` was given, which are those
             // that this pass writes; offsets: 256 u32 of this digit, whose counts are those of all

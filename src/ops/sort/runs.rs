@@ -133,7 +133,7 @@ pub(super) fn put_in_order(
     let source = shape.source();
     let kernel = device.kernel(&source, &source.name)?;
     let grid = grid(tiles(rows, u64::from(THREADS * CHUNK)), THREADS);
-    // SAFETY: SortRuns { packed: rows u64 whose row numbers are below `rows`, or null; key: rows of
+    // SAFETY: `SortRuns` { packed: rows u64 whose row numbers are below `rows`, or null; key: rows of
     // its kind; more: pointers to rows of u64 (checked by the sort's caller); out: rows of the
     // key's width, or u32 for packed words; values: rows of the shape's width, or null; too_long: a
     // zero }. Keys and values were checked above.
