@@ -6,8 +6,8 @@
 //!   UNPIVOT t ON a, b INTO NAME n VALUE v    SELECT * FROM t UNPIVOT (v FOR n IN (a, b))
 //!   FROM t WHERE …                           SELECT * FROM t WHERE …
 //!   FROM t USING SAMPLE 10%                  FROM t TABLESAMPLE (10 PERCENT)
-//!   a ASOF LEFT JOIN b ON …                  a ASOF JOIN b MATCH_CONDITION ([ASOF LEFT]) ON …
-//!   a POSITIONAL JOIN b                      a ASOF JOIN b MATCH_CONDITION ([POSITIONAL])
+//!   a ASOF LEFT JOIN b ON …                  a ASOF JOIN b MATCH_CONDITION ([asof left join]) ON …
+//!   a POSITIONAL JOIN b                      a ASOF JOIN b MATCH_CONDITION ([positional join])
 //!   WITH q AS MATERIALIZED (…)               WITH q AS (…)
 //!   PREPARE p AS … OFFSET ? LIMIT ?          PREPARE p AS … OFFSET $1 LIMIT $2
 //!   … ROWS 3 PRECEDING EXCLUDE NO OTHERS     … ROWS 3 PRECEDING
@@ -48,6 +48,7 @@ pub(super) use self::pivots::{ALL_BUT, GROUPS};
 pub(super) use self::positional::POSITIONAL;
 pub(super) use self::stars::SPREAD;
 use crate::error::{Error, ErrorKind, Result};
+use crate::query::SHARE_OF_ROWS;
 use crate::sql::{Text, is_word};
 
 /// Instead of the columns of an INSERT, of which the query's names tell.
@@ -139,6 +140,37 @@ fn stand_in(name: &str, like: &TokenWithSpan) -> TokenWithSpan {
     let keyword = Keyword::NoKeyword;
     let word = Word { value: name.into(), quote_style: Some(MARK), keyword };
     TokenWithSpan { token: Token::Word(word), span: like.span }
+}
+
+/// All of them. None is an array of SQL's, as their words stand beside one another.
+const STAND_INS: [&str; 8] =
+    [ALL_BUT, ASOF, ASOF_LEFT, BY_NAME, GROUPS, POSITIONAL, SHARE_OF_ROWS, SPREAD];
+
+/// A statement that was written from a parsed one, as a view's query is kept: what stands for
+/// something in it does so again.
+pub(super) fn kept(text: &str) -> Text<'_> {
+    let read = Text::from(text);
+    let mut tokens: Vec<TokenWithSpan> = vec![];
+    for token in read.words() {
+        tokens.push(token.clone());
+        let Some(open) = tokens.iter().rposition(|token| token.token == Token::LBracket) else {
+            continue;
+        };
+        if token.token != Token::RBracket {
+            continue;
+        }
+        let words: Vec<&str> = (tokens[open + 1..tokens.len() - 1].iter())
+            .filter_map(|token| match &token.token {
+                Token::Word(word) => Some(word.value.as_str()),
+                _ => None,
+            })
+            .collect();
+        if let Some(name) = STAND_INS.iter().find(|name| **name == words.join(" ")) {
+            let word = stand_in(name, &tokens[open]);
+            tokens.splice(open.., [word]);
+        }
+    }
+    Text::of_tokens(text, tokens)
 }
 
 /// A token in parentheses, which stand at its place.

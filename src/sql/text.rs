@@ -45,6 +45,11 @@ impl From<String> for Text<'_> {
 }
 
 impl<'a> Text<'a> {
+    /// The text with these tokens.
+    pub(crate) fn of_tokens(text: &'a str, all: Vec<TokenWithSpan>) -> Text<'a> {
+        Text { text: Cow::Borrowed(text), tokens: TextTokens { all, broken: None }.into() }
+    }
+
     /// The text as it is written.
     pub fn as_str(&self) -> &str {
         &self.text

@@ -32,8 +32,8 @@ use datafusion::logical_expr as df;
 pub use datafusion::logical_expr::{SortExpr, WindowFrame, WindowFrameBound, WindowFrameUnits};
 
 pub use aggregates::{
-    approx_distinct, bool_and, bool_or, corr, count, count_distinct, count_rows, len, max,
-    mean, median, min, quantile, std, sum, var,
+    approx_distinct, bool_and, bool_or, corr, count, count_distinct, count_rows, len, max, mean,
+    median, min, quantile, std, sum, var,
 };
 pub use dates::DateMethods;
 pub use fills::Fill;

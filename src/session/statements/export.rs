@@ -8,8 +8,8 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{ParquetWriteOptions, WriteFormat};
-use crate::session::Session;
 use crate::session::schemas::PUBLIC;
+use crate::session::{Session, syntax};
 use crate::sql::{Name, Text, is_word};
 
 /// The file of the statements.
@@ -76,8 +76,11 @@ impl Session {
         let made = statements_of(&text, folder)
             .map_err(|message| ErrorKind::File { path: script.clone(), message }.into())
             .and_then(|statements| {
-                statements.iter().try_for_each(|text| self.execute(text).map(|_| ()))?;
-                Ok(statements.len())
+                let made = statements.len();
+                let mut statements = statements.iter();
+                statements
+                    .try_for_each(|text| self.execute_text(&syntax::kept(text)).map(|_| ()))?;
+                Ok(made)
             });
         match made {
             Ok(made) => Ok(format!("{made} tables and views of {}", folder.display())),

@@ -14,7 +14,7 @@ use super::bare_statement;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::different;
 use crate::session::catalog::Catalog;
-use crate::session::{Session, rules};
+use crate::session::{Session, rules, syntax};
 use crate::sql::Text;
 use crate::sql::ast::folded;
 use crate::sql::ast::table_name;
@@ -126,7 +126,7 @@ impl Session {
         let whole = |name: &TableReference| {
             name.clone().resolve(&names.default_catalog, &names.default_schema)
         };
-        let statement = rules::parsed(&state, &Text::from(text))?;
+        let statement = rules::parsed(&state, &syntax::kept(text))?;
         for name in state.resolve_table_references(&statement)? {
             if whole(&name) == whole(table) {
                 return Ok(true);
@@ -145,7 +145,7 @@ impl Session {
 
     async fn view_of(&self, definition: String) -> Result<Arc<dyn TableProvider>> {
         let plan = {
-            let text = Text::from(&definition);
+            let text = syntax::kept(&definition);
             let (plan, _) = self.plan_query(self.parsed(&text)?, &text).await?;
             rules::of_view(plan)?
         };

@@ -1,7 +1,7 @@
 //! `a ASOF LEFT JOIN b ON …`, with a condition that tells the kind of the join.
 //!
 //! ```text
-//!   a ASOF LEFT JOIN b ON …     a ASOF JOIN b MATCH_CONDITION ([ASOF LEFT]) ON …
+//!   a ASOF LEFT JOIN b ON …     a ASOF JOIN b MATCH_CONDITION ([asof left join]) ON …
 //! ```
 
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
@@ -11,8 +11,8 @@ use crate::error::Result;
 
 /// The conditions that tell such joins, which compare nothing: an inner one, and one that keeps all
 /// rows of the first table.
-pub(in crate::session) const ASOF: &str = "ASOF";
-pub(in crate::session) const ASOF_LEFT: &str = "ASOF LEFT";
+pub(in crate::session) const ASOF: &str = "asof join";
+pub(in crate::session) const ASOF_LEFT: &str = "asof left join";
 
 /// `ASOF [LEFT|INNER] JOIN b ON …` gets the condition that the parser wants, which tells the kind.
 pub(super) fn asof_joins(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {

@@ -1,7 +1,7 @@
 //! `a POSITIONAL JOIN b`, as another join with a condition that no user writes.
 //!
 //! ```text
-//!   a POSITIONAL JOIN b     a ASOF JOIN b MATCH_CONDITION ([POSITIONAL])
+//!   a POSITIONAL JOIN b     a ASOF JOIN b MATCH_CONDITION ([positional join])
 //! ```
 
 use datafusion::sql::sqlparser::keywords::RESERVED_FOR_TABLE_ALIAS;
@@ -11,7 +11,7 @@ use super::{behind_group, behind_source, is_any, is_word, kind_of_join, made};
 use crate::error::Result;
 
 /// The condition that tells such a join, which compares nothing.
-pub(in crate::session) const POSITIONAL: &str = "POSITIONAL";
+pub(in crate::session) const POSITIONAL: &str = "positional join";
 
 /// `a POSITIONAL JOIN b`, whose first word the parser takes for a name of `a`.
 pub(super) fn positional_joins(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {

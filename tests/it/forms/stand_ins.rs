@@ -18,7 +18,9 @@ fn names_that_stand_for_something_are_not_for_users_to_write() -> Result<()> {
     for (sql, says) in [
         ("FROM t ASOF JOIN u MATCH_CONDITION ('POSITIONAL')", "write the comparison in ON"),
         ("FROM t ASOF JOIN u MATCH_CONDITION (\"POSITIONAL\")", "write the comparison in ON"),
-        ("FROM t ASOF JOIN u MATCH_CONDITION ([POSITIONAL])", "write the comparison in ON"),
+        ("FROM t ASOF JOIN u MATCH_CONDITION ([positional])", "write the comparison in ON"),
+        ("FROM t ASOF JOIN u MATCH_CONDITION ([positional join])", "Expected"),
+        ("FROM t LIMIT [share of rows]('50')", "Expected"),
         ("FROM t ASOF JOIN u MATCH_CONDITION (NULL)", "write the comparison in ON"),
         (
             "FROM t ASOF JOIN u MATCH_CONDITION ('ASOF LEFT') ON t.a >= u.a",
@@ -63,6 +65,18 @@ fn the_forms_themselves_mean_what_they_say() -> Result<()> {
         ("PIVOT t ON a USING sum(b)", "2 4"),
     ] {
         assert_eq!(text(&session, sql)?, expected, "{sql}");
+        // A view keeps its query as a text.
+        session.execute(&format!("CREATE OR REPLACE VIEW form AS {sql}"))?;
+        assert_eq!(text(&session, "FROM form")?, expected, "{sql}");
     }
+    // So does an export of it.
+    session.execute("CREATE VIEW half AS FROM t LIMIT 50%")?;
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path().join("all");
+    session.execute(&format!("EXPORT DATABASE '{}'", folder.display()))?;
+    let again = Session::builder().device(warpframe::DeviceChoice::Cpu).build()?;
+    again.execute(&format!("IMPORT DATABASE '{}'", folder.display()))?;
+    assert_eq!(text(&again, "FROM half")?, "1 2");
+    assert_eq!(text(&again, "FROM form")?, "2 4");
     Ok(())
 }
