@@ -7,13 +7,13 @@ mod config;
 #[cfg(feature = "ffi")]
 mod device_doors;
 mod files;
+mod from_values;
 mod functions;
 mod host_memory;
 mod insert;
 mod kernels;
-mod made;
 mod mistakes;
-mod outside;
+mod outside_subqueries;
 mod relations;
 mod rules;
 mod schemas;

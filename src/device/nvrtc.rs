@@ -73,7 +73,7 @@ impl Nvrtc {
         static LIBRARY: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
         let found = LIBRARY.get_or_init(|| {
             let _span = span(Part::Compiler, || "library".into());
-            Nvrtc::open(&candidates(|name| crate::environment::os(name)))
+            Nvrtc::open(&candidates(crate::environment::os))
         });
         found.as_ref().map_err(|why| unavailable(why.clone()))
     }

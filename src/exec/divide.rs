@@ -32,7 +32,7 @@ mod sinks;
 mod sort;
 mod stored;
 mod sweep;
-mod whole;
+mod undivided;
 mod window;
 
 use std::collections::HashMap;

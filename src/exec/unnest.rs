@@ -8,9 +8,9 @@
 //! Rows are numbered, as in joins, and what is not taken apart is seen through these numbers. Lists
 //! that are taken apart together count as many rows as the longest has elements. Lists of lists are
 //! taken apart level by level, from the deepest that the query asks for on. Lists that the query
-//! makes of expressions are not stored (`made.rs`).
+//! makes of expressions are not stored (`computed_lists.rs`).
 
-mod made;
+mod computed_lists;
 
 use std::sync::Arc;
 

@@ -24,11 +24,11 @@ mod frames;
 mod functions;
 mod lists;
 mod pairs;
+mod partition_aggregates;
 mod partitions;
 mod places;
 mod points;
 mod ranks;
-mod whole;
 
 use std::cell::OnceCell;
 use std::collections::HashMap;

@@ -358,8 +358,8 @@ impl SessionBuilder {
         }
         context.register_udf(host::date_bin::date_bin().as_ref().clone());
         context.register_udf(host::date_trunc::date_trunc().as_ref().clone());
-        context.register_udf(host::whole::ceil().as_ref().clone());
-        context.register_udf(host::whole::floor().as_ref().clone());
+        context.register_udf(host::rounding::ceil().as_ref().clone());
+        context.register_udf(host::rounding::floor().as_ref().clone());
         context.register_udf(host::interval_times::interval_times().as_ref().clone());
         for function in [
             host::booleans::sum(),
@@ -374,7 +374,7 @@ impl SessionBuilder {
             context.register_udwf(function);
         }
         context.register_udf(rules::share_of_rows());
-        context.register_udf(host::drawn::drawn_alike().as_ref().clone());
+        context.register_udf(host::once_a_row::drawn_alike().as_ref().clone());
         for function in host::shorthand::functions() {
             context.register_udf(function);
         }

@@ -1,13 +1,11 @@
 //! Rules over statements, and DataFusion's over plans with what keeps them from wrong answers:
 //! logical ones forget nulls, counts, names and the order of conditions, physical ones lose rows.
 
-mod bags;
 mod balance;
 mod calls;
 mod clauses;
 mod comparisons;
 mod dialect;
-mod drawn;
 mod fields;
 mod file_order;
 mod group_frames;
@@ -17,6 +15,7 @@ mod interval_order;
 mod intervals;
 mod list_aggregates;
 mod modes;
+mod multisets;
 mod no_table;
 mod numbers;
 mod operators;
@@ -38,6 +37,7 @@ mod top_k;
 mod unnest;
 mod using;
 mod volatile;
+mod volatile_statements;
 mod windows;
 
 use std::sync::Arc;
@@ -50,7 +50,6 @@ use datafusion::optimizer::analyzer::Analyzer;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
 pub(super) use balance::balance;
-pub(super) use drawn::{named as drawn_names, of_view, shared as drawn_once};
 pub(super) use intervals::IntervalOperators;
 pub(super) use numbers::{SqlTypes, as_decimal};
 pub(super) use operators::TypedOperators;
@@ -59,6 +58,7 @@ pub(super) use shares::share_of_rows;
 pub(super) use statement::{parsed, prepared};
 pub(super) use subqueries::refuse_what_is_left;
 pub(super) use using::{planned, refuse_columns};
+pub(super) use volatile_statements::{named as drawn_names, of_view, shared as drawn_once};
 
 use crate::interrupt;
 use crate::mends::{self, AnalysisRule, LogicalRule, PhysicalRule};
@@ -106,7 +106,7 @@ pub(super) fn mended(mut plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.apply_with_subqueries(|node| {
         interrupt::check()?;
         marked |= using::marks(node)?;
-        counts |= bags::concerns(node);
+        counts |= multisets::concerns(node);
         unnests |= unnest::concerns(node);
         limits |= shares::concerns(node);
         sorts |= orders::concerns(node);
@@ -120,7 +120,7 @@ pub(super) fn mended(mut plan: LogicalPlan) -> Result<LogicalPlan> {
         plan = using::own_names(plan)?;
     }
     if counts {
-        plan = bags::counted(plan)?;
+        plan = multisets::counted(plan)?;
     }
     // Counting repeats rows by UNNEST.
     if counts || unnests {

@@ -230,7 +230,7 @@ fn rows_behind_unnest_are_distinct_only_if_asked() {
     }
 }
 
-/// When this fails, DataFusion has mended what `session/rules/bags.rs` mends.
+/// When this fails, DataFusion has mended what `session/rules/multisets.rs` mends.
 #[test]
 fn datafusion_still_does_not_count() {
     use datafusion::prelude::SessionContext;

@@ -9,7 +9,8 @@ const PAGE: &str = include_str!("../../docs/methods.md");
 /// make functions, which stand below the text that documents them.
 fn defined() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let session = ["session.rs", "session/device_doors.rs", "session/made.rs", "session/tables.rs"];
+    let session =
+        ["session.rs", "session/device_doors.rs", "session/from_values.rs", "session/tables.rs"];
     let mut files: Vec<_> = session.map(|file| root.join(file)).into();
     let mut folders = vec![root.join("frame")];
     while let Some(folder) = folders.pop() {

@@ -7,6 +7,7 @@ mod errors;
 mod every;
 mod expressions;
 mod fitted;
+mod frame_aggregates;
 mod groups;
 mod joins;
 mod names;
@@ -17,7 +18,6 @@ mod sets;
 mod shapes;
 mod soak;
 mod times;
-mod whole;
 
 use warpframe::{DataFrame, Result, Session};
 

@@ -15,7 +15,7 @@ use super::list::{List, longest_of};
 use super::random::calls_random;
 use super::*;
 use crate::column::item_of;
-use crate::host::drawn::DRAWN_ONCE;
+use crate::host::once_a_row::DRAWN_ONCE;
 
 impl Compiler<'_> {
     pub(super) fn higher_order(

@@ -52,7 +52,7 @@ impl Folders {
     /// Kernels that were shipped with the program are read, too: those of the folder
     /// `warpframe-kernels` beside it.
     pub(crate) fn of_environment() -> Folders {
-        let mut folders = Self::by(|name| crate::environment::os(name));
+        let mut folders = Self::by(crate::environment::os);
         let program = std::env::current_exe().ok();
         folders.paths.extend(program.and_then(|program| shipped_with(&program)));
         folders

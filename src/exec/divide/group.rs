@@ -31,7 +31,7 @@ pub(super) struct PartGroup {
     /// Of each input, what its rows were parted by, if they can be parted again by that.
     pub(super) keys: Option<Vec<Vec<Expr>>>,
     /// An operator in the plan over the first placeholders, which is what needs a part whole, and
-    /// which `whole.rs` computes otherwise where a part does not fit.
+    /// which `undivided.rs` computes otherwise where a part does not fit.
     pub(super) whole: Option<Arc<LogicalPlan>>,
 }
 

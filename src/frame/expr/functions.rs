@@ -10,7 +10,7 @@ use super::{Columns, Expr, IntoColumn, IntoValue, Then, lit, when};
 use crate::error::Result;
 use crate::frame::LazyFrame;
 use crate::host::random::random_integer;
-use crate::host::whole;
+use crate::host::rounding;
 
 /// A function of several values, called as the first of them.
 pub(super) fn of_all(values: Vec<Expr>, function: impl FnOnce(Vec<df::Expr>) -> df::Expr) -> Expr {
@@ -273,9 +273,9 @@ of_numbers! {
     /// The number without its sign.
     abs as expr_fn::abs;
     /// The least whole number that is not less.
-    ceil as whole::ceil_of;
+    ceil as rounding::ceil_of;
     /// The greatest whole number that is not greater.
-    floor as whole::floor_of;
+    floor as rounding::floor_of;
     /// The square root.
     sqrt as expr_fn::sqrt;
     /// The cube root.

@@ -4,6 +4,7 @@
 
 mod bins;
 mod columns;
+mod frame_aggregates;
 mod join;
 mod nulls;
 mod reshape;
@@ -12,7 +13,6 @@ mod running;
 mod select;
 mod sets;
 mod time;
-mod whole;
 
 pub use bins::Bins;
 pub use join::{JoinOptions, Validate};

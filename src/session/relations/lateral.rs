@@ -25,7 +25,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::{nested, refused};
-use crate::session::outside::any_outside;
+use crate::session::outside_subqueries::any_outside;
 
 /// Whether these tables are such a join of two, as `nest_joins` makes them.
 pub(super) fn is_one(table: &TableWithJoins) -> bool {

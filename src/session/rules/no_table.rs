@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Function, GroupByExpr, Query, Select, SelectItem, SetExpr,
 };
 
-use crate::session::outside::any_outside;
+use crate::session::outside_subqueries::any_outside;
 
 /// Writes the value for such a subquery, if aggregates of columns are all that it calls for.
 pub(super) fn write_out(state: &SessionState, expr: &mut Expr) {

@@ -35,7 +35,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::numbers;
 use crate::error::{Error, ErrorKind, Result};
-use crate::host::drawn::alike;
+use crate::host::once_a_row::alike;
 use crate::sql::ast::{bare, binary, call, cast, known, text};
 
 /// How the parser's tree has the operators that it has none for.

@@ -15,10 +15,10 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::clauses::Clauses;
 use super::dialect::Ours;
-use super::drawn;
 use super::fields::DottedFields;
 use super::rows::RowComparisons;
 use super::shadows::ShadowedQueries;
+use super::volatile_statements;
 use super::windows::{self, Windows};
 use super::{groups, intervals, no_table, numbers, operators, set_keys, similar, synonyms, using};
 use crate::error::Error;
@@ -111,7 +111,7 @@ impl VisitorMut for Longhand<'_> {
         }
         select.from.iter_mut().flat_map(|table| &mut table.joins).for_each(of_left);
         relations::nest(&mut select.from);
-        drawn::tell_apart(self.state, &mut select.projection);
+        volatile_statements::tell_apart(self.state, &mut select.projection);
         if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by {
             groups::written_out(exprs);
         }
@@ -120,7 +120,7 @@ impl VisitorMut for Longhand<'_> {
             // It is called by what was asked for.
             if let SelectItem::UnnamedExpr(expr) = item
                 && (synonyms::is_one(self.state, expr)
-                    || drawn::is_made_alike(self.state, expr)
+                    || volatile_statements::is_made_alike(self.state, expr)
                     || intervals::is_computed(expr)
                     || windows::is_computed(expr)
                     || operators::is_one(expr))
@@ -184,14 +184,16 @@ impl VisitorMut for Longhand<'_> {
             }
             Expr::Tuple(values) => {
                 // Rows are compared value by value, more than once.
-                values.iter_mut().for_each(|value| drawn::make_alike(self.state, value));
+                values
+                    .iter_mut()
+                    .for_each(|value| volatile_statements::make_alike(self.state, value));
             }
             Expr::Function(_) if windows::is_computed(expr) => windows::write_out(expr),
             Expr::Subquery(_) => no_table::write_out(self.state, expr),
             Expr::Function(function) => {
                 unshifted(function);
                 if synonyms::copies(self.state, function) {
-                    drawn::make_arguments_alike(self.state, function);
+                    volatile_statements::make_arguments_alike(self.state, function);
                 }
                 if let Err(error) = synonyms::write_out(self.state, expr) {
                     return ControlFlow::Break(error);

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! In other operators, whose rules put projections together, it stands beside the expression, which
-//! has a name for it (`host/drawn.rs`). So do columns in which such a call is computed below: rules
+//! has a name for it (`host/once_a_row.rs`). So do columns in which such a call is computed below: rules
 //! may put it in their place.
 //!
 //! ```text
@@ -42,7 +42,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::col;
 
 use super::any_node;
-use crate::host::drawn::{DRAWN_ALIKE, DRAWN_ONCE, drawn_once, name_of_value};
+use crate::host::once_a_row::{DRAWN_ALIKE, DRAWN_ONCE, drawn_once, name_of_value};
 use crate::plan::{FreshNames, conjunction, into_operands, is_volatile_call};
 
 #[derive(Debug)]

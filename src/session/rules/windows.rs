@@ -22,7 +22,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::error::{Error, ErrorKind};
-use crate::session::outside::{each_outside, each_outside_mut};
+use crate::session::outside_subqueries::{each_outside, each_outside_mut};
 use crate::sql::ast::{bare, folded};
 
 /// Visits a statement.

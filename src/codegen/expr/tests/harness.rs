@@ -60,8 +60,8 @@ fn session() -> SessionContext {
     let session = SessionContext::new();
     session.register_udf(crate::host::date_bin::date_bin().as_ref().clone());
     session.register_udf(crate::host::date_trunc::date_trunc().as_ref().clone());
-    session.register_udf(crate::host::whole::ceil().as_ref().clone());
-    session.register_udf(crate::host::whole::floor().as_ref().clone());
+    session.register_udf(crate::host::rounding::ceil().as_ref().clone());
+    session.register_udf(crate::host::rounding::floor().as_ref().clone());
     session
 }
 

@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::scope::{hide_fields, show_fields};
 use crate::error::{ErrorKind, Result};
-use crate::session::outside::any_outside;
+use crate::session::outside_subqueries::any_outside;
 use crate::sql::ast::{folded, known};
 
 /// Whether an item of the list, or WHERE, may name an alias that stands before it.

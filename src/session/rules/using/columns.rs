@@ -30,7 +30,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::binary;
 use super::scope::{self, ScopeColumn};
 use crate::error::{Error, ErrorKind, Result, known_names};
-use crate::session::outside::{each_outside, each_outside_mut};
+use crate::session::outside_subqueries::{each_outside, each_outside_mut};
 use crate::session::syntax::{SPREAD, is_mark};
 use crate::sql::ast::{Place, folded, known};
 

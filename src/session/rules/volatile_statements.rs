@@ -33,7 +33,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::any_node;
 use super::dialect::Ours;
 use super::synonyms;
-use crate::host::drawn::{DRAWN_ALIKE, number};
+use crate::host::once_a_row::{DRAWN_ALIKE, number};
 use crate::query::SharedRows;
 use crate::sql::ast::{call, folded};
 
@@ -93,7 +93,7 @@ fn is_volatile(state: &SessionState, expr: &Expr) -> bool {
     function.is_some_and(|function| function.signature().volatility == Volatility::Volatile)
 }
 
-/// Makes a value that may be drawn anew each time that it is asked for one value (`host/drawn.rs`),
+/// Makes a value that may be drawn anew each time that it is asked for one value (`host/once_a_row.rs`),
 /// however often it will stand in what is written out of it.
 pub(super) fn make_alike(state: &SessionState, expr: &mut Expr) {
     if calls_volatile(state, expr) {
