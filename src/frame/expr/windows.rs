@@ -97,7 +97,7 @@ pub fn over(
 /// let orders = session.scan_parquet("data/tpch/orders.parquet")?;
 /// let bound = |rows: u64| WindowFrameBound::Preceding(rows.into());
 /// let week = WindowFrame::new_bounds(WindowFrameUnits::Rows, bound(6), WindowFrameBound::CurrentRow);
-/// let mean = over_frame(avg("o_totalprice"), [], [asc("o_orderkey")], week);
+/// let mean = over_frame(mean("o_totalprice"), [], [asc("o_orderkey")], week);
 /// assert_eq!(orders.select([mean.alias("mean")])?.collect()?.num_rows(), 15_000);
 /// # Ok::<(), warpframe::Error>(())
 /// ```
