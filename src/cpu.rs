@@ -14,7 +14,7 @@
 //!
 //! All of that is done as late as can be, so that DataFusion's own rules see the query that was
 //! asked: in plans when they become physical ([`plan`]), and around constants while they are folded
-//! ([`folding`]). What an expression becomes is in `host`.
+//! ([`folding()`]). What an expression becomes is in `host`.
 //!
 //! | file | what |
 //! |---|---|

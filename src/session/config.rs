@@ -7,8 +7,8 @@ use super::rules;
 use crate::error::Result;
 
 /// How deep the parser goes: parentheses, functions, CASE and queries one within another, of which
-/// most count once. The stacks that statements are parsed and planned on ([`Core::deep`]) hold so
-/// many without optimisations.
+/// most count once. The stacks that statements are parsed and planned on
+/// ([`crate::query::Core::deep`]) hold so many without optimisations.
 pub(super) const MOST_PARSED: usize = 300;
 
 /// How DataFusion plans for us.
