@@ -80,6 +80,7 @@ impl Buffer {
     /// # Safety
     /// `len` bytes from `address` on, which is aligned to 256, may be read by the device until
     /// `release` is called, and nobody writes them.
+    #[cfg_attr(not(feature = "ffi"), allow(dead_code, reason = "columns of other programs"))]
     pub(crate) unsafe fn borrowed(
         device: &Device,
         address: u64,

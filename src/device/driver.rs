@@ -301,11 +301,13 @@ pub(crate) trait Driver: Send + Sync + Debug {
     ///
     /// # Safety
     /// The event is live, and of this device.
+    #[cfg_attr(not(feature = "ffi"), allow(dead_code, reason = "columns of other programs"))]
     unsafe fn wait_for_event(&self, _event: u64) -> Result<()> {
         Ok(())
     }
 
     /// Waits for everything that any program in this process submitted to the device.
+    #[cfg_attr(not(feature = "ffi"), allow(dead_code, reason = "columns of other programs"))]
     fn settle_all(&self) -> Result<()> {
         self.synchronize()
     }
@@ -315,6 +317,7 @@ pub(crate) trait Driver: Send + Sync + Debug {
     ///
     /// # Safety
     /// The range is readable by the device until then.
+    #[cfg_attr(not(feature = "ffi"), allow(dead_code, reason = "columns of other programs"))]
     unsafe fn borrow(&self, _address: u64, _bytes: usize) {}
 
     /// Notes that borrowed memory is used no more, once all submitted work is done, for which it

@@ -145,6 +145,7 @@ impl SimMemory {
     }
 
     /// Lets work use memory that somebody else allocated.
+    #[cfg_attr(not(feature = "ffi"), allow(dead_code, reason = "columns of other programs"))]
     pub(super) fn borrow(&mut self, address: u64, bytes: usize) {
         let (size, times) = self.borrowed.entry(address).or_default();
         *size = bytes.max(*size);
