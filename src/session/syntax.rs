@@ -153,19 +153,24 @@ pub(super) fn kept(text: &str) -> Text<'_> {
     let mut tokens: Vec<TokenWithSpan> = vec![];
     for token in read.words() {
         tokens.push(token.clone());
-        let Some(open) = tokens.iter().rposition(|token| token.token == Token::LBracket) else {
-            continue;
-        };
         if token.token != Token::RBracket {
             continue;
         }
-        let words: Vec<&str> = (tokens[open + 1..tokens.len() - 1].iter())
-            .filter_map(|token| match &token.token {
-                Token::Word(word) => Some(word.value.as_str()),
-                _ => None,
-            })
-            .collect();
-        if let Some(name) = STAND_INS.iter().find(|name| **name == words.join(" ")) {
+        let Some(open) = tokens.iter().rposition(|token| token.token == Token::LBracket) else {
+            continue;
+        };
+        // An array has commas between its words.
+        let word = |token: &TokenWithSpan| match &token.token {
+            Token::Word(word) => Some(word.value.clone()),
+            _ => None,
+        };
+        let words: Option<Vec<String>> =
+            tokens[open + 1..tokens.len() - 1].iter().map(word).collect();
+        let name = words.and_then(|words| {
+            let name = words.join(" ");
+            STAND_INS.into_iter().find(|stand_in| *stand_in == name)
+        });
+        if let Some(name) = name {
             let word = stand_in(name, &tokens[open]);
             tokens.splice(open.., [word]);
         }
