@@ -35,8 +35,8 @@ import sys
 
 # Each may use those before it. `cores`, `error` and `interrupt` are used by all; `interop` is a leaf.
 ORDER = [
-    "device", "ops", "column", "host", "io", "user_code", "codegen", "plan", "mends", "cpu", "exec", "query", "frame",
-    "sql", "session",
+    "device", "ops", "column", "sql", "host", "io", "user_code", "codegen", "plan", "mends", "cpu", "exec", "query",
+    "frame", "session",
 ]
 
 # A `use` of a module that others see again under the name of this one.

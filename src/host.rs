@@ -1,12 +1,12 @@
 //! What DataFusion's CPU engine computes with: functions of ours, and expressions in which floats,
 //! decimals, casts and nested values mean what they mean on the device. Plans of them are in `cpu`.
 
-mod age;
+pub(crate) mod age;
 mod arithmetic;
 pub(crate) mod arrays_zip;
 mod bins;
 pub(crate) mod booleans;
-mod calls;
+pub(crate) mod calls;
 mod casts;
 mod chains;
 pub(crate) mod date_bin;
@@ -23,7 +23,7 @@ pub(crate) mod lambdas;
 pub(crate) mod list_combinations;
 mod lists;
 mod lossless;
-mod md5;
+pub(crate) mod md5;
 pub(crate) mod mode;
 mod nested_extremes;
 mod nested_order;
@@ -34,7 +34,6 @@ pub(crate) mod ranks;
 pub(crate) mod rounding;
 pub(crate) mod shorthand;
 mod sums;
-pub(crate) mod width_bucket;
 mod zones;
 
 pub(crate) use bins::HistogramBins;

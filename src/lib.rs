@@ -84,10 +84,10 @@ pub use io::{
     TextEncoding, WriteFormat,
 };
 pub use ops::prepare::{PreparedKernels, prepare_kernels};
-pub use plan::ExplainFormat;
 pub use session::{
     DeviceChoice, Dim3, Executed, KernelArg, RawKernel, Session, SessionBuilder, Setting,
 };
+pub use sql::ExplainFormat;
 pub use user_code::{AggregateFunction, ScalarFunction};
 
 /// The Arrow implementation whose arrays and batches go in and out.

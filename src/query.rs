@@ -20,7 +20,6 @@ mod streamed;
 mod verb;
 
 use std::cell::Cell;
-use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, mpsc};
 
@@ -54,9 +53,10 @@ use crate::io::{
     of_their_types,
 };
 use crate::plan::{
-    ExplainFormat, MOST_NESTED, PlanTable, Prepared, explain, explain_on_cpu, files_of,
-    with_nullable, with_one_row, with_present_types,
+    MOST_NESTED, PlanTable, Prepared, explain, explain_on_cpu, files_of, with_nullable,
+    with_one_row, with_present_types,
 };
+use crate::sql::ExplainFormat;
 use crate::timeline::{self, Part, span};
 
 /// DataFusion's context, the device, and the plans that are kept.

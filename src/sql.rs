@@ -7,14 +7,17 @@
 //! | `statement` | [`Statement`]: what a text asks for, by its first words |
 //! | `ast` | tools for the parser's trees |
 //! | `copy` | `COPY` |
+//! | `explain` | formats of `EXPLAIN` |
 
 pub(crate) mod ast;
 mod copy;
+mod explain;
 mod reader;
 mod statement;
 mod text;
 
 pub use copy::{CopyFrom, CopyTo};
+pub use explain::ExplainFormat;
 pub use reader::Name;
 pub use statement::Statement;
 pub(crate) use text::is_word;

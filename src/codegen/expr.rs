@@ -16,7 +16,7 @@ mod compare;
 mod dictionary;
 mod fit;
 mod format;
-mod function;
+mod functions;
 mod interval_parts;
 mod lambda;
 mod list;
@@ -52,6 +52,10 @@ use datafusion::common::{Column, DFSchema, ExprSchema, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
 
 pub(crate) use automaton::of_like;
+pub(crate) use functions::intervals::of_units;
+pub(crate) use functions::{
+    InSql, constant, function_fails, host_functions, in_sql, is_total, to_zero,
+};
 
 use self::chain::Chains;
 use super::emit::Emitter;

@@ -48,7 +48,10 @@ pub(crate) use aggregate::{
 };
 pub(crate) use element::element_at;
 pub(crate) use emit::Emitter;
-pub(crate) use expr::{of_like, unsupported};
+pub(crate) use expr::{
+    InSql, constant, function_fails, host_functions, in_sql, is_total, of_like, of_units, to_zero,
+    unsupported,
+};
 pub(crate) use flow::{
     BuildSide, Candidates, Flow, FlowSource, FlowStage, Keep, Probe, Records, Residual,
 };

@@ -9,8 +9,9 @@ use datafusion::logical_expr::LogicalPlan;
 
 use super::base::AnyFrame;
 use crate::error::Result;
-use crate::plan::{ExplainFormat, is_small};
+use crate::plan::is_small;
 use crate::query::{Core, Recipe, SharedRows, Verb, scan};
+use crate::sql::ExplainFormat;
 
 /// A query that has not run yet.
 ///

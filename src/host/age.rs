@@ -25,8 +25,9 @@ use super::calls::HostCall;
 const MICROS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const DAY_NANOS: i64 = 86_400_000_000_000;
 
-pub(super) fn age() -> ScalarUDF {
-    ScalarUDF::from(Age { signature: Signature::user_defined(Volatility::Immutable) })
+pub(crate) fn age() -> Arc<ScalarUDF> {
+    let signature = Signature::user_defined(Volatility::Immutable);
+    Arc::new(ScalarUDF::from(Age { signature }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

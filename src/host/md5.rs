@@ -13,8 +13,9 @@ use datafusion::logical_expr::{
 
 use super::calls::HostCall;
 
-pub(super) fn md5() -> ScalarUDF {
-    ScalarUDF::from(Md5 { signature: Signature::user_defined(Volatility::Immutable) })
+pub(crate) fn md5() -> Arc<ScalarUDF> {
+    let signature = Signature::user_defined(Volatility::Immutable);
+    Arc::new(ScalarUDF::from(Md5 { signature }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

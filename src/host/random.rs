@@ -21,12 +21,24 @@ pub(crate) const MOST_POISSON_MEAN: f64 = 1e6;
 /// The mean that one draw takes.
 const DRAWN_MEAN: f64 = 500.0;
 
-/// The functions, of which `random` takes the place of DataFusion's.
-pub(crate) fn functions() -> Vec<Arc<ScalarUDF>> {
-    let of = |kind| Arc::new(ScalarUDF::from(RandomFunction::new(kind)));
-    let random = Arc::new(ScalarUDF::from(Random::default()));
-    let [normal, poisson] = [RandomKind::Normal, RandomKind::Poisson].map(of);
-    vec![random, UNIFORM.clone(), normal, random_integer(), poisson]
+/// `random`, in the place of DataFusion's.
+pub(crate) fn random() -> Arc<ScalarUDF> {
+    Arc::new(ScalarUDF::from(Random::default()))
+}
+
+/// `random_uniform(seed, n)`.
+pub(crate) fn random_uniform() -> Arc<ScalarUDF> {
+    UNIFORM.clone()
+}
+
+/// `random_normal(seed, n)`.
+pub(crate) fn random_normal() -> Arc<ScalarUDF> {
+    Arc::new(ScalarUDF::from(RandomFunction::new(RandomKind::Normal)))
+}
+
+/// `random_poisson(seed, n, mean)`.
+pub(crate) fn random_poisson() -> Arc<ScalarUDF> {
+    Arc::new(ScalarUDF::from(RandomFunction::new(RandomKind::Poisson)))
 }
 
 /// `random_integer(seed, n, least, greatest)`.

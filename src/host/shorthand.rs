@@ -10,11 +10,11 @@
 //!   printf('%d: %s', i, s)     CAST(i AS VARCHAR) || ': ' || s
 //! ```
 
-mod formats;
-mod middles;
-mod moments;
+pub(crate) mod formats;
+pub(crate) mod middles;
+pub(crate) mod moments;
 mod patterns;
-mod strptime;
+pub(crate) mod strptime;
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -34,40 +34,16 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 pub(super) use patterns::{Item, items};
 
 /// What makes an expression of arguments and their types; nothing of others than it takes.
-type WrittenByTypes = fn(&[Expr], &[DataType]) -> Result<Option<Expr>>;
+pub(crate) type WrittenByTypes = fn(&[Expr], &[DataType]) -> Result<Option<Expr>>;
 
-/// Functions, what they take, and what they are.
-const FUNCTIONS: [(&str, &str, WrittenByTypes); 20] = [
-    ("concat", "takes texts and other values, or lists", concat),
-    ("date_sub", moments::DATE_SUB, moments::date_sub),
-    ("datesub", moments::DATE_SUB, moments::date_sub),
-    ("epoch_ms", "takes a date, a timestamp, or milliseconds", epoch_ms),
-    ("epoch_ns", "takes a date or a timestamp", |args, types| epoch(args, types, 0)),
-    ("epoch_us", "takes a date or a timestamp", |args, types| epoch(args, types, 1)),
-    ("format", "takes a constant pattern, and a value for each {} in it", formats::format),
-    ("hex", "takes an integer, a string or bytes", hex),
-    ("len", "takes a string or a list", len),
-    ("length", "takes a string or a list", length),
-    ("make_timestamp", moments::MAKE_TIMESTAMP, moments::make_timestamp),
-    ("median_argument", middles::TAKES, middles::argument),
-    ("median_of", middles::TAKES, middles::of_type),
-    ("printf", "takes a constant pattern, and a value for each % in it", formats::printf),
-    ("strftime", "takes a date or a timestamp, and a constant pattern", moments::strftime),
-    ("sum_of_none", "takes a list of numbers", sum_of_none),
-    ("time_bucket", moments::TIME_BUCKET, moments::time_bucket),
-    ("timezone", moments::TIMEZONE, moments::timezone),
-    ("typeof", "takes a value", type_of),
-    ("whole_part", "takes a number", whole_part),
-];
-
-/// All of them.
-pub(crate) fn functions() -> Vec<ScalarUDF> {
-    let of = |&(name, takes, written): &(&'static str, &'static str, WrittenByTypes)| {
-        let signature = Signature::variadic_any(Volatility::Immutable);
-        ScalarUDF::from(Shorthand { name, takes, written, signature })
-    };
-    let of_host = formats::functions().into_iter().chain(strptime::functions());
-    FUNCTIONS.iter().map(of).chain(of_host).chain([super::age::age(), super::md5::md5()]).collect()
+/// The function of a name that is written out so.
+pub(crate) fn shorthand(
+    name: &'static str,
+    takes: &'static str,
+    written: WrittenByTypes,
+) -> ScalarUDF {
+    let signature = Signature::variadic_any(Volatility::Immutable);
+    ScalarUDF::from(Shorthand { name, takes, written, signature })
 }
 
 #[derive(Debug)]
@@ -154,7 +130,7 @@ fn constant_text(expr: &Expr) -> Option<&str> {
     }
 }
 
-fn len(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+pub(crate) fn len(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     let ([value], [dtype]) = (args, types) else { return Ok(None) };
     let length = match dtype {
         list if is_list(list) => array_length(value.clone()),
@@ -166,7 +142,7 @@ fn len(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
 }
 
 /// As `len`; of a text as DataFusion has it, and so of what it takes for one.
-fn length(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+pub(crate) fn length(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     match (args, types) {
         ([_], [list]) if is_list(list) => len(args, types),
         ([value], _) => Ok(Some(character_length(value.clone()))),
@@ -175,7 +151,7 @@ fn length(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
 }
 
 /// Of lists, of which those that are null count for nothing, their elements one after another.
-fn concat(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+pub(crate) fn concat(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     if !types.iter().any(is_list) {
         return Ok(Some(datafusion::functions::expr_fn::concat(args.to_vec())));
     }
@@ -187,7 +163,7 @@ fn concat(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
 }
 
 /// What the elements of a list are added to: nothing, of the type of such sums.
-fn sum_of_none(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+pub(crate) fn sum_of_none(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     let item = match types {
         [DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _)] => {
             item
@@ -208,7 +184,7 @@ fn is_list(dtype: &DataType) -> bool {
     matches!(dtype, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
 }
 
-fn hex(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+pub(crate) fn hex(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     let ([value], [dtype]) = (args, types) else { return Ok(None) };
     let digits = match dtype {
         DataType::UInt64 => to_hex(value.clone()),
@@ -224,7 +200,7 @@ fn hex(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
 }
 
 /// Of a time the milliseconds since 1970, and of such the time.
-fn epoch_ms(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+pub(crate) fn epoch_ms(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     match (args, types) {
         ([value], [integer]) if integer.is_integer() => {
             let millis = cast(value.clone(), DataType::Int64);
@@ -236,6 +212,16 @@ fn epoch_ms(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
 }
 
 const MICROS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+
+/// Microseconds since 1970.
+pub(crate) fn epoch_us(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    epoch(args, types, 1)
+}
+
+/// Nanoseconds since 1970.
+pub(crate) fn epoch_ns(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    epoch(args, types, 0)
+}
 
 /// Since 1970, in units of so many microseconds, and nanoseconds where that is none.
 fn epoch(args: &[Expr], types: &[DataType], micros: i64) -> Result<Option<Expr>> {
@@ -256,7 +242,7 @@ fn epoch(args: &[Expr], types: &[DataType], micros: i64) -> Result<Option<Expr>>
 }
 
 /// A number without what is behind the point, which a cast would round.
-fn whole_part(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+pub(crate) fn whole_part(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     let ([value], [dtype]) = (args, types) else { return Ok(None) };
     let value = value.clone();
     Ok(Some(match dtype.is_floating() || dtype.is_decimal() {
@@ -265,7 +251,7 @@ fn whole_part(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     }))
 }
 
-fn type_of(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+pub(crate) fn type_of(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     match (args, types) {
         ([_], [dtype]) => Ok(Some(lit(named(dtype)))),
         _ => Ok(None),

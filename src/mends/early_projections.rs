@@ -51,8 +51,9 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
 use super::PhysicalRule;
+use crate::codegen::is_total;
 use crate::host::cast_fails;
-use crate::plan::{is_comparison, is_total, sum_fails};
+use crate::plan::{is_comparison, sum_fails};
 
 /// The rule that moves projections, with fences.
 pub(super) fn rewrite_projections(

@@ -14,7 +14,6 @@
 //! stands.
 
 mod constant;
-mod functions;
 mod integers;
 #[cfg(test)]
 mod tests;
@@ -26,9 +25,7 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Case, Expr, ExprSchemable, Operator};
 
-use self::functions::function_fails;
-
-pub(crate) use self::functions::is_total;
+use crate::codegen::{constant, function_fails, is_total, to_zero};
 use crate::host::cast_fails;
 
 /// Digits that every `Decimal128` holds.
@@ -238,7 +235,7 @@ pub(crate) fn is_comparison(op: Operator) -> bool {
 }
 
 fn is_literal(expr: &Expr) -> bool {
-    literal(expr).is_some()
+    constant(expr).is_some()
 }
 
 /// Whether a sum, difference or product of two types can fail: integers and a decimal's digits have
@@ -297,7 +294,7 @@ fn quotient_fails(
 
 /// Whether an integer is never the least of its type.
 fn is_above_least(expr: &Expr, dtype: &DataType, schema: &DFSchema) -> bool {
-    match (expr, literal(expr)) {
+    match (expr, constant(expr)) {
         (_, Some(value)) => value.cast_to(dtype).is_ok_and(|value| {
             ScalarValue::min(dtype)
                 .is_some_and(|least| value.partial_cmp(&least) == Some(Ordering::Greater))
@@ -332,7 +329,7 @@ impl Sign {
 
 /// What is known of a divisor: by itself, or by the conditions before it.
 fn sign_of(divisor: &Expr, facts: &[Fact<'_>], schema: &DFSchema) -> Option<Sign> {
-    if let Some(value) = literal(divisor) {
+    if let Some(value) = constant(divisor) {
         let order = to_zero(&value)?;
         let minus_one = ScalarValue::new_negative_one(&value.data_type()).ok();
         return Some(Sign {
@@ -356,8 +353,8 @@ fn sign_of(divisor: &Expr, facts: &[Fact<'_>], schema: &DFSchema) -> Option<Sign
 fn compared(fact: &Fact<'_>, number: &Expr, schema: &DFSchema) -> Option<Option<Ordering>> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = fact.condition else { return None };
     let (op, bound) = match () {
-        () if bare(left, schema) == bare(number, schema) => (*op, literal(right)?),
-        () if bare(right, schema) == bare(number, schema) => (op.swap()?, literal(left)?),
+        () if bare(left, schema) == bare(number, schema) => (*op, constant(right)?),
+        () if bare(right, schema) == bare(number, schema) => (op.swap()?, constant(left)?),
         () => return None,
     };
     let op = if fact.holds { op } else { op.negate()? };
@@ -374,12 +371,6 @@ fn compared(fact: &Fact<'_>, number: &Expr, schema: &DFSchema) -> Option<Option<
     }
 }
 
-/// How a constant that is not null compares with zero.
-fn to_zero(value: &ScalarValue) -> Option<Ordering> {
-    (!value.is_null()).then_some(())?;
-    value.partial_cmp(&ScalarValue::new_zero(&value.data_type()).ok()?)
-}
-
 /// What is left of an expression without aliases and without casts of numbers that keep every
 /// value.
 fn bare<'e>(expr: &'e Expr, schema: &DFSchema) -> &'e Expr {
@@ -392,16 +383,5 @@ fn bare<'e>(expr: &'e Expr, schema: &DFSchema) -> &'e Expr {
             _ => expr,
         },
         other => other,
-    }
-}
-
-/// The constant that an expression is, its casts done.
-fn literal(expr: &Expr) -> Option<ScalarValue> {
-    match expr {
-        Expr::Literal(value, _) => Some(value.clone()),
-        Expr::Alias(alias) => literal(&alias.expr),
-        Expr::Cast(cast) => literal(&cast.expr)?.cast_to(cast.field.data_type()).ok(),
-        Expr::Negative(inner) => literal(inner)?.arithmetic_negate().ok(),
-        _ => None,
     }
 }

@@ -45,11 +45,8 @@ pub(crate) use bind::bind;
 pub(crate) use cut::{CpuOperator, Root};
 pub(crate) use device_plan::{DevicePlan, projection};
 pub(crate) use estimate::{Estimate, estimate};
-pub use explain::ExplainFormat;
 pub(crate) use explain::{explain, explain_on_cpu, files_of, join_name, sink_name};
-pub(crate) use failing::{
-    can_fail, fails_itself, has_failing, is_comparison, is_total, operands, sum_fails,
-};
+pub(crate) use failing::{can_fail, fails_itself, has_failing, is_comparison, operands, sum_fails};
 pub(crate) use foresight::Foresight;
 pub(crate) use join_order::{join_cost, order_joins};
 pub(crate) use names::{FreshNames, different};

@@ -25,7 +25,7 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Subquery, Volatility, lit,
 };
 
-/// The function's name, as `codegen/expr/function.rs` has it.
+/// The function's name, as `codegen/expr/functions/conditional.rs` has it.
 const ONE_ROW_VALUE: &str = "one_row_value";
 /// The column that counts the rows.
 const ROWS: &str = "rows of the subquery";

@@ -347,20 +347,9 @@ impl SessionBuilder {
             .build();
         let mut context = SessionContext::new_with_state(state);
         context.register_expr_planner(Arc::new(rules::IntervalOperators))?;
-        for function in host::random::functions() {
+        for function in crate::codegen::host_functions() {
             context.register_udf(function.as_ref().clone());
         }
-        context.register_udf(host::width_bucket::width_bucket_udf());
-        for function in
-            [host::arrays_zip::arrays_zip(), host::list_combinations::list_combinations()]
-        {
-            context.register_udf(function.as_ref().clone());
-        }
-        context.register_udf(host::date_bin::date_bin().as_ref().clone());
-        context.register_udf(host::date_trunc::date_trunc().as_ref().clone());
-        context.register_udf(host::rounding::ceil().as_ref().clone());
-        context.register_udf(host::rounding::floor().as_ref().clone());
-        context.register_udf(host::interval_times::interval_times().as_ref().clone());
         for function in [
             host::booleans::sum(),
             host::booleans::avg(),
@@ -374,10 +363,6 @@ impl SessionBuilder {
             context.register_udwf(function);
         }
         context.register_udf(rules::share_of_rows());
-        context.register_udf(host::once_a_row::drawn_alike().as_ref().clone());
-        for function in host::shorthand::functions() {
-            context.register_udf(function);
-        }
         for function in host::lambdas::functions() {
             context.register_higher_order_function(function);
         }

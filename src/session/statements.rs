@@ -35,7 +35,7 @@ use super::insert::bare_statement;
 use super::{Session, not_a_query};
 use crate::error::{Error, ErrorKind, Result};
 use crate::frame::LazyFrame;
-use crate::plan::ExplainFormat;
+use crate::sql::ExplainFormat;
 use crate::sql::ast::Place;
 use crate::sql::ast::table_name;
 use crate::sql::{Name, Statement, Text};

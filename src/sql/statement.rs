@@ -3,10 +3,10 @@
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::copy::{self, CopyFrom, CopyKind, CopyTo};
+use super::explain::ExplainFormat;
 use super::reader::{Name, WordReader};
 use super::text::Text;
 use crate::error::Result;
-use crate::plan::ExplainFormat;
 
 /// What a statement asks for.
 #[derive(Debug, Clone)]

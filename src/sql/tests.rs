@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::ExplainFormat;
+use crate::sql::ExplainFormat;
 
 fn name(text: &str, line: u64, column: u64) -> Name {
     Name { text: text.into(), place: (line, column) }

@@ -1,7 +1,6 @@
 //! Intervals: sums, products, parts and what they are compared by (`kernels/interval.cuh`).
 
 use datafusion::arrow::datatypes::IntervalUnit;
-use datafusion::logical_expr::expr::ScalarFunction;
 
 use super::calendar::per_second;
 use super::*;
@@ -66,7 +65,7 @@ impl Compiler<'_> {
     /// A part of an interval or of a duration.
     pub(super) fn interval_part(
         &mut self,
-        call: &ScalarFunction,
+        function: &datafusion::logical_expr::ScalarUDF,
         of: &Expr,
         dtype: &DataType,
     ) -> Result<Value> {
@@ -80,7 +79,7 @@ impl Compiler<'_> {
             }
             other => return Err(not_yet(format!("a part of {other}"))),
         };
-        let Some(part) = part_of(&call.func) else {
+        let Some(part) = part_of(function) else {
             return Err(not_yet("a part of an interval"));
         };
         let of = self.out.let_("interval", parts);

@@ -72,30 +72,6 @@ impl Compiler<'_> {
         ))
     }
 
-    /// `width_bucket(x, low, high, count)`.
-    pub(super) fn width_bucket(
-        &mut self,
-        arguments: [&Expr; 4],
-        dtype: &DataType,
-    ) -> Result<Value> {
-        let [value, low, high, count] = arguments;
-        let most = as_literal(count).and_then(literal::integer).map(|count| count + 1);
-        let values = [self.value(value)?, self.value(low)?, self.value(high)?, self.value(count)?];
-        let mut valid = None;
-        for value in &values {
-            valid = both(&valid, &value.valid, self.out);
-        }
-        let [value, low, high, count] = values.map(|value| value.code);
-        let (is_finite, more) = (|bound: &str| format!("{bound} - {bound} == 0"), i64::MAX);
-        let bounds = format!("{} && {} && {low} != {high}", is_finite(&low), is_finite(&high));
-        let outside =
-            format!("!({value} == {value} && {bounds} && {count} > 0 && {count} < {more}ll)");
-        self.fail_if(&valid, &outside, Failure::Domain);
-        let rvalue = format!("math_width_bucket({value}, {low}, {high}, {count})");
-        let result = self.result(dtype.clone(), Repr::I64, rvalue, valid);
-        Ok(result.with_range(Some((0, most.unwrap_or(i64::MAX.into())))))
-    }
-
     /// `nanvl(x, y)`: `y` where `x` is NaN.
     pub(super) fn unless_nan(&mut self, x: &Expr, y: &Expr, dtype: &DataType) -> Result<Value> {
         let (x, y) = (self.value(x)?, self.value(y)?);

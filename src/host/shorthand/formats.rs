@@ -38,12 +38,12 @@ enum FormatPiece {
     Value(usize, Spec),
 }
 
-pub(super) fn printf(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+pub(crate) fn printf(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     let Some(pattern) = args.first().and_then(constant_text) else { return Ok(None) };
     written("printf", percents(pattern)?, &args[1..], &types[1..])
 }
 
-pub(super) fn format(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+pub(crate) fn format(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     let Some(pattern) = args.first().and_then(constant_text) else { return Ok(None) };
     written("format", braces(pattern)?, &args[1..], &types[1..])
 }
@@ -227,9 +227,9 @@ fn one(function: &str, spec: &Spec, value: &Expr, dtype: &DataType) -> Result<Ex
     Ok(text)
 }
 
-/// The functions of the host that these take.
-pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![ScalarUDF::from(TextOfFloat::default())]
+/// What computes the digits of floats.
+pub(crate) fn text_of_float() -> Arc<ScalarUDF> {
+    Arc::new(ScalarUDF::from(TextOfFloat::default()))
 }
 
 /// `text_of_float(x, digits)`: so many digits behind the point. Of −1 as many as tell the number.

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, cast};
 
 use super::MICROS;
 
-pub(super) const TAKES: &str = "takes a number, a date or a timestamp";
+pub(crate) const TAKES: &str = "takes a number, a date or a timestamp";
 
 /// Digits that a percentile has more than the decimals that it lies between, as an average has.
 const MORE_DIGITS: u8 = 4;
@@ -33,7 +33,7 @@ fn time(dtype: &DataType) -> Option<DataType> {
     }
 }
 
-pub(super) fn argument(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+pub(crate) fn argument(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     let ([value], [dtype]) = (args, types) else { return Ok(None) };
     let value = value.clone();
     Ok(Some(match dtype {
@@ -47,7 +47,7 @@ pub(super) fn argument(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>
     }))
 }
 
-pub(super) fn of_type(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+pub(crate) fn of_type(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     let ([value, _], [found, of]) = (args, types) else { return Ok(None) };
     let value = value.clone();
     Ok(Some(match of {

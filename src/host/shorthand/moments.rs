@@ -21,12 +21,12 @@ use super::{Item, MICROS, constant_text, items};
 use crate::host::date_bin::date_bin;
 use crate::host::interval_times::interval_times;
 
-pub(super) const DATE_SUB: &str = "takes a unit ('year', 'quarter', 'month', 'week', 'day', \
+pub(crate) const DATE_SUB: &str = "takes a unit ('year', 'quarter', 'month', 'week', 'day', \
     'hour', 'minute', 'second', 'millisecond' or 'microsecond') and two dates or timestamps";
-pub(super) const MAKE_TIMESTAMP: &str =
+pub(crate) const MAKE_TIMESTAMP: &str =
     "takes year, month, day, hour, minute and second, or microseconds";
-pub(super) const TIMEZONE: &str = "takes the constant name of a time zone, and a timestamp";
-pub(super) const TIME_BUCKET: &str =
+pub(crate) const TIMEZONE: &str = "takes the constant name of a time zone, and a timestamp";
+pub(crate) const TIME_BUCKET: &str =
     "takes a constant interval, a date or a timestamp, and where the first bucket begins";
 
 fn is_time(dtype: &DataType) -> bool {
@@ -39,7 +39,7 @@ fn ticks(time: &Expr) -> Expr {
 }
 
 /// `x AT TIME ZONE 'zone'`, as PostgreSQL has it.
-pub(super) fn timezone(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+pub(crate) fn timezone(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     let ([zone, time], [_, dtype]) = (args, types) else { return Ok(None) };
     let Some(zone) = constant_text(zone) else { return Ok(None) };
     let there = |unit| cast(time.clone(), DataType::Timestamp(unit, Some(zone.into())));
@@ -52,7 +52,7 @@ pub(super) fn timezone(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>
     })
 }
 
-pub(super) fn strftime(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+pub(crate) fn strftime(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     let ([first, second], [of_first, of_second]) = (args, types) else { return Ok(None) };
     let is_moment = |dtype: &DataType| {
         matches!(dtype, DataType::Date32 | DataType::Timestamp(..) | DataType::Null)
@@ -87,7 +87,7 @@ pub(super) fn strftime(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>
     Ok(Some(to_char(time, lit(written))))
 }
 
-pub(super) fn make_timestamp(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+pub(crate) fn make_timestamp(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     let numbers = types.iter().all(|dtype| dtype.is_numeric() || dtype.is_null());
     match args {
         [micros] if numbers && !types[0].is_floating() && !types[0].is_decimal() => {
@@ -130,7 +130,7 @@ pub(super) fn make_timestamp(args: &[Expr], types: &[DataType]) -> Result<Option
     }
 }
 
-pub(super) fn time_bucket(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+pub(crate) fn time_bucket(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     let (width, time, origin) = match args {
         [width, time] => (width, time, None),
         [width, time, origin] if is_time(&types[2]) => (width, time, Some(origin)),
@@ -174,7 +174,7 @@ pub(super) fn time_bucket(args: &[Expr], types: &[DataType]) -> Result<Option<Ex
 }
 
 /// The whole units between two times.
-pub(super) fn date_sub(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+pub(crate) fn date_sub(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     let ([unit, from, to], [_, of_from, of_to]) = (args, types) else { return Ok(None) };
     let (Some(unit), true) = (constant_text(unit), is_time(of_from) && is_time(of_to)) else {
         return Ok(None);

@@ -17,13 +17,17 @@ use datafusion::logical_expr::{
 
 use super::patterns::{Item, items};
 
-/// Both.
-pub(super) fn functions() -> [ScalarUDF; 2] {
-    let of = |name| {
-        let signature = Signature::string(2, Volatility::Immutable);
-        ScalarUDF::from(Strptime { name, signature })
-    };
-    ["strptime", TRY].map(of)
+pub(crate) fn strptime() -> Arc<ScalarUDF> {
+    of_name("strptime")
+}
+
+pub(crate) fn try_strptime() -> Arc<ScalarUDF> {
+    of_name(TRY)
+}
+
+fn of_name(name: &'static str) -> Arc<ScalarUDF> {
+    let signature = Signature::string(2, Volatility::Immutable);
+    Arc::new(ScalarUDF::from(Strptime { name, signature }))
 }
 
 const TRY: &str = "try_strptime";

@@ -5,9 +5,9 @@ use std::fmt::Display;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ExplainFormat, Explained, ExplainedCpu, ExplainedDevice, ExplainedOperator, ExplainedPart,
-    ExplainedPipeline,
+    Explained, ExplainedCpu, ExplainedDevice, ExplainedOperator, ExplainedPart, ExplainedPipeline,
 };
+use crate::sql::ExplainFormat;
 
 /// Begins the lines on what would be divided.
 const WOULD_BE_DIVIDED: &str = "would be divided: ";

@@ -15,75 +15,34 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{BinaryExpr, Expr as PlanExpr, ExprSchemable, Operator, cast, lit};
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType as SqlType, DateTimeField, Expr, Interval, Spanned, Value,
-};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, DateTimeField, Expr, Spanned, Value};
 
+use crate::codegen::of_units;
 use crate::error::{Error, ErrorKind};
 use crate::host::interval_times::interval_times;
 use crate::host::with_units;
-use crate::sql::ast::{bare, call, cast as cast_to, known, number_of};
+use crate::sql::ast::{bare, known, number_of};
 
-/// Functions of a number of units, by their name, and one of the unit.
-const FUNCTIONS: [(&str, &str); 14] = [
-    ("to_centuries", "1200 months"),
-    ("to_days", "1 day"),
-    ("to_decades", "120 months"),
-    ("to_hours", "1 hour"),
-    ("to_microseconds", "1 microsecond"),
-    ("to_millennia", "12000 months"),
-    ("to_milliseconds", "1 millisecond"),
-    ("to_minutes", "1 minute"),
-    ("to_months", "1 month"),
-    ("to_nanoseconds", "1 nanosecond"),
-    ("to_quarters", "3 months"),
-    ("to_seconds", "1 second"),
-    ("to_weeks", "7 days"),
-    ("to_years", "12 months"),
-];
-
-/// One of the unit that a function counts.
-pub(super) fn unit_of_function(name: &str) -> Option<&'static str> {
-    let at = FUNCTIONS.binary_search_by_key(&name, |(name, _)| name).ok()?;
-    Some(FUNCTIONS[at].1)
-}
-
+/// The unit of a field, as functions name it.
 fn unit_of_field(field: &DateTimeField) -> Option<&'static str> {
     use DateTimeField::*;
-    let function = match field {
-        Century => "to_centuries",
-        Decade => "to_decades",
-        Millenium | Millennium => "to_millennia",
-        Year | Years => "to_years",
-        Quarter => "to_quarters",
-        Month | Months => "to_months",
-        Week(None) | Weeks => "to_weeks",
-        Day | Days => "to_days",
-        Hour | Hours => "to_hours",
-        Minute | Minutes => "to_minutes",
-        Second | Seconds => "to_seconds",
-        Millisecond | Milliseconds => "to_milliseconds",
-        Microsecond | Microseconds => "to_microseconds",
-        Nanosecond | Nanoseconds => "to_nanoseconds",
+    Some(match field {
+        Century => "centuries",
+        Decade => "decades",
+        Millenium | Millennium => "millennia",
+        Year | Years => "years",
+        Quarter => "quarters",
+        Month | Months => "months",
+        Week(None) | Weeks => "weeks",
+        Day | Days => "days",
+        Hour | Hours => "hours",
+        Minute | Minutes => "minutes",
+        Second | Seconds => "seconds",
+        Millisecond | Milliseconds => "milliseconds",
+        Microsecond | Microseconds => "microseconds",
+        Nanosecond | Nanoseconds => "nanoseconds",
         _ => return None,
-    };
-    unit_of_function(function)
-}
-
-/// So many of a unit.
-pub(super) fn of_units(number: Expr, unit: &str) -> Expr {
-    let one = Expr::Interval(Interval {
-        value: Box::new(Expr::value(Value::SingleQuotedString(unit.into()))),
-        leading_field: None,
-        leading_precision: None,
-        last_field: None,
-        fractional_seconds_precision: None,
-    });
-    let number = match unit {
-        "1 second" | "1 millisecond" => number,
-        _ => cast_to(call("whole_part", vec![number]), SqlType::BigInt(None)),
-    };
-    call("interval_times", vec![one, number])
+    })
 }
 
 /// Whether the number of an interval is no constant.
@@ -138,7 +97,9 @@ pub(super) fn write_out(expr: &mut Expr) -> Result<(), Error> {
         let location = known(interval.value.span().start);
         return Err(ErrorKind::Plan { message, location }.into());
     };
-    *expr = of_units((*interval.value).clone(), unit);
+    if let Some(units) = of_units((*interval.value).clone(), unit) {
+        *expr = units;
+    }
     Ok(())
 }
 
@@ -229,14 +190,4 @@ fn with_time(date: PlanExpr, by: &PlanExpr) -> PlanExpr {
     let whole = part_of_day(by).is_none_or(|nanos| nanos % 1000 == 0);
     let unit = if whole { TimeUnit::Microsecond } else { TimeUnit::Nanosecond };
     cast(date, DataType::Timestamp(unit, None))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_found_by_halves() {
-        assert!(FUNCTIONS.is_sorted_by_key(|(name, _)| name));
-    }
 }

@@ -1,13 +1,12 @@
-//! Functions by names that DuckDB has for them, written out as what does the same here.
+//! Functions by names that DuckDB has for them, written out as what does the same here. Scalar ones
+//! are rows of `codegen/expr/functions`.
 //!
 //! ```text
-//!   year(d)                    date_part('year', d)
 //!   first(x), list(x)          first_value(x), array_agg(x)
 //!   any_value(x)               first_value(x) IGNORE NULLS
 //!   max_by(x, y)               first_value(x ORDER BY y DESC NULLS LAST)
 //!                                FILTER (WHERE x IS NOT NULL AND y IS NOT NULL)
 //!   date_diff('day', a, b)     CAST(CAST(b AS DATE) AS BIGINT) - CAST(CAST(a AS DATE) AS BIGINT)
-//!   to_days(k)                 INTERVAL '1 day' * k
 //! ```
 //!
 //! A function of a user's by such a name is that.
@@ -20,61 +19,29 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::calls::{rename, values, wrong};
-use super::intervals;
 use super::ranked::Ranked;
-use super::scalars;
+use crate::codegen::{InSql, in_sql};
 use crate::error::Result;
-use crate::sql::ast::case;
-use crate::sql::ast::{binary, call, cast, folded, number, text};
+use crate::sql::ast::{binary, call, case, cast, folded, number, text};
 
-/// Functions that go by another name.
-const NAMES: [(&str, &str); 19] = [
+/// Aggregates that go by another name. Rows of scalar functions have theirs.
+const AGGREGATES: [(&str, &str); 8] = [
     ("approx_count_distinct", "approx_distinct"),
     ("arbitrary", "first_value"),
     ("every", "bool_and"),
     ("first", "first_value"),
-    ("gen_random_uuid", "uuid"),
     ("grouping_id", "grouping"),
     ("last", "last_value"),
-    ("lcase", "lower"),
     ("list", "array_agg"),
-    ("list_min", "array_min"),
-    ("list_value", "make_array"),
-    ("prefix", "starts_with"),
-    ("regexp_matches", "regexp_like"),
-    ("sign", "signum"),
-    ("strlen", "octet_length"),
-    ("struct_extract", "get_field"),
-    ("suffix", "ends_with"),
-    ("ucase", "upper"),
     ("variance", "var"),
-];
-/// Functions that are a part of a date or time, and its name.
-const PARTS: [(&str, &str); 17] = [
-    ("day", "day"),
-    ("dayofmonth", "day"),
-    ("dayofweek", "dow"),
-    ("dayofyear", "doy"),
-    ("epoch", "epoch"),
-    ("hour", "hour"),
-    ("isodow", "isodow"),
-    ("isoyear", "isoyear"),
-    ("microsecond", "microsecond"),
-    ("millisecond", "millisecond"),
-    ("minute", "minute"),
-    ("month", "month"),
-    ("quarter", "quarter"),
-    ("second", "second"),
-    ("week", "week"),
-    ("weekday", "dow"),
-    ("year", "year"),
 ];
 
 /// What a call is written out as.
 #[derive(Clone, Copy)]
 enum Synonym {
     Name(&'static str),
-    Part(&'static str),
+    /// A scalar function.
+    Scalar(InSql),
     AnyValue,
     /// Of the row in which the second argument is least, or greatest.
     By {
@@ -85,11 +52,8 @@ enum Synonym {
     CountIf,
     /// Texts of rows behind one another, with a comma where nothing else is to be between them.
     Joined,
-    Scalar(usize),
     /// A struct, whose fields have the names of arguments.
     Packed,
-    /// So many of a unit, of which one is an interval.
-    Units(&'static str),
     /// A function of the list of a group's values.
     Ranked(Ranked),
     /// `regr_r2`.
@@ -99,15 +63,12 @@ enum Synonym {
 fn synonym(state: &SessionState, function: &Function) -> Option<Synonym> {
     let [name] = &function.name.0[..] else { return None };
     let name = folded(name.as_ident()?);
-    let named = |table: &'static [(&str, &str)]| {
-        let at = table.binary_search_by_key(&name.as_str(), |(name, _)| name).ok()?;
-        Some(table[at].1)
-    };
+    let scalar = in_sql(&name);
     let found = match name.as_str() {
         // The engine has one, which is not on the device and may take any row's.
         "any_value" => return Some(Synonym::AnyValue),
-        name if scalars::INSTEAD.contains(&name) => {
-            return scalars::place(name).map(Synonym::Scalar);
+        _ if matches!(scalar, Some(InSql::Written(written)) if written.instead) => {
+            return scalar.map(Synonym::Scalar);
         }
         // The engine has others by these names.
         "max" | "min" | "median" | "quantile_cont" => {
@@ -120,11 +81,12 @@ fn synonym(state: &SessionState, function: &Function) -> Option<Synonym> {
         "regr_r2" => return Some(Synonym::Determination),
         "group_concat" | "listagg" => Synonym::Joined,
         "struct_pack" => Synonym::Packed,
-        name => (Ranked::of(name, function).map(Synonym::Ranked))
-            .or_else(|| named(&NAMES).map(Synonym::Name))
-            .or_else(|| named(&PARTS).map(Synonym::Part))
-            .or_else(|| scalars::place(name).map(Synonym::Scalar))
-            .or_else(|| intervals::unit_of_function(name).map(Synonym::Units))?,
+        name => {
+            let aggregate = AGGREGATES.iter().find(|(other, _)| *other == name);
+            (Ranked::of(name, function).map(Synonym::Ranked))
+                .or_else(|| aggregate.map(|(_, name)| Synonym::Name(name)))
+                .or_else(|| scalar.map(Synonym::Scalar))?
+        }
     };
     let taken = state.scalar_functions().contains_key(&name)
         || state.aggregate_functions().contains_key(&name);
@@ -141,7 +103,10 @@ pub(super) fn copies(state: &SessionState, function: &Function) -> bool {
     let copying = |synonym: &Synonym| {
         matches!(
             synonym,
-            Synonym::By { .. } | Synonym::Difference | Synonym::Scalar(_) | Synonym::Ranked(_)
+            Synonym::By { .. }
+                | Synonym::Difference
+                | Synonym::Scalar(InSql::Written(_))
+                | Synonym::Ranked(_)
         )
     };
     synonym(state, function).as_ref().is_some_and(copying)
@@ -155,28 +120,17 @@ pub(super) fn write_out(state: &SessionState, expr: &mut Expr) -> Result<()> {
     let Expr::Function(function) = expr else { return Ok(()) };
     match synonym(state, function) {
         None => {}
-        Some(Synonym::Name(name)) => rename(function, name),
-        Some(Synonym::Part(part)) => {
-            if let Some([value]) = values(function).as_deref() {
-                *expr = call("date_part", vec![text(part), value.clone()]);
-            } else {
-                return Err(wrong(function, "takes a date or a time"));
-            }
-        }
+        Some(Synonym::Name(name) | Synonym::Scalar(InSql::Name(name))) => rename(function, name),
         Some(Synonym::AnyValue) => {
             rename(function, "first_value");
             function.null_treatment.get_or_insert(NullTreatment::IgnoreNulls);
         }
         Some(Synonym::By { greatest }) => by(function, greatest)?,
-        Some(Synonym::Units(unit)) => match values(function).as_deref() {
-            Some([number]) => *expr = intervals::of_units(number.clone(), unit),
-            _ => return Err(wrong(function, "takes a number")),
-        },
-        Some(Synonym::Scalar(place)) => {
+        Some(Synonym::Scalar(InSql::Written(writing))) => {
             // One with another argument than values takes something else.
             let arguments = values(function).unwrap_or_default();
-            let written = scalars::written_out(place, &arguments);
-            *expr = written.map_err(|takes| wrong(function, takes))?;
+            let written = (writing.written)(writing.name, &arguments);
+            *expr = written.ok_or_else(|| wrong(function, writing.takes))?;
         }
         Some(Synonym::Ranked(ranked)) => *expr = ranked.written_out(function)?,
         Some(Synonym::Determination) => *expr = determination(function),
@@ -325,15 +279,4 @@ fn difference(function: &Function) -> Result<Expr> {
 
 fn bigint(expr: Expr) -> Expr {
     cast(expr, DataType::BigInt(None))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_found_by_halves() {
-        assert!(NAMES.is_sorted_by_key(|(name, _)| name));
-        assert!(PARTS.is_sorted_by_key(|(name, _)| name));
-    }
 }

@@ -1,14 +1,11 @@
 //! `list_aggregate(l, 'sum')`, as the functions of lists that do the same.
 
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, DataType, ExactNumberInfo, Expr, FunctionArg,
-    FunctionArgExpr, FunctionArguments,
+    ArrayElemTypeDef, BinaryOperator, DataType, ExactNumberInfo, Expr, Ident, LambdaFunction,
+    LambdaFunctionParameter, LambdaSyntax, OneOrManyWithParens,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 
-use super::dialect::Ours;
-use crate::sql::ast::case;
-use crate::sql::ast::{binary, call, cast, number, text};
+use crate::sql::ast::{binary, call, case, cast, number, text};
 
 pub(super) const TAKES: &str = "takes a list and the name of an aggregate, one of 'sum', 'avg', \
     'min', 'max', 'product', 'count', 'first', 'last', 'any_value', 'approx_count_distinct' and \
@@ -62,17 +59,15 @@ pub(super) fn unique(args: &[Expr]) -> Option<Expr> {
 /// The sum of the elements that are not null, exact where they are.
 pub(super) fn sum(args: &[Expr]) -> Option<Expr> {
     let [list] = args else { return None };
-    let added = "list_reduce(1, (a, x) -> a + x, sum_of_none(1))";
-    let mut added = Parser::new(&Ours).try_with_sql(added).ok()?.parse_expr().ok()?;
-    if let Expr::Function(function) = &mut added
-        && let FunctionArguments::List(arguments) = &mut function.args
-        && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(first)), _, initial] =
-            &mut arguments.args[..]
-    {
-        *first = compact(list);
-        *initial =
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(call("sum_of_none", vec![list.clone()])));
-    }
+    let name = |name: &str| LambdaFunctionParameter { name: Ident::new(name), data_type: None };
+    let [sum, element] = ["a", "x"].map(|name| Expr::Identifier(Ident::new(name)));
+    let add = Expr::Lambda(LambdaFunction {
+        params: OneOrManyWithParens::Many(vec![name("a"), name("x")]),
+        body: Box::new(binary(sum, BinaryOperator::Plus, element)),
+        syntax: LambdaSyntax::Arrow,
+    });
+    let none = call("sum_of_none", vec![list.clone()]);
+    let added = call("list_reduce", vec![compact(list), add, none]);
     let any = binary(count(args)?, BinaryOperator::Gt, number("0"));
     Some(case(any, added, None))
 }
