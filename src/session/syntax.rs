@@ -61,6 +61,19 @@ pub(super) struct WrittenOut {
     pub(super) own_rows: Vec<Location>,
 }
 
+/// Writes a form out wherever it stands among tokens; whether it stood anywhere.
+type Form = fn(&mut Vec<TokenWithSpan>) -> Result<bool>;
+
+/// Forms that are written out one after another, without a look at the others.
+const FORMS: [Form; 6] = [
+    |tokens| Ok(parameters::parameters(tokens)),
+    exclusions::exclusions,
+    filters::filters,
+    comprehensions::comprehensions,
+    limits::limits,
+    |tokens| units::units(tokens),
+];
+
 /// The tokens of a text, with what the parser lacks written out.
 ///
 /// # Errors
@@ -68,19 +81,15 @@ pub(super) struct WrittenOut {
 pub(super) fn written_out(text: &Text<'_>) -> Result<WrittenOut> {
     let mut tokens = text.tokens().to_vec();
     let forms = ["PIVOT", "UNPIVOT", "ASOF", "POSITIONAL", "SAMPLE", "TABLESAMPLE"];
-    let is_form = tokens.iter().any(|token| is_any(token, &forms));
-    let spelled = digits::digits(&mut tokens);
+    let mut is_form = tokens.iter().any(|token| is_any(token, &forms));
+    // Blanks tell digits apart.
+    is_form |= digits::digits(&mut tokens);
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
-    let numbered = parameters::parameters(&mut tokens);
     let mut own_rows = vec![];
-    let kept = materialized::materialized(&mut tokens, &mut own_rows);
-    let left_out = exclusions::exclusions(&mut tokens)?;
-    let filtered = filters::filters(&mut tokens)?;
-    let listed = comprehensions::comprehensions(&mut tokens)?;
-    let limited = limits::limits(&mut tokens)?;
-    let counted = units::units(&mut tokens)?;
-    let is_form = is_form || spelled || numbered || kept || left_out;
-    let is_form = is_form || filtered || listed || limited || counted;
+    is_form |= materialized::materialized(&mut tokens, &mut own_rows);
+    for form in FORMS {
+        is_form |= form(&mut tokens)?;
+    }
     let inserted = inserts::inserted(&tokens);
     let bare = froms::bare_froms(&tokens, inserted);
     let stars = stars::places(&tokens);
