@@ -284,6 +284,21 @@ fn short_names_of_numbers_times_and_texts() {
 }
 
 #[test]
+fn the_next_float_is_on_the_side_of_the_other() {
+    check_rows(
+        &texts_and_lists(),
+        "SELECT nextafter(x, 9) - x, nextafter(x, -9) - x, nextafter(x, x) = x, \
+         nextafter(0, 1) > 0 AND nextafter(0, 1) / 2 = 0, nextafter(x, CAST('nan' AS double)), nextafter(k, NULL) \
+         FROM t WHERE k < 4 ORDER BY k",
+        &[
+            "0.0000000000000002220446049250313|-0.0000000000000002220446049250313|1|1|NaN|-",
+            "0.0000000000000004440892098500626|-0.0000000000000004440892098500626|1|1|NaN|-",
+            "-|-|-|1|-|-",
+        ],
+    );
+}
+
+#[test]
 fn booleans_are_summed_as_zeros_and_ones() {
     let pair = texts_and_lists();
     check_rows(

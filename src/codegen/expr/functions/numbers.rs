@@ -3,6 +3,7 @@
 use std::f64::consts::PI;
 
 use datafusion::arrow::array::{Array, AsArray, Int64Array};
+use datafusion::arrow::compute::binary as binary_of;
 use datafusion::arrow::datatypes::{Float64Type, Int64Type};
 use datafusion::common::{Result as Computed, exec_err, internal_err};
 use datafusion::sql::sqlparser::ast::{
@@ -71,6 +72,10 @@ pub(super) const FAMILY: &[Function] = &[
             width_bucket,
         )
         .several(4..=4, emit_width_bucket),
+    row("nextafter")
+        .computed(&[DataType::Float64, DataType::Float64], &DataType::Float64, next_after)
+        .two(|c, x, y, dtype| c.float_function_of_two("nextafter", x, y, dtype))
+        .total(),
     row("median_argument").typed(middles::TAKES, middles::argument),
     row("median_of").typed(middles::TAKES, middles::of_type),
 ];
@@ -109,6 +114,11 @@ pub(super) const PAGE: &[Line] = &[
         "a histogram: 0 is before the first bucket, `count + 1` behind the last",
     ),
     yes(
+        "`nextafter(x, y)`",
+        "`SELECT nextafter(x, y) FROM t`",
+        "the nearest `DOUBLE` to x on the side of y",
+    ),
+    yes(
         "`mod`, `isinf`, `date_add`, `regexp_full_match` with a constant pattern",
         "`SELECT mod(i, 3), isinf(x), date_add(d, INTERVAL '1 month'), regexp_full_match(s, \
             '[a-z]+', 'i') FROM t`",
@@ -144,6 +154,18 @@ fn even(args: &[Tree]) -> Option<Tree> {
     let pairs = binary(call("ceil", vec![half]), BinaryOperator::Multiply, number("2"));
     let sign = call("signum", vec![double(value)]);
     Some(nested(binary(sign, BinaryOperator::Multiply, pairs)))
+}
+
+/// `nextafter(x, y)` of C: the float beside `x` on the way to `y`.
+fn next_after(call: &HostCall) -> Computed<ArrayRef> {
+    let [x, y] = [0, 1].map(|at| call.arrays[at].as_primitive::<Float64Type>());
+    let next = |x: f64, y: f64| match x.partial_cmp(&y) {
+        None => f64::NAN,
+        Some(Ordering::Less) => x.next_up(),
+        Some(Ordering::Greater) => x.next_down(),
+        Some(Ordering::Equal) => y,
+    };
+    Ok(Arc::new(binary_of::<_, _, _, Float64Type>(x, y, next)?))
 }
 
 /// `width_bucket(x, low, high, count)` of standard SQL: the number of the bucket that a value falls
