@@ -18,6 +18,7 @@
 //!   [x * 2 for x in l]                       list_transform(l, x -> x * 2)
 //!   LIMIT 10%                                LIMIT [share of rows]('10')
 //!   INTERVAL 3 DECADES                       INTERVAL 3 DECADE
+//!   x NOTNULL                                x IS NOT NULL
 //! ```
 //!
 //! What these mean is said in `relations`, and what `COLUMNS` does in `rules/using/columns.rs`.
@@ -31,6 +32,7 @@ mod froms;
 mod inserts;
 mod limits;
 mod materialized;
+mod null_tests;
 mod parameters;
 mod pivots;
 mod positional;
@@ -65,13 +67,14 @@ pub(super) struct WrittenOut {
 type Form = fn(&mut Vec<TokenWithSpan>) -> Result<bool>;
 
 /// Forms that are written out one after another, without a look at the others.
-const FORMS: [Form; 6] = [
+const FORMS: [Form; 7] = [
     |tokens| Ok(parameters::parameters(tokens)),
     exclusions::exclusions,
     filters::filters,
     comprehensions::comprehensions,
     limits::limits,
     |tokens| units::units(tokens),
+    null_tests::null_tests,
 ];
 
 /// The tokens of a text, with what the parser lacks written out.

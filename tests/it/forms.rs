@@ -324,6 +324,27 @@ fn left_joins_of_unnest_keep_rows_without_elements() {
 }
 
 #[test]
+fn isnull_and_notnull_are_tests_behind_a_value() {
+    let pair = texts_and_lists();
+    check_rows(&pair, "SELECT k FROM t WHERE a ISNULL", &["3"]);
+    check_rows(&pair, "SELECT k FROM t WHERE t.a notnull AND l[1] ISNULL ORDER BY k", &["2", "4"]);
+    check_rows(
+        &pair,
+        "SELECT CASE WHEN k > 2 THEN a END ISNULL AS n, (a + 1) NOTNULL, NULL ISNULL FROM t \
+         ORDER BY k",
+        &["1|1|1", "1|1|1", "1|0|1", "0|1|1"],
+    );
+    // As names they are names.
+    check_rows(
+        &pair,
+        "SELECT isnull, u.notnull FROM (SELECT k AS isnull, a AS notnull FROM t) AS u \
+         WHERE isnull = 1",
+        &["1|2"],
+    );
+    check_rows(&pair, "SELECT a \"isnull\" FROM t WHERE k = 1", &["2"]);
+}
+
+#[test]
 fn frames_of_windows_leave_nothing_out() {
     let pair = Pair::of(Shape::random(300, 93).batches());
     let sql = "SELECT id, sum(id) OVER (ORDER BY id ROWS 2 PRECEDING EXCLUDE NO OTHERS) FROM t";
