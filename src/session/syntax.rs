@@ -64,10 +64,10 @@ pub(super) struct WrittenOut {
 }
 
 /// Writes a form out wherever it stands among tokens; whether it stood anywhere.
-type Form = fn(&mut Vec<TokenWithSpan>) -> Result<bool>;
+type TokenForm = fn(&mut Vec<TokenWithSpan>) -> Result<bool>;
 
 /// Forms that are written out one after another, without a look at the others.
-const FORMS: [Form; 7] = [
+const FORMS: [TokenForm; 7] = [
     |tokens| Ok(parameters::parameters(tokens)),
     exclusions::exclusions,
     filters::filters,
