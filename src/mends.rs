@@ -51,7 +51,7 @@ pub(crate) type AnalysisRule = Arc<dyn AnalyzerRule + Send + Sync>;
 pub(crate) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// Rewrites an operator instead of the rule, which it may call.
-type Rewrite =
+pub(crate) type Rewrite =
     fn(&LogicalRule, LogicalPlan, &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>>;
 
 /// Rewrites a physical plan instead of the rule, which it may call.
@@ -90,7 +90,12 @@ fn guarded(rule: LogicalRule) -> LogicalRule {
     LOGICAL
         .iter()
         .filter(|(name, _)| *name == rule.name())
-        .fold(rule.clone(), |rule, guard| Arc::new(Guarded { rule, rewrite: guard.1 }))
+        .fold(rule.clone(), |rule, guard| guarded_by(rule, guard.1))
+}
+
+/// The rule, in whose place `rewrite` stands, which may call it.
+pub(crate) fn guarded_by(rule: LogicalRule, rewrite: Rewrite) -> LogicalRule {
+    Arc::new(Guarded { rule, rewrite })
 }
 
 /// DataFusion's rules over physical plans in their order, mended.

@@ -1,24 +1,23 @@
 //! DataFusion's folding of constants, which computes as its CPU engine does: `0.0 / 0.0 = 'NaN'`
 //! was false.
 
-use std::sync::Arc;
-
 use datafusion::arrow::datatypes::Fields;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
 
 use crate::host::{concerns, folding_expr, is_of_concern, makes_floats, plain_expr};
-use crate::mends::LogicalRule;
+use crate::mends::{LogicalRule, guarded_by};
 use crate::plan::schema_beneath;
 
 /// DataFusion's rules, of which the one that folds constants computes as plans for the CPU engine
 /// do.
 pub(crate) fn folding(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {
-    let guarded = |rule: LogicalRule| {
-        if rule.name() == FOLDING { Arc::new(Folding(rule)) as LogicalRule } else { rule }
+    let guarded = |rule: LogicalRule| match rule.name() {
+        FOLDING => guarded_by(rule, rewrite),
+        _ => rule,
     };
     rules.into_iter().map(guarded).collect()
 }
@@ -30,65 +29,52 @@ const SHORT: usize = 64;
 
 /// The rule, around which expressions are what the CPU engine is given. What it does not fold is as
 /// before.
-#[derive(Debug)]
-struct Folding(LogicalRule);
-
-impl OptimizerRule for Folding {
-    fn name(&self) -> &str {
-        self.0.name()
+fn rewrite(
+    rule: &LogicalRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let (mut folds, mut any, mut floats) = (false, false, false);
+    plan.apply_expressions(|expr| {
+        folds |= !is_plain(expr);
+        any |= concerns(expr);
+        floats |= makes_floats(expr) || is_long_chain(expr);
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    // The rule copies the columns of all inputs before it looks at the expressions.
+    if !folds {
+        return Ok(Transformed::no(plan));
     }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
+    if !any || !floats && !reads_floats(&plan) {
+        return rule.rewrite(plan, config);
     }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        let (mut folds, mut any, mut floats) = (false, false, false);
-        plan.apply_expressions(|expr| {
-            folds |= !is_plain(expr);
-            any |= concerns(expr);
-            floats |= makes_floats(expr) || is_long_chain(expr);
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        // The rule copies the columns of all inputs before it looks at the expressions.
-        if !folds {
-            return Ok(Transformed::no(plan));
-        }
-        if !any || !floats && !reads_floats(&plan) {
-            return self.0.rewrite(plan, config);
-        }
-        let schema = schema_beneath(&plan)?;
-        let names = NamePreserver::new(&plan);
-        let mut give = |expr: Expr| {
-            let name = names.save(&expr);
-            Ok(Transformed::yes(name.restore(folding_expr(expr, &schema)?)))
-        };
-        let given = plan.map_expressions(|expr| match expr {
-            Expr::GroupingSet(_) => expr.map_children(&mut give),
-            other => give(other),
-        })?;
-        let given = given.data;
-        let folded = self.0.rewrite(given, config)?;
-        // The rule may put a projection above an aggregate.
-        let plain = |plan: LogicalPlan| {
-            plan.map_expressions(|expr| match expr {
-                Expr::GroupingSet(_) => {
-                    expr.map_children(|expr| plain_expr(expr)?.map_data(|expr| Ok(named(expr))))
-                }
-                other => plain_expr(other)?.map_data(|expr| Ok(named(expr))),
-            })
-        };
-        let whole = plain(folded.data)?.data;
-        let data = match &whole {
-            LogicalPlan::Projection(_) => whole.map_children(plain)?.data,
-            _ => whole,
-        };
-        Ok(Transformed::new(data, folded.transformed, folded.tnr))
-    }
+    let schema = schema_beneath(&plan)?;
+    let names = NamePreserver::new(&plan);
+    let mut give = |expr: Expr| {
+        let name = names.save(&expr);
+        Ok(Transformed::yes(name.restore(folding_expr(expr, &schema)?)))
+    };
+    let given = plan.map_expressions(|expr| match expr {
+        Expr::GroupingSet(_) => expr.map_children(&mut give),
+        other => give(other),
+    })?;
+    let given = given.data;
+    let folded = rule.rewrite(given, config)?;
+    // The rule may put a projection above an aggregate.
+    let plain = |plan: LogicalPlan| {
+        plan.map_expressions(|expr| match expr {
+            Expr::GroupingSet(_) => {
+                expr.map_children(|expr| plain_expr(expr)?.map_data(|expr| Ok(named(expr))))
+            }
+            other => plain_expr(other)?.map_data(|expr| Ok(named(expr))),
+        })
+    };
+    let whole = plain(folded.data)?.data;
+    let data = match &whole {
+        LogicalPlan::Projection(_) => whole.map_children(plain)?.data,
+        _ => whole,
+    };
+    Ok(Transformed::new(data, folded.transformed, folded.tnr))
 }
 
 /// Whether nothing of an expression can be folded or simplified.

@@ -4,40 +4,24 @@
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::AnalyzerRule;
 
 use super::{AnalysisRule, LogicalRule};
 use crate::interrupt;
+use crate::mends::guarded_by;
 
 /// These rules, each of which stops at its next operator, or before it begins where it goes through
 /// the plan by itself.
 pub(super) fn stopping(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {
-    rules.into_iter().map(|rule| Arc::new(Stopping(rule)) as LogicalRule).collect()
-}
-
-#[derive(Debug)]
-struct Stopping(LogicalRule);
-
-impl OptimizerRule for Stopping {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        interrupt::check()?;
-        self.0.rewrite(plan, config)
-    }
+    let stopping = |rule| {
+        guarded_by(rule, |rule, plan, config| {
+            interrupt::check()?;
+            rule.rewrite(plan, config)
+        })
+    };
+    rules.into_iter().map(stopping).collect()
 }
 
 /// The rules of an analyzer, which stop before each begins.
