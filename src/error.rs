@@ -7,6 +7,7 @@ mod arrow;
 mod converted;
 mod likeness;
 mod message;
+mod permission;
 mod shared;
 mod wording;
 
@@ -16,6 +17,7 @@ use std::time::Duration;
 pub use arithmetic::{Fault, Operation};
 pub use likeness::nearest;
 pub(crate) use message::{known_names, listed};
+pub use permission::Permission;
 
 /// Result of every fallible operation of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -146,6 +148,13 @@ pub enum ErrorKind {
         /// The names there are.
         known: Vec<String>,
     },
+    /// No function of this name.
+    FunctionNotFound {
+        /// The name asked for.
+        name: String,
+        /// The names there are; none of a name that is nobody's to call.
+        known: Vec<String>,
+    },
     /// No row of this number.
     RowNotFound {
         /// The number asked for.
@@ -188,6 +197,20 @@ pub enum ErrorKind {
         what: String,
         /// Why it is not done.
         why: String,
+    },
+    /// Something that the session was not given leave for.
+    Forbidden {
+        /// What was asked for.
+        what: String,
+        /// What it needs.
+        needs: Permission,
+    },
+    /// Another statement than a query, or several, where one query is expected.
+    NotAQuery {
+        /// What stands there.
+        what: String,
+        /// Whether [`Session::execute`](crate::Session::execute) takes it.
+        executes: bool,
     },
     /// A statement was stopped before it was done. The session and its tables go on.
     Interrupted {

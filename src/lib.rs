@@ -75,7 +75,7 @@ pub mod interop;
 
 #[doc(hidden)]
 pub use error::nearest;
-pub use error::{Error, ErrorKind, Fault, Operation, Result};
+pub use error::{Error, ErrorKind, Fault, Operation, Permission, Result};
 pub use exec::PartsProgress;
 pub use frame::{AnyFrame, DataFrame, Expr, GroupBy, LazyFrame, Series};
 pub use io::{

@@ -284,8 +284,9 @@ impl Session {
     ///
     /// # Errors
     /// SQL that does not parse ([`ErrorKind::Parse`]), unknown tables and columns, types that do
-    /// not fit; statements that are not queries, and clauses that nothing would look at, such as
-    /// `FOR UPDATE` ([`ErrorKind::Unsupported`]): [`Session::execute`] runs those.
+    /// not fit; clauses that nothing would look at, such as `FOR UPDATE`
+    /// ([`ErrorKind::Unsupported`]); statements that are not queries ([`ErrorKind::NotAQuery`]):
+    /// [`Session::execute`] runs those.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, ErrorKind, Session};
@@ -395,26 +396,22 @@ impl Session {
     }
 }
 
+/// Verbs of statements that [`Session::execute`] takes and [`Session::sql`] does not.
+const EXECUTED: &str = "ALTER COPY CREATE DEALLOCATE DELETE DROP EXECUTE EXPLAIN EXPORT IMPORT \
+                        INSERT PREPARE RESET SET TRUNCATE UPDATE USE";
+
 fn not_a_query(statement: &str) -> Error {
     let verb = statement.split_whitespace().next().unwrap_or_default().to_uppercase();
-    let why = match verb.as_str() {
-        "ALTER" | "COPY" | "CREATE" | "DEALLOCATE" | "DELETE" | "DROP" | "EXECUTE" | "EXPLAIN"
-        | "EXPORT" | "IMPORT" | "INSERT" | "PREPARE" | "RESET" | "SET" | "TRUNCATE" | "UPDATE"
-        | "USE" => {
-            "Session::execute takes it; Session::sql takes one query (SELECT, WITH or VALUES)"
-        }
-        _ => "Session::sql takes one query (SELECT, WITH or VALUES)",
-    };
-    Error::unsupported(format!("the statement {verb}"), why)
+    let executes = EXECUTED.split(' ').any(|word| word == verb);
+    ErrorKind::NotAQuery { what: format!("the statement {verb}"), executes }.into()
 }
 
 /// DataFusion words "more than one statement" as a missing feature; say what to do instead.
 fn one_statement(error: datafusion::error::DataFusionError, text: &str) -> Error {
     match error {
-        datafusion::error::DataFusionError::NotImplemented(_) => Error::unsupported(
-            format!("the SQL text {text:?}"),
-            "Session::sql takes exactly one query",
-        ),
+        datafusion::error::DataFusionError::NotImplemented(_) => {
+            ErrorKind::NotAQuery { what: format!("the SQL text {text:?}"), executes: false }.into()
+        }
         other => other.into(),
     }
 }

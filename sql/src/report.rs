@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use warpframe::arrow::error::ArrowError;
 pub use warpframe::nearest;
-use warpframe::{Error, ErrorKind};
+use warpframe::{Error, ErrorKind, Permission};
 
 use crate::elsewhere;
 use crate::interrupt;
@@ -216,7 +216,7 @@ impl Failure {
             Problem::Engine(error) => of_memory(error.kind())
                 .or_else(|| of_case(error.kind()))
                 .or_else(|| of_likeness(error.kind()))
-                .or_else(|| of_function(&self.to_string())),
+                .or_else(|| of_function(error.kind())),
             Problem::Usage(_) => Some("--help shows how the command is used".into()),
             _ => None,
         }
@@ -283,8 +283,8 @@ fn known_names(known: &[String]) -> String {
 }
 
 /// What does here what an unknown function does elsewhere.
-fn of_function(message: &str) -> Option<String> {
-    let name = message.strip_prefix("no function named \"")?.split_once('"')?.0;
+fn of_function(kind: &ErrorKind) -> Option<String> {
+    let ErrorKind::FunctionNotFound { name, .. } = kind else { return None };
     elsewhere::here(name).map(|call| format!("here it is {call}"))
 }
 
@@ -326,22 +326,14 @@ impl fmt::Display for Failure {
                 ErrorKind::UserCode { function, message, .. } if error.location().is_some() => {
                     write!(f, "function {function}: {message}")
                 }
-                ErrorKind::Unsupported { what, why }
-                    if why.contains("SessionBuilder::user_code(true)") =>
-                {
+                ErrorKind::Forbidden { what, needs: Permission::UserCode } => {
                     write!(f, "not supported: {what}: --no-user-code forbids it")
                 }
-                ErrorKind::Unsupported { what, why }
-                    if why.contains("SessionBuilder::files(false)") =>
-                {
+                ErrorKind::Forbidden { what, needs: Permission::Files } => {
                     write!(f, "not supported: {what}: --no-files forbids it")
                 }
                 // The command takes every statement that the engine does.
-                ErrorKind::Unsupported { what, why }
-                    if why.contains("Session::sql takes one query") =>
-                {
-                    write!(f, "not supported: {what}")
-                }
+                ErrorKind::NotAQuery { what, .. } => write!(f, "not supported: {what}"),
                 _ => write!(f, "{error}"),
             },
             Problem::Sql(message) | Problem::Usage(message) => write!(f, "{message}"),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Error, ErrorKind};
+use super::{Error, ErrorKind, nearest};
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,13 +33,9 @@ impl fmt::Display for Error {
                 write!(f, "kernel {kernel} does not compile:\n{log}")
             }
             ErrorKind::UserCode { function, line, column, message, text } => {
-                write!(f, "function {function}")?;
-                match (line, column) {
-                    (0, _) => {}
-                    (line, 0) => write!(f, ", line {line}")?,
-                    (line, column) => write!(f, ", line {line}, column {column}")?,
-                }
-                write!(f, ": {message}")?;
+                let place = place(*line, *column);
+                let behind = if place.is_empty() { ": " } else { ", " };
+                write!(f, "function {function}{behind}{place}{message}")?;
                 if !text.is_empty() {
                     write!(f, "\n  {text}")?;
                 }
@@ -58,14 +54,13 @@ impl fmt::Display for Error {
             ErrorKind::TypeMismatch { what, expected, found } => {
                 write!(f, "{what}: expected {expected}, found {found}")
             }
-            ErrorKind::ColumnNotFound { name, known } => {
-                write!(f, "no column named {name:?}{}", known_names(known))
-            }
-            ErrorKind::TableNotFound { name, known } => {
-                write!(f, "no table named {name:?}{}", known_names(known))
-            }
-            ErrorKind::SchemaNotFound { name, known } => {
-                write!(f, "no schema named {name:?}{}", known_names(known))
+            ErrorKind::ColumnNotFound { name, known } => missing(f, "column", name, known),
+            ErrorKind::TableNotFound { name, known } => missing(f, "table", name, known),
+            ErrorKind::SchemaNotFound { name, known } => missing(f, "schema", name, known),
+            ErrorKind::FunctionNotFound { name, known } => {
+                write!(f, "no function named {name:?}")?;
+                let meant = nearest(name, known);
+                meant.iter().try_for_each(|meant| write!(f, "; did you mean {meant}?"))
             }
             ErrorKind::RowNotFound { row, rows } => {
                 write!(f, "no row {row}: there are {rows} rows, from 0 on")
@@ -79,14 +74,16 @@ impl fmt::Display for Error {
                 if let Some(path) = path {
                     write!(f, "{}: ", path.display())?;
                 }
-                match (line, column) {
-                    (0, _) => write!(f, "{message}"),
-                    (line, 0) => write!(f, "line {line}: {message}"),
-                    (line, column) => write!(f, "line {line}, column {column}: {message}"),
-                }
+                write!(f, "{}{message}", place(*line, *column))
             }
             ErrorKind::File { path, message } => write!(f, "{}: {message}", path.display()),
             ErrorKind::Unsupported { what, why } => write!(f, "not supported: {what}: {why}"),
+            ErrorKind::Forbidden { what, needs } => write!(f, "not supported: {what}: {needs}"),
+            ErrorKind::NotAQuery { what, executes } => {
+                let execute = if *executes { "Session::execute takes it; " } else { "" };
+                let sql = "Session::sql takes one query (SELECT, WITH or VALUES)";
+                write!(f, "not supported: {what}: {execute}{sql}")
+            }
             ErrorKind::Interrupted { timeout: None } => write!(f, "the statement was interrupted"),
             ErrorKind::Interrupted { timeout: Some(timeout) } => {
                 write!(f, "the statement took longer than statement_timeout allows ({timeout:?})")
@@ -94,12 +91,25 @@ impl fmt::Display for Error {
             ErrorKind::Internal { what } => {
                 write!(f, "internal error, a bug of warpframe's: {what}")
             }
-            ErrorKind::Plan { message, location: Some((line, column)) } => {
-                write!(f, "line {line}, column {column}: {message}")
+            ErrorKind::Plan { message, location } => {
+                let (line, column) = location.unwrap_or_default();
+                write!(f, "{}{message}", place(line, column))
             }
-            ErrorKind::Plan { message, location: None } => write!(f, "{message}"),
             ErrorKind::Io { path, source } => write!(f, "{}: {source}", path.display()),
         }
+    }
+}
+
+fn missing(f: &mut fmt::Formatter<'_>, what: &str, name: &str, known: &[String]) -> fmt::Result {
+    write!(f, "no {what} named {name:?}{}", known_names(known))
+}
+
+/// A place before a message, as far as it is known.
+fn place(line: u64, column: u64) -> String {
+    match (line, column) {
+        (0, _) => String::new(),
+        (line, 0) => format!("line {line}: "),
+        (line, column) => format!("line {line}, column {column}: "),
     }
 }
 

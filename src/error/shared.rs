@@ -129,6 +129,9 @@ fn copy(error: &Error) -> Error {
         K::SchemaNotFound { name, known } => {
             K::SchemaNotFound { name: name.clone(), known: known.clone() }
         }
+        K::FunctionNotFound { name, known } => {
+            K::FunctionNotFound { name: name.clone(), known: known.clone() }
+        }
         K::Arithmetic { fault, operation, account } => {
             K::Arithmetic { fault: *fault, operation: operation.clone(), account: account.clone() }
         }
@@ -137,6 +140,8 @@ fn copy(error: &Error) -> Error {
         }
         K::File { path, message } => K::File { path: path.clone(), message: message.clone() },
         K::Unsupported { what, why } => K::Unsupported { what: what.clone(), why: why.clone() },
+        K::Forbidden { what, needs } => K::Forbidden { what: what.clone(), needs: *needs },
+        K::NotAQuery { what, executes } => K::NotAQuery { what: what.clone(), executes: *executes },
         K::Interrupted { timeout } => K::Interrupted { timeout: *timeout },
         K::Internal { what } => K::Internal { what: what.clone() },
         K::Plan { message, location } => K::Plan { message: message.clone(), location: *location },

@@ -252,7 +252,7 @@ impl SessionBuilder {
     /// let text = "CREATE FUNCTION one() RETURNS BIGINT LANGUAGE CUDA AS 'return 1;'";
     /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
     /// let error = session.execute(text).unwrap_err();
-    /// assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }));
+    /// assert!(matches!(error.kind(), ErrorKind::Forbidden { .. }));
     /// let session = Session::builder().device(DeviceChoice::Sim).user_code(true).build()?;
     /// session.execute(text)?;
     /// assert_eq!(session.function_names(), ["one"]);
@@ -274,7 +274,7 @@ impl SessionBuilder {
     /// session.register_csv("jets", "data/jets.csv")?;
     /// assert_eq!(session.sql("SELECT count(*) FROM jets")?.collect()?.num_rows(), 1);
     /// let error = session.sql("SELECT * FROM 'data/jets.csv'").unwrap_err();
-    /// assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }));
+    /// assert!(matches!(error.kind(), ErrorKind::Forbidden { .. }));
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn files(mut self, allowed: bool) -> Self {

@@ -25,7 +25,7 @@ use datafusion::common::TableReference;
 pub(super) use self::names::opened;
 
 use super::tables::table_of_files;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Permission, Result};
 use crate::io::{Files, Format, SourceTable};
 use crate::query::Core;
 
@@ -67,14 +67,13 @@ impl NamedFiles {
     }
 
     /// # Errors
-    /// [`crate::ErrorKind::Unsupported`] of what a statement does with files, where it may not.
+    /// [`ErrorKind::Forbidden`] of what a statement does with files, where it may not.
     pub(super) fn allow(&self, what: impl Into<String>) -> Result<()> {
         match self.allowed {
             true => Ok(()),
-            false => Err(Error::unsupported(
-                what,
-                "statements read and write no files where SessionBuilder::files(false) says so",
-            )),
+            false => {
+                Err(ErrorKind::Forbidden { what: what.into(), needs: Permission::Files }.into())
+            }
         }
     }
 

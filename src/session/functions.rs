@@ -9,7 +9,7 @@ use datafusion::logical_expr::{AggregateUDF, Expr as PlanExpr, ScalarUDF};
 use self::statement::{Create, Created};
 use super::Session;
 use crate::device::Device;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Permission, Result};
 use crate::exec::{aggregated_on_host, compiled_on_host, host_device};
 use crate::frame::Expr;
 use crate::sql::Text;
@@ -180,16 +180,14 @@ impl Session {
     /// function's name.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] unless the session was made with
+    /// [`ErrorKind::Forbidden`] unless the session was made with
     /// [`SessionBuilder::user_code`](crate::SessionBuilder::user_code): a body is code that runs on
     /// this machine. Another statement, a name that is taken; those of
     /// [`Session::register_function`], in the lines of the statement.
     pub(super) fn create_function(&self, statement: &Text<'_>) -> Result<String> {
         if !self.user_code {
-            return Err(Error::unsupported(
-                "CREATE FUNCTION",
-                "its body is code that runs on this machine, which SessionBuilder::user_code(true) allows",
-            ));
+            let what = "CREATE FUNCTION".into();
+            return Err(ErrorKind::Forbidden { what, needs: Permission::UserCode }.into());
         }
         // A body can open files, and an include in it shows their lines.
         self.files.allow("CREATE FUNCTION")?;

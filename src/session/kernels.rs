@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 
 use super::Session;
 use crate::column::Table;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Permission, Result};
 use crate::exec::{KernelInput, LaunchShape, UserKernel};
 use crate::frame::{DataFrame, Series};
 use crate::query::Core;
@@ -130,9 +130,9 @@ impl Session {
     /// the function `extern "C" __global__ void name(…)`. `docs/user-code.md` says what it may use.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] unless the session was made with
-    /// [`SessionBuilder::user_code`](crate::SessionBuilder::user_code), or where it has no device;
-    /// [`ErrorKind::UserCode`] with the lines that do not compile; a source without such a
+    /// [`ErrorKind::Forbidden`] unless the session was made with
+    /// [`SessionBuilder::user_code`](crate::SessionBuilder::user_code);
+    /// [`ErrorKind::Unsupported`] where it has no device; [`ErrorKind::UserCode`] with the lines that do not compile; a source without such a
     /// function.
     ///
     /// ```
@@ -159,8 +159,8 @@ impl Session {
     pub fn kernel(&self, source: &str, name: &str) -> Result<RawKernel> {
         let what = || format!("the kernel {name}");
         if !self.user_code {
-            let why = "it is code that runs on this machine, which SessionBuilder::user_code(true) allows";
-            return Err(Error::unsupported(what(), why));
+            let needs = Permission::UserCode;
+            return Err(ErrorKind::Forbidden { what: what(), needs }.into());
         }
         let Some(device) = self.core.device() else {
             return Err(Error::unsupported(

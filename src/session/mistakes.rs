@@ -52,8 +52,8 @@ impl Session {
                 error.at(place)
             }
             ErrorKind::Plan { message, .. } => match self.reworded(message) {
-                Some((message, about)) => {
-                    plan(message).at(error.location().or(text.place_of(&about)))
+                Some((better, about)) => {
+                    Error::from(better).at(error.location().or(text.place_of(&about)))
                 }
                 None => error,
             },
@@ -96,7 +96,8 @@ impl Session {
     }
 
     /// What a message of the planner's says with what is near, and which name it is about.
-    fn reworded(&self, message: &str) -> Option<(String, String)> {
+    fn reworded(&self, message: &str) -> Option<(ErrorKind, String)> {
+        let plan = |message| ErrorKind::Plan { message, location: None };
         let quoted = |before: &str| {
             let (_, rest) = message.split_once(before)?;
             Some(rest.split_once('\'')?.0.to_string())
@@ -104,16 +105,13 @@ impl Session {
         if let Some(name) = quoted("Invalid function '") {
             let state = self.core.state();
             if state.window_functions().contains_key(&name) {
-                return Some((
-                    format!("{name} is a window function: OVER (…) stands behind its call"),
-                    name,
-                ));
+                let message =
+                    format!("{name} is a window function: OVER (…) stands behind its call");
+                return Some((plan(message), name));
             }
             if state.table_functions().contains_key(&name) || OF_FILES.contains(&name.as_str()) {
-                return Some((
-                    format!("{name} is a table function: its call stands behind FROM"),
-                    name,
-                ));
+                let message = format!("{name} is a table function: its call stands behind FROM");
+                return Some((plan(message), name));
             }
             let mut known: Vec<String> = state.scalar_functions().keys().cloned().collect();
             known.extend(state.higher_order_functions().keys().cloned());
@@ -121,17 +119,17 @@ impl Session {
             known.extend(state.window_functions().keys().cloned());
             // Of several that are as near, always the same.
             known.sort();
-            let help = help(nearest(&name, &known));
-            return Some((format!("no function named {name:?}{help}"), name));
+            return Some((ErrorKind::FunctionNotFound { name: name.clone(), known }, name));
         }
         if let Some((_, name)) = message.split_once("Unsupported SQL type ")
             && name.chars().all(|c| c.is_alphanumeric() || c == '_')
         {
             let help = help(nearest(name, &TYPES.map(String::from)));
-            return Some((format!("no type named {name}{help}"), name.to_lowercase()));
+            return Some((plan(format!("no type named {name}{help}")), name.to_lowercase()));
         }
         if let Some((_, name)) = message.split_once("Invalid qualifier ") {
-            return Some((format!("no table of the query is called {name:?}"), name.to_string()));
+            let message = format!("no table of the query is called {name:?}");
+            return Some((plan(message), name.to_string()));
         }
         None
     }

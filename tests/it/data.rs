@@ -310,7 +310,7 @@ fn statements_that_are_no_queries_are_refused() -> Result<()> {
         "EXPLAIN SELECT 1",
     ] {
         let error = session.sql(sql).expect_err(sql);
-        assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{sql}: {error:?}");
+        assert!(matches!(error.kind(), ErrorKind::NotAQuery { .. }), "{sql}: {error:?}");
     }
     let error = session.sql("SELECT 1 +\n  )").expect_err("no operand");
     assert!(matches!(error.kind(), ErrorKind::Parse { path: None, .. }), "{error:?}");

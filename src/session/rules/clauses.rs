@@ -193,9 +193,8 @@ impl Clauses<'_> {
             && of.value == SHARE_OF_ROWS
             && !syntax::is_mark(of, SHARE_OF_ROWS)
         {
-            let message = format!("no function named {SHARE_OF_ROWS:?}");
-            let error = Error::from(ErrorKind::Plan { message, location: None });
-            return ControlFlow::Break(error.at(known(place().start)));
+            let missing = ErrorKind::FunctionNotFound { name: SHARE_OF_ROWS.into(), known: vec![] };
+            return ControlFlow::Break(Error::from(missing).at(known(place().start)));
         }
         is_there(
             function.parameters != FunctionArguments::None,

@@ -136,13 +136,13 @@ impl Session {
 
 /// Whether an error is of a name that there is not.
 fn is_of_names(error: &Error) -> bool {
-    match error.kind() {
+    matches!(
+        error.kind(),
         ErrorKind::TableNotFound { .. }
-        | ErrorKind::ColumnNotFound { .. }
-        | ErrorKind::SchemaNotFound { .. } => true,
-        ErrorKind::Plan { message, .. } => message.starts_with("no function named "),
-        _ => false,
-    }
+            | ErrorKind::ColumnNotFound { .. }
+            | ErrorKind::SchemaNotFound { .. }
+            | ErrorKind::FunctionNotFound { .. }
+    )
 }
 
 /// Breaks off at the first part of an expression that is of a table.

@@ -1,5 +1,7 @@
 //! Sessions whose statements name no files.
 
+use warpframe::Permission;
+
 use super::*;
 
 #[test]
@@ -44,10 +46,10 @@ fn statements_neither_read_nor_write_files_where_they_may_not() -> Result<()> {
             _ => Ok(()),
         });
         let error = run.expect_err(&statement);
-        let ErrorKind::Unsupported { why, .. } = error.kind() else {
+        let ErrorKind::Forbidden { needs: Permission::Files, .. } = error.kind() else {
             panic!("{statement}: {error:?}")
         };
-        assert!(why.contains("SessionBuilder::files(false)"), "{statement}: {error}");
+        assert!(error.to_string().contains("SessionBuilder::files(false)"), "{statement}: {error}");
     }
     // Neither is of use to a prepared statement.
     let prepared = session.execute(&format!("PREPARE p AS SELECT * FROM '{prices}'"));

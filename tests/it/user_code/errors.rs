@@ -123,7 +123,7 @@ fn statements_say_what_is_wrong_with_them() {
     ] {
         let error = session.sql(text).expect_err("it is no query");
         assert!(
-            matches!(error.kind(), ErrorKind::Unsupported { .. })
+            matches!(error.kind(), ErrorKind::NotAQuery { executes: true, .. })
                 && error.to_string().contains("Session::execute"),
             "{error}"
         );
