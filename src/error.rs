@@ -42,6 +42,8 @@ struct Inner {
     misfit: Option<usize>,
     /// The verb of a frame that met it.
     verb: Option<&'static str>,
+    /// What to do about it.
+    hint: Option<String>,
 }
 
 /// The kinds of [`Error`], with what is known about each.
@@ -282,6 +284,24 @@ impl Error {
         self
     }
 
+    /// What was mistyped in a text that does not parse, where this is known.
+    ///
+    /// ```
+    /// let session = warpframe::Session::builder().device(warpframe::DeviceChoice::Cpu).build()?;
+    /// let error = session.sql("SELECT 1 AS n FORM t").unwrap_err();
+    /// assert_eq!(error.hint(), Some("did you mean FROM?"));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn hint(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// Adds what to do about it, unless that is known.
+    pub(crate) fn with_hint(mut self, hint: Option<String>) -> Self {
+        self.0.hint = self.0.hint.take().or(hint);
+        self
+    }
+
     /// The verb of a frame that the error is about, if it is about one.
     ///
     /// ```
@@ -341,7 +361,7 @@ impl Error {
 
 impl From<ErrorKind> for Error {
     fn from(kind: ErrorKind) -> Self {
-        Error(Box::new(Inner { kind, location: None, misfit: None, verb: None }))
+        Error(Box::new(Inner { kind, location: None, misfit: None, verb: None, hint: None }))
     }
 }
 

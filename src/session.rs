@@ -307,6 +307,11 @@ impl Session {
     /// # Errors
     /// As [`Session::sql`].
     pub fn sql_text(&self, text: &Text<'_>) -> Result<LazyFrame> {
+        self.frame_of(text).map_err(|error| text.locate(error))
+    }
+
+    /// The frame of a query; errors need not name places in its text.
+    fn frame_of(&self, text: &Text<'_>) -> Result<LazyFrame> {
         self.core.as_statement(|| match self.known_frame(text)? {
             Some(frame) => Ok(frame),
             None => match Statement::of(text)? {

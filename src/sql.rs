@@ -8,10 +8,17 @@
 //! | `ast` | tools for the parser's trees |
 //! | `copy` | `COPY` |
 //! | `explain` | formats of `EXPLAIN` |
+//! | `place` | [`Text::locate`]: where in a text an error is |
+//! | `hint` | what was mistyped in a text that does not parse |
+//! | `keywords` | the words of SQL |
 
 pub(crate) mod ast;
 mod copy;
 mod explain;
+mod hint;
+#[doc(hidden)]
+pub mod keywords;
+mod place;
 mod reader;
 mod statement;
 mod text;

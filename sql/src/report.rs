@@ -9,11 +9,11 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use warpframe::arrow::error::ArrowError;
 pub use warpframe::nearest;
+use warpframe::sql::Text;
 use warpframe::{Error, ErrorKind, Permission};
 
 use crate::elsewhere;
 use crate::interrupt;
-use crate::mistake;
 use crate::text::quoted;
 
 /// A place in a text: line and column, in characters, from 1.
@@ -123,6 +123,16 @@ impl Failure {
         self.told
     }
 
+    /// The failure with its place in a statement, where the engine finds one.
+    pub fn in_statement(self, statement: &Text<'_>) -> Self {
+        match self {
+            Failure { problem: Problem::Engine(error), place: None, told } => {
+                Failure { problem: Problem::Engine(statement.locate(error)), place: None, told }
+            }
+            other => other,
+        }
+    }
+
     /// The failure at this place, unless it knows one.
     pub fn at(mut self, place: Place) -> Self {
         self.place = self.place().or(Some(place));
@@ -164,8 +174,7 @@ impl Failure {
         let message = self.to_string();
         let message: Vec<String> = message.lines().map(shown).collect();
         let mut report = format!("error: {}\n", message.join("\n"));
-        let place = self.place().or_else(|| self.guessed(source?, statement?));
-        match (source, place, statement) {
+        match (source, self.place(), statement) {
             (Some(source), Some(place), _) => point(&mut report, source, place),
             (Some(Source { name: Some(name), text }), None, Some(statement))
                 if text.trim().contains('\n') =>
@@ -177,43 +186,18 @@ impl Failure {
             }
             _ => {}
         }
-        let hint = self.hint().or_else(|| match (&self.problem, source, place, statement) {
-            (Problem::Engine(error), Some(source), Some(place), Some(statement))
-                if matches!(error.kind(), ErrorKind::Parse { path: None, .. }) =>
-            {
-                mistake::of_syntax(&source.text, statement, place)
-            }
-            _ => None,
-        });
-        if let Some(hint) = hint {
+        if let Some(hint) = self.hint() {
             report.push_str(&format!("hint: {hint}\n"));
         }
         report
     }
 
-    /// Where in a statement the message is about, as far as its words tell.
-    fn guessed(&self, source: &Source, statement: Place) -> Option<Place> {
-        let tells = match &self.problem {
-            Problem::Engine(error) => !matches!(
-                error.kind(),
-                ErrorKind::OutOfDeviceMemory { .. }
-                    | ErrorKind::OutOfHostMemory { .. }
-                    | ErrorKind::Cuda { .. }
-                    | ErrorKind::DeviceUnavailable { .. }
-                    | ErrorKind::Compile { .. }
-                    | ErrorKind::Simulation { .. }
-                    | ErrorKind::Interrupted { .. }
-                    | ErrorKind::Internal { .. }
-            ),
-            Problem::Sql(_) | Problem::File { .. } => true,
-            Problem::Usage(_) | Problem::Output(_) => false,
-        };
-        if tells { mistake::place(&source.text, statement, &self.to_string()) } else { None }
-    }
-
     fn hint(&self) -> Option<String> {
         match &self.problem {
-            Problem::Engine(error) => of_memory(error.kind())
+            Problem::Engine(error) => error
+                .hint()
+                .map(String::from)
+                .or_else(|| of_memory(error.kind()))
                 .or_else(|| of_case(error.kind()))
                 .or_else(|| of_likeness(error.kind()))
                 .or_else(|| of_function(error.kind())),
@@ -460,9 +444,10 @@ mod tests {
             message: "Cannot cast string 'abc' to value of Int32 type".into(),
             location: None,
         };
-        let text = source("SELECT 1; SELECT 'abc'::INT, 2");
-        let report = Failure::from(Error::from(kind))
-            .report(Some(&text), Some(Place { line: 1, column: 11 }));
+        let source = source("SELECT 1; SELECT 'abc'::INT, 2");
+        let script = Text::from(&source.text);
+        let failure = Failure::from(Error::from(kind)).in_statement(&script.statements()[1]);
+        let report = failure.report(Some(&source), None);
         assert!(
             report
                 .ends_with("  1 | SELECT 1; SELECT 'abc'::INT, 2\n    |                  ^^^^^\n"),

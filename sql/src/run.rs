@@ -14,7 +14,7 @@ use warpframe::device::Device;
 use warpframe::frame::terminal_size;
 use warpframe::sql::{Statement, Text};
 use warpframe::timeline::{Part, span};
-use warpframe::{DataFrame, Error, ErrorKind, Executed, LazyFrame, Session};
+use warpframe::{DataFrame, Executed, LazyFrame, Session};
 
 use crate::interrupt::Running;
 use crate::output::{self, Format, Rows, Style};
@@ -94,6 +94,7 @@ impl<'a> Runner<'a> {
             let running = Running::begin();
             let result = self.statement(&statement);
             drop(running);
+            let result = result.map_err(|failure| failure.in_statement(&statement));
             let result = result.and_then(|()| Ok(self.out().flush()?));
             if self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.once) {
                 self.elsewhere = None;
@@ -216,8 +217,7 @@ impl<'a> Runner<'a> {
     }
 
     fn plan(&self, query: &Text<'_>) -> Result<LazyFrame, Failure> {
-        let end = query.end();
-        self.session.sql_text(query).map_err(|error| unfinished(error, end))
+        Ok(self.session.sql_text(query)?)
     }
 
     fn collect(&self, query: &Text<'_>) -> Result<DataFrame, Failure> {
@@ -310,9 +310,7 @@ impl<'a> Runner<'a> {
 
     fn execute(&mut self, text: &Text<'_>) -> Result<(), Failure> {
         let told = Progress::begin(&self.session, self.settings.progress);
-        let end = text.end();
-        let executed = self.session.execute_text(text).map_err(|error| unfinished(error, end))?;
-        match executed {
+        match self.session.execute_text(text)? {
             Executed::Rows(frame) => {
                 let frame = frame.collect()?;
                 drop(told);
@@ -350,14 +348,6 @@ impl<'a> Runner<'a> {
     fn batch<const N: usize>(&mut self, columns: [(&str, ArrayRef); N]) -> Result<(), Failure> {
         let batch = RecordBatch::try_from_iter(columns)?;
         self.write(|out, style| output::write(out, style, &Rows::whole(batch)))
-    }
-}
-
-/// A failure with its place. The parser gives none where a text ends too early.
-fn unfinished(error: Error, end: (u64, u64)) -> Failure {
-    match error.kind() {
-        ErrorKind::Parse { path: None, line: 0, .. } => Failure::from(error).at(end.into()),
-        _ => error.into(),
     }
 }
 

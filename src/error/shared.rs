@@ -152,6 +152,7 @@ fn copy(error: &Error) -> Error {
         location: error.0.location,
         misfit: error.0.misfit,
         verb: error.0.verb,
+        hint: error.0.hint.clone(),
     }))
 }
 

@@ -108,7 +108,7 @@ impl Session {
     /// ```
     pub fn execute_text(&self, text: &Text<'_>) -> Result<Executed> {
         // The parts of one that changes a table have one timeout.
-        self.core.deep(|| self.executed(text))
+        self.core.deep(|| self.executed(text)).map_err(|error| text.locate(error))
     }
 
     fn executed(&self, text: &Text<'_>) -> Result<Executed> {

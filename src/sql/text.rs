@@ -81,6 +81,11 @@ impl<'a> Text<'a> {
         self.tokens().iter().filter(|token| !is_blank(token))
     }
 
+    /// The words of the first statement.
+    pub(super) fn statement(&self) -> Vec<&TokenWithSpan> {
+        self.words().take_while(|token| token.token != Token::SemiColon).collect()
+    }
+
     /// Where the first word stands; the begin where there is none.
     pub fn start(&self) -> Location {
         self.words().next().map_or(Location::new(1, 1), |first| first.span.start)

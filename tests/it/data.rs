@@ -311,6 +311,7 @@ fn statements_that_are_no_queries_are_refused() -> Result<()> {
     ] {
         let error = session.sql(sql).expect_err(sql);
         assert!(matches!(error.kind(), ErrorKind::NotAQuery { .. }), "{sql}: {error:?}");
+        assert_eq!(error.location(), Some((1, 1)), "{sql}");
     }
     let error = session.sql("SELECT 1 +\n  )").expect_err("no operand");
     assert!(matches!(error.kind(), ErrorKind::Parse { path: None, .. }), "{error:?}");

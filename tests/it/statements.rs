@@ -1,5 +1,6 @@
 //! Statements do all or nothing, and take values as values.
 
+use warpframe::sql::Text;
 use warpframe::{Error, ErrorKind, Executed, Session};
 
 use crate::differential::{Cell, Pair, run, scalar};
@@ -268,5 +269,36 @@ fn options_have_bounds() {
                 "RESET datafusion.sql_parser.recursion_limit",
             ],
         );
+    });
+}
+
+#[test]
+fn errors_name_their_place_in_the_script() {
+    let script = Text::from(
+        "SELECT CAST('x7' AS INT);\nCREATE TABLE t AS SELECT 'y7'::INT AS n;\n\
+         SELECT nobody(1);\nCOPY (SELECT 1 +) TO 'x.csv';\nBEGIN; SELECT 1 FORM t",
+    );
+    both(|session| {
+        let failed = |at: usize| {
+            let statement = &script.statements()[at];
+            match session.execute_text(statement) {
+                Err(error) => error,
+                Ok(Executed::Rows(rows)) => statement.locate(rows.collect().expect_err("it fails")),
+                Ok(done) => panic!("{done:?}\n  {}", statement.as_str()),
+            }
+        };
+        let places = [(1, 13), (2, 26), (3, 8), (4, 17), (5, 1), (5, 22)];
+        for (at, place) in places.into_iter().enumerate() {
+            let error = failed(at);
+            assert_eq!(error.location(), Some(place), "{error}");
+            assert_eq!(error.hint(), (at == 5).then_some("did you mean FROM?"));
+        }
+        assert!(matches!(failed(4).kind(), ErrorKind::NotAQuery { executes: false, .. }));
+        match failed(2).kind() {
+            ErrorKind::FunctionNotFound { name, known } => {
+                assert!(name == "nobody" && known.contains(&"upper".into()), "{known:?}")
+            }
+            other => panic!("{other:?}"),
+        }
     });
 }

@@ -9,9 +9,9 @@ use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
 use warpframe::Session;
+use warpframe::sql::keywords;
 
 use super::{dot, edit, foreign, highlight};
-use crate::keywords;
 use crate::report::shown;
 use crate::run::Runner;
 use crate::run::SETTINGS;

@@ -1,10 +1,9 @@
 //! Colours of what is typed: by the tokens of SQL, and by the names of commands.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, Whitespace};
-use warpframe::sql::{Offsets, Text};
+use warpframe::sql::{Offsets, Text, keywords};
 
 use super::dot;
-use crate::keywords;
 
 const KEYWORD: &str = "1;34";
 const STRING: &str = "32";

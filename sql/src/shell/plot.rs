@@ -6,8 +6,8 @@ use warpframe::arrow::compute::cast;
 use warpframe::arrow::datatypes::{DataType, Field, Float64Type, TimeUnit};
 use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
 use warpframe::frame::terminal_size;
+use warpframe::sql::keywords;
 
-use crate::keywords;
 use crate::plot::{Chart, Kind, LEAST, Series, bars};
 use crate::report::Failure;
 use crate::run::Runner;

@@ -78,8 +78,7 @@ impl Session {
             .and_then(|statements| {
                 let made = statements.len();
                 let mut statements = statements.iter();
-                statements
-                    .try_for_each(|text| self.execute_text(&syntax::kept(text)).map(|_| ()))?;
+                statements.try_for_each(|text| self.executed(&syntax::kept(text)).map(|_| ()))?;
                 Ok(made)
             });
         match made {

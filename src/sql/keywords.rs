@@ -168,7 +168,7 @@ pub fn beginning_with(start: &str) -> impl Iterator<Item = &'static str> {
 }
 
 /// What a mistyped word may be meant for.
-pub fn of_clauses() -> Vec<String> {
+pub(super) fn of_clauses() -> Vec<String> {
     let words = KEYWORDS.iter().filter(|word| word.len() >= LEAST_LETTERS);
     words.filter(|word| !AMONG_NAMES.contains(word)).map(|word| word.to_string()).collect()
 }

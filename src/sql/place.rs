@@ -1,16 +1,16 @@
-//! Where in a statement a message is about that names no place, and what of its words was mistyped.
+//! Where in a text an error is about that names no place.
 //!
 //! Whoever runs a plan knows nothing of the text that it came of. But its messages name values,
-//! functions and columns, and what of these stands once in the statement is what they are about.
-//! What stands twice is not pointed at.
+//! functions and columns, and what of these stands once in the text is what they are about. What
+//! stands twice is not pointed at.
 
-use datafusion::sql::sqlparser::keywords::{ALL_KEYWORDS, Keyword};
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
-use warpframe::nearest;
-use warpframe::sql::Text;
 
-use crate::keywords;
-use crate::report::Place;
+use super::Text;
+use super::hint;
+use super::text::is_word;
+use crate::error::{Error, ErrorKind};
 
 /// What of a message tells of a clause, and the words that begin it.
 const CLAUSES: [(&str, &[&str]); 20] = [
@@ -37,42 +37,81 @@ const CLAUSES: [(&str, &[&str]); 20] = [
 ];
 
 /// Whether a message names what stands at a place among tokens.
-type Rule = fn(&str, &[TokenWithSpan], usize) -> bool;
+type Rule = fn(&str, &[&TokenWithSpan], usize) -> bool;
 
-/// The place in a text's statement that a message is about, if one thing stands there that it
-/// names.
-pub fn place(text: &str, statement: Place, message: &str) -> Option<Place> {
-    let tokens = tokens_of(text, statement);
-    let rules: [Rule; 6] = [is_value, is_function, is_name, is_operator, is_number, is_mentioned];
-    if message.starts_with("not supported: the statement ") {
-        return Some(statement);
+impl Text<'_> {
+    /// An error of this text, which is one statement, with its place in it, where its fields or
+    /// its words tell; where it does not parse, with a hint.
+    ///
+    /// Errors of the session's methods have theirs already. Those of a frame that is collected have
+    /// none: a frame does not keep its text.
+    ///
+    /// ```
+    /// use warpframe::{DeviceChoice, Session, sql::Text};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let text = Text::from("SELECT CAST(s AS INT) FROM (VALUES ('x7')) t(s)");
+    /// let result = session.sql_text(&text).and_then(|frame| frame.collect());
+    /// let error = result.map_err(|error| text.locate(error)).unwrap_err();
+    /// assert_eq!(error.location(), Some((1, 37)));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn locate(&self, error: Error) -> Error {
+        let place = error.location().or_else(|| match error.kind() {
+            // The parser gives none where a text ends too early.
+            ErrorKind::Parse { path: None, .. } => Some(self.end()),
+            ErrorKind::NotAQuery { .. } => Some((self.start().line, self.start().column)),
+            ErrorKind::OutOfDeviceMemory { .. }
+            | ErrorKind::OutOfHostMemory { .. }
+            | ErrorKind::Cuda { .. }
+            | ErrorKind::DeviceUnavailable { .. }
+            | ErrorKind::Compile { .. }
+            | ErrorKind::Simulation { .. }
+            | ErrorKind::Interrupted { .. }
+            | ErrorKind::Internal { .. } => None,
+            // Its line is one of the user's code.
+            ErrorKind::UserCode { .. } => None,
+            ErrorKind::Forbidden { what, .. } => place(&self.statement(), what),
+            _ => place(&self.statement(), &error.to_string()),
+        });
+        let hint = match (error.kind(), place, self.error()) {
+            (ErrorKind::Parse { path: None, .. }, Some(place), None) => {
+                hint::of_syntax(&self.statement(), place)
+            }
+            _ => None,
+        };
+        error.at(place).with_hint(hint)
     }
-    if let Some(at) = second_table(message, &tokens).or_else(|| without_fields(message, &tokens)) {
-        return Some(Place::from(tokens[at].span.start));
+}
+
+/// The place that a message is about, if one thing stands among the tokens that it names.
+fn place(tokens: &[&TokenWithSpan], message: &str) -> Option<(u64, u64)> {
+    let start = |token: &TokenWithSpan| (token.span.start.line, token.span.start.column);
+    let rules: [Rule; 6] = [is_value, is_function, is_name, is_operator, is_number, is_mentioned];
+    if let Some(at) = second_table(message, tokens).or_else(|| without_fields(message, tokens)) {
+        return Some(start(tokens[at]));
     }
     for rule in rules {
-        let found: Vec<usize> =
-            (0..tokens.len()).filter(|at| rule(message, &tokens, *at)).collect();
+        let found: Vec<usize> = (0..tokens.len()).filter(|at| rule(message, tokens, *at)).collect();
         let mut texts: Vec<String> =
             found.iter().map(|at| tokens[*at].token.to_string().to_lowercase()).collect();
         texts.sort();
         texts.dedup();
         // Of several things the first, but nothing that stands twice.
         if let (Some(at), true) = (found.first(), texts.len() == found.len()) {
-            return Some(Place::from(tokens[*at].span.start));
+            return Some(start(tokens[*at]));
         }
     }
     CLAUSES.iter().filter(|(tells, _)| message.contains(tells)).find_map(|(_, words)| {
         let mut found = tokens.iter().filter(|token| words.iter().any(|word| is_word(token, word)));
         match (found.next(), found.next()) {
-            (Some(token), None) => Some(Place::from(token.span.start)),
+            (Some(token), None) => Some(start(token)),
             _ => None,
         }
     })
 }
 
 /// Where the second table of a name stands.
-fn second_table(message: &str, tokens: &[TokenWithSpan]) -> Option<usize> {
+fn second_table(message: &str, tokens: &[&TokenWithSpan]) -> Option<usize> {
     let name = message.strip_prefix("two tables of the query are called \"")?.split_once('"')?.0;
     let is_table = |at: &usize| {
         let behind = tokens.get(at + 1).map(|next| &next.token);
@@ -83,7 +122,7 @@ fn second_table(message: &str, tokens: &[TokenWithSpan]) -> Option<usize> {
 }
 
 /// Where the last field is asked for, of a value that has none.
-fn without_fields(message: &str, tokens: &[TokenWithSpan]) -> Option<usize> {
+fn without_fields(message: &str, tokens: &[&TokenWithSpan]) -> Option<usize> {
     if !message.contains(" has no fields") {
         return None;
     }
@@ -96,7 +135,7 @@ fn without_fields(message: &str, tokens: &[TokenWithSpan]) -> Option<usize> {
 }
 
 /// A value in quotes, or a parameter.
-fn is_value(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
+fn is_value(message: &str, tokens: &[&TokenWithSpan], at: usize) -> bool {
     match &tokens[at].token {
         Token::SingleQuotedString(text) | Token::HexStringLiteral(text) => {
             quotes(message, text) || text.chars().count() > 3 && message.contains(text.as_str())
@@ -110,7 +149,7 @@ fn is_value(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
 }
 
 /// A function that the message names in quotes, or with what is behind it.
-fn is_function(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
+fn is_function(message: &str, tokens: &[&TokenWithSpan], at: usize) -> bool {
     match called(tokens, at) {
         Some(name) => {
             let name = name.to_lowercase();
@@ -122,7 +161,7 @@ fn is_function(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
 }
 
 /// A name in quotes, or behind that of its table.
-fn is_name(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
+fn is_name(message: &str, tokens: &[&TokenWithSpan], at: usize) -> bool {
     let Token::Word(word) = &tokens[at].token else { return false };
     let name =
         if word.quote_style.is_some() { word.value.clone() } else { word.value.to_lowercase() };
@@ -130,7 +169,7 @@ fn is_name(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
 }
 
 /// An operator in quotes, or between what it does not take.
-fn is_operator(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
+fn is_operator(message: &str, tokens: &[&TokenWithSpan], at: usize) -> bool {
     let token = &tokens[at].token;
     if message.starts_with("Divide by zero") {
         return matches!(token, Token::Div | Token::Mod);
@@ -157,7 +196,7 @@ fn is_operator(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
 }
 
 /// A number that stands for a column's.
-fn is_number(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
+fn is_number(message: &str, tokens: &[&TokenWithSpan], at: usize) -> bool {
     match &tokens[at].token {
         Token::Number(number, _) => ["position ", "specified: "].iter().any(|before| {
             let rest = message.split_once(before).map(|(_, rest)| rest);
@@ -168,12 +207,12 @@ fn is_number(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
 }
 
 /// A function that is a word of the message.
-fn is_mentioned(message: &str, tokens: &[TokenWithSpan], at: usize) -> bool {
+fn is_mentioned(message: &str, tokens: &[&TokenWithSpan], at: usize) -> bool {
     called(tokens, at).is_some_and(|name| has_word(&message.to_lowercase(), &name.to_lowercase()))
 }
 
 /// The name of a function that is called at a place.
-fn called(tokens: &[TokenWithSpan], at: usize) -> Option<&str> {
+fn called<'t>(tokens: &[&'t TokenWithSpan], at: usize) -> Option<&'t str> {
     match (&tokens[at].token, tokens.get(at + 1).map(|next| &next.token)) {
         (Token::Word(word), Some(Token::LParen)) if !CLAUSE_WORDS.contains(&word.keyword) => {
             Some(&word.value)
@@ -221,83 +260,13 @@ fn has_word(message: &str, text: &str) -> bool {
     })
 }
 
-/// What is to be said of a text that does not parse: a word that is nearly another, or what is left
-/// open.
-pub fn of_syntax(text: &str, statement: Place, place: Place) -> Option<String> {
-    let tokens = tokens_of(text, statement);
-    let here = tokens.iter().position(|token| Place::from(token.span.start) == place);
-    let at = here.unwrap_or(tokens.len());
-    let known = keywords::of_clauses();
-    // The parser stops behind a word that it takes for another name.
-    for token in [tokens.get(at), at.checked_sub(1).and_then(|before| tokens.get(before))]
-        .into_iter()
-        .flatten()
-    {
-        if let Token::Word(word) = &token.token
-            && word.quote_style.is_none()
-            && word.value.len() > 3
-            && !ALL_KEYWORDS.contains(&word.value.to_uppercase().as_str())
-            && let Some(meant) = nearest(&word.value, &known)
-        {
-            return Some(format!("did you mean {meant}?"));
-        }
-    }
-    if let Some(token) = tokens.get(at)
-        && let Some(word) = ["GROUP", "ORDER", "PARTITION"].iter().find(|word| is_word(token, word))
-        && !tokens.get(at + 1).is_some_and(|next| is_word(next, "BY"))
-    {
-        return Some(format!("{word} is followed by BY"));
-    }
-    let word_at = |at: Option<usize>, wanted: &str| {
-        at.and_then(|at| tokens.get(at)).is_some_and(|t| is_word(t, wanted))
-    };
-    if word_at(at.checked_sub(1), "FROM") && word_at(at.checked_sub(2), "AS") {
-        return Some("AS is followed by a name".into());
-    }
-    let words = |wanted: &str| tokens.iter().filter(|token| is_word(token, wanted)).count();
-    if words("CASE") > words("END") {
-        return Some("a CASE ends with END".into());
-    }
-    if words("CASE") > 0 && words("WHEN") == 0 {
-        return Some("a CASE has WHEN and THEN".into());
-    }
-    let mut open = vec![];
-    for token in &tokens {
-        match token.token {
-            Token::LParen => open.push(token.span.start),
-            Token::RParen => drop(open.pop()),
-            _ => {}
-        }
-    }
-    let open = open.last()?;
-    let line =
-        if open.line == place.line { String::new() } else { format!("line {}, ", open.line) };
-    Some(format!("the parenthesis at {line}column {} is not closed", open.column))
-}
-
-fn is_word(token: &TokenWithSpan, wanted: &str) -> bool {
-    matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
-}
-
-/// The tokens of the statement that begins at a place.
-fn tokens_of(text: &str, statement: Place) -> Vec<TokenWithSpan> {
-    // What is behind a text that is not closed is of no statement.
-    let text = Text::from(text);
-    let begins = |token: &TokenWithSpan| {
-        (token.span.start.line, token.span.start.column) >= (statement.line, statement.column)
-    };
-    let own = text.words().skip_while(|token| !begins(token));
-    own.take_while(|token| token.token != Token::SemiColon).cloned().collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const START: Place = Place { line: 1, column: 1 };
-
     fn column(text: &str, message: &str) -> Option<u64> {
-        place(text, START, message).map(|place| place.column)
+        let error = Error::from(ErrorKind::Plan { message: message.into(), location: None });
+        Text::from(text).locate(error).location().map(|(_, column)| column)
     }
 
     #[test]
@@ -320,26 +289,28 @@ mod tests {
             column("SELECT t.a.b", "a value of type Int64 has no fields, which …"),
             Some(10)
         );
-        assert_eq!(column("  BEGIN", "not supported: the statement BEGIN"), Some(1));
     }
 
     #[test]
-    fn a_word_that_is_nearly_another_is_told() {
-        let told = |text: &str, column: u64| of_syntax(text, START, Place { line: 1, column });
-        assert_eq!(told("SELECT 1 FROM t WERE a > 1", 22).as_deref(), Some("did you mean WHERE?"));
-        assert_eq!(told("WIHT q AS (SELECT 1) FROM q", 1).as_deref(), Some("did you mean WITH?"));
-        assert_eq!(
-            told("SELECT CASE WEHN a THEN 1 END", 18).as_deref(),
-            Some("did you mean WHEN?")
-        );
-        assert_eq!(told("SELECT 1 FORM t", 10).as_deref(), Some("did you mean FROM?"));
-        assert_eq!(told("SELECT 1 FROM t GROUP a", 17).as_deref(), Some("GROUP is followed by BY"));
-        assert_eq!(
-            told("SELECT CASE WHEN a THEN 1 FROM t", 18).as_deref(),
-            Some("a CASE ends with END")
-        );
-        let open = told("SELECT * FROM (SELECT 1", 24);
-        assert_eq!(open.as_deref(), Some("the parenthesis at column 15 is not closed"));
-        assert_eq!(told("SELECT 1 2", 10), None);
+    fn kinds_tell_where_words_do_not() {
+        let at = |text: &str, kind| Text::from(text).locate(Error::from(kind)).location();
+        let what = || "the statement BEGIN".to_string();
+        let no_query = ErrorKind::NotAQuery { what: what(), executes: false };
+        assert_eq!(at("\n  BEGIN", no_query), Some((2, 3)));
+        let open = ErrorKind::Parse { path: None, line: 0, column: 0, message: "an end".into() };
+        assert_eq!(at("SELECT 1 +", open), Some((1, 11)));
+        // What it says of itself names what stands here.
+        assert_eq!(at("SELECT a", ErrorKind::Internal { what: "\"a\"".into() }), None);
+    }
+
+    #[test]
+    fn a_place_and_a_hint_that_are_known_stay() {
+        let kind = ErrorKind::Plan { message: "no 'abc' here".into(), location: Some((7, 9)) };
+        let text = Text::from("SELECT 'abc'");
+        assert_eq!(text.locate(kind.into()).location(), Some((7, 9)));
+        let message = String::new();
+        let error = Error::from(ErrorKind::Parse { path: None, line: 1, column: 8, message });
+        let error = text.locate(error.with_hint(Some("do".into())));
+        assert_eq!((error.location(), error.hint()), (Some((1, 8)), Some("do")));
     }
 }
