@@ -108,6 +108,7 @@ pub(super) fn mended(mut plan: LogicalPlan) -> Result<LogicalPlan> {
         unnests |= unnest::concerns(node);
         limits |= shares::concerns(node);
         sorts |= orders::concerns(node);
+        orders::check_union(node)?;
         Ok(TreeNodeRecursion::Continue)
     })?;
     // Before what looks for sorts in queries within.

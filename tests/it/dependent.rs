@@ -126,6 +126,56 @@ fn rows_around_a_subquery_come_in_at_several_places() {
 
 #[test]
 #[rustfmt::skip]
+fn a_subquery_without_tables_is_one_row_for_each_row_around_it() {
+    check(&[
+        ("SELECT k FROM o WHERE EXISTS (SELECT 1)", "1 | 2 | 3"),
+        ("SELECT EXISTS (SELECT 1) AS r, k FROM o", "1 1 | 1 2 | 1 3"),
+        ("SELECT k, k IN (SELECT 1) FROM o", "1 1 | 2 0 | 3 0"),
+        ("SELECT k FROM o WHERE k IN (SELECT 1) OR k = 2", "1 | 2"),
+        ("SELECT k FROM o WHERE k = ANY (SELECT 1)", "1"),
+        ("SELECT k FROM o WHERE 1 NOT IN (SELECT 2)", "1 | 2 | 3"),
+        ("SELECT k, EXISTS (SELECT 1 WHERE false) FROM o", "1 0 | 2 0 | 3 0"),
+        ("SELECT k, EXISTS (SELECT 1 LIMIT 0), EXISTS (SELECT 1 OFFSET 1) FROM o", "1 0 0 | 2 0 0 | 3 0 0"),
+        ("SELECT k, k IN (SELECT DISTINCT 1), k IN (SELECT 1 ORDER BY 1) FROM o", "1 1 1 | 2 0 0 | 3 0 0"),
+        ("SELECT count(*) FROM o WHERE EXISTS (SELECT 1 FROM (SELECT 1) u)", "3"),
+        ("WITH one AS (SELECT 1 AS x) SELECT k, k IN (SELECT x FROM one) FROM o", "1 1 | 2 0 | 3 0"),
+        ("SELECT k, (SELECT k + x FROM (SELECT 1 AS x) u) FROM o", "1 2 | 2 3 | 3 4"),
+        ("SELECT k, (SELECT x FROM (SELECT 1 AS x) u WHERE k > 1) FROM o", "1 - | 2 1 | 3 1"),
+        ("SELECT k, EXISTS (SELECT k EXCEPT SELECT 1) FROM o", "1 0 | 2 1 | 3 1"),
+        ("SELECT k, (SELECT count(*) FROM (SELECT k INTERSECT SELECT 1) u) FROM o", "1 1 | 2 0 | 3 0"),
+        ("SELECT o.k, l.a FROM o, LATERAL (SELECT a FROM q WHERE q.c = o.c EXCEPT SELECT 20) l", "1 10 | 3 30"),
+        // All names are of the rows around it, and so are aggregates of them.
+        ("SELECT 3 IN (SELECT max(k)) FROM o", "1"),
+        ("SELECT EXISTS (SELECT max(k)), NOT EXISTS (SELECT max(k)) FROM o", "1 0"),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn an_arm_of_a_union_comes_once_for_each_row_around_it() {
+    check(&[
+        ("SELECT k, (SELECT sum(x) FROM (SELECT k UNION ALL SELECT 20 UNION ALL SELECT 100) u(x)) FROM o", "1 121 | 2 122 | 3 123"),
+        ("SELECT k, (SELECT count(*) FROM (SELECT k UNION SELECT 1 UNION ALL SELECT 5) u) FROM o", "1 2 | 2 3 | 3 3"),
+        ("SELECT k, x FROM o, LATERAL (SELECT * FROM (VALUES (k), (k + 1)) w UNION ALL SELECT 50) u(x) WHERE k > 2", "3 3 | 3 4 | 3 50"),
+        (
+            "SELECT k, (SELECT sum(x) FROM (SELECT k AS x UNION ALL (SELECT 10 UNION ALL SELECT k UNION ALL (SELECT 100 UNION ALL SELECT k)))) FROM o",
+            "1 113 | 2 116 | 3 119",
+        ),
+        (
+            "SELECT k, (SELECT count(*) FROM (SELECT k AS a) x FULL JOIN (SELECT 1 AS b UNION ALL SELECT 2) y ON a = b) FROM o",
+            "1 2 | 2 2 | 3 3",
+        ),
+        (
+            "SELECT k, x, y FROM o, LATERAL (SELECT k + 1 AS x) u, LATERAL (SELECT x + 1 AS y UNION ALL SELECT 70 UNION ALL SELECT k * 20) v WHERE k < 2",
+            "1 2 20 | 1 2 3 | 1 2 70",
+        ),
+    ]);
+    let error = run(&tables().device, "SELECT k FROM o UNION ALL SELECT 5 ORDER BY o.c").expect_err("no column");
+    assert!(error.to_string().contains("ORDER BY of a UNION"), "{error}");
+}
+
+#[test]
+#[rustfmt::skip]
 fn subqueries_stand_wherever_an_expression_does() {
     check(&[
         ("SELECT o.k, p.a FROM o LEFT JOIN p ON o.c = p.c AND EXISTS (SELECT 1 FROM q WHERE q.c = o.c AND q.a > p.a * 15)", "1 1 | 2 - | 3 -"),

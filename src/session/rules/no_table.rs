@@ -8,15 +8,39 @@
 
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, GroupByExpr, Query, Select, SelectItem, SetExpr,
+    BinaryOperator, Expr, Function, GroupByExpr, Query, Select, SelectItem, SetExpr, UnaryOperator,
+    Value,
 };
 
 use crate::session::outside_subqueries::any_outside;
+use crate::sql::ast::{binary, nested};
 
 /// Writes the value for such a subquery, if aggregates of columns are all that it calls for.
 pub(super) fn write_out(state: &SessionState, expr: &mut Expr) {
-    let Expr::Subquery(query) = expr else { return };
-    let Some(value) = only_value(query) else { return };
+    let query = match &*expr {
+        Expr::Subquery(query) => query,
+        Expr::InSubquery { subquery, .. } | Expr::Exists { subquery, .. } => subquery,
+        _ => return,
+    };
+    let Some(value) = only_value(query).filter(|value| is_of_outside(state, value)) else { return };
+    let value = nested(value.clone());
+    *expr = match std::mem::replace(expr, Expr::value(Value::Null)) {
+        Expr::InSubquery { expr, negated, .. } => Expr::InList { expr, list: vec![value], negated },
+        // It has its one row, whatever the value is.
+        Expr::Exists { negated, .. } => {
+            let is_null = Expr::IsNull(Box::new(value.clone()));
+            let is_any = binary(is_null, BinaryOperator::Or, Expr::IsNotNull(Box::new(value)));
+            match negated {
+                true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(nested(is_any)) },
+                false => nested(is_any),
+            }
+        }
+        _ => value,
+    };
+}
+
+/// Whether an expression calls for aggregates, and each is of columns.
+fn is_of_outside(state: &SessionState, value: &Expr) -> bool {
     let is_aggregate = |expr: &Expr| match expr {
         Expr::Function(call) => {
             call.over.is_none()
@@ -28,9 +52,7 @@ pub(super) fn write_out(state: &SessionState, expr: &mut Expr) {
         Expr::Function(call) => call.over.is_some() || is_aggregate(expr) && !names_columns(call),
         _ => false,
     };
-    if any_outside(value, is_aggregate) && !any_outside(value, is_own) {
-        *expr = Expr::Nested(Box::new(value.clone()));
-    }
+    any_outside(value, is_aggregate) && !any_outside(value, is_own)
 }
 
 fn names_columns(call: &Function) -> bool {

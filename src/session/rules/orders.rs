@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use datafusion::common::plan_err;
 use datafusion::common::tree_node::{
     Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter, TreeNodeVisitor,
 };
@@ -21,6 +22,17 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Sort, WindowFrameUnits};
 
 pub(super) fn concerns(node: &LogicalPlan) -> bool {
     matches!(node, LogicalPlan::Sort(_))
+}
+
+/// Refuses to order a union by what is no column of it. DataFusion's planner (55.2) looks for such a
+/// key below the union, and adds it to those arms that have it.
+pub(super) fn check_union(node: &LogicalPlan) -> Result<()> {
+    let LogicalPlan::Union(union) = node else { return Ok(()) };
+    let columns = union.inputs.iter().map(|input| input.schema().fields().len());
+    if columns.clone().min() == columns.max() {
+        return Ok(());
+    }
+    plan_err!("ORDER BY of a UNION takes columns of its result, by name or number")
 }
 
 /// The plan without sorts whose order nothing looks at.

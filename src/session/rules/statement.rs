@@ -20,7 +20,9 @@ use super::rows::RowComparisons;
 use super::shadows::ShadowedQueries;
 use super::volatile_statements;
 use super::windows::{self, Windows};
-use super::{groups, intervals, no_table, numbers, operators, set_keys, similar, synonyms, using};
+use super::{
+    groups, intervals, no_table, numbers, operators, set_keys, similar, synonyms, using,
+};
 use crate::error::Error;
 use crate::session::{relations, syntax};
 use crate::sql::Text;
@@ -189,7 +191,9 @@ impl VisitorMut for Longhand<'_> {
                     .for_each(|value| volatile_statements::make_alike(self.state, value));
             }
             Expr::Function(_) if windows::is_computed(expr) => windows::write_out(expr),
-            Expr::Subquery(_) => no_table::write_out(self.state, expr),
+            Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. } => {
+                no_table::write_out(self.state, expr)
+            }
             Expr::Function(function) => {
                 unshifted(function);
                 if synonyms::copies(self.state, function) {

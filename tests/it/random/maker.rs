@@ -193,7 +193,8 @@ impl Maker {
         all.names.push("v");
         let outer = self.pick(&from.names);
         let key = self.pick(&["id", "k", "s", "sl", "sd", "m", "d", "w", "u16"]);
-        match self.rng.random_range(0..6) {
+        match self.rng.random_range(0..8) {
+            6 | 7 => self.without_from(outer),
             0 | 1 => {
                 let not = self.pick(&["", "NOT "]);
                 let mut condition = format!("v.{key} = {outer}.{key}");
@@ -231,6 +232,25 @@ impl Maker {
                     "{outer}.k2 < (SELECT {call} FROM {table} v WHERE v.{key} = {outer}.{key} AND {condition})"
                 )
             }
+        }
+    }
+
+    /// A condition on a subquery without tables, or on several of them together.
+    fn without_from(&mut self, outer: &str) -> String {
+        let rows = match self.rng.random_range(0..6) {
+            0 => "SELECT 1".to_string(),
+            1 => format!("SELECT {outer}.k"),
+            2 => format!("SELECT 3 WHERE {outer}.k > 2"),
+            3 => "SELECT z.a FROM (SELECT 2 AS a) z".to_string(),
+            4 => format!("SELECT {outer}.k EXCEPT SELECT 1"),
+            _ => format!("SELECT {outer}.k UNION ALL SELECT 2 UNION ALL SELECT 1"),
+        };
+        match self.pick(&["EXISTS", "NOT EXISTS", "IN", "NOT IN", "sum"]) {
+            "sum" => {
+                format!("{outer}.k2 < (SELECT sum(y.a) FROM (SELECT 0 AS a UNION ALL {rows}) y)")
+            }
+            kind if kind.ends_with("EXISTS") => format!("{kind} ({rows})"),
+            kind => format!("{outer}.k2 {kind} ({rows})"),
         }
     }
 

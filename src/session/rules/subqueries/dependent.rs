@@ -274,12 +274,19 @@ impl<'n> Dependent<'n> {
         self.projected(plan, mark, own)
     }
 
+    /// Whether a part of the subquery is joined as it is. Where no number tells rows apart, the one
+    /// row that each has is found further below.
+    fn is_whole(&self, plan: &LogicalPlan) -> Result<bool> {
+        Ok((self.row.is_some() || self.keys.is_some()) && !is_correlated(plan)?)
+    }
+
     /// The rows of a part of the subquery, for all numbers.
     fn of(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan> {
-        if !is_correlated(plan)? {
+        if self.is_whole(plan)? {
             return self.joined(plan.clone(), vec![]);
         }
         match plan {
+            LogicalPlan::EmptyRelation(_) => self.joined(plan.clone(), vec![]),
             LogicalPlan::Filter(filter) => self.filter(filter),
             LogicalPlan::Projection(node) => {
                 let input = self.of(&node.input)?;

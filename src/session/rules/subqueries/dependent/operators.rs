@@ -31,7 +31,7 @@ impl Dependent<'_> {
             }
             return self.filter_of_rows(filter, input);
         }
-        if is_correlated(&filter.input)? {
+        if !self.is_whole(&filter.input)? {
             let input = self.of(&filter.input)?;
             return self.filter_of_rows(filter, input);
         }

@@ -80,6 +80,10 @@ impl Dependent<'_> {
         let arm = self.generator.name("arm");
         let rows = self.rows()?;
         let mut plan = times(rows, node.inputs.len(), &arm)?;
+        if let Some(gate) = &self.gate {
+            // Rows that do not ask have one row, whatever asks in an arm.
+            plan = filtered(plan, vec![is_arm(&arm, 0).or(gate.clone())])?;
+        }
         let (mut marks, mut values) = (vec![], vec![vec![]; node.schema.fields().len()]);
         for (at, input) in node.inputs.iter().enumerate() {
             let gate = self.gate.clone().into_iter().chain([is_arm(&arm, at)]);
