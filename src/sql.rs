@@ -7,6 +7,7 @@
 //! | `statement` | [`Statement`]: what a text asks for, by its first words |
 //! | `ast` | tools for the parser's trees |
 //! | `copy` | `COPY` |
+//! | `type_names` | types by the names of SQL |
 //! | `explain` | formats of `EXPLAIN` |
 //! | `place` | [`Text::locate`]: where in a text an error is |
 //! | `hint` | what was mistyped in a text that does not parse |
@@ -22,6 +23,7 @@ mod place;
 mod reader;
 mod statement;
 mod text;
+mod type_names;
 
 pub use copy::{CopyFrom, CopyTo};
 pub use explain::ExplainFormat;
@@ -29,6 +31,8 @@ pub use reader::Name;
 pub use statement::Statement;
 pub(crate) use text::is_word;
 pub use text::{Offsets, Text};
+pub(crate) use type_names::quoted_name;
+pub use type_names::type_name;
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use warpframe::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
 use warpframe::arrow::datatypes::SchemaRef;
 use warpframe::device::Device;
 use warpframe::frame::terminal_size;
-use warpframe::sql::{Statement, Text};
+use warpframe::sql::{Statement, Text, type_name};
 use warpframe::timeline::{Part, span};
 use warpframe::{DataFrame, Executed, LazyFrame, Session};
 
@@ -335,8 +335,7 @@ impl<'a> Runner<'a> {
     pub fn describe(&mut self, schema: &SchemaRef) -> Result<(), Failure> {
         let fields = || schema.fields().iter();
         let names: StringArray = fields().map(|field| Some(field.name().as_str())).collect();
-        let types: StringArray =
-            fields().map(|field| Some(field.data_type().to_string())).collect();
+        let types: StringArray = fields().map(|field| Some(type_name(field.data_type()))).collect();
         let nullable: BooleanArray = fields().map(|field| Some(field.is_nullable())).collect();
         self.batch([
             ("column", Arc::new(names) as ArrayRef),

@@ -45,7 +45,10 @@ pub(crate) fn host_function(
     value: &DataType,
     computed: Computed,
 ) -> Arc<ScalarUDF> {
-    let signature = Signature::exact(arguments.to_vec(), Volatility::Immutable);
+    let signature = match arguments {
+        [] => Signature::nullary(Volatility::Immutable),
+        _ => Signature::exact(arguments.to_vec(), Volatility::Immutable),
+    };
     let of = ComputedFunction { name, signature, value: value.clone(), computed };
     Arc::new(ScalarUDF::from(of))
 }

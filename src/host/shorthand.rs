@@ -31,6 +31,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
+use crate::sql::type_name;
+
 pub(super) use patterns::{Item, items};
 
 /// What makes an expression of arguments and their types; nothing of others than it takes.
@@ -75,7 +77,7 @@ impl Shorthand {
         match (self.written)(args, &types)? {
             Some(expr) => Ok(expr.rewrite(&mut TypeCoercionRewriter::new(schema))?.data),
             None => {
-                let types: Vec<String> = types.iter().map(named).collect();
+                let types: Vec<String> = types.iter().map(type_name).collect();
                 plan_err!("{} {}, not ({})", self.name, self.takes, types.join(", "))
             }
         }
@@ -253,61 +255,7 @@ pub(crate) fn whole_part(args: &[Expr], types: &[DataType]) -> Result<Option<Exp
 
 pub(crate) fn type_of(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     match (args, types) {
-        ([_], [dtype]) => Ok(Some(lit(named(dtype)))),
+        ([_], [dtype]) => Ok(Some(lit(type_name(dtype)))),
         _ => Ok(None),
     }
-}
-
-/// A type by DuckDB's name.
-fn named(dtype: &DataType) -> String {
-    let name = match dtype {
-        DataType::Null => "\"NULL\"",
-        DataType::Boolean => "BOOLEAN",
-        DataType::Int8 => "TINYINT",
-        DataType::Int16 => "SMALLINT",
-        DataType::Int32 => "INTEGER",
-        DataType::Int64 => "BIGINT",
-        DataType::UInt8 => "UTINYINT",
-        DataType::UInt16 => "USMALLINT",
-        DataType::UInt32 => "UINTEGER",
-        DataType::UInt64 => "UBIGINT",
-        DataType::Float32 => "FLOAT",
-        DataType::Float64 => "DOUBLE",
-        DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => "VARCHAR",
-        DataType::Date32 | DataType::Date64 => "DATE",
-        DataType::Time32(_) | DataType::Time64(_) => "TIME",
-        DataType::Timestamp(_, Some(_)) => "TIMESTAMP WITH TIME ZONE",
-        DataType::Timestamp(TimeUnit::Second, None) => "TIMESTAMP_S",
-        DataType::Timestamp(TimeUnit::Millisecond, None) => "TIMESTAMP_MS",
-        DataType::Timestamp(TimeUnit::Microsecond, None) => "TIMESTAMP",
-        DataType::Timestamp(TimeUnit::Nanosecond, None) => "TIMESTAMP_NS",
-        DataType::Interval(_) | DataType::Duration(_) => "INTERVAL",
-        dtype if dtype.is_binary() => "BLOB",
-        DataType::Dictionary(_, values) => return named(values),
-        DataType::Decimal32(precision, scale)
-        | DataType::Decimal64(precision, scale)
-        | DataType::Decimal128(precision, scale)
-        | DataType::Decimal256(precision, scale) => return format!("DECIMAL({precision},{scale})"),
-        DataType::List(element) | DataType::LargeList(element) => {
-            return format!("{}[]", named(element.data_type()));
-        }
-        DataType::FixedSizeList(element, size) => {
-            return format!("{}[{size}]", named(element.data_type()));
-        }
-        DataType::Struct(fields) => {
-            let field = |field: &FieldRef| format!("{} {}", field.name(), named(field.data_type()));
-            let fields: Vec<String> = fields.iter().map(field).collect();
-            return format!("STRUCT({})", fields.join(", "));
-        }
-        DataType::Map(entries, _) => {
-            if let DataType::Struct(fields) = entries.data_type()
-                && let [key, value] = &fields[..]
-            {
-                return format!("MAP({}, {})", named(key.data_type()), named(value.data_type()));
-            }
-            "MAP"
-        }
-        other => return other.to_string(),
-    };
-    name.into()
 }

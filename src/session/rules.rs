@@ -13,6 +13,7 @@ mod groups;
 mod guards;
 mod interval_order;
 mod intervals;
+mod item_names;
 mod modes;
 mod multisets;
 mod no_table;

@@ -19,6 +19,7 @@
 //!   LIMIT 10%                                LIMIT [share of rows]('10')
 //!   INTERVAL 3 DECADES                       INTERVAL 3 DECADE
 //!   x NOTNULL                                x IS NOT NULL
+//!   STRUCT(a INTEGER)                        STRUCT<a INTEGER>
 //! ```
 //!
 //! What these mean is said in `relations`, and what `COLUMNS` does in `rules/using/columns.rs`.
@@ -38,6 +39,7 @@ mod pivots;
 mod positional;
 mod samples;
 mod stars;
+mod struct_types;
 mod units;
 
 use datafusion::sql::sqlparser::ast::Ident;
@@ -67,7 +69,7 @@ pub(super) struct WrittenOut {
 type TokenForm = fn(&mut Vec<TokenWithSpan>) -> Result<bool>;
 
 /// Forms that are written out one after another, without a look at the others.
-const FORMS: [TokenForm; 7] = [
+const FORMS: [TokenForm; 8] = [
     |tokens| Ok(parameters::parameters(tokens)),
     exclusions::exclusions,
     filters::filters,
@@ -75,6 +77,7 @@ const FORMS: [TokenForm; 7] = [
     limits::limits,
     |tokens| units::units(tokens),
     null_tests::null_tests,
+    struct_types::struct_types,
 ];
 
 /// The tokens of a text, with what the parser lacks written out.

@@ -131,7 +131,7 @@ fn columns_of_one_name_stand_side_by_side() {
     assert_eq!(found("SELECT 1.5, 1.5e0, 1.50"), ["1.5", "1.5e0", "1.50"]);
     assert_eq!(
         found("SELECT strpos(s, 'p'), position('p' IN s), s FROM t"),
-        ["strpos(s, 'p')", "POSITION('p' IN s)", "s"]
+        ["strpos(s, 'p')", "position('p' IN s)", "s"]
     );
     assert_eq!(found("SELECT * FROM (SELECT 1.5, 1.5e0, 2)"), ["1.5", "1.5e0", "2"]);
     pair.check_all(&[
@@ -217,4 +217,75 @@ fn rows_are_ordered_by_columns_by_name() {
     let sql = "SELECT k FROM t UNION SELECT k FROM u ORDER BY COLUMNS('k')";
     let error = run(&pair.device, sql).expect_err("there are no tables to name");
     assert!(error.to_string().contains("ORDER BY"), "{error}");
+}
+
+#[test]
+fn a_column_without_a_name_is_called_by_what_was_typed() {
+    let pair = pair();
+    let found = |sql| names(&pair, sql);
+    assert_eq!(
+        found(
+            "SELECT 1, 'it''s', k*2.5, COUNT( * ), -k, max(k)::VARCHAR, s[1:2], k, t.w, (k) FROM t GROUP BY ALL"
+        ),
+        ["1", "'it''s'", "k*2.5", "COUNT( * )", "-k", "max(k)::VARCHAR", "s[1:2]", "k", "w", "k"]
+    );
+    assert_eq!(
+        found(
+            "SELECT DISTINCT ON (k % 2) k\n  + 1, -- of the row\n k IS DISTINCT FROM 1 FROM t \
+             ORDER BY k % 2, id"
+        ),
+        ["k + 1", "k IS DISTINCT FROM 1"]
+    );
+    assert_eq!(found("SELECT (SELECT max(k) FROM u), EXISTS (SELECT 1) FROM t").len(), 2);
+    assert_eq!(found("SELECT * FROM (SELECT sum(k) FROM t UNION ALL SELECT 1)"), ["sum(k)"]);
+    assert_eq!(found("WITH q AS (SELECT k+1 FROM t) SELECT * FROM q"), ["k+1"]);
+    assert_eq!(found("FROM t SELECT k+1, unnest([k, w])"), ["k+1", "unnest([k, w])"]);
+    assert_eq!(found("SELECT 1, 1"), ["1", "1"]);
+    assert_eq!(found("SELECT \"sum(k)\" + 1 AS a FROM (SELECT sum(k) FROM t)"), ["a"]);
+    for session in [&pair.cpu, &pair.device] {
+        session.execute("CREATE TABLE named AS SELECT k*2, sum(w) FROM t GROUP BY k*2").unwrap();
+        assert_eq!(run(session, "FROM named").unwrap().column_names(), ["k*2", "sum(w)"]);
+    }
+}
+
+#[test]
+fn a_distinct_query_is_in_the_order_of_what_it_selects() {
+    let pair = pair();
+    pair.check_all(&[
+        "SELECT DISTINCT k % 3 FROM t ORDER BY k % 3 DESC NULLS LAST",
+        "SELECT DISTINCT k % 3 AS a, w FROM t ORDER BY w, k % 3",
+    ]);
+}
+
+#[test]
+fn types_have_the_names_of_sql() {
+    let pair = pair();
+    let types = "a UTINYINT, b USMALLINT, c UINTEGER, d UBIGINT, e TINYINT, f SMALLINT, g INTEGER, \
+        h BIGINT, i FLOAT, j DOUBLE, k DECIMAL(10,2), l VARCHAR, m BLOB, n BOOLEAN, o DATE, p TIME, \
+        q TIMESTAMP, r TIMESTAMP_S, s TIMESTAMP_MS, t TIMESTAMP_NS, u TIMESTAMP WITH TIME ZONE, \
+        v INTERVAL, w INTEGER[], x STRUCT(a INTEGER, \"b c\" VARCHAR[]), \
+        y STRUCT(a STRUCT(b DOUBLE, c DECIMAL(5,1)))[]";
+    for session in [&pair.cpu, &pair.device] {
+        session.execute(&format!("CREATE TABLE kinds ({types})")).unwrap();
+        let made = session.create_statement("kinds").unwrap();
+        let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(plain(&made), format!("CREATE TABLE kinds ( {} );", plain(types)));
+        session.execute("DROP TABLE kinds").unwrap();
+        session.execute(&made).unwrap();
+        assert_eq!(session.create_statement("kinds").unwrap(), made);
+        let found = Rows::of(&run(session, "DESCRIBE kinds").unwrap());
+        assert_eq!(found.rows[11][1], Cell::Text("VARCHAR".into()));
+        session.execute("CREATE VIEW \"of kinds\" AS SELECT g + 1 FROM kinds").unwrap();
+        let view = session.create_statement("of kinds").unwrap();
+        session.execute("DROP VIEW \"of kinds\"").unwrap();
+        session.execute(&view).unwrap();
+        assert_eq!(run(session, "FROM \"of kinds\"").unwrap().column_names(), ["g + 1"]);
+        let version = Rows::of(&run(session, "SELECT version()").unwrap());
+        assert_eq!(
+            version.rows[0][0],
+            Cell::Text(concat!("warpframe ", env!("CARGO_PKG_VERSION")).into())
+        );
+    }
+    let value = "SELECT struct(id, k), STRUCT (id) FROM t";
+    pair.check(value);
 }

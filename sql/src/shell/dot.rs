@@ -13,7 +13,6 @@ use crate::output::Format;
 use crate::pager::Paging;
 use crate::report::{Failure, Source, nearest, shown};
 use crate::run::{Elsewhere, Runner, count, formats, switch};
-use crate::text::quoted;
 
 /// A command: its name, what it takes, and what it does.
 type Known = (&'static str, &'static str, &'static str);
@@ -213,8 +212,11 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
         }
         "schema" => {
             let tables = matching(&runner.session, argument)?;
-            let texts =
-                tables.iter().map(|table| schema(runner, table)).collect::<Result<String, _>>()?;
+            let mut texts = String::new();
+            for table in &tables {
+                let lines = runner.session.create_statement(table)?;
+                lines.lines().for_each(|line| texts.extend([&shown(line), "\n"]));
+            }
             runner.print_long(&texts)?;
         }
         "settings" => {
@@ -351,26 +353,6 @@ fn shell(runner: &mut Runner<'_>, command: &str) -> Result<(), Failure> {
             None,
         )),
     }
-}
-
-fn schema(runner: &Runner<'_>, table: &str) -> Result<String, Failure> {
-    let schema = runner.session.schema(table)?;
-    let columns: Vec<String> = (schema.fields().iter())
-        .map(|field| {
-            let null = if field.is_nullable() { "" } else { " NOT NULL" };
-            format!(
-                "    {} {}{null}",
-                shown(&quoted(field.name())),
-                shown(&field.data_type().to_string())
-            )
-        })
-        .collect();
-    let named = match runner.session.table_names().iter().any(|own| own == table) {
-        true => quoted(table),
-        // Behind its schema's name.
-        false => table.split('.').map(quoted).collect::<Vec<_>>().join("."),
-    };
-    Ok(format!("{} (\n{}\n)\n", shown(&named), columns.join(",\n")))
 }
 
 /// The tables whose names are like a pattern of LIKE; all without one.

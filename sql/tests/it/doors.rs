@@ -37,7 +37,7 @@ fn options_of_csv_files() {
         "columns=a TEXT, b TEXT, c TEXT",
     ];
     let schema = csv(&[&given[..], &["--no-header", &table, "-c", "DESCRIBE t"]].concat());
-    assert_eq!(schema, "column,type,nullable\na,Utf8View,true\nb,Utf8View,true\nc,Utf8View,true\n");
+    assert_eq!(schema, "column,type,nullable\na,VARCHAR,true\nb,VARCHAR,true\nc,VARCHAR,true\n");
     for (wrong, expected) in [
         (&["--read-csv", "colour=red"][..], "no option named \"colour\""),
         (&["--delimiter", ";;"], "one ASCII character"),

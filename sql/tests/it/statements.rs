@@ -90,11 +90,11 @@ error: there is a table named \"jets\"; CREATE OR REPLACE replaces it
 #[test]
 fn tables_and_queries_are_described() {
     for device in DEVICES {
-        let expected = "column,type,nullable\njetid,Int64,true\npx,Float64,true\npy,Float64,true\npz,Float64,true\nE,Float64,true\n";
+        let expected = "column,type,nullable\njetid,BIGINT,true\npx,DOUBLE,true\npy,DOUBLE,true\npz,DOUBLE,true\nE,DOUBLE,true\n";
         assert_eq!(csv(device, "DESCRIBE jets"), expected);
         assert_eq!(
             csv(device, "DESCRIBE SELECT count(*) AS n FROM jets"),
-            "column,type,nullable\nn,Int64,false\n"
+            "column,type,nullable\nn,BIGINT,false\n"
         );
     }
 }

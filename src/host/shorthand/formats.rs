@@ -17,8 +17,9 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
-use super::{constant_text, named};
+use super::constant_text;
 use crate::host::calls::HostCall;
+use crate::sql::type_name;
 
 /// How a value is written.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -180,7 +181,7 @@ fn written(
 /// A value as a text.
 fn one(function: &str, spec: &Spec, value: &Expr, dtype: &DataType) -> Result<Expr> {
     let is_printf = function == "printf";
-    let unknown = || plan_err!("{function}: {} of a {} is not known", spec.text, named(dtype));
+    let unknown = || plan_err!("{function}: {} of a {} is not known", spec.text, type_name(dtype));
     let mut text = match (dtype, spec.kind, spec.precision) {
         (DataType::Null, ..) => return Ok(cast(value.clone(), DataType::Utf8)),
         (integer, kind, None) if integer.is_integer() && kind != Some('s') && kind != Some('f') => {

@@ -78,7 +78,8 @@ pub(in crate::session) struct SqlTypes;
 
 impl TypePlanner for SqlTypes {
     fn plan_type_field(&self, sql_type: &SqlType) -> Result<Option<FieldRef>> {
-        let (unit, zone) = match sql_type {
+        let zoned = |unit, zone| DataType::Timestamp(unit, zone);
+        let dtype = match sql_type {
             SqlType::Timestamp(digits, zone) => {
                 let unit = match digits {
                     None | Some(6) => TimeUnit::Microsecond,
@@ -87,12 +88,26 @@ impl TypePlanner for SqlTypes {
                     Some(9) => TimeUnit::Nanosecond,
                     Some(_) => return Ok(None),
                 };
-                (unit, matches!(zone, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone))
+                let is_zoned = matches!(zone, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone);
+                zoned(unit, is_zoned.then(|| "UTC".into()))
             }
-            SqlType::Datetime(None) => (TimeUnit::Microsecond, false),
+            SqlType::Datetime(None) => zoned(TimeUnit::Microsecond, None),
+            SqlType::UTinyInt => DataType::UInt8,
+            SqlType::USmallInt => DataType::UInt16,
+            SqlType::UBigInt => DataType::UInt64,
+            SqlType::Blob(None) => DataType::Binary,
+            SqlType::Custom(name, arguments) if arguments.is_empty() => {
+                match name.to_string().to_uppercase().as_str() {
+                    "UINTEGER" => DataType::UInt32,
+                    "TIMESTAMP_S" => zoned(TimeUnit::Second, None),
+                    "TIMESTAMP_MS" => zoned(TimeUnit::Millisecond, None),
+                    "TIMESTAMP_US" => zoned(TimeUnit::Microsecond, None),
+                    "TIMESTAMP_NS" => zoned(TimeUnit::Nanosecond, None),
+                    _ => return Ok(None),
+                }
+            }
             _ => return Ok(None),
         };
-        let dtype = DataType::Timestamp(unit, zone.then(|| "UTC".into()));
         Ok(Some(Arc::new(Field::new("", dtype, true))))
     }
 }

@@ -21,7 +21,7 @@ use super::shadows::ShadowedQueries;
 use super::volatile_statements;
 use super::windows::{self, Windows};
 use super::{
-    groups, intervals, no_table, numbers, operators, set_keys, similar, synonyms, using,
+    groups, intervals, item_names, no_table, numbers, operators, set_keys, similar, synonyms, using,
 };
 use crate::error::Error;
 use crate::session::{relations, syntax};
@@ -43,6 +43,7 @@ pub(crate) fn parsed(state: &SessionState, text: &Text<'_>) -> Result<Statement>
         {
             if let Statement::Statement(inner) = &mut statement {
                 syntax::mark_own_rows(inner, &own_rows);
+                item_names::name(inner, text);
             }
             return Ok(statement);
         }
@@ -83,6 +84,7 @@ impl VisitorMut for Longhand<'_> {
     /// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         using::order_by_all(query);
+        item_names::order_distinct(query);
         for operator in &mut query.pipe_operators {
             if let PipeOperator::Join(join) = operator {
                 of_left(join);

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use crate::error::{ErrorKind, Result, nearest};
 use crate::frame::LazyFrame;
 use crate::session::Session;
-use crate::sql::{Statement, Text};
+use crate::sql::{Statement, Text, type_name};
 
 impl Session {
     /// The rows of a statement that lists something; `None` of others.
@@ -161,8 +161,7 @@ impl Session {
         let schema = self.sql_text(rows)?.schema();
         let fields = || schema.fields().iter();
         let names: StringArray = fields().map(|field| Some(field.name().as_str())).collect();
-        let types: StringArray =
-            fields().map(|field| Some(field.data_type().to_string())).collect();
+        let types: StringArray = fields().map(|field| Some(type_name(field.data_type()))).collect();
         let nullable: BooleanArray = fields().map(|field| Some(field.is_nullable())).collect();
         self.listing(vec![
             ("column", Arc::new(names)),
@@ -210,7 +209,7 @@ fn summary(query: &str, schema: &Schema) -> String {
                  {high} AS q75, count(*) AS count, \
                  CAST(100 * (count(*) - count({column})) AS DOUBLE) / nullif(count(*), 0) AS null_percentage FROM rows_of",
                 name = text(field.name()),
-                of = text(&of_type.to_string()),
+                of = text(&type_name(of_type)),
                 min = shown("min"),
                 max = shown("max"),
                 // Sums of decimals may have more digits than these hold.

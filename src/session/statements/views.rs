@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::FieldRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
 use datafusion::datasource::ViewTable;
@@ -14,10 +15,10 @@ use super::bare_statement;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::different;
 use crate::session::catalog::Catalog;
+use crate::session::schemas::PUBLIC;
 use crate::session::{Session, rules, syntax};
-use crate::sql::Text;
-use crate::sql::ast::folded;
-use crate::sql::ast::table_name;
+use crate::sql::ast::{folded, table_name};
+use crate::sql::{Text, quoted_name, type_name};
 
 impl Session {
     /// What was done.
@@ -102,6 +103,38 @@ impl Session {
             .block_on(async { Ok(self.core.context.table_provider(name.clone()).await) })?;
         let provider = found.map_err(|_| self.missing_table(name))?;
         Ok(of_view(provider.as_ref()))
+    }
+
+    /// The statement that makes a table, or a view, by the names of SQL.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TableNotFound`].
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.execute("CREATE TABLE t (a INT NOT NULL, \"b c\" TEXT)")?;
+    /// session.execute("CREATE VIEW v AS SELECT a FROM t")?;
+    /// assert_eq!(
+    ///     session.create_statement("t")?,
+    ///     "CREATE TABLE t (\n    a INTEGER NOT NULL,\n    \"b c\" VARCHAR\n);"
+    /// );
+    /// assert_eq!(session.create_statement("v")?, "CREATE VIEW v AS SELECT a FROM t;");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn create_statement(&self, table: &str) -> Result<String> {
+        let name = self.named(table);
+        let parts = [name.schema().filter(|schema| *schema != PUBLIC), Some(name.table())];
+        let called = parts.into_iter().flatten().map(quoted_name).collect::<Vec<_>>().join(".");
+        if let Some(query) = self.view_text(&name)? {
+            return Ok(format!("CREATE VIEW {called} AS {query};"));
+        }
+        let column = |field: &FieldRef| {
+            let null = if field.is_nullable() { "" } else { " NOT NULL" };
+            format!("    {} {}{null}", quoted_name(field.name()), type_name(field.data_type()))
+        };
+        let columns = self.schema(table)?.fields().iter().map(column).collect::<Vec<_>>();
+        Ok(format!("CREATE TABLE {called} (\n{}\n);", columns.join(",\n")))
     }
 
     /// Whether there is a view of this name.

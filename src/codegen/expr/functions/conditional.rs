@@ -1,5 +1,7 @@
 //! Functions that choose among their arguments, and those of any value.
 
+use datafusion::arrow::array::StringArray;
+
 use super::*;
 use crate::host::once_a_row::drawn_alike;
 use crate::host::shorthand::type_of;
@@ -22,6 +24,9 @@ pub(super) const FAMILY: &[Function] = &[
     }),
     row("typeof").typed("takes a value", type_of),
     row("arrow_typeof").total(),
+    row("version").computed(&[], &DataType::Utf8, |_| {
+        Ok(Arc::new(StringArray::from(vec![concat!("warpframe ", env!("CARGO_PKG_VERSION"))])))
+    }),
     row("drawn_alike").on_host(drawn_alike),
     row("drawn_once").total(),
     // What `plan/subquery.rs` puts around scalar subqueries.

@@ -1,0 +1,229 @@
+//! Columns of queries that have no name are called by what was typed: `sum(i)`, `i * 2`, `'a'`.
+//! Blanks between words become one each, and comments are left out.
+//!
+//! Queries that are values or conditions have no columns that anybody names.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Distinct, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, OrderByKind, Query,
+    Select, SelectItem, SetExpr, Statement, Value, VisitMut, VisitorMut,
+};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
+
+use crate::sql::ast::{bare, folded};
+use crate::sql::{Text, is_word};
+
+/// Gives names to the columns of a text's statement.
+pub(super) fn name(statement: &mut Statement, text: &Text<'_>) {
+    let mut naming = ItemNaming { tokens: text.tokens(), within: 0 };
+    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut naming);
+}
+
+/// The order of a `SELECT DISTINCT` is by its columns: a key that is written as an item is the
+/// item's name. DataFusion (55.2) looks for the columns of tables in it.
+pub(super) fn order_distinct(query: &mut Query) {
+    let SetExpr::Select(select) = &*query.body else { return };
+    if !matches!(select.distinct, Some(Distinct::Distinct)) {
+        return;
+    }
+    let Some(OrderByKind::Expressions(keys)) = query.order_by.as_mut().map(|by| &mut by.kind)
+    else {
+        return;
+    };
+    for key in keys {
+        let named = select.projection.iter().find_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } if *expr == key.expr => Some(alias),
+            _ => None,
+        });
+        if let Some(name) = named {
+            key.expr = Expr::Identifier(name.clone());
+        }
+    }
+}
+
+struct ItemNaming<'t> {
+    tokens: &'t [TokenWithSpan],
+    /// Expressions around that hold queries.
+    within: usize,
+}
+
+fn holds_query(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::Subquery(_)
+            | Expr::Exists { .. }
+            | Expr::InSubquery { .. }
+            | Expr::AnyOp { .. }
+            | Expr::AllOp { .. }
+    )
+}
+
+impl VisitorMut for ItemNaming<'_> {
+    type Break = std::convert::Infallible;
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        self.within += usize::from(holds_query(expr));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        self.within -= usize::from(holds_query(expr));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        let is_unnamed =
+            |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(expr) if takes_name(expr));
+        if self.within > 0 || !select.projection.iter().any(is_unnamed) {
+            return ControlFlow::Continue(());
+        }
+        let items = self.items(select.select_token.0.span.start);
+        // Where these differ, the list was not typed as it is.
+        if items.len() == select.projection.len() {
+            for (item, typed) in select.projection.iter_mut().zip(items) {
+                if let SelectItem::UnnamedExpr(expr) = item
+                    && takes_name(expr)
+                    && let Some(name) = as_typed(typed)
+                {
+                    let expr = std::mem::replace(expr, Expr::value(Value::Null));
+                    *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether an item has no name of its own, and is one column for certain.
+fn takes_name(expr: &Expr) -> bool {
+    match bare(expr) {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => false,
+        Expr::Function(function) => {
+            let name = function.name.0.last().and_then(|part| part.as_ident()).map(folded);
+            // A struct is a column for each of its fields.
+            name.as_deref() != Some("unnest") || is_list(&function.args)
+        }
+        _ => true,
+    }
+}
+
+/// Whether a function is given a list for certain.
+fn is_list(args: &FunctionArguments) -> bool {
+    let FunctionArguments::List(list) = args else { return false };
+    matches!(&list.args[..], [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Array(_)))])
+}
+
+impl ItemNaming<'_> {
+    /// The tokens of each item of the select list that begins at a place.
+    fn items(&self, select: Location) -> Vec<&[TokenWithSpan]> {
+        let order = |place: Location| (place.line, place.column);
+        let at = self.tokens.partition_point(|token| order(token.span.start) < order(select));
+        let Some((first, rest)) = self.tokens[at..].split_first() else { return vec![] };
+        if !is_word(first, "SELECT") {
+            return vec![];
+        }
+        let mut items = vec![];
+        let (mut begin, mut depth, mut before) = (behind_distinct(rest), 0_usize, first);
+        let mut end = rest.len();
+        for (at, token) in rest.iter().enumerate().skip(begin) {
+            match &token.token {
+                Token::LParen | Token::LBracket | Token::LBrace => depth += 1,
+                Token::RParen | Token::RBracket | Token::RBrace if depth > 0 => depth -= 1,
+                Token::Comma if depth == 0 => {
+                    items.push(&rest[begin..at]);
+                    begin = at + 1;
+                }
+                Token::Whitespace(_) => continue,
+                _ if depth == 0 && ends_list(token, before) => {
+                    end = at;
+                    break;
+                }
+                _ => {}
+            }
+            before = token;
+        }
+        items.push(&rest[begin..end]);
+        items
+    }
+}
+
+/// How many tokens `DISTINCT`, `DISTINCT ON (…)` or `ALL` are, behind `SELECT`.
+fn behind_distinct(tokens: &[TokenWithSpan]) -> usize {
+    let next = |at: usize| {
+        let is_blank = |token: &&TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+        at + tokens[at..].iter().take_while(is_blank).count()
+    };
+    let at = next(0);
+    match tokens.get(at) {
+        Some(word) if is_word(word, "ALL") => at + 1,
+        Some(word) if is_word(word, "DISTINCT") => {
+            let on = next(at + 1);
+            if !tokens.get(on).is_some_and(|token| is_word(token, "ON")) {
+                return at + 1;
+            }
+            let mut depth = 0_usize;
+            let closes = |token: &TokenWithSpan| {
+                match token.token {
+                    Token::LParen => depth += 1,
+                    Token::RParen => depth = depth.saturating_sub(1),
+                    _ => return false,
+                }
+                depth == 0
+            };
+            tokens[on..].iter().position(closes).map_or(tokens.len(), |end| on + end + 1)
+        }
+        _ => 0,
+    }
+}
+
+/// Whether a token outside of parentheses stands behind a select list.
+fn ends_list(token: &TokenWithSpan, before: &TokenWithSpan) -> bool {
+    const WORDS: [&str; 15] = [
+        "FROM",
+        "WHERE",
+        "GROUP",
+        "HAVING",
+        "ORDER",
+        "LIMIT",
+        "OFFSET",
+        "FETCH",
+        "WINDOW",
+        "QUALIFY",
+        "UNION",
+        "EXCEPT",
+        "INTERSECT",
+        "INTO",
+        "USING",
+    ];
+    match &token.token {
+        Token::RParen | Token::SemiColon | Token::VerticalBarRightAngleBracket => true,
+        Token::Word(word) if word.quote_style.is_none() => {
+            // `a IS DISTINCT FROM b`, `mode() WITHIN GROUP (…)`.
+            let is_of_item = is_word(before, "DISTINCT") || is_word(before, "WITHIN");
+            !is_of_item && WORDS.iter().any(|other| word.value.eq_ignore_ascii_case(other))
+        }
+        _ => false,
+    }
+}
+
+/// What was typed; `None` of items that are columns by a pattern.
+fn as_typed(tokens: &[TokenWithSpan]) -> Option<String> {
+    let mut words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    if words.any(|token| is_word(token, "COLUMNS")) {
+        return None;
+    }
+    let mut typed = String::new();
+    for token in tokens {
+        match &token.token {
+            Token::Whitespace(_) if typed.is_empty() || typed.ends_with(' ') => {}
+            Token::Whitespace(_) => typed.push(' '),
+            Token::SingleQuotedString(text) => {
+                typed.extend(["'", &text.replace('\'', "''"), "'"]);
+            }
+            word => typed.push_str(&word.to_string()),
+        }
+    }
+    let typed = typed.trim_end();
+    (!typed.is_empty() && !typed.starts_with('*')).then(|| typed.into())
+}
