@@ -211,12 +211,7 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
             return script::run(runner, &Source { name: Some(path), text }).map_err(reported);
         }
         "schema" => {
-            let tables = matching(&runner.session, argument)?;
-            let mut texts = String::new();
-            for table in &tables {
-                let lines = runner.session.create_statement(table)?;
-                lines.lines().for_each(|line| texts.extend([&shown(line), "\n"]));
-            }
+            let texts = statements(&runner.session, argument)?;
             runner.print_long(&texts)?;
         }
         "settings" => {
@@ -353,6 +348,16 @@ fn shell(runner: &mut Runner<'_>, command: &str) -> Result<(), Failure> {
             None,
         )),
     }
+}
+
+/// The statements that make the tables whose names are like a pattern.
+fn statements(session: &Session, argument: &str) -> Result<String, Failure> {
+    let mut texts = String::new();
+    for table in matching(session, argument)? {
+        let lines = session.create_statement(&table)?;
+        lines.lines().for_each(|line| texts.extend([&shown(line), "\n"]));
+    }
+    Ok(texts)
 }
 
 /// The tables whose names are like a pattern of LIKE; all without one.
