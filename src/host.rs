@@ -9,6 +9,7 @@ pub(crate) mod booleans;
 pub(crate) mod calls;
 mod casts;
 mod chains;
+pub(crate) mod checked;
 pub(crate) mod date_bin;
 pub(crate) mod date_trunc;
 mod empty_frames;

@@ -8,6 +8,7 @@ use super::calendar::{NANOS_PER_DAY, per_second};
 use super::fit::OnError;
 use super::time::Interval;
 use super::*;
+use crate::host::checked::MOST_SECONDS;
 
 impl Compiler<'_> {
     /// `date_bin(stride, timestamp[, origin])`; what has no bin in the type is null.
@@ -134,6 +135,8 @@ impl Compiler<'_> {
                 self.cast(value, dtype, OnError::Fail)
             }
             from if is_float(from) && name == "to_timestamp" => {
+                let outside = format!("!(fabs((f64){}) < {MOST_SECONDS:?})", value.code);
+                self.fail_if(&value.valid, &outside, Failure::Domain);
                 let rvalue = format!("interval_ticks(fmul((f64){}, 1000000000.0))", value.code);
                 Ok(self.result(dtype.clone(), Repr::I64, rvalue, value.valid))
             }

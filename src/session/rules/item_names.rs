@@ -3,6 +3,7 @@
 //!
 //! Queries that are values or conditions have no columns that anybody names.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
@@ -11,6 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
+use super::using::uncast;
 use crate::sql::ast::{bare, folded};
 use crate::sql::{Text, is_word};
 
@@ -79,11 +81,13 @@ impl VisitorMut for ItemNaming<'_> {
             return ControlFlow::Continue(());
         }
         let items = self.items(select.select_token.0.span.start);
+        let beside_casts = beside_casts(&select.projection);
         // Where these differ, the list was not typed as it is.
         if items.len() == select.projection.len() {
             for (item, typed) in select.projection.iter_mut().zip(items) {
                 if let SelectItem::UnnamedExpr(expr) = item
                     && takes_name(expr)
+                    && !beside_casts.contains(uncast(expr))
                     && let Some(name) = as_typed(typed)
                 {
                     let expr = std::mem::replace(expr, Expr::value(Value::Null));
@@ -93,6 +97,20 @@ impl VisitorMut for ItemNaming<'_> {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Values that stand beside casts of them: `using/names.rs` tells these apart, in groups, too.
+fn beside_casts(items: &[SelectItem]) -> HashSet<Expr> {
+    let mut number: HashMap<&Expr, (usize, bool)> = HashMap::new();
+    for item in items {
+        if let SelectItem::UnnamedExpr(expr) = item {
+            let (count, cast) = number.entry(uncast(expr)).or_default();
+            *count += 1;
+            *cast |= matches!(bare(expr), Expr::Cast { .. });
+        }
+    }
+    let beside = number.into_iter().filter(|(_, (count, cast))| *cast && *count > 1);
+    beside.map(|(expr, _)| expr.clone()).collect()
 }
 
 /// Whether an item has no name of its own, and is one column for certain.

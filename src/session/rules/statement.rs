@@ -9,8 +9,8 @@ use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{
     self, AccessExpr, BinaryOperator, CastKind, DataType, Expr, Fetch, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, Join,
-    JoinOperator, LimitClause, PipeOperator, Query, Select, SelectFlavor, SelectItem, Subscript,
-    TableFactor, UnaryOperator, Value, Visit, VisitMut, VisitorMut,
+    JoinOperator, LimitClause, PipeOperator, Query, Select, SelectFlavor, SelectItem, Spanned,
+    Subscript, TableFactor, UnaryOperator, Value, Visit, VisitMut, VisitorMut,
 };
 
 use super::clauses::Clauses;
@@ -23,10 +23,10 @@ use super::windows::{self, Windows};
 use super::{
     groups, intervals, item_names, no_table, numbers, operators, set_keys, similar, synonyms, using,
 };
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::session::{relations, syntax};
 use crate::sql::Text;
-use crate::sql::ast::{bare, call, number_of};
+use crate::sql::ast::{bare, call, known, number_of};
 
 /// The one statement of a text.
 pub(crate) fn parsed(state: &SessionState, text: &Text<'_>) -> Result<Statement> {
@@ -185,6 +185,11 @@ impl VisitorMut for Longhand<'_> {
                 if let Err(error) = operators::write_out(expr) {
                     return ControlFlow::Break(error);
                 }
+            }
+            Expr::Trim { trim_characters: Some(more), .. } if more.len() > 1 => {
+                let message = "trim takes a text and the characters to take off".into();
+                let location = known(more[1].span().start);
+                return ControlFlow::Break(ErrorKind::Plan { message, location }.into());
             }
             Expr::Tuple(values) => {
                 // Rows are compared value by value, more than once.

@@ -46,7 +46,7 @@ pub(super) use self::order_all::order_by_all;
 use self::scope::{Outputs, Resolver, Scope, ScopeColumn, path};
 pub(super) use self::scope::{
     hide_fields, is_any_twice, is_marked, is_unnamed, marked, marks, number, output_name,
-    own_names, show_fields, tell_all_apart, unmarked_name,
+    own_names, show_fields, tell_all_apart, uncast, unmarked_name,
 };
 use super::clauses::constraint;
 use super::dialect::Ours;

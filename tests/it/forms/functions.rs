@@ -284,6 +284,35 @@ fn short_names_of_numbers_times_and_texts() {
 }
 
 #[test]
+fn what_has_no_value_is_an_error_or_null() {
+    let pair = texts_and_lists();
+    for (sql, message) in [
+        ("SELECT to_timestamp(x * 1e12) FROM t WHERE k = 1", "to_timestamp"),
+        ("SELECT to_timestamp(CAST('nan' AS double)) FROM t", "to_timestamp"),
+        ("SELECT trim('abc', 'b', 'c') FROM t", "trim takes a text and the characters"),
+    ] {
+        for session in [&pair.cpu, &pair.device] {
+            let error = run(session, sql).expect_err(sql).to_string();
+            assert!(error.contains(message), "{error}\n  {sql}");
+        }
+    }
+    // Maps are not on the device.
+    let error = run(&pair.cpu, "SELECT map(l, [1]) FROM t WHERE k = 1").expect_err("lengths");
+    assert!(error.to_string().contains("map of 4 keys and 1 values"), "{error}");
+    check_rows(
+        &pair,
+        "SELECT to_timestamp(x)::VARCHAR, list_has_any(l, [1]), list_has_all([1, 2], l), \
+         list_has_any(l, CASE WHEN k < 2 THEN [3] END) FROM t ORDER BY k",
+        &[
+            "1970-01-01T00:00:01.500|1|0|1",
+            "1969-12-31T23:59:57.500|0|1|-",
+            "-|-|-|-",
+            "1970-01-01T00:00:00.100|0|0|-",
+        ],
+    );
+}
+
+#[test]
 fn the_next_float_is_on_the_side_of_the_other() {
     check_rows(
         &texts_and_lists(),

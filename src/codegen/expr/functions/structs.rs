@@ -1,6 +1,7 @@
 //! Structs.
 
 use super::*;
+use crate::host::checked;
 
 pub(super) const FAMILY: &[Function] = &[
     row("named_struct").several(0..=usize::MAX, |c, call| c.structure(call.args, true, call.dtype)),
@@ -11,6 +12,7 @@ pub(super) const FAMILY: &[Function] = &[
         .also(&["struct_extract"])
         .several(1..=usize::MAX, |c, call| c.field_of(&call.args[0], &call.args[1..]))
         .total(),
+    row("map").on_host(checked::map),
 ];
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::numbers::of_two;
 use super::*;
 use crate::host::shorthand::{epoch_ms, epoch_ns, epoch_us, moments, strptime};
-use crate::host::{age, date_bin, date_trunc};
+use crate::host::{age, checked, date_bin, date_trunc};
 use crate::sql::ast::{binary, call, case, cast, nested, number, text};
 
 pub(super) const FAMILY: &[Function] = &[
@@ -49,7 +49,9 @@ pub(super) const FAMILY: &[Function] = &[
     row("make_date").three(|c, year, month, day, dtype| c.date_of(year, month, day, dtype)),
     row("make_timestamp").typed(moments::MAKE_TIMESTAMP, moments::make_timestamp),
     row("to_date").one(|c, value, _| c.date_from(value)),
-    row("to_timestamp").one(|c, value, dtype| c.timestamp_from("to_timestamp", value, dtype)),
+    row("to_timestamp")
+        .on_host(checked::to_timestamp)
+        .one(|c, value, dtype| c.timestamp_from("to_timestamp", value, dtype)),
     row("to_timestamp_seconds")
         .one(|c, value, dtype| c.timestamp_from("to_timestamp_seconds", value, dtype)),
     row("to_timestamp_millis")

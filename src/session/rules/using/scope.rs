@@ -332,7 +332,7 @@ pub(crate) fn is_any_twice(items: &[SelectItem]) -> bool {
 }
 
 /// A cast is called as what it casts.
-fn uncast(expr: &Expr) -> &Expr {
+pub(crate) fn uncast(expr: &Expr) -> &Expr {
     match expr {
         Expr::Cast { expr, .. } | Expr::Nested(expr) => uncast(expr),
         other => other,

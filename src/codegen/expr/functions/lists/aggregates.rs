@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::ast::{
     LambdaFunctionParameter, LambdaSyntax, OneOrManyWithParens,
 };
 
-use crate::sql::ast::{binary, call, case, cast, number, text};
+use crate::sql::ast::{binary, call, case, cast, nested, number, text};
 
 pub(super) const TAKES: &str = "takes a list and the name of an aggregate, one of 'sum', 'avg', \
     'min', 'max', 'product', 'count', 'first', 'last', 'any_value', 'approx_count_distinct' and \
@@ -87,13 +87,19 @@ pub(super) fn intersect(args: &[Expr]) -> Option<Expr> {
 /// Whether some value is an element of both.
 pub(super) fn has_any(args: &[Expr]) -> Option<Expr> {
     let [list, other] = args else { return None };
-    Some(call("array_has_any", vec![compact(list), other.clone()]))
+    Some(of_both(list, other, call("array_has_any", vec![compact(list), other.clone()])))
 }
 
 /// Whether all values among the elements of the second are elements of the first.
 pub(super) fn has_all(args: &[Expr]) -> Option<Expr> {
     let [list, other] = args else { return None };
-    Some(call("array_has_all", vec![list.clone(), compact(other)]))
+    Some(of_both(list, other, call("array_has_all", vec![list.clone(), compact(other)])))
+}
+
+/// A value that is null where one of two lists is.
+fn of_both(one: &Expr, other: &Expr, value: Expr) -> Expr {
+    let is_there = |list: &Expr| Expr::IsNotNull(Box::new(nested(list.clone())));
+    case(binary(is_there(one), BinaryOperator::And, is_there(other)), value, None)
 }
 
 /// The elements that are not null: as in DuckDB, a null is no value.
