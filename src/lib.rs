@@ -81,7 +81,7 @@ pub use frame::{AnyFrame, DataFrame, Expr, GroupBy, LazyFrame, Series};
 pub use io::{
     Codec, CsvOptions, CsvWriteOptions, FileKind, IntoPaths, IpcCodec, IpcLayout, IpcOptions,
     IpcWriteOptions, JsonOptions, JsonWriteOptions, ParquetOptions, ParquetWriteOptions, Ragged,
-    TextEncoding, WriteFormat,
+    TextEncoding, WholeFile, WriteFormat,
 };
 pub use ops::prepare::{PreparedKernels, prepare_kernels};
 pub use session::{

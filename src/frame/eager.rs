@@ -15,7 +15,7 @@ use super::lazy::LazyFrame;
 use crate::error::{Error, Result};
 use crate::io::{
     CsvWriteOptions, DOWNLOAD_ROWS, IpcWriteOptions, JsonWriteOptions, ParquetWriteOptions,
-    RowsHere, WriteFormat, plain_type,
+    RowsHere, WholeFile, WriteFormat, plain_type,
 };
 use crate::plan::PlanTable;
 use crate::query::{Answer, Core, Data, Recipe, Verb, scan};
@@ -438,6 +438,17 @@ impl DataFrame {
     pub fn write(&self, path: impl AsRef<Path>, format: &WriteFormat) -> Result<()> {
         self.core.as_statement(|| {
             crate::io::write(path.as_ref(), &self.state.schema, self.batches(WRITTEN_ROWS), format)
+        })
+    }
+
+    /// [`DataFrame::write`] into a file that was begun. Where that fails, [`WholeFile::back_to`]
+    /// takes back what it left.
+    ///
+    /// # Errors
+    /// As the methods of each format.
+    pub fn write_into(&self, file: &mut WholeFile, format: &WriteFormat) -> Result<()> {
+        self.core.as_statement(|| {
+            crate::io::write_into(file, &self.state.schema, self.batches(WRITTEN_ROWS), format)
         })
     }
 

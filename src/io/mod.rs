@@ -50,6 +50,6 @@ pub(crate) use table::{Extent, OfSession, Snapshot, SourceTable};
 pub(crate) use unite::wider;
 pub use write::{
     Codec, CsvWriteOptions, IpcCodec, IpcLayout, IpcWriteOptions, JsonWriteOptions,
-    ParquetWriteOptions, WriteFormat,
+    ParquetWriteOptions, WholeFile, WriteFormat,
 };
-pub(crate) use write::{write, write_partitioned};
+pub(crate) use write::{write, write_into, write_partitioned};

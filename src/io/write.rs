@@ -6,11 +6,10 @@ mod ipc;
 mod json;
 mod parquet;
 mod partitioned;
+mod whole;
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::io::Write;
+use std::path::Path;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -22,6 +21,8 @@ use self::in_order::in_order;
 pub use self::ipc::{IpcCodec, IpcLayout, IpcWriteOptions};
 pub use self::json::JsonWriteOptions;
 pub(crate) use self::partitioned::write_partitioned;
+use self::whole::Unfinished;
+pub use self::whole::WholeFile;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Rows of a row group, unless somebody says otherwise.
@@ -169,13 +170,31 @@ pub(crate) fn write(
     batches: impl Iterator<Item = Result<RecordBatch>>,
     format: &WriteFormat,
 ) -> Result<()> {
+    let mut file = WholeFile::create(path)?;
+    write_into(&mut file, schema, batches, format)?;
+    file.finish()
+}
+
+/// Writes rows into a file that was begun.
+///
+/// # Errors
+/// As [`write()`].
+pub(crate) fn write_into(
+    file: &mut WholeFile,
+    schema: &SchemaRef,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    format: &WriteFormat,
+) -> Result<()> {
+    let path = file.path().to_path_buf();
     match format {
-        WriteFormat::Csv(options) => write_csv(path, schema, batches, options),
-        WriteFormat::Parquet(options) => write_parquet(path, schema, batches, options),
-        WriteFormat::Json(options) => write_json(path, batches, *options),
-        WriteFormat::Ipc(options) => replace(path, |file| {
-            ipc::write(file, schema, batches, *options).map_err(|error| of_file(error, path))
-        }),
+        WriteFormat::Csv(options) => write_csv(file, schema, batches, options),
+        WriteFormat::Parquet(options) => {
+            write_parquet(file, schema, batches, options).map_err(|error| of_file(error, &path))
+        }
+        WriteFormat::Json(options) => write_json(file, batches, *options),
+        WriteFormat::Ipc(options) => {
+            ipc::write(file, schema, batches, *options).map_err(|error| of_file(error, &path))
+        }
     }
 }
 
@@ -194,28 +213,27 @@ fn of_file(error: Error, path: &Path) -> Error {
 
 /// Writes the rows as objects, which batches become on all cores.
 fn write_json(
-    path: &Path,
+    file: &mut WholeFile,
     batches: impl Iterator<Item = Result<RecordBatch>>,
     options: JsonWriteOptions,
 ) -> Result<()> {
     let [begin, between, end] = options.around();
-    replace(path, |file| {
-        let mut put = |text: &[u8]| file.write_all(text).map_err(|error| Error::io(path, error));
-        put(begin)?;
-        let mut is_first = true;
-        let rows = |batch| json::rows(&batch, options).map_err(|error| of_file(error, path));
-        in_order(batches, rows, |text: Vec<u8>| {
-            if text.is_empty() {
-                return Ok(());
-            }
-            if !std::mem::take(&mut is_first) {
-                put(between)?;
-            }
-            put(&text)
-        })?;
-        // Without rows, a file of lines is empty.
-        if is_first && !options.array { Ok(()) } else { put(end) }
-    })
+    let path = file.path().to_path_buf();
+    let mut put = |text: &[u8]| file.write_all(text).map_err(|error| Error::io(&path, error));
+    put(begin)?;
+    let mut is_first = true;
+    let rows = |batch| json::rows(&batch, options).map_err(|error| of_file(error, &path));
+    in_order(batches, rows, |text: Vec<u8>| {
+        if text.is_empty() {
+            return Ok(());
+        }
+        if !std::mem::take(&mut is_first) {
+            put(between)?;
+        }
+        put(&text)
+    })?;
+    // Without rows, a file of lines is empty.
+    if is_first && !options.array { Ok(()) } else { put(end) }
 }
 
 /// Writes the rows, behind a header line unless the options leave it out. Batches become text on
@@ -224,89 +242,37 @@ fn write_json(
 /// # Errors
 /// Of the batches; nested columns; a file that cannot be written.
 fn write_csv(
-    path: &Path,
+    file: &mut WholeFile,
     schema: &SchemaRef,
     batches: impl Iterator<Item = Result<RecordBatch>>,
     options: &CsvWriteOptions,
 ) -> Result<()> {
-    replace(path, |file| {
-        let mut put = |text: Vec<u8>| file.write_all(&text).map_err(|error| Error::io(path, error));
-        if options.header {
-            put(csv::header(schema, options))?;
-        }
-        in_order(batches, |batch| csv::rows(&batch, options), put)
-    })
+    let path = file.path().to_path_buf();
+    let mut put = |text: Vec<u8>| file.write_all(&text).map_err(|error| Error::io(&path, error));
+    if options.header {
+        put(csv::header(schema, options))?;
+    }
+    in_order(batches, |batch| csv::rows(&batch, options), put)
 }
 
-/// Writes one Parquet file, whose columns are encoded on all cores.
+/// Writes the rows as Parquet, whose columns are encoded on all cores.
 ///
 /// # Errors
 /// Of the batches; types that the format does not have; a file that cannot be written.
 fn write_parquet(
-    path: &Path,
+    file: &mut WholeFile,
     schema: &SchemaRef,
     batches: impl Iterator<Item = Result<RecordBatch>>,
     options: &ParquetWriteOptions,
 ) -> Result<()> {
     let properties = WriterProperties::builder().set_compression(options.compression()?).build();
     let group_rows = options.row_group_rows.unwrap_or(GROUP_ROWS).max(1);
-    replace(path, |file| {
-        parquet::write(file, schema, batches, properties, group_rows)
-            .map_err(|error| of_file(error, path))
-    })
-}
-
-/// Writes beside the file and renames, so that a failure leaves what was there before. A link is
-/// followed; a file that was there hands on its permissions.
-fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<()> {
-    let io = |error| Error::io(path, error);
-    let before = path.metadata().ok();
-    if before.as_ref().is_some_and(|metadata| !metadata.is_file()) {
-        // A pipe or a terminal.
-        let mut file = BufWriter::new(File::create(path).map_err(io)?);
-        write(&mut file)?;
-        return file.flush().map_err(io);
-    }
-    let target = linked(path);
-    let partial = beside(&target).map_err(io)?;
-    let written = File::create(&partial).map_err(io).and_then(|file| {
-        if let Some(before) = before {
-            file.set_permissions(before.permissions()).map_err(io)?;
-        }
-        let mut file = BufWriter::with_capacity(1 << 20, file);
-        write(&mut file)?;
-        file.flush().map_err(io)
-    });
-    let replaced = written.and_then(|()| std::fs::rename(&partial, &target).map_err(io));
-    if replaced.is_err() {
-        let _ = std::fs::remove_file(&partial);
-    }
-    replaced
-}
-
-/// A path beside another one, at which nobody else writes.
-fn beside(target: &Path) -> std::io::Result<PathBuf> {
-    /// Tells writers of one path apart.
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let mut name = target.file_name().ok_or(std::io::ErrorKind::InvalidInput)?.to_os_string();
-    name.push(format!(".{}.{}.partial", std::process::id(), NUMBER.fetch_add(1, Relaxed)));
-    Ok(target.with_file_name(name))
-}
-
-/// The file that a path leads to, through links, whether it is there or not.
-fn linked(path: &Path) -> PathBuf {
-    /// As many as the system follows.
-    const MOST: usize = 40;
-    let mut path = path.to_path_buf();
-    for _ in 0..MOST {
-        let Ok(to) = std::fs::read_link(&path) else { break };
-        path = path.parent().map_or(to.clone(), |parent| parent.join(&to));
-    }
-    path
+    parquet::write(file, schema, batches, properties, group_rows)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::os::unix::fs::PermissionsExt;
     use std::sync::Arc;
 
@@ -327,6 +293,24 @@ mod tests {
             columns.into_iter().map(|(name, array)| (name, array, true)),
         )
         .unwrap()
+    }
+
+    fn write_csv(
+        path: &Path,
+        schema: &SchemaRef,
+        batches: impl Iterator<Item = Result<RecordBatch>>,
+        options: &CsvWriteOptions,
+    ) -> Result<()> {
+        write(path, schema, batches, &WriteFormat::Csv(options.clone()))
+    }
+
+    fn write_parquet(
+        path: &Path,
+        schema: &SchemaRef,
+        batches: impl Iterator<Item = Result<RecordBatch>>,
+        options: &ParquetWriteOptions,
+    ) -> Result<()> {
+        write(path, schema, batches, &WriteFormat::Parquet(*options))
     }
 
     fn csv_of(batch: &RecordBatch, options: &CsvWriteOptions) -> String {

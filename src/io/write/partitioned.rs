@@ -14,7 +14,7 @@ use datafusion::arrow::compute::partition;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use super::{IpcLayout, WriteFormat, beside, linked, write};
+use super::{IpcLayout, Unfinished, WriteFormat, write};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::path_columns::{NULL, TEXT_KEYS, inferred};
 
@@ -246,8 +246,7 @@ pub(crate) fn write_partitioned(
 ) -> Result<()> {
     let split = KeySplit::of(schema, by)?;
     let io = |error| Error::io(directory, error);
-    let target = linked(directory);
-    match fs::read_dir(&target).map(|mut entries| entries.next().is_some()) {
+    match fs::read_dir(directory).map(|mut entries| entries.next().is_some()) {
         Ok(false) => {}
         Ok(true) => {
             let message =
@@ -257,27 +256,18 @@ pub(crate) fn write_partitioned(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(io(error)),
     }
-    let partial = beside(&target).map_err(io)?;
-    let write_all = || {
-        fs::create_dir(&partial).map_err(io)?;
-        let mut runs =
-            FolderRuns { batches, split: &split, rest: None, texts: KeyTexts::default() };
-        while let Some(folder) = runs.folder()? {
-            let within = partial.join(&folder);
-            fs::create_dir_all(&within)
-                .map_err(|error| Error::io(directory.join(&folder), error))?;
-            let rows = std::iter::from_fn(|| runs.rows_of(&folder).transpose());
-            write(&within.join(format.file_name()), &split.schema, rows, format)?;
-        }
-        let lines = runs.texts.lines();
-        if !lines.is_empty() {
-            fs::write(partial.join(TEXT_KEYS), lines).map_err(io)?;
-        }
-        fs::rename(&partial, &target).map_err(io)
-    };
-    let written = write_all();
-    if written.is_err() {
-        let _ = fs::remove_dir_all(&partial);
+    let partial = Unfinished::of(directory).map_err(io)?;
+    fs::create_dir(partial.path()).map_err(io)?;
+    let mut runs = FolderRuns { batches, split: &split, rest: None, texts: KeyTexts::default() };
+    while let Some(folder) = runs.folder()? {
+        let within = partial.path().join(&folder);
+        fs::create_dir_all(&within).map_err(|error| Error::io(directory.join(&folder), error))?;
+        let rows = std::iter::from_fn(|| runs.rows_of(&folder).transpose());
+        write(&within.join(format.file_name()), &split.schema, rows, format)?;
     }
-    written
+    let lines = runs.texts.lines();
+    if !lines.is_empty() {
+        fs::write(partial.path().join(TEXT_KEYS), lines).map_err(io)?;
+    }
+    partial.take_place().map_err(io)
 }
