@@ -12,15 +12,18 @@ use warpframe::{DeviceChoice, FileKind, IpcOptions, JsonOptions, ParquetOptions,
 use crate::bench::Bench;
 use crate::completions::Shell;
 use crate::files::{self, Content, CsvArguments, Table};
+use crate::outlet::{FileFormat, Outlet};
 use crate::output::Format;
 use crate::report::Failure;
 
 /// What the process exits with, and when.
-pub const EXIT_CODES: [(u8, &str); 4] = [
+pub const EXIT_CODES: [(u8, &str); 6] = [
     (0, "All went well, or the reader of the results left"),
     (1, "A statement failed, or data are wrong"),
     (2, "The command line or a variable of the environment is wrong"),
+    (129, "The terminal went away (SIGHUP)"),
     (130, "Ctrl-C stopped a statement"),
+    (143, "Somebody ended it (SIGTERM)"),
 ];
 
 fn after_help() -> String {
@@ -70,7 +73,8 @@ pub struct Arguments {
     #[command(flatten)]
     short: ShortFormats,
 
-    /// Write results into this file
+    /// Write results into this file, whole or not at all. Its name tells how: .csv, .tsv, .json,
+    /// .ndjson, .jsonl, .md, .html, .sql, or one result as .parquet, .arrow or .arrows
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
@@ -273,8 +277,8 @@ impl Arguments {
         (Asked::Statements(Box::new(arguments)), jobs)
     }
 
-    /// How results are written.
-    pub fn format(&self) -> Format {
+    /// How results are to be written, where that was said.
+    pub fn format(&self) -> Option<Format> {
         let ShortFormats { csv, tsv, json, ndjson, markdown, boxed, line } = self.short;
         let short = [
             (csv, Format::Csv),
@@ -286,8 +290,34 @@ impl Arguments {
             (line, Format::Line),
         ];
         let short = short.into_iter().find(|(given, _)| *given).map(|(_, format)| format);
-        let of_file = || self.output.as_deref().and_then(Format::of_file);
-        short.or(self.format).or_else(of_file).unwrap_or(Format::Table)
+        short.or(self.format)
+    }
+
+    /// The file that results are to go to, and how these are written otherwise.
+    ///
+    /// # Errors
+    /// A name that tells no format, or another one than was said; a file that cannot be written.
+    pub fn outlet(&self) -> Result<(Option<Outlet>, Format), Failure> {
+        let said = self.format();
+        let Some(path) = &self.output else { return Ok((None, said.unwrap_or(Format::Table))) };
+        let usage = |message: String| Failure::usage(format!("--output {message}"));
+        match (FileFormat::of(path), said) {
+            (Ok(Some(FileFormat::Rows(_))), Some(_)) => {
+                let message = "is written as its name tells, and another format is said";
+                Err(usage(format!("{}: {message}", path.display())))
+            }
+            (Ok(Some(rows @ FileFormat::Rows(_))), None) => {
+                Ok((Some(Outlet::file(path, Some(rows))?), Format::Table))
+            }
+            (_, Some(format)) => Ok((Some(Outlet::file(path, None)?), format)),
+            (Ok(Some(FileFormat::Text(format))), None) => {
+                Ok((Some(Outlet::file(path, None)?), format))
+            }
+            (Ok(None), None) => Ok((Some(Outlet::file(path, None)?), Format::Table)),
+            (Err(message), None) => {
+                Err(usage(format!("{message}, and --format names one for other files")))
+            }
+        }
     }
 
     fn jobs(&self, matches: &ArgMatches) -> Vec<Job> {

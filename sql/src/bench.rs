@@ -135,6 +135,7 @@ fn measure(
     for job in jobs {
         script::run(&mut runner, job)?;
     }
+    runner.finish(true)?;
     let measured = times(bench, session, &source, size);
     // Each run gives the same reasons.
     let reasons: BTreeSet<String> = session.take_fallback_reasons().into_iter().collect();

@@ -2,7 +2,7 @@
 //!
 //! [`arguments`] says what was asked for, [`files`] which tables files become, [`statement`] splits
 //! SQL, and [`run`] runs it through the engine's public API. [`output`] writes results, which
-//! [`pager`] shows where they are long, [`plot`] draws them, [`copy`] writes files. [`bench`] times
+//! [`pager`] shows where they are long, [`outlet`] puts into files, and [`plot`] draws. [`bench`] times
 //! a statement. [`completions`] and [`man`] tell others of the options, [`report`] what went wrong,
 //! and [`shell`] does all that with a person.
 
@@ -14,6 +14,7 @@ mod elsewhere;
 mod files;
 mod interrupt;
 mod man;
+mod outlet;
 mod output;
 mod pager;
 mod plot;
@@ -28,7 +29,8 @@ use std::io::{self, BufWriter, IsTerminal, Write as _};
 use std::path::Path;
 
 use arguments::{Arguments, Asked, Job};
-use output::Style;
+use outlet::Outlet;
+use output::{Format, Style};
 use pager::Paging;
 use report::{Failure, Source};
 use run::{Runner, Settings};
@@ -55,31 +57,19 @@ fn main() {
     let main = span(Part::Main, String::new);
     leave_panics_to_errors();
     let (asked, jobs) = Arguments::from_command_line();
-    let arguments = asked.arguments();
     let mut messages = io::stderr();
-    let place: Box<dyn io::Write> = match &arguments.output {
-        None => Box::new(io::stdout()),
-        Some(path) => match std::fs::File::create(path) {
-            Ok(file) => Box::new(file),
-            Err(error) => {
-                let failure = Failure::file(path, error);
-                complain(&mut messages, &failure);
-                std::process::exit(failure.exit_code().into());
-            }
-        },
-    };
-    let mut out = BufWriter::with_capacity(1 << 16, place);
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
     let result = run(&asked, jobs, &mut out, &mut messages);
     drop(main);
     if let Err(error) = timeline::write() {
         complain(&mut messages, &error.into());
     }
-    let code = result.map_or_else(|failure| failure.exit_code(), |()| 0);
+    let code = result.map_or_else(|failure| failure.exit_code().into(), |()| 0);
     // What was to be told of writing results was told.
     let _ = out.flush();
     // What libraries do at the end takes longer than many a query, and nobody has use for it.
     device::close_all();
-    signal_hook::low_level::exit(code.into())
+    signal_hook::low_level::exit(interrupt::ending().unwrap_or(code))
 }
 
 /// Does what the command line asks for. Failures have been reported.
@@ -90,14 +80,8 @@ fn run(
     messages: &mut dyn io::Write,
 ) -> Result<(), Failure> {
     let arguments = asked.arguments();
-    if arguments.man {
-        return man::run(out).inspect_err(|failure| complain(messages, failure));
-    }
-    if let Some(shell) = arguments.completions {
-        return completions::run(shell, out).inspect_err(|failure| complain(messages, failure));
-    }
-    if arguments.prepare {
-        return prepare::run(arguments, out).inspect_err(|failure| complain(messages, failure));
+    if arguments.man || arguments.completions.is_some() || arguments.prepare {
+        return tell(arguments, out).inspect_err(|failure| complain(messages, failure));
     }
     let is_bench = matches!(asked, Asked::Bench(_));
     let reads_sql = jobs.is_empty() && !is_bench || jobs.contains(&Job::Script("-".into()));
@@ -115,17 +99,51 @@ fn run(
         Asked::Statements(_) => None,
     };
     let session = arguments.session().inspect_err(|failure| complain(messages, failure))?;
-    if let Some(notice) = session.notice() {
+    if let Some(notice) = session.notice().filter(|_| io::stderr().is_terminal()) {
         let _ = writeln!(messages, "{notice}");
     }
-    arguments.register(&session).inspect_err(|failure| complain(messages, failure))?;
-
     let shell = jobs.is_empty() && !is_bench && io::stdin().is_terminal();
     if !shell {
         interrupt::watch(&session);
     }
+    arguments.register(&session).inspect_err(|failure| complain(messages, failure))?;
+    let (outlet, format) = arguments.outlet().inspect_err(|failure| complain(messages, failure))?;
+    let settings = settings(arguments, format, shell);
+    if let Some((bench, setup)) = bench {
+        return match outlet {
+            None => bench::run(bench, &setup, &session, out, messages, &settings),
+            Some(mut outlet) => {
+                bench::run(bench, &setup, &session, &mut outlet, messages, &settings)?;
+                outlet.end(true).inspect_err(|failure| complain(messages, failure))
+            }
+        };
+    }
+    let mut runner = Runner::new(session, settings, out, messages);
+    runner.send_at_first(outlet);
+    let result = if shell { shell::run(&mut runner) } else { run_jobs(&mut runner, jobs) };
+    // A person who leaves has seen what failed, and who goes on after that wants the rest.
+    let ended = runner.finish(shell || result.is_ok() || !runner.settings.bail);
+    result.and(ended)
+}
+
+/// Writes what the command tells of itself or does without a session.
+fn tell(arguments: &Arguments, out: &mut dyn io::Write) -> Result<(), Failure> {
+    let write = |out: &mut dyn io::Write| match arguments.completions {
+        _ if arguments.man => man::run(out),
+        Some(shell) => completions::run(shell, out),
+        None => prepare::run(arguments, out),
+    };
+    let Some(path) = &arguments.output else { return write(out) };
+    let mut outlet = Outlet::file(path, None)?;
+    write(&mut outlet)?;
+    outlet.end(true)
+}
+
+/// What the command line says of how statements run and results look.
+fn settings(arguments: &Arguments, format: Format, shell: bool) -> Settings {
     let terminal = io::stdout().is_terminal() && arguments.output.is_none();
-    let settings = Settings {
+    Settings {
+        format_said: arguments.format().is_some(),
         terminal,
         colour: terminal && has_colours(),
         pager: if shell { Paging::Auto } else { Paging::Off },
@@ -138,27 +156,23 @@ fn run(
         style: Style {
             headers: !arguments.no_names,
             null: arguments.null.clone(),
-            ..arguments.format().into()
+            ..format.into()
         },
-        ..Settings::of(arguments.format())
-    };
-    if let Some((bench, setup)) = bench {
-        return bench::run(bench, &setup, &session, out, messages, &settings);
+        ..Settings::of(format)
     }
-    let mut runner = Runner::new(session, settings, out, messages);
-    if shell {
-        return shell::run(&mut runner);
-    }
+}
+
+/// Runs what the command line or standard input says. Failures have been reported.
+fn run_jobs(runner: &mut Runner<'_>, jobs: Vec<Job>) -> Result<(), Failure> {
+    let goes_on = !runner.settings.bail;
     let jobs = if jobs.is_empty() { vec![Job::Script("-".into())] } else { jobs };
     let mut failed = None;
     for job in jobs {
         let source = source(&job).inspect_err(|failure| runner.complain(failure))?;
-        match shell::script::run(&mut runner, &source) {
+        match shell::script::run(runner, &source) {
             Ok(Next::Entry) => {}
             Ok(Next::Quit) => break,
-            Err(failure) if arguments.keep_going && !failure.is_broken_pipe() => {
-                failed = Some(failure)
-            }
+            Err(failure) if goes_on && !failure.is_broken_pipe() => failed = Some(failure),
             Err(failure) => return Err(failure),
         }
     }

@@ -6,7 +6,6 @@ mod literal;
 mod rowwise;
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use clap::ValueEnum;
 use warpframe::DataFrame;
@@ -43,22 +42,6 @@ pub enum Format {
     Html,
     /// INSERT statements.
     Insert,
-}
-
-impl Format {
-    /// The one that a file's name tells.
-    pub fn of_file(path: &Path) -> Option<Format> {
-        match path.extension()?.to_str()?.to_lowercase().as_str() {
-            "csv" => Some(Format::Csv),
-            "tsv" | "tab" => Some(Format::Tsv),
-            "json" => Some(Format::Json),
-            "ndjson" | "jsonl" => Some(Format::Ndjson),
-            "md" => Some(Format::Markdown),
-            "html" | "htm" => Some(Format::Html),
-            "sql" => Some(Format::Insert),
-            _ => None,
-        }
-    }
 }
 
 /// How results look.

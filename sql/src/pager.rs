@@ -3,6 +3,7 @@
 use std::env;
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use warpframe::frame::terminal_size;
 
@@ -60,7 +61,7 @@ pub struct Pager<'a> {
     held: Vec<u8>,
     /// Lines of the terminal that what is held takes, and characters of the last one.
     taken: (usize, usize),
-    program: Option<(Child, Lent)>,
+    program: Option<(Child, Lent, Instant)>,
 }
 
 impl<'a> Pager<'a> {
@@ -73,31 +74,24 @@ impl<'a> Pager<'a> {
     }
 
     /// Writes what was held back, or waits for the person to leave the pager, which is no failure
-    /// of what was still to be written.
+    /// of what was still to be written. Beside what came of it, how long the pager ran.
     ///
     /// # Errors
     /// What writing came to; a pager that cannot be run.
-    pub fn finish(mut self, written: Result<(), Failure>) -> Result<(), Failure> {
-        if self.always && self.program.is_none() && !self.held.is_empty() {
-            self.start()?;
+    pub fn finish(mut self, written: Result<(), Failure>) -> (Result<(), Failure>, Duration) {
+        if self.always
+            && self.program.is_none()
+            && !self.held.is_empty()
+            && let Err(error) = self.start()
+        {
+            return (Err(error.into()), Duration::ZERO);
         }
-        let Some((mut child, _lent)) = self.program.take() else {
-            self.out.write_all(&self.held)?;
-            self.out.flush()?;
-            return written;
-        };
-        drop(child.stdin.take());
-        let status = child.wait()?;
-        if status.code().is_some_and(|code| NO_PROGRAM.contains(&code)) {
-            let program = env::var("PAGER").unwrap_or_default();
-            let message = format!(
-                "the pager {program:?} cannot be run ({status}): PAGER names another, .pager off none"
-            );
-            return Err(Failure::sql(message, None));
-        }
-        match written {
-            Err(failure) if failure.is_broken_pipe() => Ok(()),
-            written => written,
+        match self.program.take() {
+            Some((child, _lent, start)) => (wait(child, written), start.elapsed()),
+            None => {
+                let out = self.out.write_all(&self.held).and_then(|()| self.out.flush());
+                (out.map_err(Failure::from).and(written), Duration::ZERO)
+            }
         }
     }
 
@@ -112,11 +106,11 @@ impl<'a> Pager<'a> {
             command.env("LESSSECURE", "1");
         }
         self.out.flush()?;
-        let lent = Lent::begin();
+        let (lent, start) = (Lent::begin(), Instant::now());
         let mut child = command.spawn()?;
         let held = std::mem::take(&mut self.held);
         let result = child.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(&held));
-        self.program = Some((child, lent));
+        self.program = Some((child, lent, start));
         result
     }
 
@@ -135,10 +129,27 @@ impl<'a> Pager<'a> {
     }
 }
 
+/// Waits for the person to leave a pager.
+fn wait(mut child: Child, written: Result<(), Failure>) -> Result<(), Failure> {
+    drop(child.stdin.take());
+    let status = child.wait()?;
+    if status.code().is_some_and(|code| NO_PROGRAM.contains(&code)) {
+        let program = env::var("PAGER").unwrap_or_default();
+        let message = format!(
+            "the pager {program:?} cannot be run ({status}): PAGER names another, .pager off none"
+        );
+        return Err(Failure::sql(message, None));
+    }
+    match written {
+        Err(failure) if failure.is_broken_pipe() => Ok(()),
+        written => written,
+    }
+}
+
 impl Write for Pager<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.program {
-            Some((child, _)) => match &mut child.stdin {
+            Some((child, ..)) => match &mut child.stdin {
                 Some(pipe) => pipe.write(bytes),
                 None => Ok(bytes.len()),
             },
@@ -156,7 +167,7 @@ impl Write for Pager<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.program {
-            Some((child, _)) => child.stdin.as_mut().map_or(Ok(()), Write::flush),
+            Some((child, ..)) => child.stdin.as_mut().map_or(Ok(()), Write::flush),
             None => Ok(()),
         }
     }

@@ -17,6 +17,7 @@ use warpframe::timeline::{Part, span};
 use warpframe::{DataFrame, Executed, LazyFrame, Session};
 
 use crate::interrupt::Running;
+use crate::outlet::{Mark, Outlet};
 use crate::output::{self, Format, Rows, Style};
 use crate::pager::{Pager, Paging};
 use crate::progress::Progress;
@@ -33,22 +34,16 @@ pub struct Runner<'a> {
     out: &'a mut dyn Write,
     /// Failures and times; apart from the results.
     messages: &'a mut dyn Write,
-    /// Where results go instead.
-    elsewhere: Option<Elsewhere>,
+    /// Where the command line sends results instead.
+    at_first: Option<Outlet>,
+    /// Where a command sends them, whatever the command line says.
+    elsewhere: Option<Outlet>,
+    /// How long pagers had the terminal.
+    paged: Duration,
     /// What ran last: statements of one entry, or of a file up to a command.
     pub last: String,
     /// What came from an editor, until the history has it.
     pub edited: Option<String>,
-}
-
-/// A file that results go to.
-pub struct Elsewhere {
-    /// The file.
-    pub file: Box<dyn Write>,
-    /// Whether only those of the next statement do.
-    pub once: bool,
-    /// How they are written there, where its name tells.
-    pub format: Option<Format>,
 }
 
 /// Rows of one result that a terminal gets to see: some screens, and no flood.
@@ -69,7 +64,9 @@ impl<'a> Runner<'a> {
             settings,
             out,
             messages,
+            at_first: None,
             elsewhere: None,
+            paged: Duration::ZERO,
             last: String::new(),
             edited: None,
         }
@@ -86,19 +83,18 @@ impl<'a> Runner<'a> {
         for statement in Text::from(&source.text).statements() {
             let is_whole = statement.error().is_none();
             if self.settings.echo && is_whole {
-                self.print(&format!("{};\n", statement.as_str()))?;
+                self.tell(&format!("{};\n", statement.as_str()))?;
             }
             let place = is_whole.then(|| Place::from(statement.start()));
-            let start = Instant::now();
+            let (start, paged) = (Instant::now(), self.paged);
+            let mark = self.outlet().map(|outlet| outlet.mark());
             self.session.take_fallback_reasons();
             let running = Running::begin();
             let result = self.statement(&statement);
             drop(running);
             let result = result.map_err(|failure| failure.in_statement(&statement));
             let result = result.and_then(|()| Ok(self.out().flush()?));
-            if self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.once) {
-                self.elsewhere = None;
-            }
+            let result = self.settle(result, mark);
             for reason in self.session.take_fallback_reasons() {
                 self.say(&format!("note: the CPU took over: {}\n", shown(&reason)));
             }
@@ -114,7 +110,10 @@ impl<'a> Runner<'a> {
                 continue;
             }
             if self.settings.timer {
-                self.say(&format!("time: {}\n", in_words(start.elapsed())));
+                self.say(&format!(
+                    "time: {}\n",
+                    in_words(start.elapsed().saturating_sub(self.paged - paged))
+                ));
             }
         }
         failed.map_or(Ok(()), Err)
@@ -128,20 +127,67 @@ impl<'a> Runner<'a> {
 
     /// Where results go now.
     fn out(&mut self) -> &mut dyn Write {
-        match &mut self.elsewhere {
-            Some(elsewhere) => elsewhere.file.as_mut(),
+        match self.elsewhere.as_mut().or(self.at_first.as_mut()) {
+            Some(outlet) => outlet,
             None => self.out,
         }
     }
 
-    /// Sends results to a file; `None`: where they went at first.
-    pub fn send(&mut self, elsewhere: Option<Elsewhere>) {
-        self.elsewhere = elsewhere;
+    fn outlet(&mut self) -> Option<&mut Outlet> {
+        self.elsewhere.as_mut().or(self.at_first.as_mut())
+    }
+
+    /// Sends results somewhere, where no command says otherwise.
+    pub fn send_at_first(&mut self, outlet: Option<Outlet>) {
+        self.at_first = outlet;
+    }
+
+    /// Sends results somewhere; `None`: where they went at first. What they went to is finished.
+    ///
+    /// # Errors
+    /// What that comes to.
+    pub fn send(&mut self, outlet: Option<Outlet>) -> Result<(), Failure> {
+        match std::mem::replace(&mut self.elsewhere, outlet) {
+            Some(before) => before.end(true),
+            None => Ok(()),
+        }
+    }
+
+    /// Finishes files that results went to, or leaves those in their places as they were.
+    ///
+    /// # Errors
+    /// What that comes to, already reported.
+    pub fn finish(&mut self, is_whole: bool) -> Result<(), Failure> {
+        let mut ended = Ok(());
+        for outlet in [self.elsewhere.take(), self.at_first.take()].into_iter().flatten() {
+            ended = ended.and(outlet.end(is_whole).inspect_err(|failure| self.complain(failure)));
+        }
+        ended
+    }
+
+    /// What a statement leaves in a file: nothing where it failed, and all where it was the one
+    /// that `.once` waited for.
+    fn settle(&mut self, result: Result<(), Failure>, mark: Option<Mark>) -> Result<(), Failure> {
+        let taken_back = match (&result, self.outlet(), mark) {
+            (Err(_), Some(outlet), Some(mark)) => outlet.back_to(mark),
+            _ => Ok(()),
+        };
+        let ended = match self.elsewhere.take_if(|outlet| outlet.is_once()) {
+            Some(outlet) => outlet.end(result.is_ok()),
+            None => Ok(()),
+        };
+        result.and(taken_back).and(ended)
     }
 
     /// Reports a failure that is of no statement.
     pub fn complain(&mut self, failure: &Failure) {
         self.report(failure, |failure| failure.report(None, None));
+    }
+
+    /// Reports a failure of a line that is a command.
+    pub fn complain_of_line(&mut self, failure: &Failure, source: &Source, line: usize) {
+        let place = source.name.as_ref().map(|name| format!("  --> {name}, line {line}\n"));
+        self.report(failure, |failure| failure.report(None, None) + &place.unwrap_or_default());
     }
 
     /// Writes among the results.
@@ -151,6 +197,18 @@ impl<'a> Runner<'a> {
     pub fn print(&mut self, text: &str) -> Result<(), Failure> {
         self.out().write_all(text.as_bytes())?;
         Ok(self.out().flush()?)
+    }
+
+    /// Tells what is no result: among the results, unless these go to a file.
+    ///
+    /// # Errors
+    /// The results cannot be written.
+    pub fn tell(&mut self, text: &str) -> Result<(), Failure> {
+        if self.outlet().is_none() {
+            return self.print(text);
+        }
+        self.say(text);
+        Ok(())
     }
 
     /// Writes lines among the results, of which there may be many.
@@ -227,6 +285,9 @@ impl<'a> Runner<'a> {
 
     fn show(&mut self, frame: &DataFrame) -> Result<(), Failure> {
         let _span = span(Part::Print, String::new);
+        if let Some(outlet) = self.outlet().filter(|outlet| outlet.takes_rows()) {
+            return outlet.put(frame);
+        }
         let is_table = matches!(self.format(), Format::Table | Format::Box);
         let usual = match (self.on_terminal(), self.pages()) {
             (true, true) => PAGER_ROWS,
@@ -234,7 +295,7 @@ impl<'a> Runner<'a> {
             (false, _) => 0,
         };
         let most = self.settings.max_rows.unwrap_or(usual);
-        let limit = Some(most).filter(|most| *most > 0 && is_table && self.elsewhere.is_none());
+        let limit = Some(most).filter(|most| *most > 0 && is_table && self.outlet().is_none());
         self.write(|out, style| output::write(out, style, &Rows::of(frame, limit)))
     }
 
@@ -254,20 +315,20 @@ impl<'a> Runner<'a> {
         let settings = (self.settings.pager, self.settings.programs);
         let mut pager = Pager::new(self.out(), settings);
         let written = write(&mut pager, &style);
-        pager.finish(written)
+        let (shown, paged) = pager.finish(written);
+        self.paged += paged;
+        shown
     }
 
     /// How results are written where they go.
     fn format(&self) -> Format {
-        self.elsewhere
-            .as_ref()
-            .and_then(|elsewhere| elsewhere.format)
-            .unwrap_or(self.settings.style.format)
+        let outlet = self.elsewhere.as_ref().or(self.at_first.as_ref());
+        outlet.and_then(Outlet::format).unwrap_or(self.settings.style.format)
     }
 
     /// Whether results go to a terminal.
     pub fn on_terminal(&self) -> bool {
-        self.settings.terminal && self.elsewhere.is_none()
+        self.settings.terminal && self.elsewhere.is_none() && self.at_first.is_none()
     }
 
     /// Whether results may go to the pager.
@@ -305,7 +366,7 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// The results cannot be written.
     pub fn done(&mut self, message: String) -> Result<(), Failure> {
-        if self.settings.talkative { self.print(&(message + "\n")) } else { Ok(()) }
+        if self.settings.talkative { self.tell(&(message + "\n")) } else { Ok(()) }
     }
 
     fn execute(&mut self, text: &Text<'_>) -> Result<(), Failure> {
@@ -346,6 +407,10 @@ impl<'a> Runner<'a> {
 
     fn batch<const N: usize>(&mut self, columns: [(&str, ArrayRef); N]) -> Result<(), Failure> {
         let batch = RecordBatch::try_from_iter(columns)?;
+        if self.outlet().is_some_and(|outlet| outlet.takes_rows()) {
+            let frame = self.session.from_arrow([batch])?;
+            return self.show(&frame);
+        }
         self.write(|out, style| output::write(out, style, &Rows::whole(batch)))
     }
 }

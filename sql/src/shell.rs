@@ -59,7 +59,7 @@ pub fn run(runner: &mut Runner<'_>) -> Result<(), Failure> {
         Some(device) => device_line(device),
         None => "the CPU".into(),
     };
-    runner.print(&format!(
+    runner.tell(&format!(
         "warpframe {} on {device}. Type SQL that ends in ';', or .help.\n",
         env!("CARGO_PKG_VERSION")
     ))?;
@@ -67,8 +67,7 @@ pub fn run(runner: &mut Runner<'_>) -> Result<(), Failure> {
         match std::fs::read_to_string(&path) {
             Ok(text) => {
                 let source = Source { name: Some(path.display().to_string()), text };
-                // What is wrong there was told, and keeps nobody from working.
-                if matches!(script::run(runner, &source), Ok(Next::Quit)) {
+                if begins_with(runner, &source) == Next::Quit {
                     return Ok(());
                 }
             }
@@ -77,6 +76,17 @@ pub fn run(runner: &mut Runner<'_>) -> Result<(), Failure> {
         }
     }
     converse(runner, &mut terminal)
+}
+
+/// Runs what a shell begins with. What is wrong there is told, and keeps neither what follows from
+/// running, unless it says so, nor anybody from working.
+fn begins_with(runner: &mut Runner<'_>, source: &Source) -> Next {
+    let bail = std::mem::replace(&mut runner.settings.bail, false);
+    let next = script::run(runner, source).unwrap_or(Next::Entry);
+    if !source.text.lines().any(|line| line.trim_start().starts_with(".bail")) {
+        runner.settings.bail = bail;
+    }
+    next
 }
 
 /// What runs when a shell begins: `WARPFRAMERC`, or `~/.warpframerc`.

@@ -20,6 +20,8 @@ pub struct Settings {
     /// Most rows that a table shows, 0 for all; what a terminal takes in if nothing is said. The
     /// other formats write all.
     pub max_rows: Option<usize>,
+    /// Whether somebody said how results are written.
+    pub format_said: bool,
     /// Whether results go to a terminal, where they go to no file.
     pub terminal: bool,
     /// Whether this terminal shows colours.
@@ -52,6 +54,7 @@ impl Settings {
         Settings {
             style: format.into(),
             max_rows: None,
+            format_said: false,
             terminal: false,
             colour: false,
             pager: Paging::Off,
@@ -124,7 +127,10 @@ impl Runner<'_> {
     pub(super) fn reset(&mut self, option: &Name) -> Result<(), Failure> {
         let usual = Style::from(Format::Table);
         match option.text.as_str() {
-            "format" => self.settings.style.format = usual.format,
+            "format" => {
+                self.settings.style.format = usual.format;
+                self.settings.format_said = false;
+            }
             "headers" => self.settings.style.headers = true,
             "null" => self.settings.style.null = None,
             "max_width" => self.settings.style.max_width = None,
@@ -207,6 +213,7 @@ impl Runner<'_> {
             }
         })?;
         self.settings.style.table = table;
+        self.settings.format_said = true;
         Ok(())
     }
 

@@ -1,7 +1,5 @@
 //! The commands that begin with a dot.
 
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::Path;
 use std::process::Command;
 
@@ -9,10 +7,10 @@ use warpframe::{FileKind, Session};
 
 use super::{Next, device_line, edit, memory_lines, plot, script};
 use crate::interrupt::{Lent, Running};
-use crate::output::Format;
+use crate::outlet::{FileFormat, Outlet};
 use crate::pager::Paging;
 use crate::report::{Failure, Source, nearest, shown};
-use crate::run::{Elsewhere, Runner, count, formats, switch};
+use crate::run::{Runner, count, formats, switch};
 
 /// A command: its name, what it takes, and what it does.
 type Known = (&'static str, &'static str, &'static str);
@@ -39,8 +37,12 @@ const COMMANDS: [Known; 31] = [
         "table, box, markdown, csv, tsv, json, ndjson, line, html or insert [TABLE]",
     ),
     ("nullvalue", "TEXT", "what stands for NULL"),
-    ("once", "FILE", "write the next result into a file, as its name tells (x.csv, x.json)"),
-    ("output", "[FILE]", "write results into a file; on the terminal again without one"),
+    ("once", "FILE", "write the next result into a file, as its name tells (x.csv, x.parquet)"),
+    (
+        "output",
+        "[FILE]",
+        "write results into a file, or to a program (|less); on the terminal again without one",
+    ),
     (
         "pager",
         "[on|off|auto]",
@@ -178,16 +180,15 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
         }
         "nullvalue" => runner.settings.style.null = Some(one(&command, words()?)?),
         "once" | "output" => {
+            // What results went to is whole before the next is begun, which may be the same.
+            runner.send(None)?;
+            let outlet = match argument.strip_prefix('|') {
+                _ if argument.is_empty() => None,
+                Some(program) => Some(piped(runner, name, program)?),
+                None => Some(outlet(runner, &one(&command, words()?)?)?),
+            };
             let once = *name == "once";
-            if argument.is_empty() {
-                runner.send(None);
-            } else {
-                let path = one(&command, words()?)?;
-                let file =
-                    File::create(&path).map_err(|error| Failure::file(Path::new(&path), error))?;
-                let format = Format::of_file(Path::new(&path));
-                runner.send(Some(Elsewhere { file: Box::new(BufWriter::new(file)), once, format }));
-            }
+            runner.send(outlet.map(|outlet| outlet.once(once)))?;
         }
         "pager" if argument.is_empty() => {
             let text = format!("{}\n", runner.settings.pager.name());
@@ -270,10 +271,10 @@ pub fn edit(runner: &mut Runner<'_>, text: &str) -> Result<Next, Failure> {
         return Err(Failure::sql(".edit is for a terminal".into(), None));
     }
     let Some(edited) = edit::edit(text)? else {
-        runner.print("nothing new was saved: nothing runs\n")?;
+        runner.tell("nothing new was saved: nothing runs\n")?;
         return Ok(Next::Entry);
     };
-    runner.print(&format!("{edited}\n"))?;
+    runner.tell(&format!("{edited}\n"))?;
     runner.edited = Some(edited.clone());
     script::run(runner, &Source { name: None, text: edited }).map_err(reported)
 }
@@ -325,6 +326,27 @@ fn import(runner: &mut Runner<'_>, words: &[String]) -> Result<(), Failure> {
     let rows = runner.session.sql(&text)?.collect()?;
     runner.session.register_table(table, &rows)?;
     runner.done(format!("table {table}: {}", count(rows.num_rows())))
+}
+
+/// A file that results go to.
+fn outlet(runner: &Runner<'_>, path: &str) -> Result<Outlet, Failure> {
+    let path = Path::new(path);
+    let format = match FileFormat::of(path) {
+        Err(_) if runner.settings.format_said => None,
+        format => format.map_err(|message| {
+            Failure::sql(format!("{message}, and .mode names one for other files"), None)
+        })?,
+    };
+    Outlet::file(path, format)
+}
+
+/// A program that results go to.
+fn piped(runner: &Runner<'_>, command: &str, program: &str) -> Result<Outlet, Failure> {
+    if runner.settings.programs {
+        return Outlet::program(program.trim());
+    }
+    let message = format!(".{command} to a program is not there: --no-user-code forbids it");
+    Err(Failure::sql(message, None))
 }
 
 fn shell(runner: &mut Runner<'_>, command: &str) -> Result<(), Failure> {

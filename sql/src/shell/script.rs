@@ -13,7 +13,9 @@ pub fn run(runner: &mut Runner<'_>, source: &Source) -> Result<Next, Failure> {
     let mut sql = String::new();
     let mut failed = None;
     let mut line_number = 0;
-    let mut lines = source.text.split_inclusive('\n').peekable();
+    // A byte order mark is no part of the text.
+    let text = source.text.strip_prefix('\u{feff}').unwrap_or(&source.text);
+    let mut lines = text.split_inclusive('\n').peekable();
     while let Some(line) = lines.next() {
         line_number += 1;
         let is_command = line.trim_start().starts_with('.') && text::is_whole(&sql);
@@ -41,13 +43,13 @@ pub fn run(runner: &mut Runner<'_>, source: &Source) -> Result<Next, Failure> {
             continue;
         }
         if runner.settings.echo {
-            runner.print(&format!("{}\n", line.trim()))?;
+            runner.tell(&format!("{}\n", line.trim()))?;
         }
         match dot::obey(runner, line.trim().trim_start_matches('.')) {
             Ok(Next::Quit) => return failed.map_or(Ok(Next::Quit), Err),
             Ok(Next::Entry) => {}
             Err(failure) => {
-                runner.complain(&failure);
+                runner.complain_of_line(&failure, source, line_number);
                 if runner.settings.bail || failure.is_broken_pipe() {
                     return Err(failure);
                 }

@@ -424,3 +424,21 @@ fn tables_have_the_paths_of_their_files() {
         assert!(messages.contains("filename") && messages.contains("standard input"), "{messages}");
     }
 }
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_statements() {
+    let files = Files::new();
+    let sql = "\u{feff}SELECT 1 AS a;\n.read ";
+    let script = files.write("b.sql", "\u{feff}SELECT 2 AS b;\n");
+    let run = |more: &[&str], input: &str| {
+        run_with_input(&[&["--device", "cpu", "--csv"], more].concat(), input).results()
+    };
+    assert_eq!(run(&["-f", &script], ""), "b\n2\n");
+    assert_eq!(run(&[], &format!("{sql}{script}\n")), "a\n1\nb\n2\n");
+}
+
+/// What reads the messages of a batch every minute wants those that matter.
+#[test]
+fn that_there_is_no_gpu_is_told_on_a_terminal_alone() {
+    assert_eq!(warpframe(&["--csv", "-c", "SELECT 1 AS a"]).results(), "a\n1\n");
+}

@@ -6,6 +6,7 @@ mod doors;
 mod errors;
 mod interrupt;
 mod mistakes;
+mod outlet;
 mod output;
 mod shell;
 mod statements;

@@ -353,3 +353,81 @@ fn standard_error_that_is_no_terminal_is_told_nothing() {
     let messages = crate::warpframe(&["data/jets.csv", "--device", "cpu", "-c", sql]).failure(1);
     assert!(messages.contains("statement_timeout") && !messages.contains('\r'), "{messages:?}");
 }
+
+/// Of one write to the terminal, as programs send it: the editor and the statements each see a part.
+#[test]
+fn what_is_typed_ahead_runs_in_order() {
+    let files = Files::new();
+    for count in [20, 200] {
+        let statement = |n: usize| format!("SELECT {n} AS\r typed_{n};\r");
+        let all: String = (1..=count).map(statement).collect();
+        let Some(screen) = typed(&files, "--device cpu --csv", &[&(all + ".quit\r")]) else {
+            return;
+        };
+        let answers: Vec<usize> =
+            screen.lines().filter_map(|line| line.trim_end().parse().ok()).collect();
+        assert_eq!(answers, (1..=count).collect::<Vec<_>>(), "{screen}");
+        assert!(!screen.contains("error"), "{screen}");
+    }
+}
+
+#[test]
+fn the_time_of_a_statement_is_not_that_of_its_reader() {
+    let files = Files::new();
+    let entries = [".timer on\r", "SELECT jetid AS many FROM jets;\r", "\x04"];
+    let variables = [("SIZE", "80 24"), ("PAGER", "cat >/dev/null; sleep 20")];
+    let Some(screen) = typed_with(&files, &variables, "data/jets.csv --device cpu", &entries)
+    else {
+        return;
+    };
+    let time = screen.split("time: ").nth(1).expect("it is told");
+    let (number, unit) = time.split_once(' ').expect("it has a unit");
+    let seconds: f64 = number.parse().expect("it is a number");
+    assert!(unit.starts_with("ms") || seconds < 20.0, "{screen}");
+}
+
+#[test]
+fn a_wrong_line_of_the_rc_file_is_told_and_the_others_run() {
+    let files = Files::new();
+    let rc = files.write(
+        "rc",
+        "\u{feff}.mode csv\n.timer maybe\nSELECT\n  nope;\nCREATE TABLE t AS SELECT 7 AS seven;\n.nothing\n",
+    );
+    let entries = ["FROM t;\r", "SELECT nope; SELECT 'never' AS n;\r", "\x04"];
+    let Some(screen) = typed_with(&files, &[("WARPFRAMERC", &rc)], "--device cpu", &entries) else {
+        return;
+    };
+    for part in [
+        format!("not \"maybe\"\r\n  --> {rc}, line 2\r\n"),
+        format!("  --> {rc}, line 4, column 3\r\n"),
+        format!("no command .nothing; .help lists them\r\n  --> {rc}, line 6\r\n"),
+        "seven\r\n7\r\n".into(),
+    ] {
+        assert!(screen.contains(&part), "{part:?} in {screen}");
+    }
+    // The shell itself ends an entry at its first failure.
+    assert!(!screen.contains("n\r\nnever"), "{screen}");
+}
+
+#[test]
+fn files_of_a_session_have_what_went_well_and_nothing_that_was_told() {
+    let files = Files::new();
+    let (first, other) = (files.path("first.csv"), files.path("other.csv"));
+    let redirect = format!(".output {other}\r");
+    let entries = [
+        "SELECT 1 AS a;\r",
+        "CREATE TABLE t AS SELECT 2 AS b;\r",
+        "SELECT nope;\r",
+        "FROM t;\r",
+        &redirect,
+        "SELECT 3 AS c;\r",
+        "\x04",
+    ];
+    let arguments = format!("--device cpu --output '{first}'");
+    let Some(screen) = typed(&files, &arguments, &entries) else { return };
+    let text = |path| std::fs::read_to_string(path).unwrap();
+    assert_eq!((text(first), text(other)), ("a\n1\nb\n2\n".into(), "c\n3\n".into()));
+    for part in ["Type SQL that ends in ';'", "table t: 1 row", "nope"] {
+        assert!(screen.contains(part), "{part:?} in {screen}");
+    }
+}
