@@ -63,7 +63,7 @@ fn a_failure_leaves_the_file_that_was_there() {
     assert!(kept().starts_with("a\n1\n") && kept().ends_with("b\n2\n"), "{}", kept());
     let folder = ["--device", "cpu", "--output", "no-such-folder/x.csv", "-c", "SELECT 1"];
     let messages = warpframe(&folder).failure(1);
-    assert_eq!(messages, "error: no-such-folder: there is no such folder\n");
+    assert_eq!(messages, "error: no-such-folder/x.csv: there is no such folder\n");
 }
 
 #[test]

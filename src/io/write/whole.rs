@@ -219,13 +219,11 @@ impl Write for WholeFile {
     }
 }
 
-/// An error of beginning a file, which a folder that is not there has by that folder's name.
+/// An error of beginning a file: what is not there is its folder.
 fn of_folder(path: &Path, error: io::Error) -> Error {
-    match path.parent() {
-        Some(folder)
-            if error.kind() == io::ErrorKind::NotFound && !folder.as_os_str().is_empty() =>
-        {
-            Error::io(folder, io::Error::new(error.kind(), "there is no such folder"))
+    match error.kind() {
+        kind @ io::ErrorKind::NotFound => {
+            Error::io(path, io::Error::new(kind, "there is no such folder"))
         }
         _ => Error::io(path, error),
     }
@@ -288,7 +286,7 @@ mod tests {
     #[test]
     fn a_folder_that_is_not_there_is_told() {
         let error = WholeFile::create("no-such-folder/t.csv").unwrap_err().to_string();
-        assert_eq!(error, "no-such-folder: there is no such folder");
+        assert_eq!(error, "no-such-folder/t.csv: there is no such folder");
         assert!(WholeFile::create(std::env::temp_dir()).is_err());
     }
 }
