@@ -1,5 +1,6 @@
 //! The commands that begin with a dot.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 
@@ -128,8 +129,10 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
         "bail" => runner.settings.bail = of_switch()?,
         "cd" => {
             let folder = one(&command, words()?)?;
-            std::env::set_current_dir(&folder)
-                .map_err(|error| Failure::file(Path::new(&folder), error))?;
+            std::env::set_current_dir(&folder).map_err(|error| match error.kind() {
+                ErrorKind::NotFound => refused(format!("{folder}: there is no such folder")),
+                _ => Failure::file(Path::new(&folder), error),
+            })?;
         }
         "device" => {
             let text = match runner.session.device() {
@@ -187,8 +190,7 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
                 Some(program) => Some(piped(runner, name, program)?),
                 None => Some(outlet(runner, &one(&command, words()?)?)?),
             };
-            let once = *name == "once";
-            runner.send(outlet.map(|outlet| outlet.once(once)))?;
+            runner.send(outlet.map(|outlet| outlet.once(*name == "once")))?;
         }
         "pager" if argument.is_empty() => {
             let text = format!("{}\n", runner.settings.pager.name());
@@ -365,10 +367,10 @@ fn shell(runner: &mut Runner<'_>, command: &str) -> Result<(), Failure> {
     match done.status.success() {
         true if said.is_empty() => Ok(()),
         true => runner.print(&said),
-        false => Err(Failure::sql(
-            format!("the command failed ({}): {}", done.status, said.trim()),
-            None,
-        )),
+        false => {
+            let said = if said.trim().is_empty() { "" } else { &format!(": {}", said.trim()) };
+            Err(Failure::sql(format!("the command failed ({}){said}", done.status), None))
+        }
     }
 }
 

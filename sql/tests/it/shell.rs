@@ -165,6 +165,14 @@ fn files_are_imported() {
         crate::run_with_input(&[&["--device", "cpu", "--format", "csv"], more].concat(), &input)
     };
     assert_eq!(run(&[]).results(), "n\n2\nhello\n");
+    for (command, message) in [
+        (".shell exit 3", "error: the command failed (exit status: 3)\n"),
+        (".shell echo no >&2; exit 3", "error: the command failed (exit status: 3): no\n"),
+        (".cd no-such-folder", "error: no-such-folder: there is no such folder\n"),
+    ] {
+        let told = crate::run_with_input(&["--device", "cpu"], command).failure(1);
+        assert!(told.starts_with(message), "{told}");
+    }
     let refused = run(&["--no-user-code"]).failure(1);
     assert!(refused.contains(".shell is not there: --no-user-code forbids it"), "{refused}");
 }
