@@ -27,6 +27,11 @@ pub trait FrameState: StateOfFrame {}
 impl<S: StateOfFrame> FrameState for S {}
 
 /// What a verb needs to know of a frame's state.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no state of a frame",
+    label = "`Lazy` or `Eager` is wanted here",
+    note = "a `LazyFrame` is an `AnyFrame<Lazy>`, and a `DataFrame` an `AnyFrame<Eager>`"
+)]
 pub trait StateOfFrame: Clone + Sized {
     /// What a verb makes of this frame, or of it and another.
     fn grow(

@@ -28,6 +28,12 @@ use crate::error::{ErrorKind, Result};
 /// | `chrono::NaiveTime` | `Time64(ns)` |
 /// | `chrono::NaiveDateTime`, `chrono::DateTime<Utc>` | `Timestamp(µs)`, without and with the zone UTC |
 /// | `Vec<T>` of these | `List` |
+#[diagnostic::on_unimplemented(
+    message = "columns are not made of `{Self}`",
+    label = "no type of a column's values",
+    note = "columns are made of integers, floats, `bool`, `&str`, `String`, dates and times of \
+            `chrono`, and `Vec`s of these; `Some(…)` and `None` stand for nulls"
+)]
 pub trait ColumnValue: Sized {
     /// The type of the column.
     fn column_type() -> DataType;
@@ -41,6 +47,12 @@ pub trait ColumnValue: Sized {
 ///
 /// A column is read as its own type, or as one that holds each of its values: narrow integers as
 /// wider ones and as floats that hold them, `f32` as `f64`, all kinds of strings as `String`.
+#[diagnostic::on_unimplemented(
+    message = "values of columns are not read as `{Self}`",
+    label = "no type that values are read as",
+    note = "write a type that owns its values, such as `f64`, `i64`, `bool`, `String` or a type of \
+            `chrono`, or `Option` of it where there are nulls"
+)]
 pub trait FromColumn: Sized {
     /// The type of the column that this is read from.
     fn column_type() -> DataType;
@@ -296,6 +308,12 @@ impl<T: FromColumn> FromColumn for Vec<T> {
 /// assert_eq!([Some("x"), None].into_array().null_count(), 1);
 /// assert_eq!((0..10u8).collect::<Vec<_>>()[3..5].into_array().len(), 2);
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not stand for the values of a column",
+    label = "a list of values or an Arrow array is wanted here",
+    note = "write an array, a vector or a slice of values, such as `[1, 2]` or `[Some(1), None]`, or \
+            an `ArrayRef`"
+)]
 pub trait IntoArray {
     /// The values as an Arrow array.
     fn into_array(self) -> ArrayRef;
@@ -308,6 +326,12 @@ impl IntoArray for ArrayRef {
 }
 
 /// A value, or an option of one: what each element of a sequence may be.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no value of a column",
+    label = "a value or an option of one is wanted here",
+    note = "columns are made of integers, floats, `bool`, `&str`, `String`, dates and times of \
+            `chrono`, and `Vec`s of these; `Some(…)` and `None` stand for nulls"
+)]
 pub trait MaybeValue {
     /// The value.
     type Value: ColumnValue;

@@ -402,6 +402,23 @@ impl DataFrame {
         self.write(path, &WriteFormat::Json(options))
     }
 
+    /// The rows as JSON text: one array of an object a row, with the values of
+    /// [`DataFrame::write_json`].
+    ///
+    /// # Errors
+    /// Types that have no form in JSON; those of [`DataFrame::to_arrow`].
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert_eq!(frame!(session; "x" => [1, 2])?.to_json()?, "[\n{\"x\":1},\n{\"x\":2}\n]\n");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn to_json(&self) -> Result<String> {
+        let options = JsonWriteOptions { array: true };
+        self.core.as_statement(|| crate::io::json_text(self.batches(WRITTEN_ROWS), options))
+    }
+
     /// Writes an Arrow IPC file (Feather, version 2), or a stream where the options say so; a file
     /// that is there is replaced. Strings and bytes are written with 64-bit offsets, and
     /// dictionaries as their values.

@@ -6,6 +6,7 @@
 //! see [`expr`].
 
 mod any;
+mod as_polars;
 mod asynchronous;
 mod base;
 mod cells;

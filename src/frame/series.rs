@@ -8,7 +8,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::DataFrame;
 use super::cells::{FromColumn, read_as};
-use super::expr::unknown;
+use super::expr::{Expr, col, unknown};
 use crate::error::{ErrorKind, Result};
 use crate::io::{DOWNLOAD_ROWS, RowsHere};
 use crate::query::Data;
@@ -16,7 +16,8 @@ use crate::query::Data;
 /// Rows that are downloaded together where rows are read one after the other.
 const ROWS_AT_A_TIME: usize = 1 << 16;
 
-/// One column of a frame, where the frame lies. Clones share it.
+/// One column of a frame, where the frame lies. Clones share it. Two are equal as frames of one
+/// column are: in name, type and values.
 ///
 /// ```
 /// use warpframe::prelude::*;
@@ -28,8 +29,50 @@ const ROWS_AT_A_TIME: usize = 1 << 16;
 /// assert_eq!(jets.column("px")?.get::<f64>(1)?, 4.0);
 /// # Ok::<(), warpframe::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Series(DataFrame);
+
+macro_rules! aggregates {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        $($(#[$doc])*
+        ///
+        /// # Errors
+        /// Types that have no such aggregate; those of [`Series::to_vec`].
+        pub fn $name<T: FromColumn>(&self) -> Result<T> {
+            self.aggregated(Expr::$name)
+        }
+        )*
+    };
+}
+
+/// Aggregates of the values that are not null, each computed where the column lies. `T` is as for
+/// [`Series::to_vec`]: an `Option` where there may be no value.
+///
+/// ```
+/// # use warpframe::prelude::*;
+/// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// let frame = frame!(session; "x" => [1, 4, 1], "none" => [None::<f64>, None, None])?;
+/// let x = frame.column("x")?;
+/// assert_eq!((x.sum::<i64>()?, x.mean::<f64>()?, x.max::<i64>()?), (6, 2.0, 4));
+/// assert_eq!(frame.column("none")?.sum::<Option<f64>>()?, None);
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+impl Series {
+    aggregates! {
+        /// The sum; see [`Expr::sum`].
+        sum;
+        /// The arithmetic mean; see [`Expr::mean`].
+        mean;
+        /// The least value.
+        min;
+        /// The greatest value.
+        max;
+        /// The median; see [`Expr::median`].
+        median;
+        /// The standard deviation; see [`Expr::std`].
+        std;
+    }
+}
 
 impl Series {
     /// The column's name.
@@ -80,6 +123,10 @@ impl Series {
     /// [`ErrorKind::RowNotFound`]; those of [`Series::to_vec`].
     pub fn get<T: FromColumn>(&self, row: usize) -> Result<T> {
         self.0.get(row, self.name())
+    }
+
+    fn aggregated<T: FromColumn>(&self, aggregate: fn(Expr) -> Expr) -> Result<T> {
+        self.0.select(aggregate(col(self.name())))?.item()
     }
 
     pub(super) fn of_frame(frame: DataFrame) -> Series {

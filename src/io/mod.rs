@@ -52,4 +52,4 @@ pub use write::{
     Codec, CsvWriteOptions, IpcCodec, IpcLayout, IpcWriteOptions, JsonWriteOptions,
     ParquetWriteOptions, WholeFile, WriteFormat,
 };
-pub(crate) use write::{write, write_into, write_partitioned};
+pub(crate) use write::{json_text, write, write_into, write_partitioned};

@@ -24,6 +24,12 @@ use crate::error::{Error, ErrorKind, Result};
 /// assert_eq!(jets.collect()?.num_rows(), 200_000);
 /// # Ok::<(), warpframe::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name files",
+    label = "a path, or a list of paths, is wanted here",
+    note = "write `\"file.parquet\"`, a `Path`, or an array or vector of them, such as \
+            `[\"a.csv\", \"b.csv\"]`"
+)]
 pub trait IntoPaths {
     /// The paths, in the order of their rows.
     fn into_paths(self) -> Vec<PathBuf>;

@@ -217,12 +217,35 @@ fn write_json(
     batches: impl Iterator<Item = Result<RecordBatch>>,
     options: JsonWriteOptions,
 ) -> Result<()> {
-    let [begin, between, end] = options.around();
     let path = file.path().to_path_buf();
-    let mut put = |text: &[u8]| file.write_all(text).map_err(|error| Error::io(&path, error));
+    let put = |text: &[u8]| file.write_all(text).map_err(|error| Error::io(&path, error));
+    let rows = |batch| json::rows(&batch, options).map_err(|error| of_file(error, &path));
+    put_json(batches, options, rows, put)
+}
+
+/// The rows as the text of a file that [`write`] writes.
+///
+/// # Errors
+/// Of the batches; types that have no form in JSON.
+pub(crate) fn json_text(
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    options: JsonWriteOptions,
+) -> Result<String> {
+    let mut whole = vec![];
+    let rows = |batch| json::rows(&batch, options);
+    put_json(batches, options, rows, |text| Ok(whole.extend_from_slice(text)))?;
+    String::from_utf8(whole).map_err(|_| Error::internal("JSON that is no UTF-8"))
+}
+
+fn put_json(
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    options: JsonWriteOptions,
+    rows: impl Fn(RecordBatch) -> Result<Vec<u8>> + Sync,
+    mut put: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let [begin, between, end] = options.around();
     put(begin)?;
     let mut is_first = true;
-    let rows = |batch| json::rows(&batch, options).map_err(|error| of_file(error, &path));
     in_order(batches, rows, |text: Vec<u8>| {
         if text.is_empty() {
             return Ok(());

@@ -77,6 +77,34 @@ fn claimed() -> Vec<String> {
     claims
 }
 
+/// Rust's own account of a type that fits none of our traits is seldom of use.
+#[test]
+fn public_traits_say_what_to_write() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (mut folders, mut traits, mut silent) = (vec![root], 0, vec![]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("the sources are there") {
+            let path = entry.expect("a file").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("a source");
+            for (at, _) in text.match_indices("\npub trait ") {
+                traits += 1;
+                let item = text[..at].rsplit("\n\n").next().unwrap_or_default();
+                // What is sealed is named by another, which says it through this one.
+                let name = text[at + 11..].split([':', ' ', '{']).next().unwrap_or_default();
+                if !item.contains("#[diagnostic::on_unimplemented(") && name != "FrameState" {
+                    silent.push(format!("{}: {name}", path.display()));
+                }
+            }
+        }
+    }
+    assert!(traits > 10, "{traits} traits");
+    assert!(silent.is_empty(), "{silent:?}");
+}
+
 #[test]
 fn methods_that_the_page_names_are_there() {
     let (defined, claimed) = (defined(), claimed());

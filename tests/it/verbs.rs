@@ -11,6 +11,7 @@ mod frame_aggregates;
 mod groups;
 mod joins;
 mod names;
+mod one;
 mod reshape;
 mod rows;
 mod running;

@@ -118,9 +118,43 @@ impl DateMethods {
         self.0.cast(DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into())))
     }
 
-    /// The start of the unit that it is in: `"year"`, `"quarter"`, `"month"`, `"week"`, `"day"`,
-    /// `"hour"`, `"minute"`, `"second"`.
-    pub fn truncate(self, unit: &str) -> Expr {
+    /// The start of the unit that it is in: `"year"` or `"1y"`, `"quarter"` or `"1q"`, `"month"` or
+    /// `"1mo"`, `"week"` or `"1w"`, `"day"` or `"1d"`, `"hour"` or `"1h"`, `"minute"` or `"1m"`,
+    /// `"second"` or `"1s"`. Other steps, such as `"15m"`, are those of [`DateMethods::every`]:
+    /// timestamps.
+    ///
+    /// # Errors
+    /// A text that is neither is an error of the verb.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (TIMESTAMP '2024-01-31 10:20:00')")?;
+    /// let at = || col("column1").dt();
+    /// let same = |step, unit| frame.filter(at().truncate(step).eq(at().truncate(unit)))?.collect();
+    /// assert_eq!(same("1mo", "month")?.num_rows(), 1);
+    /// assert_eq!(same("30m", "hour")?.num_rows(), 1);
+    /// assert!(frame.select([at().truncate("soon")]).and_then(|frame| frame.collect()).is_err());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn truncate(self, step: &str) -> Expr {
+        let unit = match step {
+            "1y" => "year",
+            "1q" => "quarter",
+            "1mo" => "month",
+            "1w" => "week",
+            "1d" => "day",
+            "1h" => "hour",
+            "1m" => "minute",
+            "1s" => "second",
+            "1ms" => "millisecond",
+            "1us" => "microsecond",
+            // Units have no digits, and what is no step is refused as a unit.
+            _ => match self.clone().every(step) {
+                Ok(start) => return start,
+                Err(_) => step,
+            },
+        };
         self.0.map(|time| date_trunc().call(vec![df::lit(unit), time]))
     }
 

@@ -54,14 +54,44 @@ pub fn coalesce(values: Vec<Expr>) -> Expr {
     of_all(values, expr_fn::coalesce)
 }
 
-/// Texts behind one another; null is the empty text.
+/// Texts behind one another, where null is the empty text; or frames behind one another, as
+/// [`AnyFrame::concat`](crate::frame::AnyFrame::concat) puts them vertically.
+///
+/// # Errors
+/// Of texts none; of frames those of `AnyFrame::concat`.
 ///
 /// ```
 /// # use warpframe::prelude::*;
-/// let name = concat(vec![col("first"), lit(" "), col("last")]);
+/// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// let name = concat([col("first"), lit(" "), col("last")]);
+/// let people = frame!(session; "first" => ["Ada"], "last" => ["Lovelace"])?;
+/// assert_eq!(concat([&people, &people])?.filter(name.eq("Ada Lovelace"))?.num_rows(), 2);
+/// # Ok::<(), warpframe::Error>(())
 /// ```
-pub fn concat(texts: Vec<Expr>) -> Expr {
-    of_all(texts, expr_fn::concat)
+pub fn concat<T: Concatenate>(items: impl IntoIterator<Item = T>) -> T::Whole {
+    T::concatenated(items.into_iter().collect())
+}
+
+/// What [`concat`] puts behind one another: expressions of texts, or frames.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be put behind others",
+    label = "an expression or a frame is wanted here",
+    note = "write `concat([col(\"a\"), lit(\" \")])` for texts, and `concat([&one, &other])?` for frames"
+)]
+pub trait Concatenate: Sized {
+    /// What they are together.
+    type Whole;
+
+    /// All of them behind one another.
+    fn concatenated(items: Vec<Self>) -> Self::Whole;
+}
+
+impl Concatenate for Expr {
+    type Whole = Expr;
+
+    fn concatenated(items: Vec<Self>) -> Expr {
+        of_all(items, expr_fn::concat)
+    }
 }
 
 /// Texts behind one another, with something between them; nulls are left out.

@@ -5,7 +5,7 @@ use datafusion::functions_nested::expr_fn as nested;
 use datafusion::logical_expr as df;
 
 use super::functions::of_all;
-use super::{Expr, IntoColumn, IntoValue, methods};
+use super::{Columns, Expr, IntoColumn, IntoValue, methods};
 
 /// Functions of lists; see [`Expr::list`].
 ///
@@ -57,8 +57,8 @@ impl Expr {
 /// assert_eq!(frame.filter(col("both").list().len().eq(2))?.collect()?.num_rows(), 1);
 /// # Ok::<(), warpframe::Error>(())
 /// ```
-pub fn list(values: impl IntoIterator<Item: IntoColumn>) -> Expr {
-    of_all(values.into_iter().map(IntoColumn::into_column).collect(), nested::make_array)
+pub fn list(values: impl Columns) -> Expr {
+    of_all(values.into_columns(), nested::make_array)
 }
 
 /// A struct of these values of each row, by the names of its fields.

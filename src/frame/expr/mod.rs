@@ -23,6 +23,7 @@ mod operand;
 mod operators;
 mod running;
 mod selectors;
+mod several;
 mod strings;
 mod when;
 mod windows;
@@ -40,22 +41,21 @@ pub use fills::Fill;
 pub(super) use fitted::fitted;
 pub(super) use functions::chance_of;
 pub use functions::{
-    abs, all_horizontal, any_horizontal, arctan2, cast, ceil, coalesce, concat, concat_str, exists,
-    floor, in_list, in_subquery, max_horizontal, mean_horizontal, min_horizontal, not, nullif,
-    round, sqrt, sum_horizontal, try_cast,
+    Concatenate, abs, all_horizontal, any_horizontal, arctan2, cast, ceil, coalesce, concat,
+    concat_str, exists, floor, in_list, in_subquery, max_horizontal, mean_horizontal,
+    min_horizontal, not, nullif, round, sqrt, sum_horizontal, try_cast,
 };
 pub use lists::{ListMethods, StructMethods, list, structs};
 pub use names::ResultName;
 pub(super) use names::with_own_names;
-pub use operand::{
-    Columns, IntoColumn, IntoSortKey, IntoValue, SortKeys, date, datetime, decimal, duration, lit,
-};
+pub use operand::{IntoColumn, IntoSortKey, IntoValue, date, datetime, decimal, duration, lit};
 pub use running::{RankMethod, Rolling};
 pub(super) use running::{distance, first_start};
 pub use selectors::{
     all, booleans, by_type, cols, exclude, floats, integers, matches, numeric, strings, temporal,
 };
 pub(super) use selectors::{expanded, unknown};
+pub use several::{Columns, SortKeys};
 pub use strings::StringMethods;
 pub use when::{Then, When, when};
 pub use windows::{

@@ -17,51 +17,38 @@ use crate::error::{ErrorKind, Result};
 /// assert_eq!(col("x").gt(5), col("x").gt(lit(5)));
 /// assert_eq!(col("s").eq("a"), col("s").eq(lit("a")));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is neither an expression nor a plain value",
+    label = "an expression or a plain value is wanted here",
+    note = "write `col(\"name\")` for a column, and numbers, texts, booleans, dates and times of \
+            `chrono`, or `Option`s of these for values"
+)]
 pub trait IntoValue {
     /// As an expression.
     fn into_value(self) -> Expr;
 }
 
 /// An expression, or the name of a column.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is neither an expression nor the name of a column",
+    label = "an expression or a name is wanted here",
+    note = "write `\"name\"` or `col(\"name\")` for a column, and `lit(1)` for a plain value"
+)]
 pub trait IntoColumn {
     /// As an expression.
     fn into_column(self) -> Expr;
 }
 
-/// Expressions, or names of columns: what `select` and `group_by` take.
-///
-/// ```
-/// # use warpframe::prelude::*;
-/// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-/// let frame = session.sql("SELECT 1 AS a, 2 AS b, 3 AS c")?;
-/// assert_eq!(frame.select(["a", "b"])?.schema(), frame.select([col("a"), col("b")])?.schema());
-/// assert_eq!(frame.select(all().exclude(["c"]))?.schema(), frame.select(["a", "b"])?.schema());
-/// # Ok::<(), warpframe::Error>(())
-/// ```
-pub trait Columns {
-    /// As expressions.
-    fn into_columns(self) -> Vec<Expr>;
-}
-
 /// A key to sort by: a [`df::SortExpr`], or an expression or name, which sorts from least to
 /// greatest, nulls last.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no key to sort by",
+    label = "a key is wanted here",
+    note = "write `\"name\"`, `asc(\"name\")`, `desc(\"name\")`, or `col(\"x\").sort(ascending, nulls_first)`"
+)]
 pub trait IntoSortKey {
     /// As a key.
     fn into_key(self) -> df::SortExpr;
-}
-
-/// Keys to sort by.
-///
-/// ```
-/// # use warpframe::prelude::*;
-/// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-/// let frame = session.sql("VALUES (1, 'a'), (2, 'b')")?;
-/// let (by_names, by_keys) = (frame.sort(["column1"])?, frame.sort([desc("column2"), asc("column1")])?);
-/// # Ok::<(), warpframe::Error>(())
-/// ```
-pub trait SortKeys {
-    /// As keys.
-    fn into_keys(self) -> Vec<df::SortExpr>;
 }
 
 /// A literal.
@@ -295,20 +282,8 @@ impl IntoSortKey for Expr {
     }
 }
 
-impl Columns for Expr {
-    fn into_columns(self) -> Vec<Expr> {
-        vec![self]
-    }
-}
-
-impl<I: IntoIterator<Item: IntoColumn>> Columns for I {
-    fn into_columns(self) -> Vec<Expr> {
-        self.into_iter().map(IntoColumn::into_column).collect()
-    }
-}
-
-impl<I: IntoIterator<Item: IntoSortKey>> SortKeys for I {
-    fn into_keys(self) -> Vec<df::SortExpr> {
-        self.into_iter().map(IntoSortKey::into_key).collect()
+impl IntoSortKey for &Expr {
+    fn into_key(self) -> df::SortExpr {
+        asc(self)
     }
 }

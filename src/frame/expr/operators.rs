@@ -209,6 +209,11 @@ impl Expr {
         self.map(|value| value.between(low.into_value().tree, high.into_value().tree))
     }
 
+    /// Polars' name of [`Expr::between`].
+    pub fn is_between(self, low: impl IntoValue, high: impl IntoValue) -> Expr {
+        self.between(low, high)
+    }
+
     /// Whether it does not.
     pub fn not_between(self, low: impl IntoValue, high: impl IntoValue) -> Expr {
         self.map(|value| value.not_between(low.into_value().tree, high.into_value().tree))

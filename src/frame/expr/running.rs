@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// What numbers equal values get; see [`Expr::rank`].
+/// What numbers equal values get; see [`Expr::rank_with`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RankMethod {
     /// The mean of the places that they take: a float.
@@ -82,7 +82,7 @@ macro_rules! rolling {
 ///     col("column2").shift(1).alias("before"),
 ///     col("column2").diff(1).over(["column1"]).alias("change"),
 ///     col("column2").cum_sum().alias("sum"),
-///     col("column2").rank(RankMethod::Min, false).alias("place"),
+///     col("column2").rank_with(RankMethod::Min, false).alias("place"),
 ///     col("column2").rolling_mean(2).alias("mean"),
 /// ])?;
 /// assert_eq!(frame.filter(col("change").eq(20).and(col("place").eq(3)))?.collect()?.num_rows(), 1);
@@ -156,9 +156,23 @@ impl Expr {
             .called(name)
     }
 
+    /// The place of the value among all from the least on, the first being 1; null stays null.
+    /// Equal values share the mean of their places: a float. [`Expr::rank_with`] has other methods.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = frame!(session; "x" => [30, 10, 10])?.select(col("x").rank())?;
+    /// assert_eq!(frame.column("x")?.to_vec::<f64>()?, [3.0, 1.5, 1.5]);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn rank(self) -> Expr {
+        self.rank_with(RankMethod::Average, false)
+    }
+
     /// The place of the value among all, from 1 on; null stays null. Equal values get numbers as
     /// the method says.
-    pub fn rank(self, method: RankMethod, descending: bool) -> Expr {
+    pub fn rank_with(self, method: RankMethod, descending: bool) -> Expr {
         let mut order = vec![self.tree.clone().sort(!descending, false)];
         if let RankMethod::Random { seed } = method {
             order.push(chance_of(row_number(), seed).sort(true, true));

@@ -160,10 +160,13 @@ pub fn all() -> Expr {
 /// assert_eq!(frame.schema().field(0).name(), "c");
 /// # Ok::<(), warpframe::Error>(())
 /// ```
-pub fn cols(names: impl IntoIterator<Item: AsRef<str>>) -> Expr {
-    selector(SelectedColumns::Names(
-        names.into_iter().map(|name| name.as_ref().to_string()).collect(),
-    ))
+pub fn cols(names: impl Columns) -> Expr {
+    // What is no name is one that no column has, as the verb will say.
+    let name = |column: Expr| match column.tree {
+        df::Expr::Column(column) => column.name,
+        other => other.to_string(),
+    };
+    selector(SelectedColumns::Names(names.into_columns().into_iter().map(name).collect()))
 }
 
 /// The columns of these types.

@@ -3,7 +3,7 @@
 use datafusion::logical_expr::JoinType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::frame::expr::{IntoValue, coalesce, col, count_rows};
+use crate::frame::expr::{Columns, IntoValue, coalesce, col, count_rows};
 use crate::frame::{AnyFrame, FrameState};
 use crate::query::Verb;
 
@@ -61,12 +61,8 @@ impl<S: FrameState> AnyFrame<S> {
     /// assert_eq!(updated.filter(col("price").is_in([1, 7]))?.collect()?.num_rows(), 2);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn update<N: AsRef<str>>(
-        &self,
-        other: &Self,
-        on: impl IntoIterator<Item = N>,
-    ) -> Result<Self> {
-        let on: Vec<String> = on.into_iter().map(|name| name.as_ref().to_string()).collect();
+    pub fn update(&self, other: &Self, on: impl Columns) -> Result<Self> {
+        let on = self.names(on).map_err(|error| error.in_verb("update"))?;
         self.made_with("update", other, |frame, other| {
             let (own, others) = (frame.column_names(), other.column_names());
             let shared = |name: &String| others.contains(name) && !on.contains(name);
@@ -104,12 +100,12 @@ impl<S: FrameState> AnyFrame<S> {
     /// assert_eq!(asian.collect()?.num_rows(), 5);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn join<L: AsRef<str>, R: AsRef<str>>(
+    pub fn join(
         &self,
         right: &Self,
         kind: JoinType,
-        left_on: impl IntoIterator<Item = L>,
-        right_on: impl IntoIterator<Item = R>,
+        left_on: impl Columns,
+        right_on: impl Columns,
     ) -> Result<Self> {
         self.join_with(right, kind, left_on, right_on, JoinOptions::default())
     }
@@ -127,13 +123,8 @@ impl<S: FrameState> AnyFrame<S> {
     /// assert_eq!(left.join_on(&right, JoinType::Inner, ["k"])?.column_names(), ["k", "x", "x_right"]);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn join_on<N: AsRef<str>>(
-        &self,
-        right: &Self,
-        kind: JoinType,
-        on: impl IntoIterator<Item = N>,
-    ) -> Result<Self> {
-        let on: Vec<String> = on.into_iter().map(|name| name.as_ref().to_string()).collect();
+    pub fn join_on(&self, right: &Self, kind: JoinType, on: impl Columns) -> Result<Self> {
+        let on = on.into_columns();
         self.join_with(right, kind, &on, &on, JoinOptions::default())
     }
 
@@ -152,24 +143,23 @@ impl<S: FrameState> AnyFrame<S> {
     /// assert_eq!(both.collect()?.num_rows(), 2);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn join_with<L: AsRef<str>, R: AsRef<str>>(
+    pub fn join_with(
         &self,
         right: &Self,
         kind: JoinType,
-        left_on: impl IntoIterator<Item = L>,
-        right_on: impl IntoIterator<Item = R>,
+        left_on: impl Columns,
+        right_on: impl Columns,
         options: JoinOptions,
     ) -> Result<Self> {
-        let left_on: Vec<String> =
-            left_on.into_iter().map(|name| name.as_ref().to_string()).collect();
-        let right_on: Vec<String> =
-            right_on.into_iter().map(|name| name.as_ref().to_string()).collect();
+        let in_verb = |error: Error| error.in_verb("join");
+        let left_on = self.names(left_on).map_err(in_verb)?;
+        let right_on = right.names(right_on).map_err(in_verb)?;
         let JoinOptions { suffix, nulls_equal, validate } = options;
         if matches!(validate, Validate::OneToOne | Validate::OneToMany) {
-            self.has_keys_once(&left_on, "left").map_err(|error| error.in_verb("join"))?;
+            self.has_keys_once(&left_on, "left").map_err(in_verb)?;
         }
         if matches!(validate, Validate::OneToOne | Validate::ManyToOne) {
-            right.has_keys_once(&right_on, "right").map_err(|error| error.in_verb("join"))?;
+            right.has_keys_once(&right_on, "right").map_err(in_verb)?;
         }
         self.verb(Verb::Join { kind, left_on, right_on, suffix, nulls_equal }, Some(right))
     }

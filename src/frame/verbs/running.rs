@@ -60,6 +60,9 @@ impl<S: FrameState> AnyFrame<S> {
         /// These columns as their products up to each row; see [`crate::Expr::cum_prod`].
         cum_prod();
         /// These columns as the places of their values; see [`crate::Expr::rank`].
-        rank(method: RankMethod = "RankMethod::Min", descending: bool = "false");
+        rank();
+        /// These columns as the places of their values, by a method; see
+        /// [`crate::Expr::rank_with`].
+        rank_with(method: RankMethod = "RankMethod::Min", descending: bool = "false");
     }
 }

@@ -85,7 +85,8 @@ impl<S: FrameState> AnyFrame<S> {
         self.made("remove", |frame| frame.filter(predicate.is_not_true()))
     }
 
-    /// The rows in order of these keys; rows equal in all of them keep their order.
+    /// The rows in order of these keys; rows equal in all of them keep their order. No keys leave
+    /// all as they are.
     ///
     /// # Errors
     /// As [`AnyFrame::select`].
@@ -98,7 +99,10 @@ impl<S: FrameState> AnyFrame<S> {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn sort(&self, keys: impl SortKeys) -> Result<Self> {
-        self.verb(Verb::Sort(self.keys("sort", keys)?), None)
+        match self.keys("sort", keys)? {
+            keys if keys.is_empty() => Ok(self.clone()),
+            keys => self.verb(Verb::Sort(keys), None),
+        }
     }
 
     /// The first `k` rows in the order of these keys, as [`AnyFrame::sort`] puts them; the others
@@ -115,7 +119,10 @@ impl<S: FrameState> AnyFrame<S> {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn top_k(&self, k: usize, by: impl SortKeys) -> Result<Self> {
-        self.verb(Verb::TopK { k, by: self.keys("top_k", by)? }, None)
+        match self.keys("top_k", by)? {
+            by if by.is_empty() => self.limit(0, k),
+            by => self.verb(Verb::TopK { k, by }, None),
+        }
     }
 
     /// At most `n` rows after the first `skip`.

@@ -6,7 +6,7 @@ use datafusion::logical_expr::JoinType;
 use datafusion::scalar::ScalarValue;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::frame::expr::{Expr, IntoColumn, col, lit, row_number};
+use crate::frame::expr::{Columns, Concatenate, Expr, IntoColumn, col, lit, row_number};
 use crate::frame::{AnyFrame, FrameState, LazyFrame};
 use crate::query::Verb;
 
@@ -88,12 +88,8 @@ impl<S: FrameState> AnyFrame<S> {
     /// assert_eq!(one.is_in(&other, ["column1"])?.filter(col("is_in"))?.collect()?.num_rows(), 1);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn is_in<N: AsRef<str>>(
-        &self,
-        other: &Self,
-        on: impl IntoIterator<Item = N>,
-    ) -> Result<Self> {
-        let on: Vec<String> = on.into_iter().map(|name| name.as_ref().to_string()).collect();
+    pub fn is_in(&self, other: &Self, on: impl Columns) -> Result<Self> {
+        let on = self.names(on).map_err(|error| error.in_verb("is_in"))?;
         self.made_with("is_in", other, |frame, other| {
             let (row, mark) =
                 (frame.unused_name("row"), other.unused_name(&frame.unused_name("found")));
@@ -147,6 +143,23 @@ impl<S: FrameState> AnyFrame<S> {
                 }
             }
         })
+    }
+}
+
+/// [`concat`](crate::frame::expr::concat) of frames: their rows behind one another.
+impl<S: FrameState> Concatenate for &AnyFrame<S> {
+    type Whole = Result<AnyFrame<S>>;
+
+    fn concatenated(items: Vec<Self>) -> Self::Whole {
+        AnyFrame::concat(items, Concat::Vertical)
+    }
+}
+
+impl<S: FrameState> Concatenate for AnyFrame<S> {
+    type Whole = Result<AnyFrame<S>>;
+
+    fn concatenated(items: Vec<Self>) -> Self::Whole {
+        AnyFrame::concat(&items, Concat::Vertical)
     }
 }
 

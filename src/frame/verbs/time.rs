@@ -40,6 +40,18 @@ impl DynamicWindows {
     }
 }
 
+impl From<&str> for DynamicWindows {
+    fn from(every: &str) -> DynamicWindows {
+        DynamicWindows::every(every)
+    }
+}
+
+impl From<&DynamicWindows> for DynamicWindows {
+    fn from(windows: &DynamicWindows) -> DynamicWindows {
+        windows.clone()
+    }
+}
+
 /// An end of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edge {
@@ -90,9 +102,10 @@ impl Default for AsofOptions {
 }
 
 impl<S: FrameState> AnyFrame<S> {
-    /// Groups of rows by windows of time, and by other columns: their aggregates come in order of
-    /// these columns and then of time, which is the start or the end of the window. Windows without
-    /// rows are not there, and rows whose time is null are in none.
+    /// Groups of rows by windows of time, and by other columns (`()` for none): their aggregates
+    /// come in order of these columns and then of time, which is the start or the end of the
+    /// window. Windows without rows are not there, and rows whose time is null are in none.
+    /// `windows` is a [`DynamicWindows`], or how far apart windows begin, such as `"1h"`.
     ///
     /// # Errors
     /// Unknown columns ([`ErrorKind::ColumnNotFound`]), a column of no times, texts that are no
@@ -103,7 +116,7 @@ impl<S: FrameState> AnyFrame<S> {
     /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
     /// let frame = session.sql("SELECT column1 AS day, column2 AS n \
     ///     FROM (VALUES (DATE '2024-01-03', 1), (DATE '2024-01-30', 2), (DATE '2024-02-01', 4))")?;
-    /// let months = frame.group_by_dynamic("day", [] as [&str; 0], &DynamicWindows::every("1mo"))?;
+    /// let months = frame.group_by_dynamic("day", (), "1mo")?;
     /// let sums = months.agg([col("n").sum().alias("n")])?;
     /// assert_eq!(sums.head(1)?.filter(col("n").eq(3).and(col("day").eq(date(2024, 1, 1)?)))?.collect()?.num_rows(), 1);
     /// # Ok::<(), warpframe::Error>(())
@@ -112,12 +125,13 @@ impl<S: FrameState> AnyFrame<S> {
         &self,
         time: &str,
         by: impl Columns,
-        windows: &DynamicWindows,
+        windows: impl Into<DynamicWindows>,
     ) -> Result<GroupBy<AnyFrame<S>>> {
+        let windows = windows.into();
         let in_verb = |error: Error| error.in_verb("group_by_dynamic");
         let mut keys = self.names(by).map_err(in_verb)?;
         let schema = self.schema();
-        let starts = window_starts(&schema, time, windows).map_err(in_verb)?;
+        let starts = window_starts(&schema, time, &windows).map_err(in_verb)?;
         keys.push(time.to_string());
         let frame = self.made("group_by_dynamic", |frame| {
             let Starts { starts, is_within, label } = starts;

@@ -136,6 +136,6 @@ pub const EVERY_VERB: [EveryVerb; 69] = [
     verb("shift", Kept, |t, _| t.shift(2)),
     verb("diff", Kept, |t, _| t.diff(["x"], 1)),
     verb("cum_sum", Kept, |t, _| t.cum_sum(["x"])),
-    verb("rank", Kept, |t, _| t.rank(["x", "f"], RankMethod::Average, true)),
+    verb("rank", Kept, |t, _| t.rank_with(["x", "f"], RankMethod::Average, true)),
     verb("arg_sort and take", Kept, |t, _| t.take(&t.arg_sort(["f", "x"])?)),
 ];

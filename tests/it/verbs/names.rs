@@ -35,7 +35,7 @@ fn named() -> Result<Vec<(Expr, &'static str)>> {
         (x().interpolate(), "x"),
         (x().shift(1).over(["k"]), "x"),
         (x().cum_prod(), "x"),
-        (x().rank(RankMethod::Average, false), "x"),
+        (x().rank_with(RankMethod::Average, false), "x"),
         (x().is_duplicated(), "x"),
         (x().is_last_distinct(), "x"),
         (x().rolling_mean(2), "x"),

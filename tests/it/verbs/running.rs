@@ -39,7 +39,7 @@ fn values_of_other_rows() {
         pair,
         |t| t.select([
             col("x").fill_null(0).shift(1).cum_sum().alias("sums"),
-            col("x").rank(RankMethod::Min, true).alias("place"),
+            col("x").rank_with(RankMethod::Min, true).alias("place"),
             col("x").shift(1).over(["k"]).alias("before"),
         ]),
         ["sums", "place", "before"],
@@ -80,43 +80,43 @@ fn ranks_of_all_methods() {
     let pair = small();
     gives!(
         pair,
-        |t| t.select(["x"])?.rank(["x"], RankMethod::Average, false),
+        |t| t.select(["x"])?.rank_with(["x"], RankMethod::Average, false),
         ["x"],
         ["3", "1.5", "-", "4", "1.5", "5"]
     );
     gives!(
         pair,
-        |t| t.select(["x"])?.rank(["x"], RankMethod::Min, false),
+        |t| t.select(["x"])?.rank_with(["x"], RankMethod::Min, false),
         ["x"],
         ["3", "1", "-", "4", "1", "5"]
     );
     gives!(
         pair,
-        |t| t.select(["x"])?.rank(["x"], RankMethod::Max, false),
+        |t| t.select(["x"])?.rank_with(["x"], RankMethod::Max, false),
         ["x"],
         ["3", "2", "-", "4", "2", "5"]
     );
     gives!(
         pair,
-        |t| t.select(["x"])?.rank(["x"], RankMethod::Dense, false),
+        |t| t.select(["x"])?.rank_with(["x"], RankMethod::Dense, false),
         ["x"],
         ["2", "1", "-", "3", "1", "4"]
     );
     gives!(
         pair,
-        |t| t.select(["x"])?.rank(["x"], RankMethod::Ordinal, false),
+        |t| t.select(["x"])?.rank_with(["x"], RankMethod::Ordinal, false),
         ["x"],
         ["3", "1", "-", "4", "2", "5"]
     );
     gives!(
         pair,
-        |t| t.select(["x"])?.rank(["x"], RankMethod::Min, true),
+        |t| t.select(["x"])?.rank_with(["x"], RankMethod::Min, true),
         ["x"],
         ["3", "4", "-", "2", "4", "1"]
     );
     gives!(
         pair,
-        |t| t.select([col("x").rank(RankMethod::Max, false).over(["k"]).alias("x")]),
+        |t| t.select([col("x").rank_with(RankMethod::Max, false).over(["k"]).alias("x")]),
         ["x"],
         ["1", "2", "-", "1", "2", "2"]
     );
@@ -128,7 +128,7 @@ fn chance_ranks_equal_values() {
     for seed in 0..8 {
         // 1 twice, at the second and the fifth row.
         let found =
-            all_four!(pair, |t| t.select([col("x").rank(RankMethod::Random { seed }, false)]));
+            all_four!(pair, |t| t.select([col("x").rank_with(RankMethod::Random { seed }, false)]));
         let ranks = printed(&found[0]);
         assert!(
             ranks == ["3", "1", "-", "4", "2", "5"] || ranks == ["3", "2", "-", "4", "1", "5"],
@@ -137,8 +137,10 @@ fn chance_ranks_equal_values() {
         assert!(found.iter().all(|frame| printed(frame) == ranks), "{seed}");
     }
     let first = |seed| {
-        let ranked =
-            pair.device.table("t")?.select([col("x").rank(RankMethod::Random { seed }, false)])?;
+        let ranked = pair
+            .device
+            .table("t")?
+            .select([col("x").rank_with(RankMethod::Random { seed }, false)])?;
         ranked.collect()?.get::<u64>(1, "x")
     };
     let firsts =

@@ -28,7 +28,7 @@ fn verbs_of_rows_agree() {
         agrees!(pair, true, |t| t.select([
             col("id"),
             col("w").cum_sum().over(["k"]).alias("sum"),
-            col("f64").rank(RankMethod::Average, false).alias("place"),
+            col("f64").rank_with(RankMethod::Average, false).alias("place"),
             col("x").rolling_mean(4).alias("mean"),
             col("s").forward_fill().over(["b"]).alias("text"),
         ]));
