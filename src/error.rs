@@ -29,7 +29,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// let error = Error::from(ErrorKind::Unsupported { what: "an array".into(), why: "not on the device".into() });
 /// assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }));
 /// ```
-#[derive(Debug)]
+///
+/// `Debug` is the text that `Display` gives, so that a `main` which returns it prints what a person
+/// reads, and the hint in a line of its own.
 pub struct Error(Box<Inner>);
 
 #[derive(Debug)]

@@ -16,6 +16,22 @@
 //! # Ok::<(), warpframe::Error>(())
 //! ```
 //!
+//! # Errors
+//!
+//! All that can fail returns [`Result`]. [`Error::kind`] says what went wrong, in fields to match
+//! on; [docs/errors.md](https://github.com/warpframe/warpframe/blob/main/docs/errors.md) goes
+//! through the kinds and says when they come.
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `ffi` | [`interop`]: Arrow's C streams, DLPack, memory of the device |
+//! | `polars` | `interop::polars`: arrays of polars-arrow, out and in; and `ffi` |
+//! | `serde` | `Session::from_structs` and `DataFrame::to_structs`: rows as structs of the user's |
+//!
+//! None is on by default.
+//!
 //! # DataFusion's types
 //!
 //! The engine is built on DataFusion 55; a new major version of it changes these types, and so is a
@@ -105,6 +121,8 @@ mod pages {
     struct FromPolars;
     #[doc = include_str!("../docs/from-cudf.md")]
     struct FromCudf;
+    #[doc = include_str!("../docs/errors.md")]
+    struct Errors;
     #[doc = include_str!("../docs/user-code.md")]
     struct UserCode;
 }

@@ -100,6 +100,20 @@ impl fmt::Display for Error {
     }
 }
 
+/// What the default exit of `main` and `unwrap` print.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.to_string();
+        f.write_str(&text)?;
+        let cause = std::error::Error::source(self).map(ToString::to_string);
+        // That of the system is in the text.
+        if let Some(cause) = cause.filter(|cause| !text.contains(cause.as_str())) {
+            write!(f, "\ncaused by: {cause}")?;
+        }
+        self.hint().iter().try_for_each(|hint| write!(f, "\nhint: {hint}"))
+    }
+}
+
 fn missing(f: &mut fmt::Formatter<'_>, what: &str, name: &str, known: &[String]) -> fmt::Result {
     write!(f, "no {what} named {name:?}{}", known_names(known))
 }

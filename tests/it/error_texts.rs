@@ -411,3 +411,13 @@ fn what_the_device_leaves_to_the_cpu_is_named() {
         "{error}"
     );
 }
+
+#[test]
+fn a_main_that_returns_an_error_prints_its_text() {
+    let session = warpframe::Session::builder().device(warpframe::DeviceChoice::Cpu).build();
+    let session = session.expect("the CPU is there");
+    let error = session.read_csv("nowhere.csv").expect_err("there is no such file");
+    assert_eq!(format!("{error:?}"), error.to_string());
+    let error = session.sql("SELECT 1 AS n FORM t").expect_err("FORM is no word of SQL");
+    assert_eq!(format!("{error:?}"), format!("{error}\nhint: did you mean FROM?"));
+}
