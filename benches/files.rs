@@ -18,9 +18,11 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use warpframe::SessionBuilder;
 use warpframe::prelude::*;
 
 /// As the command's.
+#[cfg(not(test))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -28,6 +30,11 @@ type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Outcome {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    run(&arguments, Session::builder())
+}
+
+/// Times what the arguments ask for.
+pub fn run(arguments: &[String], builder: SessionBuilder) -> Outcome {
     let after =
         |name: &str| arguments.iter().position(|a| a == name).and_then(|at| arguments.get(at + 1));
     let runs: usize = after("--runs").map_or(Ok(7), |text| text.parse())?;
@@ -36,10 +43,10 @@ fn main() -> Outcome {
         after("--queries"),
         arguments.iter().position(|a| a == "--queries").and_then(|at| arguments.get(at + 2)),
     ) {
-        return first_runs(queries, tables, runs, checks);
+        return first_runs(builder, queries, tables, runs, checks);
     }
     if let Some(rows) = after("--batches") {
-        return batches(rows.parse()?, runs);
+        return batches(builder, rows.parse()?, runs);
     }
     let mut words =
         arguments.iter().filter(|a| !a.starts_with("--") && Some(*a) != after("--runs"));
@@ -49,7 +56,7 @@ fn main() -> Outcome {
         return Ok(());
     };
     let columns: Option<Vec<&str>> = words.next().map(|text| text.split(',').collect());
-    let session = Session::builder().strict(true).build()?;
+    let session = builder.strict(true).build()?;
     let device = session.device().ok_or("a benchmark needs a device")?;
     let read = |session: &Session| -> Outcome<DataFrame> {
         let is_csv =
@@ -114,11 +121,11 @@ fn main() -> Outcome {
     Ok(())
 }
 
-fn batches(rows: usize, runs: usize) -> Outcome {
+fn batches(builder: SessionBuilder, rows: usize, runs: usize) -> Outcome {
     use warpframe::arrow::array::{
         ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray,
     };
-    let session = Session::builder().strict(true).build()?;
+    let session = builder.strict(true).build()?;
     let device = session.device().ok_or("a benchmark needs a device")?;
     let each = 1 << 20;
     let word = |at: usize| (at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
@@ -182,10 +189,16 @@ fn files(folder: &str, extension: &str) -> Outcome<Vec<(String, std::path::PathB
     Ok(found)
 }
 
-fn first_runs(queries: &str, tables: &str, runs: usize, checks: bool) -> Outcome {
+fn first_runs(
+    builder: SessionBuilder,
+    queries: &str,
+    tables: &str,
+    runs: usize,
+    checks: bool,
+) -> Outcome {
     let cpu = Session::builder().device(DeviceChoice::Cpu).strict(false).build()?;
     let start = Instant::now();
-    let session = Session::builder().strict(true).build()?;
+    let session = builder.strict(true).build()?;
     let opened = start.elapsed();
     for (name, path) in files(tables, "parquet")? {
         session.register_parquet(&name, &path)?;

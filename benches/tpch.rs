@@ -19,11 +19,13 @@ use tpchgen_arrow::{
     CustomerArrow, LineItemArrow, NationArrow, OrderArrow, PartArrow, PartSuppArrow, RegionArrow,
     SupplierArrow,
 };
+use warpframe::SessionBuilder;
 use warpframe::arrow::error::ArrowError;
 use warpframe::arrow::record_batch::RecordBatch;
 use warpframe::prelude::*;
 
 /// As the command's: a query's text and plan are many small allocations.
+#[cfg(not(test))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -33,6 +35,11 @@ const RUNS: usize = 9;
 
 fn main() -> Outcome {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    run(&arguments, Session::builder(), RUNS).map(drop)
+}
+
+/// Times the queries, each in so many runs; whether one failed.
+pub fn run(arguments: &[String], builder: SessionBuilder, runs: usize) -> Outcome<bool> {
     let ordered = !arguments.iter().any(|a| a == "--query-order");
     let anew = arguments.iter().any(|a| a == "--plan-anew");
     let checked = !arguments.iter().any(|a| a == "--unchecked");
@@ -43,27 +50,28 @@ fn main() -> Outcome {
         queries = vec!["q1", "q3", "q6"];
     }
     let tables = generate(scale);
-    let device = Session::builder().strict(true).join_order(ordered).build()?;
+    let device = builder.strict(true).join_order(ordered).build()?;
     let cpu = Session::builder().device(DeviceChoice::Cpu).strict(false).build()?;
     for (name, batches) in &tables {
         device.register_batches(name, batches.iter().cloned())?;
         cpu.register_batches(name, batches.iter().cloned())?;
     }
+    let mut has_failed = false;
     for query in queries {
-        if let Err(error) = bench(&device, &cpu, query, scale, checked, anew) {
+        if let Err(error) = bench([&device, &cpu], query, scale, runs, (checked, anew)) {
+            has_failed = true;
             println!("{{\"bench\":\"tpch {query} sf{scale}\",\"error\":{:?}}}", error.to_string());
         }
     }
-    Ok(())
+    Ok(has_failed)
 }
 
 fn bench(
-    session: &Session,
-    cpu: &Session,
+    [session, cpu]: [&Session; 2],
     query: &str,
     scale: f64,
-    checked: bool,
-    anew: bool,
+    runs: usize,
+    (checked, anew): (bool, bool),
 ) -> Outcome {
     let path = format!("{}/data/queries/{query}.sql", root());
     let sql = std::fs::read_to_string(&path)?;
@@ -90,7 +98,7 @@ fn bench(
     let mut sums = vec![];
     let mut spans = vec![];
     let before = device.counters();
-    for _ in 0..RUNS {
+    for _ in 0..runs {
         if anew {
             // Settings that may have changed: the session forgets its plans.
             session.context().state_ref().write().config_mut().options_mut();
@@ -106,7 +114,7 @@ fn bench(
     }
     let after = device.counters();
     let mut kernels = String::new();
-    for _ in 0..RUNS {
+    for _ in 0..runs {
         let first = device.record()?;
         device.start_profile();
         session.sql(&sql)?.collect()?;
@@ -117,7 +125,7 @@ fn bench(
         kernels =
             profile.iter().map(|kernel| format!(" {}={:.3}", kernel.name, kernel.ms)).collect();
     }
-    let runs = RUNS as u64;
+    let runs = runs as u64;
     println!(
         "{{\"bench\":\"tpch {query} sf{scale}\",\"device_ms\":{:.3},\"span_ms\":{:.3},\"hot_ms\":{:.3},\"host_ms\":{:.3},\"cold_ms\":{cold:.1},\
          \"bytes_moved\":{},\"launches\":{},\"synchronizations\":{},\"checked\":{checked},\"gpu\":{:?}}}",

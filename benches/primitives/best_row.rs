@@ -7,8 +7,8 @@ use warpframe::arrow::array::{ArrayRef, AsArray, LargeStringArray};
 use warpframe::arrow::buffer::{Buffer, OffsetBuffer};
 use warpframe::prelude::*;
 
-use crate::data::*;
-use crate::harness::{Bench, Case, Outcome, each_chunk, ensure};
+use super::data::*;
+use super::harness::{Bench, Case, Outcome, each_chunk, ensure};
 
 /// Bytes of a text, and of the number that no other row has.
 const LENGTH: usize = 32;

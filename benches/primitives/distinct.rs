@@ -2,8 +2,8 @@
 
 use warpframe::prelude::*;
 
-use crate::group::{GroupShape, Groups};
-use crate::harness::{Bench, Case};
+use super::group::{GroupShape, Groups};
+use super::harness::{Bench, Case};
 
 pub fn name(shape: GroupShape) -> String {
     shape.name("distinct i64")

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use warpframe::arrow::array::{ArrayRef, StringArray};
 use warpframe::prelude::*;
 
-use crate::data::*;
-use crate::harness::{Bench, Case, Outcome, ensure};
-use crate::verbs_of_tests::EVERY_VERB;
+use super::data::*;
+use super::harness::{Bench, Case, Outcome, ensure};
+use super::verbs_of_tests::EVERY_VERB;
 
 /// Rows of the tables, which are those of the bench where they are fewer.
 const MOST_ROWS: usize = 1_000_000;

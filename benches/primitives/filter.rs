@@ -2,9 +2,9 @@
 
 use warpframe::prelude::*;
 
-use crate::data::*;
-use crate::harness::{Bench, Case, Outcome, each_chunk, ensure};
-use crate::sort::{PAYLOAD, check_payload, payload};
+use super::data::*;
+use super::harness::{Bench, Case, Outcome, each_chunk, ensure};
+use super::sort::{PAYLOAD, check_payload, payload};
 
 /// A table of `x`, and of `k` that tells the row, with columns of floats to pass on.
 struct Table {

@@ -1,8 +1,8 @@
 //! Rows by number.
 
-use crate::data::*;
-use crate::harness::{Bench, Case, Outcome, each_chunk, ensure};
-use crate::sort::{check_payload, payload};
+use super::data::*;
+use super::harness::{Bench, Case, Outcome, each_chunk, ensure};
+use super::sort::{check_payload, payload};
 
 pub fn all(bench: &Bench, rows: usize) -> Outcome {
     let name = "gather (i64,f64) by random permutation";

@@ -9,7 +9,7 @@ use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
 use warpframe::device::Device;
 use warpframe::prelude::*;
 
-use crate::options::Options;
+use super::options::Options;
 
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 

@@ -3,8 +3,8 @@
 
 use warpframe::prelude::*;
 
-use crate::data::*;
-use crate::harness::{Bench, Case, Outcome, close, each_chunk, ensure};
+use super::data::*;
+use super::harness::{Bench, Case, Outcome, close, each_chunk, ensure};
 
 /// Mean increment of the key from row to row.
 const STEP: f64 = 0.1;

@@ -2,10 +2,10 @@
 
 use warpframe::prelude::*;
 
-use crate::data::*;
-use crate::harness::{Bench, Case, Outcome, each_chunk, ensure};
-use crate::pipeline::probe_sum;
-use crate::sort::{PAYLOAD, check_payload, payload};
+use super::data::*;
+use super::harness::{Bench, Case, Outcome, each_chunk, ensure};
+use super::pipeline::probe_sum;
+use super::sort::{PAYLOAD, check_payload, payload};
 
 /// Two tables: `rows` of a foreign key `k` and its number `v`, and `build` of a unique key `k` with
 /// payload columns.

@@ -50,7 +50,7 @@ use warpframe::device::DeviceKind;
 use warpframe::prelude::*;
 
 use harness::{Bench, Outcome};
-use options::Options;
+pub use options::Options;
 
 /// All benchmarks of tables of so many rows, by file.
 const OPERATORS: [fn(&Bench, usize) -> Outcome; 15] = [
@@ -72,6 +72,7 @@ const OPERATORS: [fn(&Bench, usize) -> Outcome; 15] = [
 ];
 
 /// As the command's: a query's text and plan are many small allocations.
+#[cfg(not(test))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -103,6 +104,11 @@ fn run() -> Outcome<ExitCode> {
         }
         session => session?,
     };
+    Ok(ExitCode::from(u8::from(time(session, options)?)))
+}
+
+/// Runs what the options ask for; whether a benchmark failed.
+pub fn time(session: Session, options: Options) -> Outcome<bool> {
     let device = session.device().cloned().ok_or("a benchmark needs a device")?;
     let rows = match (&options.rows[..], device.kind()) {
         ([], DeviceKind::Sim) => vec![2000],
@@ -120,5 +126,5 @@ fn run() -> Outcome<ExitCode> {
             sweeps::run(&bench, sweep, rows);
         }
     }
-    Ok(ExitCode::from(u8::from(bench.has_failed())))
+    Ok(bench.has_failed())
 }

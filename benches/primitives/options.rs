@@ -1,7 +1,7 @@
 //! What the command line asks for.
 
-use crate::harness::Outcome;
-use crate::sweeps::SWEEPS;
+use super::harness::Outcome;
+use super::sweeps::SWEEPS;
 
 /// See the module documentation of `main.rs`.
 pub struct Options {

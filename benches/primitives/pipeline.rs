@@ -2,11 +2,11 @@
 
 use warpframe::prelude::*;
 
-use crate::data::*;
-use crate::harness::{Bench, Case, Outcome, each_chunk, ensure};
-use crate::join::Sides;
-use crate::reduce::expect_sum;
-use crate::sort::payload;
+use super::data::*;
+use super::harness::{Bench, Case, Outcome, each_chunk, ensure};
+use super::join::Sides;
+use super::reduce::expect_sum;
+use super::sort::payload;
 
 pub fn all(bench: &Bench, rows: usize) -> Outcome {
     quadratic(bench, rows)?;

@@ -2,8 +2,8 @@
 
 use warpframe::prelude::*;
 
-use crate::data::*;
-use crate::harness::{Bench, Case, Outcome, close, each_chunk, ensure};
+use super::data::*;
+use super::harness::{Bench, Case, Outcome, close, each_chunk, ensure};
 
 pub fn all(bench: &Bench, rows: usize) -> Outcome {
     sum_f64(bench, rows, "sum f64".into(), 0)

@@ -1,7 +1,7 @@
 //! Running sums.
 
-use crate::data::*;
-use crate::harness::{Bench, Case, Outcome, close, each_chunk, ensure};
+use super::data::*;
+use super::harness::{Bench, Case, Outcome, close, each_chunk, ensure};
 
 pub fn all(bench: &Bench, rows: usize) -> Outcome {
     let name = "cumulative_sum f64";

@@ -1,8 +1,8 @@
 //! Sums of runs of equal keys in sorted order: GROUP BY a column that is known to ascend.
 
-use crate::data::{Domain, below, fill};
-use crate::group::{GroupShape, Groups, named_sum};
-use crate::harness::{Bench, Outcome};
+use super::data::{Domain, below, fill};
+use super::group::{GroupShape, Groups, named_sum};
+use super::harness::{Bench, Outcome};
 
 pub fn all(bench: &Bench, rows: usize) -> Outcome {
     let groups = 10_000_000.min(rows.div_ceil(10));

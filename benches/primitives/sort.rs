@@ -6,8 +6,8 @@ use warpframe::arrow::array::{ArrayRef, AsArray, Int8Array, Int16Array, RecordBa
 use warpframe::arrow::datatypes::Int32Type;
 use warpframe::prelude::*;
 
-use crate::data::*;
-use crate::harness::{Bench, Case, Outcome, each_chunk, ensure};
+use super::data::*;
+use super::harness::{Bench, Case, Outcome, each_chunk, ensure};
 
 pub fn all(bench: &Bench, rows: usize) -> Outcome {
     i32_keys(bench, rows)?;

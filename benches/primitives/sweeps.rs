@@ -1,8 +1,8 @@
 //! How time goes with one property of the data, all others kept.
 
-use crate::data::Domain;
-use crate::harness::{Bench, Outcome};
-use crate::{filter, group, join, reduce, sort};
+use super::data::Domain;
+use super::harness::{Bench, Outcome};
+use super::{filter, group, join, reduce, sort};
 
 /// A sweep's steps over tables of so many rows.
 type Sweep = fn(&Bench, usize);

@@ -2,8 +2,8 @@
 
 use warpframe::prelude::*;
 
-use crate::data::*;
-use crate::harness::{Bench, Case, Outcome, each_chunk, ensure};
+use super::data::*;
+use super::harness::{Bench, Case, Outcome, each_chunk, ensure};
 
 const TOP: usize = 100;
 

@@ -3,8 +3,8 @@
 
 use warpframe::prelude::*;
 
-use crate::data::*;
-use crate::harness::{Bench, Case, Outcome, each_chunk, ensure};
+use super::data::*;
+use super::harness::{Bench, Case, Outcome, each_chunk, ensure};
 
 /// Rows beyond which a verb's time is its kernels'.
 const MOST_ROWS: usize = 1 << 20;

@@ -3,8 +3,8 @@
 use warpframe::arrow::datatypes::DataType;
 use warpframe::prelude::*;
 
-use crate::data::*;
-use crate::harness::{Bench, Case, Outcome, each_chunk, ensure};
+use super::data::*;
+use super::harness::{Bench, Case, Outcome, each_chunk, ensure};
 
 const PARTITIONS: u64 = 1000;
 /// Rows of a short frame before its last.

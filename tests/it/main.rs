@@ -5,6 +5,7 @@
 mod aggregate;
 mod attacks;
 mod bags;
+mod benches;
 mod best_row;
 mod builder;
 mod captures;
