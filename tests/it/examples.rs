@@ -12,6 +12,9 @@ mod gallery;
 #[path = "../../examples/jets.rs"]
 mod jets;
 #[allow(dead_code, reason = "main is the program's")]
+#[path = "../../examples/polars_user.rs"]
+mod polars_user;
+#[allow(dead_code, reason = "main is the program's")]
 #[path = "../../examples/quickstart.rs"]
 mod quickstart;
 #[allow(dead_code, reason = "main is the program's")]
@@ -44,6 +47,17 @@ fn agree(
 #[test]
 fn quickstart_agrees() {
     agree("quickstart", quickstart::big_orders);
+}
+
+#[test]
+fn the_program_of_a_polars_user_agrees() {
+    let pair = Pair::new();
+    let run = |session| polars_user::program(session).expect("the program runs");
+    let (cpu, device) = (run(&pair.cpu), run(&pair.device));
+    assert_eq!(cpu.each_ref().map(|frame| frame.height()), [2, 25, 25, 80]);
+    for (cpu, device) in cpu.iter().zip(&device) {
+        pair.rows_agree(cpu, device, "polars_user ORDER BY");
+    }
 }
 
 #[test]
