@@ -233,7 +233,10 @@ pub(crate) fn json_text(
 ) -> Result<String> {
     let mut whole = vec![];
     let rows = |batch| json::rows(&batch, options);
-    put_json(batches, options, rows, |text| Ok(whole.extend_from_slice(text)))?;
+    put_json(batches, options, rows, |text| {
+        whole.extend_from_slice(text);
+        Ok(())
+    })?;
     String::from_utf8(whole).map_err(|_| Error::internal("JSON that is no UTF-8"))
 }
 
