@@ -402,12 +402,10 @@ impl DataFrame {
         self.write(path, &WriteFormat::Json(options))
     }
 
-    /// The rows as JSON text: one array of an object a row, with the values of
-    /// [`DataFrame::write_json`].
+    /// The rows as JSON text: an array of an object a row, as [`DataFrame::write_json`] has them.
     ///
     /// # Errors
     /// Types that have no form in JSON; those of [`DataFrame::to_arrow`].
-    ///
     /// ```
     /// # use warpframe::prelude::*;
     /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
