@@ -50,7 +50,7 @@ use warpframe::device::DeviceKind;
 use warpframe::prelude::*;
 
 use harness::{Bench, Outcome};
-pub use options::Options;
+pub(crate) use options::Options;
 
 /// All benchmarks of tables of so many rows, by file.
 const OPERATORS: [fn(&Bench, usize) -> Outcome; 15] = [
@@ -108,7 +108,7 @@ fn run() -> Outcome<ExitCode> {
 }
 
 /// Runs what the options ask for; whether a benchmark failed.
-pub fn time(session: Session, options: Options) -> Outcome<bool> {
+pub(crate) fn time(session: Session, options: Options) -> Outcome<bool> {
     let device = session.device().cloned().ok_or("a benchmark needs a device")?;
     let rows = match (&options.rows[..], device.kind()) {
         ([], DeviceKind::Sim) => vec![2000],
