@@ -121,8 +121,7 @@ pub const EVERY_VERB: [EveryVerb; 69] = [
     }),
     verb("group_by head", Kept, |t, _| t.group_by(["k"]).head(2)),
     verb("group_by_dynamic", Kept, |t, _| {
-        t.group_by_dynamic("d", [] as [&str; 0], &DynamicWindows::every("1w"))?
-            .agg([col("x").sum()])
+        t.group_by_dynamic("d", [] as [&str; 0], DynamicWindows::every("1w"))?.agg([col("x").sum()])
     }),
     verb("explode", Kept, |t, _| {
         t.group_by(["k"]).maintain_order().implode()?.explode(["x", "f", "d"])

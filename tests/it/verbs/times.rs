@@ -30,20 +30,20 @@ fn groups_are_made_by_windows_of_time() -> Result<()> {
     let sum = || [col("n").sum().alias("n")];
     gives!(
         pair,
-        |t| t.group_by_dynamic("day", none(), &DynamicWindows::every("1mo"))?.agg(sum()),
+        |t| t.group_by_dynamic("day", none(), DynamicWindows::every("1mo"))?.agg(sum()),
         ["day", "n"],
         ["0|39", "31|16"]
     );
     // Mondays: 1969-12-29, 1970-01-05, 1970-01-26.
     gives!(
         pair,
-        |t| t.group_by_dynamic("day", none(), &DynamicWindows::every("1w"))?.agg(sum()),
+        |t| t.group_by_dynamic("day", none(), DynamicWindows::every("1w"))?.agg(sum()),
         ["day", "n"],
         ["-3|7", "4|32", "25|16"]
     );
     gives!(
         pair,
-        |t| t.group_by_dynamic("ts", none(), &DynamicWindows::every("3h"))?.agg(sum()),
+        |t| t.group_by_dynamic("ts", none(), DynamicWindows::every("3h"))?.agg(sum()),
         ["ts", "n"],
         ["0|5", "10800|2", "32400|32", "108000|16"]
     );
@@ -73,18 +73,17 @@ fn groups_are_made_by_windows_of_time() -> Result<()> {
         pair,
         |t| t
             .with_columns([(col("n") % 3).alias("g")])?
-            .group_by_dynamic("day", ["g"], &DynamicWindows::every("1mo"))?
+            .group_by_dynamic("day", ["g"], DynamicWindows::every("1mo"))?
             .len(),
         ["g", "day", "len"],
         ["1|0|2", "1|31|1", "2|0|2"]
     );
     let t = pair.cpu.table("t")?;
-    let error =
-        t.group_by_dynamic("n", none(), &DynamicWindows::every("1h")).expect_err("no times");
+    let error = t.group_by_dynamic("n", none(), DynamicWindows::every("1h")).expect_err("no times");
     assert!(matches!(error.kind(), ErrorKind::TypeMismatch { .. }), "{error}");
     assert_eq!(error.verb(), Some("group_by_dynamic"));
-    assert!(t.group_by_dynamic("ts", none(), &DynamicWindows::every("5")).is_err());
-    assert!(t.group_by_dynamic("ts", none(), &DynamicWindows::every("soon")).is_err());
+    assert!(t.group_by_dynamic("ts", none(), DynamicWindows::every("5")).is_err());
+    assert!(t.group_by_dynamic("ts", none(), DynamicWindows::every("soon")).is_err());
     Ok(())
 }
 
