@@ -39,6 +39,7 @@ mod sweeps;
 mod top;
 mod verbs;
 #[allow(dead_code, reason = "tests ask for the order of rows, too")]
+#[allow(clippy::duplicate_mod, reason = "the tests load this program, too")]
 #[path = "../../tests/it/verbs/every.rs"]
 mod verbs_of_tests;
 mod window;

@@ -20,7 +20,7 @@ fn one_column_stands_for_a_list_of_it() -> Result<()> {
     let verbs = both![
         |t| t.select("x"), t.select(["x"]);
         |t| t.select(String::from("x")), t.select(vec![String::from("x")]);
-        |t| t.select(&col("x")), t.select(&[col("x")]);
+        |t| t.select(col("x")), t.select([col("x")].iter());
         |t| t.select(["k", "x"].iter().rev()), t.select(["x", "k"]);
         |t| t.with_columns((col("x") + 1).alias("y")), t.with_columns([(col("x") + 1).alias("y")]);
         |t| t.drop("x"), t.drop(["x"]);
