@@ -42,7 +42,8 @@ pub(crate) fn to_timestamp() -> Arc<ScalarUDF> {
         else {
             return Ok(());
         };
-        match seconds.iter().flatten().find(|seconds| !(seconds.abs() < MOST_SECONDS)) {
+        let is_out = |seconds: &f64| seconds.is_nan() || seconds.abs() >= MOST_SECONDS;
+        match seconds.iter().flatten().find(is_out) {
             Some(seconds) => exec_err!("to_timestamp: {seconds} seconds are no timestamp"),
             None => Ok(()),
         }

@@ -77,7 +77,7 @@ const FORMS: [TokenForm; 8] = [
     limits::limits,
     |tokens| units::units(tokens),
     null_tests::null_tests,
-    struct_types::struct_types,
+    |tokens| struct_types::struct_types(tokens),
 ];
 
 /// The tokens of a text, with what the parser lacks written out.

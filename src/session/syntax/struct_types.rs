@@ -45,7 +45,7 @@ const TYPES: [&str; 34] = [
 ];
 
 /// Gives such a type its angle brackets.
-pub(super) fn struct_types(tokens: &mut Vec<TokenWithSpan>) -> Result<bool> {
+pub(super) fn struct_types(tokens: &mut [TokenWithSpan]) -> Result<bool> {
     let mut any = false;
     for at in 0..tokens.len() {
         let [word, open, name, of, ..] = &tokens[at..] else { break };
