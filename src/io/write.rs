@@ -223,7 +223,7 @@ fn write_json(
     put_json(batches, options, rows, put)
 }
 
-/// The rows as the text of a file that [`write`] writes.
+/// The rows as the text of a file that [`write()`] writes.
 ///
 /// # Errors
 /// Of the batches; types that have no form in JSON.

@@ -72,7 +72,7 @@ pub fn concat<T: Concatenate>(items: impl IntoIterator<Item = T>) -> T::Whole {
     T::concatenated(items.into_iter().collect())
 }
 
-/// What [`concat`] puts behind one another: expressions of texts, or frames.
+/// What [`concat()`] puts behind one another: expressions of texts, or frames.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be put behind others",
     label = "an expression or a frame is wanted here",
