@@ -298,7 +298,8 @@ mod tests {
             "DROP TABLE t;",
             ".schema t",
         ]);
-        let expected = "table t: 1 row\nt\nt (\n    x Int64 NOT NULL,\n    \"Y\" Utf8 NOT NULL\n)\ntable t is dropped\n";
+        let expected = "table t: 1 row\nt\nCREATE TABLE t (\n    x BIGINT NOT NULL,\n    \"Y\" VARCHAR NOT NULL\n);\n\
+                        table t is dropped\n";
         assert_eq!(out, expected);
         assert_eq!(messages, "error: no table named \"t\"; there are no tables\n");
     }

@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn the_rule_that_folds_is_guarded() {
         let rules = folding(datafusion::optimizer::Optimizer::new().rules);
-        let guarded = rules.iter().filter(|rule| format!("{rule:?}").starts_with("Folding"));
+        let guarded = rules.iter().filter(|rule| format!("{rule:?}").starts_with("Guarded"));
         assert_eq!(guarded.count(), 1);
     }
 }

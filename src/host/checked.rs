@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::AsArray;
+use datafusion::arrow::array::{Array, AsArray};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, FieldRef, Float64Type};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, exec_err};
@@ -38,10 +39,11 @@ pub(crate) fn map() -> Arc<ScalarUDF> {
 pub(crate) fn to_timestamp() -> Arc<ScalarUDF> {
     let inner = datafusion::functions::datetime::to_timestamp(&ConfigOptions::default());
     checked(inner, |call| {
-        let Some(seconds) = call.arrays.first().and_then(|a| a.as_primitive_opt::<Float64Type>())
-        else {
+        let Some(seconds) = call.arrays.first().filter(|of| of.data_type().is_floating()) else {
             return Ok(());
         };
+        let seconds = cast(seconds, &DataType::Float64)?;
+        let seconds = seconds.as_primitive::<Float64Type>();
         let is_out = |seconds: &f64| seconds.is_nan() || seconds.abs() >= MOST_SECONDS;
         match seconds.iter().flatten().find(is_out) {
             Some(seconds) => exec_err!("to_timestamp: {seconds} seconds are no timestamp"),

@@ -58,10 +58,9 @@ struct ColumnSource {
 /// What the device is compared with.
 fn session() -> SessionContext {
     let session = SessionContext::new();
-    session.register_udf(crate::host::date_bin::date_bin().as_ref().clone());
-    session.register_udf(crate::host::date_trunc::date_trunc().as_ref().clone());
-    session.register_udf(crate::host::rounding::ceil().as_ref().clone());
-    session.register_udf(crate::host::rounding::floor().as_ref().clone());
+    for function in crate::codegen::host_functions() {
+        session.register_udf(function.as_ref().clone());
+    }
     session
 }
 
