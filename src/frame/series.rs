@@ -51,7 +51,7 @@ macro_rules! aggregates {
 /// ```
 /// # use warpframe::prelude::*;
 /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-/// let frame = frame!(session; "x" => [1, 4, 1], "none" => [None::<f64>, None, None])?;
+/// let frame = frame!(session; "x" => [1, 4, 1], "none" => vec![None::<f64>; 3])?;
 /// let x = frame.column("x")?;
 /// assert_eq!((x.sum::<i64>()?, x.mean::<f64>()?, x.max::<i64>()?), (6, 2.0, 4));
 /// assert_eq!(frame.column("none")?.sum::<Option<f64>>()?, None);
