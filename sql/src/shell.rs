@@ -298,7 +298,7 @@ mod tests {
             "DROP TABLE t;",
             ".schema t",
         ]);
-        let expected = "table t: 1 row\nt\nCREATE TABLE t (\n    x BIGINT NOT NULL,\n    \"Y\" VARCHAR NOT NULL\n);\n\
+        let expected = "table t: 1 row\nt\nCREATE TABLE t (\n    x BIGINT,\n    \"Y\" VARCHAR\n);\n\
                         table t is dropped\n";
         assert_eq!(out, expected);
         assert_eq!(messages, "error: no table named \"t\"; there are no tables\n");

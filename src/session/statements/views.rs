@@ -113,11 +113,11 @@ impl Session {
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
     /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// session.execute("CREATE TABLE t (a INT NOT NULL, \"b c\" TEXT)")?;
+    /// session.execute("CREATE TABLE t (a INT, \"b c\" TEXT)")?;
     /// session.execute("CREATE VIEW v AS SELECT a FROM t")?;
     /// assert_eq!(
     ///     session.create_statement("t")?,
-    ///     "CREATE TABLE t (\n    a INTEGER NOT NULL,\n    \"b c\" VARCHAR\n);"
+    ///     "CREATE TABLE t (\n    a INTEGER,\n    \"b c\" VARCHAR\n);"
     /// );
     /// assert_eq!(session.create_statement("v")?, "CREATE VIEW v AS SELECT a FROM t;");
     /// # Ok::<(), warpframe::Error>(())
@@ -130,8 +130,7 @@ impl Session {
             return Ok(format!("CREATE VIEW {called} AS {query};"));
         }
         let column = |field: &FieldRef| {
-            let null = if field.is_nullable() { "" } else { " NOT NULL" };
-            format!("    {} {}{null}", quoted_name(field.name()), type_name(field.data_type()))
+            format!("    {} {}", quoted_name(field.name()), type_name(field.data_type()))
         };
         let columns = self.schema(table)?.fields().iter().map(column).collect::<Vec<_>>();
         Ok(format!("CREATE TABLE {called} (\n{}\n);", columns.join(",\n")))
