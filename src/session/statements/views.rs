@@ -119,7 +119,7 @@ impl Session {
     ///     session.create_statement("t")?,
     ///     "CREATE TABLE t (\n    a INTEGER,\n    \"b c\" VARCHAR\n);"
     /// );
-    /// assert_eq!(session.create_statement("v")?, "CREATE VIEW v AS SELECT a FROM t;");
+    /// assert_eq!(session.create_statement("v")?, "CREATE VIEW v AS SELECT a FROM public.t;");
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn create_statement(&self, table: &str) -> Result<String> {
