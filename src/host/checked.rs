@@ -1,6 +1,6 @@
-//! Functions of DataFusion's (55.2) that take what has no value for them: `map` puts values of the
-//! next row to the keys of this one where the lists differ in length, and `to_timestamp` takes a
-//! number of seconds that no timestamp holds for the greatest one. Here these are errors.
+//! Functions of DataFusion's (55.2) whose arguments are checked first. Where lists of keys and
+//! values differ in length, its `map` pairs keys with values of other rows. Its `to_timestamp` turns
+//! seconds that no timestamp holds into the greatest timestamp. Here both are errors.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 use super::calls::HostCall;
 use super::lists::Lists;
 
-/// Seconds from 1970 on, before or behind which no timestamp of nanoseconds lies.
+/// Every timestamp of nanoseconds lies less than these seconds before or behind 1970.
 pub(crate) const MOST_SECONDS: f64 = 9_223_372_036.0;
 
 pub(crate) fn map() -> Arc<ScalarUDF> {

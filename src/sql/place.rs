@@ -40,8 +40,8 @@ const CLAUSES: [(&str, &[&str]); 20] = [
 type Rule = fn(&str, &[&TokenWithSpan], usize) -> bool;
 
 impl Text<'_> {
-    /// An error of this text, which is one statement, with its place in it, where its fields or
-    /// its words tell; where it does not parse, with a hint.
+    /// The error with its place in this text, which is one statement, as far as its kind or its
+    /// message tells. An error of a text that does not parse gets a hint, too.
     ///
     /// Errors of the session's methods have theirs already. Those of a frame that is collected have
     /// none: a frame does not keep its text.

@@ -5,8 +5,8 @@ use datafusion::sql::sqlparser::keywords::{
     Keyword, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_IDENTIFIER, RESERVED_FOR_TABLE_ALIAS,
 };
 
-/// The name that SQL has for a type, as DuckDB writes it. Statements take it, but of a null, of an
-/// interval of another kind, and of a map.
+/// The name that SQL has for a type, as DuckDB writes it. Statements take all of these names but
+/// those of maps and of the null type.
 ///
 /// ```
 /// use warpframe::arrow::datatypes::DataType;
@@ -73,7 +73,7 @@ pub fn type_name(dtype: &DataType) -> String {
     name.into()
 }
 
-/// A name as SQL has it: in quotes where it would be another without.
+/// A name as SQL writes it: in quotes where it needs them.
 pub(crate) fn quoted_name(name: &str) -> String {
     let mut letters = name.chars();
     let is_plain = letters.next().is_some_and(|first| first.is_ascii_lowercase() || first == '_')

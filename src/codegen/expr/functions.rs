@@ -93,10 +93,10 @@ enum HostBody {
 pub(crate) struct Writing {
     /// The function's name, which `written` is given.
     pub(crate) name: &'static str,
-    /// What it takes, for who gives it something else.
+    /// Which arguments it takes, for the error about others.
     pub(crate) takes: &'static str,
     pub(crate) written: Written,
-    /// Whether it is that although DataFusion, or the user, has a function by this name.
+    /// Whether it replaces a function of this name that DataFusion or the user has.
     pub(crate) instead: bool,
 }
 
@@ -110,7 +110,7 @@ enum Emit {
     One(fn(&mut Compiler<'_>, &Expr, &DataType) -> Result<Value>),
     Two(fn(&mut Compiler<'_>, &Expr, &Expr, &DataType) -> Result<Value>),
     Three(fn(&mut Compiler<'_>, &Expr, &Expr, &Expr, &DataType) -> Result<Value>),
-    /// Of so many arguments.
+    /// Of a number of arguments in this range.
     Several(RangeInclusive<usize>, fn(&mut Compiler<'_>, &FunctionCall<'_>) -> Result<Value>),
 }
 

@@ -1,7 +1,7 @@
 //! Columns of queries that have no name are called by what was typed: `sum(i)`, `i * 2`, `'a'`.
 //! Blanks between words become one each, and comments are left out.
 //!
-//! Queries that are values or conditions have no columns that anybody names.
+//! Subqueries in expressions are left as they are: nobody names their columns.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -22,8 +22,8 @@ pub(super) fn name(statement: &mut Statement, text: &Text<'_>) {
     let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut naming);
 }
 
-/// The order of a `SELECT DISTINCT` is by its columns: a key that is written as an item is the
-/// item's name. DataFusion (55.2) looks for the columns of tables in it.
+/// `SELECT DISTINCT a + 1 … ORDER BY a + 1` is ordered by that column of the list. DataFusion (55.2)
+/// looks for the table's columns in the key, and refuses it.
 pub(super) fn order_distinct(query: &mut Query) {
     let SetExpr::Select(select) = &*query.body else { return };
     if !matches!(select.distinct, Some(Distinct::Distinct)) {
@@ -99,7 +99,7 @@ impl VisitorMut for ItemNaming<'_> {
     }
 }
 
-/// Values that stand beside casts of them: `using/names.rs` tells these apart, in groups, too.
+/// Expressions of which a list has casts, too. `using/names.rs` names these, also in GROUP BY.
 fn beside_casts(items: &[SelectItem]) -> HashSet<Expr> {
     let mut number: HashMap<&Expr, (usize, bool)> = HashMap::new();
     for item in items {
@@ -113,7 +113,7 @@ fn beside_casts(items: &[SelectItem]) -> HashSet<Expr> {
     beside.map(|(expr, _)| expr.clone()).collect()
 }
 
-/// Whether an item has no name of its own, and is one column for certain.
+/// Whether an item gets a name: it is no column's name, and yields one column.
 fn takes_name(expr: &Expr) -> bool {
     match bare(expr) {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) => false,
@@ -126,7 +126,7 @@ fn takes_name(expr: &Expr) -> bool {
     }
 }
 
-/// Whether a function is given a list for certain.
+/// Whether the one argument of a function is written as a list.
 fn is_list(args: &FunctionArguments) -> bool {
     let FunctionArguments::List(list) = args else { return false };
     matches!(&list.args[..], [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Array(_)))])
@@ -225,7 +225,7 @@ fn ends_list(token: &TokenWithSpan, before: &TokenWithSpan) -> bool {
     }
 }
 
-/// What was typed; `None` of items that are columns by a pattern.
+/// The text of an item; `None` of stars and COLUMNS, which are several columns.
 fn as_typed(tokens: &[TokenWithSpan]) -> Option<String> {
     let mut words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
     if words.any(|token| is_word(token, "COLUMNS")) {

@@ -24,8 +24,8 @@ pub(super) fn concerns(node: &LogicalPlan) -> bool {
     matches!(node, LogicalPlan::Sort(_))
 }
 
-/// Refuses to order a union by what is no column of it. DataFusion's planner (55.2) looks for such a
-/// key below the union, and adds it to those arms that have it.
+/// Refuses a key of ORDER BY that is no column of the union below it. DataFusion's planner (55.2)
+/// adds the key to those arms that have such a column, so that arms differ in width.
 pub(super) fn check_union(node: &LogicalPlan) -> Result<()> {
     let LogicalPlan::Union(union) = node else { return Ok(()) };
     let columns = union.inputs.iter().map(|input| input.schema().fields().len());

@@ -246,7 +246,7 @@ pub(super) const PAGE: &[Line] = &[
 
 const TWO_LISTS: &str = "takes two lists";
 
-/// Elements between two places, or each so many-th of them.
+/// Elements from one place to another, all of them or in steps.
 fn slice(c: &mut Compiler<'_>, call: &FunctionCall<'_>) -> Result<Value> {
     let [list, from, to, step @ ..] = call.args else { return Err(call.refused()) };
     if let [step] = step

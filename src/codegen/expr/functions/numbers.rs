@@ -168,9 +168,9 @@ fn next_after(call: &HostCall) -> Computed<ArrayRef> {
     Ok(Arc::new(binary_of::<_, _, _, Float64Type>(x, y, next)?))
 }
 
-/// `width_bucket(x, low, high, count)` of standard SQL: the number of the bucket that a value falls
-/// into, of so many of equal width between two bounds. 0 is before the first, `count + 1` behind
-/// the last. Bounds may descend. `kernels/math.cuh` has it for the device.
+/// `width_bucket(x, low, high, count)` of standard SQL: which bucket a value falls into, where
+/// `count` buckets of equal width lie between two bounds. 0 is before the first bucket, `count + 1`
+/// behind the last. Bounds may descend. `kernels/math.cuh` has it for the device.
 fn width_bucket(call: &HostCall) -> Computed<ArrayRef> {
     let [values, lows, highs, counts] = call.arrays.as_slice() else {
         return internal_err!("width_bucket of {} arguments", call.arrays.len());

@@ -81,7 +81,7 @@ impl Dependent<'_> {
         let rows = self.rows()?;
         let mut plan = times(rows, node.inputs.len(), &arm)?;
         if let Some(gate) = &self.gate {
-            // Rows that do not ask have one row, whatever asks in an arm.
+            // A row that does not ask has one row, not one for each arm.
             plan = filtered(plan, vec![is_arm(&arm, 0).or(gate.clone())])?;
         }
         let (mut marks, mut values) = (vec![], vec![vec![]; node.schema.fields().len()]);
