@@ -31,8 +31,7 @@ pub use reader::Name;
 pub use statement::Statement;
 pub(crate) use text::is_word;
 pub use text::{Offsets, Text};
-pub(crate) use type_names::quoted_name;
-pub use type_names::type_name;
+pub use type_names::{quoted_name, type_name};
 
 #[cfg(test)]
 mod tests;

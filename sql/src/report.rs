@@ -9,12 +9,11 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use warpframe::arrow::error::ArrowError;
 pub use warpframe::nearest;
-use warpframe::sql::Text;
+use warpframe::sql::{Text, quoted_name};
 use warpframe::{Error, ErrorKind, Permission};
 
 use crate::elsewhere;
 use crate::interrupt;
-use crate::text::quoted;
 
 /// A place in a text: line and column, in characters, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -287,7 +286,7 @@ fn of_likeness(kind: &ErrorKind) -> Option<String> {
     if let (ErrorKind::TableNotFound { .. }, Some(elsewhere)) = (kind, elsewhere) {
         return Some(format!("did you mean {elsewhere}?"));
     }
-    nearest(name, known).map(|meant| format!("did you mean {}?", quoted(meant)))
+    nearest(name, known).map(|meant| format!("did you mean {}?", quoted_name(meant)))
 }
 
 impl fmt::Display for Failure {

@@ -35,13 +35,6 @@ pub fn has_name(text: &str, name: &str) -> bool {
         .any(|token| matches!(&token.token, Token::Word(word) if word.value == name))
 }
 
-/// A name as SQL writes it: in quotes unless it is a word of lower-case letters.
-pub fn quoted(name: &str) -> String {
-    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if plain { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
-}
-
 /// A text with values in the places of those of its `$name` that are known: numbers as they are,
 /// all else in quotes, also `007`, which is more than its number. `None` where there are none such.
 ///

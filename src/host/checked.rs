@@ -1,6 +1,6 @@
 //! Functions of DataFusion's (55.2) whose arguments are checked first. Where lists of keys and
-//! values differ in length, its `map` pairs keys with values of other rows. Its `to_timestamp` turns
-//! seconds that no timestamp holds into the greatest timestamp. Here both are errors.
+//! values differ in length, its `map` pairs keys with values of other rows. Its `to_timestamp`
+//! turns seconds that no timestamp holds into the greatest timestamp. Here both are errors.
 
 use std::sync::Arc;
 

@@ -218,7 +218,7 @@ fn refused<T>(message: &str, at: Location) -> Result<T> {
 }
 
 /// The place behind the parenthesis that is closed for the one at `at`; the end where none is.
-fn behind_group(tokens: &[TokenWithSpan], at: usize) -> usize {
+pub(super) fn behind_group(tokens: &[TokenWithSpan], at: usize) -> usize {
     let mut depth = 0;
     for (place, token) in tokens.iter().enumerate().skip(at) {
         match token.token {

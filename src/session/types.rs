@@ -10,8 +10,11 @@ use crate::error::nearest;
 use crate::sql::ast::cast;
 
 /// Types by the names that SQL has for them.
-pub(super) const TYPES: [&str; 24] = [
+pub(super) const TYPES: [&str; 35] = [
     "BIGINT",
+    "BINARY",
+    "BLOB",
+    "BOOL",
     "BOOLEAN",
     "BYTEA",
     "CHAR",
@@ -26,15 +29,23 @@ pub(super) const TYPES: [&str; 24] = [
     "REAL",
     "SMALLINT",
     "STRING",
+    "STRUCT",
     "TEXT",
     "TIME",
     "TIMESTAMP",
     "TIMESTAMPTZ",
+    "TIMESTAMP_MS",
+    "TIMESTAMP_NS",
+    "TIMESTAMP_S",
+    "TIMESTAMP_US",
     "TINYINT",
-    "VARCHAR",
-    "BLOB",
-    "STRUCT",
+    "UBIGINT",
+    "UINTEGER",
     "UNSIGNED",
+    "USMALLINT",
+    "UTINYINT",
+    "VARBINARY",
+    "VARCHAR",
 ];
 
 /// What is said of a type that there is not, with what is near.

@@ -74,7 +74,12 @@ pub fn type_name(dtype: &DataType) -> String {
 }
 
 /// A name as SQL writes it: in quotes where it needs them.
-pub(crate) fn quoted_name(name: &str) -> String {
+///
+/// ```
+/// use warpframe::sql::quoted_name;
+/// assert_eq!((quoted_name("km"), quoted_name("Km")), ("km".into(), "\"Km\"".into()));
+/// ```
+pub fn quoted_name(name: &str) -> String {
     let mut letters = name.chars();
     let is_plain = letters.next().is_some_and(|first| first.is_ascii_lowercase() || first == '_')
         && letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');

@@ -9,13 +9,13 @@ use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
 use warpframe::Session;
-use warpframe::sql::keywords;
+use warpframe::sql::{keywords, quoted_name as quoted};
 
 use super::{dot, edit, foreign, highlight};
 use crate::report::shown;
 use crate::run::Runner;
 use crate::run::SETTINGS;
-use crate::text::{self, quoted};
+use crate::text;
 
 /// What tables stand behind.
 const BEFORE_TABLES: [&str; 9] =

@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
 use super::using::uncast;
+use crate::session::syntax::behind_group;
 use crate::sql::ast::{bare, folded};
 use crate::sql::{Text, is_word};
 
@@ -22,8 +23,8 @@ pub(super) fn name(statement: &mut Statement, text: &Text<'_>) {
     let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut naming);
 }
 
-/// `SELECT DISTINCT a + 1 … ORDER BY a + 1` is ordered by that column of the list. DataFusion (55.2)
-/// looks for the table's columns in the key, and refuses it.
+/// `SELECT DISTINCT a + 1 … ORDER BY a + 1` is ordered by that column of the list. DataFusion
+/// (55.2) looks for the table's columns in the key, and refuses it.
 pub(super) fn order_distinct(query: &mut Query) {
     let SetExpr::Select(select) = &*query.body else { return };
     if !matches!(select.distinct, Some(Distinct::Distinct)) {
@@ -180,16 +181,7 @@ fn behind_distinct(tokens: &[TokenWithSpan]) -> usize {
             if !tokens.get(on).is_some_and(|token| is_word(token, "ON")) {
                 return at + 1;
             }
-            let mut depth = 0_usize;
-            let closes = |token: &TokenWithSpan| {
-                match token.token {
-                    Token::LParen => depth += 1,
-                    Token::RParen => depth = depth.saturating_sub(1),
-                    _ => return false,
-                }
-                depth == 0
-            };
-            tokens[on..].iter().position(closes).map_or(tokens.len(), |end| on + end + 1)
+            behind_group(tokens, next(on + 1))
         }
         _ => 0,
     }

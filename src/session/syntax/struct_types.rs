@@ -2,49 +2,12 @@
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::is_any;
+use super::{behind_group, is_any, is_word};
 use crate::error::Result;
-use crate::sql::is_word;
+use crate::session::types::TYPES;
 
-/// Words that begin a type. `struct(a, b)` is a value, whose names have no type behind them.
-const TYPES: [&str; 34] = [
-    "BIGINT",
-    "BINARY",
-    "BLOB",
-    "BOOL",
-    "BOOLEAN",
-    "BYTEA",
-    "CHAR",
-    "DATE",
-    "DECIMAL",
-    "DOUBLE",
-    "FLOAT",
-    "INT",
-    "INTEGER",
-    "INTERVAL",
-    "NUMERIC",
-    "REAL",
-    "SMALLINT",
-    "STRING",
-    "STRUCT",
-    "TEXT",
-    "TIME",
-    "TIMESTAMP",
-    "TIMESTAMPTZ",
-    "TIMESTAMP_MS",
-    "TIMESTAMP_NS",
-    "TIMESTAMP_S",
-    "TIMESTAMP_US",
-    "TINYINT",
-    "UBIGINT",
-    "UINTEGER",
-    "USMALLINT",
-    "UTINYINT",
-    "VARBINARY",
-    "VARCHAR",
-];
-
-/// Gives such a type its angle brackets.
+/// Gives such a type its angle brackets. `struct(a, b)` is a value: behind its names stands no
+/// type.
 pub(super) fn struct_types(tokens: &mut [TokenWithSpan]) -> Result<bool> {
     let mut any = false;
     for at in 0..tokens.len() {
@@ -56,18 +19,10 @@ pub(super) fn struct_types(tokens: &mut [TokenWithSpan]) -> Result<bool> {
         if !is_type {
             continue;
         }
-        let mut depth = 0_usize;
-        let closes = |token: &TokenWithSpan| {
-            match token.token {
-                Token::LParen => depth += 1,
-                Token::RParen => depth -= 1,
-                _ => {}
-            }
-            depth == 0
-        };
-        if let Some(end) = tokens[at + 1..].iter().position(closes) {
+        let end = behind_group(tokens, at + 1) - 1;
+        if tokens[end].token == Token::RParen {
             tokens[at + 1].token = Token::Lt;
-            tokens[at + 1 + end].token = Token::Gt;
+            tokens[end].token = Token::Gt;
             any = true;
         }
     }

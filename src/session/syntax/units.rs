@@ -3,7 +3,7 @@
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::{is_word, made};
+use super::{behind_group, is_word, made};
 use crate::error::Result;
 
 const UNITS: [(&str, &str); 4] = [
@@ -37,18 +37,7 @@ fn behind_value(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
     let end = match &tokens.get(at)?.token {
         Token::Number(..) | Token::SingleQuotedString(_) => at,
         Token::Minus => at + 1,
-        Token::LParen => {
-            let mut depth = 0;
-            let closes = |token: &TokenWithSpan| {
-                match token.token {
-                    Token::LParen => depth += 1,
-                    Token::RParen => depth -= 1,
-                    _ => {}
-                }
-                depth == 0
-            };
-            at + tokens[at..].iter().position(closes)?
-        }
+        Token::LParen => behind_group(tokens, at) - 1,
         _ => return None,
     };
     (end + 1 < tokens.len()).then_some(end + 1)

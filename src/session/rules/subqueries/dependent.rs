@@ -274,8 +274,8 @@ impl<'n> Dependent<'n> {
         self.projected(plan, mark, own)
     }
 
-    /// Whether a part of the subquery is joined as a whole to the rows around it. Without numbers it
-    /// is not: the walk goes on to the operator that yields one row for each of them.
+    /// Whether a part of the subquery is joined as a whole to the rows around it. Without numbers
+    /// it is not: the walk goes on to the operator that yields one row for each of them.
     fn is_whole(&self, plan: &LogicalPlan) -> Result<bool> {
         Ok((self.row.is_some() || self.keys.is_some()) && !is_correlated(plan)?)
     }
