@@ -89,14 +89,19 @@ impl Drop for Entered {
 impl Running {
     /// A statement that begins now, or the one that this thread is in.
     pub(crate) fn begin(switch: &Arc<Switch>) -> Running {
-        current().unwrap_or_else(|| Running {
+        current().unwrap_or_else(|| Running::apart(switch))
+    }
+
+    /// A statement that begins now, and outlives the one that this thread may be in.
+    pub(crate) fn apart(switch: &Arc<Switch>) -> Running {
+        Running {
             switch: switch.clone(),
             before: switch.interrupts.load(Relaxed),
             limit: switch
                 .timeout()
                 .and_then(|limit| Some((Instant::now().checked_add(limit)?, limit))),
             abandoned: Arc::default(),
-        })
+        }
     }
 
     /// What stops this statement, and no other, once it is dropped.

@@ -92,8 +92,8 @@ pub mod interop;
 #[doc(hidden)]
 pub use error::nearest;
 pub use error::{Error, ErrorKind, Fault, Operation, Permission, Result};
-pub use exec::PartsProgress;
-pub use frame::{AnyFrame, DataFrame, Expr, GroupBy, LazyFrame, Series};
+pub use exec::{OperatorRun, PartsProgress};
+pub use frame::{AnyFrame, DataFrame, Expr, GroupBy, LazyFrame, RowBatches, Series};
 pub use io::{
     Codec, CsvOptions, CsvWriteOptions, FileKind, IntoPaths, IpcCodec, IpcLayout, IpcOptions,
     IpcWriteOptions, JsonOptions, JsonWriteOptions, ParquetOptions, ParquetWriteOptions, Ragged,

@@ -8,8 +8,10 @@
 
 mod builder;
 mod calls;
+mod handed;
 mod hash;
 mod join;
+mod on_cpu;
 mod once;
 mod ordered;
 mod plans;
@@ -37,6 +39,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 pub(crate) use self::calls::over_all;
+pub(crate) use self::handed::HandedRows;
 use self::plans::FoundPlan;
 pub(crate) use self::plans::Plans;
 pub(crate) use self::recipe::Recipe;
@@ -46,7 +49,7 @@ pub(crate) use self::verb::Verb;
 use crate::column::Table;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{self, DividedResult, Engine, ForeseenPlans, Outcome};
+use crate::exec::{self, CpuBoard, DividedResult, Engine, ForeseenPlans, Outcome};
 use crate::interrupt::{self, PACE, Running, Switch};
 use crate::io::{
     DOWNLOAD_ROWS, DeviceTable, KeptTable, Memory, Reading, Snapshot, SourceTable, of_panic,
@@ -68,6 +71,8 @@ pub(crate) struct Core {
     pub(crate) plans: Plans,
     /// Stops statements.
     pub(crate) switch: Arc<Switch>,
+    /// What the CPU engine runs.
+    pub(crate) cpu_board: CpuBoard,
     /// Refuses optimized plans that would give wrong answers, with the reason.
     pub(crate) refuse: fn(&LogicalPlan) -> Result<()>,
 }
@@ -224,7 +229,9 @@ impl Core {
                     }
                 }
                 None => {
-                    let run = || async { run_on_cpu(&state, optimize(&state)?).await }.boxed();
+                    let run = || {
+                        async { Ok(self.run_on_cpu(&state, optimize(&state)?).await?.0) }.boxed()
+                    };
                     of_one_version(&state, plan, run, |_| false).await
                 }
             };
@@ -689,23 +696,6 @@ async fn of_one_version<'a, T>(
         }
     }
     Err(changed.expect("it ran once or more"))
-}
-
-async fn run_on_cpu(state: &SessionState, plan: LogicalPlan) -> Result<Answer> {
-    let (physical, state) = match is_large(&plan)? {
-        false => ordered::physical_plan(state, &plan).await?,
-        true => {
-            let (state, handle) = (state.clone(), tokio::runtime::Handle::current());
-            aside(move || handle.block_on(ordered::physical_plan(&state, &plan)))?
-        }
-    };
-    let schema = without_metadata(&physical.schema());
-    let batches = exec::collect(physical, &state).await?;
-    let batches: Vec<_> = batches
-        .into_iter()
-        .map(|batch| batch.with_schema(schema.clone()))
-        .collect::<Result<_, _>>()?;
-    Ok(Answer { schema, data: Data::Host(batches.into()) })
 }
 
 /// A file's own schema metadata (such as another writer's notes) says nothing about a query's

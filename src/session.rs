@@ -4,6 +4,7 @@ mod append;
 mod builder;
 mod catalog;
 mod config;
+mod database;
 #[cfg(feature = "ffi")]
 mod device_doors;
 mod files;
@@ -65,6 +66,7 @@ pub struct Session {
     files: Arc<NamedFiles>,
     writers: Arc<writers::Writers>,
     prepared: statements::PreparedStatements,
+    databases: Arc<database::Databases>,
     notice: Option<Arc<str>>,
     /// Whether SQL may bring code for the device.
     user_code: bool,
@@ -190,6 +192,23 @@ impl Session {
     /// ```
     pub fn progress(&self) -> Option<PartsProgress> {
         self.core.engine.as_ref().and_then(Engine::progress)
+    }
+
+    /// How much the query that runs now has read of its tables and files, from 0 to 1, where the CPU
+    /// engine runs it. `None` where no query runs, where it runs on a device, and where nobody knows
+    /// how much there is to read. May be called from any thread.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert!(session.share_read().is_none());
+    /// let mut rows = session.read_csv("data/jets.csv")?.lazy()?.batches(10)?;
+    /// rows.next();
+    /// assert!(session.share_read().is_some_and(|share| share <= 1.0));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn share_read(&self) -> Option<f64> {
+        self.core.cpu_board.share_read()
     }
 
     /// Whether a part of a query that cannot run on the device is an error.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use warpframe::device::{Counters, Device, KernelTime, OperatorNote};
 use warpframe::timeline::{PartTime, Recorder};
-use warpframe::{LazyFrame, Session};
+use warpframe::{LazyFrame, OperatorRun, Session};
 
 use crate::report::Failure;
 use crate::run::{count, in_words};
@@ -18,6 +18,8 @@ pub struct Account {
     rows: usize,
     wall: Duration,
     device: Option<OfDevice>,
+    /// What operators of the CPU engine did, where there is no device.
+    operators: Vec<OperatorRun>,
 }
 
 /// What it took of the device.
@@ -46,8 +48,9 @@ impl Account {
             Some(device) => Account::on_device(device, session, frame),
             None => {
                 let start = Instant::now();
-                let rows = frame.collect()?.num_rows();
-                Ok(Account { rows, wall: start.elapsed(), device: None })
+                let (rows, operators) = frame.profile()?;
+                let (rows, wall) = (rows.num_rows(), start.elapsed());
+                Ok(Account { rows, wall, device: None, operators })
             }
         }
     }
@@ -79,13 +82,17 @@ impl Account {
             parts: recorder.parts(),
             notes: device.take_operator_notes(),
         };
-        Ok(Account { rows: result.num_rows(), wall, device: Some(of_device) })
+        let device = Some(of_device);
+        Ok(Account { rows: result.num_rows(), wall, device, operators: vec![] })
     }
 
     /// The lines of a plan with what its operators decided, and the account behind them.
     pub fn text(&self, plan: &str) -> String {
         let (account, notes) = match &self.device {
-            None => (format!("{} in {}", count(self.rows), in_words(self.wall)), vec![]),
+            None => {
+                let whole = format!("{} in {}", count(self.rows), in_words(self.wall));
+                (whole + &operator_table(&self.operators), vec![])
+            }
             Some(device) => (device.text(self.rows, self.wall), device.notes.clone()),
         };
         format!("{}\n\n{account}", with_notes(plan.trim_end(), notes))
@@ -96,8 +103,9 @@ impl Account {
         let mut run = Object::default();
         run.number("rows", self.rows);
         run.number("ms", milliseconds(self.wall));
-        if let Some(device) = &self.device {
-            device.json(&mut run);
+        match &self.device {
+            Some(device) => device.json(&mut run),
+            None => run.list("operators", self.operators.iter().map(operator_object)),
         }
         let plan = plan.trim_end().trim_end_matches('}').trim_end();
         format!("{plan},\n  \"run\": {}\n}}", run.closed())
@@ -249,6 +257,34 @@ fn with_notes(plan: &str, mut notes: Vec<OperatorNote>) -> String {
     lines.join("\n")
 }
 
+/// One line an operator of the CPU engine, each before those whose rows it takes.
+fn operator_table(operators: &[OperatorRun]) -> String {
+    let mut text = match operators.is_empty() {
+        true => String::new(),
+        false => format!("\n\n{:>12}  {:>10}  operator", "rows", "ms"),
+    };
+    for of in operators {
+        let rows = of.rows.map_or_else(String::new, |rows| rows.to_string());
+        let ms = of.time.map_or_else(String::new, |time| format!("{:.3}", milliseconds(time)));
+        let indent = " ".repeat(2 * of.depth);
+        text.push_str(&format!("\n{rows:>12}  {ms:>10}  {indent}{}", of.operator));
+    }
+    text
+}
+
+fn operator_object(of: &OperatorRun) -> String {
+    let mut object = Object::default();
+    object.number("depth", of.depth);
+    object.text("operator", &of.operator);
+    if let Some(rows) = of.rows {
+        object.number("rows", rows);
+    }
+    if let Some(time) = of.time {
+        object.number("ms", milliseconds(time));
+    }
+    object.closed()
+}
+
 fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
@@ -349,9 +385,13 @@ mod tests {
 
     #[test]
     fn an_account_is_an_object_behind_the_plan() {
-        let account = Account { rows: 2, wall: Duration::from_millis(3), device: None };
+        let account =
+            Account { rows: 2, wall: Duration::from_millis(3), device: None, operators: vec![] };
         let json = account.json("{\n  \"plan\": {}\n}\n");
-        assert_eq!(json, "{\n  \"plan\": {},\n  \"run\": {\"rows\": 2, \"ms\": 3}\n}");
+        assert_eq!(
+            json,
+            "{\n  \"plan\": {},\n  \"run\": {\"rows\": 2, \"ms\": 3, \"operators\": []}\n}"
+        );
         assert_eq!(text("a\"b\\\n\u{1b}"), "\"a\\\"b\\\\\\u000a\\u001b\"");
     }
 }

@@ -11,7 +11,7 @@ use warpframe::{DeviceChoice, FileKind, IpcOptions, JsonOptions, ParquetOptions,
 
 use crate::bench::Bench;
 use crate::completions::Shell;
-use crate::files::{self, Content, CsvArguments, Table};
+use crate::files::{self, Content, CsvArguments, Table, is_database};
 use crate::outlet::{FileFormat, Outlet};
 use crate::output::Format;
 use crate::report::Failure;
@@ -375,6 +375,9 @@ impl Arguments {
             filename,
             ..ParquetOptions::default()
         };
+        for folder in self.files.iter().filter(|file| is_database(file)) {
+            session.open(folder)?;
+        }
         for table in self.tables()? {
             match table.content {
                 Content::File(FileKind::Parquet) => {
@@ -413,7 +416,9 @@ impl Arguments {
     }
 
     fn tables(&self) -> Result<Vec<Table>, Failure> {
-        files::tables(&self.files, self.csv.is_given())
+        let files: Vec<PathBuf> =
+            self.files.iter().filter(|file| !is_database(file)).cloned().collect();
+        files::tables(&files, self.csv.is_given())
     }
 }
 

@@ -264,7 +264,7 @@ fn write(measured: &[Measured], out: &mut dyn Write, settings: &Settings) -> Res
         ]);
     }
     let style = Style { terminal: settings.terminal, ..settings.style.clone() };
-    output::write(out, &style, &Rows::whole(RecordBatch::try_from_iter(columns)?))?;
+    output::write(out, &style, &mut Rows::whole(RecordBatch::try_from_iter(columns)?))?;
     let is_read = matches!(style.format, Format::Table | Format::Box);
     let points: Vec<(f64, f64)> = measured
         .iter()

@@ -134,6 +134,12 @@ pub fn tables(arguments: &[PathBuf], csv: bool) -> Result<Vec<Table>, Failure> {
     Ok(tables.into_values().collect())
 }
 
+/// Whether an argument is a database: its name says so, or its folder has a catalog.
+pub fn is_database(argument: &Path) -> bool {
+    argument.extension().is_some_and(|suffix| suffix == "wf")
+        || argument.join("catalog.sql").is_file() && argument.join("lock").is_file()
+}
+
 fn table(path: PathBuf, csv: bool) -> Result<Table, Failure> {
     let kind = match FileKind::of(&path) {
         Some(kind) => kind,

@@ -8,11 +8,11 @@ mod rowwise;
 use std::io::{self, Write};
 
 use clap::ValueEnum;
-use warpframe::DataFrame;
 use warpframe::arrow::array::RecordBatch;
 use warpframe::arrow::datatypes::{DataType, Schema, SchemaRef};
 use warpframe::arrow::json;
 use warpframe::frame::{Borders, FrameFormat, TextTable, terminal_size};
+use warpframe::{DataFrame, RowBatches};
 
 use crate::report::Failure;
 
@@ -98,56 +98,68 @@ impl Style {
 }
 
 /// Rows copied from a device at a time.
-const BATCH_ROWS: usize = 1 << 16;
+pub const BATCH_ROWS: usize = 1 << 16;
 
 /// Rows to write.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Rows {
-    frame: Kept,
+    from: RowSource,
     /// How many of them are shown.
     shown: usize,
 }
 
-#[derive(Debug, Clone)]
-enum Kept {
+#[derive(Debug)]
+enum RowSource {
     Frame(DataFrame),
     Batch(RecordBatch),
+    /// As a query yields them, once.
+    Query(Box<RowBatches>),
 }
 
 impl Rows {
     /// The first rows of a frame, at most `limit`; only these are copied from a device.
     pub fn of(frame: &DataFrame, limit: Option<usize>) -> Rows {
         let total = frame.num_rows();
-        Rows { frame: Kept::Frame(frame.clone()), shown: limit.unwrap_or(total).min(total) }
+        Rows { from: RowSource::Frame(frame.clone()), shown: limit.unwrap_or(total).min(total) }
+    }
+
+    /// Those of a query, for formats that are written row by row: they are never in memory as a
+    /// whole where the query hands them over as they come.
+    pub fn of_query(rows: RowBatches) -> Rows {
+        Rows { from: RowSource::Query(Box::new(rows)), shown: usize::MAX }
     }
 
     /// One batch, all of it shown.
     pub fn whole(batch: RecordBatch) -> Rows {
-        Rows { shown: batch.num_rows(), frame: Kept::Batch(batch) }
+        Rows { shown: batch.num_rows(), from: RowSource::Batch(batch) }
     }
 
     fn schema(&self) -> SchemaRef {
-        match &self.frame {
-            Kept::Frame(frame) => frame.schema(),
-            Kept::Batch(batch) => batch.schema(),
+        match &self.from {
+            RowSource::Frame(frame) => frame.schema(),
+            RowSource::Batch(batch) => batch.schema(),
+            RowSource::Query(rows) => rows.schema(),
         }
     }
 
-    fn total(&self) -> usize {
-        match &self.frame {
-            Kept::Frame(frame) => frame.num_rows(),
-            Kept::Batch(batch) => batch.num_rows(),
+    /// How many there are; `None` where only the end tells.
+    fn total(&self) -> Option<usize> {
+        match &self.from {
+            RowSource::Frame(frame) => Some(frame.num_rows()),
+            RowSource::Batch(batch) => Some(batch.num_rows()),
+            RowSource::Query(_) => None,
         }
     }
 
     /// Calls `visit` with one batch after the other of those shown.
     fn each_batch(
-        &self,
+        &mut self,
         mut visit: impl FnMut(&RecordBatch) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        match &self.frame {
-            Kept::Batch(batch) => visit(&batch.slice(0, self.shown)),
-            Kept::Frame(frame) => {
+        match &mut self.from {
+            RowSource::Batch(batch) => visit(&batch.slice(0, self.shown)),
+            RowSource::Query(rows) => rows.try_for_each(|batch| visit(&batch?)),
+            RowSource::Frame(frame) => {
                 let mut left = self.shown;
                 let mut batches = frame.batches(BATCH_ROWS.min(left.max(1)));
                 while left > 0
@@ -167,7 +179,7 @@ impl Rows {
 ///
 /// # Errors
 /// What the writer says; a value that has no text.
-pub fn write(out: &mut dyn Write, style: &Style, rows: &Rows) -> Result<(), Failure> {
+pub fn write(out: &mut dyn Write, style: &Style, rows: &mut Rows) -> Result<(), Failure> {
     let mut out = Remembering { out, error: None };
     let written = match style.format {
         Format::Table => write_table(&mut out, rows, style, Borders::Ascii),
@@ -217,7 +229,7 @@ impl Write for Remembering<'_> {
     }
 }
 
-fn write_json(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
+fn write_json(out: &mut dyn Write, rows: &mut Rows) -> Result<(), Failure> {
     let builder = json::WriterBuilder::new().with_explicit_nulls(true);
     let mut writer = builder.build::<_, json::writer::JsonArray>(&mut *out);
     rows.each_batch(|batch| Ok(writer.write(batch)?))?;
@@ -226,7 +238,7 @@ fn write_json(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
     Ok(out.write_all(b"\n")?)
 }
 
-fn write_ndjson(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
+fn write_ndjson(out: &mut dyn Write, rows: &mut Rows) -> Result<(), Failure> {
     let builder = json::WriterBuilder::new().with_explicit_nulls(true);
     let mut writer = builder.build::<_, json::writer::LineDelimited>(out);
     rows.each_batch(|batch| Ok(writer.write(batch)?))?;
@@ -236,7 +248,7 @@ fn write_ndjson(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
 /// Two walks over the rows, the first for the columns' widths: no row is kept as text.
 fn write_table(
     out: &mut dyn Write,
-    rows: &Rows,
+    rows: &mut Rows,
     style: &Style,
     borders: Borders,
 ) -> Result<(), Failure> {
@@ -265,7 +277,7 @@ fn write_table(
         table.write_foot(&mut text);
     }
     out.write_all(text.as_bytes())?;
-    match (rows.total(), rows.shown) {
+    match (rows.total().unwrap_or(rows.shown), rows.shown) {
         (total, shown) if shown < total => {
             writeln!(
                 out,
@@ -320,7 +332,7 @@ mod tests {
         Rows::whole(batch.unwrap())
     }
 
-    fn text(format: Format, rows: &Rows) -> String {
+    fn text(format: Format, rows: &mut Rows) -> String {
         let mut out = vec![];
         write(&mut out, &format.into(), rows).unwrap();
         String::from_utf8(out).unwrap()
@@ -338,14 +350,14 @@ mod tests {
 +------+--------+-------+-------+
 3 rows
 ";
-        assert_eq!(text(Format::Table, &sample()), expected);
+        assert_eq!(text(Format::Table, &mut sample()), expected);
     }
 
     #[test]
     fn csv_quotes_and_leaves_nulls_empty() {
         let expected =
             "n,text,x,price\n1,a|b,0.5,12.34\n,\"é, \"\"q\"\"\",NaN,-0.05\n-300,,1e300,\n";
-        assert_eq!(text(Format::Csv, &sample()), expected);
+        assert_eq!(text(Format::Csv, &mut sample()), expected);
     }
 
     #[test]
@@ -353,8 +365,8 @@ mod tests {
         let first = r#"{"n":1,"text":"a|b","x":0.5,"price":12.34}"#;
         let second = r#"{"n":null,"text":"é, \"q\"","x":null,"price":-0.05}"#;
         let third = r#"{"n":-300,"text":null,"x":1.0e300,"price":null}"#;
-        assert_eq!(text(Format::Ndjson, &sample()), format!("{first}\n{second}\n{third}\n"));
-        assert_eq!(text(Format::Json, &sample()), format!("[{first},{second},{third}]\n"));
+        assert_eq!(text(Format::Ndjson, &mut sample()), format!("{first}\n{second}\n{third}\n"));
+        assert_eq!(text(Format::Json, &mut sample()), format!("[{first},{second},{third}]\n"));
     }
 
     #[test]
@@ -366,50 +378,50 @@ mod tests {
 | NULL | é, \"q\" | NaN | -0.05 |
 | -300 | NULL | 1e300 | NULL |
 ";
-        assert_eq!(text(Format::Markdown, &sample()), expected);
+        assert_eq!(text(Format::Markdown, &mut sample()), expected);
     }
 
     #[test]
     fn no_rows_are_still_columns() {
-        let Kept::Batch(batch) = sample().frame else { unreachable!() };
-        let rows = Rows::whole(batch.slice(0, 0));
-        assert_eq!(text(Format::Csv, &rows), "n,text,x,price\n");
-        assert_eq!(text(Format::Json, &rows), "[]\n");
-        assert_eq!(text(Format::Ndjson, &rows), "");
+        let RowSource::Batch(batch) = sample().from else { unreachable!() };
+        let mut rows = Rows::whole(batch.slice(0, 0));
+        assert_eq!(text(Format::Csv, &mut rows), "n,text,x,price\n");
+        assert_eq!(text(Format::Json, &mut rows), "[]\n");
+        assert_eq!(text(Format::Ndjson, &mut rows), "");
         assert_eq!(
-            text(Format::Table, &rows),
+            text(Format::Table, &mut rows),
             "+---+------+---+-------+\n| n | text | x | price |\n+---+------+---+-------+\n0 rows\n"
         );
     }
 
     #[test]
     fn tables_without_names_have_their_borders() {
-        let drawn = |format: Format, rows: &Rows| {
+        let drawn = |format: Format, rows: &mut Rows| {
             let (mut out, style) = (vec![], Style { headers: false, ..format.into() });
             write(&mut out, &style, rows).unwrap();
             String::from_utf8(out).unwrap()
         };
-        let rows = Rows { shown: 1, ..sample() };
-        let table = drawn(Format::Table, &rows);
+        let mut rows = Rows { shown: 1, ..sample() };
+        let table = drawn(Format::Table, &mut rows);
         let border = "+---+------+-----+-------+\n";
         let lines = format!("{border}| 1 | a|b  | 0.5 | 12.34 |\n{border}3 rows");
         assert!(table.starts_with(&lines), "{table}");
-        let drawn_box = drawn(Format::Box, &rows);
+        let drawn_box = drawn(Format::Box, &mut rows);
         assert!(drawn_box.starts_with("┌───┬"), "{drawn_box}");
-        let Kept::Batch(batch) = sample().frame else { unreachable!() };
-        assert_eq!(drawn(Format::Table, &Rows::whole(batch.slice(0, 0))), "0 rows\n");
+        let RowSource::Batch(batch) = sample().from else { unreachable!() };
+        assert_eq!(drawn(Format::Table, &mut Rows::whole(batch.slice(0, 0))), "0 rows\n");
     }
 
     #[test]
     fn a_table_says_what_it_leaves_out() {
-        let rows = Rows { shown: 1, ..sample() };
+        let mut rows = Rows { shown: 1, ..sample() };
         assert!(
-            text(Format::Table, &rows).contains("| 1 | a|b  | 0.5 | 12.34 |"),
+            text(Format::Table, &mut rows).contains("| 1 | a|b  | 0.5 | 12.34 |"),
             "{}",
-            text(Format::Table, &rows)
+            text(Format::Table, &mut rows)
         );
         assert!(
-            text(Format::Table, &rows).ends_with(
+            text(Format::Table, &mut rows).ends_with(
                 "\n3 rows, of which the first 1 are shown (SET max_rows = 0 shows all)\n"
             )
         );
@@ -418,19 +430,23 @@ mod tests {
     #[test]
     fn columns_that_are_nothing_but_null_say_so() {
         let nothing = Arc::new(NullArray::new(1)) as ArrayRef;
-        let rows = Rows::whole(RecordBatch::try_from_iter([("a", nothing)]).unwrap());
-        assert!(text(Format::Table, &rows).contains("| NULL |"), "{}", text(Format::Table, &rows));
-        assert_eq!(text(Format::Line, &rows), "a = NULL\n");
+        let mut rows = Rows::whole(RecordBatch::try_from_iter([("a", nothing)]).unwrap());
+        assert!(
+            text(Format::Table, &mut rows).contains("| NULL |"),
+            "{}",
+            text(Format::Table, &mut rows)
+        );
+        assert_eq!(text(Format::Line, &mut rows), "a = NULL\n");
     }
 
     #[test]
     fn control_characters_are_shown_as_such() {
         let column = Arc::new(StringArray::from(vec!["a\nb\u{1b}[2J"])) as ArrayRef;
-        let rows = Rows::whole(RecordBatch::try_from_iter([("t", column)]).unwrap());
+        let mut rows = Rows::whole(RecordBatch::try_from_iter([("t", column)]).unwrap());
         assert!(
-            text(Format::Table, &rows).contains("| a\\nb\\u{1b}[2J |"),
+            text(Format::Table, &mut rows).contains("| a\\nb\\u{1b}[2J |"),
             "{}",
-            text(Format::Table, &rows)
+            text(Format::Table, &mut rows)
         );
     }
 }

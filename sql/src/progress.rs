@@ -48,7 +48,8 @@ impl Progress {
                 let now = counters(&session);
                 // What stays of an earlier statement's parts is not of this one.
                 let parts = session.progress().filter(|_| now.parts_run > before.parts_run);
-                let mut text = line(start.elapsed(), &before, &now, parts);
+                let share = session.share_read();
+                let mut text = line(start.elapsed(), &before, &now, parts, share);
                 if interrupt::is_stopping() {
                     // The CPU engine stops between batches, which may take it long.
                     text.insert_str(0, "stopping; Ctrl-C again leaves · ");
@@ -82,8 +83,21 @@ fn line(
     before: &Counters,
     now: &Counters,
     of_parts: Option<PartsProgress>,
+    share_read: Option<f64>,
 ) -> String {
     let mut parts = vec![format!("{:.1} s", time.as_secs_f64())];
+    let of_rows =
+        of_parts.and_then(|of| Some(of.rows_done as f64 / of.rows.filter(|all| *all > 0)? as f64));
+    // What comes behind the last row that is read takes its own time.
+    if let Some(share) = share_read.or(of_rows).filter(|share| *share > 0.0) {
+        let left = time.as_secs_f64() * (1.0 - share) / share;
+        let left = if share > LEAST_SHARE {
+            format!(", about {} left", rounded(left))
+        } else {
+            String::new()
+        };
+        parts.push(format!("{:.0}% read{left}", share * 100.0));
+    }
     let since = |count: fn(&Counters) -> u64| count(now) - count(before);
     if let Some(PartsProgress { step, parts_done, parts: all, rows_done, rows, .. }) = of_parts {
         let rows = rows.map_or_else(String::new, |rows| format!(" of {}", count(rows)));
@@ -106,6 +120,18 @@ fn line(
         parts.push(format!("kernels compiled {compiled}"));
     }
     parts.join(" · ")
+}
+
+/// Below that, nobody can say how long the rest takes.
+const LEAST_SHARE: f64 = 0.03;
+
+/// A time as one says it.
+fn rounded(seconds: f64) -> String {
+    match seconds.ceil() as u64 {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3600),
+    }
 }
 
 /// A number of rows as one takes it in at a glance.
@@ -153,13 +179,17 @@ mod tests {
     fn a_line_tells_what_was_read_of_how_much() {
         let session = Session::builder().device(DeviceChoice::Sim).build().unwrap();
         let before = session.device().unwrap().counters();
-        assert_eq!(line(Duration::from_millis(1540), &before, &before, None), "1.5 s");
+        assert_eq!(line(Duration::from_millis(1540), &before, &before, None, None), "1.5 s");
+        let told = line(Duration::from_secs(10), &before, &before, None, Some(0.25));
+        assert_eq!(told, "10.0 s · 25% read, about 30 s left");
+        let told = line(Duration::from_secs(10), &before, &before, None, Some(0.01));
+        assert_eq!(told, "10.0 s · 1% read");
         session.register_parquet("lineitem", "../data/tpch/lineitem.parquet").unwrap();
         session.sql("SELECT sum(l_quantity) FROM lineitem").unwrap().collect().unwrap();
         let now = session.device().unwrap().counters();
         assert!(now.file_bytes_wanted > before.file_bytes_wanted);
         assert_eq!(now.file_bytes_wanted, now.file_bytes_read);
-        let told = line(Duration::from_secs(2), &before, &now, None);
+        let told = line(Duration::from_secs(2), &before, &now, None, None);
         assert!(
             told.starts_with("2.0 s · Parquet 0.00 of 0.00 GB · to the device 0.00 GB"),
             "{told}"
@@ -174,9 +204,10 @@ mod tests {
         session.register_csv("jets", "../data/jets.csv").unwrap();
         let before = session.device().unwrap().counters();
         session.sql("SELECT jetid, max(px) FROM jets GROUP BY jetid").unwrap().collect().unwrap();
-        let told = line(Duration::from_secs(3), &before, &before, session.progress());
+        let told = line(Duration::from_secs(3), &before, &before, session.progress(), None);
         let (start, rows) = told.split_once(", rows ").expect("parts");
-        assert!(start.starts_with("3.0 s · step ") && start.contains(": part "), "{told}");
+        assert!(start.starts_with("3.0 s · 100% read, about 0 s left · step "), "{told}");
+        assert!(start.contains(": part "), "{told}");
         let (done, all) = rows.split_once(" of ").expect("all");
         assert_eq!(done, all, "{told}");
         assert_eq!(

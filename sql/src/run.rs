@@ -103,10 +103,11 @@ impl<'a> Runner<'a> {
             }
             if let Err(failure) = result {
                 self.report(&failure, |failure| failure.report(Some(source), place));
-                if self.settings.bail || failure.is_broken_pipe() {
-                    return Err(failure);
-                }
+                let ends = self.settings.bail || failure.is_broken_pipe();
                 failed = Some(failure);
+                if ends {
+                    break;
+                }
                 continue;
             }
             if self.settings.timer {
@@ -115,6 +116,14 @@ impl<'a> Runner<'a> {
                     in_words(start.elapsed().saturating_sub(self.paged - paged))
                 ));
             }
+        }
+        // What succeeded stays, whatever failed behind it.
+        if self.session.database().is_some()
+            && let Err(error) = self.session.save()
+        {
+            let failure = Failure::from(error);
+            self.complain(&failure);
+            return Err(failure.told());
         }
         failed.map_or(Ok(()), Err)
     }
@@ -296,7 +305,28 @@ impl<'a> Runner<'a> {
         };
         let most = self.settings.max_rows.unwrap_or(usual);
         let limit = Some(most).filter(|most| *most > 0 && is_table && self.outlet().is_none());
-        self.write(|out, style| output::write(out, style, &Rows::of(frame, limit)))
+        let paged = self.paged;
+        self.write(|out, style| output::write(out, style, &mut Rows::of(frame, limit)))?;
+        // What the pager showed is gone with it.
+        match self.paged > paged {
+            true => self.tell(&(count(frame.num_rows()) + "\n")),
+            false => Ok(()),
+        }
+    }
+
+    /// Runs a query and shows its rows: as they come, where their format does not ask for all of
+    /// them first.
+    fn show_rows_of(&mut self, query: &LazyFrame, told: Progress) -> Result<(), Failure> {
+        let is_table = matches!(self.format(), Format::Table | Format::Box);
+        if is_table || self.outlet().is_some_and(|outlet| outlet.takes_rows()) {
+            let frame = query.collect()?;
+            drop(told);
+            return self.show(&frame);
+        }
+        let rows = query.batches(output::BATCH_ROWS)?;
+        drop(told);
+        let _span = span(Part::Print, String::new);
+        self.write(|out, style| output::write(out, style, &mut Rows::of_query(rows)))
     }
 
     /// Writes a result: where it is longer than the terminal, through the pager.
@@ -372,11 +402,7 @@ impl<'a> Runner<'a> {
     fn execute(&mut self, text: &Text<'_>) -> Result<(), Failure> {
         let told = Progress::begin(&self.session, self.settings.progress);
         match self.session.execute_text(text)? {
-            Executed::Rows(frame) => {
-                let frame = frame.collect()?;
-                drop(told);
-                self.show(&frame)
-            }
+            Executed::Rows(query) => self.show_rows_of(&query, told),
             Executed::Changed(rows) => {
                 drop(told);
                 self.done(count(rows))
@@ -411,7 +437,7 @@ impl<'a> Runner<'a> {
             let frame = self.session.from_arrow([batch])?;
             return self.show(&frame);
         }
-        self.write(|out, style| output::write(out, style, &Rows::whole(batch)))
+        self.write(|out, style| output::write(out, style, &mut Rows::whole(batch)))
     }
 }
 

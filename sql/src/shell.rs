@@ -4,6 +4,7 @@ mod complete;
 mod dot;
 mod edit;
 mod highlight;
+mod named_tables;
 mod plot;
 pub mod script;
 
@@ -15,7 +16,7 @@ use rustyline::{Config, Editor};
 use warpframe::device::{Device, DeviceKind};
 
 use crate::interrupt;
-use crate::report::{Failure, Source};
+use crate::report::{Failure, Source, shown};
 use crate::run::Runner;
 use complete::Assistant;
 
@@ -75,7 +76,21 @@ pub fn run(runner: &mut Runner<'_>) -> Result<(), Failure> {
             Err(error) => runner.complain(&Failure::file(&path, error)),
         }
     }
-    converse(runner, &mut terminal)
+    let result = converse(runner, &mut terminal);
+    tell_of_lost_tables(runner);
+    result
+}
+
+/// Says which tables end with the session.
+fn tell_of_lost_tables(runner: &mut Runner<'_>) {
+    // Whose names cannot be told are not told of.
+    let lost = runner.session.unsaved_tables().unwrap_or_default();
+    if !lost.is_empty() {
+        let names = shown(&lost.join(", "));
+        runner.say(&format!(
+            "note: {names} ended with this session; .open DIR opens a database that keeps tables\n"
+        ));
+    }
 }
 
 /// Runs what a shell begins with. What is wrong there is told, and keeps neither what follows from

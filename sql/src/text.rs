@@ -27,14 +27,6 @@ pub fn missing(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a text has a name among its tokens.
-pub fn has_name(text: &str, name: &str) -> bool {
-    // What is typed so far may break off anywhere.
-    Text::from(text)
-        .words()
-        .any(|token| matches!(&token.token, Token::Word(word) if word.value == name))
-}
-
 /// A text with values in the places of those of its `$name` that are known: numbers as they are,
 /// all else in quotes, also `007`, which is more than its number. `None` where there are none such.
 ///

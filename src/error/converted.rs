@@ -67,7 +67,7 @@ impl From<datafusion::error::DataFusionError> for Error {
                 other => ErrorKind::Plan { message: other.to_string(), location: None }.into(),
             },
             D::SQL(inner, _) => parse_error(&inner),
-            D::IoError(source) => Error::io("", source),
+            D::IoError(source) => of_temporary_file(source),
             D::ResourcesExhausted(account) => {
                 ErrorKind::OutOfHostMemory { account, limit: None, spill_limit: None }.into()
             }
@@ -151,4 +151,15 @@ impl From<ArrowError> for Error {
     fn from(error: ArrowError) -> Self {
         datafusion::error::DataFusionError::from(error).into()
     }
+}
+/// An error of the system's that comes without its file. The library that makes temporary files
+/// names theirs in the text.
+fn of_temporary_file(source: std::io::Error) -> Error {
+    let text = source.to_string();
+    let Some((why, path)) = text.split_once(" at path \"") else { return Error::io("", source) };
+    let path = path.trim_end_matches('"');
+    let error = Error::io(path, std::io::Error::new(source.kind(), why.to_string()));
+    let hint = "queries that do not fit in memory spill to files: --spill-dir, or \
+                SessionBuilder::spill_dir, names another folder";
+    error.with_hint(Some(hint.into()))
 }

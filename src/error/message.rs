@@ -1,6 +1,7 @@
 //! What errors say.
 
 use std::fmt;
+use std::path::Path;
 
 use super::{Error, ErrorKind, nearest};
 
@@ -95,8 +96,16 @@ impl fmt::Display for Error {
                 let (line, column) = location.unwrap_or_default();
                 write!(f, "{}{message}", place(line, column))
             }
-            ErrorKind::Io { path, source } => write!(f, "{}: {source}", path.display()),
+            ErrorKind::Io { path, source } => of_system(f, path, source),
         }
+    }
+}
+
+/// What the system says, behind the file that it is about, if that is known.
+fn of_system(f: &mut fmt::Formatter<'_>, path: &Path, source: &std::io::Error) -> fmt::Result {
+    match path.as_os_str().is_empty() {
+        true => write!(f, "{source}"),
+        false => write!(f, "{}: {source}", path.display()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs plans for a session that has a device.
 
 mod aggregate;
+mod cpu_run;
 mod divide;
 mod foreign;
 mod grouping;
@@ -34,6 +35,8 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
+pub use self::cpu_run::OperatorRun;
+pub(crate) use self::cpu_run::{CpuBoard, CpuRun};
 pub(crate) use self::divide::{DividedResult, ForeseenPlans};
 use self::node::Planner;
 pub use self::progress::PartsProgress;
@@ -41,7 +44,6 @@ use self::progress::ProgressBoard;
 pub(crate) use self::rows::{ROW, nullable, running_sums, take};
 use self::run::Runner;
 use self::scan::Scans;
-pub(crate) use self::stops::{collect, stream};
 pub(crate) use self::user_code::{aggregated_on_host, compiled_on_host, host_device};
 pub(crate) use self::user_kernel::{KernelInput, LaunchShape, UserKernel};
 
@@ -176,7 +178,7 @@ pub(crate) async fn execute(
     let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(planner)]);
     let physical =
         planner.create_physical_plan(&cpu::plan(&prepared.bind(tables)?)?, state).await?;
-    Ok(Outcome::Host(collect(physical, state).await?))
+    Ok(Outcome::Host(CpuRun::new(physical, &CpuBoard::default())?.collect(state).await?))
 }
 
 /// Operators above one that is in the way are left to the CPU too: the deepest has the reason.
@@ -243,7 +245,7 @@ pub(crate) async fn run_subtree(
             let planner = DefaultPhysicalPlanner::default();
             let logical = plan::bind(plan.logical(), tables)?;
             let physical = planner.create_physical_plan(&cpu::plan(&logical)?, state).await?;
-            Ok(Outcome::Host(collect(physical, state).await?))
+            Ok(Outcome::Host(CpuRun::new(physical, &CpuBoard::default())?.collect(state).await?))
         }
         Err(error) => Err(error),
     }

@@ -7,7 +7,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as PlanResult;
 use datafusion::execution::memory_pool::MemoryLimit;
@@ -15,43 +14,14 @@ use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    self, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
-};
-use futures::{Stream, StreamExt};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::StreamExt;
 
 use crate::error::{Error, Result};
 use crate::interrupt::{self, Running};
 
-/// All rows of a plan, in the order of its partitions.
-///
-/// # Errors
-/// Those of the plan; `Interrupted`.
-pub(crate) async fn collect(
-    plan: Arc<dyn ExecutionPlan>,
-    state: &SessionState,
-) -> Result<Vec<RecordBatch>> {
-    let collected = physical_plan::collect_partitioned(of_statement(plan)?, state.task_ctx()).await;
-    let limits = HostLimits::of(state);
-    let partitions = collected.map_err(|error| limits.named(error.into()))?;
-    Ok(partitions.into_iter().flatten().collect())
-}
-
-/// The rows of a plan as they come: those of several partitions in any order.
-///
-/// # Errors
-/// Those of the plan; `Interrupted`.
-pub(crate) fn stream(
-    plan: Arc<dyn ExecutionPlan>,
-    state: &SessionState,
-) -> Result<impl Stream<Item = Result<RecordBatch>> + Send + Unpin + use<>> {
-    let batches = physical_plan::execute_stream(of_statement(plan)?, state.task_ctx())?;
-    let limits = HostLimits::of(state);
-    Ok(batches.map(move |batch| batch.map_err(|error| limits.named(error.into()))))
-}
-
 /// The plan, as it runs in the statement that this thread is in.
-fn of_statement(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+pub(super) fn of_statement(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     match interrupt::current() {
         Some(statement) => stopping(plan, &statement),
         None => Ok(plan),
@@ -59,13 +29,13 @@ fn of_statement(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> 
 }
 
 /// What the CPU engine may use.
-struct HostLimits {
+pub(super) struct HostLimits {
     memory: Option<u64>,
     files: u64,
 }
 
 impl HostLimits {
-    fn of(state: &SessionState) -> HostLimits {
+    pub(super) fn of(state: &SessionState) -> HostLimits {
         let runtime = state.runtime_env();
         let memory = match runtime.memory_pool.memory_limit() {
             MemoryLimit::Finite(bytes) => Some(bytes as u64),
@@ -75,7 +45,7 @@ impl HostLimits {
     }
 
     /// Adds the limits to an error about host memory; other errors stay as they are.
-    fn named(&self, error: Error) -> Error {
+    pub(super) fn named(&self, error: Error) -> Error {
         error.with_host_limits(self.memory, self.files)
     }
 }

@@ -3,10 +3,9 @@
 use std::future::Future;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::compute::concat_batches;
-use futures::stream::{self, Stream, StreamExt};
+use futures::stream::{self, Stream};
 
-use super::{DataFrame, LazyFrame};
+use super::{DataFrame, LazyFrame, RowBatches};
 use crate::error::Result;
 
 /// Rows of a batch.
@@ -31,10 +30,8 @@ impl LazyFrame {
         }
     }
 
-    /// The rows as Arrow batches, for asynchronous programs. The query begins when the stream is
-    /// polled; its answer is whole before the first batch, which are then copied from the device
-    /// one after the other. A stream that is dropped stops its query, and no other. An error is the
-    /// last item.
+    /// [`LazyFrame::batches`], for asynchronous programs. The query begins when the stream is
+    /// polled. A stream that is dropped stops its query, and no other. An error is the last item.
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -47,10 +44,15 @@ impl LazyFrame {
     /// ```
     pub fn stream(&self) -> impl Stream<Item = Result<RecordBatch>> + Send + Unpin + use<> {
         let frame = self.clone();
-        let collected = stream::once(async move { frame.collect_async().await });
-        Box::pin(collected.flat_map(|frame| match frame {
-            Ok(frame) => frame.stream().left_stream(),
-            Err(error) => stream::iter([Err(error)]).right_stream(),
+        Box::pin(stream::try_unfold(None, move |begun: Option<RowBatches>| {
+            let (core, frame) = (frame.core.clone(), frame.clone());
+            async move {
+                let next = move || {
+                    let mut rows = begun.map_or_else(|| frame.batches(ROWS), Ok)?;
+                    Ok(rows.next().transpose()?.map(|batch| (batch, Some(rows))))
+                };
+                core.as_background(next).await
+            }
         }))
     }
 }
@@ -75,8 +77,7 @@ impl DataFrame {
                 return None;
             }
             let (core, here) = (frame.core.clone(), frame.clone());
-            let schema = frame.state.schema.clone();
-            let copied = move || Ok(concat_batches(&schema, &here.rows_from(start, ROWS)?)?);
+            let copied = move || here.batch_at(start, ROWS);
             let batch = core.as_background(copied).await;
             let next = if batch.is_ok() { start + ROWS } else { whole };
             Some((batch, (frame, next)))

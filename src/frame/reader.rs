@@ -19,12 +19,6 @@ struct FrameReader {
     start: usize,
 }
 
-impl FrameReader {
-    fn batch(&self) -> Result<RecordBatch> {
-        Ok(concat_batches(&self.frame.state.schema, &self.frame.rows_from(self.start, ROWS)?)?)
-    }
-}
-
 impl Iterator for FrameReader {
     type Item = Result<RecordBatch, ArrowError>;
 
@@ -32,7 +26,10 @@ impl Iterator for FrameReader {
         if self.start >= self.frame.num_rows() {
             return None;
         }
-        let batch = self.batch().map_err(|error| ArrowError::ExternalError(error.into()));
+        let batch = self
+            .frame
+            .batch_at(self.start, ROWS)
+            .map_err(|error| ArrowError::ExternalError(error.into()));
         self.start = if batch.is_ok() { self.start + ROWS } else { self.frame.num_rows() };
         Some(batch)
     }
@@ -45,6 +42,11 @@ impl RecordBatchReader for FrameReader {
 }
 
 impl DataFrame {
+    /// At most `rows` rows from row `start` on, in host memory.
+    pub(super) fn batch_at(&self, start: usize, rows: usize) -> Result<RecordBatch> {
+        Ok(concat_batches(&self.state.schema, &self.rows_from(start, rows)?)?)
+    }
+
     /// The rows as a reader of Arrow batches, each copied from the device when it is asked for.
     ///
     /// ```

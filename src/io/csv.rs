@@ -156,6 +156,10 @@ impl Source for CsvFiles {
         Ok(wider.map(|table| Arc::new(CsvFiles::of(table)) as Arc<dyn Source>))
     }
 
+    fn has_sampled_types(&self) -> bool {
+        self.table().may_widen.contains(&true)
+    }
+
     fn paths(&self) -> Option<&PathColumns> {
         Some(&self.table().paths)
     }

@@ -60,6 +60,22 @@ pub(crate) fn has_present_types(scan: &TableScan, table: &Schema) -> Result<()> 
     Ok(())
 }
 
+/// The scans of an optimized plan that may meet values which do not fit the types of their columns.
+pub(crate) fn scans_of_sampled_types(plan: &LogicalPlan) -> Vec<LogicalPlan> {
+    let mut scans = vec![];
+    // Nothing fails here.
+    let _ = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Ok(provider) = source_as_provider(&scan.source)
+            && source(&provider).is_some_and(|table| table.last().source().has_sampled_types())
+        {
+            scans.push(node.clone());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    scans
+}
+
 /// Gives the columns of a plan's tables in which values did not fit types that hold them; whether
 /// there were any.
 ///

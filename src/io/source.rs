@@ -31,6 +31,9 @@ use crate::column::{Column, EqualSteps, Facts};
 use crate::device::Device;
 use crate::error::Result;
 
+/// The metric of a scan that tells how many bytes its files have, where nobody knows their rows.
+pub(crate) const BYTES_TO_READ: &str = "bytes_to_read";
+
 /// The rows of a table in one version.
 #[async_trait]
 pub(crate) trait Source: Debug + Send + Sync {
@@ -58,6 +61,12 @@ pub(crate) trait Source: Debug + Send + Sync {
     /// Of the rows' content; files that cannot be read.
     fn widened(&self) -> Result<Option<Arc<dyn Source>>> {
         Ok(None)
+    }
+
+    /// Whether types of columns were inferred from some of the rows, so that a value that is read
+    /// may not fit ([`Error::misfit`](crate::Error)).
+    fn has_sampled_types(&self) -> bool {
+        false
     }
 
     /// What its one column holds, where kernels can compute it.

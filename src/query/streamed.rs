@@ -10,7 +10,7 @@ use futures::StreamExt;
 
 use super::{Core, on_thread, ordered, without_metadata};
 use crate::error::Result;
-use crate::exec;
+use crate::exec::CpuRun;
 use crate::interrupt::Running;
 use crate::io::Reading;
 
@@ -66,7 +66,8 @@ impl Core {
         })?;
         let schema = without_metadata(&physical.schema());
         // Operators begin in the runtime.
-        let mut batches = self.wait(statement, async { exec::stream(physical, &state) })?;
+        let run = CpuRun::new(physical, &self.cpu_board)?;
+        let mut batches = self.wait(statement, async { run.stream(&state) })?;
         let mut ended = false;
         let mut rows = std::iter::from_fn(|| {
             if ended {

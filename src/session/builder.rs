@@ -16,7 +16,7 @@ use super::sequences;
 use super::{Session, relations, rules, statements};
 use crate::device::{Device, MemoryLimit, SimOptions};
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::Engine;
+use crate::exec::{CpuBoard, Engine};
 use crate::host;
 use crate::interrupt::Switch;
 use crate::query::{Core, Plans, Runtime};
@@ -389,7 +389,8 @@ impl SessionBuilder {
         let switch = Arc::<Switch>::default();
         switch.set_timeout(self.statement_timeout);
         let (plans, refuse) = (Plans::default(), rules::refuse_what_is_left as _);
-        let core = Arc::new(Core { context, runtime, engine, plans, switch, refuse });
+        let cpu_board = CpuBoard::default();
+        let core = Arc::new(Core { context, runtime, engine, plans, switch, cpu_board, refuse });
         core.context
             .register_relation_planner(Arc::new(relations::Relations(Arc::downgrade(&core))))?;
         Ok(Session {
@@ -397,6 +398,7 @@ impl SessionBuilder {
             files: named,
             writers: Arc::default(),
             prepared: statements::PreparedStatements::default(),
+            databases: Arc::default(),
             notice: notice.map(Arc::from),
             user_code: self.user_code,
         })

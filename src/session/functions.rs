@@ -144,6 +144,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn deregister_function(&self, name: &str) -> Result<()> {
+        self.databases.dropped_function(name);
         if !self.function_names().iter().any(|known| known == name) {
             return Err(self.no_function(name));
         }
@@ -207,6 +208,7 @@ impl Session {
             Created::Aggregate(function) => self.register_aggregate(function),
         };
         registered.map_err(|error| error.at(place))?;
+        self.databases.made_function(&name, statement.as_str());
         Ok(name)
     }
 

@@ -20,6 +20,7 @@ mod prepared;
 mod settings;
 mod views;
 
+pub(super) use self::export::{plain_name, statements_of_export, whole_name};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
@@ -111,7 +112,7 @@ impl Session {
         self.core.deep(|| self.executed(text)).map_err(|error| text.locate(error))
     }
 
-    fn executed(&self, text: &Text<'_>) -> Result<Executed> {
+    pub(super) fn executed(&self, text: &Text<'_>) -> Result<Executed> {
         if let Some(known) = self.known_frame(text)? {
             return Ok(Executed::Rows(known));
         }

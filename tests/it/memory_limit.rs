@@ -425,6 +425,12 @@ fn the_cpu_engine_spills_what_its_limit_does_not_hold() {
     );
     drop((tight, without));
     assert_eq!(std::fs::read_dir(&folder).expect("the folder").count(), 0);
+    // Where the folder went away the error has its name, and says what to do.
+    let homeless = on_cpu("40MiB").spill_dir(&folder).build().expect("a session");
+    std::fs::remove_dir_all(&folder).expect("the folder");
+    let error = rows(&homeless).expect_err("there is nowhere to spill");
+    assert!(error.to_string().starts_with(&folder.display().to_string()), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("--spill-dir")), "{error}");
 }
 
 #[test]

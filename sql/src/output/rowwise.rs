@@ -9,7 +9,7 @@ use super::literal::Literals;
 use super::{Rows, Style, to_the_right};
 use crate::report::{Failure, shown};
 
-pub(super) fn markdown(out: &mut dyn Write, rows: &Rows, style: &Style) -> Result<(), Failure> {
+pub(super) fn markdown(out: &mut dyn Write, rows: &mut Rows, style: &Style) -> Result<(), Failure> {
     let escape = |value: &str| {
         lines(&value.replace('\\', "\\\\").replace('|', "\\|").replace("\r\n", "\n"), "<br>")
     };
@@ -27,7 +27,7 @@ pub(super) fn markdown(out: &mut dyn Write, rows: &Rows, style: &Style) -> Resul
 }
 
 /// `name = value`, the names to the right, a blank line between rows.
-pub(super) fn line(out: &mut dyn Write, rows: &Rows, style: &Style) -> Result<(), Failure> {
+pub(super) fn line(out: &mut dyn Write, rows: &mut Rows, style: &Style) -> Result<(), Failure> {
     let names: Vec<String> =
         rows.schema().fields().iter().map(|field| shown(field.name())).collect();
     let width = names.iter().map(|name| name.width()).max().unwrap_or(0);
@@ -44,7 +44,7 @@ pub(super) fn line(out: &mut dyn Write, rows: &Rows, style: &Style) -> Result<()
     })
 }
 
-pub(super) fn html(out: &mut dyn Write, rows: &Rows, style: &Style) -> Result<(), Failure> {
+pub(super) fn html(out: &mut dyn Write, rows: &mut Rows, style: &Style) -> Result<(), Failure> {
     let escape = |text: &str| {
         text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
     };
@@ -69,7 +69,7 @@ pub(super) fn html(out: &mut dyn Write, rows: &Rows, style: &Style) -> Result<()
 }
 
 /// `INSERT INTO table VALUES (…);`, a statement for each row.
-pub(super) fn insert(out: &mut dyn Write, rows: &Rows, style: &Style) -> Result<(), Failure> {
+pub(super) fn insert(out: &mut dyn Write, rows: &mut Rows, style: &Style) -> Result<(), Failure> {
     let mut line = String::new();
     rows.each_batch(|batch| {
         let columns = batch.columns().iter();
@@ -91,7 +91,7 @@ pub(super) fn insert(out: &mut dyn Write, rows: &Rows, style: &Style) -> Result<
 /// that stands for it, as in files that COPY writes: that is quoted.
 pub(super) fn csv(
     out: &mut dyn Write,
-    rows: &Rows,
+    rows: &mut Rows,
     style: &Style,
     delimiter: char,
 ) -> Result<(), Failure> {
@@ -147,7 +147,7 @@ impl Cell {
 
 /// Calls `visit` with each row's values, in order.
 fn each_row(
-    rows: &Rows,
+    rows: &mut Rows,
     style: &Style,
     mut visit: impl FnMut(&[Cell]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {

@@ -1,7 +1,8 @@
 //! What the line editor asks while a person types: is this whole, and how might this word go on?
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustyline::completion::Completer;
 use rustyline::highlight::{CmdKind, Highlighter};
@@ -11,15 +12,12 @@ use rustyline::{Context, Helper};
 use warpframe::Session;
 use warpframe::sql::{keywords, quoted_name as quoted};
 
+use super::named_tables::{BEFORE_TABLES, NamedTable, named_tables};
 use super::{dot, edit, foreign, highlight};
 use crate::report::shown;
 use crate::run::Runner;
 use crate::run::SETTINGS;
 use crate::text;
-
-/// What tables stand behind.
-const BEFORE_TABLES: [&str; 9] =
-    ["DESCRIBE", "FROM", "INTO", "JOIN", "PIVOT", "SUMMARIZE", "TABLE", "TRUNCATE", "UPDATE"];
 
 /// Knows the session's names.
 #[derive(Debug, Default, Helper)]
@@ -33,12 +31,19 @@ pub struct Assistant {
     /// Functions and options, which are asked for once.
     functions: Vec<String>,
     settings: Vec<String>,
+    /// Tells the columns of files.
+    session: Option<Session>,
+    /// Those that it told.
+    files: RefCell<BTreeMap<String, Vec<String>>>,
 }
 
 impl Assistant {
     /// Takes the names that there are now, and whether there are colours.
     pub fn learn(&mut self, runner: &Runner<'_>) {
         self.colour = runner.settings.colour;
+        self.session = Some(runner.session.clone());
+        // They may have changed.
+        self.files.take();
         self.learn_names(&runner.session);
     }
 
@@ -115,34 +120,31 @@ impl Assistant {
             if let Some((_, tables)) = self.schemas.iter().find(|(name, _)| quoted(name) == table) {
                 return (start, starting_with(word, tables));
             }
-            // An alias tells nothing of its table here: then any column may be meant.
-            let named = self.tables.iter().find(|(name, _)| quoted(name) == table);
-            let columns: Vec<&String> = match named {
-                Some((_, columns)) => columns.iter().collect(),
-                None => self.columns().collect(),
+            let columns: Vec<String> = match self.columns_called(line, &table) {
+                Some(columns) => columns,
+                None => self.columns().cloned().collect(),
             };
-            return (start, starting_with(word, columns));
+            return (start, starting_with(word, &columns));
         }
         let place =
             before[..start].trim_end().rsplit(|c: char| !is_part(c)).next().unwrap_or_default();
-        if !word.is_empty()
-            && BEFORE_TABLES.iter().any(|keyword| keyword.eq_ignore_ascii_case(place))
-        {
-            let tables = starting_with(word, self.tables.iter().map(|(name, _)| name));
+        if BEFORE_TABLES.iter().any(|keyword| keyword.eq_ignore_ascii_case(place)) {
+            let names = self.tables.iter().chain(&self.schemas).map(|(name, _)| name);
+            let tables = starting_with(word, names);
             // Functions of files, too, and subqueries where no table fits.
             if !tables.is_empty() {
                 return (start, tables);
             }
         }
         // Columns of the tables that the statement names; of all where it names none.
-        let statement = line.rsplit(';').find(|part| !part.trim().is_empty()).unwrap_or(line);
-        let named: Vec<&(String, Vec<String>)> =
-            self.tables.iter().filter(|(name, _)| text::has_name(statement, name)).collect();
-        let of_named = named.iter().flat_map(|(_, columns)| columns);
+        let named: Vec<Vec<String>> = named_tables(statement_at(line, cursor))
+            .iter()
+            .filter_map(|table| self.columns_of(table))
+            .collect();
         let tables = self.tables.iter().chain(&self.schemas).map(|(name, _)| name);
         let mut found = match named.is_empty() {
             true => starting_with(word, tables.chain(self.columns())),
-            false => starting_with(word, tables.chain(of_named)),
+            false => starting_with(word, tables.chain(named.iter().flatten())),
         };
         if !word.is_empty() && !word.starts_with('"') {
             let lower = word.chars().all(|c| !c.is_uppercase());
@@ -190,6 +192,43 @@ impl Assistant {
     fn columns(&self) -> impl Iterator<Item = &String> {
         self.tables.iter().flat_map(|(_, columns)| columns)
     }
+
+    /// The columns of what a line calls so, as SQL writes it: a table, or one by its alias.
+    fn columns_called(&self, line: &str, name: &str) -> Option<Vec<String>> {
+        let called = |table: &NamedTable| {
+            let names = table.alias.iter().chain((!table.is_file).then_some(&table.name));
+            names.into_iter().any(|own| quoted(own) == name) || table.is_called(name)
+        };
+        let tables = line.split(';').flat_map(named_tables);
+        tables.filter(called).find_map(|table| self.columns_of(&table)).or_else(|| {
+            let known = self.tables.iter().find(|(own, _)| quoted(own) == name);
+            known.map(|(_, columns)| columns.clone())
+        })
+    }
+
+    fn columns_of(&self, table: &NamedTable) -> Option<Vec<String>> {
+        if !table.is_file {
+            let known = self.tables.iter().find(|(name, _)| *name == table.name);
+            return known.map(|(_, columns)| columns.clone());
+        }
+        if let Some(known) = self.files.borrow().get(&table.name) {
+            return Some(known.clone());
+        }
+        let session = self.session.as_ref()?;
+        let text = format!("FROM '{}'", table.name.replace('\'', "''"));
+        let schema = session.sql(&text).ok()?.schema();
+        let columns: Vec<String> =
+            schema.fields().iter().map(|field| field.name().clone()).collect();
+        self.files.borrow_mut().insert(table.name.clone(), columns.clone());
+        Some(columns)
+    }
+}
+
+/// The statement of a line that the cursor is in, or the one before where that is empty.
+fn statement_at(line: &str, cursor: usize) -> &str {
+    let start = line[..cursor].rfind(';').map_or(0, |at| at + 1);
+    let end = line[cursor..].find(';').map_or(line.len(), |at| cursor + at);
+    &line[start..end]
 }
 
 /// Where a text in single quotes begins that is not closed.
@@ -307,6 +346,8 @@ mod tests {
             schemas: vec![("raw".into(), columns(&["days", "Hours"]))],
             functions: vec!["abs".into()],
             settings: vec!["timer".into(), "join_order".into()],
+            session: Some(Session::builder().device(warpframe::DeviceChoice::Cpu).build().unwrap()),
+            files: RefCell::default(),
         }
     }
 
@@ -367,6 +408,23 @@ mod tests {
         });
         assert_eq!(complete("SELECT ab"), (7, vec!["abs(".into()]));
         assert_eq!(complete("SET ti"), (4, vec!["timer".into()]));
+    }
+
+    #[test]
+    fn columns_of_files_and_aliases_are_known() {
+        let of = |text: &str| complete(text).1;
+        assert_eq!(of("FROM '../data/jets.csv' WHERE p"), {
+            let found = complete("FROM jets WHERE p").1;
+            assert!(found.contains(&"px".to_string()), "{found:?}");
+            let all = of("FROM '../data/jets.csv' WHERE p");
+            assert!(all.contains(&"py".to_string()) && all.contains(&"pz".to_string()), "{all:?}");
+            all
+        });
+        assert_eq!(of("SELECT * FROM orders o WHERE o.o_"), ["o_orderkey"]);
+        assert_eq!(of("FROM '../data/jets.csv' j WHERE j.px"), ["px"]);
+        assert_eq!(of("FROM '../data/jets.csv' WHERE jets.py"), ["py"]);
+        // Behind FROM stand tables alone.
+        assert_eq!(of("SELECT 1 FROM "), ["\"Odd name\"", "jets", "orders", "raw"]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::run::{Runner, count, formats, switch};
 /// A command: its name, what it takes, and what it does.
 type Known = (&'static str, &'static str, &'static str);
 
-const COMMANDS: [Known; 31] = [
+const COMMANDS: [Known; 32] = [
     ("bail", "on|off", "whether the first failure ends a file of statements"),
     ("cd", "DIR", "go to a folder"),
     ("device", "", "what runs queries"),
@@ -39,6 +39,7 @@ const COMMANDS: [Known; 31] = [
     ),
     ("nullvalue", "TEXT", "what stands for NULL"),
     ("once", "FILE", "write the next result into a file, as its name tells (x.csv, x.parquet)"),
+    ("open", "DIR", "open a database: a folder whose tables, views and functions stay"),
     (
         "output",
         "[FILE]",
@@ -121,12 +122,13 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
             .map(Some)
             .map_err(|_| refused(format!(".{command} takes a number, not {argument:?}"))),
     };
-    if ["cd", "import", "once", "output", "read", "shell"].contains(name) {
+    if ["cd", "import", "once", "open", "output", "read", "shell"].contains(name) {
         runner.allow_files(&format!(".{name} is not there"))?;
     }
     let words = || words(argument).map_err(|message| refused(format!(".{command}: {message}")));
     match *name {
         "bail" => runner.settings.bail = of_switch()?,
+        "open" => runner.session.open(one(&command, words()?)?)?,
         "cd" => {
             let folder = one(&command, words()?)?;
             std::env::set_current_dir(&folder).map_err(|error| match error.kind() {

@@ -2,6 +2,7 @@
 //! with which exit code.
 
 mod command_line;
+mod databases;
 mod doors;
 mod errors;
 mod interrupt;

@@ -192,6 +192,22 @@ fn a_reader_that_leaves_ends_the_command_quietly() {
     }
 }
 
+#[test]
+fn rows_for_programs_are_written_while_the_query_runs() {
+    // Nobody waits for the last row of these.
+    for (format, first) in [("csv", "value\n"), ("ndjson", "{\"value\":0}\n"), ("tsv", "value\n")] {
+        let sql = "FROM range(0, 1000000000000) AS t(value)";
+        let mut command = command(&["--device", "cpu", "--format", format, "-c", sql]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_line(&mut line).unwrap();
+        assert_eq!(line, first, "{format}");
+        drop(out);
+        assert!(child.wait().unwrap().success(), "{format}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_an_error() {

@@ -136,21 +136,28 @@ impl TextTable {
         self.left_out
     }
 
-    /// Cuts the widest columns to one width, the greatest with which lines are short enough.
-    /// Whether they are then.
+    /// Cuts the widest columns to one width, the greatest with which lines are short enough. The
+    /// first column, which mostly names the rows, stays whole where the others leave it room.
+    /// Whether lines are short enough then.
     fn cut_to_fit(&mut self, most: usize) -> bool {
         let gap = if self.gap.is_some() { width(GAP) + 3 } else { 0 };
         let edges = 3 * self.columns.len() + gap + 1;
-        let whole =
-            |of: &dyn Fn(&TextColumn) -> usize| self.columns.iter().map(of).sum::<usize>() + edges;
-        if whole(&|column| column.width) <= most {
+        let whole = |of: &dyn Fn(usize, &TextColumn) -> usize| {
+            self.columns.iter().enumerate().map(|(at, column)| of(at, column)).sum::<usize>()
+                + edges
+        };
+        if whole(&|_, column| column.width) <= most {
             return true;
         }
         let Some(least) = self.format.min_chars else { return false };
         let cut =
             |column: &TextColumn, to: usize| column.width.min(to).max(column.least_width(least));
-        let fits = |to: usize| whole(&|column| cut(column, to)) <= most;
-        let possible = fits(least);
+        let fits = |to: usize, kept: usize| {
+            whole(&|at, column| if at < kept { column.width } else { cut(column, to) }) <= most
+        };
+        let is_short = self.columns.first().is_some_and(|first| first.width <= most / 2);
+        let kept = usize::from(is_short && fits(least, 1));
+        let possible = fits(least, kept);
         if !possible && self.columns.len() > 2 {
             return false;
         }
@@ -158,9 +165,9 @@ impl TextTable {
         let (mut to, mut beyond) = (least, most.max(least) + 1);
         while possible && to + 1 < beyond {
             let middle = to.midpoint(beyond);
-            if fits(middle) { to = middle } else { beyond = middle }
+            if fits(middle, kept) { to = middle } else { beyond = middle }
         }
-        for column in &mut self.columns {
+        for column in &mut self.columns[kept..] {
             column.width = column.width.min(to).max(column.least_width(least));
         }
         self.cut = true;

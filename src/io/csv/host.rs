@@ -20,6 +20,9 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
@@ -32,6 +35,7 @@ use super::dialect::no_utf8;
 use super::grammar::State;
 use super::table::CsvTable;
 use crate::error::{Error, ErrorKind, Result};
+use crate::io::source::BYTES_TO_READ;
 
 /// Bytes of a partition at least: of smaller ones, the threads would take longer than the rows.
 const LEAST_PARTITION: u64 = 2 << 20;
@@ -96,6 +100,7 @@ impl CsvProvider {
             block: self.block,
             schema,
             skipped,
+            metrics: ExecutionPlanMetricsSet::new(),
         });
         Ok(CsvScan { read, properties: Arc::new(properties) })
     }
@@ -151,6 +156,7 @@ struct Scanned {
     /// Of the columns.
     schema: SchemaRef,
     skipped: Arc<AtomicU64>,
+    metrics: ExecutionPlanMetricsSet,
 }
 
 /// A scan of CSV files.
@@ -200,9 +206,18 @@ impl ExecutionPlan for CsvScan {
         context: Arc<TaskContext>,
     ) -> PlanResult<SendableRecordBatchStream> {
         let rows = context.session_config().batch_size().max(1);
+        if partition == 0 {
+            let bytes = self.read.files.iter().map(|file| bytes_of(&self.read.table.files[*file]));
+            let all = MetricBuilder::new(&self.read.metrics).global_gauge(BYTES_TO_READ);
+            all.set(usize::try_from(bytes.sum::<u64>()).unwrap_or(usize::MAX));
+        }
         let batches = Batches::new(self.read.clone(), partition, rows);
         let stream = futures::stream::iter(batches.map(|batch| batch.map_err(Into::into)));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.read.schema.clone(), stream)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.read.metrics.clone_inner())
     }
 
     fn apply_expressions(
@@ -210,6 +225,20 @@ impl ExecutionPlan for CsvScan {
         _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> PlanResult<TreeNodeRecursion>,
     ) -> PlanResult<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
+    }
+}
+
+/// What a partition has read.
+struct ScanMetrics {
+    /// Rows, and the time that they took.
+    of_rows: BaselineMetrics,
+    bytes: Count,
+}
+
+impl ScanMetrics {
+    fn new(all: &ExecutionPlanMetricsSet, partition: usize) -> ScanMetrics {
+        let bytes = MetricBuilder::new(all).counter("bytes_scanned", partition);
+        ScanMetrics { of_rows: BaselineMetrics::new(all, partition), bytes }
     }
 }
 
@@ -341,12 +370,14 @@ struct Batches {
     batch: Option<RecordBatch>,
     /// Rows that are still wanted.
     left: usize,
+    metrics: ScanMetrics,
 }
 
 impl Batches {
     fn new(read: Arc<Scanned>, partition: usize, rows: usize) -> Batches {
         let left = read.limit.unwrap_or(usize::MAX);
-        Batches { read, partition, rows, picked: None, pieces: None, batch: None, left }
+        let metrics = ScanMetrics::new(&read.metrics, partition);
+        Batches { read, partition, rows, picked: None, pieces: None, batch: None, left, metrics }
     }
 
     fn step(&mut self) -> Result<Option<RecordBatch>> {
@@ -372,6 +403,7 @@ impl Batches {
                 Blocks::new(file, &read.table.dialect, picked.wanted(), &piece, read.block)?;
             if let Some(block) = blocks.next()? {
                 let rest = blocks.rest();
+                self.metrics.bytes.add((rest.range.start - piece.range.start) as usize);
                 pieces.push((number, rest));
                 self.batch = Some(read.batch(number, picked, block)?);
             }
@@ -384,9 +416,14 @@ impl Iterator for Batches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        let time = self.metrics.of_rows.elapsed_compute().clone();
+        let timer = time.timer();
         let next = self.step();
-        if next.is_err() {
-            self.left = 0;
+        timer.done();
+        match &next {
+            Ok(Some(batch)) => self.metrics.of_rows.record_output(batch.num_rows()),
+            Ok(None) => {}
+            Err(_) => self.left = 0,
         }
         next.transpose()
     }

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{ParquetWriteOptions, WriteFormat};
 use crate::session::schemas::PUBLIC;
 use crate::session::{Session, syntax};
-use crate::sql::{Name, Text, is_word};
+use crate::sql::{Name, Text, is_word, quoted_name};
 
 /// The file of the statements.
 const SCHEMA: &str = "schema.sql";
@@ -27,25 +27,39 @@ impl Session {
             let message = "the folder has an export already".into();
             return Err(ErrorKind::File { path: script, message }.into());
         }
-        let (mut tables, mut views) = (vec![], vec![]);
-        let made = self.schema_names().into_iter().filter(|schema| schema != PUBLIC);
-        let mut statements: Vec<String> = made
-            .map(|schema| format!("CREATE SCHEMA IF NOT EXISTS {};\n", quoted(&schema)))
-            .collect();
-        for (number, (schema, table)) in self.all_tables().into_iter().enumerate() {
+        let mut statements = self.schema_statements();
+        let mut tables = 0;
+        for (schema, table) in self.all_tables() {
             let name = TableReference::partial(schema, table);
-            match self.view_text(&name)? {
-                Some(query) => views.push((name, query)),
-                None => {
-                    let file = format!("{number}_{}.parquet", plain(name.table()));
-                    let format = WriteFormat::Parquet(ParquetWriteOptions::default());
-                    self.rows_of(&name)?.write(folder.join(&file), &format)?;
-                    statements.push(format!("CREATE TABLE {} AS FROM '{file}';\n", whole(&name)));
-                    tables.push(name);
-                }
+            if self.view_text(&name)?.is_none() {
+                let file = format!("{tables}_{}.parquet", plain_name(name.table()));
+                let format = WriteFormat::Parquet(ParquetWriteOptions::default());
+                self.rows_of(&name)?.write(folder.join(&file), &format)?;
+                statements.push(format!("CREATE TABLE {} AS FROM '{file}';\n", whole_name(&name)));
+                tables += 1;
             }
         }
-        // A view behind those that it reads.
+        statements.extend(self.view_statements()?);
+        std::fs::write(&script, statements.concat()).map_err(|error| Error::io(&script, error))?;
+        Ok(format!("{tables} tables in {}", folder.display()))
+    }
+
+    /// The statements that make the schemas of users.
+    pub(in crate::session) fn schema_statements(&self) -> Vec<String> {
+        let made = self.schema_names().into_iter().filter(|schema| schema != PUBLIC);
+        made.map(|schema| format!("CREATE SCHEMA IF NOT EXISTS {};\n", quoted_name(&schema)))
+            .collect()
+    }
+
+    /// The statements that make the views, each behind those that it reads.
+    pub(in crate::session) fn view_statements(&self) -> Result<Vec<String>> {
+        let (mut views, mut statements) = (vec![], vec![]);
+        for (schema, table) in self.all_tables() {
+            let name = TableReference::partial(schema, table);
+            if let Some(query) = self.view_text(&name)? {
+                views.push((name, query));
+            }
+        }
         while !views.is_empty() {
             let mut at = 0;
             for (place, (name, query)) in views.iter().enumerate() {
@@ -59,10 +73,9 @@ impl Session {
                 }
             }
             let (name, query) = views.remove(at);
-            statements.push(format!("CREATE VIEW {} AS {query};\n", whole(&name)));
+            statements.push(format!("CREATE VIEW {} AS {query};\n", whole_name(&name)));
         }
-        std::fs::write(&script, statements.concat()).map_err(|error| Error::io(&script, error))?;
-        Ok(format!("{} tables in {}", tables.len(), folder.display()))
+        Ok(statements)
     }
 
     /// All of an export or, where a part of it fails, nothing.
@@ -73,12 +86,13 @@ impl Session {
         let text = std::fs::read_to_string(&script).map_err(|error| Error::io(&script, error))?;
         let alone = self.alone()?;
         let before = self.contents(&alone);
-        let made = statements_of(&text, folder)
+        let made = statements_of_export(&text, folder)
             .map_err(|message| ErrorKind::File { path: script.clone(), message }.into())
             .and_then(|statements| {
                 let made = statements.len();
                 let mut statements = statements.iter();
-                statements.try_for_each(|text| self.executed(&syntax::kept(text)).map(|_| ()))?;
+                statements
+                    .try_for_each(|(text, _)| self.executed(&syntax::kept(text)).map(|_| ()))?;
                 Ok(made)
             });
         match made {
@@ -91,11 +105,16 @@ impl Session {
     }
 }
 
-/// The statements of a script of an export. Those of tables name their files from the folder on.
+/// The statements of a script of an export. Those of tables name their files from the folder on;
+/// beside them stand the table's name and its file as they are written.
 ///
 /// # Errors
 /// What is wrong with the text, and where.
-fn statements_of(text: &str, folder: &Path) -> std::result::Result<Vec<String>, String> {
+#[expect(clippy::type_complexity, reason = "a statement, and of which table it is")]
+pub(in crate::session) fn statements_of_export(
+    text: &str,
+    folder: &Path,
+) -> std::result::Result<Vec<(String, Option<(String, String)>)>, String> {
     let text = Text::from(text);
     if let Some(error) = text.error() {
         return Err(error.to_string());
@@ -104,9 +123,11 @@ fn statements_of(text: &str, folder: &Path) -> std::result::Result<Vec<String>, 
         Some(file) => {
             let path = folder.join(file).display().to_string().replace('\'', "''");
             let words = statement.words().count();
-            format!("{} '{path}'", statement.between(0, words - 1).as_str())
+            let made = format!("{} '{path}'", statement.between(0, words - 1).as_str());
+            let name = statement.between(2, words - 3).as_str().to_string();
+            (made, Some((name, file.to_string())))
         }
-        None => statement.as_str().to_string(),
+        None => (statement.as_str().to_string(), None),
     };
     Ok(text.statements().into_iter().map(with_path).collect())
 }
@@ -126,17 +147,15 @@ fn file_of_table<'t>(statement: &'t Text<'_>) -> Option<&'t str> {
     }
 }
 
-/// A table's name with its schema's, as SQL writes them.
-fn whole(name: &TableReference) -> String {
+/// A table's name with its schema's, as SQL writes them: in quotes, so that no name is a word of a
+/// statement.
+pub(in crate::session) fn whole_name(name: &TableReference) -> String {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let parts = [name.schema(), Some(name.table())];
     parts.into_iter().flatten().map(quoted).collect::<Vec<_>>().join(".")
 }
 
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
 /// What of a name may be in a file's.
-fn plain(name: &str) -> String {
+pub(in crate::session) fn plain_name(name: &str) -> String {
     name.chars().map(|c| if c.is_alphanumeric() || c == '_' { c } else { '-' }).take(100).collect()
 }
