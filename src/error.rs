@@ -9,6 +9,7 @@ mod likeness;
 mod message;
 mod permission;
 mod shared;
+mod sql_words;
 mod wording;
 
 use std::path::PathBuf;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use datafusion::arrow::error::ArrowError;
 
+use super::sql_words::in_sql;
 use super::{Error, ErrorKind, Fault, wording};
 
 /// An error of a file's content gets its path later, from whoever knows which files were read:
@@ -14,27 +15,27 @@ pub(super) fn of_plain_arrow(error: ArrowError) -> Error {
             Error::arithmetic(Fault::DivideByZero, Fault::DivideByZero.to_string())
         }
         ArrowError::ArithmeticOverflow(what) => {
-            Error::arithmetic(Fault::Overflow, format!("Arithmetic overflow: {what}"))
+            Error::arithmetic(Fault::Overflow, format!("Arithmetic overflow: {}", in_sql(&what)))
         }
         // "Cannot cast to Decimal128(38, 2). Overflowing on …", which sums say, too.
         ArrowError::CastError(what) if what.contains("Overflowing on ") => {
-            Error::arithmetic(Fault::Overflow, format!("Arithmetic overflow: {what}"))
+            Error::arithmetic(Fault::Overflow, format!("Arithmetic overflow: {}", in_sql(&what)))
         }
         // Of a value; other casts are of types, and no cast at all.
         ArrowError::CastError(what) if of_value(&what) => {
-            Error::arithmetic(Fault::Cast, format!("Cast error: {what}"))
+            Error::arithmetic(Fault::Cast, format!("Cast error: {}", in_sql(&what)))
         }
         // "… is too large to store in a Decimal128 of precision 38. Max is …"
         ArrowError::InvalidArgumentError(what) if what.contains(" to store in a Decimal") => {
-            Error::arithmetic(Fault::Overflow, format!("Arithmetic overflow: {what}"))
+            Error::arithmetic(Fault::Overflow, format!("Arithmetic overflow: {}", in_sql(&what)))
         }
         // "Int64Array overflow on abs(-9223372036854775808)", "Signed integer overflow in LCM(…)"
         ArrowError::ComputeError(what) if what.contains("overflow") => {
-            Error::arithmetic(Fault::Overflow, format!("Arithmetic overflow: {what}"))
+            Error::arithmetic(Fault::Overflow, format!("Arithmetic overflow: {}", in_sql(&what)))
         }
         // "Error parsing timestamp from 'x': …", which is how strings are cast to dates, too.
         ArrowError::ParseError(what) if what.starts_with("Error parsing timestamp from") => {
-            Error::arithmetic(Fault::Cast, format!("Cast error: {what}"))
+            Error::arithmetic(Fault::Cast, format!("Cast error: {}", in_sql(&what)))
         }
         // "The used disk space during the spilling process has exceeded the allowable limit of … .
         // Please …"

@@ -9,6 +9,7 @@ use datafusion::object_store;
 
 use super::arrow::of_plain_arrow;
 use super::shared::of_shared;
+use super::sql_words::in_sql;
 use super::{Error, ErrorKind, wording};
 
 impl From<Error> for datafusion::error::DataFusionError {
@@ -98,7 +99,10 @@ fn field_not_found(field: &Column, valid: &[Column]) -> Error {
             ErrorKind::TableNotFound { name: table.table().into(), known: tables }.into()
         }
         _ => {
-            let known = distinct(valid.iter().map(|column| column.name.as_str()).collect());
+            // What a plan computes on the way has no name that a query knows.
+            let named = |name: &&str| in_sql(name) == *name;
+            let known = valid.iter().map(|column| column.name.as_str()).filter(named);
+            let known = distinct(known.collect());
             ErrorKind::ColumnNotFound { name: field.name.clone(), known }.into()
         }
     }

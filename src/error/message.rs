@@ -138,7 +138,10 @@ fn place(line: u64, column: u64) -> String {
 
 /// The names that are known, behind a message.
 pub(crate) fn known_names(known: &[String]) -> String {
-    format!("; known: {}", listed(known))
+    match known {
+        [] => String::new(),
+        known => format!("; known: {}", listed(known)),
+    }
 }
 
 /// Names, as many as one takes in.

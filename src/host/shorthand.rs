@@ -78,7 +78,7 @@ impl Shorthand {
             Some(expr) => Ok(expr.rewrite(&mut TypeCoercionRewriter::new(schema))?.data),
             None => {
                 let types: Vec<String> = types.iter().map(type_name).collect();
-                plan_err!("{} {}, not ({})", self.name, self.takes, types.join(", "))
+                plan_err!("{} {}, not ({})", said(self.name), self.takes, types.join(", "))
             }
         }
     }
@@ -124,6 +124,15 @@ impl ScalarUDFImpl for Shorthand {
     }
 }
 
+/// The function that a query called for, where this one is a part of what it is written out as.
+fn said(name: &str) -> &str {
+    match name {
+        "median_argument" | "median_of" => "median",
+        "sum_of_none" => "list_sum",
+        name => name,
+    }
+}
+
 /// The text of a constant.
 fn constant_text(expr: &Expr) -> Option<&str> {
     match expr {
@@ -147,7 +156,7 @@ pub(crate) fn len(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
 pub(crate) fn length(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     match (args, types) {
         ([_], [list]) if is_list(list) => len(args, types),
-        ([value], _) => Ok(Some(character_length(value.clone()))),
+        ([value], [dtype]) if !dtype.is_nested() => Ok(Some(character_length(value.clone()))),
         _ => Ok(None),
     }
 }

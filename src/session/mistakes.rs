@@ -11,8 +11,8 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::{Session, rules};
 use crate::error::{Error, ErrorKind, nearest};
 use crate::session::types::{TYPES, help};
-use crate::sql::Text;
 use crate::sql::ast::folded;
+use crate::sql::{Text, is_word};
 
 /// Functions whose value is the rows of files.
 const OF_FILES: [&str; 6] =
@@ -43,7 +43,10 @@ impl Session {
                 Some(place) => plan("expected an expression, found FROM".into()).at(Some(place)),
                 None => {
                     let place = text.place_of(name);
-                    let message = format!("no column named {name:?}: the query has no FROM");
+                    let message = match text.words().any(|token| is_word(token, "FROM")) {
+                        true => format!("the column {name:?} has no value here"),
+                        false => format!("no column named {name:?}: the query has no FROM"),
+                    };
                     plan(message).at(error.location().or(place))
                 }
             },

@@ -6,7 +6,7 @@ use warpframe::arrow::compute::cast;
 use warpframe::arrow::datatypes::{DataType, Field, Float64Type, TimeUnit};
 use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
 use warpframe::frame::terminal_size;
-use warpframe::sql::keywords;
+use warpframe::sql::{keywords, type_name};
 
 use crate::plot::{Chart, Kind, LEAST, Series, bars};
 use crate::report::Failure;
@@ -105,7 +105,7 @@ fn chart(frame: &DataFrame, kind: Option<Kind>, size: (usize, usize)) -> Result<
             let message = format!(
                 ".plot: the column {:?} is {}, and what is drawn are numbers; the first column may be another",
                 field.name(),
-                field.data_type()
+                type_name(field.data_type())
             );
             return Err(failed(message));
         }

@@ -11,6 +11,7 @@ use datafusion::logical_expr::Expr;
 use super::Site;
 use crate::codegen::failure::Failure;
 use crate::error::Operation;
+use crate::sql::type_name;
 
 /// Operators within operators that are written out.
 const DEEP: usize = 6;
@@ -60,7 +61,7 @@ pub(super) fn described(expr: &Expr, site: &Site) -> DescribedOperation {
     let mut operation = Operation {
         name,
         arguments: vec![],
-        target: site.target.as_ref().map(ToString::to_string),
+        target: site.target.as_ref().map(type_name),
         expression: sql(expr),
         columns: columns(expr),
     };
@@ -198,7 +199,7 @@ fn written_cast(
 ) {
     let _ = write!(text, "{name}(");
     write(inner, deep - 1, text);
-    let _ = write!(text, " AS {dtype})");
+    let _ = write!(text, " AS {})", type_name(dtype));
 }
 
 fn literal(value: &ScalarValue, text: &mut String) {
@@ -264,7 +265,7 @@ mod tests {
     #[test]
     fn expressions_are_written_as_sql_and_cut_where_they_are_deep() {
         let expr = cast(col("t.s"), DataType::Int32) / (lit(1i64) + col("t.z")).alias("other");
-        assert_eq!(sql(&expr), "CAST(t.s AS Int32) / (1 + t.z)");
+        assert_eq!(sql(&expr), "CAST(t.s AS INTEGER) / (1 + t.z)");
         assert_eq!(columns(&expr), ["t.s", "t.z"]);
         let sum = (0..3000).fold(col("t.a"), |sum, at| sum + col(format!("t.c{at}")));
         assert_eq!(

@@ -117,7 +117,7 @@ fn a_number_is_no_text_of_a_time() {
     for sql in ["SELECT CAST('1' AS TIME) AS a FROM t", "SELECT s::time AS a FROM t WHERE s = '1'"]
     {
         let error = pair.check_error(sql).to_string();
-        assert!(error.contains("Cannot cast string '1' to value of Time64"), "{error}");
+        assert!(error.contains("Cannot cast string '1' to value of TIME type"), "{error}");
     }
 }
 
