@@ -452,7 +452,7 @@ WF_CALLED bool csv_read_moment(const view& v, csv_moment* out) {
 }
 
 WF_DEVICE bool csv_to_timestamp(const view& v, const csv_column& column, i64* out) {
-    if ((column.rules & CSV_EXACT) == 0) return parse_timestamp(v, (i64)column.scale, out) == READ;
+    if ((column.rules & CSV_EXACT) == 0) return parse_timestamp(v, (i64)column.scale, (column.rules & CSV_ZONED) == 0, out) == READ;
     csv_moment moment;
     *out = 0;
     if (!csv_read_moment(v, &moment)) return false;

@@ -74,6 +74,26 @@ WF_CALLED bool parse_utf8(const view& v) {
     return true;
 }
 
+// ------------------------------------------------------------------------------- bytes and texts
+//
+// Bytes as a text have \xHH for what is no printable character of ASCII, a quote or a backslash.
+
+// Whether a text says the bytes that it has: it is in ASCII, and has no escapes.
+WF_CALLED bool parse_as_bytes(const view& v) {
+    for (u32 i = 0; i < v.length; i++)
+        if (byte_at(v, i) >= 0x80 || byte_at(v, i) == '\\') return false;
+    return true;
+}
+
+// Whether bytes are shown by themselves: none needs an escape.
+WF_CALLED bool parse_as_shown(const view& v) {
+    for (u32 i = 0; i < v.length; i++) {
+        u8 byte = byte_at(v, i);
+        if (byte < ' ' || byte > '~' || byte == '\\' || byte == '\'' || byte == '"') return false;
+    }
+    return true;
+}
+
 // -------------------------------------------------------------------------- integers, truth values
 
 struct sign_and_magnitude {

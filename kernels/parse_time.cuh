@@ -4,7 +4,8 @@
 //   parse_date("2024-02-29", &d) = READ, d = 19782      also "+12024-02-29" and "20240229"
 //   parse_timestamp("2024-02-29T12:00:00.5+01:00", 1000, &t) = READ, t = 1709204400500
 //
-// What names a time zone is LEFT to the host, which has their tables.
+// Blanks around do not count. The offset of what has no zone is dropped, as in DuckDB. What names a
+// time zone is LEFT to the host, which has their tables.
 
 #pragma once
 #include "parse.cuh"
@@ -63,8 +64,9 @@ WF_DEVICE bool parse_offset(const view& v, u32 begin, i32* out) {
     return (sign == '+' || sign == '-') && seconds < 86400;
 }
 
-// Seconds since 1970 in universal time, and nanoseconds (beyond a second in a leap second).
-WF_CALLED u32 parse_instant(const view& v, i64* seconds, u32* nanos) {
+// Seconds since 1970 in universal time, or of the local time; and nanoseconds (beyond a second in a
+// leap second).
+WF_CALLED u32 parse_instant(const view& v, bool local, i64* seconds, u32* nanos) {
     *seconds = 0;
     *nanos = 0;
     if (v.length < 10) return REFUSED;
@@ -105,22 +107,31 @@ WF_CALLED u32 parse_instant(const view& v, i64* seconds, u32* nanos) {
     for (u32 width = 1; end < v.length && width != 0; end += width) width = white_space_at(v, end);
     i32 offset = 0;
     if (end < v.length && parse_offset(v, end, &offset)) {
-        *seconds -= offset;
+        if (!local) *seconds -= offset;
         return READ;
     }
     return end < v.length && is_letter(byte_at(v, end)) ? LEFT : REFUSED;
 }
 
 // Ticks of which a second has `per_second`.
-WF_DEVICE u32 parse_timestamp(const view& v, i64 per_second, i64* out) {
+WF_DEVICE u32 parse_timestamp(const view& v, i64 per_second, bool local, i64* out) {
     i64 seconds;
     u32 nanos;
-    u32 outcome = parse_instant(v, &seconds, &nanos);
+    u32 outcome = parse_instant(without_blanks(v), local, &seconds, &nanos);
     // Whole seconds do not count those that leap.
     i64 parts = per_second == 1 ? 0 : (i64)(nanos / (u32)(1000000000 / per_second));
     i128 ticks = (i128)seconds * per_second + parts;
     *out = (i64)ticks;
     return outcome == READ && (ticks < I64_MIN || ticks > I64_MAX) ? REFUSED : outcome;
+}
+
+// A time of day without the offset behind it.
+WF_DEVICE view without_offset(const view& v) {
+    i32 offset = 0;
+    u32 begin = 0;
+    while (begin < v.length && byte_at(v, begin) != '+' && byte_at(v, begin) != '-') begin++;
+    if (begin == v.length || !parse_offset(v, begin, &offset)) return v;
+    return without_blanks(slice(v, 0, begin));
 }
 
 // Ticks since midnight of "9:26", "09:26:56.123", "09:26:56 PM".
@@ -168,7 +179,7 @@ WF_CALLED bool parse_clock(const view& whole, i64 per_second, i64* out) {
 }
 template <class T> WF_DEVICE bool parse_time(const view& v, i64 per_second, T* out) {
     i64 ticks;
-    bool read = parse_clock(v, per_second, &ticks);
+    bool read = parse_clock(without_offset(without_blanks(v)), per_second, &ticks);
     *out = (T)ticks;
     return read;
 }
@@ -206,14 +217,15 @@ WF_CALLED bool parse_signed_date(const view& v, i32* out) {
 }
 
 // Days since 1970.
-WF_CALLED u32 parse_date(const view& v, i32* out) {
+WF_CALLED u32 parse_date(const view& padded, i32* out) {
+    view v = without_blanks(padded);
     *out = 0;
     if (v.length == 0) return REFUSED;
     if (byte_at(v, 0) == '+' || byte_at(v, 0) == '-') return parse_signed_date(v, out) ? READ : REFUSED;
     if (v.length > 10) {
         i64 seconds;
         u32 nanos;
-        u32 outcome = parse_instant(v, &seconds, &nanos);
+        u32 outcome = parse_instant(v, true, &seconds, &nanos);
         *out = (i32)floor_quotient<i64>(seconds, 86400);
         return outcome;
     }

@@ -35,10 +35,11 @@ pub(crate) mod ranks;
 pub(crate) mod rounding;
 pub(crate) mod shorthand;
 mod sums;
+pub(crate) mod utf8;
 mod zones;
 
 pub(crate) use bins::HistogramBins;
-pub(crate) use casts::{cast_exactly, with_units};
+pub(crate) use casts::{cast_exactly, plain_moment, with_units};
 pub(crate) use chains::{SHORT, joined};
 pub(crate) use expressions::{
     MOST_PLACES, after, concerns, folding_expr, host_expr, is_extreme_of_floats, is_of_concern,

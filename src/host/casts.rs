@@ -1,7 +1,8 @@
 //! Casts that Arrow does otherwise than the device: of decimals to the nearest floats, of floats to
 //! the decimals that their digits say, of both to the nearest integers, of milliseconds to the day
 //! that they lie in, of texts to times (`text_casts.rs`), lists and structs (`nested_texts.rs`), of
-//! local times to instants (`zones.rs`), and to lists of what is none.
+//! texts to bytes and back (`bytes.rs`), of lists to texts, in which nulls are shown, of local times to instants (`zones.rs`), and to lists of
+//! what is none.
 //!
 //! Arrow divides a decimal's digits, rounded to a float, by a power of ten, rounded to a float, and
 //! so rounds up to three times (arrow-cast 59.3,
@@ -12,6 +13,7 @@
 //! A `Date64` before 1970 that is no midnight Arrow makes the next day (`Date64` to `Date32` in
 //! `cast/mod.rs`), while of a timestamp at the same time it makes the day itself.
 
+mod bytes;
 mod nested_texts;
 mod text_casts;
 
@@ -32,8 +34,8 @@ use datafusion::common::internal_err;
 use datafusion::error::Result;
 use half::f16;
 
-pub(crate) use self::text_casts::with_units;
 pub(super) use self::text_casts::{is_read, whole_minutes};
+pub(crate) use self::text_casts::{plain_moment, with_units};
 use super::zones;
 
 /// Whether a cast is one of those, in lists and structs too.
@@ -54,9 +56,16 @@ pub(super) fn differs(from: &DataType, to: &DataType) -> bool {
                 || from.is_floating() && (to.is_decimal() || to.is_integer())
                 || text_casts::reads(from, to)
                 || nested_texts::wraps(from, to)
+                || bytes::shows(from, to)
+                || from.is_list() && to.is_string()
                 || zones::shows(from, to)
         }
     }
+}
+
+/// Whether constants may be cast to a type otherwise than Arrow does it.
+pub(super) fn of_constants(to: &DataType) -> bool {
+    to.is_integer() || to.is_string()
 }
 
 fn same_names(a: &[FieldRef], b: &[FieldRef]) -> bool {
@@ -115,6 +124,12 @@ pub(crate) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Re
                 false => return Err(nested_texts::no_list(from, to).into()),
             }
         }
+        // A null within is no empty text.
+        (from, to) if from.is_list() && to.is_string() => {
+            let format_options = DEFAULT_CAST_OPTIONS.format_options.with_null("NULL");
+            cast_with_options(array, to, &CastOptions { safe: or_null, format_options })?
+        }
+        (from, to) if bytes::shows(from, to) => bytes::shown(array, to)?,
         (from, to) if zones::shows(from, to) => zones::instants(array, to, or_null)?,
         _ => to_decimals(array, to, or_null)?,
     })

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
     AggregateUDF, Between, BinaryExpr, Cast, Expr, ExprSchemable, Operator, TryCast, when,
 };
 
-use super::casts::{differs, is_read};
+use super::casts::{differs, is_read, of_constants};
 use super::chains::joined;
 use super::floats::{FloatForm, formed_scalar, holds_floats};
 use super::functions::HostOperation;
@@ -126,8 +126,7 @@ const FINDING: [&str; 5] =
 const CASTING: [&str; 3] = ["arrow_cast", "arrow_try_cast", "timezone"];
 
 /// Functions that read a text as a time.
-const READING: [&str; 7] = [
-    "to_date",
+const READING: [&str; 6] = [
     "to_timestamp",
     "to_timestamp_micros",
     "to_timestamp_millis",
@@ -243,7 +242,7 @@ pub(crate) fn makes_floats(expr: &Expr) -> bool {
             Expr::Literal(value, _) => is_of_concern(&value.data_type()),
             Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
                 let to = field.data_type();
-                is_of_concern(to) || is_read(to) || to.is_integer() && !expr.any_column_refs()
+                is_of_concern(to) || is_read(to) || of_constants(to) && !expr.any_column_refs()
             }
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
                 is_arithmetic(*op) && !left.any_column_refs() && !right.any_column_refs()

@@ -11,8 +11,8 @@ pub(crate) fn cast_fails(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (from, to) if from == to => false,
         (Null, _) => false,
-        (from, to) if text(from) => !text(to) && !bytes(to),
-        (from, to) if bytes(from) => !bytes(to),
+        (from, to) if text(from) => !text(to),
+        (from, to) if bytes(from) => !bytes(to) && !text(to),
         (Boolean, to) => !(to.is_integer() || to.is_floating() || text(to)),
         (from, Boolean) => !(from.is_integer() || from.is_floating()),
         (from, to) if text(to) => !(from.is_integer() || from.is_floating() || from.is_decimal()),

@@ -33,6 +33,8 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
 use crate::sql::type_name;
 
+use super::utf8::bytes_of;
+
 pub(super) use patterns::{Item, items};
 
 /// What makes an expression of arguments and their types; nothing of others than it takes.
@@ -204,7 +206,7 @@ pub(crate) fn hex(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
         DataType::Binary | DataType::BinaryView | DataType::LargeBinary => {
             encode(value.clone(), lit("hex"))
         }
-        text if text.is_string() => encode(cast(value.clone(), DataType::Binary), lit("hex")),
+        text if text.is_string() => encode(bytes_of(value.clone()), lit("hex")),
         _ => return Ok(None),
     };
     Ok(Some(upper(digits)))

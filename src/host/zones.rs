@@ -63,6 +63,11 @@ pub(super) fn shows(from: &DataType, to: &DataType) -> bool {
     changes && matches!(from, Date32 | Timestamp(_, None))
 }
 
+/// Whether a text is the name of a zone.
+pub(super) fn is_known(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.parse::<Tz>().is_ok()
+}
+
 /// Whether clocks of a zone do not change.
 fn is_fixed(zone: &str) -> bool {
     zone == "UTC" || zone.starts_with(['+', '-'])

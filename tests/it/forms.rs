@@ -4,6 +4,7 @@ mod aliases;
 mod functions;
 mod numbers;
 mod operators;
+mod readings;
 mod stand_ins;
 mod texts;
 

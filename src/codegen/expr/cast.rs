@@ -53,16 +53,14 @@ impl Compiler<'_> {
         if from == *target {
             return Ok(value);
         }
-        if is_string(&from) && is_string(target) {
+        if is_string(&from) && is_string(target) || is_bytes(&from) && is_bytes(target) {
             return Ok(Value { dtype: target.clone(), ..value });
         }
-        if is_bytes(target) && (is_bytes(&from) || is_string(&from)) {
-            // Characters are bytes, but no codes into a dictionary.
-            let code = self.out.let_("view", &value.code);
-            return Ok(Value { dtype: target.clone(), code, dictionary: None, ..value });
+        if is_bytes(target) && is_string(&from) {
+            return self.same_bytes(value, target, "parse_as_bytes");
         }
         if is_string(target) && is_bytes(&from) {
-            return self.validated(value, target, on_error);
+            return self.same_bytes(value, target, "parse_as_shown");
         }
         if is_string(target) {
             return self.formatted(value, target);

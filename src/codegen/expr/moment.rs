@@ -118,12 +118,11 @@ impl Compiler<'_> {
         let seconds = DataType::Timestamp(TimeUnit::Second, None);
         match &value.dtype {
             from if is_string(from) => {
-                // All are read as nanoseconds first, and cut off.
-                let nanos = self.cast(
-                    value,
-                    &DataType::Timestamp(TimeUnit::Nanosecond, None),
-                    OnError::Fail,
-                )?;
+                // All are read as nanoseconds first, and cut off. An offset counts.
+                let instant = DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()));
+                let nanos = self.cast(value, &instant, OnError::Fail)?;
+                let nanos =
+                    Value { dtype: DataType::Timestamp(TimeUnit::Nanosecond, None), ..nanos };
                 self.cast(nanos, dtype, OnError::Fail)
                     .map(|value| Value { dtype: DataType::Timestamp(*unit, None), ..value })
             }

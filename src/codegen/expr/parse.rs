@@ -60,17 +60,13 @@ impl Compiler<'_> {
         Ok(result)
     }
 
-    /// Bytes as characters, if they are UTF-8.
-    pub(super) fn validated(
-        &mut self,
-        value: Value,
-        to: &DataType,
-        on_error: OnError,
-    ) -> Result<Value> {
+    /// A text as bytes, or bytes as a text, where they are the same by `test`; the host has others.
+    pub(super) fn same_bytes(&mut self, value: Value, to: &DataType, test: &str) -> Result<Value> {
+        // Characters are bytes, but no codes into a dictionary.
         let text = self.text(&value)?;
-        let failed = self.out.let_("bool", format_args!("!parse_utf8({text})"));
-        let valid = self.refused(&value.valid, &failed, on_error);
-        Ok(Value { dtype: to.clone(), code: text, valid, ..value })
+        let code = self.out.let_("view", &text);
+        self.fail_if(&value.valid, &format!("!{test}({code})"), Failure::Beyond);
+        Ok(Value { dtype: to.clone(), code, dictionary: None, ..value })
     }
 
     fn reader(&mut self, from: &DataType, to: &DataType) -> Result<ParseFunction> {
@@ -90,7 +86,7 @@ impl Compiler<'_> {
             }
             Date32 => ParseFunction { call: "parse_date({}".into(), repr: Repr::I32, leaves: true },
             Timestamp(unit, zone) if zone.as_deref().is_none_or(is_utc) => ParseFunction {
-                call: format!("parse_timestamp({{}}, {}", per_second(unit)),
+                call: format!("parse_timestamp({{}}, {}, {}", per_second(unit), zone.is_none()),
                 repr: Repr::I64,
                 leaves: true,
             },

@@ -38,6 +38,15 @@ fn ticks(time: &Expr) -> Expr {
     cast(cast(time.clone(), MICROS), DataType::Int64)
 }
 
+/// A text without a format is cast.
+pub(crate) fn to_date(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    Ok(match (args, types) {
+        ([text], [dtype]) if dtype.is_string() => Some(cast(text.clone(), DataType::Date32)),
+        ([], _) => None,
+        _ => Some(datafusion::functions::expr_fn::to_date(args.to_vec())),
+    })
+}
+
 /// `x AT TIME ZONE 'zone'`, as PostgreSQL has it.
 pub(crate) fn timezone(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     let ([zone, time], [_, dtype]) = (args, types) else { return Ok(None) };

@@ -77,7 +77,9 @@ pub(super) fn write_out(expr: &mut Expr) -> Result<(), Error> {
                 (Some(number), _) => text(number),
                 (None, Expr::Value(value)) if interval.leading_field.is_none() => {
                     match &value.value {
-                        Value::SingleQuotedString(given) => text(with_units(given).into_owned()),
+                        Value::SingleQuotedString(given) => {
+                            text(with_units(given.trim()).into_owned())
+                        }
                         _ => bare(&interval.value).clone(),
                     }
                 }

@@ -18,6 +18,7 @@
 
 use std::sync::Arc;
 
+use crate::host::plain_moment;
 use crate::sql::ast::{bare, cast, text};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
@@ -28,6 +29,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::sql::sqlparser::ast::{
     Array, DataType as SqlType, ExactNumberInfo, Expr, TimezoneInfo, TypedString, Value,
+    ValueWithSpan,
 };
 
 /// Writes a number that no double is told by, and a timestamp of many digits, out.
@@ -112,7 +114,8 @@ impl TypePlanner for SqlTypes {
     }
 }
 
-/// Makes a constant timestamp one of nanoseconds, which DataFusion's tables of timestamps take.
+/// Makes a constant timestamp one of nanoseconds, which DataFusion's tables of timestamps take, and
+/// which they read as Arrow does.
 pub(super) fn in_nanos(expr: &mut Expr) {
     let (Expr::TypedString(TypedString { data_type, .. }) | Expr::Cast { data_type, .. }) = expr
     else {
@@ -120,6 +123,17 @@ pub(super) fn in_nanos(expr: &mut Expr) {
     };
     if let SqlType::Timestamp(digits @ None, _) = data_type {
         *digits = Some(9);
+    }
+    let text = match expr {
+        Expr::TypedString(TypedString { value, .. }) => Some(value),
+        Expr::Cast { expr, .. } => match &mut **expr {
+            Expr::Value(value) => Some(value),
+            _ => None,
+        },
+        _ => None,
+    };
+    if let Some(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = text {
+        *text = plain_moment(text);
     }
 }
 

@@ -8,6 +8,7 @@ use super::super::string::LengthUnit;
 use super::*;
 use crate::host::md5::md5;
 use crate::host::shorthand::{concat, formats, hex, len, length};
+use crate::host::utf8;
 use crate::sql::ast::{binary, call, case, cast, nested, number, text};
 
 pub(super) const FAMILY: &[Function] = &[
@@ -86,6 +87,8 @@ pub(super) const FAMILY: &[Function] = &[
     row("length").typed("takes a string or a list", length),
     row("hex").typed("takes an integer, a string or bytes", hex),
     row("md5").on_host(md5).total(),
+    row("encode").typed("takes a text, or a text or bytes and an encoding", utf8::encode),
+    row("decode").typed("takes bytes, or a text or bytes and an encoding", utf8::decode),
     row("printf").typed("takes a constant pattern, and a value for each % in it", formats::printf),
     row("format").typed("takes a constant pattern, and a value for each {} in it", formats::format),
     row("text_of_float").on_host(formats::text_of_float),
@@ -103,6 +106,11 @@ pub(super) const PAGE: &[Line] = &[
         "",
     ),
     no("`hex` of strings and bytes, `md5`", "`SELECT hex(s), md5(s) FROM t`", "not yet"),
+    no(
+        "`encode`, `decode`: bytes of a text in UTF-8 and back, or in `'hex'` and `'base64'`",
+        "`SELECT decode(encode(s)), encode(s, 'hex') FROM t`",
+        "not yet",
+    ),
     yes(
         "`printf`, `format`, with a constant pattern, of integers, strings, booleans and dates: \
             `%d`, `%5d`, `%05d`, `%-5s`, `%.2s`; `{}`, `{0}`, `{:5d}`, `{:<5}`, `{:05d}`",

@@ -15,7 +15,7 @@ pub(super) const FAMILY: &[Function] = &[
     part("year", &[]),
     part("quarter", &[]),
     part("month", &[]),
-    part("week", &[]),
+    part("week", &["weekofyear"]),
     part("day", &["dayofmonth"]),
     part("dow", &["dayofweek", "weekday"]),
     part("doy", &["dayofyear"]),
@@ -48,7 +48,9 @@ pub(super) const FAMILY: &[Function] = &[
     row("epoch_ns").typed("takes a date or a timestamp", epoch_ns),
     row("make_date").three(|c, year, month, day, dtype| c.date_of(year, month, day, dtype)),
     row("make_timestamp").typed(moments::MAKE_TIMESTAMP, moments::make_timestamp),
-    row("to_date").one(|c, value, _| c.date_from(value)),
+    row("to_date")
+        .typed("takes a text or a number, and formats", moments::to_date)
+        .one(|c, value, _| c.date_from(value)),
     row("to_timestamp")
         .on_host(checked::to_timestamp)
         .one(|c, value, dtype| c.timestamp_from("to_timestamp", value, dtype)),
