@@ -3,6 +3,7 @@
 
 mod balance;
 mod calls;
+mod cast_keys;
 mod clauses;
 mod comparisons;
 mod dialect;

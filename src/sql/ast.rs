@@ -126,3 +126,12 @@ pub(crate) fn case(condition: Expr, result: Expr, otherwise: Option<Expr>) -> Ex
         else_result: otherwise.map(Box::new),
     }
 }
+
+/// Whether an expression is NULL as it is written, with or without a type.
+pub(crate) fn is_null(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(value) => value.value == Value::Null,
+        Expr::Cast { expr, .. } | Expr::Nested(expr) => is_null(expr),
+        _ => false,
+    }
+}

@@ -1,6 +1,7 @@
 //! Forms that users of DuckDB know, with the values that it gives.
 
 mod aliases;
+mod clauses;
 mod functions;
 mod numbers;
 mod operators;

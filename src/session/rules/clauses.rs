@@ -4,6 +4,7 @@
 //! (<https://github.com/apache/datafusion/issues/13563>), and the answer was that of another query.
 //! What the planner refuses by itself is not listed here.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::execution::session_state::SessionState;
@@ -11,7 +12,8 @@ use datafusion::sql::sqlparser::ast::{
     DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, GroupByExpr, Join, JoinConstraint, JoinOperator,
     OrderByKind, OrderByOptions, PipeOperator, Query, Select, SelectItem, SetExpr, SetOperator,
-    SetQuantifier, Spanned, TableAlias, TableFactor, TableSampleKind, Visit, Visitor, With,
+    SetQuantifier, Spanned, TableAlias, TableFactor, TableSampleKind, Visit, Visitor,
+    WildcardAdditionalOptions, With,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
@@ -35,6 +37,20 @@ fn refuse(there: bool, clause: &str, place: impl FnOnce() -> Span) -> ControlFlo
     ControlFlow::Break(
         Error::unsupported(clause, "no part of the engine would look at it").at(place),
     )
+}
+
+/// Refuses two values for a column, of which the first would be taken.
+fn two_values(options: &WildcardAdditionalOptions) -> ControlFlow<Error> {
+    let mut seen = HashSet::new();
+    let items = options.opt_replace.iter().flat_map(|replace| &replace.items);
+    for name in items.map(|item| &item.column_name) {
+        if !seen.insert(folded(name)) {
+            let message = format!("REPLACE has two values for the column {:?}", folded(name));
+            let location = known(name.span.start);
+            return ControlFlow::Break(ErrorKind::Plan { message, location }.into());
+        }
+    }
+    ControlFlow::Continue(())
 }
 
 impl Visitor for Clauses<'_> {
@@ -103,6 +119,7 @@ impl Visitor for Clauses<'_> {
             if let SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) = item
             {
                 refuse(options.opt_ilike.is_some(), "* ILIKE", || item.span())?;
+                two_values(options)?;
             }
         }
         select.from.iter().flat_map(|table| &table.joins).try_for_each(of_join)

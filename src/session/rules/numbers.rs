@@ -29,7 +29,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::sql::sqlparser::ast::{
     Array, DataType as SqlType, ExactNumberInfo, Expr, TimezoneInfo, TypedString, Value,
-    ValueWithSpan,
+    ValueWithSpan, Values,
 };
 
 /// Writes a number that no double is told by, and a timestamp of many digits, out.
@@ -71,6 +71,21 @@ pub(in crate::session) fn as_decimal(expr: &mut Expr) {
             }
         }
         _ => {}
+    }
+}
+
+/// Makes decimals of numbers with a point in a column of VALUES that has a decimal.
+pub(super) fn beside_decimals(values: &mut Values) {
+    let is_decimal = |expr: &Expr| {
+        matches!(bare(expr), Expr::Cast { data_type, .. }
+            if matches!(data_type, SqlType::Decimal(_) | SqlType::Numeric(_) | SqlType::Dec(_)))
+    };
+    let width = values.rows.iter().map(|row| row.content.len()).max().unwrap_or(0);
+    for column in 0..width {
+        if values.rows.iter().any(|row| row.content.get(column).is_some_and(is_decimal)) {
+            let cells = values.rows.iter_mut().filter_map(|row| row.content.get_mut(column));
+            cells.for_each(as_decimal);
+        }
     }
 }
 

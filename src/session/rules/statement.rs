@@ -9,8 +9,8 @@ use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{
     self, AccessExpr, BinaryOperator, CastKind, DataType, Expr, Fetch, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, Join,
-    JoinOperator, LimitClause, PipeOperator, Query, Select, SelectFlavor, SelectItem, Spanned,
-    Subscript, TableFactor, UnaryOperator, Value, Visit, VisitMut, VisitorMut,
+    JoinOperator, LimitClause, PipeOperator, Query, Select, SelectFlavor, SelectItem, SetExpr,
+    Spanned, Subscript, TableFactor, UnaryOperator, Value, Visit, VisitMut, VisitorMut,
 };
 
 use super::clauses::Clauses;
@@ -21,7 +21,8 @@ use super::shadows::ShadowedQueries;
 use super::volatile_statements;
 use super::windows::{self, Windows};
 use super::{
-    groups, intervals, item_names, no_table, numbers, operators, set_keys, similar, synonyms, using,
+    cast_keys, groups, intervals, item_names, no_table, numbers, operators, set_keys, similar,
+    synonyms, using,
 };
 use crate::error::{Error, ErrorKind};
 use crate::session::{relations, syntax};
@@ -84,7 +85,11 @@ impl VisitorMut for Longhand<'_> {
     /// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         using::order_by_all(query);
+        cast_keys::tell_apart(query);
         item_names::order_distinct(query);
+        if let SetExpr::Values(values) = query.body.as_mut() {
+            numbers::beside_decimals(values);
+        }
         for operator in &mut query.pipe_operators {
             if let PipeOperator::Join(join) = operator {
                 of_left(join);

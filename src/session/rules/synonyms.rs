@@ -118,6 +118,9 @@ pub(super) fn copies(state: &SessionState, function: &Function) -> bool {
 /// Arguments that it has not.
 pub(super) fn write_out(state: &SessionState, expr: &mut Expr) -> Result<()> {
     let Expr::Function(function) = expr else { return Ok(()) };
+    if takes_a_value(function) && values(function).is_some_and(|values| values.is_empty()) {
+        return Err(wrong(function, "takes a value"));
+    }
     match synonym(state, function) {
         None => {}
         Some(Synonym::Name(name) | Synonym::Scalar(InSql::Name(name))) => rename(function, name),
@@ -147,6 +150,13 @@ pub(super) fn write_out(state: &SessionState, expr: &mut Expr) -> Result<()> {
         Some(Synonym::Difference) => *expr = difference(function)?,
     }
     Ok(())
+}
+
+/// Whether a function is a choice of a value, which DataFusion (55.2) looks for where there is none.
+fn takes_a_value(function: &Function) -> bool {
+    let name = function.name.to_string().to_lowercase();
+    ["first_value", "last_value", "nth_value", "first", "last", "any_value"]
+        .contains(&name.as_str())
 }
 
 /// `regr_r2(y, x)`: a line through points of one height is no guess, as in the SQL standard.

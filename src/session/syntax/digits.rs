@@ -1,7 +1,7 @@
 //! `1_000_000`, which is `1000000`.
 //!
 //! ```text
-//!   1_000.5     1000.5          1_000e-1     1000e-1          1_000x     1000 x
+//!   1_000.5     1000.5          1_000e-1_0   1000e-10         1_000x     1000 x
 //! ```
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -29,10 +29,16 @@ pub(super) fn digits(tokens: &mut Vec<TokenWithSpan>) -> bool {
         // A number that has its point already is whole.
         let has_point = number.contains(['.', 'e', 'E']);
         let rest = rest.to_string();
-        let is_exponent = rest.strip_prefix(['e', 'E']).is_some_and(is_number);
+        let exponent = rest.strip_prefix(['e', 'E']).filter(|power| {
+            let digits = power.bytes().take_while(u8::is_ascii_digit).count();
+            digits > 0 && grouped(&power[digits..]).1.is_empty()
+        });
+        let exponent = exponent.map(|power| power.replace('_', ""));
         let mut end = at + 1;
         match tokens.get(end).filter(|next| is_beside(&tokens[at], next)).map(|next| &next.token) {
-            _ if is_exponent => number.push_str(&rest),
+            _ if exponent.is_some() => {
+                number.extend(exponent.iter().flat_map(|power| ["e", power]));
+            }
             Some(Token::Number(fraction, false))
                 if rest.is_empty() && !has_point && fraction.starts_with('.') =>
             {
@@ -50,7 +56,7 @@ pub(super) fn digits(tokens: &mut Vec<TokenWithSpan>) -> bool {
             }
             _ => {}
         }
-        let is_name = !rest.is_empty() && !is_exponent && end == at + 1;
+        let is_name = !rest.is_empty() && exponent.is_none() && end == at + 1;
         tokens[at - 1].token = Token::Number(number, false);
         let name = is_name
             .then(|| TokenWithSpan { token: Token::make_word(&rest, None), span: tokens[at].span });

@@ -15,6 +15,22 @@ fn decimal(digits: [Option<i128>; 6], precision: u8, scale: i8) -> ArrayRef {
 }
 
 #[test]
+fn decimals_in_values_stay_what_they_are() {
+    let pair = Pair::of(Shape::random(3, 97).batches());
+    let rows = "(VALUES (10.50::DECIMAL(10,2), 1.5), (20.25, 2.5), (-3.5, 1), (1, 2)) v(x, y)";
+    check_rows(
+        &pair,
+        &format!("SELECT x::VARCHAR, typeof(x), y, typeof(y) FROM {rows} ORDER BY x"),
+        &[
+            "-3.50|DECIMAL(22,2)|1|DOUBLE",
+            "1.00|DECIMAL(22,2)|2|DOUBLE",
+            "10.50|DECIMAL(22,2)|1.5|DOUBLE",
+            "20.25|DECIMAL(22,2)|2.5|DOUBLE",
+        ],
+    );
+}
+
+#[test]
 fn whole_numbers_of_decimals_fit_their_type() {
     let digits = [Some(999), Some(-999), Some(990), Some(-1), None, Some(0)];
     let wide = digits.map(|digits| digits.map(|digits| digits * 10i128.pow(35) + 1));

@@ -165,6 +165,16 @@ fn blanks_around_a_text_do_not_count() {
 }
 
 #[test]
+fn bars_stand_among_the_digits_of_all_parts_of_a_number() {
+    let pair = texts(&["x"]);
+    check_rows(
+        &pair,
+        "SELECT 1_2.1_2E1_0, 1_2e-1_0 * 1e1_0, 1_2.5 AS e1_0 FROM t",
+        &["121200000000|12|12.5"],
+    );
+}
+
+#[test]
 fn nulls_within_lists_are_shown() {
     check_anywhere(
         strings(&["a"]),
