@@ -23,11 +23,11 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue, internal_err, plan_err};
 use datafusion::functions::expr_fn::{character_length, encode, to_hex, trunc, upper};
-use datafusion::functions_nested::expr_fn::{array_concat, array_length};
+use datafusion::functions_nested::expr_fn::{self, array_concat, array_has, array_length};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility, cast, lit,
+    ScalarUDFImpl, Signature, Volatility, cast, lit, when,
 };
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
@@ -163,16 +163,55 @@ pub(crate) fn length(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> 
     }
 }
 
-/// Of lists, of which those that are null count for nothing, their elements one after another.
 pub(crate) fn concat(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
-    if !types.iter().any(is_list) {
-        return Ok(Some(datafusion::functions::expr_fn::concat(args.to_vec())));
+    match types.iter().any(is_list) {
+        true => concat_lists(args, types),
+        false => Ok(Some(datafusion::functions::expr_fn::concat(args.to_vec()))),
+    }
+}
+
+/// Of lists, of which those that are null count for nothing, their elements one after another.
+pub(crate) fn concat_lists(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    if types.iter().all(DataType::is_null) {
+        return Ok(args.first().cloned());
     }
     if !types.iter().all(|dtype| is_list(dtype) || dtype.is_null()) {
         return Ok(None);
     }
     let lists = args.iter().zip(types).filter(|(_, dtype)| is_list(dtype));
     Ok(Some(array_concat(lists.map(|(list, _)| list.clone()).collect())))
+}
+
+/// The elements of a list's lists. A list of untyped nulls has none.
+pub(crate) fn flatten(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    let ([list], [dtype]) = (args, types) else { return Ok(None) };
+    Ok(match dtype {
+        DataType::List(item) if item.data_type().is_null() => {
+            let none = ScalarValue::List(ScalarValue::new_list(&[], &DataType::Null, true));
+            Some(when(list.clone().is_not_null(), lit(none)).end()?)
+        }
+        DataType::Null => Some(list.clone()),
+        dtype if is_list(dtype) => Some(expr_fn::flatten(list.clone())),
+        _ => None,
+    })
+}
+
+/// The values of a key in a map, in a list, which is empty where there is none.
+pub(crate) fn map_extract(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    let ([map, key], [dtype, key_type]) = (args, types) else { return Ok(None) };
+    let DataType::Map(entries, _) = dtype else {
+        return Ok(dtype.is_null().then(|| map.clone()));
+    };
+    let DataType::Struct(fields) = entries.data_type() else { return Ok(None) };
+    let [_, value] = &fields[..] else { return Ok(None) };
+    let none = lit(ScalarValue::List(ScalarValue::new_list(&[], value.data_type(), true)));
+    if key_type.is_null() {
+        return Ok(Some(when(map.clone().is_not_null(), none).end()?));
+    }
+    let has = array_has(expr_fn::map_keys(map.clone()), key.clone());
+    let found = expr_fn::map_extract(map.clone(), key.clone());
+    let null = lit(ScalarValue::Null);
+    Ok(Some(when(map.clone().is_null(), null).when(has, found).otherwise(none)?))
 }
 
 /// What the elements of a list are added to: nothing, of the type of such sums.

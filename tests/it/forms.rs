@@ -1,5 +1,6 @@
 //! Forms that users of DuckDB know, with the values that it gives.
 
+mod absent;
 mod aliases;
 mod clauses;
 mod functions;

@@ -244,7 +244,11 @@ pub(crate) fn host_functions() -> impl Iterator<Item = Arc<ScalarUDF>> {
         HostBody::Computed { of, value, computed } => {
             Some(host_function(row.name, of, value, computed))
         }
-        HostBody::Typed { takes, written } => Some(Arc::new(shorthand(row.name, takes, written))),
+        // By all its names: DataFusion has a function for some of them.
+        HostBody::Typed { takes, written } => {
+            let function = shorthand(row.name, takes, written);
+            Some(Arc::new(function.with_aliases(row.also.iter().copied())))
+        }
         HostBody::DataFusion | HostBody::Written(_) => None,
     })
 }

@@ -10,17 +10,19 @@
 //!   a // b               a / b, of decimals as floats
 //!   t AT TIME ZONE 'z'   timezone('z', t)
 //!   m[[1, 2]]            element_at(m, [1, 2])[1]
+//!   l || m, of lists     array_concat(l, m), or null where one of them is
 //!   s[2], s[-3:]         substr(s, 2, 1), substr(s, character_length(s) - 2, …)
 //! ```
 //!
 //! `//` cuts the quotient of integers towards zero, and of floats it is the quotient itself, as in
-//! DuckDB 2. What the last three are follows from types, which the planner knows.
+//! DuckDB 2. What the last four are follows from types, which the planner knows.
 
 use datafusion::arrow::datatypes::DataType;
+use datafusion::common::utils::list_ndims;
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result as PlanResult;
 use datafusion::functions::expr_fn::{character_length, substring};
-use datafusion::functions_nested::expr_fn::{array_element, map_extract};
+use datafusion::functions_nested::expr_fn::{array_concat, array_element, map_extract, map_values};
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr,
 };
@@ -254,6 +256,7 @@ impl ExprPlanner for TypedOperators {
             BinaryOperator::Multiply => Some(Operator::Multiply),
             BinaryOperator::Modulo => Some(Operator::Modulo),
             BinaryOperator::DuckIntegerDivide => None,
+            BinaryOperator::StringConcat => return joined_lists(expr, schema),
             _ => return Ok(PlannerResult::Original(expr)),
         };
         if let Some(op) = op {
@@ -280,11 +283,19 @@ impl ExprPlanner for TypedOperators {
     ) -> PlanResult<PlannerResult<RawFieldAccessExpr>> {
         if let GetFieldAccess::ListIndex { key } = &access.field_access
             && matches!(access.expr.get_type(schema), Ok(DataType::Map(..)))
-            && matches!(key.get_type(schema), Ok(DataType::List(_)))
+            && matches!(key.get_type(schema), Ok(DataType::List(_) | DataType::Null))
         {
-            // A subscript by a list takes each of its elements for a row (DataFusion 55.2,
+            // No value has the key NULL, which DataFusion compares with no other. A subscript by a list takes each of its elements for a row (DataFusion 55.2,
             // `GetFieldFunc`), and panics.
-            let found = map_extract(access.expr, key.as_ref().clone());
+            let key = match key.get_type(schema)? {
+                DataType::Null => {
+                    let (map, null) = (access.expr, key.as_ref().clone());
+                    let value = array_element(map_values(map), lit(1i64)).get_type(schema)?;
+                    return Ok(PlannerResult::Planned(plan_cast(null, value)));
+                }
+                _ => key.as_ref().clone(),
+            };
+            let found = map_extract(access.expr, key);
             return Ok(PlannerResult::Planned(array_element(found, lit(1i64))));
         }
         let is_string = |expr: &PlanExpr| {
@@ -318,6 +329,61 @@ impl ExprPlanner for TypedOperators {
         };
         Ok(PlannerResult::Planned(planned))
     }
+}
+
+/// Lists behind one another. `array_concat` takes null for an empty list; the operator is null then.
+fn joined_lists(
+    expr: RawBinaryExpr,
+    schema: &DFSchema,
+) -> PlanResult<PlannerResult<RawBinaryExpr>> {
+    let dtype = |side: &PlanExpr| side.get_type(schema).unwrap_or(DataType::Null);
+    let (left, right) = (dtype(&expr.left), dtype(&expr.right));
+    let null_of = |list: &DataType| Ok(PlannerResult::Planned(lit(ScalarValue::try_from(list)?)));
+    match (list_ndims(&left), list_ndims(&right)) {
+        (1.., 0) if right.is_null() => return null_of(&left),
+        (0, 1..) if left.is_null() => return null_of(&right),
+        (deep, other) if deep == other && deep > 0 => {}
+        _ => return Ok(PlannerResult::Original(expr)),
+    }
+    // Of a chain, so that none of its lists stands there more than twice.
+    let mut lists = parts_of_chain(expr.left, schema)?;
+    lists.extend(parts_of_chain(expr.right, schema)?);
+    let any_null = any_null(&lists, schema)?;
+    let joined = array_concat(lists);
+    Ok(PlannerResult::Planned(match any_null {
+        Some(any_null) => when(any_null, lit(ScalarValue::Null)).otherwise(joined)?,
+        None => joined,
+    }))
+}
+
+/// Whether one of some lists is null; nothing where none can be.
+fn any_null(lists: &[PlanExpr], schema: &DFSchema) -> PlanResult<Option<PlanExpr>> {
+    let mut any: Option<PlanExpr> = None;
+    for list in lists {
+        if list.nullable(schema)? {
+            let is_null = list.clone().is_null();
+            any = Some(match any {
+                Some(before) => before.or(is_null),
+                None => is_null,
+            });
+        }
+    }
+    Ok(any)
+}
+
+/// The lists that a list is joined of by this operator.
+fn parts_of_chain(list: PlanExpr, schema: &DFSchema) -> PlanResult<Vec<PlanExpr>> {
+    if let PlanExpr::Case(case) = &list
+        && case.expr.is_none()
+        && let [(condition, null)] = &case.when_then_expr[..]
+        && **null == lit(ScalarValue::Null)
+        && let Some(PlanExpr::ScalarFunction(call)) = case.else_expr.as_deref()
+        && call.name() == "array_concat"
+        && any_null(&call.args, schema)?.as_ref() == Some(condition)
+    {
+        return Ok(call.args.clone());
+    }
+    Ok(vec![list])
 }
 
 /// A number, or another that it is less than; null of null.

@@ -8,7 +8,7 @@ use super::super::nested::ListFold;
 use super::*;
 use crate::host::arrays_zip::arrays_zip;
 use crate::host::list_combinations::list_combinations;
-use crate::host::shorthand::sum_of_none;
+use crate::host::shorthand::{concat_lists, flatten, map_extract, sum_of_none};
 
 pub(super) const FAMILY: &[Function] = &[
     row("make_array")
@@ -25,7 +25,12 @@ pub(super) const FAMILY: &[Function] = &[
     row("array_avg").one(|c, list, dtype| c.array_fold(list, ListFold::Average, dtype)),
     row("array_product").one(|c, list, dtype| c.array_fold(list, ListFold::Product, dtype)),
     row("array_has").two(|c, list, needle, _| c.array_has(list, needle)),
-    row("array_position").two(|c, list, needle, dtype| c.array_position(list, needle, dtype)),
+    row("array_position")
+        .also(&["array_indexof", "list_indexof", "list_position"])
+        .written_instead("takes a list, a value and where to begin", |_, args| {
+            aggregates::position(args)
+        })
+        .two(|c, list, needle, dtype| c.array_position(list, needle, dtype)),
     row("array_slice").several(3..=4, slice),
     row("array_sort")
         .several(1..=3, |c, call| c.array_sort(&call.args[0], &call.args[1..], call.dtype)),
@@ -37,7 +42,10 @@ pub(super) const FAMILY: &[Function] = &[
     row("range").several(1..=3, |c, call| c.series(call.args, false, call.dtype)),
     row("generate_series").several(1..=3, |c, call| c.series(call.args, true, call.dtype)),
     row("array_any_value").one(|c, list, dtype| c.array_any_value(list, dtype)),
-    row("array_concat").several(0..=usize::MAX, |c, call| c.array_concat(call.args, call.dtype)),
+    row("array_concat")
+        .also(&["array_cat", "list_cat", "list_concat"])
+        .typed("takes lists", concat_lists)
+        .several(0..=usize::MAX, |c, call| c.array_concat(call.args, call.dtype)),
     row("array_append").two(|c, list, value, dtype| c.array_append(list, value, false, dtype)),
     row("array_prepend").two(|c, value, list, dtype| c.array_append(list, value, true, dtype)),
     row("array_reverse").one(|c, list, dtype| c.array_reverse(list, dtype)),
@@ -81,7 +89,9 @@ pub(super) const FAMILY: &[Function] = &[
         .also(&["list_has_all"])
         .written_instead(TWO_LISTS, |_, args| aggregates::has_all(args))
         .two(|c, list, other, _| c.array_has_several(list, other, true)),
-    row("flatten").one(|c, list, dtype| c.flatten(list, dtype)),
+    row("flatten")
+        .typed("takes a list of lists", flatten)
+        .one(|c, list, dtype| c.flatten(list, dtype)),
     row("string_to_array").several(2..=3, |c, call| c.split_text(call.args, call.dtype)),
     row("array_to_string").several(2..=3, |c, call| c.joined_list(call.args, call.dtype)),
     row("array_pop_front").one(|c, list, dtype| {
@@ -102,9 +112,14 @@ pub(super) const FAMILY: &[Function] = &[
     row("list_unique")
         .also(&["array_unique"])
         .written("takes a list", |_, args| aggregates::unique(args)),
+    row("list_sort").written_instead(
+        "takes a list, 'ASC' or 'DESC', and 'NULLS FIRST' or 'NULLS LAST'",
+        |_, args| aggregates::sort(args),
+    ),
     row("list_reverse_sort")
         .also(&["array_reverse_sort"])
         .written("takes a list", |_, args| aggregates::reverse_sort(args)),
+    row("map_extract").also(&["element_at"]).typed("takes a map and a key", map_extract),
     row("sum_of_none").typed("takes a list of numbers", sum_of_none),
     // With lambdas: `lambda.rs` computes them.
     row("array_any_match").total(),

@@ -2,10 +2,10 @@
 
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType, ExactNumberInfo, Expr, Ident, LambdaFunction,
-    LambdaFunctionParameter, LambdaSyntax, OneOrManyWithParens,
+    LambdaFunctionParameter, LambdaSyntax, OneOrManyWithParens, Value,
 };
 
-use crate::sql::ast::{binary, call, case, cast, nested, number, text};
+use crate::sql::ast::{binary, call, case, cast, is_null, nested, number, text};
 
 pub(super) const TAKES: &str = "takes a list and the name of an aggregate, one of 'sum', 'avg', \
     'min', 'max', 'product', 'count', 'first', 'last', 'any_value', 'approx_count_distinct' and \
@@ -72,6 +72,26 @@ pub(super) fn sum(args: &[Expr]) -> Option<Expr> {
     Some(case(any, added, None))
 }
 
+/// The place of a value, or of the first null: DataFusion (55.2) finds none among lists.
+pub(super) fn position(args: &[Expr]) -> Option<Expr> {
+    let found = |args: Vec<Expr>| Some(call("array_position", args));
+    match args {
+        [list, _] if is_null(list) => Some(cast(list.clone(), DataType::BigInt(None))),
+        [list, value] if is_null(value) => {
+            let name = LambdaFunctionParameter { name: Ident::new("x"), data_type: None };
+            let is_null = Expr::Lambda(LambdaFunction {
+                params: OneOrManyWithParens::One(name),
+                body: Box::new(Expr::IsNull(Box::new(Expr::Identifier(Ident::new("x"))))),
+                syntax: LambdaSyntax::Arrow,
+            });
+            let nulls = call("array_transform", vec![list.clone(), is_null]);
+            found(vec![nulls, Expr::value(Value::Boolean(true))])
+        }
+        [_, _] | [_, _, _] => found(args.to_vec()),
+        _ => None,
+    }
+}
+
 /// The values among the elements.
 pub(super) fn distinct(args: &[Expr]) -> Option<Expr> {
     let [list] = args else { return None };
@@ -105,6 +125,18 @@ fn of_both(one: &Expr, other: &Expr, value: Expr) -> Expr {
 /// The elements that are not null: as in DuckDB, a null is no value.
 fn compact(list: &Expr) -> Expr {
     call("array_compact", vec![list.clone()])
+}
+
+/// A list in order, with what is null at its end where nothing else is said.
+pub(super) fn sort(args: &[Expr]) -> Option<Expr> {
+    let [list, order @ ..] = args else { return None };
+    let (direction, nulls) = match order {
+        [] => (text("ASC"), text("NULLS LAST")),
+        [direction] => (direction.clone(), text("NULLS LAST")),
+        [direction, nulls] => (direction.clone(), nulls.clone()),
+        _ => return None,
+    };
+    Some(call("array_sort", vec![list.clone(), direction, nulls]))
 }
 
 /// From the greatest to the least, with nulls last.
