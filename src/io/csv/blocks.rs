@@ -13,6 +13,8 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
+use memchr::memchr;
+
 use super::columns::RowLayout;
 use super::dialect::Dialect;
 use super::grammar::{State, begin_states};
@@ -256,7 +258,13 @@ impl<'a> Blocks<'a> {
                         block.rows += 1;
                     }
                     Ragged::Fill | Ragged::Error => {
-                        let message = format!("{values} values where {columns} are expected");
+                        let row = &self.bytes[start..tokens.at()];
+                        let has_quotes = memchr(self.dialect.grammar.quote, row).is_some();
+                        let hint = match has_quotes && self.dialect.grammar.quote != 0 {
+                            true => "; if its quotes are none, say so by the option quote: ''",
+                            false => "",
+                        };
+                        let message = format!("{values} values where {columns} are expected{hint}");
                         return Err(self.file.error(self.at + start as u64, 0, message));
                     }
                 },

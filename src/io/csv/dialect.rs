@@ -43,7 +43,12 @@ impl Dialect {
         if end == text.bytes() {
             head.push(b'\n');
         }
-        let Sniffed { grammar, has_header } = sniff(&head, &text.path, options, &notation);
+        let further = match options.quote.is_none() && options.sniff {
+            true => further_lines(text, end)?,
+            false => vec![],
+        };
+        let Sniffed { grammar, has_header } =
+            sniff(&head, &further, &text.path, options, &notation);
         Ok(Dialect {
             grammar,
             has_header,
@@ -165,6 +170,28 @@ fn behind_lines(text: &CsvContent, lines: usize) -> Result<u64> {
         at += u64::from(bytes == b"\n");
     }
     Ok(at)
+}
+
+/// Whole lines at places all over a text, from `begin` on. They may lie within a quoted value.
+fn further_lines(text: &CsvContent, begin: u64) -> Result<Vec<Vec<u8>>> {
+    const PLACES: u64 = 16;
+    const PLACE: u64 = 64 << 10;
+    let (reader, end) = (text.reader()?, text.bytes());
+    let step = ((end - begin) / PLACES).max(PLACE);
+    let mut found = vec![];
+    for at in (begin..end).step_by(step as usize) {
+        let mut bytes = vec![];
+        reader.read(at..end.min(at + PLACE), &mut bytes)?;
+        let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        if let Some(first) = bytes.iter().position(is_end)
+            && let Some(last) = bytes.iter().rposition(is_end)
+        {
+            bytes.truncate(last + 1);
+            bytes.drain(..first);
+            found.push(bytes);
+        }
+    }
+    Ok(found)
 }
 
 /// The names of columns, each once: an empty one is `column_N`, one that comes again gets the first

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use datafusion::arrow::datatypes::DataType;
-use memchr::memchr;
+use memchr::{memchr, memrchr};
 
 use super::grammar::Grammar;
 use super::options::CsvOptions;
@@ -28,10 +28,13 @@ const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// Finds what the options leave open by the begin of a file, behind the lines that are left out.
 ///
 /// The delimiter is the one by which most rows have the same number of values, which is not one. A
-/// `'` quotes where values begin and end with it, and none with `"`. There is no header where the
-/// first row's values are of their columns' types, and one of these is not text.
+/// `'` quotes where values begin and end with it, and none with `"`. Nothing quotes where quoting
+/// fails and rows without quotes have the same number of values. There is no header where the first
+/// row's values are of their columns' types, and one of these is not text. `further` are whole lines
+/// of other places.
 pub(crate) fn sniff(
     head: &[u8],
+    further: &[Vec<u8>],
     path: &Path,
     options: &CsvOptions,
     notation: &Notation,
@@ -74,8 +77,70 @@ pub(crate) fn sniff(
         || FirstRows::of(head, of(delimiter.unwrap_or(b','), quote)),
         |(_, rows)| rows,
     );
+    let lines = &head[..memrchr(b'\n', head).map_or(0, |end| end + 1)];
+    let texts = || std::iter::once(lines).chain(further.iter().map(Vec::as_slice));
+    let rows = match options.quote.is_none() && quotes_are_none(texts, &rows.grammar) {
+        true => FirstRows::of(head, Grammar { quote: 0, ..rows.grammar }),
+        false => rows,
+    };
     let has_header = options.has_header.unwrap_or_else(|| rows.have_header(notation));
     Sniffed { grammar: rows.grammar, has_header }
+}
+
+/// Whether quotes are bytes as any other. Without them, all rows of the texts have the same number
+/// of values, and not one. With them, some rows that have quotes have another number, or more values
+/// have more than blanks behind their closing quote than have not. A quote that nothing closes says that
+/// only where others stand within values.
+fn quotes_are_none<'a, T: Iterator<Item = &'a [u8]>>(
+    texts: impl Fn() -> T,
+    grammar: &Grammar,
+) -> bool {
+    if !texts().any(|text| memchr(grammar.quote, text).is_some()) {
+        return false;
+    }
+    let plain = Grammar { quote: 0, ..*grammar };
+    let (mut usual, mut spans) = (None, vec![]);
+    for text in texts() {
+        let mut tokens = Tokens::new(text, &plain, 0);
+        while let Token::Row { values, .. } = tokens.next(usize::MAX, Wanted::Some(&[]), &mut spans)
+        {
+            if *usual.get_or_insert(values) != values {
+                return false;
+            }
+        }
+    }
+    let Some(usual) = usual.filter(|values| *values > 1) else { return false };
+    let (mut with_tail, mut whole, mut is_unclosed, mut within) = (0, 0, false, false);
+    for text in texts() {
+        let mut tokens = Tokens::new(text, grammar, 0);
+        loop {
+            spans.clear();
+            match tokens.next(usize::MAX, Wanted::All, &mut spans) {
+                Token::Row { values, .. } => {
+                    let is_quoted = spans.iter().any(|span| span.is_quoted());
+                    if is_quoted && values != usual {
+                        return true;
+                    }
+                }
+                Token::Partial { quote, .. } => {
+                    is_unclosed |= quote.is_some();
+                    break;
+                }
+                Token::End(_) => break,
+            }
+            for span in &spans {
+                let raw = &text[span.range()];
+                match span.is_quoted() {
+                    true => match tail(raw, grammar.quote).map(without_blanks) {
+                        Some([_, ..]) if span.is_rewritten() => with_tail += 1,
+                        _ => whole += 1,
+                    },
+                    false => within |= memchr(grammar.quote, raw).is_some(),
+                }
+            }
+        }
+    }
+    with_tail > 0 && with_tail >= whole || is_unclosed && (within || with_tail > 0)
 }
 
 fn by_extension(path: &Path) -> Option<u8> {
@@ -147,7 +212,7 @@ impl<'a> FirstRows<'a> {
             let opens =
                 !span.is_quoted() && raw.first().is_some_and(|byte| matches!(byte, b'"' | b'\''));
             // What follows a closing quote tells that it was none.
-            let is_none = span.is_rewritten() && has_tail(raw, self.grammar.quote);
+            let is_none = span.is_rewritten() && tail(raw, self.grammar.quote).is_some();
             if opens || is_none {
                 return false;
             }
@@ -188,17 +253,17 @@ impl<'a> FirstRows<'a> {
     }
 }
 
-/// Whether bytes follow the quote that closes a value; `raw` is what lies behind the opening one.
-fn has_tail(raw: &[u8], quote: u8) -> bool {
+/// What follows the quote that closes a value; `raw` is what lies behind the opening one.
+fn tail(raw: &[u8], quote: u8) -> Option<&[u8]> {
     let mut at = 0;
     while let Some(found) = memchr(quote, &raw[at..]) {
         at += found + 1;
         if raw.get(at) != Some(&quote) {
-            return at < raw.len();
+            return Some(&raw[at..]).filter(|tail| !tail.is_empty());
         }
         at += 1;
     }
-    false
+    None
 }
 
 #[cfg(test)]
@@ -206,7 +271,7 @@ mod tests {
     use super::*;
 
     fn sniffed(text: &str, path: &str, options: &CsvOptions) -> (char, char, bool) {
-        let found = sniff(text.as_bytes(), Path::new(path), options, &Notation::default());
+        let found = sniff(text.as_bytes(), &[], Path::new(path), options, &Notation::default());
         (found.grammar.delimiter.into(), found.grammar.quote.into(), found.has_header)
     }
 
@@ -235,6 +300,33 @@ mod tests {
         ] {
             assert_eq!(sniffed(text, "t.csv", &CsvOptions::default()), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn quotes_that_are_none_are_found() {
+        for (text, quote) in [
+            ("id\tname\n1\ta\n2\t\"b\n3\tc\n4\td \"x\"\n5\t\"q\"r\n", '\0'),
+            ("id,name\n1,\"x\"\n2,\"Foo\" Bar\n", '\0'),
+            ("id,name\n1,5\" pipe\n2,\"Foo\n3,z\n", '\0'),
+            ("a,b,c\n\"x,y\",1,2\n3,\"4,5\n", '"'),
+            // One that nothing closes is an error of the file.
+            ("a,b\n1,x\n2,\"y\n3,z\n", '"'),
+            ("id,name\n1,\"x\"\n2,\"y\"\n3,\"Foo\" Bar\n", '"'),
+            ("id,name\n1,\"x,y\"\n2,\"Foo\" Bar\n", '"'),
+            ("id,name\n1,\"x\"\n2,\"Foo\"  \n3,z\n", '"'),
+            ("text\n\"Foo\" Bar\n", '"'),
+            ("a,b\n1,\"x\"\"y\"\n2,z \"w\"\n", '"'),
+        ] {
+            let found = sniffed(text, "t.csv", &CsvOptions::default());
+            assert_eq!(found.1, quote, "{text:?}");
+        }
+        let further = [b"7,\"x\n8,\"y\" z\n".to_vec()];
+        let head = b"id,name\n1,x\n2,y\n";
+        let plain = CsvOptions::default();
+        let found = |options| sniff(head, &further, Path::new("t"), options, &Notation::default());
+        assert_eq!(found(&plain).grammar.quote, 0);
+        let given = CsvOptions { quote: Some(b'"'), ..plain.clone() };
+        assert_eq!(found(&given).grammar.quote, b'"');
     }
 
     #[test]
