@@ -49,7 +49,7 @@ fn broken<T>(what: impl Into<String>) -> FooterResult<T> {
 pub(super) fn begins_at(tail: &[u8], file: u64) -> FooterResult<u64> {
     let tail = FooterTail::try_from(tail)?;
     if tail.is_encrypted_footer() {
-        return broken("its footer is encrypted, which is not read");
+        return broken("it is encrypted Parquet, which is not read yet");
     }
     let length = tail.metadata_length() as u64;
     match file.checked_sub(TAIL).and_then(|rest| rest.checked_sub(length)) {
@@ -61,6 +61,9 @@ pub(super) fn begins_at(tail: &[u8], file: u64) -> FooterResult<u64> {
 /// Decodes the footer of a file of so many bytes.
 pub(super) fn decode(footer: &[u8], file: u64) -> FooterResult<ParquetMetaData> {
     let groups = walk(footer).or_else(|why| broken(format!("its footer is damaged: {why}")))?;
+    if groups.is_encrypted {
+        return broken("it has encrypted columns, which are not read yet");
+    }
     let bare = ParquetMetaDataOptions::new()
         .with_column_stats_policy(ParquetStatisticsPolicy::SkipAll)
         .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll);
@@ -87,6 +90,8 @@ struct Groups {
     list: usize,
     groups: Vec<usize>,
     end: usize,
+    /// Whether columns are encrypted, though the footer is not.
+    is_encrypted: bool,
 }
 
 /// Least row groups that a thread decodes: starting it takes as long as a few dozen.
@@ -98,7 +103,7 @@ const DECODERS: usize = 8;
 /// footer of a file of some of the row groups.
 fn decode_on_all_cores(
     footer: &[u8],
-    Groups { list, groups, end }: &Groups,
+    Groups { list, groups, end, .. }: &Groups,
     options: Option<&ParquetMetaDataOptions>,
 ) -> FooterResult<ParquetMetaData> {
     let cores = crate::cores::cores();
@@ -142,7 +147,8 @@ fn decode_on_all_cores(
 fn walk(footer: &[u8]) -> std::result::Result<Groups, Broken> {
     const SCHEMA: i64 = 2;
     const ROW_GROUPS: i64 = 4;
-    let mut found: Vec<Groups> = vec![];
+    const ENCRYPTION: i64 = 8;
+    let (mut found, mut is_encrypted): (Vec<Groups>, bool) = (vec![], false);
     Compact::new(footer).fields(|walked, id, kind| {
         let at = |walked: &Compact<'_>| footer.len() - walked.left();
         match (id, kind) {
@@ -156,14 +162,18 @@ fn walk(footer: &[u8]) -> std::result::Result<Groups, Broken> {
                     walked.skip_element(of)?;
                 }
                 let groups = if of == STRUCT { groups } else { vec![] };
-                found.push(Groups { list, groups, end: at(walked) });
+                found.push(Groups { list, groups, end: at(walked), is_encrypted: false });
                 Ok(())
+            }
+            (ENCRYPTION, STRUCT) => {
+                is_encrypted = true;
+                walked.skip(kind)
             }
             (_, kind) => walked.skip(kind),
         }
     })?;
     let one = found.pop().filter(|_| found.is_empty());
-    Ok(one.unwrap_or_default())
+    Ok(Groups { is_encrypted, ..one.unwrap_or_default() })
 }
 
 fn walk_schema(footer: &mut Compact<'_>) -> std::result::Result<(), Broken> {
