@@ -17,7 +17,7 @@ use std::time::Duration;
 
 pub use arithmetic::{Fault, Operation};
 pub use likeness::nearest;
-pub(crate) use message::{known_names, listed};
+pub(crate) use message::{known_names, listed, path_text};
 pub use permission::Permission;
 
 /// Result of every fallible operation of the engine.

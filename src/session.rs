@@ -43,6 +43,7 @@ use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Engine, PartsProgress};
 use crate::frame::LazyFrame;
+use crate::io::FileNotes;
 use crate::query::Core;
 use crate::sql::{Statement, Text};
 use crate::timeline::{Part, span};
@@ -170,6 +171,24 @@ impl Session {
     /// ```
     pub fn take_host_reads(&self) -> Vec<String> {
         self.core.engine.as_ref().map_or_else(Vec::new, Engine::take_host_reads)
+    }
+
+    /// Which files were left out of tables, and how many rows of files, a sentence each, since this
+    /// was asked last: files without a byte among others, and what the option `ignore_errors` leaves
+    /// out.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let dir = tempfile::tempdir()?;
+    /// std::fs::write(dir.path().join("1.csv"), "a\n1\n")?;
+    /// std::fs::write(dir.path().join("2.csv"), "")?;
+    /// session.register_csv("t", dir.path())?;
+    /// assert!(session.take_file_notes()[0].contains("1 file"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn take_file_notes(&self) -> Vec<String> {
+        FileNotes::of(self.core.state().config()).map_or_else(Vec::new, |notes| notes.take())
     }
 
     /// How far a query is that runs in parts, because it does not fit into device memory; `None`

@@ -11,7 +11,7 @@ use warpframe::{DeviceChoice, FileKind, IpcOptions, JsonOptions, ParquetOptions,
 
 use crate::bench::Bench;
 use crate::completions::Shell;
-use crate::files::{self, Content, CsvArguments, Table, is_database};
+use crate::files::{self, Content, CsvArguments, InputFormat, Table, is_database};
 use crate::outlet::{FileFormat, Outlet};
 use crate::output::Format;
 use crate::report::Failure;
@@ -147,6 +147,11 @@ pub struct Arguments {
     /// nanoseconds are an error
     #[arg(long, value_name = "UNIT", value_enum, default_value_t = Unit::Us)]
     pub coerce_int96_timestamp_unit: Unit,
+
+    /// What standard input (-) and pipes such as <(zcat f) hold, where names do not tell; otherwise
+    /// Parquet and Arrow are known by their first bytes, and all else is CSV
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub input_format: Option<InputFormat>,
 
     /// Give each table a column "filename" with the path of the file that a row comes from
     #[arg(long)]
@@ -379,37 +384,30 @@ impl Arguments {
             session.open(folder)?;
         }
         for table in self.tables()? {
-            match table.content {
-                Content::File(FileKind::Parquet) => {
-                    session.register_parquet_with(&table.name, &table.path, parquet)?
+            let (path, kind) = match table.content {
+                Content::File(kind) => (table.path, kind),
+                Content::Pipe => {
+                    let kind = files::kind_of_pipe(&table.path, self.input_format)?;
+                    (table.path, kind)
                 }
-                Content::File(FileKind::Csv) => {
-                    session.register_csv_with(&table.name, &table.path, csv.clone())?
-                }
-                Content::File(FileKind::Json) => {
-                    session.register_json_with(&table.name, &table.path, json)?
-                }
-                Content::File(FileKind::Arrow) => {
-                    session.register_ipc_with(&table.name, &table.path, ipc)?
-                }
-                Content::File(kind) => session.register_files(&table.name, &table.path, kind)?,
-                Content::StandardInput if self.filename => {
-                    return Err(Failure::usage("--filename: standard input (-) has no path"));
+                Content::StandardInput if csv.filename => {
+                    let by = if self.filename { "--filename" } else { "the option filename" };
+                    let message = format!("{by}: standard input (-) has no path");
+                    return Err(Failure::usage(message));
                 }
                 Content::StandardInput => {
                     let path = files::standard_input()?;
-                    match FileKind::of_content(&path)
-                        .map_err(|error| Failure::file(&path, error))?
-                    {
-                        Some(kind) => session.register_files(&table.name, &path, kind)?,
-                        None if csv.filename => {
-                            return Err(Failure::usage(
-                                "the option filename: standard input (-) has no path",
-                            ));
-                        }
-                        None => session.register_csv_with(&table.name, &path, csv.clone())?,
-                    }
+                    let kind = files::kind_of_pipe(&path, self.input_format)?;
+                    (path, kind)
                 }
+            };
+            let name = &table.name;
+            match kind {
+                FileKind::Parquet => session.register_parquet_with(name, &path, parquet.clone())?,
+                FileKind::Csv => session.register_csv_with(name, &path, csv.clone())?,
+                FileKind::Json => session.register_json_with(name, &path, json.clone())?,
+                FileKind::Arrow => session.register_ipc_with(name, &path, ipc.clone())?,
+                kind => session.register_files(name, &path, kind)?,
             }
         }
         Ok(())

@@ -1,8 +1,10 @@
 //! Which tables the files of the command line become, and how CSV files are laid out.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::os::fd::IntoRawFd;
+use std::fs::File;
+use std::io::{self, Seek};
+use std::os::fd::{AsFd, IntoRawFd};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use warpframe::{CsvOptions, FileKind, Session};
@@ -98,8 +100,56 @@ pub struct Table {
 pub enum Content {
     /// In files of a kind.
     File(FileKind),
-    /// On standard input: Parquet and Arrow tell what they are, all else is CSV.
+    /// In a pipe, which an option, or its first bytes, tell the kind of.
+    Pipe,
+    /// On standard input, of which that is true, too.
     StandardInput,
+}
+
+/// What pipes hold whose names do not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum InputFormat {
+    /// Delimited text.
+    Csv,
+    /// A value in each line, or an array of them.
+    #[value(aliases = ["ndjson", "jsonl"])]
+    Json,
+    /// Parquet.
+    Parquet,
+    /// Arrow IPC, a file or a stream.
+    Arrow,
+}
+
+impl From<InputFormat> for FileKind {
+    fn from(format: InputFormat) -> FileKind {
+        match format {
+            InputFormat::Csv => FileKind::Csv,
+            InputFormat::Json => FileKind::Json,
+            InputFormat::Parquet => FileKind::Parquet,
+            InputFormat::Arrow => FileKind::Arrow,
+        }
+    }
+}
+
+/// The kind of a pipe's content: what was said, or what its first bytes tell. All else is CSV.
+///
+/// # Errors
+/// A pipe that cannot be read.
+pub fn kind_of_pipe(path: &Path, said: Option<InputFormat>) -> Result<FileKind, Failure> {
+    if let Some(said) = said {
+        return Ok(said.into());
+    }
+    let kind = FileKind::of_content(path).map_err(|error| Failure::file(path, error))?;
+    Ok(kind.unwrap_or(FileKind::Csv))
+}
+
+/// Whether an argument names something on another machine.
+fn is_address(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.contains("://")) && !path.exists()
+}
+
+fn is_pipe(path: &Path) -> bool {
+    path.metadata().is_ok_and(|of| of.file_type().is_fifo())
 }
 
 /// The tables that arguments name, by name. `csv`: files whose kind their names do not tell are
@@ -143,6 +193,12 @@ pub fn is_database(argument: &Path) -> bool {
 fn table(path: PathBuf, csv: bool) -> Result<Table, Failure> {
     let kind = match FileKind::of(&path) {
         Some(kind) => kind,
+        // The engine says that it reads none.
+        None if is_address(&path) => FileKind::Parquet,
+        None if is_pipe(&path) => {
+            let name = FileKind::table_name(&path);
+            return Ok(Table { name, path, content: Content::Pipe });
+        }
         None if csv && path.is_file() => FileKind::Csv,
         None if path.is_dir() => {
             let message = "a directory that is a table holds files of one kind";
@@ -164,7 +220,7 @@ fn table(path: PathBuf, csv: bool) -> Result<Table, Failure> {
 /// have given them.
 fn expand(argument: &Path) -> Result<Vec<PathBuf>, Failure> {
     let missing = || Failure::file(argument, io::ErrorKind::NotFound.into());
-    if argument.exists() {
+    if argument.exists() || is_address(argument) {
         return Ok(vec![argument.to_path_buf()]);
     }
     let pattern =
@@ -176,11 +232,22 @@ fn expand(argument: &Path) -> Result<Vec<PathBuf>, Failure> {
     if paths.is_empty() { Err(missing()) } else { Ok(paths) }
 }
 
-/// Copies standard input into a file, since it can be read only once and from its begin to its end:
-/// the path by which this process can open the file. The file has no name in any directory, so that
+/// The path by which standard input is read from where it is. Where that is not its begin, and
+/// where it is no file or pipe, it is copied into a file without a name in any directory, so that
 /// nothing is left behind however the process ends.
+///
+/// # Errors
+/// Input that cannot be read; no room for the file.
 pub fn standard_input() -> Result<PathBuf, Failure> {
+    const PATH: &str = "/dev/stdin";
     let failed = |error| Failure::file(Path::new("standard input"), error);
+    let mut input = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
+    let kind = input.metadata().map_err(failed)?.file_type();
+    let is_whole =
+        kind.is_fifo() || kind.is_file() && input.stream_position().is_ok_and(|at| at == 0);
+    if is_whole && Path::new(PATH).exists() {
+        return Ok(PATH.into());
+    }
     let mut file = tempfile::tempfile().map_err(failed)?;
     io::copy(&mut io::stdin().lock(), &mut file).map_err(failed)?;
     Ok(PathBuf::from(format!("/dev/fd/{}", file.into_raw_fd())))

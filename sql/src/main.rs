@@ -107,6 +107,9 @@ fn run(
         interrupt::watch(&session);
     }
     arguments.register(&session).inspect_err(|failure| complain(messages, failure))?;
+    for note in session.take_file_notes() {
+        let _ = writeln!(messages, "note: {}", report::shown(&note));
+    }
     let (outlet, format) = arguments.outlet().inspect_err(|failure| complain(messages, failure))?;
     let settings = settings(arguments, format, shell);
     if let Some((bench, setup)) = bench {

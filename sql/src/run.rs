@@ -98,6 +98,9 @@ impl<'a> Runner<'a> {
             for reason in self.session.take_fallback_reasons() {
                 self.say(&format!("note: the CPU took over: {}\n", shown(&reason)));
             }
+            for note in self.session.take_file_notes() {
+                self.say(&format!("note: {}\n", shown(&note)));
+            }
             for note in self.session.device().map_or_else(Vec::new, Device::take_cache_notes) {
                 self.say(&format!("note: {note}\n"));
             }

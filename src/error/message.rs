@@ -1,7 +1,7 @@
 //! What errors say.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Display, Path};
 
 use super::{Error, ErrorKind, nearest};
 
@@ -73,11 +73,11 @@ impl fmt::Display for Error {
             ErrorKind::Arithmetic { fault, .. } => write!(f, "{fault}"),
             ErrorKind::Parse { path, line, column, message } => {
                 if let Some(path) = path {
-                    write!(f, "{}: ", path.display())?;
+                    write!(f, "{}: ", path_text(path))?;
                 }
                 write!(f, "{}{message}", place(*line, *column))
             }
-            ErrorKind::File { path, message } => write!(f, "{}: {message}", path.display()),
+            ErrorKind::File { path, message } => write!(f, "{}: {message}", path_text(path)),
             ErrorKind::Unsupported { what, why } => write!(f, "not supported: {what}: {why}"),
             ErrorKind::Forbidden { what, needs } => write!(f, "not supported: {what}: {needs}"),
             ErrorKind::NotAQuery { what, executes } => {
@@ -105,8 +105,14 @@ impl fmt::Display for Error {
 fn of_system(f: &mut fmt::Formatter<'_>, path: &Path, source: &std::io::Error) -> fmt::Result {
     match path.as_os_str().is_empty() {
         true => write!(f, "{source}"),
-        false => write!(f, "{}: {source}", path.display()),
+        false => write!(f, "{}: {source}", path_text(path)),
     }
+}
+
+/// What a file is called to a person.
+pub(crate) fn path_text(path: &Path) -> Display<'_> {
+    let is_input = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].map(Path::new).contains(&path);
+    if is_input { Path::new("standard input").display() } else { path.display() }
 }
 
 /// What the default exit of `main` and `unwrap` print.

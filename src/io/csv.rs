@@ -106,19 +106,16 @@ impl CsvFiles {
             let values: BTreeSet<usize> =
                 self.table().files.iter().map(|file| file.layout.values).collect();
             let values = values.iter().map(usize::to_string).collect::<Vec<_>>().join(" or ");
-            let named = self.named();
+            let named = self.table().named();
+            let misfits = match self.table().dialect.misfits_are_skipped {
+                true => ", or have one that does not fit its column",
+                false => "",
+            };
             read.by_host.push(format!(
-                "{skipped} rows of {named} are left out: they do not have {values} values"
+                "{skipped} rows of {named} are left out: they do not have {values} values{misfits}"
             ));
         }
         Ok(read)
-    }
-
-    /// The first file, and whether there are others.
-    fn named(&self) -> String {
-        let files = &self.table().files;
-        let more = if files.len() > 1 { " and other files" } else { "" };
-        files.first().map_or_else(String::new, |file| format!("{}{more}", file.text.path.display()))
     }
 
     fn table(&self) -> &CsvTable {
@@ -147,7 +144,7 @@ impl Source for CsvFiles {
         };
         // It knows the place of what does not fit.
         let mut read = self.read_on_host(to, wanted).await?;
-        read.by_host.push(format!("{} is read by the host: {reason}", self.named()));
+        read.by_host.push(format!("{} is read by the host: {reason}", self.table().named()));
         Ok(read)
     }
 

@@ -20,12 +20,15 @@ use super::guard::{of_content, unpanicked};
 use super::ipc;
 use super::json;
 use super::logged::refuse_logged;
+use super::notes::LeftOut;
 use super::options::{FileKind, IpcOptions, JsonOptions, ParquetOptions, PathOptions};
 use super::parquet::{Parquet, ParquetFiles, ParquetTable, TableFile};
 use super::path_columns::PathColumns;
-use super::selection::{IntoPaths, Selection};
+use super::selection::{IntoPaths, Selection, refuse_address};
 use super::source::Source;
+use super::spool;
 use super::stream::read_all;
+use super::table_log::refuse_log_of;
 use super::unite::{lost_as_double, unite};
 use crate::cores::cores;
 use crate::error::{Error, ErrorKind, Result};
@@ -86,9 +89,15 @@ impl Files {
     /// The files that paths name, in this format.
     ///
     /// # Errors
-    /// [`ErrorKind::Plan`] of no path.
+    /// [`ErrorKind::Plan`] of no path; [`ErrorKind::File`] of a path that is an address, and of a
+    /// directory whose log says which files count.
     pub(crate) fn of(named: impl IntoPaths, format: Format) -> Result<Files> {
-        Ok(Files { selection: Selection::of(named.into_paths(), format.kind())?, format })
+        let named = named.into_paths();
+        for path in &named {
+            refuse_address(path)?;
+            refuse_log_of(path)?;
+        }
+        Ok(Files { selection: Selection::of(named, format.kind())?, format })
     }
 
     /// Reads the schema (for CSV, infers it) and makes a source of these of the files.
@@ -101,18 +110,54 @@ impl Files {
         state: &SessionState,
         paths: &[PathBuf],
     ) -> Result<Arc<dyn Source>> {
-        let of_paths = PathColumns::of(&self.selection, paths, self.format.paths())?;
+        refuse_logged(&self.selection, paths)?;
+        let of_paths = PathColumns::of(&self.selection, paths, &self.format.paths())?;
+        let mut left_out = LeftOut::default();
+        let (paths, of_paths) = self.without_empty(paths, of_paths, &mut left_out)?;
+        let source = self.source_of(state, &paths, of_paths, &mut left_out).await?;
+        left_out.tell(state, self.selection.named());
+        Ok(source)
+    }
+
+    /// Leaves out files without a byte, where there are others.
+    fn without_empty(
+        &self,
+        paths: &[PathBuf],
+        of_paths: PathColumns,
+        left_out: &mut LeftOut,
+    ) -> Result<(Vec<PathBuf>, PathColumns)> {
+        let is_empty = |path: &PathBuf| Ok(spool::metadata(path)?.len() == 0);
+        let empty = paths.iter().map(is_empty).collect::<Result<Vec<_>>>()?;
+        if !empty.contains(&true) || !empty.contains(&false) {
+            return Ok((paths.to_vec(), of_paths));
+        }
+        let (kept, bare): (Vec<usize>, Vec<usize>) = (0..paths.len()).partition(|at| !empty[*at]);
+        bare.iter().for_each(|at| left_out.empty(&paths[*at]));
+        left_out.others(paths, of_paths, &kept)
+    }
+
+    async fn source_of(
+        &self,
+        state: &SessionState,
+        paths: &[PathBuf],
+        of_paths: PathColumns,
+        left_out: &mut LeftOut,
+    ) -> Result<Arc<dyn Source>> {
         match &self.format {
             Format::Csv(csv) => Ok(Arc::new(CsvFiles::open(paths, csv, of_paths)?)),
             Format::Parquet(options) => {
-                refuse_logged(&self.selection, paths)?;
-                let format = Parquet::new(state, *options);
-                let files = self
-                    .describe(state, &format, paths)
-                    .await
-                    .into_iter()
-                    .collect::<Result<Vec<_>>>()?;
-                self.within_nanoseconds(state, *options, paths, &files).await?;
+                let format = Parquet::new(state, options.clone());
+                let found = self.describe(state, &format, paths).await;
+                let (mut kept, mut files) = (vec![], vec![]);
+                for (at, (path, file)) in paths.iter().zip(found).enumerate() {
+                    if let Some(file) = left_out.unless_bad(path, file, options.ignore_errors)? {
+                        kept.push(at);
+                        files.push(file);
+                    }
+                }
+                let (paths, of_paths) = left_out.others(paths, of_paths, &kept)?;
+                let paths = paths.as_slice();
+                self.within_nanoseconds(state, options, paths, &files).await?;
                 let named = paths
                     .iter()
                     .zip(&files)
@@ -132,10 +177,13 @@ impl Files {
                 let table = Arc::new(ParquetTable::new(format, files, &schema, of_paths));
                 Ok(Arc::new(ParquetFiles::new(self.selection.named().into(), described, table)))
             }
-            Format::Json(_) => Ok(Arc::new(json::files(&self.selection, paths, of_paths)?)),
+            Format::Json(options) => {
+                let files = (paths, of_paths);
+                Ok(Arc::new(json::files(&self.selection, files, options, left_out)?))
+            }
             Format::Arrow(options) => {
-                let by_name = options.union_by_name;
-                Ok(Arc::new(ipc::files(&self.selection, state, paths, of_paths, by_name).await?))
+                let files = (paths, of_paths);
+                Ok(Arc::new(ipc::files(&self.selection, state, files, options, left_out).await?))
             }
         }
     }
@@ -205,7 +253,7 @@ impl Files {
     async fn within_nanoseconds(
         &self,
         state: &SessionState,
-        options: ParquetOptions,
+        options: &ParquetOptions,
         paths: &[PathBuf],
         files: &[TableFile],
     ) -> Result<()> {
@@ -214,7 +262,10 @@ impl Files {
         }
         let format = Parquet::new(
             state,
-            ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Microsecond, ..options },
+            ParquetOptions {
+                coerce_int96_timestamp_unit: TimeUnit::Microsecond,
+                ..options.clone()
+            },
         );
         for (path, file) in paths.iter().zip(files) {
             let wide = self.describe_file(state, &format, path).await?;
@@ -299,7 +350,7 @@ impl Files {
             Format::Parquet(options) => {
                 // Nothing is known of the file's own columns.
                 let file = TableFile { object: object(path)?, schema: Arc::new(Schema::empty()) };
-                let format = Parquet::new(state, *options);
+                let format = Parquet::new(state, options.clone());
                 Ok(Arc::new(ParquetTable::new(format, vec![file], &schema, PathColumns::default())))
             }
             Format::Csv(_) | Format::Json(_) | Format::Arrow(_) => {
@@ -324,11 +375,10 @@ impl Files {
 /// # Errors
 /// [`ErrorKind::Io`], in the system's words.
 fn object(path: &Path) -> Result<ObjectMeta> {
-    let size = std::fs::File::open(path)
-        .and_then(|file| file.metadata())
-        .map_err(|e| Error::io(path, e))?
-        .len();
-    let location = url(path)?.prefix().clone();
+    let io = |error| Error::io(path, error);
+    let real = spool::real_path(path)?;
+    let size = std::fs::File::open(&real).and_then(|file| file.metadata()).map_err(io)?.len();
+    let location = url(&real)?.prefix().clone();
     Ok(ObjectMeta { location, last_modified: Default::default(), size, e_tag: None, version: None })
 }
 

@@ -14,7 +14,7 @@ use super::lone_files::LoneFiles;
 use super::path_columns::PathColumns;
 use super::source::{Chunk, ColumnRequest, Read, Source, To};
 use super::stream::{self, ProviderRows};
-use crate::error::Result;
+use crate::error::{Result, path_text};
 
 /// Files of one schema.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl HostFiles {
 }
 
 fn account(named: &Path, format: &str) -> String {
-    format!("{} is read by the host, as all {format} is", named.display())
+    format!("{} is read by the host, as all {format} is", path_text(named))
 }
 
 #[async_trait]

@@ -37,6 +37,8 @@ use self::table::IpcTable;
 pub(crate) use self::types::plain_type;
 use super::host_files::HostFiles;
 use super::lone_files::{LoneFile, LoneFiles};
+use super::notes::LeftOut;
+use super::options::IpcOptions;
 use super::path_columns::PathColumns;
 use super::selection::Selection;
 use super::stream::read_all;
@@ -50,19 +52,26 @@ use crate::error::{ErrorKind, Result};
 pub(super) async fn files(
     selection: &Selection,
     state: &SessionState,
-    paths: &[PathBuf],
-    of_paths: PathColumns,
-    by_name: bool,
+    (paths, of_paths): (&[PathBuf], PathColumns),
+    options: &IpcOptions,
+    left_out: &mut LeftOut,
 ) -> Result<HostFiles> {
     let open = |path: &PathBuf| {
         let file = IpcTable::open(path)?;
         let bytes = file.bytes();
         Ok(LoneFile { provider: Arc::new(file), bytes })
     };
-    let files = paths.iter().map(open).collect::<Result<Vec<_>>>()?;
+    let (mut kept, mut files) = (vec![], vec![]);
+    for (at, path) in paths.iter().enumerate() {
+        if let Some(file) = left_out.unless_bad(path, open(path), options.ignore_errors)? {
+            kept.push(at);
+            files.push(file);
+        }
+    }
+    let (paths, of_paths) = left_out.others(paths, of_paths, &kept)?;
     let named = paths.iter().cloned().zip(files.iter().map(|file| file.provider.schema()));
     let named: Vec<(PathBuf, SchemaRef)> = named.collect();
-    let united = unite(&named, by_name)?;
+    let united = unite(&named, options.union_by_name)?;
     for (file, column, doubles) in united.to_doubles {
         let (path, schema) = &named[file];
         for batch in read_all(&files[file].provider, state, &[column]).await? {

@@ -1,24 +1,19 @@
-//! Directories of formats whose log says which files count: Delta Lake, Apache Hudi, Apache Iceberg.
-//! Files that the log removed lie there still. No such log is read, so that the files are refused
-//! where a directory or a pattern stands for them.
+//! Files in directories of formats whose log says which of them count (`table_log.rs`): they are
+//! refused where a directory or a pattern stands for them.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::path_columns::is_partition;
 use super::selection::Selection;
-use crate::error::{ErrorKind, Result};
+use super::table_log::refuse_log_of;
+use crate::error::Result;
 
 /// # Errors
 /// [`ErrorKind::File`] of a directory with a log among those that the files of a selection lie in.
 pub(super) fn refuse_logged(selection: &Selection, files: &[PathBuf]) -> Result<()> {
     for directory in directories(selection, files) {
-        let Some((format, log)) = log_of(&directory) else { continue };
-        let message = format!(
-            "is a table of {format}: {log} says which of its files count, and is not read; a list of \
-             paths names files one by one"
-        );
-        return Err(ErrorKind::File { path: directory, message }.into());
+        refuse_log_of(&directory)?;
     }
     Ok(())
 }
@@ -39,26 +34,6 @@ fn directories(selection: &Selection, files: &[PathBuf]) -> BTreeSet<PathBuf> {
         }
     }
     found
-}
-
-/// The format of a directory, and where its log is.
-fn log_of(directory: &Path) -> Option<(&'static str, &'static str)> {
-    if directory.join("_delta_log").is_dir() {
-        return Some(("Delta Lake", "_delta_log"));
-    }
-    if directory.join(".hoodie").is_dir() {
-        return Some(("Apache Hudi", ".hoodie"));
-    }
-    // The data of such a table lies beside its metadata.
-    let of_data = directory.parent().filter(|_| directory.ends_with("data"));
-    let has_metadata = |table: &Path| {
-        let entries = std::fs::read_dir(table.join("metadata")).into_iter().flatten().flatten();
-        entries
-            .into_iter()
-            .any(|entry| entry.file_name().as_encoded_bytes().ends_with(b".metadata.json"))
-    };
-    let is_iceberg = has_metadata(directory) || of_data.is_some_and(has_metadata);
-    is_iceberg.then_some(("Apache Iceberg", "metadata"))
 }
 
 #[cfg(test)]

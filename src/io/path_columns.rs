@@ -9,7 +9,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::{Datelike, NaiveDate};
-use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, new_empty_array};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, RecordBatch, StringViewArray, new_empty_array,
+};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -18,7 +20,8 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 
 use super::options::PathOptions;
 use super::selection::Selection;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::host::cast_exactly;
 
 /// The value that stands for NULL.
 pub(super) const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -50,9 +53,9 @@ impl PathColumns {
     pub(crate) fn of(
         selection: &Selection,
         files: &[PathBuf],
-        wanted: PathOptions,
+        wanted: &PathOptions,
     ) -> Result<PathColumns> {
-        let mut columns = PathColumns::of_partitions(selection, files, wanted.hive_partitioning)?;
+        let mut columns = PathColumns::of_partitions(selection, files, wanted)?;
         if wanted.filename {
             let first = files.first().map_or(Path::new(""), PathBuf::as_path);
             columns.has_none_named(FILENAME, columns.fields.iter(), first)?;
@@ -70,8 +73,10 @@ impl PathColumns {
     fn of_partitions(
         selection: &Selection,
         files: &[PathBuf],
-        wanted: Option<bool>,
+        options: &PathOptions,
     ) -> Result<PathColumns> {
+        let given = &options.hive_types;
+        let wanted = options.hive_partitioning.or((!given.is_empty()).then_some(true));
         if wanted == Some(false) {
             return Ok(PathColumns::default());
         }
@@ -96,17 +101,27 @@ impl PathColumns {
         }
         let texts = |at: usize| found.iter().map(move |keys| keys[at].1.as_deref());
         let said = if first.is_empty() { BTreeSet::new() } else { text_keys(files) };
+        if let Some((name, _)) = given.iter().find(|(name, _)| !first.contains(name)) {
+            return Err(ErrorKind::ColumnNotFound { name: name.clone(), known: first }.into());
+        }
         let mut values = vec![vec![]; files.len()];
         let mut fields = vec![];
         for (at, name) in first.into_iter().enumerate() {
-            let dtype = match said.contains(&name) {
-                true => DataType::Utf8View,
-                false => inferred(texts(at).flatten()),
+            let given = given.iter().find(|(given, _)| *given == name).map(|(_, dtype)| dtype);
+            let dtype = match given {
+                Some(dtype) => dtype.clone(),
+                None if !options.hive_types_autocast || said.contains(&name) => DataType::Utf8View,
+                None => inferred(texts(at).flatten()),
             };
-            values
-                .iter_mut()
-                .zip(texts(at))
-                .for_each(|(values, text)| values.push(value(text, &dtype)));
+            let column = match given {
+                Some(dtype) => given_values(texts(at), dtype).map_err(|(file, text)| {
+                    let message =
+                        format!("{text:?}, the value of {name} in its path, is no {dtype}");
+                    Error::from(ErrorKind::File { path: files[file].clone(), message })
+                })?,
+                None => texts(at).map(|text| value(text, &dtype)).collect(),
+            };
+            values.iter_mut().zip(column).for_each(|(values, value)| values.push(value));
             fields.push(Arc::new(Field::new(name, dtype, true)));
         }
         Ok(PathColumns { fields, values, has_filename: false })
@@ -341,6 +356,24 @@ fn date(text: &str) -> Option<i32> {
     Some(date.num_days_from_ce() - DAYS_BEFORE_1970)
 }
 
+/// Values of a type that was given, as `CAST` makes them of texts; where one is refused, its file
+/// and text.
+fn given_values<'a>(
+    texts: impl Iterator<Item = Option<&'a str>>,
+    dtype: &DataType,
+) -> std::result::Result<Vec<ScalarValue>, (usize, String)> {
+    let texts: StringViewArray = texts.collect();
+    let text = |file: usize| (file, texts.value(file).to_string());
+    let array: ArrayRef = Arc::new(texts.clone());
+    let cast = cast_exactly(&array, dtype, true).map_err(|_| text(0))?;
+    if let Some(file) = (0..texts.len()).find(|file| cast.is_null(*file) && texts.is_valid(*file)) {
+        return Err(text(file));
+    }
+    (0..texts.len())
+        .map(|file| ScalarValue::try_from_array(&cast, file).map_err(|_| text(file)))
+        .collect()
+}
+
 fn value(text: Option<&str>, dtype: &DataType) -> ScalarValue {
     match dtype {
         DataType::Int64 => ScalarValue::Int64(text.and_then(integer)),
@@ -355,12 +388,12 @@ mod tests {
     use crate::io::options::FileKind;
 
     fn of(files: &[&str], hive_partitioning: Option<bool>) -> Result<PathColumns> {
-        with(files, PathOptions { hive_partitioning, filename: false })
+        with(files, PathOptions { hive_partitioning, ..PathOptions::default() })
     }
 
     fn with(files: &[&str], options: PathOptions) -> Result<PathColumns> {
         let files: Vec<PathBuf> = files.iter().map(|file| Path::new("d").join(file)).collect();
-        PathColumns::of(&Selection::new("d", FileKind::Parquet), &files, options)
+        PathColumns::of(&Selection::new("d", FileKind::Parquet), &files, &options)
     }
 
     #[test]
@@ -421,9 +454,30 @@ mod tests {
     }
 
     #[test]
+    fn types_may_be_given() {
+        let files = ["z=1/d=x/1.parquet", "z=02/d=__HIVE_DEFAULT_PARTITION__/2.parquet"];
+        let given = |of: &[(&str, DataType)], hive_types_autocast| {
+            let hive_types = of.iter().map(|(name, of)| (name.to_string(), of.clone())).collect();
+            with(&files, PathOptions { hive_types, hive_types_autocast, ..PathOptions::default() })
+        };
+        let short = given(&[("z", DataType::Int16)], true).unwrap();
+        let text = |text: &str| ScalarValue::Utf8View(Some(text.into()));
+        assert_eq!(short.values(1), [ScalarValue::Int16(Some(2)), ScalarValue::Utf8View(None)]);
+        assert_eq!(short.values(0)[1], text("x"));
+        let error = given(&[("d", DataType::Int16)], true).unwrap_err().to_string();
+        assert!(error.contains("1.parquet: \"x\", the value of d in its path"), "{error}");
+        assert!(given(&[("other", DataType::Int16)], true).is_err());
+        let texts = with(
+            &["z=1/1.parquet"],
+            PathOptions { hive_types_autocast: false, ..PathOptions::default() },
+        );
+        assert_eq!(texts.unwrap().values(0), [text("1")]);
+    }
+
+    #[test]
     fn the_path_is_a_column_where_it_is_wanted() {
-        let wanted = PathOptions { hive_partitioning: None, filename: true };
-        let found = with(&["a=1/1.parquet", "a=2/2.parquet"], wanted).unwrap();
+        let wanted = || PathOptions { filename: true, ..PathOptions::default() };
+        let found = with(&["a=1/1.parquet", "a=2/2.parquet"], wanted()).unwrap();
         let said = |text: &str| ScalarValue::Utf8View(Some(text.into()));
         assert_eq!(found.values(1), [ScalarValue::Int64(Some(2)), said("d/a=2/2.parquet")]);
         assert_eq!(found.of_files(&[1]).values(0), found.values(1));
@@ -439,7 +493,7 @@ mod tests {
         );
         let error = found.behind(&schema(["x", "filename"]), Path::new("d")).unwrap_err();
         assert!(error.to_string().contains("the option filename"), "{error}");
-        assert!(with(&["filename=1/1.parquet"], wanted).is_err());
+        assert!(with(&["filename=1/1.parquet"], wanted()).is_err());
         assert!(of(&["filename=1/1.parquet"], None).is_ok());
     }
 }

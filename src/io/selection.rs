@@ -201,6 +201,26 @@ impl Selection {
     }
 }
 
+/// # Errors
+/// [`ErrorKind::File`] of what names something on other machines, as in `s3://bucket/x.parquet`,
+/// where there is no such file.
+pub(crate) fn refuse_address(path: &Path) -> Result<()> {
+    let Some(scheme) = scheme(path).filter(|_| !path.exists()) else { return Ok(()) };
+    let message = match scheme {
+        "file" => "is an address: files are named by their paths".to_string(),
+        _ => format!("is an address: nothing is read or written over {scheme} yet, only files"),
+    };
+    Err(ErrorKind::File { path: path.into(), message }.into())
+}
+
+/// What stands before `://`.
+fn scheme(path: &Path) -> Option<&str> {
+    let (scheme, _) = path.to_str()?.split_once("://")?;
+    let is_one = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    is_one.then_some(scheme)
+}
+
 fn has_wildcard(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
@@ -317,6 +337,16 @@ mod tests {
         assert_eq!(selection.paths().expect("it is there"), [at("link/../x.csv")]);
         std::fs::remove_file(at("real/x.csv")).expect("it was there");
         assert!(selection.paths().is_err());
+    }
+
+    #[test]
+    fn addresses_are_no_paths() {
+        for path in ["s3://b/x.parquet", "https://h/x.csv?a=*", "gs://b", "file:///x.csv"] {
+            assert!(refuse_address(Path::new(path)).is_err(), "{path}");
+        }
+        for path in ["x.csv", "a/b://c", "://x", "C:\\x", "/http://x"] {
+            assert!(refuse_address(Path::new(path)).is_ok(), "{path}");
+        }
     }
 
     #[test]

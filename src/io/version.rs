@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::selection::Selection;
-use crate::error::{Error, Result};
+use super::spool;
+use crate::error::Result;
 
 /// The files that a selection names, and what the system says of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +41,7 @@ const COARSE_TICK: Duration = Duration::from_millis(2_010);
 
 impl Stamp {
     fn of(path: &Path) -> Result<Stamp> {
-        let metadata = path.metadata().map_err(|error| Error::io(path, error))?;
+        let metadata = spool::metadata(path)?;
         let modified = metadata.modified().map_or(0, since_1970);
         let stamp =
             Stamp { bytes: metadata.len(), modified, changed: modified, device: 0, inode: 0 };

@@ -1,10 +1,13 @@
 //! How DataFusion parses and plans for a session.
 
+use std::sync::Arc;
+
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::prelude::SessionConfig;
 
 use super::rules;
 use crate::error::Result;
+use crate::io::FileNotes;
 
 /// How deep the parser goes: parentheses, functions, CASE and queries one within another, of which
 /// most count once. The stacks that statements are parsed and planned on
@@ -13,7 +16,7 @@ pub(super) const MOST_PARSED: usize = 300;
 
 /// How DataFusion plans for us.
 pub(super) fn config(device: bool, partitions: Option<usize>) -> Result<SessionConfig> {
-    let mut config = SessionConfig::new();
+    let mut config = SessionConfig::new().with_extension(Arc::new(FileNotes::default()));
     if let Some(partitions) = partitions {
         config = config.with_target_partitions(partitions);
     }

@@ -11,6 +11,7 @@
 //! | `options` | options by name |
 //! | `external` | `CREATE EXTERNAL TABLE` |
 
+mod column_types;
 mod external;
 mod names;
 mod options;

@@ -51,6 +51,7 @@ pub(super) use self::materialized::mark as mark_own_rows;
 pub(super) use self::pivots::{ALL_BUT, GROUPS};
 pub(super) use self::positional::POSITIONAL;
 pub(super) use self::stars::SPREAD;
+pub(super) use self::struct_types::struct_types;
 use crate::error::{Error, ErrorKind, Result};
 use crate::query::SHARE_OF_ROWS;
 use crate::sql::{Text, is_word};
@@ -77,7 +78,7 @@ const FORMS: [TokenForm; 8] = [
     limits::limits,
     |tokens| units::units(tokens),
     null_tests::null_tests,
-    |tokens| struct_types::struct_types(tokens),
+    |tokens| struct_types(tokens),
 ];
 
 /// The tokens of a text, with what the parser lacks written out.

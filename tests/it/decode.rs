@@ -143,7 +143,7 @@ fn agree_with(
     by_host: &[String],
     origin: &str,
 ) -> RecordBatch {
-    let expected = read(&pair.cpu, path, options, origin);
+    let expected = read(&pair.cpu, path, options.clone(), origin);
     pair.device.take_host_reads();
     let found = read(&pair.device, path, options, origin);
     let sentences = pair.device.take_host_reads();

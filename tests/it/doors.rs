@@ -1,9 +1,11 @@
 //! Files that SQL names: where they may stand, options, and what stays between queries.
 
 mod compressed;
+mod elsewhere;
 mod forbidden;
 mod json;
 mod kept;
+mod left_out;
 mod options;
 
 use std::path::PathBuf;
@@ -39,6 +41,8 @@ impl Files {
     fn parquet(&self, name: &str, query: &str) -> String {
         let session = Session::builder().device(DeviceChoice::Cpu).build().expect("a CPU session");
         let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("it lies in a directory"))
+            .expect("directories can be made");
         run(&session, query)
             .and_then(|frame| frame.write_parquet(&path))
             .expect("the file is written");

@@ -59,7 +59,48 @@ fn standard_input_is_a_table() {
     let messages = run_with_input(&["-", "--device", "cpu"], input).failure(2);
     assert!(messages.contains("give SQL by -c or -f"), "{messages}");
     let messages = run_with_input(&[&arguments[..], &["SELECT 1"]].concat(), "").failure(1);
-    assert!(messages.contains("is empty"), "{messages}");
+    assert!(messages.contains("standard input: is empty"), "{messages}");
+    let messages =
+        run_with_input(&[&arguments[..], &["SELECT 1"]].concat(), "a,b\n1,2\n3\n").failure(1);
+    assert!(messages.contains("standard input: line 3"), "{messages}");
+    // By its path, too, and of another format.
+    let json = "{\"a\":1}\n{\"a\":2}\n";
+    let query = "SELECT sum(a) AS s FROM stdin";
+    let from = "SELECT sum(a) AS s FROM read_ndjson('/dev/stdin')";
+    for arguments in [
+        &["-", "--input-format", "ndjson", "-c", query][..],
+        &["/dev/stdin", "--input-format", "json", "-c", query],
+        &["-c", from],
+    ] {
+        let run = run_with_input(&[arguments, &["--device", "cpu", "--csv"]].concat(), json);
+        assert_eq!(run.results(), "s\n3\n", "{arguments:?}");
+    }
+    let messages = run_with_input(
+        &["-", "--input-format", "json", "--device", "cpu", "-c", query],
+        "{\"a\":1}\n{\"a\":tru}\n",
+    );
+    let messages = messages.failure(1);
+    assert!(messages.contains("standard input: line 2"), "{messages}");
+}
+
+#[test]
+fn addresses_on_the_command_line_are_told() {
+    for address in ["s3://bucket/x.parquet", "https://example.com/data"] {
+        let messages = warpframe(&[address, "--device", "cpu", "-c", "SELECT 1"]).failure(1);
+        assert!(messages.contains("nothing is read or written over"), "{messages}");
+    }
+}
+
+#[test]
+fn what_is_left_out_is_noted() {
+    let files = Files::new();
+    let good = files.write("1.csv", "a\n1\n");
+    files.write("2.csv", "");
+    let folder = std::path::Path::new(&good).parent().expect("it has one").display().to_string();
+    let query = format!("SELECT count(*) AS n FROM '{folder}'");
+    let run = warpframe(&["--device", "cpu", "--csv", "-c", &query]);
+    assert!(run.messages.contains("note: 1 file of"), "{}", run.messages);
+    assert_eq!((run.code, run.out.as_str()), (Some(0), "n\n1\n"));
 }
 
 #[test]

@@ -249,34 +249,68 @@ impl<'a> BlockColumn<'a> {
         Ok(builder.finish())
     }
 
+    /// The rows whose values do not fit a type.
+    pub(crate) fn misfits(&self, data_type: &DataType, is_inferred: bool) -> Vec<usize> {
+        let typed = self.typed(data_type, is_inferred);
+        if matches!(typed, Some(Ok(_))) {
+            return vec![];
+        }
+        if !is_inferred && *data_type != DataType::Utf8View {
+            return self.cast_or_null(data_type).1.into_iter().map(|misfit| misfit.row).collect();
+        }
+        // One after the other.
+        let (mut found, mut begin) = (vec![], 0);
+        while begin < self.rows() {
+            let rest = BlockColumn { spans: &self.spans[begin * self.stride..], ..*self };
+            let Err(misfit) = rest.array(data_type, is_inferred) else { break };
+            found.push(begin + misfit.row);
+            begin += misfit.row + 1;
+        }
+        found
+    }
+
     /// What `CAST` makes of the texts.
     fn cast(&self, data_type: &DataType) -> Result<ArrayRef, Misfit> {
+        let (array, misfits) = self.cast_or_null(data_type);
+        misfits.first().map_or(Ok(array), |misfit| Err(*misfit))
+    }
+
+    /// What `CAST` makes of the texts, NULL for what it refuses, and those rows.
+    fn cast_or_null(&self, data_type: &DataType) -> (ArrayRef, Vec<Misfit>) {
+        let mut misfits = vec![];
         let mut builder = StringViewBuilder::with_capacity(self.rows());
         let is_text = data_type.is_string() || data_type.is_binary();
         let is_number = data_type.is_numeric();
         for (row, span) in self.spans().enumerate() {
-            let misfit = |is_no_text| Misfit { row, is_no_text };
             let text = if is_text { self.dialect.text(self.bytes, span) } else { self.bare(span) };
             let Some(text) = text else {
                 builder.append_null();
                 continue;
             };
             let text = match is_number {
-                true => Cow::Owned(
-                    self.dialect.notation.number(&text).ok_or(misfit(false))?.into_owned(),
-                ),
-                false => text,
+                true => {
+                    self.dialect.notation.number(&text).map(|text| Cow::Owned(text.into_owned()))
+                }
+                false => Some(text),
             };
-            builder.append_value(std::str::from_utf8(&text).map_err(|_| misfit(true))?);
+            match text.as_deref().map(std::str::from_utf8) {
+                Some(Ok(text)) => builder.append_value(text),
+                wrong => {
+                    misfits.push(Misfit { row, is_no_text: wrong.is_some() });
+                    builder.append_null();
+                }
+            }
         }
-        let texts = builder.finish();
-        let texts: ArrayRef = Arc::new(texts);
-        let cast = cast_exactly(&texts, data_type, true)
-            .map_err(|_| Misfit { row: 0, is_no_text: false })?;
-        match (0..texts.len()).find(|row| cast.is_null(*row) && !texts.is_null(*row)) {
-            Some(row) => Err(Misfit { row, is_no_text: false }),
-            None => Ok(cast),
-        }
+        let texts: ArrayRef = Arc::new(builder.finish());
+        let Ok(cast) = cast_exactly(&texts, data_type, true) else {
+            let all = (0..texts.len()).filter(|row| texts.is_valid(*row));
+            misfits.extend(all.map(|row| Misfit { row, is_no_text: false }));
+            return (new_null_array(data_type, texts.len()), misfits);
+        };
+        let lost = (0..texts.len()).filter(|row| cast.is_null(*row) && !texts.is_null(*row));
+        misfits.extend(lost.map(|row| Misfit { row, is_no_text: false }));
+        misfits.sort_by_key(|misfit| misfit.row);
+        (cast, misfits)
     }
 }
 

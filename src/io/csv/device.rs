@@ -123,8 +123,8 @@ fn conversions(
     table: &CsvTable,
     columns: &[usize],
 ) -> std::result::Result<Vec<Conversion>, String> {
-    if table.dialect.ragged == Ragged::Skip {
-        return Err("rows of another number of values are left out".into());
+    if table.dialect.ragged == Ragged::Skip || table.dialect.misfits_are_skipped {
+        return Err("rows that do not fit its columns are left out".into());
     }
     let of = |column: &usize| {
         let dtype = table.schema.field(*column).data_type();

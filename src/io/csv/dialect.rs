@@ -17,6 +17,8 @@ pub(crate) struct Dialect {
     pub(crate) grammar: Grammar,
     pub(crate) has_header: bool,
     pub(crate) ragged: Ragged,
+    /// Rows with values that do not fit their columns are left out.
+    pub(crate) misfits_are_skipped: bool,
     /// Unquoted texts that are NULL besides the empty one.
     pub(crate) nulls: Vec<Vec<u8>>,
     pub(crate) trim: bool,
@@ -53,6 +55,7 @@ impl Dialect {
             grammar,
             has_header,
             ragged: options.ragged,
+            misfits_are_skipped: options.ignore_errors,
             nulls: options.nulls.iter().map(|text| text.clone().into_bytes()).collect(),
             trim: options.trim,
             notation,

@@ -35,6 +35,7 @@ use super::dialect::no_utf8;
 use super::grammar::State;
 use super::table::CsvTable;
 use crate::error::{Error, ErrorKind, Result};
+use crate::io::FileNotes;
 use crate::io::source::BYTES_TO_READ;
 
 /// Bytes of a partition at least: of smaller ones, the threads would take longer than the rows.
@@ -101,6 +102,7 @@ impl CsvProvider {
             schema,
             skipped,
             metrics: ExecutionPlanMetricsSet::new(),
+            own_skipped: Arc::default(),
         });
         Ok(CsvScan { read, properties: Arc::new(properties) })
     }
@@ -157,6 +159,8 @@ struct Scanned {
     schema: SchemaRef,
     skipped: Arc<AtomicU64>,
     metrics: ExecutionPlanMetricsSet,
+    /// By this scan.
+    own_skipped: Arc<AtomicU64>,
 }
 
 /// A scan of CSV files.
@@ -210,6 +214,9 @@ impl ExecutionPlan for CsvScan {
             let bytes = self.read.files.iter().map(|file| bytes_of(&self.read.table.files[*file]));
             let all = MetricBuilder::new(&self.read.metrics).global_gauge(BYTES_TO_READ);
             all.set(usize::try_from(bytes.sum::<u64>()).unwrap_or(usize::MAX));
+        }
+        if let Some(notes) = FileNotes::of(context.session_config()) {
+            notes.watch(&self.read.table.named(), &self.read.own_skipped);
         }
         let batches = Batches::new(self.read.clone(), partition, rows);
         let stream = futures::stream::iter(batches.map(|batch| batch.map_err(Into::into)));
@@ -286,8 +293,64 @@ impl Scanned {
         Ok(pieces)
     }
 
-    fn batch(&self, number: usize, picked: &PickedValues, block: Block) -> Result<RecordBatch> {
+    /// The columns that are looked at besides those that are wanted: rows whose values do not fit
+    /// them are left out, whichever columns are wanted.
+    fn looked_at(&self) -> Vec<usize> {
+        let table = &self.table;
+        let may_misfit = |column: &usize| {
+            !table.may_widen[*column] || table.schema.field(*column).data_type().is_string()
+        };
+        match table.dialect.misfits_are_skipped {
+            true => (0..table.columns_of_files()).filter(may_misfit).collect(),
+            false => vec![],
+        }
+    }
+
+    /// The values of a file's rows that are read: those of the columns that are wanted, and behind
+    /// them those that are looked at.
+    fn pick(&self, file: &CsvFile) -> PickedValues {
+        let of_files = self.table.columns_of_files();
+        let looked_at = self.looked_at().into_iter().filter(|column| *column < of_files);
+        file.layout.pick(&self.columns.iter().copied().chain(looked_at).collect::<Vec<_>>())
+    }
+
+    /// Leaves out the rows with values that do not fit.
+    fn without_misfits(&self, picked: &PickedValues, block: &mut Block) {
+        let looked_at = self.looked_at();
+        if looked_at.is_empty() || picked.stride == 0 {
+            return;
+        }
+        let bytes = Buffer::from_vec(std::mem::take(&mut block.bytes));
+        let mut is_bad = vec![false; block.rows];
+        for (column, slot) in looked_at.iter().zip(&picked.slots[self.columns.len()..]) {
+            let Some(slot) = *slot else { continue };
+            let values = BlockColumn {
+                bytes: &bytes,
+                text: None,
+                spans: &block.spans,
+                slot,
+                stride: picked.stride,
+                dialect: &self.table.dialect,
+            };
+            let data_type = self.table.schema.field(*column).data_type();
+            let misfits = values.misfits(data_type, !self.table.given[*column]);
+            misfits.into_iter().for_each(|row| is_bad[row] = true);
+        }
+        block.bytes = bytes.into_vec().unwrap_or_else(|bytes| bytes.to_vec());
+        let bad = is_bad.iter().filter(|bad| **bad).count();
+        if bad > 0 {
+            let rows = block.spans.chunks_exact(picked.stride).zip(&is_bad);
+            block.spans =
+                rows.filter(|(_, bad)| !**bad).flat_map(|(row, _)| row.to_vec()).collect();
+            block.rows -= bad;
+            block.skipped += bad as u64;
+        }
+    }
+
+    fn batch(&self, number: usize, picked: &PickedValues, mut block: Block) -> Result<RecordBatch> {
+        self.without_misfits(picked, &mut block);
         self.skipped.fetch_add(block.skipped, Relaxed);
+        self.own_skipped.fetch_add(block.skipped, Relaxed);
         let (rows, at, file) = (block.rows, block.at, &self.table.files[number]);
         let bytes = Buffer::from_vec(block.bytes);
         let has_text = self.schema.fields().iter().any(|field| field.data_type().is_string());
@@ -396,7 +459,7 @@ impl Batches {
             let Some((number, piece)) = pieces.pop() else { return Ok(None) };
             let file = &read.table.files[number];
             if self.picked.as_ref().is_none_or(|(of, _)| *of != number) {
-                self.picked = Some((number, file.layout.pick(&read.columns)));
+                self.picked = Some((number, read.pick(file)));
             }
             let Some((_, picked)) = &self.picked else { return Ok(None) };
             let mut blocks =

@@ -147,6 +147,18 @@ pub struct CsvOptions {
     /// let options = CsvOptions { ragged: Ragged::Fill, ..CsvOptions::default() };
     /// ```
     pub ragged: Ragged,
+    /// Whether rows are left out that have a value which does not fit a type that was given, or one
+    /// that was inferred where types are not to become wider, or a text that is no UTF-8, whichever
+    /// columns are asked for. Otherwise they are errors.
+    /// [`crate::Session::take_file_notes`] tells of them. Rows of another length are for
+    /// [`CsvOptions::ragged`] to say.
+    ///
+    /// ```
+    /// use warpframe::{CsvOptions, Ragged};
+    /// let lenient =
+    ///     CsvOptions { ignore_errors: true, ragged: Ragged::Skip, ..CsvOptions::default() };
+    /// ```
+    pub ignore_errors: bool,
     /// How dates are written, as [strftime](https://docs.rs/chrono/latest/chrono/format/strftime/)
     /// has it, where they are not as in 2024-02-29.
     ///
@@ -209,6 +221,24 @@ pub struct CsvOptions {
     /// let options = CsvOptions { hive_partitioning: Some(false), ..CsvOptions::default() };
     /// ```
     pub hive_partitioning: Option<bool>,
+    /// Types of columns that such directories make, by name. Without a type, one follows from the
+    /// values.
+    ///
+    /// ```
+    /// use warpframe::CsvOptions;
+    /// use warpframe::arrow::datatypes::DataType;
+    /// let hive_types = vec![("zip".to_string(), DataType::Utf8View)];
+    /// let options = CsvOptions { hive_types, ..CsvOptions::default() };
+    /// ```
+    pub hive_types: Vec<(String, DataType)>,
+    /// Whether such columns are integers and dates where all of their values are; otherwise they are
+    /// texts, but for those with a type.
+    ///
+    /// ```
+    /// use warpframe::CsvOptions;
+    /// let options = CsvOptions { hive_types_autocast: false, ..CsvOptions::default() };
+    /// ```
+    pub hive_types_autocast: bool,
     /// Whether there is a column `filename` with the path of the file that a row comes from. Files
     /// must have no column of that name.
     ///
@@ -273,6 +303,7 @@ impl Default for CsvOptions {
             nulls: vec![],
             trim: false,
             ragged: Ragged::Error,
+            ignore_errors: false,
             date_format: None,
             timestamp_format: None,
             decimal_comma: false,
@@ -281,6 +312,8 @@ impl Default for CsvOptions {
             max_row_bytes: 128 << 20,
             union_by_name: true,
             hive_partitioning: None,
+            hive_types: vec![],
+            hive_types_autocast: true,
             filename: false,
         }
     }
@@ -288,7 +321,12 @@ impl Default for CsvOptions {
 
 impl CsvOptions {
     pub(crate) fn paths(&self) -> PathOptions {
-        PathOptions { hive_partitioning: self.hive_partitioning, filename: self.filename }
+        PathOptions {
+            hive_partitioning: self.hive_partitioning,
+            hive_types: self.hive_types.clone(),
+            hive_types_autocast: self.hive_types_autocast,
+            filename: self.filename,
+        }
     }
 
     /// # Errors

@@ -90,6 +90,15 @@ impl Seen {
         Seen::of_number(text, &Notation::default()).unwrap_or(Seen::class(TEXT))
     }
 
+    /// Adds what a string of JSON holds, escapes as they are written: a date or a timestamp is one by
+    /// all of its text.
+    pub(in crate::io) fn add_json_string(&mut self, text: &[u8]) {
+        if self.classes & TEXT == 0 {
+            let time = Seen::of_time(text, &Notation::default());
+            self.merge(time.unwrap_or(Seen::class(TEXT)));
+        }
+    }
+
     /// Whether some value was seen.
     pub(crate) fn is_any(&self) -> bool {
         self.classes != 0

@@ -19,7 +19,7 @@ use super::parallel::on_cores;
 use super::seen::{Seen, widen};
 use super::text::CsvContent;
 use super::tokens::{Token, Tokens};
-use crate::error::{ErrorKind, Result};
+use crate::error::{ErrorKind, Result, path_text};
 use crate::io::path_columns::PathColumns;
 
 /// CSV files as one table.
@@ -144,6 +144,13 @@ impl CsvTable {
             may_widen: self.may_widen.clone(),
             misfits: self.misfits.clone(),
         }
+    }
+
+    /// The first file, and whether there are others.
+    pub(crate) fn named(&self) -> String {
+        let more = if self.files.len() > 1 { " and other files" } else { "" };
+        let first = self.files.first();
+        first.map_or_else(String::new, |file| format!("{}{more}", path_text(&file.text.path)))
     }
 
     /// Bytes of all files.

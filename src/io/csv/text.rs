@@ -15,6 +15,7 @@ use super::codec::Packed;
 use super::grammar::Lines;
 use super::options::TextEncoding;
 use crate::error::{Error, ErrorKind, Result};
+use crate::io::spool;
 
 const MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -43,7 +44,7 @@ impl CsvContent {
     /// A file that cannot be read, is not in the encoding, or cannot be unpacked.
     pub(crate) fn open(path: &Path, encoding: Option<TextEncoding>) -> Result<Option<CsvContent>> {
         let io = |error| Error::io(path, error);
-        let mut file = File::open(path).map_err(io)?;
+        let mut file = spool::open(path)?;
         let size = file.metadata().map_err(io)?.len();
         if size == 0 {
             return Ok(None);
@@ -52,7 +53,7 @@ impl CsvContent {
         file.by_ref().take(Packed::BEGIN).read_to_end(&mut begin).map_err(io)?;
         let wrong = |message| Error::from(ErrorKind::File { path: path.into(), message });
         let unpacked = match Packed::of(path, &begin).map_err(wrong)? {
-            Some(packed) => Some(packed.unpack(path).map_err(wrong)?),
+            Some(packed) => Some(packed.unpack(&spool::real_path(path)?).map_err(wrong)?),
             None => None,
         };
         if unpacked.as_ref().is_some_and(Vec::is_empty) {
@@ -105,9 +106,7 @@ impl CsvContent {
     /// A file that cannot be opened.
     pub(crate) fn reader(&self) -> Result<Reader<'_>> {
         let file = match self.held {
-            Held::InFile { .. } => {
-                Some(File::open(&self.path).map_err(|error| Error::io(&self.path, error))?)
-            }
+            Held::InFile { .. } => Some(spool::open(&self.path)?),
             Held::InMemory(_) => None,
         };
         Ok(Reader { text: self, file })

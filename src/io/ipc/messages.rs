@@ -24,6 +24,7 @@ use super::checks::{checked, unpackable};
 use super::types::{IpcTypes, plain, plain_type};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::guard::{of_panic, of_their_types};
+use crate::io::spool;
 
 const MAGIC: &[u8] = b"ARROW1";
 /// The magic bytes and what fills them up.
@@ -73,9 +74,8 @@ struct FileBytes<'a> {
 
 impl FileBytes<'_> {
     fn open(path: &Path) -> Result<FileBytes<'_>> {
-        let io = |error| Error::io(path, error);
-        let file = File::open(path).map_err(io)?;
-        let size = file.metadata().map_err(io)?.len();
+        let file = spool::open(path)?;
+        let size = file.metadata().map_err(|error| Error::io(path, error))?.len();
         Ok(FileBytes { path, file, size })
     }
 

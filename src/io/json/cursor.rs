@@ -11,6 +11,16 @@ pub(super) struct Wrong {
     pub(super) what: &'static str,
 }
 
+/// A value of one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum JsonWord<'a> {
+    Null,
+    Boolean,
+    Number(&'a str),
+    /// A double that JSON has no number for, as `CAST` reads it.
+    Special(&'static str),
+}
+
 /// Most objects and arrays within one another: readers of types recurse.
 const DEEPEST: usize = 128;
 
@@ -19,15 +29,27 @@ pub(super) struct Cursor<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    has_special: bool,
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(text: &'a str) -> Cursor<'a> {
-        Cursor { text, at: 0, depth: 0 }
+        Cursor { text, at: 0, depth: 0, has_special: false }
     }
 
     pub(super) fn at(&self) -> usize {
         self.at
+    }
+
+    /// The text from a place on.
+    pub(super) fn since(&self, begin: usize) -> &'a str {
+        &self.text[begin..self.at]
+    }
+
+    /// Whether it passed a number that JSON does not have, or a timestamp without seconds, which
+    /// arrow-json does not know.
+    pub(super) fn has_special(&self) -> bool {
+        self.has_special
     }
 
     fn bytes(&self) -> &'a [u8] {
@@ -109,14 +131,29 @@ impl<'a> Cursor<'a> {
             b'{' => self.object(|cursor, _| cursor.value().map(drop))?,
             b'[' => self.array(|cursor| cursor.value().map(drop))?,
             b'"' => drop(self.string()?),
-            b't' | b'f' | b'n' => drop(self.word()?),
-            _ => drop(self.number()?),
+            _ => drop(self.scalar()?),
         }
         Ok(&self.text[begin..self.at])
     }
 
+    /// A truth value, `null`, or a number.
+    pub(super) fn scalar(&mut self) -> Result<JsonWord<'a>, Wrong> {
+        if let Some((length, special)) = special(self.bytes()) {
+            self.at += length;
+            self.has_special = true;
+            return Ok(JsonWord::Special(special));
+        }
+        match self.bytes().first() {
+            Some(b't' | b'f' | b'n') => Ok(match self.word()? {
+                "null" => JsonWord::Null,
+                _ => JsonWord::Boolean,
+            }),
+            _ => Ok(JsonWord::Number(self.number()?)),
+        }
+    }
+
     /// `true`, `false` or `null`.
-    pub(super) fn word(&mut self) -> Result<&'a str, Wrong> {
+    fn word(&mut self) -> Result<&'a str, Wrong> {
         let words = ["true", "false", "null"];
         match words.into_iter().find(|word| self.bytes().starts_with(word.as_bytes())) {
             Some(word) => {
@@ -128,7 +165,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// `[-] digits [. digits] [e [sign] digits]`.
-    pub(super) fn number(&mut self) -> Result<&'a str, Wrong> {
+    fn number(&mut self) -> Result<&'a str, Wrong> {
         let (begin, bytes) = (self.at, self.bytes());
         let mut at = usize::from(bytes.first() == Some(&b'-'));
         let digits = |at: usize| bytes[at..].iter().take_while(|b| b.is_ascii_digit()).count();
@@ -178,6 +215,7 @@ impl<'a> Cursor<'a> {
             if rest[next] == b'"' {
                 let text = &self.text[begin..self.at];
                 self.at += 1;
+                self.has_special |= lacks_seconds(text);
                 return Ok(text);
             }
             self.escape()?;
@@ -207,6 +245,34 @@ impl<'a> Cursor<'a> {
         };
         Ok(())
     }
+}
+
+/// `NaN`, `Infinity` and `-Infinity`, short and in any case, which JSON does not have and many
+/// write: how many bytes it has.
+fn special(bytes: &[u8]) -> Option<(usize, &'static str)> {
+    const WORDS: [(&str, &str); 6] = [
+        ("nan", "NaN"),
+        ("infinity", "inf"),
+        ("inf", "inf"),
+        ("-nan", "NaN"),
+        ("-infinity", "-inf"),
+        ("-inf", "-inf"),
+    ];
+    let first = bytes.first().filter(|first| matches!(first, b'n' | b'N' | b'i' | b'I' | b'-'))?;
+    let begins = |word: &str| {
+        bytes.get(..word.len()).is_some_and(|own| own.eq_ignore_ascii_case(word.as_bytes()))
+            && !bytes.get(word.len()).is_some_and(u8::is_ascii_alphanumeric)
+    };
+    let is_number = *first == b'-' && bytes.get(1).is_some_and(u8::is_ascii_digit);
+    let found = WORDS.iter().find(|(word, _)| !is_number && begins(word))?;
+    Some((found.0.len(), found.1))
+}
+
+/// Whether a text may be a timestamp that ends with its minutes: `2024-02-29 12:30`, with a zone or
+/// not.
+pub(super) fn lacks_seconds(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.get(13) == Some(&b':') && bytes.len() >= 16 && bytes.get(16) != Some(&b':')
 }
 
 /// What a string stands for.
@@ -264,6 +330,13 @@ mod tests {
         ] {
             assert!(Cursor::new(text).value().is_err(), "{text}");
             assert!(serde_json::from_str::<serde_json::Value>(text).is_err(), "{text}");
+        }
+        for text in ["NaN", "Infinity", "-Infinity", "nan", "-inf"] {
+            assert_eq!(Cursor::new(text).value(), Ok(text));
+        }
+        for text in ["NaNs", "Inf0", "--inf", "- inf", "nul"] {
+            let mut cursor = Cursor::new(text);
+            assert!(cursor.value().is_err(), "{text}");
         }
         let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
         assert!(Cursor::new(&deep(DEEPEST)).value().is_ok());

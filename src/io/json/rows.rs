@@ -1,4 +1,5 @@
-//! Rows of JSON in blocks of text: lines, objects of several lines, or the members of one array.
+//! Rows of JSON in blocks of text: values one behind the other, in a line each or over several
+//! lines, or the members of one array.
 //!
 //! ```text
 //!   file    [ {"a": 1},          {"a": [   null ]
@@ -7,17 +8,18 @@
 //!             2]}  {}
 //! ```
 //!
-//! What stands between rows becomes blanks and a row that is null an empty object, so that a block
-//! is objects, one behind the other. Whatever is wrong within a row is left to who reads it.
+//! What stands between rows becomes blanks, so that a block is values, one behind the other. A row
+//! that is null may become an empty object. Whatever is wrong within a row is left to who reads it.
 
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use memchr::memchr2;
 
+use super::cursor::Cursor;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::csv::Packed;
+use crate::io::spool;
 
 /// Bytes of a block; one has at least a row. The first ones are smaller: a few rows may be enough.
 const BLOCK: usize = 4 << 20;
@@ -26,6 +28,15 @@ const FIRST_BLOCK: usize = 64 << 10;
 const LONGEST: usize = 1 << 30;
 /// A byte order mark.
 const MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// How rows stand in a text, and what becomes of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct JsonLayout {
+    /// Each value is a row, also where the first one is an array.
+    pub(super) lines: bool,
+    /// A row that is null becomes an object without fields.
+    pub(super) null_is_object: bool,
+}
 
 /// Some rows.
 pub(super) struct RowBlock {
@@ -36,6 +47,25 @@ pub(super) struct RowBlock {
 }
 
 impl RowBlock {
+    /// # Errors
+    /// Bytes that are no UTF-8.
+    pub(super) fn text(&self, path: &Path) -> Result<&str> {
+        let text = std::str::from_utf8(&self.bytes);
+        text.map_err(|error| self.wrong(path, error.valid_up_to(), "it is no UTF-8"))
+    }
+
+    /// Where a row of it begins, the first one being 0.
+    pub(super) fn begin_of(&self, row: usize) -> usize {
+        let mut cursor = Cursor::new(std::str::from_utf8(&self.bytes).unwrap_or_default());
+        for _ in 0..row {
+            if cursor.value().is_err() {
+                break;
+            }
+        }
+        cursor.peek();
+        cursor.at()
+    }
+
     /// The error of a place in it.
     pub(super) fn wrong(&self, path: &Path, at: usize, what: &str) -> Error {
         wrong(path, self.line + lines(&self.bytes[..at.min(self.bytes.len())]), what)
@@ -73,6 +103,7 @@ pub(super) struct RowBlocks {
     buffer: Vec<u8>,
     seen: usize,
     line: u64,
+    layout: JsonLayout,
     place: RowPlace,
     /// Objects and arrays that are open in a row, where the row begins, and whether in a string.
     depth: usize,
@@ -88,9 +119,13 @@ pub(super) struct RowBlocks {
 impl RowBlocks {
     /// # Errors
     /// A file that cannot be read, or is not what its extension says.
-    pub(super) fn open(path: &Path, packed: Option<Packed>) -> Result<RowBlocks> {
+    pub(super) fn open(
+        path: &Path,
+        packed: Option<Packed>,
+        layout: JsonLayout,
+    ) -> Result<RowBlocks> {
         let io = |error| Error::io(path, error);
-        let file = BufReader::new(File::open(path).map_err(io)?);
+        let file = BufReader::new(spool::open(path)?);
         let text: Box<dyn Read + Send> = match packed {
             Some(packed) => packed.reader(file).map_err(io)?,
             None => Box::new(file),
@@ -102,6 +137,7 @@ impl RowBlocks {
             buffer: vec![],
             seen: 0,
             line: 1,
+            layout,
             place: RowPlace::Begin,
             depth: 0,
             begin: 0,
@@ -126,7 +162,9 @@ impl RowBlocks {
             }
             if self.is_ended {
                 return match self.place {
-                    _ if self.depth > 0 => Err(self.wrong(self.begin, "a row does not end")),
+                    _ if self.depth > 0 || self.in_string => {
+                        Err(self.wrong(self.begin, "a row does not end"))
+                    }
                     RowPlace::First | RowPlace::Member | RowPlace::Behind => {
                         Err(self.wrong(self.buffer.len(), "the array does not end"))
                     }
@@ -185,6 +223,9 @@ impl RowBlocks {
                     Some(at) if rest[at] == b'"' => {
                         self.in_string = false;
                         self.seen += at + 1;
+                        if self.depth == 0 {
+                            self.row_ends(self.seen);
+                        }
                     }
                     // What is escaped is not known yet.
                     Some(at) if at + 1 == rest.len() => {
@@ -227,12 +268,12 @@ impl RowBlocks {
 
     /// Looks at a byte between rows; whether there was enough to tell what it is.
     fn look_between(&mut self) -> Result<bool> {
-        const NULL: &[u8] = b"null";
         use RowPlace::{Begin, Behind, End, First, Member, Rows};
         let (at, byte) = (self.seen, self.buffer[self.seen]);
         if self.place == Begin && !byte.is_ascii_whitespace() {
-            self.place = if byte == b'[' { First } else { Rows };
-            if byte == b'[' {
+            let is_array = byte == b'[' && !self.layout.lines;
+            self.place = if is_array { First } else { Rows };
+            if is_array {
                 self.buffer[at] = b' ';
                 self.seen += 1;
                 return Ok(true);
@@ -242,20 +283,10 @@ impl RowBlocks {
         match (byte, self.place) {
             (b' ' | b'\t' | b'\r' | b'\n', _) => {}
             (_, End) => return Err(self.wrong(at, "there is more behind the array")),
-            (b'{', _) if may_begin => (self.depth, self.begin) = (1, at),
-            (b'n', _) if may_begin => {
-                let rest = &self.buffer[at..];
-                if rest.len() < NULL.len() && !self.is_ended {
-                    return Ok(false);
-                }
-                if !rest.starts_with(NULL) {
-                    return Err(self.wrong(at, ROW));
-                }
-                self.buffer[at..at + NULL.len()].copy_from_slice(b"{}  ");
-                self.row_ends(at + NULL.len());
-                self.seen = at + NULL.len();
-                return Ok(true);
-            }
+            (b'{' | b'[', _) if may_begin => (self.depth, self.begin) = (1, at),
+            (b'"', _) if may_begin => (self.in_string, self.begin) = (true, at),
+            (b'-', _) if may_begin => return self.word(at),
+            (byte, _) if may_begin && byte.is_ascii_alphanumeric() => return self.word(at),
             (b',', Behind) => (self.buffer[at], self.place) = (b' ', Member),
             (b']', First | Behind) => (self.buffer[at], self.place) = (b' ', End),
             (_, Behind) => return Err(self.wrong(at, "a comma or ] is expected behind a row")),
@@ -264,10 +295,27 @@ impl RowBlocks {
         self.seen += 1;
         Ok(true)
     }
+
+    /// A row of one word: a number, a truth value, null. Whether its end is there.
+    fn word(&mut self, at: usize) -> Result<bool> {
+        const NULL: &[u8] = b"null";
+        let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+        let rest = &self.buffer[at..];
+        let length = rest.iter().take_while(|byte| goes_on(byte)).count();
+        if length == rest.len() && !self.is_ended {
+            return Ok(false);
+        }
+        if self.layout.null_is_object && &rest[..length] == NULL {
+            self.buffer[at..at + NULL.len()].copy_from_slice(b"{}  ");
+        }
+        self.seen = at + length;
+        self.row_ends(self.seen);
+        Ok(true)
+    }
 }
 
 /// What is said of what is none.
-const ROW: &str = "a row is an object, {…}, or null";
+const ROW: &str = "a row is a value of JSON, such as an object {…}";
 
 impl Iterator for RowBlocks {
     type Item = Result<RowBlock>;
@@ -283,11 +331,15 @@ mod tests {
 
     /// The text of all blocks, where each begins, and the number of rows.
     fn blocks(text: &str) -> Result<(String, Vec<u64>, usize)> {
+        blocks_of(text, JsonLayout { null_is_object: true, ..JsonLayout::default() })
+    }
+
+    fn blocks_of(text: &str, layout: JsonLayout) -> Result<(String, Vec<u64>, usize)> {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("t.json");
         std::fs::write(&path, text).expect("a file");
         let (mut all, mut lines, mut rows) = (String::new(), vec![], 0);
-        for block in RowBlocks::open(&path, None)? {
+        for block in RowBlocks::open(&path, None, layout)? {
             let block = block?;
             all += std::str::from_utf8(&block.bytes).expect("it is cut between rows");
             lines.push(block.line);
@@ -311,6 +363,15 @@ mod tests {
         ] {
             assert_eq!(blocks(text).unwrap(), (rows.into(), vec![1; rows.len().min(1)], expected));
         }
+        for (text, lines, rows) in [
+            ("1\n-2.5e3 \"a b\\\"\"\ntrue null", false, 5),
+            ("[1,\"x\",null,[2,3]]", false, 4),
+            ("[1,2]\n[3]\n", true, 2),
+            ("\"x", false, 0),
+        ] {
+            let found = blocks_of(text, JsonLayout { lines, ..JsonLayout::default() });
+            assert_eq!(found.map_or(0, |(.., rows)| rows), rows, "{text}");
+        }
     }
 
     #[test]
@@ -327,13 +388,13 @@ mod tests {
         for (text, line) in [
             ("{\"a\":1}\n\n{\"a\":", 3),
             ("{\"a\":1},\n{}", 1),
-            ("{}\n1\n", 2),
-            ("{}\nnul", 2),
+            ("{}\n:\n", 2),
+            ("{}\n\"x\n", 2),
             ("[{}\n{}]", 2),
             ("[{}\n,]", 2),
             ("[\n{},\n", 3),
             ("[{}]\n[{}]", 2),
-            ("1", 1),
+            ("[1 2]", 1),
         ] {
             let error = blocks(text).map(|(all, ..)| all).unwrap_err().to_string();
             assert!(error.contains(&format!("line {line}: ")), "{text:?}: {error}");

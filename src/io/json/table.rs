@@ -1,16 +1,17 @@
 //! A JSON file as DataFusion scans it: blocks of rows, read on all cores in their order.
 //!
-//! The crate arrow-json makes arrays of them. Columns that are texts of JSON are written as strings
-//! for it first.
+//! The crate arrow-json makes arrays of objects. What it does not know is written anew for it first:
+//! texts of JSON as strings, `NaN` as a string, a row that is no object as one of a field.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
-use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json::ReaderBuilder;
+use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::datasource::TableType;
 use datafusion::error::Result as PlanResult;
@@ -21,33 +22,50 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use futures::{StreamExt, TryStreamExt};
 
-use super::cursor::{Cursor, Wrong, unescaped};
-use super::rows::{RowBlock, RowBlocks};
+use super::cursor::{Cursor, JsonWord, Wrong, lacks_seconds, unescaped};
+use super::rows::{JsonLayout, RowBlock, RowBlocks};
 use super::types::JsonType;
 use crate::cores::cores;
 use crate::error::{Error, ErrorKind, Result};
+use crate::host::cast_exactly;
 use crate::io::csv::Packed;
 
 /// Rows of a batch.
 const ROWS: usize = 8192;
 
+/// How a file's rows become columns.
+#[derive(Debug, Clone)]
+pub(super) struct JsonRead {
+    pub(super) packed: Option<Packed>,
+    pub(super) layout: JsonLayout,
+    /// Whether rows are the values of the one column; otherwise they are objects, whose fields are
+    /// the columns.
+    pub(super) is_one_column: bool,
+    /// Whether there are numbers that JSON does not have.
+    pub(super) has_special: bool,
+    /// Whether a value that does not fit a type that was given is NULL.
+    pub(super) misfits_are_null: bool,
+}
+
 /// The rows of a JSON file.
 #[derive(Debug)]
 pub(super) struct JsonTable {
     path: PathBuf,
-    packed: Option<Packed>,
+    read: JsonRead,
     columns: Vec<(String, JsonType)>,
     schema: SchemaRef,
 }
 
 impl JsonTable {
+    /// `schema` has the columns' types where a user gave them.
     pub(super) fn new(
         path: &Path,
-        packed: Option<Packed>,
+        read: JsonRead,
         columns: Vec<(String, JsonType)>,
+        given: Option<SchemaRef>,
     ) -> JsonTable {
-        let schema = schema(&columns);
-        JsonTable { path: path.into(), packed, columns, schema }
+        let schema = given.unwrap_or_else(|| schema(&columns));
+        JsonTable { path: path.into(), read, columns, schema }
     }
 }
 
@@ -74,13 +92,16 @@ impl TableProvider for JsonTable {
         _filters: &[Expr],
         limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        let columns = match projection {
-            Some(projection) => projection.iter().map(|at| self.columns[*at].clone()).collect(),
-            None => self.columns.clone(),
+        let (columns, schema) = match projection {
+            Some(projection) => {
+                let columns = projection.iter().map(|at| self.columns[*at].clone()).collect();
+                (columns, Arc::new(self.schema.project(projection)?))
+            }
+            None => (self.columns.clone(), self.schema.clone()),
         };
-        let schema = schema(&columns);
-        let rows = JsonRows { path: self.path.clone(), columns, schema: schema.clone() };
-        let rows = JsonPartition { rows: Arc::new(rows), packed: self.packed };
+        let (path, read) = (self.path.clone(), self.read.clone());
+        let rows = Arc::new(JsonRows { path, read, columns, schema: schema.clone() });
+        let rows = JsonPartition { rows };
         Ok(Arc::new(StreamingTableExec::try_new(
             schema,
             vec![Arc::new(rows)],
@@ -96,6 +117,7 @@ impl TableProvider for JsonTable {
 #[derive(Debug)]
 struct JsonRows {
     path: PathBuf,
+    read: JsonRead,
     columns: Vec<(String, JsonType)>,
     schema: SchemaRef,
 }
@@ -103,7 +125,6 @@ struct JsonRows {
 #[derive(Debug)]
 struct JsonPartition {
     rows: Arc<JsonRows>,
-    packed: Option<Packed>,
 }
 
 impl PartitionStream for JsonPartition {
@@ -114,7 +135,7 @@ impl PartitionStream for JsonPartition {
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
         let (rows, schema) = (self.rows.clone(), self.rows.schema.clone());
         let blocks: Box<dyn Iterator<Item = Result<RowBlock>> + Send> =
-            match RowBlocks::open(&rows.path, self.packed) {
+            match RowBlocks::open(&rows.path, rows.read.packed, rows.read.layout) {
                 Ok(blocks) => Box::new(blocks.fuse()),
                 Err(error) => Box::new(std::iter::once(Err(error))),
             };
@@ -150,20 +171,28 @@ impl JsonRows {
             let rows = RecordBatch::try_new_with_options(self.schema.clone(), vec![], &options)?;
             return Ok(vec![rows]);
         }
-        let written = match self.columns.iter().any(|(_, of)| of.has_json()) {
-            true => Some(self.with_json_as_strings(&block)?),
-            false => None,
-        };
+        let is_written = self.read.is_one_column
+            || self.read.has_special
+            || self.columns.iter().any(|(_, of)| of.has_json());
+        let written = if is_written { Some(self.written(&block)?) } else { None };
         let text = written.as_ref().map_or(&block.bytes[..], String::as_bytes);
-        self.decoded(text).map_err(|error| {
+        let batches = self.decoded(text).map_err(|error| {
             let last = block.line + memchr::memchr_iter(b'\n', &block.bytes).count() as u64;
             let message = format!("lines {} to {last}: {error}", block.line);
-            ErrorKind::File { path: self.path.clone(), message }.into()
-        })
+            Error::from(ErrorKind::File { path: self.path.clone(), message })
+        })?;
+        let mut before = 0;
+        let fit = |batch: RecordBatch| {
+            let rows = batch.num_rows();
+            let batch = self.of_given_types(&block, before, batch);
+            before += rows;
+            batch
+        };
+        batches.into_iter().map(fit).collect()
     }
 
     fn decoded(&self, mut text: &[u8]) -> std::result::Result<Vec<RecordBatch>, ArrowError> {
-        let reader = ReaderBuilder::new(self.schema.clone()).with_batch_size(ROWS);
+        let reader = ReaderBuilder::new(schema(&self.columns)).with_batch_size(ROWS);
         let mut decoder = reader.with_coerce_primitive(true).build_decoder()?;
         let mut batches = vec![];
         while !text.is_empty() {
@@ -177,47 +206,140 @@ impl JsonRows {
         Ok(batches)
     }
 
-    /// The block's rows, in which values are strings where the text of JSON is wanted.
-    fn with_json_as_strings(&self, block: &RowBlock) -> Result<String> {
-        let text = std::str::from_utf8(&block.bytes)
-            .map_err(|error| block.wrong(&self.path, error.valid_up_to(), "it is no UTF-8"))?;
+    /// Rows with the types that a user gave, as `CAST` makes them of texts; `before` of the block's
+    /// rows are in front of them.
+    fn of_given_types(
+        &self,
+        block: &RowBlock,
+        before: usize,
+        batch: RecordBatch,
+    ) -> Result<RecordBatch> {
+        if batch.schema() == self.schema {
+            return Ok(batch);
+        }
+        let mut columns: Vec<ArrayRef> = vec![];
+        for (texts, field) in batch.columns().iter().zip(self.schema.fields()) {
+            let wrong = |row: usize, value: &str| {
+                let name = field.name();
+                let what = format!("column {name:?}: {value} does not fit its type");
+                block.wrong(&self.path, block.begin_of(before + row), &what)
+            };
+            let cast = match cast_exactly(texts, field.data_type(), true) {
+                Ok(cast) => cast,
+                Err(error) => return Err(wrong(0, &format!("{error}; a value"))),
+            };
+            if !self.read.misfits_are_null
+                && let Some((row, value)) = misfit(texts, &cast)
+            {
+                return Err(wrong(row, &value));
+            }
+            columns.push(cast);
+        }
+        Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
+    }
+
+    /// The block's rows as arrow-json reads them.
+    fn written(&self, block: &RowBlock) -> Result<String> {
+        let text = block.text(&self.path)?;
         let (mut cursor, mut out) = (Cursor::new(text), String::with_capacity(text.len()));
         while cursor.peek() != 0 {
-            write_object(&mut cursor, &self.columns, &mut out)
-                .map_err(|Wrong { at, what }| block.wrong(&self.path, at, what))?;
+            let row = match self.columns.first() {
+                Some((name, of)) if self.read.is_one_column => {
+                    write_row(&mut cursor, name, of, &mut out)
+                }
+                _ => write_object(&mut cursor, &self.columns, &mut out),
+            };
+            row.map_err(|Wrong { at, what }| block.wrong(&self.path, at, what))?;
             out.push('\n');
         }
         Ok(out)
     }
 }
 
+/// A row that has a value where its cast has none: which one, and the value.
+fn misfit(texts: &ArrayRef, cast: &ArrayRef) -> Option<(usize, String)> {
+    let is_lost = |row: &usize| cast.is_null(*row) && !texts.is_null(*row);
+    if let Some(row) = (0..texts.len()).find(is_lost) {
+        let text = array_value_to_string(texts, row).unwrap_or_default();
+        return Some((row, format!("{text:?}")));
+    }
+    match texts.data_type() {
+        DataType::Struct(_) => {
+            let (texts, cast) = (texts.as_struct(), cast.as_struct_opt()?);
+            let mut fields = texts.columns().iter().zip(cast.columns());
+            fields.find_map(|(texts, cast)| misfit(texts, cast))
+        }
+        DataType::List(_) => {
+            let (texts, cast) = (texts.as_list::<i32>(), cast.as_list_opt::<i32>()?);
+            let (at, value) = misfit(texts.values(), cast.values())?;
+            // The list that the element is in.
+            let behind = texts.value_offsets().partition_point(|begin| *begin as usize <= at);
+            Some((behind.saturating_sub(1), value))
+        }
+        _ => None,
+    }
+}
+
 /// Whether a value was JSON.
 type JsonWritten = std::result::Result<(), Wrong>;
 
-fn write(cursor: &mut Cursor, of: Option<&JsonType>, out: &mut String) -> JsonWritten {
-    match (of, cursor.peek()) {
-        (Some(JsonType::Json), first) if first != b'n' => {
-            write_json(cursor.value()?, out);
-            Ok(())
-        }
-        (Some(JsonType::Struct(fields)), b'{') => write_object(cursor, fields, out),
-        (Some(JsonType::List(item)), b'[') => {
+/// A row as an object of one field.
+fn write_row(cursor: &mut Cursor, name: &str, of: &JsonType, out: &mut String) -> JsonWritten {
+    for part in ["{\"", name, "\":"] {
+        out.push_str(part);
+    }
+    write(cursor, of, out)?;
+    out.push('}');
+    Ok(())
+}
+
+fn write(cursor: &mut Cursor, of: &JsonType, out: &mut String) -> JsonWritten {
+    let first = cursor.peek();
+    match (of, first) {
+        (JsonType::Struct(fields), b'{') => return write_object(cursor, fields, out),
+        (JsonType::List(item), b'[') => {
             out.push('[');
             let mut is_first = true;
             cursor.array(|cursor| {
                 if !std::mem::take(&mut is_first) {
                     out.push(',');
                 }
-                write(cursor, Some(item), out)
+                write(cursor, item, out)
             })?;
             out.push(']');
-            Ok(())
+            return Ok(());
         }
-        _ => {
-            out.push_str(cursor.value()?);
-            Ok(())
-        }
+        _ => {}
     }
+    let is_text = matches!(of, JsonType::Json | JsonType::Written | JsonType::Text);
+    let is_itself = matches!(of, JsonType::Text) && first == b'"';
+    if is_text && !is_itself {
+        let value = cursor.value()?;
+        match of {
+            JsonType::Written => write_string(value, out),
+            _ if value == "null" => out.push_str(value),
+            _ => write_json(value, out),
+        }
+        return Ok(());
+    }
+    if matches!(first, b'{' | b'[' | b'"') {
+        let value = cursor.value()?;
+        let is_time = matches!(of, JsonType::Value(DataType::Timestamp(..)));
+        // Behind the quote.
+        if is_time && lacks_seconds(&value[1..]) && value.is_char_boundary(17) {
+            let (minutes, rest) = value.split_at(17);
+            out.extend([minutes, ":00", rest]);
+        } else {
+            out.push_str(value);
+        }
+        return Ok(());
+    }
+    let begin = cursor.at();
+    match cursor.scalar()? {
+        JsonWord::Special(number) => write_string(number, out),
+        _ => out.push_str(cursor.since(begin)),
+    }
+    Ok(())
 }
 
 /// Fields that are not wanted are left out.
@@ -239,10 +361,16 @@ fn write_object(
         for part in ["\"", key, "\":"] {
             out.push_str(part);
         }
-        write(cursor, Some(of), out)
+        write(cursor, of, out)
     })?;
     out.push('}');
     Ok(())
+}
+
+/// Writes a text as a string of JSON.
+fn write_string(text: &str, out: &mut String) {
+    // A text is no map, whose keys may be none of JSON.
+    out.push_str(&serde_json::to_string(text).unwrap_or_default());
 }
 
 /// Writes the text of a value as a string, without the blanks between its parts.

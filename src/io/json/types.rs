@@ -5,22 +5,25 @@
 //! | nothing but null | VARCHAR |
 //! | truth values | BOOLEAN |
 //! | numbers | as CSV has them (`io/csv/seen.rs`) |
-//! | strings | VARCHAR |
+//! | strings | as CSV has them where all of them are dates, or timestamps; otherwise VARCHAR |
 //! | arrays | a list of the type of all elements |
 //! | objects | a struct with the fields of all, in the order in which they come up |
 //! | objects without fields, and values of several of these kinds | VARCHAR: the text of the JSON |
+//!
+//! Rows are values, too: where all of them are objects with fields, these are the columns. Otherwise
+//! the rows are the one column `json`.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 
-use super::cursor::{Cursor, Wrong, unescaped};
+use super::cursor::{Cursor, JsonWord, Wrong, unescaped};
 use super::rows::{RowBlock, RowBlocks};
 use crate::cores::cores;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::io::csv::Seen;
 
@@ -28,7 +31,7 @@ use crate::io::csv::Seen;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Shape {
     boolean: bool,
-    string: bool,
+    string: Seen,
     number: Seen,
     list: Option<Box<Shape>>,
     object: Option<Box<ObjectShape>>,
@@ -47,6 +50,10 @@ pub(super) enum JsonType {
     Value(DataType),
     /// Text: that of the JSON, whatever it is.
     Json,
+    /// Text: that of the JSON with the blanks between its parts.
+    Written,
+    /// Text: a string is itself, everything else the text of the JSON.
+    Text,
     List(Box<JsonType>),
     Struct(Vec<(String, JsonType)>),
 }
@@ -59,19 +66,39 @@ impl Shape {
                 let item = self.list.get_or_insert_default();
                 cursor.array(|cursor| item.see(cursor))?;
             }
-            b'"' => {
-                cursor.string()?;
-                self.string = true;
-            }
-            b't' | b'f' | b'n' => self.boolean |= cursor.word()? != "null",
-            _ => self.number.merge(Seen::of_json_number(cursor.number()?.as_bytes())),
+            b'"' => self.string.add_json_string(cursor.string()?.as_bytes()),
+            _ => match cursor.scalar()? {
+                JsonWord::Null => {}
+                JsonWord::Boolean => self.boolean = true,
+                JsonWord::Number(number) | JsonWord::Special(number) => {
+                    self.number.merge(Seen::of_json_number(number.as_bytes()));
+                }
+            },
         }
         Ok(())
     }
 
+    /// Whether there are values of several kinds.
+    fn is_mixed(&self) -> bool {
+        let kinds = [
+            self.boolean,
+            self.string.is_any(),
+            self.number.is_any(),
+            self.list.is_some(),
+            self.object.is_some(),
+        ];
+        kinds.into_iter().filter(|kind| *kind).count() > 1
+    }
+
+    /// The columns of rows; `None` of rows that are other values than objects with fields.
+    pub(super) fn columns(&self) -> Option<&ObjectShape> {
+        let object = self.object.as_deref().filter(|object| !object.fields.is_empty());
+        object.filter(|_| !self.is_mixed())
+    }
+
     pub(super) fn merge(&mut self, other: Shape) {
         self.boolean |= other.boolean;
-        self.string |= other.string;
+        self.string.merge(other.string);
         self.number.merge(other.number);
         if let Some(list) = other.list {
             self.list.get_or_insert_default().merge(*list);
@@ -118,14 +145,7 @@ impl ObjectShape {
 
 impl JsonType {
     pub(super) fn of(shape: &Shape) -> JsonType {
-        let kinds = [
-            shape.boolean,
-            shape.string,
-            shape.number.is_any(),
-            shape.list.is_some(),
-            shape.object.is_some(),
-        ];
-        if kinds.into_iter().filter(|kind| *kind).count() > 1 {
+        if shape.is_mixed() {
             return JsonType::Json;
         }
         match shape {
@@ -140,14 +160,27 @@ impl JsonType {
                 DataType::Utf8View => JsonType::Json,
                 dtype => JsonType::Value(dtype),
             },
-            _ => JsonType::Value(DataType::Utf8View),
+            _ => JsonType::Value(shape.string.data_type()),
+        }
+    }
+
+    /// Of a column that a user gave this type.
+    pub(super) fn given(dtype: &DataType) -> JsonType {
+        match dtype {
+            DataType::List(item) => JsonType::List(Box::new(JsonType::given(item.data_type()))),
+            DataType::Struct(fields) => {
+                let field =
+                    |field: &FieldRef| (field.name().clone(), JsonType::given(field.data_type()));
+                JsonType::Struct(fields.iter().map(field).collect())
+            }
+            _ => JsonType::Text,
         }
     }
 
     pub(super) fn data_type(&self) -> DataType {
         match self {
             JsonType::Value(dtype) => dtype.clone(),
-            JsonType::Json => DataType::Utf8View,
+            JsonType::Json | JsonType::Written | JsonType::Text => DataType::Utf8View,
             JsonType::List(item) => {
                 DataType::List(Arc::new(Field::new_list_field(item.data_type(), true)))
             }
@@ -163,31 +196,46 @@ impl JsonType {
     pub(super) fn has_json(&self) -> bool {
         match self {
             JsonType::Value(_) => false,
-            JsonType::Json => true,
+            JsonType::Json | JsonType::Written | JsonType::Text => true,
             JsonType::List(item) => item.has_json(),
             JsonType::Struct(fields) => fields.iter().any(|(_, of)| of.has_json()),
         }
     }
 }
 
-/// The columns of a file's rows, and how many rows there are.
+/// A file's rows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct RowsShape {
+    pub(super) row: Shape,
+    pub(super) rows: usize,
+    /// Whether there are numbers that JSON does not have.
+    pub(super) has_special: bool,
+}
+
+impl RowsShape {
+    fn merge(&mut self, other: RowsShape) {
+        self.row.merge(other.row);
+        self.rows += other.rows;
+        self.has_special |= other.has_special;
+    }
+}
+
+/// What a file's rows are.
 ///
 /// # Errors
 /// A text that cannot be read or is no JSON, by its line.
-pub(super) fn of_rows(path: &Path, mut blocks: RowBlocks) -> Result<(ObjectShape, usize)> {
-    let Some(first) = blocks.next()? else { return Ok((ObjectShape::default(), 0)) };
-    let mut rows = first.rows;
+pub(super) fn of_rows(path: &Path, mut blocks: RowBlocks) -> Result<RowsShape> {
+    let Some(first) = blocks.next()? else { return Ok(RowsShape::default()) };
     let mut all = of_block(path, &first)?;
-    let Some(second) = blocks.next()? else { return Ok((all, rows)) };
+    let Some(second) = blocks.next()? else { return Ok(all) };
     let threads = cores();
     let (send, receive) = sync_channel::<(usize, RowBlock)>(threads);
     let receive = Mutex::new(receive);
-    let mut found = std::thread::scope(|scope| -> Result<Vec<(usize, ObjectShape)>> {
+    let mut found = std::thread::scope(|scope| -> Result<Vec<(usize, RowsShape)>> {
         let workers: Vec<_> =
             (0..threads).map(|_| scope.spawn(|| of_blocks(path, &receive))).collect();
         let (mut number, mut block, mut read) = (0, Some(second), Ok(()));
         while let Some(next) = block.take() {
-            rows += next.rows;
             // A worker that failed takes no more: the others do.
             if send.send((number, next)).is_err() {
                 break;
@@ -199,25 +247,33 @@ pub(super) fn of_rows(path: &Path, mut blocks: RowBlocks) -> Result<(ObjectShape
             }
         }
         drop(send);
-        let join = |worker: std::thread::ScopedJoinHandle<'_, Result<_>>| {
+        let join = |worker: std::thread::ScopedJoinHandle<'_, _>| {
             worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        let workers: Vec<Result<Vec<_>>> = workers.into_iter().map(join).collect();
+        let (mut found, mut failed): (Vec<_>, Vec<_>) = (vec![], vec![]);
+        for worker in workers.into_iter().map(join) {
+            match worker {
+                Ok(shapes) => found.extend(shapes),
+                Err(error) => failed.push(error),
+            }
+        }
         // What is wrong with a row is before what is wrong with the text behind it.
-        let found = workers.into_iter().collect::<Result<Vec<_>>>()?;
-        read?;
-        Ok(found.into_iter().flatten().collect())
+        if let Some((_, error)) = failed.into_iter().min_by_key(|(number, _)| *number) {
+            return Err(error);
+        }
+        read.map(|()| found)
     })?;
     found.sort_by_key(|(number, _)| *number);
     found.into_iter().for_each(|(_, shape)| all.merge(shape));
-    Ok((all, rows))
+    Ok(all)
 }
 
-/// Looks at blocks until there are no more; after an error the rest goes by unread.
+/// Looks at blocks until there are no more; after an error, which comes with the number of its
+/// block, the rest goes by unread.
 fn of_blocks(
     path: &Path,
     blocks: &Mutex<Receiver<(usize, RowBlock)>>,
-) -> Result<Vec<(usize, ObjectShape)>> {
+) -> std::result::Result<Vec<(usize, RowsShape)>, (usize, Error)> {
     let mut found = Ok(vec![]);
     loop {
         let next = blocks.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -225,37 +281,40 @@ fn of_blocks(
         if let Ok(shapes) = &mut found {
             match of_block(path, &block) {
                 Ok(shape) => shapes.push((number, shape)),
-                Err(error) => found = Err(error),
+                Err(error) => found = Err((number, error)),
             }
         }
     }
 }
 
-fn of_block(path: &Path, block: &RowBlock) -> Result<ObjectShape> {
-    let text = std::str::from_utf8(&block.bytes)
-        .map_err(|error| block.wrong(path, error.valid_up_to(), "it is no UTF-8"))?;
-    let (mut cursor, mut shape) = (Cursor::new(text), ObjectShape::default());
+fn of_block(path: &Path, block: &RowBlock) -> Result<RowsShape> {
+    let text = block.text(path)?;
+    let (mut cursor, mut row) = (Cursor::new(text), Shape::default());
     while cursor.peek() != 0 {
-        shape.see(&mut cursor).map_err(|Wrong { at, what }| block.wrong(path, at, what))?;
+        row.see(&mut cursor).map_err(|Wrong { at, what }| block.wrong(path, at, what))?;
     }
     if cursor.at() < text.len() {
         return Err(block.wrong(path, cursor.at(), "a zero byte"));
     }
-    Ok(shape)
+    Ok(RowsShape { row, rows: block.rows, has_special: cursor.has_special() })
 }
 
 #[cfg(test)]
 mod tests {
+    use datafusion::arrow::datatypes::TimeUnit::{Microsecond, Nanosecond};
+
     use super::*;
+    use crate::io::json::rows::JsonLayout;
 
     fn of(text: &str) -> Result<Vec<(String, DataType)>> {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("t.json");
         std::fs::write(&path, text).expect("a file");
-        let (shape, _) = of_rows(&path, RowBlocks::open(&path, None)?)?;
+        let shape = of_rows(&path, RowBlocks::open(&path, None, JsonLayout::default())?)?;
         let column =
             |(name, shape): &(String, Shape)| (name.clone(), JsonType::of(shape).data_type());
-        Ok(shape.fields.iter().map(column).collect())
+        let columns = shape.row.columns().expect("rows are objects");
+        Ok(columns.fields.iter().map(column).collect())
     }
 
     fn list(item: DataType) -> DataType {
@@ -280,6 +339,19 @@ mod tests {
             (vec!["9007199254740993", "0.25"], T::Decimal128(38, 2)),
             (vec!["1e3", "9007199254740993"], text()),
             (vec!["\"x\""], text()),
+            (vec!["\"2024-02-29\"", "null"], T::Date32),
+            (vec!["\"2024-02-29\"", "\"2024-02-29T12:30\""], T::Timestamp(Microsecond, None)),
+            (vec!["\"2024-02-29 12:30:00.123456789\""], T::Timestamp(Nanosecond, None)),
+            (
+                vec!["\"2024-02-29T12:30:00Z\"", "\"2024-02-29 12:30:00+0130\""],
+                T::Timestamp(Microsecond, Some("+00:00".into())),
+            ),
+            (vec!["[\"2024-02-29\", null]"], list(T::Date32)),
+            (vec!["\"2024-02-29\"", "\"\""], text()),
+            (vec!["\"2024-02-29\"", "\" 2024-02-29\""], text()),
+            (vec!["\"2024-02-30\""], text()),
+            (vec!["\"2024-02-29\"", "1"], text()),
+            (vec!["1", "NaN", "-Infinity"], T::Float64),
             (vec!["1", "\"x\""], text()),
             (vec!["true", "1"], text()),
             (vec!["[]"], list(text())),
@@ -297,7 +369,6 @@ mod tests {
             let rows: String = values.iter().map(|value| format!("{{\"c\": {value}}}\n")).collect();
             assert_eq!(of(&rows).unwrap(), [("c".to_string(), expected)], "{values:?}");
         }
-        assert!(!JsonType::of(&Shape { string: true, ..Shape::default() }).has_json());
     }
 
     #[test]

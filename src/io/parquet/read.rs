@@ -8,7 +8,6 @@
 //! What the device does not read, or finds damaged, is a reason, not an error: the host's reader
 //! has the last word.
 
-use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,9 +25,10 @@ use super::workers::{BatchMemory, DecodeQueue, SomeHeaders};
 use crate::column::{Column, Repr};
 use crate::cores::cores;
 use crate::device::{Buffer, Device};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::interrupt;
 use crate::io::same_column::own_column;
+use crate::io::spool;
 use crate::ops::parquet::PageOutput;
 use crate::ops::{decompress, parquet};
 
@@ -123,8 +123,7 @@ pub(super) fn read(
             }
             rows += of_group;
         }
-        let file =
-            File::open(&described.path).map_err(|error| Error::io(&described.path, error))?;
+        let file = spool::open(&described.path)?;
         files.push(Opened { path: described.path.clone(), file, footer: described.footer.clone() });
     }
     chunks.retain(|chunk| targets[chunk.column].is_read() && chunk.rows > 0);

@@ -17,6 +17,7 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use super::{IpcLayout, Unfinished, WriteFormat, write};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::path_columns::{NULL, TEXT_KEYS, inferred};
+use crate::io::refuse_address;
 
 impl WriteFormat {
     /// What a file of a folder is called.
@@ -245,6 +246,7 @@ pub(crate) fn write_partitioned(
     format: &WriteFormat,
 ) -> Result<()> {
     let split = KeySplit::of(schema, by)?;
+    refuse_address(directory)?;
     let io = |error| Error::io(directory, error);
     match fs::read_dir(directory).map(|mut entries| entries.next().is_some()) {
         Ok(false) => {}

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::error::{Error, Result};
+use crate::io::refuse_address;
 
 /// What this process makes now. Whoever ends it without unwinding removes that.
 static BEGUN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -134,6 +135,7 @@ impl WholeFile {
     /// nothing can be written.
     pub fn create(path: impl AsRef<Path>) -> Result<WholeFile> {
         let path = path.as_ref();
+        refuse_address(path)?;
         let io = |error| Error::io(path, error);
         let before = path.metadata().ok();
         let (file, partial) = match &before {

@@ -16,7 +16,7 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 use super::options::{self, Given, OptionValue};
 use super::{NamedFiles, SCHEMA};
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{FileKind, Format, SourceTable};
+use crate::io::{FileKind, Format, SourceTable, refuse_address};
 use crate::query::Core;
 use crate::sql::ast::{Place, known};
 
@@ -131,6 +131,7 @@ impl Finder<'_> {
         let (path, place) = (&ident.value, (self.place_of)(&ident.value));
         // Before anything tells whether there is such a file.
         self.files.allow(format!("the file {path:?}")).map_err(|error| error.at(place))?;
+        refuse_address(Path::new(path)).map_err(|error| error.at(place))?;
         let format = match FileKind::of(path) {
             Some(kind) => Format::of(kind),
             None if path.contains(['/', '.', '*']) || Path::new(path).exists() => {
@@ -158,7 +159,13 @@ impl Finder<'_> {
         let kind = match function.as_str() {
             "read_csv" | "read_csv_auto" => FileKind::Csv,
             "read_parquet" => FileKind::Parquet,
-            "read_json" | "read_ndjson" => FileKind::Json,
+            "read_json"
+            | "read_json_auto"
+            | "read_ndjson"
+            | "read_ndjson_auto"
+            | "read_json_objects"
+            | "read_json_objects_auto"
+            | "read_ndjson_objects" => FileKind::Json,
             "read_arrow" | "read_ipc" | "read_feather" => FileKind::Arrow,
             _ => return Ok(None),
         };
@@ -240,6 +247,11 @@ fn value(expr: &Expr) -> Option<OptionValue> {
         OptionValue::Text(text) => Some(text),
         _ => None,
     };
+    // A type may stand without quotes.
+    let bare = |expr: &Expr| match expr {
+        Expr::Identifier(_) | Expr::Function(_) => Some(expr.to_string()),
+        _ => None,
+    };
     match expr {
         Expr::Nested(inner) => value(inner),
         Expr::Value(literal) => match &literal.value {
@@ -256,13 +268,15 @@ fn value(expr: &Expr) -> Option<OptionValue> {
         }
         Expr::Dictionary(fields) => {
             let pair = |field: &datafusion::sql::sqlparser::ast::DictionaryField| {
-                Some((field.key.value.clone(), text(&field.value)?))
+                Some((field.key.value.clone(), text(&field.value).or(bare(&field.value))?))
             };
             fields.iter().map(pair).collect::<Option<_>>().map(OptionValue::Pairs)
         }
         Expr::Map(map) => {
-            let pairs =
-                map.entries.iter().map(|entry| Some((text(&entry.key)?, text(&entry.value)?)));
+            let pairs = map
+                .entries
+                .iter()
+                .map(|entry| Some((text(&entry.key)?, text(&entry.value).or(bare(&entry.value))?)));
             pairs.collect::<Option<_>>().map(OptionValue::Pairs)
         }
         _ => None,

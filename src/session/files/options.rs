@@ -6,11 +6,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use datafusion::execution::session_state::SessionState;
-use datafusion::sql::sqlparser::ast::{ColumnDef, DataType as SqlType};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::ast::ColumnDef;
 
+use super::column_types::{column_definitions, parsed_type};
 use crate::error::{Error, ErrorKind, Result, nearest};
 use crate::io::{CsvOptions, IpcOptions, JsonOptions, ParquetOptions, Ragged, TextEncoding};
 use crate::session::types::data_type;
@@ -60,11 +58,31 @@ impl fmt::Display for OptionValue {
 
 const UNION_BY_NAME: &str = "union_by_name";
 const HIVE_PARTITIONING: &str = "hive_partitioning";
+const HIVE_TYPES: &str = "hive_types";
+const HIVE_TYPES_AUTOCAST: &str = "hive_types_autocast";
 const FILENAME: &str = "filename";
+const COLUMNS: &str = "columns";
+const FORMAT: &str = "format";
+const IGNORE_ERRORS: &str = "ignore_errors";
 const INT96_UNIT: &str = "coerce_int96_timestamp_unit";
 
+/// The options of columns that paths make, which files of all formats have.
+const OF_PATHS: [&str; 4] = [HIVE_PARTITIONING, HIVE_TYPES, HIVE_TYPES_AUTOCAST, FILENAME];
+
+/// Takes one of these.
+macro_rules! of_paths {
+    ($reader:ident, $options:ident) => {
+        match $reader.option.name.as_str() {
+            HIVE_PARTITIONING => $options.hive_partitioning = Some($reader.flag()?),
+            HIVE_TYPES => $options.hive_types = $reader.columns()?,
+            HIVE_TYPES_AUTOCAST => $options.hive_types_autocast = $reader.flag()?,
+            _ => $options.filename = $reader.flag()?,
+        }
+    };
+}
+
 /// The options of CSV files, each with its other names.
-const CSV: [(&str, &[&str]); 27] = [
+const CSV: [(&str, &[&str]); 29] = [
     ("delim", &["sep", "delimiter"]),
     ("header", &["has_header"]),
     ("quote", &[]),
@@ -86,11 +104,13 @@ const CSV: [(&str, &[&str]); 27] = [
     ("trim", &[]),
     ("ragged", &[]),
     ("null_padding", &[]),
-    ("ignore_errors", &[]),
+    (IGNORE_ERRORS, &[]),
     ("encoding", &[]),
     ("max_line_size", &["max_row_bytes"]),
     (UNION_BY_NAME, &[]),
     (HIVE_PARTITIONING, &[]),
+    (HIVE_TYPES, &[]),
+    (HIVE_TYPES_AUTOCAST, &[]),
     (FILENAME, &[]),
 ];
 
@@ -152,14 +172,14 @@ pub(super) fn csv(state: &SessionState, by: &str, given: &[Given]) -> Result<Csv
             "null_padding" => {
                 options.ragged = if reader.flag()? { Ragged::Fill } else { Ragged::Error }
             }
-            "ignore_errors" => {
-                options.ragged = if reader.flag()? { Ragged::Skip } else { Ragged::Error }
+            IGNORE_ERRORS => {
+                options.ignore_errors = reader.flag()?;
+                options.ragged = if options.ignore_errors { Ragged::Skip } else { Ragged::Error }
             }
             "encoding" => options.encoding = Some(reader.one_of(&ENCODINGS)?),
             "max_line_size" => options.max_row_bytes = reader.count()?,
             UNION_BY_NAME => options.union_by_name = reader.flag()?,
-            HIVE_PARTITIONING => options.hive_partitioning = Some(reader.flag()?),
-            FILENAME => options.filename = reader.flag()?,
+            name if OF_PATHS.contains(&name) => of_paths!(reader, options),
             other => {
                 return Err(Error::internal(format!(
                     "the option {other} has a name and no meaning"
@@ -216,14 +236,13 @@ pub(super) fn parquet(state: &SessionState, by: &str, given: &[Given]) -> Result
                 ])?;
             }
             UNION_BY_NAME => options.union_by_name = reader.flag()?,
-            HIVE_PARTITIONING => options.hive_partitioning = Some(reader.flag()?),
-            FILENAME => options.filename = reader.flag()?,
+            name if OF_PATHS.contains(&name) => of_paths!(reader, options),
+            IGNORE_ERRORS => options.ignore_errors = reader.flag()?,
             _ => {
-                return Err(reader.unknown(&[
+                return Err(reader.unknown_beside_paths(&[
                     INT96_UNIT,
                     UNION_BY_NAME,
-                    HIVE_PARTITIONING,
-                    FILENAME,
+                    IGNORE_ERRORS,
                 ]));
             }
         }
@@ -236,13 +255,36 @@ pub(super) fn parquet(state: &SessionState, by: &str, given: &[Given]) -> Result
 /// # Errors
 /// As [`csv`].
 pub(super) fn json(state: &SessionState, by: &str, given: &[Given]) -> Result<JsonOptions> {
-    let mut options = JsonOptions::default();
+    let mut options = JsonOptions {
+        lines: by.contains("ndjson"),
+        objects: by.contains("objects"),
+        ..JsonOptions::default()
+    };
     for option in given {
         let reader = OptionReader { state, by, option };
         match option.name.as_str() {
-            HIVE_PARTITIONING => options.hive_partitioning = Some(reader.flag()?),
-            FILENAME => options.filename = reader.flag()?,
-            _ => return Err(reader.unknown(&[HIVE_PARTITIONING, FILENAME])),
+            COLUMNS => options.columns = Some(reader.json_columns()?),
+            FORMAT => {
+                options.lines = reader.one_of(&[
+                    ("auto", false),
+                    ("array", false),
+                    ("newline_delimited", true),
+                    ("nd", true),
+                    ("unstructured", true),
+                ])?;
+            }
+            IGNORE_ERRORS => options.ignore_errors = reader.flag()?,
+            // Columns of files are found by name in any case.
+            UNION_BY_NAME => drop(reader.flag()?),
+            name if OF_PATHS.contains(&name) => of_paths!(reader, options),
+            _ => {
+                return Err(reader.unknown_beside_paths(&[
+                    COLUMNS,
+                    FORMAT,
+                    IGNORE_ERRORS,
+                    UNION_BY_NAME,
+                ]));
+            }
         }
     }
     Ok(options)
@@ -258,9 +300,11 @@ pub(super) fn ipc(state: &SessionState, by: &str, given: &[Given]) -> Result<Ipc
         let reader = OptionReader { state, by, option };
         match option.name.as_str() {
             UNION_BY_NAME => options.union_by_name = reader.flag()?,
-            HIVE_PARTITIONING => options.hive_partitioning = Some(reader.flag()?),
-            FILENAME => options.filename = reader.flag()?,
-            _ => return Err(reader.unknown(&[UNION_BY_NAME, HIVE_PARTITIONING, FILENAME])),
+            name if OF_PATHS.contains(&name) => of_paths!(reader, options),
+            IGNORE_ERRORS => options.ignore_errors = reader.flag()?,
+            _ => {
+                return Err(reader.unknown_beside_paths(&[UNION_BY_NAME, IGNORE_ERRORS]));
+            }
         }
     }
     Ok(options)
@@ -291,6 +335,11 @@ impl OptionReader<'_> {
                 known.join(", ")
             )),
         }
+    }
+
+    /// Beside the options of paths.
+    fn unknown_beside_paths(&self, known: &[&str]) -> Error {
+        self.unknown(&[known, &OF_PATHS].concat())
     }
 
     fn takes(&self, what: &str) -> Error {
@@ -397,35 +446,22 @@ impl OptionReader<'_> {
         }
     }
 
+    /// Columns with their types; without a type where that is JSON, the text of values.
+    fn json_columns(&self) -> Result<Vec<(String, Option<DataType>)>> {
+        let OptionValue::Pairs(pairs) = &self.option.value else {
+            return Ok(self.columns()?.into_iter().map(|(name, of)| (name, Some(of))).collect());
+        };
+        let typed = |(name, of): &(String, String)| match of.eq_ignore_ascii_case("json") {
+            true => Ok((name.clone(), None)),
+            false => Ok((name.clone(), Some(self.data_type(of)?))),
+        };
+        pairs.iter().map(typed).collect()
+    }
+
     fn data_type(&self, text: &str) -> Result<DataType> {
         parsed_type(text)
             .and_then(|of| data_type(self.state, of))
             .map_err(|message| self.wrong(message))
-    }
-}
-
-fn parsed_type(text: &str) -> Result<SqlType, String> {
-    let parsed = || {
-        let mut parser = Parser::new(&GenericDialect {}).try_with_sql(text)?;
-        let of = parser.parse_data_type()?;
-        parser.expect_token(&Token::EOF).map(|_| of)
-    };
-    parsed().map_err(|error| format!("{text:?} is no type: {error}"))
-}
-
-fn column_definitions(text: &str) -> Result<Vec<ColumnDef>, String> {
-    let parsed = || {
-        let mut parser = Parser::new(&GenericDialect {}).try_with_sql(text)?;
-        let columns = parser.parse_comma_separated(Parser::parse_column_def)?;
-        parser.expect_token(&Token::EOF).map(|_| columns)
-    };
-    let columns =
-        parsed().map_err(|error| format!("{text:?} are no columns with types: {error}"))?;
-    match columns.iter().find(|column| !column.options.is_empty()) {
-        Some(column) => {
-            Err(format!("{column}: a file's column has a name and a type, and no constraints"))
-        }
-        None => Ok(columns),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::session::types::TYPES;
 
 /// Gives such a type its angle brackets. `struct(a, b)` is a value: behind its names stands no
 /// type.
-pub(super) fn struct_types(tokens: &mut [TokenWithSpan]) -> Result<bool> {
+pub(in crate::session) fn struct_types(tokens: &mut [TokenWithSpan]) -> Result<bool> {
     let mut any = false;
     for at in 0..tokens.len() {
         let [word, open, name, of, ..] = &tokens[at..] else { break };

@@ -242,7 +242,7 @@ fn every_physical_type_and_what_it_means() {
             .expect("a folder")
             .map(|entry| entry.expect("a file").path())
         {
-            agree_with(&pair, &path, options, &by_host(), &format!("INT96 as {unit:?}"));
+            agree_with(&pair, &path, options.clone(), &by_host(), &format!("INT96 as {unit:?}"));
         }
     }
 }

@@ -493,7 +493,10 @@ fn arrow_files_have_the_columns_that_options_say() -> Result<()> {
             "{error:?}"
         );
         let error = of(", delim => ';'").expect_err("Arrow files have no such option").to_string();
-        assert!(error.contains("known: union_by_name, hive_partitioning, filename"), "{error}");
+        assert!(
+            error.contains("known: union_by_name, ignore_errors, hive_partitioning"),
+            "{error}"
+        );
         let name = format!(
             "CREATE OR REPLACE EXTERNAL TABLE e STORED AS ARROW LOCATION '{all}' OPTIONS (filename true)"
         );

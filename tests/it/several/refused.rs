@@ -53,10 +53,10 @@ fn columns_that_do_not_fit_are_named_with_both_files() -> Result<()> {
         let second = file(&directory, "2.parquet", second);
         let error = pair
             .device
-            .register_parquet_with("t", directory.path(), same)
+            .register_parquet_with("t", directory.path(), same.clone())
             .expect_err("they differ");
         assert!(matches!(error.kind(), ErrorKind::File { path, .. } if *path == second), "{error}");
-        pair.device.register_parquet_with("t", [&second, &second], same)?;
+        pair.device.register_parquet_with("t", [&second, &second], same.clone())?;
         assert_eq!(scalar(&pair.device, "SELECT sum(a) FROM t"), Cell::Int(2));
     }
     let twice = Schema::new(vec![
