@@ -330,5 +330,5 @@ fn frames_without_distances_go_by_every_type() {
     let sql =
         "SELECT sum(id) OVER (ORDER BY time RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t";
     let error = run(&pair.cpu, sql).expect_err("an error").to_string();
-    assert!(error.contains("goes by numbers, dates or timestamps, not by Time64"), "{error}");
+    assert!(error.contains("goes by numbers, dates or timestamps, not by TIME"), "{error}");
 }

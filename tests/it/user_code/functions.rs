@@ -178,8 +178,8 @@ fn arguments_are_cast_where_nothing_is_lost() {
     ] {
         let error = session.sql(query).expect_err("it does not fit");
         assert!(
-            error.to_string().contains("takes (n Int32)")
-                || error.to_string().contains("takes (x Float64)"),
+            error.to_string().contains("takes (n INTEGER)")
+                || error.to_string().contains("takes (x DOUBLE)"),
             "{error}"
         );
     }
@@ -262,7 +262,7 @@ fn closures_work_on_the_host() {
     pair.cpu.register_function(wrong).expect("nobody called it yet");
     let error = run(&pair.cpu, "SELECT wrong(column1) FROM (VALUES (6.0), (1.0))")
         .expect_err("it is of another type");
-    assert!(error.to_string().contains("function wrong: 2 values of type Float64"), "{error}");
+    assert!(error.to_string().contains("function wrong: 2 values of type DOUBLE"), "{error}");
 }
 
 /// One kernel, which reads the columns and writes the result.
