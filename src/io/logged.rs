@@ -10,7 +10,8 @@ use super::table_log::refuse_log_of;
 use crate::error::Result;
 
 /// # Errors
-/// [`ErrorKind::File`] of a directory with a log among those that the files of a selection lie in.
+/// [`crate::ErrorKind::File`] of a directory with a log among those that the files of a selection
+/// lie in.
 pub(super) fn refuse_logged(selection: &Selection, files: &[PathBuf]) -> Result<()> {
     for directory in directories(selection, files) {
         refuse_log_of(&directory)?;

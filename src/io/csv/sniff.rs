@@ -79,7 +79,8 @@ pub(crate) fn sniff(
     );
     let lines = &head[..memrchr(b'\n', head).map_or(0, |end| end + 1)];
     let texts = || std::iter::once(lines).chain(further.iter().map(Vec::as_slice));
-    let rows = match options.quote.is_none() && quotes_are_none(texts, &rows.grammar) {
+    let is_open = options.quote.is_none() && options.escape.is_none();
+    let rows = match is_open && quotes_are_none(texts, &rows.grammar) {
         true => FirstRows::of(head, Grammar { quote: 0, ..rows.grammar }),
         false => rows,
     };
@@ -88,9 +89,9 @@ pub(crate) fn sniff(
 }
 
 /// Whether quotes are bytes as any other. Without them, all rows of the texts have the same number
-/// of values, and not one. With them, some rows that have quotes have another number, or more values
-/// have more than blanks behind their closing quote than have not. A quote that nothing closes says that
-/// only where others stand within values.
+/// of values, and not one. With them, some rows of the first text, the begin of the file, that have
+/// quotes have another number, or more values have more than blanks behind their closing quote than
+/// have not. A quote that nothing closes says that only where others stand within values.
 fn quotes_are_none<'a, T: Iterator<Item = &'a [u8]>>(
     texts: impl Fn() -> T,
     grammar: &Grammar,
@@ -111,7 +112,8 @@ fn quotes_are_none<'a, T: Iterator<Item = &'a [u8]>>(
     }
     let Some(usual) = usual.filter(|values| *values > 1) else { return false };
     let (mut with_tail, mut whole, mut is_unclosed, mut within) = (0, 0, false, false);
-    for text in texts() {
+    // Other places may lie within a quoted value, where quotes mean the contrary.
+    for text in texts().take(1) {
         let mut tokens = Tokens::new(text, grammar, 0);
         loop {
             spans.clear();
@@ -320,13 +322,21 @@ mod tests {
             let found = sniffed(text, "t.csv", &CsvOptions::default());
             assert_eq!(found.1, quote, "{text:?}");
         }
-        let further = [b"7,\"x\n8,\"y\" z\n".to_vec()];
-        let head = b"id,name\n1,x\n2,y\n";
+        let head = b"id,name\n1,\"x\"\n2,\"Foo\" Bar\n";
+        let found = |further: &[u8], options: &CsvOptions| {
+            let further = [further.to_vec()];
+            sniff(head, &further, Path::new("t"), options, &Notation::default()).grammar.quote
+        };
         let plain = CsvOptions::default();
-        let found = |options| sniff(head, &further, Path::new("t"), options, &Notation::default());
-        assert_eq!(found(&plain).grammar.quote, 0);
+        assert_eq!(found(b"7,x\n8,y\n", &plain), 0);
+        // Rows elsewhere have their number of values by quotes only.
+        assert_eq!(found(b"7,\"x,z\"\n8,y\n", &plain), b'"');
         let given = CsvOptions { quote: Some(b'"'), ..plain.clone() };
-        assert_eq!(found(&given).grammar.quote, b'"');
+        assert_eq!(found(b"7,x\n", &given), b'"');
+        // Elsewhere may be within a quoted value: what stands there is no sign against quotes.
+        let (clean, further) = (b"id,name\n1,x\n2,y\n", [b"7,\"x\n8,\"y\" z\n".to_vec()]);
+        let found = sniff(clean, &further, Path::new("t"), &plain, &Notation::default());
+        assert_eq!(found.grammar.quote, b'"');
     }
 
     #[test]
