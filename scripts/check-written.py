@@ -1,9 +1,11 @@
-"""Checks that files which warpframe writes have the same values and types for others: for DuckDB and pyarrow.
+"""Checks that files which warpframe writes have the same values and types for others, and are of use to them.
 
     python3 scripts/check-written.py target/debug/warpframe [--device sim]
 
 A table with a column of every type that the writers know, with its least and greatest values, the empty one and NULL, is
-written in all formats by COPY, read by both, and compared. duckdb and pyarrow are needed.
+written by COPY in all formats and with their options. DuckDB and pyarrow read the files, and the values are compared. Then
+pyarrow, polars, DuckDB and pandas read each file and filter, sort and join it by each of its columns: a table says by how
+many they can, and what they cannot is an error unless it is theirs (`LIMITS`). duckdb, pyarrow, polars and pandas are needed.
 """
 import argparse
 import datetime
@@ -12,11 +14,17 @@ import math
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import duckdb
+import pandas
+import polars
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
 import pyarrow.ipc as ipc
+import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
 DAY = 86_400
@@ -136,6 +144,195 @@ def by_duckdb(connection, name, reader, expected):
             yield f"DuckDB, {name}: column {column}: {found}"
 
 
+class ByPyArrow:
+    name = "pyarrow"
+
+    def read(self, path):
+        match kind_of(path):
+            case "parquet":
+                return pq.read_table(path)
+            case "arrow":
+                return ipc.open_file(path).read_all()
+            case "arrows":
+                return ipc.open_stream(path).read_all()
+            case "csv":
+                return pa_csv.read_csv(path, parse_options=pa_csv.ParseOptions(newlines_in_values=True))
+            case "ndjson":
+                return pa_json.read_json(pa.input_stream(str(path)))
+
+    def columns(self, table):
+        return {field.name: str(field.type) for field in table.schema}
+
+    def rows(self, table):
+        return table.num_rows
+
+    def filter(self, table, column):
+        return table.filter(pc.equal(table[column], table[column][0]))
+
+    def sort(self, table, column):
+        return table.sort_by(column)
+
+    def join(self, table, column):
+        left = table.select([column]).append_column("number of row", pa.array(range(table.num_rows)))
+        return left.join(table.select([column]), column, join_type="inner")
+
+
+class ByPolars:
+    name = "polars"
+
+    def read(self, path):
+        match kind_of(path):
+            case "parquet":
+                return polars.read_parquet(path)
+            case "arrow":
+                return polars.read_ipc(path)
+            case "arrows":
+                return polars.read_ipc_stream(path)
+            case "csv":
+                return polars.read_csv(path)
+            case "ndjson":
+                return polars.read_ndjson(path)
+            case "json":
+                return polars.read_json(path)
+
+    def columns(self, table):
+        return {name: str(dtype) for name, dtype in table.schema.items()}
+
+    def rows(self, table):
+        return table.height
+
+    def filter(self, table, column):
+        return table.filter(polars.col(column) == table[column][0])
+
+    def sort(self, table, column):
+        return table.sort(column)
+
+    def join(self, table, column):
+        return table.select(column).join(table.select(column), on=column)
+
+
+class ByPandas:
+    name = "pandas"
+
+    def read(self, path):
+        match kind_of(path):
+            # Its own types have no times of nanoseconds.
+            case "parquet":
+                return pandas.read_parquet(path, dtype_backend="pyarrow")
+            case "arrow":
+                return pandas.read_feather(path, dtype_backend="pyarrow")
+            # Without the package zstandard it reads no zstd.
+            case "csv" if path.suffix != ".zst" or find_spec("zstandard"):
+                return pandas.read_csv(path)
+            # Its own reader refuses numbers of more than 64 bits.
+            case "ndjson" if path.suffix == ".ndjson":
+                return pandas.read_json(path, lines=True, engine="pyarrow", dtype_backend="pyarrow")
+
+    def columns(self, table):
+        return {name: str(dtype) for name, dtype in table.dtypes.items()}
+
+    def rows(self, table):
+        return len(table)
+
+    def filter(self, table, column):
+        return table[table[column] == table[column].iloc[0]]
+
+    def sort(self, table, column):
+        return table.sort_values(column)
+
+    def join(self, table, column):
+        return table[[column]].merge(table[[column]], on=column)
+
+
+class ByDuckDB:
+    name = "DuckDB"
+
+    def __init__(self):
+        self.connection = duckdb.connect()
+        self.connection.execute("SET TimeZone = 'UTC'")
+
+    def read(self, path):
+        kind = {"ndjson": "json", "json": "json", "csv": "csv", "parquet": "parquet"}.get(kind_of(path))
+        return kind and self.connection.sql(f"SELECT * FROM read_{kind}('{path}')")
+
+    def columns(self, table):
+        return dict(zip(table.columns, map(str, table.types)))
+
+    def rows(self, table):
+        return len(table.fetchall())
+
+    def of(self, table, query):
+        return self.connection.sql(query.replace("TABLE", f"({table.sql_query()})")).fetchall()
+
+    def filter(self, table, column):
+        return self.of(table, f'SELECT * FROM TABLE t WHERE "{column}" = (SELECT "{column}" FROM TABLE u LIMIT 1)')
+
+    def sort(self, table, column):
+        return self.of(table, f'SELECT * FROM TABLE t ORDER BY "{column}"')
+
+    def join(self, table, column):
+        return self.of(table, f'SELECT t."{column}" FROM TABLE t JOIN TABLE u USING ("{column}")')
+
+
+# What libraries do with no file: by library, work and a word of the column's type.
+LIMITS = {
+    ("pyarrow", "filter"): ("list", "struct", "map"),
+    ("pyarrow", "sort"): ("list", "struct", "map", "interval"),
+    ("pyarrow", "join"): ("list", "struct", "map", "interval", "null"),
+    ("polars", "filter"): ("List", "Struct"),
+    ("polars", "sort"): ("Object",),
+    ("polars", "join"): ("Object",),
+    ("pandas", "filter"): ("object", "list", "struct"),
+    ("pandas", "sort"): ("object", "list", "struct"),
+    ("pandas", "join"): ("object", "list", "struct"),
+}
+
+
+def kind_of(path):
+    """What a file is, whatever it is compressed with."""
+    name = path.name.removesuffix(".gz").removesuffix(".zst")
+    return name.rpartition(".")[2]
+
+
+def used(paths, rows):
+    """Has each library read, filter, sort and join each file by each column. A row for each file; what went wrong."""
+    libraries = [ByPyArrow(), ByPolars(), ByDuckDB(), ByPandas()]
+    table, wrong = [["file"] + [library.name for library in libraries]], []
+    for path in paths:
+        cells = [path.name]
+        for library in libraries:
+            try:
+                read = library.read(path)
+            except Exception as error:
+                wrong.append(f"{library.name} reads {path.name}: {type(error).__name__}: {str(error)[:200]}")
+                cells.append("not read")
+                continue
+            if read is None:
+                cells.append("-")
+                continue
+            if library.rows(read) != rows:
+                wrong.append(f"{library.name} reads {library.rows(read)} rows of {path.name}")
+            columns = library.columns(read)
+            done = dict.fromkeys(["filter", "sort", "join"], 0)
+            for column, dtype in columns.items():
+                for work in done:
+                    try:
+                        getattr(library, work)(read, column)
+                        done[work] += 1
+                    except Exception as error:
+                        if not any(word in dtype for word in LIMITS.get((library.name, work), ())):
+                            text = f"{type(error).__name__}: {str(error)[:120]}".replace("\n", " ")
+                            wrong.append(f"{library.name}, {path.name}: {work} by {column} ({dtype}): {text}")
+            cells.append(f"{len(columns)}: " + "/".join(str(count) for count in done.values()))
+        table.append(cells)
+    return table, wrong
+
+
+def drawn(table):
+    widths = [max(len(row[at]) for row in table) for at in range(len(table[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in table]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("warpframe", type=Path)
@@ -149,8 +346,12 @@ def main():
         copies += [f"COPY t TO '{at('t.json')}' (ARRAY true)"]
         copies += [f"COPY t TO '{at(f'{codec}.parquet')}' (COMPRESSION {codec})" for codec in ["snappy", "gzip", "brotli", "lz4", "uncompressed"]]
         copies += [f"COPY t TO '{at(f'{codec}.arrow')}' (COMPRESSION {codec})" for codec in ["lz4", "zstd"]]
+        copies += [f"COPY t TO '{at(f'{version}.parquet')}' (PARQUET_VERSION {version}, KV_METADATA {{k: 'v'}}, ROW_GROUP_SIZE 3)" for version in ["V1", "V2"]]
         flat = [name for name in expected.column_names if name not in ("l", "st")]
-        copies += [f"COPY (SELECT {', '.join(flat)} FROM t) TO '{at('t.csv')}'"]
+        copies += [f"COPY (SELECT {', '.join(flat)} FROM t) TO '{at(name)}'" for name in ["t.csv", "t.csv.gz", "t.csv.zst"]]
+        copies += [f"COPY (SELECT {', '.join(flat)} FROM t) TO '{at('quoted.csv')}' (FORCE_QUOTE *)"]
+        copies += [f"COPY t TO '{at(name)}'" for name in ["nested.csv", "t.ndjson.gz", "t.ndjson.zst"]]
+        copies += [f"COPY t TO '{at('folder')}' (FORMAT parquet, PARTITION_BY n, {option})" for option in ["OVERWRITE", "APPEND"]]
         subprocess.run([given.warpframe, "--device", given.device, "-c", ";\n".join(copies)], check=True)
 
         connection = duckdb.connect()
@@ -165,8 +366,8 @@ def main():
         # Text has no types: DuckDB is told them. Bytes are hexadecimal, and JSON has no NaN.
         bare = expected.drop_columns(["bin"])
         described = connection.execute("SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM bare)").fetchall()
-        for name in ["t.csv", "t.ndjson", "t.json"]:
-            kind = "csv" if name.endswith("csv") else "json"
+        for name in ["t.csv", "t.csv.gz", "t.csv.zst", "quoted.csv", "t.ndjson", "t.json", "t.ndjson.gz", "t.ndjson.zst"]:
+            kind = "csv" if "csv" in name else "json"
             named = [of for of in described if kind == "json" or of[0] in flat]
             # Quoted, the empty string is none in CSV.
             options = ", header = true, allow_quoted_nulls = false" if kind == "csv" else ""
@@ -179,7 +380,15 @@ def main():
             if kind == "json":
                 compared = compared.drop_columns(["f32", "f64"])
             wrong += by_duckdb(connection, name, f"read_{kind}('{at(name)}', columns = {form}{options})", compared)
-    for line in wrong:
+        notes = pq.read_metadata(at("V2.parquet")).metadata
+        if notes.get(b"k") != b"v":
+            wrong.append(f"pyarrow, V2.parquet: notes are {notes}")
+        if (found := pq.read_table(at("folder")).num_rows) != 8:
+            wrong.append(f"pyarrow, folder: {found} rows")
+        table_of_use, misuse = used(sorted(path for path in Path(folder).iterdir() if path.is_file()), 4)
+        wrong += misuse
+    print("columns: by how many a library filters/sorts/joins")
+    for line in drawn(table_of_use) + wrong:
         print(line)
     print(f"{len(expected.column_names)} columns: {len(wrong)} differences")
     sys.exit(bool(wrong))

@@ -50,3 +50,4 @@ pub(crate) use functions::HostOperation;
 pub(crate) use in_unit::in_unit;
 pub(crate) use intervals::{IntervalPart, interval_part, justified, part_of};
 pub(crate) use lossless::{cast_fails, cast_is_wrongly_dropped, cast_keeps};
+pub(crate) use shorthand::{TimePattern, chrono_pattern};

@@ -95,9 +95,10 @@ pub use error::{Error, ErrorKind, Fault, Operation, Permission, Result};
 pub use exec::{OperatorRun, PartsProgress};
 pub use frame::{AnyFrame, DataFrame, Expr, GroupBy, LazyFrame, RowBatches, Series};
 pub use io::{
-    Codec, CsvOptions, CsvWriteOptions, FileKind, IntoPaths, IpcCodec, IpcLayout, IpcOptions,
-    IpcWriteOptions, JsonOptions, JsonWriteOptions, ParquetOptions, ParquetWriteOptions, Ragged,
-    TextEncoding, WholeFile, WriteFormat,
+    Codec, CsvOptions, CsvWriteOptions, ExistingFiles, FileKind, FolderWriteOptions, ForceQuote,
+    IntoPaths, IpcCodec, IpcLayout, IpcOptions, IpcWriteOptions, JsonOptions, JsonWriteOptions,
+    ParquetOptions, ParquetVersion, ParquetWriteOptions, Ragged, TextCodec, TextEncoding,
+    WholeFile, WriteFormat,
 };
 pub use ops::prepare::{PreparedKernels, prepare_kernels};
 pub use session::{

@@ -11,6 +11,7 @@ mod files;
 mod from_values;
 mod functions;
 mod host_memory;
+mod information;
 mod insert;
 mod kernels;
 mod mistakes;

@@ -25,13 +25,13 @@ mod statement;
 mod text;
 mod type_names;
 
-pub use copy::{CopyFrom, CopyTo};
+pub use copy::{CopyFrom, CopyTo, CopyValue};
 pub use explain::ExplainFormat;
 pub use reader::Name;
 pub use statement::Statement;
 pub(crate) use text::is_word;
 pub use text::{Offsets, Text};
-pub use type_names::{quoted_name, type_name};
+pub use type_names::{distinct_names, quoted_name, type_name};
 
 #[cfg(test)]
 mod tests;

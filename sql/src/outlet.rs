@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use warpframe::{
-    DataFrame, IpcLayout, IpcWriteOptions, ParquetWriteOptions, WholeFile, WriteFormat,
+    CsvWriteOptions, DataFrame, IpcLayout, IpcWriteOptions, JsonWriteOptions, ParquetWriteOptions,
+    WholeFile, WriteFormat,
 };
 
 use crate::interrupt::Lent;
@@ -23,8 +24,8 @@ pub enum FileFormat {
 }
 
 /// What names of files end in that tell a format.
-const SUFFIXES: &str =
-    ".csv, .tsv, .json, .ndjson, .jsonl, .md, .html, .sql, .parquet, .arrow and .arrows";
+const SUFFIXES: &str = ".csv, .tsv, .json, .ndjson, .jsonl (also with .gz or .zst behind), .md, .html, .sql, \
+     .parquet, .arrow and .arrows";
 
 impl FileFormat {
     /// The one that a file's name tells; `None` where it says nothing of a format, as do `x`,
@@ -34,6 +35,9 @@ impl FileFormat {
     /// What is wrong with a name that ends in what is of no format.
     pub fn of(path: &Path) -> Result<Option<FileFormat>, String> {
         let Some(suffix) = path.extension() else { return Ok(None) };
+        if let Some(format) = compressed(path) {
+            return Ok(Some(FileFormat::Rows(format)));
+        }
         let ipc = |layout| WriteFormat::Ipc(IpcWriteOptions { layout, ..Default::default() });
         let format = match suffix.to_string_lossy().to_lowercase().as_str() {
             "csv" => FileFormat::Text(Format::Csv),
@@ -56,6 +60,21 @@ impl FileFormat {
             }
         };
         Ok(Some(format))
+    }
+}
+
+/// How text is written into a file whose name ends in what it is compressed with.
+fn compressed(path: &Path) -> Option<WriteFormat> {
+    let lower = path.to_string_lossy().to_lowercase();
+    let inner = [".gz", ".zst"].iter().find_map(|suffix| lower.strip_suffix(suffix))?;
+    let tabs = CsvWriteOptions { delimiter: b'\t', ..CsvWriteOptions::default() };
+    let array = JsonWriteOptions { array: true, ..JsonWriteOptions::default() };
+    match inner.rsplit_once('.')?.1 {
+        "csv" => Some(WriteFormat::Csv(CsvWriteOptions::default())),
+        "tsv" | "tab" => Some(WriteFormat::Csv(tabs)),
+        "json" => Some(WriteFormat::Json(array)),
+        "ndjson" | "jsonl" => Some(WriteFormat::Json(JsonWriteOptions::default())),
+        _ => None,
     }
 }
 
@@ -123,6 +142,11 @@ impl Outlet {
             Some(FileFormat::Text(format)) => Some(format),
             _ => None,
         }
+    }
+
+    /// Whether it is a file.
+    pub fn is_file(&self) -> bool {
+        matches!(self.target, Target::File(_))
     }
 
     /// Whether it takes rows, and no text.

@@ -6,12 +6,14 @@ mod literal;
 mod rowwise;
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use clap::ValueEnum;
-use warpframe::arrow::array::RecordBatch;
-use warpframe::arrow::datatypes::{DataType, Schema, SchemaRef};
+use warpframe::arrow::array::{RecordBatch, RecordBatchOptions};
+use warpframe::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use warpframe::arrow::json;
 use warpframe::frame::{Borders, FrameFormat, TextTable, terminal_size};
+use warpframe::sql::distinct_names;
 use warpframe::{DataFrame, RowBatches};
 
 use crate::report::Failure;
@@ -51,6 +53,8 @@ pub struct Style {
     pub format: Format,
     /// Whether the columns' names are written, in formats that have a row of them.
     pub headers: bool,
+    /// Whether tables that a terminal shows have the columns' types under their names.
+    pub types: bool,
     /// What stands for NULL, in formats that have no way of their own; theirs if nothing is said.
     pub null: Option<String>,
     /// The table of INSERT statements, as SQL writes it.
@@ -58,6 +62,8 @@ pub struct Style {
     /// Most characters of a line in tables, 0 for any number; as many as the terminal has if
     /// nothing is said.
     pub max_width: Option<usize>,
+    /// Whether they go into a file, whose readers find columns by name.
+    pub to_file: bool,
     /// Whether a terminal shows them.
     pub terminal: bool,
     /// Whether it is to show NULL dim.
@@ -73,9 +79,11 @@ impl From<Format> for Style {
         Style {
             format,
             headers: true,
+            types: true,
             null: None,
             table: "\"table\"".into(),
             max_width: None,
+            to_file: false,
             terminal: false,
             colour: false,
         }
@@ -106,6 +114,8 @@ pub struct Rows {
     from: RowSource,
     /// How many of them are shown.
     shown: usize,
+    /// Names of columns, where they are not those of the rows.
+    names: Option<Vec<String>>,
 }
 
 #[derive(Debug)]
@@ -120,25 +130,38 @@ impl Rows {
     /// The first rows of a frame, at most `limit`; only these are copied from a device.
     pub fn of(frame: &DataFrame, limit: Option<usize>) -> Rows {
         let total = frame.num_rows();
-        Rows { from: RowSource::Frame(frame.clone()), shown: limit.unwrap_or(total).min(total) }
+        let shown = limit.unwrap_or(total).min(total);
+        Rows { from: RowSource::Frame(frame.clone()), shown, names: None }
     }
 
     /// Those of a query, for formats that are written row by row: they are never in memory as a
     /// whole where the query hands them over as they come.
     pub fn of_query(rows: RowBatches) -> Rows {
-        Rows { from: RowSource::Query(Box::new(rows)), shown: usize::MAX }
+        Rows { from: RowSource::Query(Box::new(rows)), shown: usize::MAX, names: None }
     }
 
     /// One batch, all of it shown.
     pub fn whole(batch: RecordBatch) -> Rows {
-        Rows { shown: batch.num_rows(), from: RowSource::Batch(batch) }
+        Rows { shown: batch.num_rows(), from: RowSource::Batch(batch), names: None }
+    }
+
+    /// These rows for who finds columns by name: none has that of another.
+    fn with_names_apart(&mut self) -> &mut Rows {
+        let schema = self.schema();
+        let names = schema.fields().iter().map(|field| field.name().as_str());
+        self.names = Some(distinct_names(names));
+        self
     }
 
     fn schema(&self) -> SchemaRef {
-        match &self.from {
+        let schema = match &self.from {
             RowSource::Frame(frame) => frame.schema(),
             RowSource::Batch(batch) => batch.schema(),
             RowSource::Query(rows) => rows.schema(),
+        };
+        match &self.names {
+            Some(names) => renamed(&schema, names),
+            None => schema,
         }
     }
 
@@ -156,6 +179,15 @@ impl Rows {
         &mut self,
         mut visit: impl FnMut(&RecordBatch) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        let names = self.names.clone();
+        let mut visit = |batch: &RecordBatch| match &names {
+            None => visit(batch),
+            Some(names) => {
+                let counted = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+                let (schema, columns) = (renamed(&batch.schema(), names), batch.columns().to_vec());
+                visit(&RecordBatch::try_new_with_options(schema, columns, &counted)?)
+            }
+        };
         match &mut self.from {
             RowSource::Batch(batch) => visit(&batch.slice(0, self.shown)),
             RowSource::Query(rows) => rows.try_for_each(|batch| visit(&batch?)),
@@ -175,12 +207,28 @@ impl Rows {
     }
 }
 
+/// Columns by these names.
+fn renamed(schema: &Schema, names: &[String]) -> SchemaRef {
+    let fields = schema.fields().iter().zip(names);
+    let fields: Vec<Field> =
+        fields.map(|(field, name)| Field::clone(field).with_name(name)).collect();
+    Arc::new(Schema::new(fields))
+}
+
 /// Writes rows in a format.
 ///
 /// # Errors
 /// What the writer says; a value that has no text.
 pub fn write(out: &mut dyn Write, style: &Style, rows: &mut Rows) -> Result<(), Failure> {
     let mut out = Remembering { out, error: None };
+    let is_by_name = matches!(
+        style.format,
+        Format::Csv | Format::Tsv | Format::Json | Format::Ndjson | Format::Insert
+    );
+    let rows = match is_by_name && style.to_file {
+        true => rows.with_names_apart(),
+        false => rows,
+    };
     let written = match style.format {
         Format::Table => write_table(&mut out, rows, style, Borders::Ascii),
         Format::Box => write_table(&mut out, rows, style, Borders::Lines),
@@ -252,7 +300,11 @@ fn write_table(
     style: &Style,
     borders: Borders,
 ) -> Result<(), Failure> {
-    let mut format = FrameFormat::whole().borders(borders).types(false).null(style.null("NULL"));
+    let mut format = FrameFormat::whole()
+        .borders(borders)
+        .types(style.types && style.terminal)
+        .sql_types(true)
+        .null(style.null("NULL"));
     format = format
         .max_width(style.width())
         .min_chars(LEAST_CHARACTERS)
@@ -307,8 +359,6 @@ fn to_the_right(schema: &Schema) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use warpframe::arrow::array::{
         ArrayRef, Decimal128Array, Float64Array, Int64Array, NullArray, StringArray,
     };
@@ -351,6 +401,27 @@ mod tests {
 3 rows
 ";
         assert_eq!(text(Format::Table, &mut sample()), expected);
+    }
+
+    #[test]
+    fn a_terminal_is_shown_types_unless_nobody_wants_them() {
+        let drawn = |types: bool, terminal: bool| {
+            let style = Style { types, terminal, ..Format::Table.into() };
+            let mut out = vec![];
+            write(&mut out, &style, &mut sample()).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let expected = "\
++--------+---------+--------+---------------+
+|      n | text    |      x |         price |
+| BIGINT | VARCHAR | DOUBLE | DECIMAL(10,2) |
++--------+---------+--------+---------------+
+|      1 | a|b     |    0.5 |         12.34 |
+";
+        assert!(drawn(true, true).starts_with(expected), "{}", drawn(true, true));
+        for (types, terminal) in [(false, true), (true, false)] {
+            assert!(!drawn(types, terminal).contains("BIGINT"));
+        }
     }
 
     #[test]
@@ -410,6 +481,24 @@ mod tests {
         assert!(drawn_box.starts_with("┌───┬"), "{drawn_box}");
         let RowSource::Batch(batch) = sample().from else { unreachable!() };
         assert_eq!(drawn(Format::Table, &mut Rows::whole(batch.slice(0, 0))), "0 rows\n");
+    }
+
+    #[test]
+    fn columns_of_one_name_are_told_apart_in_files() {
+        let number = |n: i64| Arc::new(Int64Array::from(vec![n])) as ArrayRef;
+        let field = |name: &str| Field::new(name, DataType::Int64, true);
+        let schema = Arc::new(Schema::new(vec![field("a"), field("a")]));
+        let batch = RecordBatch::try_new(schema, vec![number(1), number(2)]).unwrap();
+        let written = |format: Format, to_file: bool| {
+            let mut out = vec![];
+            let style = Style { to_file, ..format.into() };
+            write(&mut out, &style, &mut Rows::whole(batch.clone())).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(Format::Ndjson, true), "{\"a\":1,\"a_1\":2}\n");
+        assert_eq!(written(Format::Csv, true), "a,a_1\n1,2\n");
+        assert_eq!(written(Format::Csv, false), "a,a\n1,2\n");
+        assert!(written(Format::Markdown, true).contains("| a | a |"));
     }
 
     #[test]

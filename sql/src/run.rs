@@ -339,8 +339,9 @@ impl<'a> Runner<'a> {
     ) -> Result<(), Failure> {
         let terminal = self.on_terminal();
         let colour = self.settings.colour;
-        let style =
-            Style { format: self.format(), terminal, colour, ..self.settings.style.clone() };
+        let to_file = self.outlet().is_some_and(|outlet| outlet.is_file());
+        let usual = self.settings.style.clone();
+        let style = Style { format: self.format(), to_file, terminal, colour, ..usual };
         if !self.pages() {
             write(self.out(), &style)?;
             return Ok(self.out().flush()?);

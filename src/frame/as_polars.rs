@@ -8,6 +8,7 @@ use super::eager::DataFrame;
 use super::expr::IntoColumn;
 use super::verbs::Concat;
 use crate::error::Result;
+use crate::io::plain_type;
 
 impl<S: FrameState> AnyFrame<S> {
     /// The number of columns.
@@ -23,7 +24,9 @@ impl<S: FrameState> AnyFrame<S> {
         self.schema().fields().len()
     }
 
-    /// The types of the columns, in their order: those of [`AnyFrame::schema`].
+    /// The types of the columns, in their order. Strings are `Utf8View` and bytes `BinaryView`,
+    /// however they are held; [`AnyFrame::schema`] tells whether as views, with offsets or by
+    /// dictionaries.
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -33,7 +36,7 @@ impl<S: FrameState> AnyFrame<S> {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn dtypes(&self) -> Vec<DataType> {
-        self.schema().fields().iter().map(|field| field.data_type().clone()).collect()
+        self.schema().fields().iter().map(|field| plain_type(field.data_type())).collect()
     }
 
     /// [`AnyFrame::column_names`].

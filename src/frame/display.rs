@@ -68,6 +68,7 @@ pub struct FrameFormat {
     dim_nulls: bool,
     borders: Borders,
     types: bool,
+    sql_types: bool,
     shape: bool,
 }
 
@@ -95,6 +96,7 @@ impl FrameFormat {
             dim_nulls: false,
             borders: Borders::Lines,
             types: true,
+            sql_types: false,
             shape: true,
         }
     }
@@ -162,6 +164,21 @@ impl FrameFormat {
     /// Whether types stand under the names.
     pub fn types(self, shown: bool) -> Self {
         FrameFormat { types: shown, ..self }
+    }
+
+    /// Whether types have SQL's names, as `DESCRIBE` tells them, in the place of short ones; long
+    /// ones are cut.
+    ///
+    /// ```
+    /// # use warpframe::frame::FrameFormat;
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = frame!(session; "s" => ["a"])?;
+    /// assert!(FrameFormat::new().sql_types(true).text(&frame)?.contains("VARCHAR"));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn sql_types(self, sql: bool) -> Self {
+        FrameFormat { sql_types: sql, ..self }
     }
 
     /// Whether the numbers of rows and columns stand above the table.

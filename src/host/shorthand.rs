@@ -35,7 +35,8 @@ use crate::sql::type_name;
 
 use super::utf8::bytes_of;
 
-pub(super) use patterns::{Item, items};
+pub(super) use patterns::{Item, OF_CLOCK, items};
+pub(crate) use patterns::{TimePattern, chrono_pattern};
 
 /// What makes an expression of arguments and their types; nothing of others than it takes.
 pub(crate) type WrittenByTypes = fn(&[Expr], &[DataType]) -> Result<Option<Expr>>;

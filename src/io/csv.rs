@@ -63,10 +63,10 @@ use datafusion::physical_plan::ExecutionPlan;
 pub(super) use self::codec::Packed;
 pub use self::options::{CsvOptions, Ragged, TextEncoding};
 pub(super) use self::seen::Seen;
+pub(super) use self::table::CsvTable;
 
 use self::device::DeviceRead;
 use self::host::CsvProvider;
-use self::table::CsvTable;
 use super::path_columns::PathColumns;
 use super::source::{Chunk, ColumnRequest, Read, Source, To};
 use super::stream::{self, ProviderRows};

@@ -79,6 +79,17 @@ pub(super) fn decode(footer: &[u8], file: u64) -> FooterResult<ParquetMetaData> 
     })
 }
 
+/// Decodes the footer of a file of so many bytes as it is written.
+///
+/// # Errors
+/// As [`decode`].
+pub(super) fn decode_as_written(footer: &[u8], file: u64) -> FooterResult<ParquetMetaData> {
+    let groups = walk(footer).or_else(|why| broken(format!("its footer is damaged: {why}")))?;
+    let metadata = decode_on_all_cores(footer, &groups, None)?;
+    check(&metadata, file)?;
+    Ok(metadata)
+}
+
 /// Where a footer's row groups lie: their list's header, each of them, and what is behind them.
 ///
 /// ```text

@@ -1,6 +1,7 @@
 //! Where rows come from and go to: files, batches, providers ([`Source`]), and tables over them as
 //! DataFusion's planner sees them ([`SourceTable`]).
 
+mod about;
 mod arrow_zones;
 mod constant;
 mod csv;
@@ -36,6 +37,7 @@ mod unite;
 mod version;
 mod write;
 
+pub(crate) use about::AboutFiles;
 pub use csv::{CsvOptions, Ragged, TextEncoding};
 pub(crate) use device_table::DeviceTable;
 pub(crate) use files::{Files, Format};
@@ -54,7 +56,8 @@ pub(crate) use stream::{batches_in_order, partitions_in_order, upload};
 pub(crate) use table::{Extent, OfSession, Snapshot, SourceTable};
 pub(crate) use unite::wider;
 pub use write::{
-    Codec, CsvWriteOptions, IpcCodec, IpcLayout, IpcWriteOptions, JsonWriteOptions,
-    ParquetWriteOptions, WholeFile, WriteFormat,
+    Codec, CsvWriteOptions, ExistingFiles, FolderWriteOptions, ForceQuote, IpcCodec, IpcLayout,
+    IpcWriteOptions, JsonWriteOptions, ParquetVersion, ParquetWriteOptions, TextCodec, WholeFile,
+    WriteFormat,
 };
-pub(crate) use write::{json_text, write, write_into, write_partitioned};
+pub(crate) use write::{GROUP_ROWS, json_text, write, write_into, write_partitioned};

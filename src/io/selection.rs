@@ -138,9 +138,7 @@ impl Selection {
                     false => "no file has such a name",
                 }));
             }
-            files.sort_by(|one, other| {
-                one.as_os_str().as_encoded_bytes().cmp(other.as_os_str().as_encoded_bytes())
-            });
+            sort(&mut files);
             listing.files.append(&mut files);
         }
         Ok(listing)
@@ -219,6 +217,48 @@ fn scheme(path: &Path) -> Option<&str> {
     let is_one = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
     is_one.then_some(scheme)
+}
+
+/// The files that a path names or a pattern matches, of any kind, in the order of their paths'
+/// bytes; none where there are none.
+///
+/// # Errors
+/// What is no pattern; directories that cannot be read.
+pub(super) fn matching(named: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = match pattern(named) {
+        _ if named.is_file() => vec![named.to_path_buf()],
+        Some(pattern) => matches(named, pattern)?,
+        None => vec![],
+    };
+    sort(&mut files);
+    Ok(files)
+}
+
+/// The files of several paths and patterns, of any kind.
+///
+/// # Errors
+/// [`ErrorKind::Io`] where there is no such file, and where nothing matches.
+pub(super) fn any_files(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut all = vec![];
+    for named in named {
+        let mut files = matching(named)?;
+        if files.is_empty() {
+            let what = match (named.is_dir(), pattern(named)) {
+                (true, _) => "is a directory: a pattern names its files",
+                (false, Some(_)) => "no file has such a name",
+                (false, None) => "there is no such file",
+            };
+            return Err(Error::io(named, std::io::Error::new(std::io::ErrorKind::NotFound, what)));
+        }
+        all.append(&mut files);
+    }
+    Ok(all)
+}
+
+fn sort(files: &mut [PathBuf]) {
+    files.sort_by(|one, other| {
+        one.as_os_str().as_encoded_bytes().cmp(other.as_os_str().as_encoded_bytes())
+    });
 }
 
 fn has_wildcard(text: &str) -> bool {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -12,6 +13,7 @@ use super::catalog::Catalog;
 use super::config::config;
 use super::files::{self, NamedFiles};
 use super::host_memory::HostResources;
+use super::information::Information;
 use super::sequences;
 use super::{Session, relations, rules, statements};
 use crate::device::{Device, MemoryLimit, SimOptions};
@@ -374,6 +376,8 @@ impl SessionBuilder {
         if let Some(catalog) = context.catalog(&names.default_catalog) {
             catalog.register_schema(&names.default_schema, Arc::new(Catalog::default()))?;
             catalog.register_schema(files::SCHEMA, named.clone())?;
+            let catalogs = Arc::downgrade(context.state().catalog_list());
+            catalog.register_schema(INFORMATION_SCHEMA, Arc::new(Information(catalogs)))?;
         }
         if let Some(device) = &device {
             device.bound_spills(host.spill_bounds());
@@ -391,8 +395,8 @@ impl SessionBuilder {
         let (plans, refuse) = (Plans::default(), rules::refuse_what_is_left as _);
         let cpu_board = CpuBoard::default();
         let core = Arc::new(Core { context, runtime, engine, plans, switch, cpu_board, refuse });
-        core.context
-            .register_relation_planner(Arc::new(relations::Relations(Arc::downgrade(&core))))?;
+        let relations = relations::Relations { core: Arc::downgrade(&core), files: named.clone() };
+        core.context.register_relation_planner(Arc::new(relations))?;
         Ok(Session {
             core,
             files: named,

@@ -21,7 +21,8 @@ pub(super) fn config(device: bool, partitions: Option<usize>) -> Result<SessionC
         config = config.with_target_partitions(partitions);
     }
     let options = config.options_mut();
-    options.catalog.information_schema = true;
+    // `information.rs` has the schema.
+    options.catalog.information_schema = false;
     options.sql_parser.recursion_limit = ConfigNonZeroUsize::try_new(MOST_PARSED)?;
     // Errors point at the SQL.
     options.sql_parser.collect_spans = true;

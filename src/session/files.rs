@@ -23,7 +23,7 @@ use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::common::TableReference;
 
-pub(super) use self::names::opened;
+pub(super) use self::names::{opened, path_arguments};
 
 use super::tables::table_of_files;
 use crate::error::{Error, ErrorKind, Permission, Result};

@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::{Session, rules};
 use crate::error::{Error, ErrorKind, nearest};
+use crate::io::AboutFiles;
 use crate::session::types::{TYPES, help};
 use crate::sql::ast::folded;
 use crate::sql::{Text, is_word};
@@ -32,6 +33,7 @@ impl Session {
         let missing = tables
             .iter()
             .filter(|table| !state.table_functions().contains_key(table.table()))
+            .filter(|table| AboutFiles::of(table.table()).is_none())
             .find(|table| !self.has_table(table))
             .filter(|_| is_plans);
         if let Some(table) = missing {
@@ -68,7 +70,7 @@ impl Session {
         if let Some(place) = called(text, table.table()) {
             let mut known: Vec<String> =
                 self.core.state().table_functions().keys().cloned().collect();
-            known.extend(OF_FILES.map(String::from));
+            known.extend(OF_FILES.into_iter().chain(AboutFiles::functions()).map(String::from));
             let help = help(nearest(table.table(), &known));
             return plan(format!("no table function named {:?}{help}", table.table()))
                 .at(Some(place));
@@ -112,7 +114,8 @@ impl Session {
                     format!("{name} is a window function: OVER (…) stands behind its call");
                 return Some((plan(message), name));
             }
-            if state.table_functions().contains_key(&name) || OF_FILES.contains(&name.as_str()) {
+            let is_of_files = OF_FILES.contains(&name.as_str()) || AboutFiles::of(&name).is_some();
+            if state.table_functions().contains_key(&name) || is_of_files {
                 let message = format!("{name} is a table function: its call stands behind FROM");
                 return Some((plan(message), name));
             }

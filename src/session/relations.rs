@@ -1,11 +1,12 @@
 //! Tables in FROM that DataFusion's planner does not plan: samples, ASOF and positional joins,
-//! UNNEST of the columns of tables before it, PIVOT and UNPIVOT.
+//! UNNEST of the columns of tables before it, PIVOT and UNPIVOT, functions of files.
 //!
 //! The planner asks [`Relations`] first. Each becomes a frame whose columns have numbers for names,
 //! goes through the verb of frames that does the same, and gets its names back.
 //!
 //! | file | what |
 //! |---|---|
+//! | `about_files` | `glob('*.csv')`, `parquet_metadata('f.parquet')` |
 //! | `asof` | `a ASOF JOIN b ON …` |
 //! | `lateral` | `t, unnest(t.l)` |
 //! | `outer_names` | `LATERAL (SELECT t.i)` |
@@ -13,6 +14,7 @@
 //! | `positional` | `a POSITIONAL JOIN b` |
 //! | `sample` | `t TABLESAMPLE (10 PERCENT)` |
 
+mod about_files;
 mod asof;
 mod lateral;
 mod outer_names;
@@ -39,10 +41,14 @@ pub(super) use self::sample::is_sample;
 use crate::error::Error;
 use crate::frame::LazyFrame;
 use crate::query::Core;
+use crate::session::files::NamedFiles;
 
 /// Plans such tables. The session's core owns it, by way of DataFusion's state.
 #[derive(Debug)]
-pub(super) struct Relations(pub(super) Weak<Core>);
+pub(super) struct Relations {
+    pub(super) core: Weak<Core>,
+    pub(super) files: Arc<NamedFiles>,
+}
 
 impl RelationPlanner for Relations {
     fn plan_relation(
@@ -50,7 +56,7 @@ impl RelationPlanner for Relations {
         factor: TableFactor,
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
-        let Some(core) = self.0.upgrade() else {
+        let Some(core) = self.core.upgrade() else {
             return Ok(RelationPlanning::Original(Box::new(factor)));
         };
         let planned = match factor {
@@ -71,6 +77,12 @@ impl RelationPlanner for Relations {
             TableFactor::Derived { lateral: true, .. } => outer_names::planned(factor, context)?,
             TableFactor::Pivot { .. } => pivot::wide(&core, factor, context)?,
             TableFactor::Unpivot { .. } => pivot::long(factor, context)?,
+            TableFactor::Table { ref alias, .. } => match about_files::function(&factor) {
+                Some(function) => {
+                    about_files::planned(&core, &self.files, function, alias.clone())?
+                }
+                None => return Ok(RelationPlanning::Original(Box::new(factor))),
+            },
             other => return Ok(RelationPlanning::Original(Box::new(other))),
         };
         Ok(RelationPlanning::Planned(Box::new(planned)))
@@ -123,6 +135,8 @@ impl Visitor for Changing {
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         let drawn = |kind: &TableSampleKind| sample::of(kind).seed.is_none();
         let changes = match factor {
+            // Files change.
+            factor if about_files::function(factor).is_some() => true,
             TableFactor::Table { sample, .. } | TableFactor::Derived { sample, .. } => {
                 sample.as_ref().is_some_and(drawn)
             }

@@ -16,9 +16,22 @@ pub struct CopyTo<'t> {
     /// The format by name, where given.
     pub format: Option<Name>,
     /// How the file is written.
-    pub options: Vec<(Name, String)>,
+    pub options: Vec<(Name, CopyValue)>,
     /// The columns by whose values rows go to folders.
     pub partition_by: Vec<Name>,
+}
+
+/// What an option of `COPY … TO` is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CopyValue {
+    /// A text, a number or a word; `true` of an option that stands alone.
+    Text(String),
+    /// `(a, b)`, `['a', 'b']` or, of columns, `a`.
+    List(Vec<String>),
+    /// `{a: 'x', 'b c': 3}`.
+    Pairs(Vec<(String, String)>),
+    /// `*`.
+    All,
 }
 
 /// `COPY table FROM 'file' [FORMAT format] [(option value, …)]`.
@@ -44,7 +57,7 @@ pub(super) enum CopyKind<'t> {
 #[derive(Debug, Default)]
 struct CopyClauses {
     format: Option<Name>,
-    options: Vec<(Name, String)>,
+    options: Vec<(Name, CopyValue)>,
     partition_by: Vec<Name>,
 }
 
@@ -82,6 +95,11 @@ pub(super) fn read<'t>(mut reader: WordReader<'t>) -> Result<CopyKind<'t>> {
         };
         let file = reader.path(FILE)?;
         let CopyClauses { format, options, partition_by } = clauses(&mut reader)?;
+        let text = |(name, value): (Name, CopyValue)| match value {
+            CopyValue::Text(text) => Ok((name, text)),
+            _ => Err(reader.wrong(format!("the option {} takes one value", name.text), name.place)),
+        };
+        let options = options.into_iter().map(text).collect::<Result<_>>()?;
         return match partition_by.first() {
             None => Ok(CopyKind::From(CopyFrom { table, file, format, options })),
             Some(column) => {
@@ -177,17 +195,94 @@ fn copy_option(reader: &mut WordReader<'_>, clauses: &mut CopyClauses) -> Result
         option.text = format!("{}.{}", option.text, rest.text);
     }
     reader.accept_token(&Token::Eq);
-    let value = match reader.token() {
-        Some(Token::SingleQuotedString(text)) => text.clone(),
-        Some(Token::Word(word)) => word.value.clone(),
-        Some(Token::Number(number, _)) => number.clone(),
-        _ if matches!(option.text.as_str(), "header" | "array") => {
-            clauses.options.push((option, "true".into()));
-            return Ok(());
+    let value = match option.text.as_str() {
+        "force_quote" => columns(reader)?,
+        alone if FLAGS.contains(&alone) && at_end_of_option(reader) => {
+            CopyValue::Text("true".into())
         }
-        _ => return Err(reader.expected(&format!("a value of the option {}", option.text))),
+        _ => copy_value(reader, &option.text)?,
     };
-    reader.at += 1;
     clauses.options.push((option, value));
     Ok(())
+}
+
+/// Options that may stand without a value.
+const FLAGS: [&str; 8] = [
+    "header",
+    "has_header",
+    "array",
+    "overwrite",
+    "overwrite_or_ignore",
+    "append",
+    "per_thread_output",
+    "write_partition_columns",
+];
+
+fn at_end_of_option(reader: &WordReader<'_>) -> bool {
+    matches!(reader.token(), None | Some(Token::Comma | Token::RParen))
+}
+
+/// `*`, a column, or `(column, …)`.
+fn columns(reader: &mut WordReader<'_>) -> Result<CopyValue> {
+    if reader.accept_token(&Token::Mul) {
+        return Ok(CopyValue::All);
+    }
+    if reader.token() == Some(&Token::LBracket) {
+        return copy_value(reader, "force_quote");
+    }
+    let mut named = CopyClauses::default();
+    partition_columns(reader, &mut named)?;
+    Ok(CopyValue::List(named.partition_by.into_iter().map(|name| name.text).collect()))
+}
+
+/// A value of an option, or several.
+fn copy_value(reader: &mut WordReader<'_>, option: &str) -> Result<CopyValue> {
+    let mut texts = vec![];
+    let ends = [(Token::LParen, Token::RParen), (Token::LBracket, Token::RBracket)];
+    for (begin, end) in ends {
+        if reader.accept_token(&begin) {
+            loop {
+                texts.push(one_value(reader, option)?);
+                if !reader.accept_token(&Token::Comma) {
+                    break;
+                }
+            }
+            return match reader.accept_token(&end) {
+                true => Ok(CopyValue::List(texts)),
+                false => Err(reader.expected(&format!(", or {end}"))),
+            };
+        }
+    }
+    if !reader.accept_token(&Token::LBrace) {
+        return one_value(reader, option).map(CopyValue::Text);
+    }
+    let mut pairs = vec![];
+    while !reader.accept_token(&Token::RBrace) {
+        if !pairs.is_empty() && !reader.accept_token(&Token::Comma) {
+            return Err(reader.expected(", or }"));
+        }
+        let key = match reader.token() {
+            Some(Token::SingleQuotedString(text)) => text.clone(),
+            Some(Token::Word(word)) => word.value.clone(),
+            _ => return Err(reader.expected("a key")),
+        };
+        reader.at += 1;
+        if !reader.accept_token(&Token::Colon) {
+            return Err(reader.expected(":"));
+        }
+        pairs.push((key, one_value(reader, option)?));
+    }
+    Ok(CopyValue::Pairs(pairs))
+}
+
+fn one_value(reader: &mut WordReader<'_>, option: &str) -> Result<String> {
+    let sign = if reader.accept_token(&Token::Minus) { "-" } else { "" };
+    let value = match reader.token() {
+        Some(Token::Number(number, _)) => format!("{sign}{number}"),
+        Some(Token::SingleQuotedString(text)) if sign.is_empty() => text.clone(),
+        Some(Token::Word(word)) if sign.is_empty() => word.value.clone(),
+        _ => return Err(reader.expected(&format!("a value of the option {option}"))),
+    };
+    reader.at += 1;
+    Ok(value)
 }

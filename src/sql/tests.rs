@@ -110,7 +110,8 @@ fn copies_name_rows_file_and_format() {
             Statement::Copy(copy) => {
                 assert_eq!(copy.rows.as_str(), rows, "{text}");
                 assert_eq!((copy.file.text.as_str(), &copy.format), ("o.x", &format), "{text}");
-                let named = options.iter().map(|(of, at, to)| (name(of, 1, *at), to.to_string()));
+                let value = |to: &str| CopyValue::Text(to.into());
+                let named = options.iter().map(|(of, at, to)| (name(of, 1, *at), value(to)));
                 assert_eq!(copy.options, named.collect::<Vec<_>>(), "{text}");
             }
             other => panic!("{text}: {other:?}"),
@@ -142,6 +143,26 @@ fn copies_name_rows_file_and_format() {
             assert_eq!(by, ["a", "B"], "{text}");
         });
     }
+    let texts = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect::<Vec<_>>();
+    let pair = |key: &str, value: &str| (key.to_string(), value.to_string());
+    for (option, expected) in [
+        ("FORCE_QUOTE *", CopyValue::All),
+        ("FORCE_QUOTE A", CopyValue::List(texts(&["a"]))),
+        ("FORCE_QUOTE (A, \"B c\")", CopyValue::List(texts(&["a", "B c"]))),
+        ("FORCE_QUOTE ['a', 'B']", CopyValue::List(texts(&["a", "B"]))),
+        (
+            "KV_METADATA {A: 'x', 'b c': -3}",
+            CopyValue::Pairs(vec![pair("A", "x"), pair("b c", "-3")]),
+        ),
+        ("KV_METADATA {}", CopyValue::Pairs(vec![])),
+        ("APPEND", CopyValue::Text("true".into())),
+        ("APPEND false", CopyValue::Text("false".into())),
+    ] {
+        with(&format!("COPY t TO 'o' ({option}, NULL 'x')"), |statement| {
+            let Statement::Copy(copy) = statement else { panic!("{option}") };
+            assert_eq!((copy.options.len(), &copy.options[0].1), (2, &expected), "{option}");
+        });
+    }
     with("COPY t FROM 'o.x' (FORMAT csv, skip 1)", |statement| {
         let Statement::CopyFrom(copy) = statement else { panic!("no copy") };
         assert_eq!((copy.table, copy.file), (name("t", 1, 6), name("o.x", 1, 13)));
@@ -158,6 +179,9 @@ fn what_is_wrong_with_a_copy_is_told_at_its_place() {
         ("COPY t () TO 'o'", "expected a column's name, found )", (1, 9)),
         ("COPY t INTO 'o.x'", "expected TO or FROM, found INTO", (1, 8)),
         ("COPY t TO 'o.x' (DELIMITER)", "expected a value of the option delimiter", (1, 27)),
+        ("COPY t TO 'o' (k {a 'x'})", "expected :, found 'x'", (1, 21)),
+        ("COPY t TO 'o' (k {a: 'x' b: 1})", "expected , or }, found b", (1, 26)),
+        ("COPY t FROM 'o' (k (1, 2))", "the option k takes one value", (1, 18)),
         ("COPY t TO o", "expected a file's name in single quotes", (1, 11)),
         ("COPY t (a) FROM 'o'", "INSERT INTO t (a, b) SELECT", (1, 8)),
         ("COPY (SELECT 1) FROM 'o.x'", "not into a query", (1, 22)),

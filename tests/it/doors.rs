@@ -1,5 +1,6 @@
 //! Files that SQL names: where they may stand, options, and what stays between queries.
 
+mod about;
 mod compressed;
 mod elsewhere;
 mod forbidden;
@@ -231,5 +232,5 @@ fn the_page_on_files_is_right() {
             examples += 1;
         }
     }
-    assert_eq!(examples, 8);
+    assert_eq!(examples, 11);
 }

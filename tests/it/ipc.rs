@@ -159,7 +159,10 @@ fn what_is_written_is_read() -> Result<()> {
                 },
             )?,
             "t.parquet" => rows.write_parquet(&path)?,
-            "t.json" => rows.write_json_with(&path, warpframe::JsonWriteOptions { array: true })?,
+            "t.json" => rows.write_json_with(
+                &path,
+                warpframe::JsonWriteOptions { array: true, ..Default::default() },
+            )?,
             "t.ndjson" => rows.write_json(&path)?,
             _ => rows.write_ipc(&path)?,
         }

@@ -108,4 +108,5 @@ mod verbs;
 mod volatile;
 mod window;
 mod writers;
+mod written;
 mod zones;

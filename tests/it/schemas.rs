@@ -218,3 +218,35 @@ fn plans_are_objects_and_trees() {
     assert_eq!(json["plan"]["operator"], "Sort");
     assert!(frame.explain_as(ExplainFormat::Tree).expect("a plan").contains("└─ TableScan"));
 }
+
+#[test]
+fn the_table_of_columns_has_types_as_sql_does() {
+    let pair = Pair::new();
+    for session in [&pair.device, &pair.cpu] {
+        session
+            .execute("CREATE TABLE t (a INT, s VARCHAR, p DECIMAL(10, 2), l BIGINT[])")
+            .expect("a table");
+        let of = |column: &str, what: &str| {
+            let from = "information_schema.columns WHERE table_name = 't'";
+            let query = format!("SELECT {what} FROM {from} AND column_name = '{column}'");
+            scalar(session, &query)
+        };
+        for (column, number, dtype) in [
+            ("a", 1, "INTEGER"),
+            ("s", 2, "VARCHAR"),
+            ("p", 3, "DECIMAL(10,2)"),
+            ("l", 4, "BIGINT[]"),
+        ] {
+            assert_eq!(of(column, "data_type"), Cell::Text(dtype.into()), "{column}");
+            assert_eq!(of(column, "ordinal_position"), Cell::Int(number), "{column}");
+        }
+        assert_eq!(of("p", "numeric_precision"), Cell::Int(10));
+        assert_eq!(of("p", "is_nullable"), Cell::Text("YES".into()));
+        // The same text sees what has changed.
+        session.execute("ALTER TABLE t ADD COLUMN more DATE").expect("a column");
+        let count = "SELECT count(*) FROM information_schema.columns WHERE table_name = 't'";
+        assert_eq!(scalar(session, count), Cell::Int(5));
+        session.execute("ALTER TABLE t DROP COLUMN l").expect("it is there");
+        assert_eq!(scalar(session, count), Cell::Int(4));
+    }
+}

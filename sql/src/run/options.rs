@@ -72,8 +72,8 @@ impl Settings {
 }
 
 /// The command's own options.
-pub const SETTINGS: [&str; 7] =
-    ["format", "headers", "max_rows", "max_width", "null", "progress", "timer"];
+pub const SETTINGS: [&str; 8] =
+    ["format", "headers", "max_rows", "max_width", "null", "progress", "timer", "types"];
 
 impl Runner<'_> {
     pub(super) fn set(&mut self, option: &Name, value: &str) -> Result<(), Failure> {
@@ -91,11 +91,12 @@ impl Runner<'_> {
                     .map_err(|_| bad(format!("max_width is a number, not {value:?}")))?;
                 self.settings.style.max_width = Some(width);
             }
-            "headers" | "progress" => {
+            "headers" | "progress" | "types" => {
                 let on = switch(value)
                     .ok_or_else(|| bad(format!("{} is on or off, not {value:?}", option.text)))?;
                 match option.text.as_str() {
                     "headers" => self.settings.style.headers = on,
+                    "types" => self.settings.style.types = on,
                     _ => self.settings.progress = on,
                 }
             }
@@ -132,6 +133,7 @@ impl Runner<'_> {
                 self.settings.format_said = false;
             }
             "headers" => self.settings.style.headers = true,
+            "types" => self.settings.style.types = true,
             "null" => self.settings.style.null = None,
             "max_width" => self.settings.style.max_width = None,
             "max_rows" => self.settings.max_rows = None,
@@ -169,6 +171,11 @@ impl Runner<'_> {
                 "Whether a terminal is told how far statements are",
             ),
             ("timer", on(settings.timer), "Whether to tell how long statements take"),
+            (
+                "types",
+                on(style.types),
+                "Whether tables on a terminal have types under the columns' names",
+            ),
         ];
         let mut all: Vec<(String, Option<String>, String)> =
             own.into_iter().map(|(name, value, text)| (name.into(), value, text.into())).collect();

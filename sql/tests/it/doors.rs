@@ -200,7 +200,7 @@ fn json_and_arrow_are_written_and_read() {
     );
     for (options, expected) in [
         ("'t.json' (HEADER true)", "JSON has no option named \"header\""),
-        ("'t.arrow' (COMPRESSION gzip)", "one of uncompressed, lz4, zstd"),
+        ("'t.arrow' (COMPRESSION gzip)", "one of uncompressed, none, lz4, lz4_frame, zstd"),
         ("'t.xlsx'", "COPY writes CSV, Parquet, JSON and Arrow"),
     ] {
         let messages =

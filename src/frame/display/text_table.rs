@@ -10,6 +10,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Borders, FrameFormat};
 use crate::error::Result;
+use crate::sql;
 
 /// Stands for what is left out.
 const GAP: &str = "…";
@@ -72,6 +73,9 @@ struct TextColumn {
     is_number: bool,
 }
 
+/// Most characters of a type's name in SQL: those of structs have all of their fields.
+const MOST_OF_TYPE: usize = 24;
+
 impl TextColumn {
     /// What it is cut to at most, where texts may be cut to `least` characters.
     fn least_width(&self, least: usize) -> usize {
@@ -85,7 +89,13 @@ impl TextTable {
         let fields = schema.fields();
         let columns = fields.iter().enumerate().map(|(at, field)| {
             let name = cut_to(visible(field.name()), format.max_chars);
-            let kind = if format.types { type_name(field.data_type()) } else { String::new() };
+            let kind = match (format.types, format.sql_types) {
+                (false, _) => String::new(),
+                (true, false) => type_name(field.data_type()),
+                (true, true) => {
+                    cut_to(visible(&sql::type_name(field.data_type())), Some(MOST_OF_TYPE))
+                }
+            };
             let width = width(&name).max(width(&kind));
             TextColumn { at, name, kind, width, values: 0, is_number: is_number(field.data_type()) }
         });

@@ -17,7 +17,7 @@ use datafusion::functions::expr_fn::{
 };
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, cast, lit, when};
 
-use super::{Item, MICROS, constant_text, items};
+use super::{Item, MICROS, OF_CLOCK, TimePattern, chrono_pattern, constant_text, items};
 use crate::host::date_bin::date_bin;
 use crate::host::interval_times::interval_times;
 
@@ -71,23 +71,10 @@ pub(crate) fn strftime(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>
         (Some(pattern), _) if is_moment(of_second) => (second, of_second, pattern),
         _ => return Ok(None),
     };
-    let (mut written, mut of_day) = (String::new(), true);
-    for item in items("strftime", pattern)? {
-        match item {
-            Item::Literal('%') => written.push_str("%%"),
-            Item::Literal(c) => written.push(c),
-            Item::Field { letter, unpadded } => {
-                of_day &= !"HIMSpfgn".contains(letter);
-                match letter {
-                    'g' => written.push_str("%3f"),
-                    'f' => written.push_str("%6f"),
-                    'n' => written.push_str("%9f"),
-                    letter if unpadded => written.extend(['%', '-', letter]),
-                    letter => written.extend(['%', letter]),
-                }
-            }
-        }
-    }
+    let written = chrono_pattern(TimePattern::OfTimes, "strftime", pattern)?;
+    let is_clock =
+        |item: &Item| matches!(item, Item::Field { letter, .. } if OF_CLOCK.contains(*letter));
+    let of_day = !items("strftime", pattern)?.iter().any(is_clock);
     let time = match dtype {
         DataType::Timestamp(..) => time.clone(),
         DataType::Date32 if of_day => time.clone(),

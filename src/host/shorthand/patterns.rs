@@ -51,9 +51,61 @@ pub(in crate::host) fn items(function: &str, pattern: &str) -> Result<Vec<Item>>
     Ok(found)
 }
 
+/// What a pattern writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TimePattern {
+    /// Dates, whose time of day is midnight.
+    OfDates,
+    /// Timestamps, or dates by patterns that say nothing of a time of day.
+    OfTimes,
+}
+
+/// Letters of the time of day.
+pub(in crate::host) const OF_CLOCK: &str = "HIMSpfgn";
+
+/// A pattern as chrono has it.
+///
+/// # Errors
+/// Letters that are not known, by the name of the function or option.
+pub(crate) fn chrono_pattern(of: TimePattern, name: &str, pattern: &str) -> Result<String> {
+    let mut written = String::new();
+    for item in items(name, pattern)? {
+        match item {
+            Item::Literal('%') => written.push_str("%%"),
+            Item::Literal(c) => written.push(c),
+            Item::Field { letter, unpadded } => match (of, letter) {
+                (TimePattern::OfDates, letter) if OF_CLOCK.contains(letter) => {
+                    written.push_str(match letter {
+                        'I' => "12",
+                        'p' => "AM",
+                        'g' => "000",
+                        'f' => "000000",
+                        'n' => "000000000",
+                        _ if unpadded => "0",
+                        _ => "00",
+                    });
+                }
+                (_, 'g') => written.push_str("%3f"),
+                (_, 'f') => written.push_str("%6f"),
+                (_, 'n') => written.push_str("%9f"),
+                _ if unpadded => written.extend(['%', '-', letter]),
+                _ => written.extend(['%', letter]),
+            },
+        }
+    }
+    Ok(written)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_have_midnight_for_their_time_of_day() {
+        let pattern = |of| chrono_pattern(of, "f", "%-d.%m %H:%-M%% %g").expect("it is known");
+        assert_eq!(pattern(TimePattern::OfTimes), "%-d.%m %H:%-M%% %3f");
+        assert_eq!(pattern(TimePattern::OfDates), "%-d.%m 00:0%% 000");
+    }
 
     #[test]
     fn letters_are_known_or_named() {

@@ -10,6 +10,8 @@ use datafusion::arrow::json::writer::JsonFormat;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use memchr::memmem;
 
+use super::TextCodec;
+use super::times::TimeFormats;
 use crate::error::{Error, ErrorKind, Result};
 
 /// How JSON files are written.
@@ -20,20 +22,26 @@ use crate::error::{Error, ErrorKind, Result};
 /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
 /// # let directory = tempfile::tempdir().unwrap();
 /// let path = directory.path().join("t.json");
-/// let options = JsonWriteOptions { array: true };
+/// let options = JsonWriteOptions { array: true, ..JsonWriteOptions::default() };
 /// session.sql("SELECT 1 AS one, NULL AS none")?.collect()?.write_json_with(&path, options)?;
 /// assert_eq!(std::fs::read_to_string(&path).unwrap(), "[\n{\"one\":1,\"none\":null}\n]\n");
 /// # Ok::<(), warpframe::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JsonWriteOptions {
     /// Whether the rows are one array; otherwise each is a line.
     pub array: bool,
+    /// How dates are written, as `strftime` takes it.
+    pub date_format: Option<String>,
+    /// How timestamps are written, as `strftime` takes it.
+    pub timestamp_format: Option<String>,
+    /// What the file is compressed with.
+    pub compression: TextCodec,
 }
 
 impl JsonWriteOptions {
     /// Before the first row, between two, and behind the last.
-    pub(super) fn around(self) -> [&'static [u8]; 3] {
+    pub(super) fn around(&self) -> [&'static [u8]; 3] {
         match self.array {
             true => [b"[\n", b",\n", b"\n]\n"],
             false => [b"", b"\n", b"\n"],
@@ -67,10 +75,18 @@ impl JsonFormat for JsonMembers {
 ///
 /// # Errors
 /// Types that have no form in JSON; dates that no calendar has.
-pub(super) fn rows(batch: &RecordBatch, options: JsonWriteOptions) -> Result<Vec<u8>> {
+pub(super) fn rows(batch: &RecordBatch, array: bool, times: &TimeFormats) -> Result<Vec<u8>> {
     let mut text = Vec::with_capacity(batch.get_array_memory_size());
-    let builder = WriterBuilder::new().with_explicit_nulls(true);
-    let written = match options.array {
+    let mut builder = WriterBuilder::new().with_explicit_nulls(true);
+    if let Some(date) = &times.date {
+        builder = builder.with_date_format(date.clone()).with_datetime_format(date.clone());
+    }
+    if let Some(timestamp) = &times.timestamp {
+        builder = builder
+            .with_timestamp_format(timestamp.clone())
+            .with_timestamp_tz_format(timestamp.clone());
+    }
+    let written = match array {
         true => builder.build::<_, JsonMembers>(&mut text).write(batch),
         false => builder.build::<_, JsonLines>(&mut text).write(batch),
     };

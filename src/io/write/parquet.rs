@@ -19,6 +19,8 @@ use super::in_order::in_order;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The type in which a column is written: the format has no seconds, and keeps dates as days.
+/// Dictionaries are their values: pages have dictionaries of their own, and pyarrow does not sort by
+/// columns of that type.
 fn written(dtype: &DataType) -> DataType {
     match dtype {
         DataType::Timestamp(TimeUnit::Second, zone) => {
@@ -26,6 +28,21 @@ fn written(dtype: &DataType) -> DataType {
         }
         DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
         DataType::Date64 => DataType::Date32,
+        DataType::Dictionary(_, values) => written(values),
+        other => with_parts(other, written),
+    }
+}
+
+/// A type whose parts are of other types.
+fn with_parts(dtype: &DataType, part: fn(&DataType) -> DataType) -> DataType {
+    let within =
+        |item: &FieldRef| Arc::new(Field::clone(item).with_data_type(part(item.data_type())));
+    match dtype {
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(within).collect()),
+        DataType::List(item) => DataType::List(within(item)),
+        DataType::LargeList(item) => DataType::LargeList(within(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(within(item), *size),
+        DataType::Map(entries, sorted) => DataType::Map(within(entries), *sorted),
         other => other.clone(),
     }
 }
@@ -33,17 +50,10 @@ fn written(dtype: &DataType) -> DataType {
 /// What the file's Arrow schema calls a type. pyarrow keeps the types that it finds there, and can
 /// neither filter, sort nor join by views.
 fn noted(dtype: &DataType) -> DataType {
-    let within =
-        |item: &FieldRef| Arc::new(Field::clone(item).with_data_type(noted(item.data_type())));
     match dtype {
         DataType::Utf8View => DataType::Utf8,
         DataType::BinaryView => DataType::Binary,
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(within).collect()),
-        DataType::List(item) => DataType::List(within(item)),
-        DataType::LargeList(item) => DataType::LargeList(within(item)),
-        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(within(item), *size),
-        DataType::Map(entries, sorted) => DataType::Map(within(entries), *sorted),
-        other => other.clone(),
+        other => with_parts(other, noted),
     }
 }
 

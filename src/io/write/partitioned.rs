@@ -14,25 +14,11 @@ use datafusion::arrow::compute::partition;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use super::{IpcLayout, Unfinished, WriteFormat, write};
+use super::names::NamesApart;
+use super::{FolderWriteOptions, Unfinished, WriteFormat, write};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::path_columns::{NULL, TEXT_KEYS, inferred};
 use crate::io::refuse_address;
-
-impl WriteFormat {
-    /// What a file of a folder is called.
-    fn file_name(&self) -> &'static str {
-        match self {
-            WriteFormat::Csv(options) if options.delimiter == b'\t' => "data.tsv",
-            WriteFormat::Csv(_) => "data.csv",
-            WriteFormat::Parquet(_) => "data.parquet",
-            WriteFormat::Json(options) if options.array => "data.json",
-            WriteFormat::Json(_) => "data.ndjson",
-            WriteFormat::Ipc(options) if options.layout == IpcLayout::Stream => "data.arrows",
-            WriteFormat::Ipc(_) => "data.arrow",
-        }
-    }
-}
 
 /// Which columns of a schema name folders, and which are written.
 #[derive(Debug)]
@@ -44,7 +30,7 @@ struct KeySplit {
 }
 
 impl KeySplit {
-    fn of(schema: &Schema, by: &[String]) -> Result<KeySplit> {
+    fn of(schema: &Schema, by: &[String], options: &FolderWriteOptions) -> Result<KeySplit> {
         let plan = |message| Error::from(ErrorKind::Plan { message, location: None });
         let mut keys = vec![];
         for name in by {
@@ -68,9 +54,9 @@ impl KeySplit {
             }
             keys.push(at);
         }
-        let others: Vec<usize> =
-            (0..schema.fields().len()).filter(|at| !keys.contains(at)).collect();
-        if keys.is_empty() || others.is_empty() {
+        let is_written = |at: &usize| options.write_keys || !keys.contains(at);
+        let others: Vec<usize> = (0..schema.fields().len()).filter(is_written).collect();
+        if keys.is_empty() && options.rows_per_file.is_none() || others.is_empty() {
             let which = if keys.is_empty() { "no column makes" } else { "all columns make" };
             return Err(plan(format!("{which} partitions: some do, and others are written")));
         }
@@ -146,7 +132,10 @@ impl<I: Iterator<Item = Result<RecordBatch>>> FolderRuns<'_, I> {
         let Some((batch, _)) = self.rest.take() else { return Ok(None) };
         let keys: Vec<ArrayRef> =
             self.split.keys.iter().map(|at| batch.column(*at).clone()).collect();
-        let end = partition(&keys)?.ranges().first().map_or(batch.num_rows(), |run| run.end);
+        let end = match keys.is_empty() {
+            true => batch.num_rows(),
+            false => partition(&keys)?.ranges().first().map_or(batch.num_rows(), |run| run.end),
+        };
         self.put_back(batch.slice(end, batch.num_rows() - end))?;
         Ok(Some(batch.slice(0, end).project(&self.split.others)?))
     }
@@ -233,43 +222,58 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Writes rows that are sorted by columns to folders named by these.
+/// Writes rows that are sorted by columns to folders named by these. Without columns, all files lie
+/// in the directory.
 ///
 /// # Errors
-/// Columns that are not there or name no folders; a directory that is there and is not empty; as
-/// [`write()`].
+/// Columns that are not there or name no folders; a directory that is there and is not empty,
+/// unless the options say what becomes of it; as [`write()`].
 pub(crate) fn write_partitioned(
     directory: &Path,
     schema: &SchemaRef,
     batches: impl Iterator<Item = Result<RecordBatch>>,
     by: &[String],
     format: &WriteFormat,
+    options: &FolderWriteOptions,
 ) -> Result<()> {
-    let split = KeySplit::of(schema, by)?;
+    options.check()?;
+    // The keys are the first columns of their names.
+    let names = NamesApart::of(schema);
+    let (schema, batches) = (names.schema(), batches.map(|batch| names.batch(batch?)));
+    let split = KeySplit::of(schema, by, options)?;
     refuse_address(directory)?;
+    options.look_at(directory)?;
     let io = |error| Error::io(directory, error);
-    match fs::read_dir(directory).map(|mut entries| entries.next().is_some()) {
-        Ok(false) => {}
-        Ok(true) => {
-            let message =
-                "is a directory that is not empty: partitions are written to a new one".into();
-            return Err(ErrorKind::File { path: directory.into(), message }.into());
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(io(error)),
-    }
     let partial = Unfinished::of(directory).map_err(io)?;
     fs::create_dir(partial.path()).map_err(io)?;
     let mut runs = FolderRuns { batches, split: &split, rest: None, texts: KeyTexts::default() };
-    while let Some(folder) = runs.folder()? {
+    let mut next = match by.is_empty() {
+        // A file tells the columns of no rows, too.
+        true => Some(PathBuf::new()),
+        false => runs.folder()?,
+    };
+    while let Some(folder) = next {
         let within = partial.path().join(&folder);
         fs::create_dir_all(&within).map_err(|error| Error::io(directory.join(&folder), error))?;
-        let rows = std::iter::from_fn(|| runs.rows_of(&folder).transpose());
-        write(&within.join(format.file_name()), &split.schema, rows, format)?;
+        let mut number = 0;
+        next = loop {
+            let mut left = options.rows_per_file.unwrap_or(usize::MAX);
+            let rows = std::iter::from_fn(|| {
+                let rows = (left > 0).then(|| runs.rows_of(&folder).transpose()).flatten()?;
+                left = left.saturating_sub(rows.as_ref().map_or(0, RecordBatch::num_rows));
+                Some(rows)
+            });
+            write(&within.join(options.file_name(format, number)), &split.schema, rows, format)?;
+            number += 1;
+            let next = runs.folder()?;
+            if next.as_ref() != Some(&folder) {
+                break next;
+            }
+        };
     }
     let lines = runs.texts.lines();
     if !lines.is_empty() {
         fs::write(partial.path().join(TEXT_KEYS), lines).map_err(io)?;
     }
-    partial.take_place().map_err(io)
+    options.put_in_place(partial).map_err(io)
 }

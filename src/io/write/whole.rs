@@ -40,6 +40,11 @@ impl Unfinished {
         &self.path
     }
 
+    /// The other one.
+    pub(super) fn target(&self) -> &Path {
+        &self.target
+    }
+
     /// What is there takes the other's place.
     pub(super) fn take_place(self) -> io::Result<()> {
         fs::rename(&self.path, &self.target)

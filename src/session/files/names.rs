@@ -16,7 +16,7 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 use super::options::{self, Given, OptionValue};
 use super::{NamedFiles, SCHEMA};
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{FileKind, Format, SourceTable, refuse_address};
+use crate::io::{AboutFiles, CsvOptions, FileKind, Format, SourceTable, refuse_address};
 use crate::query::Core;
 use crate::sql::ast::{Place, known};
 
@@ -156,6 +156,11 @@ impl Finder<'_> {
     /// `FROM read_csv('path', …)`, `FROM read_csv(['path', 'path'], …)`.
     fn called(&self, ident: &Ident, args: &TableFunctionArgs) -> Result<Found> {
         let function = ident.value.to_lowercase();
+        if AboutFiles::of(&function).is_some() {
+            // Before anything tells whether there are such files. `relations` plans it.
+            let place = known(ident.span.start);
+            return self.files.allow(&function).map(|()| None).map_err(|error| error.at(place));
+        }
         let kind = match function.as_str() {
             "read_csv" | "read_csv_auto" => FileKind::Csv,
             "read_parquet" => FileKind::Parquet,
@@ -171,38 +176,11 @@ impl Finder<'_> {
         };
         let place = known(ident.span.start);
         self.files.allow(&function).map_err(|error| error.at(place))?;
-        let wrong = |message: String, place: Location| {
-            let location = known(place).or(known(ident.span.start));
-            Error::from(ErrorKind::Plan { message: format!("{function}: {message}"), location })
-        };
         if args.settings.is_some() {
             return Ok(None);
         }
-        const EXPECTED: &str =
-            "expected a file's path in single quotes, or a list of them ['…', '…'], first";
-        let Some((first, others)) = args.args.split_first() else {
-            return Err(wrong(EXPECTED.into(), ident.span.start));
-        };
-        let (paths, place) = match first {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
-                let paths = match value(expr) {
-                    Some(OptionValue::Text(path)) => vec![path.into()],
-                    Some(OptionValue::List(paths)) if paths.is_empty() => {
-                        return Err(wrong("the list of files is empty".into(), expr.span().start));
-                    }
-                    Some(OptionValue::List(paths)) => {
-                        paths.into_iter().map(PathBuf::from).collect()
-                    }
-                    _ => return Err(wrong(format!("{EXPECTED}; found {expr}"), expr.span().start)),
-                };
-                (paths, expr.span().start)
-            }
-            other => return Err(wrong(format!("{EXPECTED}; found {other}"), other.span().start)),
-        };
-        let place = known(place).or(known(ident.span.start));
-        let given =
-            others.iter().map(|arg| given(arg).map_err(|message| wrong(message, arg.span().start)));
-        let given = given.collect::<Result<Vec<Given>>>()?;
+        let PathArguments { paths, options: given, place } =
+            path_arguments(&function, ident, &args.args)?;
         let format = match kind {
             FileKind::Csv => Format::Csv(Box::new(options::csv(self.state, &function, &given)?)),
             FileKind::Parquet => Format::Parquet(options::parquet(self.state, &function, &given)?),
@@ -210,6 +188,79 @@ impl Finder<'_> {
             FileKind::Arrow => Format::Arrow(options::ipc(self.state, &function, &given)?),
         };
         Ok(Some((paths, format, place)))
+    }
+}
+
+/// What a function of files is given.
+pub(in crate::session) struct PathArguments {
+    /// At least one.
+    pub(in crate::session) paths: Vec<PathBuf>,
+    pub(super) options: Vec<Given>,
+    /// Where the paths stand.
+    pub(in crate::session) place: Place,
+}
+
+/// The arguments of a function of files: `('path', name => value)`, `(['path', 'path'])`.
+///
+/// # Errors
+/// What is no path, no literal or no option, at its place.
+pub(in crate::session) fn path_arguments(
+    function: &str,
+    ident: &Ident,
+    args: &[FunctionArg],
+) -> Result<PathArguments> {
+    const EXPECTED: &str =
+        "expected a file's path in single quotes, or a list of them ['…', '…'], first";
+    let wrong = |message: String, place: Location| {
+        let location = known(place).or(known(ident.span.start));
+        Error::from(ErrorKind::Plan { message: format!("{function}: {message}"), location })
+    };
+    let Some((first, others)) = args.split_first() else {
+        return Err(wrong(EXPECTED.into(), ident.span.start));
+    };
+    let (paths, place) = match first {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
+            let paths = match value(expr) {
+                Some(OptionValue::Text(path)) => vec![path.into()],
+                Some(OptionValue::List(paths)) if paths.is_empty() => {
+                    return Err(wrong("the list of files is empty".into(), expr.span().start));
+                }
+                Some(OptionValue::List(paths)) => paths.into_iter().map(PathBuf::from).collect(),
+                _ => return Err(wrong(format!("{EXPECTED}; found {expr}"), expr.span().start)),
+            };
+            (paths, expr.span().start)
+        }
+        other => return Err(wrong(format!("{EXPECTED}; found {other}"), other.span().start)),
+    };
+    let place = known(place).or(known(ident.span.start));
+    let given =
+        others.iter().map(|arg| given(arg).map_err(|message| wrong(message, arg.span().start)));
+    Ok(PathArguments { paths, options: given.collect::<Result<Vec<Given>>>()?, place })
+}
+
+impl PathArguments {
+    /// The options as those of CSV files.
+    ///
+    /// # Errors
+    /// Options that are none, values that are not theirs.
+    pub(in crate::session) fn csv(
+        &self,
+        state: &SessionState,
+        function: &str,
+    ) -> Result<CsvOptions> {
+        options::csv(state, function, &self.options)
+    }
+
+    /// # Errors
+    /// Any option, at its place.
+    pub(in crate::session) fn without_options(&self, function: &str) -> Result<()> {
+        match self.options.first() {
+            None => Ok(()),
+            Some(option) => {
+                let message = format!("{function}: no option named {:?}: it has none", option.name);
+                Err(ErrorKind::Plan { message, location: option.place }.into())
+            }
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{ErrorKind, Result, nearest};
 use crate::frame::LazyFrame;
+use crate::io::AboutFiles;
 use crate::session::Session;
 use crate::sql::{Statement, Text, type_name};
 
@@ -147,6 +148,7 @@ impl Session {
         all.extend(state.window_functions().keys().map(|name| (name.clone(), "window")));
         all.extend(state.table_functions().keys().map(|name| (name.clone(), "table")));
         let of_files = ["read_csv", "read_parquet", "read_json", "read_arrow"];
+        let of_files = of_files.into_iter().chain(AboutFiles::functions());
         all.extend(of_files.map(|name| (name.to_string(), "table")));
         all.retain(|(name, _)| is_it(name));
         all.sort();
