@@ -102,7 +102,8 @@ fn a_value_that_no_sample_saw_changes_the_type_before_the_first_row_leaves() {
                     .as_string::<i32>()
                     .iter()
                     .flatten()
-                    .filter_map(|text| text.starts_with('x').then(|| text.to_string())),
+                    .filter(|text| text.starts_with('x'))
+                    .map(String::from),
             );
         }
         assert_eq!((rows, odd), (ROWS, vec![format!("x{row}")]));
