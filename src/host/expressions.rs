@@ -542,6 +542,15 @@ impl Host<'_> {
         {
             *text = HostOperation::WholeMinutes.of(std::mem::take(text));
         }
+        // A null among lists or structs is not found (55.2, `position.rs`).
+        if let ("array_position", [list, needle]) = (call.name(), &call.args[..])
+            && asked
+            && self.is_nested(needle)
+        {
+            let (null, first) = (needle.clone(), HostOperation::FirstNull.of(list.clone()));
+            let found = self.equal_elements(call, 2)?;
+            return when(null.is_null(), first).otherwise(found);
+        }
         // They look at elements of lists that are null (55.2, `concat.rs`, `flatten.rs`).
         let list = match (call.name(), call.args.len()) {
             ("array_append", 2) | ("flatten", 1) => Some(0),
@@ -556,6 +565,11 @@ impl Host<'_> {
             name if name.starts_with("array_remove") || name.starts_with("array_replace") => 2,
             _ => 0,
         };
+        self.equal_elements(call, of_bits)
+    }
+
+    /// The call with so many of its first arguments in a form in which equal values have equal bits.
+    fn equal_elements(&self, mut call: ScalarFunction, of_bits: usize) -> Result<Expr> {
         for arg in call.args.iter_mut().take(of_bits) {
             *arg = self.equal_bits(std::mem::take(arg))?;
         }

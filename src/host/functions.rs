@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
 use super::casts::cast_exactly;
 use super::casts::whole_minutes;
 use super::floats::{FloatForm, float_type, formed, formed_scalar, order_type, ordered, unordered};
+use super::lists::Lists;
 
 /// What a function does with its one argument.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -33,6 +34,8 @@ pub(crate) enum HostOperation {
     Length,
     /// Lists, and those within, of which the null ones have no elements.
     EmptyNulls,
+    /// Where a list's first null is, from 1 on.
+    FirstNull,
     /// Texts of timestamps with their seconds.
     WholeMinutes,
     /// A cast that Arrow does otherwise; to null where there is no such value, or an error.
@@ -48,6 +51,7 @@ impl HostOperation {
             HostOperation::OfOrder => "float_of_order",
             HostOperation::Length => "text_length",
             HostOperation::EmptyNulls => "empty_nulls",
+            HostOperation::FirstNull => "first_null",
             HostOperation::WholeMinutes => "whole_minutes",
             HostOperation::Cast { .. } => "exact_cast",
         }
@@ -71,6 +75,7 @@ impl HostOperation {
             HostOperation::OfOrder => Some(3),
             HostOperation::Length
             | HostOperation::EmptyNulls
+            | HostOperation::FirstNull
             | HostOperation::WholeMinutes
             | HostOperation::Cast { .. } => None,
         };
@@ -122,6 +127,7 @@ impl ScalarUDFImpl for HostFunction {
             | HostOperation::Length
             | HostOperation::EmptyNulls
             | HostOperation::WholeMinutes => (Some(argument.clone()), "a value"),
+            HostOperation::FirstNull => (Some(DataType::UInt64), "a list"),
             HostOperation::Order => (order_type(argument), "a float"),
             HostOperation::OfOrder => (float_type(argument), "an integer"),
             HostOperation::Cast { to, .. } => (Some(to.data_type().clone()), "a value"),
@@ -142,6 +148,7 @@ impl ScalarUDFImpl for HostFunction {
                 let nullable = argument.is_nullable() || *or_null;
                 field.with_nullable(nullable).with_metadata(to.metadata().clone())
             }
+            HostOperation::FirstNull => field.with_nullable(true),
             _ => field,
         }))
     }
@@ -180,6 +187,7 @@ impl HostFunction {
             HostOperation::OfOrder => unordered(array),
             HostOperation::Length => lengths(array),
             HostOperation::EmptyNulls => without_hidden(array),
+            HostOperation::FirstNull => first_nulls(array),
             HostOperation::WholeMinutes => whole_minutes(array),
             HostOperation::Cast { to, or_null } => cast_exactly(array, to.data_type(), *or_null),
         }
@@ -222,6 +230,17 @@ fn without_hidden_elements<O: OffsetSizeTrait>(
         values,
         lists.nulls().cloned(),
     )?))
+}
+
+/// The place of each list's first null, from 1 on; null where there is none.
+fn first_nulls(array: &ArrayRef) -> Result<ArrayRef> {
+    let lists = Lists::of("array_position", array)?;
+    let place = |row: usize| {
+        let begin = lists.begin(row);
+        let null = (0..lists.length(row)).find(|at| lists.values().is_null(begin + at))?;
+        Some(null as u64 + 1)
+    };
+    Ok(Arc::new((0..lists.rows()).map(place).collect::<UInt64Array>()))
 }
 
 /// Most characters that are asked for: strings have no more than 2 GiB.

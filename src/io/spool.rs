@@ -17,7 +17,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
@@ -29,8 +29,10 @@ struct Spool {
     is_done: Condvar,
 }
 
-/// By device and inode: a pipe has several paths.
-type Spools = HashMap<(u64, u64), Arc<Spool>>;
+/// Device and inode, as a pipe has several paths; and when it was made, as the inode of a FIFO that
+/// is gone may be that of another one.
+type PipeIdentity = (u64, u64, Option<SystemTime>);
+type Spools = HashMap<PipeIdentity, Arc<Spool>>;
 
 static SPOOLS: Mutex<Option<Spools>> = Mutex::new(None);
 
@@ -72,14 +74,15 @@ pub(super) fn real_path(path: &Path) -> Result<PathBuf> {
     } else if !kind.is_fifo() {
         return Ok(path.into());
     }
+    let identity = (of.dev(), of.ino(), of.created().ok());
     let spool = {
         let mut spools = locked(&SPOOLS);
         let spools = spools.get_or_insert_default();
-        match spools.get(&(of.dev(), of.ino())) {
+        match spools.get(&identity) {
             Some(spool) => spool.clone(),
             None => {
                 let spool = Arc::<Spool>::default();
-                spools.insert((of.dev(), of.ino()), spool.clone());
+                spools.insert(identity, spool.clone());
                 begin(path.to_path_buf(), spool.clone()).map_err(|error| Error::io(path, error))?;
                 spool
             }
@@ -146,5 +149,20 @@ mod tests {
         assert_eq!(metadata(Path::new("/dev/null")).unwrap().len(), 0);
         assert!(open(Path::new("/dev/zero")).unwrap_err().to_string().contains("is a device"));
         assert_eq!(real_path(Path::new("Cargo.toml")).unwrap(), Path::new("Cargo.toml"));
+    }
+    #[test]
+    fn a_fifo_in_the_place_of_another_is_read_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("fifo");
+        for content in ["one", "two", "three"] {
+            let made = std::process::Command::new("mkfifo").arg(&path).status();
+            assert!(made.unwrap().success());
+            let to = path.clone();
+            let writes = std::thread::spawn(move || std::fs::write(to, content).unwrap());
+            assert_eq!(text(&path), content);
+            writes.join().unwrap();
+            assert_eq!(text(&path), content);
+            std::fs::remove_file(&path).unwrap();
+        }
     }
 }

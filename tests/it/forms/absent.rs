@@ -59,6 +59,12 @@ fn a_null_has_a_place_in_a_list() {
          list_position(NULL, 1), array_position(l, 5) FROM t ORDER BY k",
         &["-|2|-|-|-", "-|2|-|-|-", "-|1|-|-|-", "1|2|-|-|2"],
     );
+    check_rows(
+        &texts_and_lists(),
+        "SELECT list_position([l], l), list_position([[0], l], l), list_position([[0]], l) FROM t \
+         ORDER BY k",
+        &["1|2|-", "1|2|-", "1|2|-", "1|2|-"],
+    );
 }
 
 #[test]
