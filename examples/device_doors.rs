@@ -80,7 +80,7 @@ pub unsafe extern "C" fn wf_wait_for(stream: *mut c_void) -> c_int {
         Some(device) => unsafe { device.wait_for_stream(stream) },
         None => Ok(()),
     };
-    answered(wait())
+    answered(wait().map_err(Into::into))
 }
 
 /// The numbers 1/4, 2/4, … as a tensor.

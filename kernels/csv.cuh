@@ -257,7 +257,7 @@ WF_DEVICE void csv_fields_body(const CsvText& p) {
 
 // -------------------------------------------------------------------------------------- conversion
 
-// What becomes of a value: numbers that the host writes (src/ops/csv.rs).
+// What becomes of a value: numbers that the host writes (kernels/src/ops/csv.rs).
 enum csv_kind : u32 {
     CSV_BOOL = 0,
     CSV_SIGNED = 1,    // `width` bytes

@@ -22,7 +22,7 @@ constexpr u32 PARQUET_TILE = 4096;
 constexpr u32 PARQUET_THREADS = 128;
 
 // How values are written, and what becomes of them: numbers that the host writes
-// (src/ops/parquet/call.rs).
+// (kernels/src/ops/parquet/call.rs).
 enum parquet_encoding : u32 {
     PARQUET_PLAIN = 0,
     PARQUET_DICTIONARY = 1,

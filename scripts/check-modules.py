@@ -12,13 +12,13 @@ module that reach themselves through others, and likewise the files within each 
 `use` or a path names it, or names what the module above re-exports from it. Methods are not looked at.
 
 Names: prints each struct, enum, union, trait and type alias of src/ whose name another one has too, with the places
-of both; likewise in sql/src/, which is a crate of its own and counts by itself. Looks at definitions that begin a
+of both; likewise in kernels/src/ and sql/src/, which are crates of their own and count by themselves. Looks at definitions that begin a
 line: types that an impl or a trait names (`type Item`) and those in a function are indented.
 
 Mends: prints each file of src/mends/ that no test names. A fault of DataFusion's has a test that fails once it is mended
 there, and the test says which file can go then.
 
-One place: `Tokenizer::new` stands in src/sql/text.rs alone, and the environment is read in src/environment.rs alone
+One place: `Tokenizer::new` stands in src/sql/text.rs alone, and the environment is read in kernels/src/environment.rs alone
 (the command in sql/src reads that of a terminal).
 
 Length: prints functions of more than 80 lines and files of more than 500 that scripts/long.txt does not list, that
@@ -33,9 +33,9 @@ import pathlib
 import re
 import sys
 
-# Each may use those before it. `cores`, `error` and `interrupt` are used by all; `interop` is a leaf.
+# Each may use those before it. `error` is used by all; `interop` is a leaf. What the device is, Cargo checks.
 ORDER = [
-    "device", "ops", "column", "sql", "host", "io", "user_code", "codegen", "plan", "mends", "cpu", "exec", "query",
+    "column", "sql", "host", "io", "user_code", "codegen", "plan", "mends", "cpu", "exec", "query",
     "frame", "session",
 ]
 
@@ -164,27 +164,32 @@ def shared_names(folder):
 
 
 # Where a text of SQL becomes tokens, and where the environment is read.
-TOKENS, ENVIRONMENT = "src/sql/text.rs", "src/environment.rs"
+TOKENS, ENVIRONMENT = "src/sql/text.rs", "kernels/src/environment.rs"
 
 FUNCTION = re.compile(r"( *)(?:pub(?:\([^)]*\))? )?(?:const |async |unsafe )*fn (\w+)")
 MOST_OF_FUNCTION, MOST_OF_FILE = 80, 500
 
 
+def crates(root):
+    """Where the sources of the engine, of the device and of the command are."""
+    return [root / folder for folder in ("src", "kernels/src", "sql/src")]
+
+
 def one_place(root):
     """What is to be in one file, elsewhere."""
-    for folder in [root / "src", root / "sql" / "src"]:
+    for folder in crates(root):
         for path, _, code in sources(folder):
             name = path.relative_to(root).as_posix()
             for number, line in enumerate(code.splitlines(), 1):
                 if "Tokenizer::new" in line and name != TOKENS:
                     yield f"{path}:{number}: sql::Text has the tokens of a text"
-                if "env::var" in line and name != ENVIRONMENT and folder == root / "src":
+                if "env::var" in line and name != ENVIRONMENT and folder != root / "sql" / "src":
                     yield f"{path}:{number}: `environment` reads variables"
 
 
 def lengths(root):
     """Long functions and files, by name, with their lines."""
-    for folder in [root / "src", root / "sql" / "src"]:
+    for folder in crates(root):
         for path, _, _ in sources(folder):
             name = path.relative_to(root).as_posix()
             lines = path.read_text().split("\nmod tests {", 1)[0].splitlines()
@@ -216,7 +221,7 @@ def too_long(root):
 def comments(root):
     """Comments that tell nothing, or name types as if these were words."""
     types, found = set(), []
-    for folder in [root / "src", root / "sql" / "src"]:
+    for folder in crates(root):
         for path in sorted(folder.rglob("*.rs")):
             lines = path.read_text().splitlines()
             types |= {defined[1] for line in lines if (defined := TYPE.match(line))}
@@ -246,8 +251,9 @@ def comments(root):
 root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 src = root / "src"
 found = [*late_uses(src), *unwatched_mends(src), *one_place(root), *too_long(root), *comments(root)]
-for folder in sorted(path for path in src.iterdir() if path.is_dir()):
-    found += circles(folder, f"crate::{folder.name}")
-found += [*shared_names(src), *shared_names(root / "sql" / "src")]
+for crate in crates(root)[:2]:
+    for folder in sorted(path for path in crate.iterdir() if path.is_dir()):
+        found += circles(folder, f"crate::{folder.name}")
+found += [name for crate in crates(root) for name in shared_names(crate)]
 print("\n".join(found), end="\n" if found else "")
 sys.exit(1 if found else 0)

@@ -18,7 +18,7 @@ FOREIGN = ("benches/", "data/", "docs/lab/", "docs/sweeps/", "examples/", "scrip
 
 root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
 found = []
-for package, folder in {"warpframe": root, "warpframe-sql": root / "sql"}.items():
+for package, folder in {"warpframe-device": root / "kernels", "warpframe": root, "warpframe-sql": root / "sql"}.items():
     command = ["cargo", "package", "--list", "--allow-dirty", "--package", package]
     listed = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout.splitlines()
     found += [f"{package}: {name} is not to be in it" for name in listed if name.startswith(FOREIGN)]

@@ -5,7 +5,7 @@
 
 DIRECTORY is what tests wrote with WARPFRAME_RECORD_KERNELS. Prints, for each kind of kernel (what a file's name begins with),
 how many there are, and the median and greatest time in milliseconds of a processor; of each kernel the least of its repeats counts.
---every N takes each Nth file; options come besides the engine's (src/device/nvrtc.rs), for sm_90, or leave out one of them;
+--every N takes each Nth file; options come besides the engine's (kernels/src/compile/nvrtc.rs), for sm_90, or leave out one of them;
 --lines prints each kernel, too.
 """
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds what runs on a machine that has a GPU and no Rust, one archive a program:
 #
-#   .gpu/NAME.xz   warpframe, it (integration tests), unit (the engine's unit tests), bench-NAME
+#   .gpu/NAME.xz   warpframe, it (integration tests), unit and unit-device (unit tests of the engine and of the device), bench-NAME
 #   .gpu/run.sh    unpacks one into a directory and runs it:  .gpu/run.sh DIR it --test-threads 4
 #
 # The machine needs glibc as new as this one's, an NVIDIA driver, and NVRTC. Carry data/ along:
@@ -36,6 +36,8 @@ for line in open(sys.argv[1]):
         found[name] = path
     elif kind == ["lib"] and test and name == "warpframe":
         found["unit"] = path
+    elif kind == ["lib"] and test and name == "warpframe_device":
+        found["unit-device"] = path
     elif kind == ["bench"]:
         found["bench-" + name] = path
 for name, path in sorted(found.items()):

@@ -5,7 +5,7 @@
 #
 #   scripts/sanitize-gpu.sh PROGRAM OUT TOOL PROCESSES SECONDS [FILTER...]
 #
-# PROGRAM    `unit` or `it` of scripts/gpu-bundle.sh, unpacked
+# PROGRAM    `unit`, `unit-device` or `it` of scripts/gpu-bundle.sh, unpacked
 # OUT        a directory: a log for each test
 # TOOL       memcheck, racecheck, initcheck or synccheck
 # PROCESSES  at once; spread over all GPUs

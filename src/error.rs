@@ -5,6 +5,7 @@
 mod arithmetic;
 mod arrow;
 mod converted;
+mod device;
 mod likeness;
 mod message;
 mod permission;
@@ -14,6 +15,8 @@ mod wording;
 
 use std::path::PathBuf;
 use std::time::Duration;
+
+use warpframe_device::Shortage;
 
 pub use arithmetic::{Fault, Operation};
 pub use likeness::nearest;
@@ -260,7 +263,17 @@ impl Error {
 
     /// Whether device memory ran out. The work may succeed in smaller pieces.
     pub(crate) fn is_out_of_device_memory(&self) -> bool {
-        matches!(self.kind(), ErrorKind::OutOfDeviceMemory { .. })
+        self.shortage().is_some()
+    }
+
+    /// How much device memory was missing, if it is this that went wrong.
+    pub(crate) fn shortage(&self) -> Option<Shortage> {
+        match *self.kind() {
+            ErrorKind::OutOfDeviceMemory { asked, free, limit, .. } => {
+                Some(Shortage { asked, free, limit })
+            }
+            _ => None,
+        }
     }
 
     /// Line and column in the SQL text that the error is about, both 1-based, where known.

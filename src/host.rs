@@ -15,6 +15,7 @@ pub(crate) mod date_trunc;
 mod empty_frames;
 mod expressions;
 mod floats;
+mod function_names;
 mod functions;
 pub(crate) mod histogram;
 mod in_unit;

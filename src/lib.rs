@@ -48,15 +48,7 @@
 //! | `TokenWithSpan`, `TokenizerError` | [`sql::Text`] | a shell colours what is typed |
 
 // In the order to read them: each uses only those before it (ARCHITECTURE.md, "Map").
-mod cores;
-mod environment;
 mod error;
-mod interrupt;
-pub mod timeline;
-
-pub mod device;
-
-mod ops;
 
 mod column;
 
@@ -100,12 +92,25 @@ pub use io::{
     ParquetOptions, ParquetVersion, ParquetWriteOptions, Ragged, TextCodec, TextEncoding,
     WholeFile, WriteFormat,
 };
-pub use ops::prepare::{PreparedKernels, prepare_kernels};
 pub use session::{
     DeviceChoice, Dim3, Executed, KernelArg, RawKernel, Session, SessionBuilder, Setting,
 };
 pub use sql::ExplainFormat;
 pub use user_code::{AggregateFunction, ScalarFunction};
+
+/// The device that a session has: its memory, counters and times. What can fail has the error of
+/// [`device::Error`], of which `?` makes an [`Error`] of the same kind.
+pub mod device {
+    #[doc(hidden)]
+    pub use warpframe_device::{CompileReport, KernelReport, compile_for};
+    pub use warpframe_device::{
+        Counters, Device, DeviceKind, DeviceProperties, Error, ErrorKind, Event, KernelTime,
+        MemoryLimit, MemoryUse, OperatorNote, SimOptions, close_all,
+    };
+}
+
+pub use warpframe_device::ops::prepare::{PreparedKernels, prepare_kernels};
+pub use warpframe_device::timeline;
 
 /// The Arrow implementation whose arrays and batches go in and out.
 pub use datafusion::arrow;

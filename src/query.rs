@@ -47,10 +47,8 @@ pub(crate) use self::runtime::Runtime;
 pub(crate) use self::shared::{SHARE_OF_ROWS, SharedRows};
 pub(crate) use self::verb::Verb;
 use crate::column::Table;
-use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, CpuBoard, DividedResult, Engine, ForeseenPlans, Outcome};
-use crate::interrupt::{self, PACE, Running, Switch};
 use crate::io::{
     DOWNLOAD_ROWS, DeviceTable, KeptTable, Memory, Reading, Snapshot, SourceTable, of_panic,
     of_their_types,
@@ -60,7 +58,9 @@ use crate::plan::{
     with_one_row, with_present_types,
 };
 use crate::sql::ExplainFormat;
-use crate::timeline::{self, Part, span};
+use warpframe_device::Device;
+use warpframe_device::interrupt::{self, PACE, Running, Switch};
+use warpframe_device::timeline::{self, Part, span};
 
 /// DataFusion's context, the device, and the plans that are kept.
 pub(crate) struct Core {
@@ -605,7 +605,7 @@ pub(crate) fn aside<T: Send + 'static>(
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 if let Err(error) = statement.check() {
                     runtime::join_later(thread);
-                    return Err(error);
+                    return Err(error.into());
                 }
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => {

@@ -40,14 +40,14 @@ pub use kernels::{Dim3, KernelArg, RawKernel};
 pub use statements::{Executed, Setting};
 
 use self::files::NamedFiles;
-use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Engine, PartsProgress};
 use crate::frame::LazyFrame;
 use crate::io::FileNotes;
 use crate::query::Core;
 use crate::sql::{Statement, Text};
-use crate::timeline::{Part, span};
+use warpframe_device::Device;
+use warpframe_device::timeline::{Part, span};
 
 /// Tables, a device, and queries over them. Clones share everything.
 ///

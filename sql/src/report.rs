@@ -68,6 +68,12 @@ enum Problem {
     Output(io::Error),
 }
 
+impl From<warpframe::device::Error> for Failure {
+    fn from(error: warpframe::device::Error) -> Self {
+        warpframe::Error::from(error).into()
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Failure { problem: Problem::Engine(error), place: None, told: false }

@@ -50,7 +50,6 @@ use super::kernel::{Generated, THREADS};
 use super::keys::{KeyLayout, NullKeys};
 use super::radix_partition::RowCode;
 use crate::column::Relation;
-use crate::device::{Buffer, Device, LaunchBounds};
 use crate::error::Result;
 use cells::Probes;
 use expected::{Expected, MOST_TRIES};
@@ -60,6 +59,7 @@ use partitioned::GroupTarget;
 pub(crate) use replay::Replay;
 use replay::{Fresh, Made};
 use sink::{Sink, cell_threads};
+use warpframe_device::{Buffer, Device, LaunchBounds};
 
 /// An aggregate function over a pipeline's rows.
 #[derive(Debug, Clone)]

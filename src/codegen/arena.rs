@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::params::{Later, Params};
-use crate::device::Buffer;
+use warpframe_device::Buffer;
 
 /// The parameters of an arena: address and capacity.
 #[derive(Debug, Clone, Copy)]

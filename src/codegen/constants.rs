@@ -6,8 +6,8 @@ use datafusion::arrow::array::ArrayRef;
 
 use super::params::{Later, Params};
 use crate::column::Column;
-use crate::device::{Buffer, Device};
 use crate::error::Result;
+use warpframe_device::{Buffer, Device};
 
 /// `INLINE_BYTES` of the kernels.
 const INLINE_BYTES: usize = 12;

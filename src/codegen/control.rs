@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::sites::{REPORT_BYTES, Sites};
-use crate::device::{Buffer, Device};
 use crate::error::Result;
+use warpframe_device::{Buffer, Device};
 
 /// Byte at which the report of a failed row begins, behind the control words.
 const REPORT: usize = 40;
@@ -51,7 +51,7 @@ impl Control {
 
     /// Zeroes the words, for another run.
     pub(crate) fn reset(&self) -> Result<()> {
-        self.0.fill(0)
+        Ok(self.0.fill(0)?)
     }
 
     /// How many bytes of characters the kernel asked for. If the arena has fewer, no other word and

@@ -119,7 +119,7 @@ mod tests {
     /// A function that was renamed would count for nothing.
     #[test]
     fn inlined_functions_are_ones_of_the_kernels() {
-        let texts: String = crate::device::HEADERS.iter().map(|(_, text)| *text).collect();
+        let texts: String = warpframe_device::HEADERS.iter().map(|(_, text)| *text).collect();
         for (name, _) in INLINED
             .iter()
             .filter(|(name, _)| name.contains(|c: char| c.is_alphabetic()) && *name != "pow(")

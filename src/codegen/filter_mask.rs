@@ -19,10 +19,10 @@ use super::generator::Generator;
 use super::kernel::{Generated, THREADS};
 use super::params::Later;
 use super::prepared::PreparedKernel;
-use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::ops::gather_columns::{KeptRows, MASK_TILE};
-use crate::ops::scan::exclusive_scan_u32;
+use warpframe_device::Device;
+use warpframe_device::ops::gather_columns::{KeptRows, MASK_TILE};
+use warpframe_device::ops::scan::exclusive_scan_u32;
 
 /// Names of the parameters through which the kernels see mask, counts and begins.
 pub(super) struct FilterMask {

@@ -12,9 +12,9 @@ use super::groups::GroupSlots;
 use super::keys::KeyLayout;
 use super::selectivity::selectivity;
 use crate::column::{EqualSteps, Facts, Relation};
-use crate::device::Buffer;
-use crate::ops::join::JoinTable;
 pub(crate) use origin::SideColumn;
+use warpframe_device::Buffer;
+use warpframe_device::ops::join::JoinTable;
 
 /// Where a pipeline's rows come from.
 #[derive(Debug, Clone)]

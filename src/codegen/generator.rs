@@ -37,10 +37,10 @@ use super::selectivity::Selectivity;
 use super::sites::Sites;
 use super::value::{Value, both};
 use crate::column::{Column, Encoding, EqualSteps, Facts, NO_ROW, Relation, Repr};
-use crate::device::{Buffer, Device};
 use crate::error::Result;
 use inputs::At;
 pub(crate) use probe::{join_layout, keys_inside};
+use warpframe_device::{Buffer, Device};
 
 /// What the statements of the stages do with a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,8 +14,8 @@ use super::groups::{GroupKeyStorage, Occupancy};
 use super::kernel::{Generated, THREADS};
 use super::keys::emit_same;
 use super::materialize::striding_body;
-use crate::device::Device;
 use crate::error::Result;
+use warpframe_device::Device;
 
 /// Whether two different keys share a group; then the aggregation has to be repeated with another
 /// seed.

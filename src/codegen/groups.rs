@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::keys::KeyLayout;
 use super::value::{Value, widen};
 use crate::column::{Column, Dictionary, Relation, Repr, Stats};
-use crate::device::Buffer;
+use warpframe_device::Buffer;
 
 /// Slots of an aggregation.
 #[derive(Debug)]

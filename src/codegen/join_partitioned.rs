@@ -15,7 +15,7 @@
 //!
 //! It pays where the table of a join would not fit the second-level cache. Only the columns that
 //! are read above the join travel in the records. Strings that are not codes do not travel. Joins
-//! that need them, and joins whose keys ascend or repeat too often, use a table (`ops/join.rs`).
+//! that need them, and joins whose keys ascend or repeat too often, use a table (`kernels/src/ops/join.rs`).
 
 mod sides;
 
@@ -35,9 +35,9 @@ use super::prepared::PreparedKernel;
 use super::radix_partition::PartitionedRecords;
 use super::sites::Sites;
 use crate::column::Column;
-use crate::device::{Device, DeviceKind};
 use crate::error::{Error, Result};
 use sides::{PartitionLayout, SidePipeline};
+use warpframe_device::{Device, DeviceKind};
 
 const OPERATOR: &str = "join";
 const THREADS: u32 = 1024;
@@ -419,7 +419,7 @@ impl JoinNames {
     fn declare(
         params: &mut Params,
         of: &PartitionedSides<'_>,
-        items: &crate::device::Buffer,
+        items: &warpframe_device::Buffer,
         capacity: u64,
         most: u64,
     ) -> JoinNames {

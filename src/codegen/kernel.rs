@@ -8,9 +8,9 @@ use sha2::{Digest, Sha256};
 use super::params::ParameterPlace;
 use super::parts::{in_parts, is_long};
 use super::prepared::PreparedKernel;
-use crate::device::{Argument, Buffer, Device, Grid, KernelSource, LaunchBounds, Parts};
 use crate::error::Result;
 use crate::user_code::{Definition, in_users_words};
+use warpframe_device::{Argument, Buffer, Device, Grid, KernelSource, LaunchBounds, Parts};
 
 /// Threads in each block of a generated kernel.
 pub(crate) const THREADS: u32 = 256;
@@ -66,7 +66,7 @@ fn through_memory(prepared: &PreparedKernel, body: &str) -> bool {
 /// A generated kernel, compiled.
 #[derive(Debug)]
 pub(crate) struct Generated {
-    kernel: crate::device::Kernel,
+    kernel: warpframe_device::Kernel,
     arguments: Vec<Argument>,
     threads: u32,
     /// See [`through_memory`].
@@ -154,7 +154,7 @@ impl Generated {
             let (source, name) = source_of(stem, prepared, body, bounds);
             (source, name, prepared.params.named_in(body))
         });
-        let known = known.map_err(|error| in_users_words(error, &definitions))?;
+        let known = known.map_err(|error| in_users_words(error.into(), &definitions))?;
         let arguments = prepared.params.arguments(&known.named, prepared.rows);
         let through_memory = through_memory(prepared, body);
         Ok(Generated {
@@ -190,10 +190,10 @@ impl Generated {
     /// Submits the kernel.
     pub(crate) fn launch(&self, device: &Device, blocks: u32, shared: u32) -> Result<()> {
         self.launched(device, blocks, shared)
-            .map_err(|error| in_users_words(error, &self.definitions))
+            .map_err(|error| in_users_words(error.into(), &self.definitions))
     }
 
-    fn launched(&self, device: &Device, blocks: u32, shared: u32) -> Result<()> {
+    fn launched(&self, device: &Device, blocks: u32, shared: u32) -> warpframe_device::Result<()> {
         let grid = Grid { blocks, threads: self.threads, shared };
         if self.through_memory {
             let words: Vec<u8> =

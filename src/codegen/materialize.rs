@@ -23,8 +23,8 @@ use super::kernel::{Generated, THREADS};
 use super::outputs::{Codes, allocate, finish, place, store};
 use super::value::Value;
 use crate::column::Column;
-use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
+use warpframe_device::{Buffer, Device};
 
 /// Rows of each thread of the compacting kernel. Every tile takes a ticket and looks back, so more
 /// rows mean fewer tiles to wait for. Long statements get fewer rows, as each row has its own copy

@@ -9,8 +9,8 @@ use super::params::{Later, Params};
 use super::prepared::PreparedKernel;
 use super::value::Value;
 use crate::column::{Column, Encoding, Repr, Stats};
-use crate::device::{Buffer, Device};
 use crate::error::Result;
+use warpframe_device::{Buffer, Device};
 
 /// What to do with dictionary codes in outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

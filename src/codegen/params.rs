@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::emit::push_number;
-use crate::device::{Argument, Buffer};
 use crate::user_code::Definition;
+use warpframe_device::{Argument, Buffer};
 
 /// Words of a kernel's parameter structure, in order.
 #[derive(Debug)]

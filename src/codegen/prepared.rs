@@ -7,8 +7,8 @@ use super::arena::Arena;
 use super::control::Control;
 use super::params::Params;
 use super::sites::Sites;
-use crate::device::{Buffer, Device};
 use crate::error::Result;
+use warpframe_device::{Buffer, Device};
 
 /// A generated kernel's parameters, and what a sink needs beside them to complete and launch the
 /// kernel.

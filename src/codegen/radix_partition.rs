@@ -14,9 +14,9 @@ use super::kernel::{Generated, THREADS, most_shared};
 use super::params::{Later, Params};
 use super::prepared::PreparedKernel;
 use super::record::Record;
-use crate::device::{Buffer, Device};
 use crate::error::Result;
-use crate::ops::partition::Partitions;
+use warpframe_device::ops::partition::Partitions;
+use warpframe_device::{Buffer, Device};
 
 /// More partitions make the runs that a tile writes too short.
 pub(super) const MOST_PARTS: u64 = 4096;
@@ -276,7 +276,8 @@ fn turn_of(held: usize) -> u32 {
 /// Rows from which on partitions pay; `WARPFRAME_PARTITION_ROWS` says otherwise, for tests.
 pub(crate) fn pays_from(simulated: bool) -> u64 {
     static ASKED: std::sync::OnceLock<Option<u64>> = std::sync::OnceLock::new();
-    let asked = ASKED
-        .get_or_init(|| crate::environment::text("WARPFRAME_PARTITION_ROWS").ok()?.parse().ok());
+    let asked = ASKED.get_or_init(|| {
+        warpframe_device::environment::text("WARPFRAME_PARTITION_ROWS").ok()?.parse().ok()
+    });
     asked.unwrap_or(if simulated { FROM_ON_SIMULATOR } else { FROM })
 }

@@ -18,9 +18,9 @@ use super::generator::{Generator, Pass};
 use super::outputs::{Codes, allocate, finish, place, store};
 use super::value::Value;
 use crate::column::Column;
-use crate::device::Device;
 use crate::error::Result;
-use crate::ops::gather_columns::KeptRows;
+use warpframe_device::Device;
+use warpframe_device::ops::gather_columns::KeptRows;
 
 /// The columns of a pipeline before the rows that do not come out are removed.
 pub(crate) struct Uncompacted {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 
 use super::{Column, Encoding, Repr, Stats};
-use crate::device::Device;
 use crate::error::{Error, Result};
+use warpframe_device::Device;
 
 /// Names this work in errors about device memory.
 const CONCATENATE: &str = "concatenate";

@@ -7,8 +7,8 @@ use datafusion::arrow::datatypes::DataType;
 
 use super::import::ImportedRows;
 use super::{Column, Dictionary, Encoding, Stats, pieces};
-use crate::device::Device;
 use crate::error::{Error, Result};
+use warpframe_device::Device;
 
 impl Dictionary {
     /// Uploads a dictionary of strings that are in byte order and distinct. Where there are none,

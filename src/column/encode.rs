@@ -7,11 +7,11 @@ use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::DataType;
 
 use super::{CODE_WIDTH, Column, Dictionary, VIEW_WIDTH, distinct_limit};
-use crate::device::Device;
 use crate::error::Result;
-use crate::ops::characters;
-use crate::ops::dictionary::{Slotted, slots};
-use crate::ops::gather::gather;
+use warpframe_device::Device;
+use warpframe_device::ops::characters;
+use warpframe_device::ops::dictionary::{Slotted, slots};
+use warpframe_device::ops::gather::gather;
 
 const OPERATOR: &str = "strings";
 
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::column::import::ImportedRows;
     use crate::column::{Encoding, pieces};
-    use crate::device::{MemoryLimit, SimOptions};
+    use warpframe_device::{MemoryLimit, SimOptions};
 
     fn device() -> Device {
         Device::sim(SimOptions::default(), MemoryLimit::Bytes(1 << 30))

@@ -17,9 +17,9 @@ use datafusion::arrow::datatypes::{
 
 use super::export::{Validity, cut};
 use super::{Column, Dictionary, INLINE};
-use crate::device::Buffer;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::characters::pack;
+use warpframe_device::Buffer;
+use warpframe_device::ops::characters::pack;
 
 /// What one more download costs, as bytes that could have been downloaded instead: its latency is
 /// some 10 µs, in which pageable memory receives about 64 KiB.

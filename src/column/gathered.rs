@@ -7,9 +7,11 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 
 use super::{Column, Encoding, Index, Relation, Repr, Stats, value_type};
-use crate::device::{Buffer, Device};
 use crate::error::Result;
-use crate::ops::gather_columns::{GatherColumn, Gathered, KeptRows, gather_columns, gather_kept};
+use warpframe_device::ops::gather_columns::{
+    GatherColumn, Gathered, KeptRows, gather_columns, gather_kept,
+};
+use warpframe_device::{Buffer, Device};
 
 /// Which rows of a relation.
 #[derive(Clone, Copy)]
@@ -97,7 +99,7 @@ impl Relation {
                 out: (records.clone(), *begin),
             }
         });
-        gather_columns(device, &moved.collect::<Vec<_>>(), self.rows)
+        Ok(gather_columns(device, &moved.collect::<Vec<_>>(), self.rows)?)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Column, Encoding};
-use crate::device::{Buffer, HeldBuffer};
+use warpframe_device::{Buffer, HeldBuffer};
 
 impl Column {
     /// All its buffers, and those of its fields. The values lead ([`HeldBuffer::leads`]): whoever

@@ -12,8 +12,8 @@ use datafusion::arrow::datatypes::{
 use super::pieces::{self, Piece};
 use super::stats::{Integer, PieceStats};
 use super::{Column, Repr, Stats, coded_numbers, decimal_bound, interval, repr_of};
-use crate::device::{Buffer, Device, Event, Fed, MOST_FED};
 use crate::error::{Error, ErrorKind, Fault, Result};
+use warpframe_device::{Buffer, Device, Event, Fed, MOST_FED};
 
 /// Names imports in errors about device memory.
 pub(super) const IMPORT: &str = "import";
@@ -180,7 +180,7 @@ impl<'a> Inflow<'a> {
     /// Copies bytes to an offset; they may be reused at once.
     pub(super) fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
         if bytes.len() < LEAST_FED {
-            return self.buffer.write(offset, bytes);
+            return Ok(self.buffer.write(offset, bytes)?);
         }
         for (number, part) in bytes.chunks(MOST_FED).enumerate() {
             let at = offset + number * MOST_FED;
@@ -198,7 +198,7 @@ impl<'a> Inflow<'a> {
     /// Lets work that is submitted later wait for all bytes.
     pub(super) fn arrive(self) -> Result<()> {
         let fed = self.fed.into_inner().unwrap_or_else(|e| e.into_inner());
-        fed.into_iter().try_for_each(|fed| fed.arrive(self.buffer.device()))
+        Ok(fed.into_iter().try_for_each(|fed| fed.arrive(self.buffer.device()))?)
     }
 }
 
@@ -206,7 +206,7 @@ impl ImportedRows<'_> {
     /// Memory for the validity, where a row is null, whatever the schema says.
     pub(super) fn alloc_validity(&self) -> Result<Option<Buffer>> {
         let nulls = self.pieces.iter().any(|piece| piece.array.null_count() > 0);
-        nulls.then(|| self.device.alloc(IMPORT, self.len)).transpose()
+        Ok(nulls.then(|| self.device.alloc(IMPORT, self.len)).transpose()?)
     }
 
     /// Imports values of `width` bytes a row: `upload` brings the values of a piece into the

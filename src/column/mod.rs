@@ -50,8 +50,8 @@ pub(crate) use repr::{
 pub(crate) use spilled::SpilledRows;
 pub(crate) use steps::EqualSteps;
 
-use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
+use warpframe_device::{Buffer, Device};
 
 /// One column in device memory. Cloning shares the buffers.
 #[derive(Debug, Clone)]

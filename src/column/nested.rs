@@ -21,9 +21,9 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, ToByteSlice};
 use super::export::cut;
 use super::import::{IMPORT, ImportedRows, StringImport};
 use super::{Column, Encoding, Repr, Stats, VIEW_WIDTH, item_of, repr_of};
-use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
-use crate::ops::list::{Flat, flatten};
+use warpframe_device::ops::list::{Flat, flatten};
+use warpframe_device::{Buffer, Device};
 
 /// Where one array's lists lie among its values: the first value, and one more offset than lists.
 struct HostLists {

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use datafusion::arrow::array::ArrayRef;
 
-use crate::cores::cores;
 use crate::error::Result;
+use warpframe_device::cores::cores;
 
 /// Most rows of a piece. Enough work to hide handing it out (a millisecond or so), little enough
 /// that a worker's scratch memory stays in its cache and that the first upload starts early.

@@ -14,8 +14,8 @@
 use std::sync::Arc;
 
 use super::Column;
-use crate::device::Buffer;
 use crate::error::{ErrorKind, Result};
+use warpframe_device::Buffer;
 
 /// Row numbers (`u32`) of a [`Relation`], from element `offset` of the buffer on.
 #[derive(Debug, Clone)]

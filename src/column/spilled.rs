@@ -16,10 +16,10 @@ use super::{
     CODE_WIDTH, Column, Dictionary, INLINE, Repr, Stats, Table, VIEW_WIDTH, is_nested, repr_of,
     value_type,
 };
-use crate::device::{Buffer, Device, HostBlock};
 use crate::error::{Error, Result};
-use crate::ops::characters;
-use crate::ops::gather::gather;
+use warpframe_device::ops::characters;
+use warpframe_device::ops::gather::gather;
+use warpframe_device::{Buffer, Device, HostBlock};
 
 /// Names this work in errors about device memory.
 const SPILL: &str = "spill";
@@ -171,7 +171,7 @@ impl SpilledColumn {
     fn bytes(&self) -> Result<&[u8]> {
         match self {
             SpilledColumn::Flat { bytes, .. } | SpilledColumn::Views { views: bytes, .. } => {
-                bytes.to_read()
+                Ok(bytes.to_read()?)
             }
             SpilledColumn::Nested(_) => Ok(&[]),
         }
@@ -326,7 +326,7 @@ mod tests {
     use datafusion::arrow::datatypes::{Field, Schema};
 
     use super::*;
-    use crate::device::{MemoryLimit, SimOptions};
+    use warpframe_device::{MemoryLimit, SimOptions};
 
     /// Rows of all ways to lie on the device; strings are many or few.
     fn batch(rows: i64, seed: i64) -> RecordBatch {

@@ -1,9 +1,9 @@
 //! What kernels find out of columns that were made on the device.
 
 use super::{Column, Repr, Stats};
-use crate::device::Device;
 use crate::error::Result;
-use crate::ops::survey::{Measured, Scalar, Surveyed, survey};
+use warpframe_device::Device;
+use warpframe_device::ops::survey::{Measured, Scalar, Surveyed, survey};
 
 impl Column {
     /// Fills in the statistics of columns that lie plainly: waits for the device, once for all of

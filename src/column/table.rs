@@ -7,9 +7,9 @@ use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::SchemaRef;
 
 use super::{Column, Table, coded_numbers, value_type};
-use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::timeline::{Part, span};
+use warpframe_device::Device;
+use warpframe_device::timeline::{Part, span};
 
 impl Table {
     /// A table of `rows` rows, which are stated because there may be no column to tell them.

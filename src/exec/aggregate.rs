@@ -13,11 +13,11 @@ use crate::codegen::{
     Partial, Value, aggregate, group_keys_collide, materialize, plain_column, slots_by_keys,
 };
 use crate::column::Relation;
-use crate::device::Buffer;
 use crate::error::{Error, Result};
-use crate::ops::segment::{Reduction, segmented_reduce, segments};
-use crate::ops::sort::{SortWord, argsort};
 use crate::plan::{Aggregation, DeviceAggregate, GroupKeys};
+use warpframe_device::Buffer;
+use warpframe_device::ops::segment::{Reduction, segmented_reduce, segments};
+use warpframe_device::ops::sort::{SortWord, argsort};
 
 impl Runner {
     pub(super) fn aggregate(&self, flow: Flow, aggregation: &Aggregation) -> Result<Flow> {

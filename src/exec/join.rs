@@ -32,10 +32,10 @@ use crate::codegen::{
     Probe, Residual, Value, for_each, join_layout, keys_inside, materialize,
 };
 use crate::column::{Column, Relation, Table};
-use crate::device::Buffer;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::join::{Assumed, BuildKeys, JoinTable, LookupKind, Payload, Slots};
 use crate::plan::{PipelineJoin, join_cost};
+use warpframe_device::Buffer;
+use warpframe_device::ops::join::{Assumed, BuildKeys, JoinTable, LookupKind, Payload, Slots};
 
 /// A preserved side is the build side only where it has this many times fewer rows: its rows have
 /// to be looked at once more afterwards.

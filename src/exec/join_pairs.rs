@@ -22,10 +22,10 @@ use crate::codegen::{
     materialize_uncompacted,
 };
 use crate::column::{Column, Index, NO_ROW, Relation, Repr, Rows, WantedColumn};
-use crate::device::Buffer;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::join::{CandidateLists, expand_pairs};
-use crate::ops::scan::exclusive_scan_u32;
+use warpframe_device::Buffer;
+use warpframe_device::ops::join::{CandidateLists, expand_pairs};
+use warpframe_device::ops::scan::exclusive_scan_u32;
 
 /// The sides of a join whose rows come out even without a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +64,8 @@ impl Runner {
         let (probe, begins, counts) = self.candidates(probe, &lookup, padded)?;
         let mut pairs = self.pairs(probe.rows, &begins, &counts, &lookup)?;
         let bytes = |wanted: bool, rows: u64| -> Result<Option<Arc<Buffer>>> {
-            wanted
-                .then(|| self.device.alloc_zeroed("join", rows as usize).map(Arc::new))
-                .transpose()
+            let bytes = wanted.then(|| self.device.alloc_zeroed("join", rows as usize));
+            Ok(bytes.transpose()?.map(Arc::new))
         };
         let matched = Matched {
             probe: bytes(preserved.probe && residual.is_some(), probe.rows)?,

@@ -10,9 +10,9 @@ use crate::codegen::{
     join_partitioned, pays_from,
 };
 use crate::column::{Column, Relation};
-use crate::device::DeviceKind;
 use crate::error::Result;
-use crate::ops::join::is_direct;
+use warpframe_device::DeviceKind;
+use warpframe_device::ops::join::is_direct;
 
 /// A table that keys number is read at random as fast as partitions are, up to so many times the
 /// rows from which partitions pay elsewhere: one access, of which many find their line in the

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use super::run::Runner;
 use crate::codegen::Records;
 use crate::column::{Column, Relation, Stats, is_nested};
-use crate::device::DeviceKind;
 use crate::error::Result;
+use warpframe_device::DeviceKind;
 
 /// Bytes of columns below which the caches near a multiprocessor hold them anyway.
 const LEAST_BYTES: usize = 1 << 19;

@@ -49,10 +49,10 @@ pub(crate) use self::user_kernel::{KernelInput, LaunchShape, UserKernel};
 
 use crate::column::Table;
 use crate::cpu;
-use crate::device::{Ahead, Device};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{self, CpuOperator, DevicePlan, PlanTable, Prepared, Root};
-use crate::timeline::{Part, span};
+use warpframe_device::timeline::{Part, span};
+use warpframe_device::{Ahead, Device};
 
 /// What executes the plans of a session with a device.
 #[derive(Debug, Clone)]
@@ -83,7 +83,7 @@ pub(crate) enum Outcome {
 
 impl Engine {
     pub(crate) fn new(device: Device, strict: bool, join_order: bool, divides: bool) -> Self {
-        device.prepare_behind(crate::ops::sources);
+        device.prepare_behind(warpframe_device::ops::sources);
         Engine {
             device,
             strict,
@@ -281,7 +281,7 @@ async fn run_on_device(
     let ahead = engine.device.ahead();
     if plan.has_joins() && !engine.rehearsed.knows(plan.logical()) {
         // While tables are brought to the device. Every join wants these.
-        ahead.ask(crate::ops::join_sources());
+        ahead.ask(warpframe_device::ops::join_sources());
     }
     let scans = scan::load(state, engine, plan, tables).await?;
     // What is known of a table is known once it is there.
@@ -324,7 +324,7 @@ fn run(
     if runner.plan.is_new() && engine.rehearsed.is_new(plan.logical()) {
         let stand_in = runner.clone();
         let mut ahead = ahead.unwrap_or_else(|| engine.device.ahead());
-        ahead.rehearse(|device| stand_in.on(device).table().map(|_| ()));
+        ahead.rehearse(|device| Ok(stand_in.on(device).table().map(|_| ())?));
         return runner.table();
     }
     runner.table()
@@ -360,7 +360,7 @@ impl Rehearsed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{MemoryLimit, SimOptions};
+    use warpframe_device::{MemoryLimit, SimOptions};
 
     #[test]
     fn a_kernel_that_nobody_can_compile_gives_way_to_the_cpu_unless_the_engine_is_strict() {

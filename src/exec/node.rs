@@ -20,9 +20,9 @@ use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::{StreamExt, TryStreamExt};
 
 use super::{Engine, Outcome, run_subtree};
-use crate::interrupt::{self, Running};
 use crate::io::DOWNLOAD_ROWS;
 use crate::plan::{DeviceNode, DevicePlan, PlanTable};
+use warpframe_device::interrupt::{self, Running};
 
 /// Plans [`DeviceNode`]s as [`DeviceExec`]s.
 #[derive(Debug)]

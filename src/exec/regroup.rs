@@ -45,11 +45,11 @@ use crate::codegen::{
     plain_column,
 };
 use crate::column::{Column, Relation, Repr};
-use crate::device::Buffer;
 use crate::error::{Error, Result};
-use crate::ops::segment::{Segments, segments};
-use crate::ops::sort::{SortWord, argsort};
 use crate::plan::{DeviceAggregate, RegroupedCall, RegroupedKind};
+use warpframe_device::Buffer;
+use warpframe_device::ops::segment::{Segments, segments};
+use warpframe_device::ops::sort::{SortWord, argsort};
 
 const OPERATOR: &str = "aggregate";
 /// Calls that are computed together: one kernel sums all of their products of deviations.

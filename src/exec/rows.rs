@@ -8,10 +8,10 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use super::run::{Runner, anonymous, u32_column};
 use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
 use crate::column::{Column, Index, NO_ROW, Relation, Repr, Stats, Table};
-use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::scan::{inclusive_sum_f64, inclusive_sum_i64};
-use crate::ops::survey::{Measured, Scalar, Surveyed, survey};
+use warpframe_device::Device;
+use warpframe_device::ops::scan::{inclusive_sum_f64, inclusive_sum_i64};
+use warpframe_device::ops::survey::{Measured, Scalar, Surveyed, survey};
 
 /// Name of the column of row numbers that [`order`] makes.
 pub(crate) const ROW: &str = "row";

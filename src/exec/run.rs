@@ -19,14 +19,14 @@ use crate::codegen::{
 use crate::column::{
     Column, Digit, Encoding, Index, Relation, Repr, Rows, Stats, Table, WantedColumn,
 };
-use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{Error, Result};
-use crate::ops::gather::{gather_pairs, interleave, is_scattered};
-use crate::ops::inverse::inverse as inverse_of;
 use crate::plan::{
     DevicePlan, PhysicalPlan, Pipeline, PipelineInput, PipelineSink, PipelineStage, PlanTable,
     is_volatile, join_name, sink_name,
 };
+use warpframe_device::ops::gather::{gather_pairs, interleave, is_scattered};
+use warpframe_device::ops::inverse::inverse as inverse_of;
+use warpframe_device::{Buffer, Device, DeviceKind};
 
 /// Rows from which on columns are brought two by two, and bytes of a column that the second-level
 /// cache does not hold.
@@ -79,7 +79,7 @@ impl Runner {
             match run(self) {
                 Err(error) => {
                     self.shared.borrow_mut().clear();
-                    if !retry.makes_room(&error)? {
+                    if !retry.makes_room(error.shortage())? {
                         return Err(error);
                     }
                 }

@@ -10,9 +10,9 @@ use datafusion::logical_expr::Expr;
 use super::run::{Runner, anonymous};
 use crate::codegen::{AggregateCall, AggregateKind, Codes, Flow, FlowSource, Value, materialize};
 use crate::column::{Column, Encoding, Relation, Repr, Stats};
-use crate::device::Buffer;
 use crate::error::Result;
-use crate::ops::segment::{Reduction, Segments, runs, segmented_reduce};
+use warpframe_device::Buffer;
+use warpframe_device::ops::segment::{Reduction, Segments, runs, segmented_reduce};
 
 /// Values that the keys may take, up to which groups are sums in shared memory, or slots that the
 /// caches hold: those read every value once, runs read the keys apart from the values.
@@ -55,7 +55,7 @@ impl Runner {
                 let values = column.data.slice(column.offset * column.width());
                 segmented_reduce(&self.device, *kind, values, None, None, &segments).map(Arc::new)
             })
-            .collect::<Result<Vec<_>>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
 
         let count = segments.count as usize;
         let stats =

@@ -13,12 +13,12 @@ use super::foreign::Foreign;
 use crate::codegen::FlowSource;
 use crate::column::{EqualSteps, Relation};
 use crate::error::{Error, ErrorKind, Result};
-use crate::interrupt;
 use crate::io::{
     self, ColumnRequest, Extent, OfSession, Source, SourceTable, To, has_present_types,
 };
 use crate::plan::{DevicePlan, PlanTable, identity, is_foreign, projection, table_source};
-use crate::timeline::{Part, span};
+use warpframe_device::interrupt;
+use warpframe_device::timeline::{Part, span};
 
 /// What the scans of a plan read, by table and columns: few enough to look through.
 #[derive(Clone, Default)]
@@ -93,7 +93,7 @@ pub(crate) async fn load(
     let mut retry = engine.device.room_retry();
     loop {
         match load_into_room(state, engine, plan, tables).await {
-            Err(error) if retry.makes_room(&error)? => {}
+            Err(error) if retry.makes_room(error.shortage())? => {}
             loaded => return loaded,
         }
     }

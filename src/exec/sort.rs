@@ -12,11 +12,13 @@ use super::run::Runner;
 use super::sort_bytes::OrderKey;
 use crate::codegen::{Direction, Flow, FlowSource, NullsPlace, Value, emit_words};
 use crate::column::{Column, Encoding, Index, Relation, Repr, Stats};
-use crate::device::Buffer;
 use crate::error::{Error, Result};
-use crate::ops::sort::{KeyKind, SortKey, SortWord, argsort, argsort_key, sort_pairs, sort_values};
-use crate::ops::top::{top_k, top_values};
 use crate::plan::{PipelineSink, sink_name};
+use warpframe_device::Buffer;
+use warpframe_device::ops::sort::{
+    KeyKind, SortKey, SortWord, argsort, argsort_key, sort_pairs, sort_values,
+};
+use warpframe_device::ops::top::{top_k, top_values};
 
 /// Sort keys as words, most significant first: a column of words, and how many bits of each are
 /// significant.

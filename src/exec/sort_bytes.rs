@@ -15,7 +15,7 @@ use crate::codegen::{
 };
 use crate::column::Repr;
 use crate::error::{Error, Result};
-use crate::ops::reduce::{Reduction, reduce};
+use warpframe_device::ops::reduce::{Reduction, reduce};
 
 /// What rows are sorted by.
 pub(super) type OrderKey = (Expr, Direction, NullsPlace);

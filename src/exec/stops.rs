@@ -18,7 +18,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::StreamExt;
 
 use crate::error::{Error, Result};
-use crate::interrupt::{self, Running};
+use warpframe_device::interrupt::{self, Running};
 
 /// The plan, as it runs in the statement that this thread is in.
 pub(super) fn of_statement(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -110,7 +110,7 @@ impl ExecutionPlan for Stop {
         let statement = self.statement.clone();
         let batches = self.input.execute(partition, context)?;
         let batches = batches.map(move |batch| {
-            statement.check()?;
+            statement.check().map_err(Error::from)?;
             batch
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))

@@ -22,8 +22,8 @@ use super::run::{Runner, anonymous};
 use crate::codegen::{Codes, Flow, FlowSource, Value, element_at, materialize};
 use crate::column::{Column, Index, Relation, Repr};
 use crate::error::{Error, Result};
-use crate::ops::join::expand;
-use crate::ops::scan::exclusive_scan_u32;
+use warpframe_device::ops::join::expand;
+use warpframe_device::ops::scan::exclusive_scan_u32;
 
 const OPERATOR: &str = "unnest";
 

@@ -10,10 +10,10 @@ use datafusion::logical_expr::{Expr, ScalarUDF};
 use super::run::{anonymous, column_named};
 use crate::codegen::{Codes, Emitter, Flow, FlowSource, Generator, Value, materialize, widen};
 use crate::column::{Column, Relation, Repr, value_type};
-use crate::device::{Buffer, Device, MemoryLimit, SimOptions};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::scan::exclusive_scan_u32;
 use crate::user_code::{UserAggregate, UserFunction};
+use warpframe_device::ops::scan::exclusive_scan_u32;
+use warpframe_device::{Buffer, Device, MemoryLimit, SimOptions};
 
 const OPERATOR: &str = "a user's function";
 
@@ -23,10 +23,10 @@ const OPERATOR: &str = "a user's function";
 /// # Errors
 /// [`ErrorKind::DeviceUnavailable`] where there is no C++ compiler.
 pub(crate) fn host_device(function: &str) -> Result<&'static Device> {
-    static DEVICE: LazyLock<Result<Device>> =
+    static DEVICE: LazyLock<warpframe_device::Result<Device>> =
         LazyLock::new(|| Device::sim(SimOptions::default(), MemoryLimit::default()));
     DEVICE.as_ref().map_err(|error| match error.kind() {
-        ErrorKind::DeviceUnavailable { why, .. } => ErrorKind::DeviceUnavailable {
+        warpframe_device::ErrorKind::DeviceUnavailable { why, .. } => ErrorKind::DeviceUnavailable {
             device: "cpu".into(),
             why: format!("function {function} has no closure for the CPU engine, and nothing compiles it here: {why}"),
         }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 
 use crate::column::{Column, Encoding, Repr};
-use crate::device::{Buffer, Device, Kernel, UserArgument, UserGrid};
 use crate::error::Result;
 use crate::user_code::{CClass, ColumnUse, KernelText, ParameterKind, wrong};
+use warpframe_device::{Buffer, Device, Kernel, UserArgument, UserGrid};
 
 const OPERATOR: &str = "a user's kernel";
 
@@ -48,7 +48,8 @@ impl UserKernel {
     pub(crate) fn compiled(device: &Device, source: &str, name: &str) -> Result<UserKernel> {
         let text = KernelText::of(device, source, name)?;
         let (unit, entry) = text.compiled();
-        let kernel = device.kernel(&unit, &entry).map_err(|error| text.in_users_words(error))?;
+        let kernel =
+            device.kernel(&unit, &entry).map_err(|error| text.in_users_words(error.into()))?;
         Ok(UserKernel { device: device.clone(), text, kernel })
     }
 
@@ -122,7 +123,7 @@ impl UserKernel {
             // was submitted, and whose memory goes back only behind it. What else it touches is the
             // caller's promise.
             unsafe { self.device.launch_user(&self.kernel, &grid, &arguments) }
-                .map_err(|error| self.text.in_users_words(error))?;
+                .map_err(|error| self.text.in_users_words(error.into()))?;
         }
         drop(read);
         Ok(written)

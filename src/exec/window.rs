@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   sort        by partition keys, then order keys, as ORDER BY does
-//!   bounds      each row's partition and peers (`ops/window.rs`)
+//!   bounds      each row's partition and peers (`kernels/src/ops/window.rs`)
 //!   frames      for each row the places from `low` up to `high`, by arithmetic; RANGE distances by
 //!               binary search
 //!   reductions  sums and counts are differences of running ones; extrema and sums of floats are
@@ -47,11 +47,11 @@ use crate::codegen::{
     materialize,
 };
 use crate::column::{Column, Relation, Table};
-use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
-use crate::ops::sort::{SortWord, argsort};
-use crate::ops::window::{Bounds, Ties, WindowWord, bounds};
 use crate::plan::{Bound, WindowCall, WindowCalls, WindowKeys, WindowKind};
+use warpframe_device::ops::sort::{SortWord, argsort};
+use warpframe_device::ops::window::{Bounds, Ties, WindowWord, bounds};
+use warpframe_device::{Buffer, Device};
 
 const OPERATOR: &str = "window";
 

@@ -7,9 +7,9 @@ use datafusion::arrow::datatypes::{Field, Schema};
 use super::eager::{DataFrame, Eager};
 use super::series::Series;
 use crate::column::{Column, Table};
-use crate::device::Device;
 use crate::error::Result;
 use crate::query::{Answer, Core, Data};
+use warpframe_device::Device;
 
 impl DataFrame {
     /// The rows in the memory of this device. They are brought there where they lie elsewhere.

@@ -7,7 +7,7 @@ use crate::exec::OperatorRun;
 impl LazyFrame {
     /// Runs the query, and tells what its operators on the CPU engine did: each before those whose
     /// rows it takes. With a device the list is empty: its kernels are not operators of that engine,
-    /// and [`Device::take_profile`](crate::device::Device::take_profile) tells their times.
+    /// and [`Device::take_profile`](warpframe_device::Device::take_profile) tells their times.
     ///
     /// # Errors
     /// Those of [`LazyFrame::collect`].

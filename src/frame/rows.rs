@@ -237,7 +237,7 @@ fn with_room<T>(table: &KeptTable, work: impl Fn(&Table) -> Result<T>) -> Result
     let mut retry = table.device().room_retry();
     loop {
         match table.table().and_then(|table| work(&table)) {
-            Err(error) if retry.makes_room(&error)? => {}
+            Err(error) if retry.makes_room(error.shortage())? => {}
             ran => return ran,
         }
     }

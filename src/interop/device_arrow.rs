@@ -15,8 +15,8 @@ use std::sync::Arc;
 use crate::arrow::datatypes::{DataType, Schema, SchemaRef};
 use crate::arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use crate::column::{Column, Encoding, Repr, Table};
-use crate::device::{Buffer, Device, DeviceKind, Event, ForeignMemory};
 use crate::error::{Error, ErrorKind, Result};
+use warpframe_device::{Buffer, Device, DeviceKind, Event, ForeignMemory};
 
 /// Memory of the host, in Arrow's interface and in DLPack: where the simulator has its columns.
 pub const DEVICE_CPU: i32 = 1;

@@ -5,8 +5,8 @@ use std::ffi::c_void;
 use super::device_arrow::{address_of, check_place, check_plain, lent, let_go, place};
 use crate::arrow::datatypes::DataType;
 use crate::column::{Column, Repr};
-use crate::device::Device;
 use crate::error::{Error, Result};
+use warpframe_device::Device;
 
 /// `DLDevice`: where a tensor lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use datafusion::arrow::array::ArrayRef;
 
 use crate::column::{Column, Encoding, Repr};
-use crate::device::Device;
 use crate::error::Result;
-use crate::ops::gather::gather;
+use warpframe_device::Device;
+use warpframe_device::ops::gather::gather;
 
 const OPERATOR: &str = "paths";
 const INDEX_WIDTH: usize = 4;

@@ -12,10 +12,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use crate::cores::cores;
-use crate::device::{Buffer, Device, Event, Fed, MOST_FED};
 use crate::error::{Error, Result};
-use crate::interrupt;
+use warpframe_device::cores::cores;
+use warpframe_device::interrupt;
+use warpframe_device::{Buffer, Device, Event, Fed, MOST_FED};
 
 /// Most stretches that are in device memory unused, or on their way there.
 const OPEN: usize = 6;
@@ -182,7 +182,7 @@ impl FeedWork<'_> {
         while let Some(piece) = self.take() {
             let stretch = &self.stretches[piece.number];
             let mut fill = |bytes: &mut [u8]| {
-                read(stretch.file, stretch.range.start + piece.begin as u64, bytes)
+                Ok(read(stretch.file, stretch.range.start + piece.begin as u64, bytes)?)
             };
             let fed = interrupt::check().and_then(|()| {
                 let offset = self.room.before + piece.begin;
@@ -199,7 +199,7 @@ impl FeedWork<'_> {
                     }
                 }
                 Err(error) => {
-                    state.failed = state.failed.take().or(Some(error));
+                    state.failed = state.failed.take().or(Some(error.into()));
                     state.closed = true;
                     self.opened.notify_all();
                 }
@@ -232,7 +232,7 @@ impl FeedWork<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{MemoryLimit, SimOptions};
+    use warpframe_device::{MemoryLimit, SimOptions};
 
     fn device() -> Device {
         Device::sim(SimOptions::default(), MemoryLimit::default()).unwrap()

@@ -30,8 +30,8 @@ use super::spool;
 use super::stream::read_all;
 use super::table_log::refuse_log_of;
 use super::unite::{lost_as_double, unite};
-use crate::cores::cores;
 use crate::error::{Error, ErrorKind, Result};
+use warpframe_device::cores::cores;
 
 /// Files of one format that make one table.
 #[derive(Debug, Clone)]

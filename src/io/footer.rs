@@ -117,7 +117,7 @@ fn decode_on_all_cores(
     Groups { list, groups, end, .. }: &Groups,
     options: Option<&ParquetMetaDataOptions>,
 ) -> FooterResult<ParquetMetaData> {
-    let cores = crate::cores::cores();
+    let cores = warpframe_device::cores::cores();
     let parts = (groups.len() / LEAST_GROUPS).min(DECODERS).min(cores);
     if parts < 2 {
         return ParquetMetaDataReader::decode_metadata_with_options(footer, options);

@@ -4,7 +4,7 @@
 //! back when a query asks for it. A table that a query reads stays where it is: the query has its
 //! buffers.
 //!
-//! It moves as record batches. That is no matter of the allocator (`device/room.rs` says when it
+//! It moves as record batches. That is no matter of the allocator (`kernels/src/memory/room.rs` says when it
 //! happens): strings are packed by a kernel that allocates where it can, and every column is copied
 //! behind the work that was submitted before.
 
@@ -14,9 +14,9 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 
 use crate::column::{Facts, Table};
-use crate::device::{Device, HeldBuffer, HeldPiece, Holder, PieceKind, Sharers};
 use crate::error::Result;
-use crate::timeline::{Part, span};
+use warpframe_device::timeline::{Part, span};
+use warpframe_device::{Device, HeldBuffer, HeldPiece, Holder, PieceKind, Sharers};
 
 /// Rows in a host batch that a device table becomes: few batches, of a size that the CPU's
 /// operators split cheaply.
@@ -177,7 +177,7 @@ impl Holder for PlacedRows {
         }
     }
 
-    fn let_go(&self, _number: usize, holders: &Sharers) -> Result<bool> {
+    fn let_go(&self, _number: usize, holders: &Sharers) -> warpframe_device::Result<bool> {
         let Some(mut place) = self.place_unless_locked() else { return Ok(false) };
         let KeptPlace::Device { table, .. } = &*place else { return Ok(false) };
         if !holders.are_idle(&buffers(table)) {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 
 use crate::column::{Column, Facts, Relation};
-use crate::device::{HeldPiece, Holder, PieceKind, Sharers};
 use crate::error::Result;
+use warpframe_device::{HeldPiece, Holder, PieceKind, Sharers};
 
 /// What is held of a table.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ struct HeldColumns {
 #[derive(Debug)]
 struct ResidentColumn {
     column: Column,
-    /// When a query asked for it last, by [`crate::device::Device::tick`].
+    /// When a query asked for it last, by [`warpframe_device::Device::tick`].
     used: u64,
 }
 
@@ -210,7 +210,7 @@ impl Holder for Resident {
         held.whole.pieces(0).chain(part).collect()
     }
 
-    fn let_go(&self, number: usize, holders: &Sharers) -> Result<bool> {
+    fn let_go(&self, number: usize, holders: &Sharers) -> warpframe_device::Result<bool> {
         let Some(mut held) = self.held_unless_locked() else { return Ok(false) };
         let gone = match (number.checked_sub(OF_PART), &mut held.part) {
             (None, _) => held.whole.let_go(number, holders),

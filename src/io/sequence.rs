@@ -12,7 +12,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::source::{Chunk, ColumnRequest, Read, Source, To};
 use crate::column::{Column, EqualSteps, Facts, Stats};
 use crate::error::Result;
-use crate::ops::sequence::sequence;
+use warpframe_device::ops::sequence::sequence;
 
 /// Rows of a chunk at least, and chunks at most.
 const CHUNK: u64 = 1 << 20;

@@ -28,8 +28,8 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::path_columns::PathColumns;
 use crate::column::{Column, EqualSteps, Facts};
-use crate::device::Device;
 use crate::error::Result;
+use warpframe_device::Device;
 
 /// The metric of a scan that tells how many bytes its files have, where nobody knows their rows.
 pub(crate) const BYTES_TO_READ: &str = "bytes_to_read";

@@ -20,7 +20,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::interrupt;
+use warpframe_device::interrupt;
 
 /// What became of copying a file.
 #[derive(Debug, Default)]

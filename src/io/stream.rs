@@ -26,9 +26,9 @@ use tokio::task::JoinSet;
 use super::guard::{guard, unpanicked};
 use super::source::{Source, To};
 use crate::column::{Column, Repr, Table, value_type};
-use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::interrupt;
+use warpframe_device::Device;
+use warpframe_device::interrupt;
 
 /// Rows of a partition that are uploaded together.
 const PIECE_ROWS: usize = 1 << 20;

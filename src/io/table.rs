@@ -1,7 +1,7 @@
 //! The tables of a session, as DataFusion's planner sees them.
 //!
 //! A column whose rows were all read stays in device memory, as long as the version of its table is
-//! the newest and nobody wants the room: the columns used longest ago go first (`device/room.rs`),
+//! the newest and nobody wants the room: the columns used longest ago go first (`kernels/src/memory/room.rs`),
 //! and are read again when a query wants them. A query checks the version by one `stat` of each
 //! file (`version.rs`), and reads changed files anew. Where the first rows are enough, only the
 //! chunks that have them are read, and nothing stays. Tables of other providers have no version:
@@ -32,7 +32,7 @@ use super::unite::wider;
 use super::version::Version;
 use crate::column::{Column, EqualSteps, Facts, Relation};
 use crate::error::{Error, ErrorKind, Result};
-use crate::timeline::{Part, span};
+use warpframe_device::timeline::{Part, span};
 
 /// A table that is read from files or host memory, with those of its columns that were read to the
 /// device already.

@@ -7,7 +7,7 @@ use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 
-use crate::interrupt;
+use warpframe_device::interrupt;
 
 /// Whether an operator of the plan, or of a subquery, is such a one. To walk a plan takes a
 /// fraction of the time that it takes to rebuild it.
@@ -17,7 +17,7 @@ pub(crate) fn any_node(
 ) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
-        interrupt::check()?;
+        interrupt::check().map_err(crate::Error::from)?;
         found = is_such(node)?;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;

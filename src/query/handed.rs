@@ -17,9 +17,9 @@ use datafusion::logical_expr::LogicalPlan;
 use super::streamed::StreamedBatches;
 use super::{Core, query_thread, runtime};
 use crate::error::{Error, ErrorKind, Result};
-use crate::interrupt::{self, PACE, Running, StopOnDrop};
 use crate::io::{scans_of_sampled_types, widen};
 use crate::plan::with_present_types;
+use warpframe_device::interrupt::{self, PACE, Running, StopOnDrop};
 
 /// Batches that wait to be taken.
 const WAITING: usize = 4;

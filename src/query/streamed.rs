@@ -11,8 +11,8 @@ use futures::StreamExt;
 use super::{Core, on_thread, ordered, without_metadata};
 use crate::error::Result;
 use crate::exec::CpuRun;
-use crate::interrupt::Running;
 use crate::io::Reading;
+use warpframe_device::interrupt::Running;
 
 /// Batches of one schema, one after the other.
 pub(crate) type StreamedBatches<'a> = &'a mut dyn Iterator<Item = Result<RecordBatch>>;

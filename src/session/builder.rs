@@ -16,12 +16,12 @@ use super::host_memory::HostResources;
 use super::information::Information;
 use super::sequences;
 use super::{Session, relations, rules, statements};
-use crate::device::{Device, MemoryLimit, SimOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{CpuBoard, Engine};
 use crate::host;
-use crate::interrupt::Switch;
 use crate::query::{Core, Plans, Runtime};
+use warpframe_device::interrupt::Switch;
+use warpframe_device::{Device, MemoryLimit, SimOptions};
 
 /// Where queries shall run.
 ///
@@ -319,7 +319,8 @@ impl SessionBuilder {
             DeviceChoice::Auto => match Device::cuda(0, limit) {
                 Ok(device) => Some(device),
                 Err(error) => {
-                    notice = Some(format!("no GPU: {}; queries run on the CPU", reason(&error)));
+                    notice =
+                        Some(format!("no GPU: {}; queries run on the CPU", reason(&error.into())));
                     None
                 }
             },
@@ -416,7 +417,7 @@ fn of_environment(host: HostResources) -> Result<HostResources> {
         None => variable("WARPFRAME_HOST_MEMORY_LIMIT")?,
     };
     let folder = || {
-        crate::environment::os("WARPFRAME_SPILL_DIR")
+        warpframe_device::environment::os("WARPFRAME_SPILL_DIR")
             .filter(|folder| !folder.is_empty())
             .map(PathBuf::from)
     };
@@ -443,17 +444,20 @@ fn reason(error: &Error) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").trim_end_matches('.').to_string()
 }
 
-fn variable<T: std::str::FromStr<Err = Error>>(name: &str) -> Result<Option<T>> {
-    match crate::environment::text(name) {
+fn variable<T>(name: &str) -> Result<Option<T>>
+where
+    T: std::str::FromStr<Err: std::fmt::Display>,
+{
+    match warpframe_device::environment::text(name) {
         Ok(value) if !value.trim().is_empty() => {
-            value.parse().map(Some).map_err(|error: Error| setting(format!("{name}: {error}")))
+            value.parse().map(Some).map_err(|error| setting(format!("{name}: {error}")))
         }
         _ => Ok(None),
     }
 }
 
 fn strict_variable() -> Result<bool> {
-    match crate::environment::text("WARPFRAME_STRICT").as_deref().map(str::trim) {
+    match warpframe_device::environment::text("WARPFRAME_STRICT").as_deref().map(str::trim) {
         Ok("1" | "true" | "on") => Ok(true),
         Err(_) | Ok("" | "0" | "false" | "off") => Ok(false),
         Ok(other) => Err(setting(format!("WARPFRAME_STRICT: {other:?}: expected 1 or 0"))),

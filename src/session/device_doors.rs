@@ -4,7 +4,6 @@ use crate::arrow::ffi::FFI_ArrowSchema;
 
 use super::Session;
 use crate::column::Table;
-use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::frame::verbs::Concat;
 use crate::frame::{DataFrame, Series};
@@ -12,6 +11,7 @@ use crate::interop::{
     ArrowDeviceArray, ArrowDeviceArrayStream, DLManagedTensor, DLManagedTensorVersioned,
     device_arrow, dlpack,
 };
+use warpframe_device::Device;
 
 impl Session {
     /// The frame of an array of Arrow's C device data interface: rows, that is a struct array, in

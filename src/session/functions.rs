@@ -8,7 +8,6 @@ use datafusion::logical_expr::{AggregateUDF, Expr as PlanExpr, ScalarUDF};
 
 use self::statement::{Create, Created};
 use super::Session;
-use crate::device::Device;
 use crate::error::{Error, ErrorKind, Permission, Result};
 use crate::exec::{aggregated_on_host, compiled_on_host, host_device};
 use crate::frame::Expr;
@@ -16,6 +15,7 @@ use crate::sql::Text;
 use crate::user_code::{
     AggregateFunction, Definition, ScalarFunction, UserAggregate, UserFunction,
 };
+use warpframe_device::Device;
 
 impl Session {
     /// Makes a user's function one of the session's, in SQL and by [`Session::call`]; another one

@@ -19,8 +19,8 @@ use datafusion::execution::memory_pool::{
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::SessionConfig;
 
-use crate::device::{MemoryLimit, SpillBounds};
 use crate::error::{Error, Result};
+use warpframe_device::{MemoryLimit, SpillBounds};
 
 /// Most memory of the CPU engine in per cent of the machine's, unless somebody says otherwise: the
 /// rest is for results, batches between operators and file caches, which nobody counts.

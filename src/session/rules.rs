@@ -60,10 +60,10 @@ pub(super) use subqueries::refuse_what_is_left;
 pub(super) use using::{planned, refuse_columns};
 pub(super) use volatile_statements::{named as drawn_names, of_view, shared as drawn_once};
 
-use crate::interrupt;
 use crate::mends::{self, AnalysisRule, LogicalRule, PhysicalRule};
 use crate::plan::{any_node, holds_subquery};
 use crate::{cpu, host};
+use warpframe_device::interrupt;
 
 /// DataFusion's rules over physical plans in their order, mended; then ours.
 pub(super) fn rules() -> Vec<PhysicalRule> {
@@ -104,7 +104,7 @@ pub(super) fn mended(mut plan: LogicalPlan) -> Result<LogicalPlan> {
     let (mut marked, mut counts, mut unnests, mut limits) = (false, false, false, false);
     let mut sorts = false;
     plan.apply_with_subqueries(|node| {
-        interrupt::check()?;
+        interrupt::check().map_err(crate::Error::from)?;
         marked |= using::marks(node)?;
         counts |= multisets::concerns(node);
         unnests |= unnest::concerns(node);

@@ -10,7 +10,7 @@ use std::thread::{self, ThreadId};
 
 use super::Session;
 use crate::error::Result;
-use crate::interrupt::{PACE, Running};
+use warpframe_device::interrupt::{PACE, Running};
 
 /// The thread that changes tables, and how many of its statements are one within another:
 /// `IMPORT DATABASE` runs those of a file.

@@ -20,8 +20,8 @@ use sha2::{Digest, Sha256};
 
 use super::diagnosis::in_users_words;
 use crate::column::Repr;
-use crate::device::{Device, KernelSource};
 use crate::error::{Error, Result};
+use warpframe_device::{Device, KernelSource};
 
 /// C++ that a user wrote, with what is around it.
 #[derive(Debug)]
@@ -138,7 +138,7 @@ impl Definition {
              WF_KERNEL(check_{symbol}, {symbol}_params) {{\n{calls}\n}}\n"
         );
         let checked = device.check(&KernelSource::new(format!("function {}", self.name), source));
-        checked.map_err(|error| in_users_words(error, std::slice::from_ref(self)))
+        checked.map_err(|error| in_users_words(error.into(), std::slice::from_ref(self)))
     }
 }
 

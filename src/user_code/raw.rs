@@ -18,8 +18,8 @@ use self::tokens::{SourceToken, tokens};
 use super::diagnosis::in_kernels_words;
 use super::scalar::least_and_greatest;
 use crate::column::Repr;
-use crate::device::{Device, DeviceKind, KernelSource};
 use crate::error::{Error, ErrorKind, Result};
+use warpframe_device::{Device, DeviceKind, KernelSource};
 
 /// A kernel's source, and how it is called.
 #[derive(Debug)]

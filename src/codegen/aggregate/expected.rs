@@ -9,8 +9,8 @@ use crate::codegen::flow::{Flow, FlowSource};
 use crate::codegen::materialize::materialize;
 use crate::codegen::outputs::Codes;
 use crate::codegen::radix_partition::pays_from;
-use crate::device::{Device, DeviceKind};
 use crate::error::Result;
+use warpframe_device::{Device, DeviceKind};
 
 /// Rows from which on it pays to know something of the groups before hashing them; a quarter of
 /// that, or what pays to partition, is in a sample.

@@ -21,8 +21,8 @@ use crate::codegen::radix_partition::{
     MOST_PARTS, RadixPartition, RadixPartitionNames, SHARED_ON_SIMULATOR, pays_from,
 };
 use crate::codegen::record::Record;
-use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::Result;
+use warpframe_device::{Buffer, Device, DeviceKind};
 
 const OPERATOR: &str = "aggregate";
 /// Cells of a hash table in use: few, while that costs no more partitions than there are

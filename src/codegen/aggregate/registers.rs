@@ -9,7 +9,7 @@ use crate::codegen::emit::push_number;
 use crate::codegen::groups::Accumulator;
 use crate::codegen::kernel::THREADS;
 use crate::codegen::materialize::striding_body;
-use crate::device::Device;
+use warpframe_device::Device;
 
 /// Most blocks of a multiprocessor that sum up in registers.
 const BLOCKS: u64 = 8;

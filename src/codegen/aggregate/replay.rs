@@ -24,8 +24,8 @@ use crate::codegen::kernel::Generated;
 use crate::codegen::keys::KeyLayout;
 use crate::codegen::params::{ParameterPlace, Params};
 use crate::column::{Column, Encoding, Relation, Stats};
-use crate::device::{Buffer, Device};
 use crate::error::Result;
+use warpframe_device::{Buffer, Device};
 
 /// A launch of the sink without keys, and what it takes to make it again.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use crate::codegen::effort::{Effort, items_for, items_in_time};
 use crate::codegen::flow::Flow;
 use crate::codegen::kernel::most_shared;
 use crate::codegen::prepared::PreparedKernel;
-use crate::device::{Device, DeviceKind};
+use warpframe_device::{Device, DeviceKind};
 
 /// Most bytes of shared memory for cells of which several blocks share a multiprocessor.
 const CELL_BYTES: u64 = 48 << 10;

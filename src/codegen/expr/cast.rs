@@ -10,7 +10,7 @@ use super::calendar::{is_utc, per_second};
 use super::fit::OnError;
 use super::zone::InstantFor;
 use super::*;
-use crate::ops::powers;
+use warpframe_device::ops::powers;
 
 impl Compiler<'_> {
     pub(super) fn cast(

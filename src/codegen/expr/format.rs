@@ -2,7 +2,7 @@
 
 use super::calendar::per_second;
 use super::*;
-use crate::ops::powers;
+use warpframe_device::ops::powers;
 
 impl Compiler<'_> {
     /// What Arrow prints of a value; values that its calendar does not hold fail.

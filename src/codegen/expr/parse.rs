@@ -3,7 +3,7 @@
 use super::calendar::{is_utc, per_second};
 use super::fit::OnError;
 use super::*;
-use crate::ops::powers;
+use warpframe_device::ops::powers;
 
 /// How a text is read: the function and what it is told besides the text, and the representation
 /// that it yields.

@@ -15,8 +15,8 @@ use crate::codegen::groups::{
 use crate::codegen::keys::dictionary_value;
 use crate::codegen::value::{Value, both};
 use crate::column::Repr;
-use crate::device::Buffer;
 use crate::error::Result;
+use warpframe_device::Buffer;
 
 impl Generator<'_> {
     /// Emits the test whether `row`, a slot, holds a group. Leaves the row if not.

@@ -23,9 +23,9 @@ use crate::codegen::flow::{Candidates, Flow, Keep, Probe, Residual, SideColumn};
 use crate::codegen::keys::{KeyLayout, NullKeys};
 use crate::codegen::value::Value;
 use crate::column::NO_ROW;
-use crate::device::Buffer;
 use crate::error::Result;
-use crate::ops::join::{JoinTable, Slots};
+use warpframe_device::Buffer;
+use warpframe_device::ops::join::{JoinTable, Slots};
 
 impl Probe {
     /// C++ expression of the number of the element that row `row` of the build side has in its

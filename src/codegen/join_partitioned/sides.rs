@@ -17,8 +17,8 @@ use crate::codegen::radix_partition::{
 };
 use crate::codegen::record::Record;
 use crate::codegen::value::Value;
-use crate::device::{Device, DeviceKind};
 use crate::error::Result;
+use warpframe_device::{Device, DeviceKind};
 
 /// Build rows of a partition that are aimed at.
 const PART_ROWS: u64 = 12_000;

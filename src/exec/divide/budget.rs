@@ -4,7 +4,7 @@ use datafusion::common::JoinType;
 use datafusion::logical_expr::Join;
 
 use super::run::LEAST_ROWS;
-use crate::device::Device;
+use warpframe_device::Device;
 
 /// Bytes that a pair of rows takes while a join looks at its condition.
 const PAIR: u64 = 16;

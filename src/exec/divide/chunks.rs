@@ -15,7 +15,6 @@ use futures::stream::BoxStream;
 use super::Divider;
 use super::stored::{StoredRows, column_bytes};
 use crate::column::{Relation, Repr, Stats, Table, value_type};
-use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::exec::foreign::Foreign;
 use crate::io::{
@@ -23,6 +22,7 @@ use crate::io::{
     rows,
 };
 use crate::plan::{PlanTable, is_foreign, projection, table_source};
+use warpframe_device::Device;
 
 /// Times the bytes that are wanted, from which on a chunk of a source is not read at once.
 const GIANT: u64 = 4;

@@ -8,12 +8,12 @@ use datafusion::logical_expr::Expr;
 use super::arrow;
 use crate::codegen::{Flow, FlowSource, emit_part};
 use crate::column::Table;
-use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 use crate::exec::run::Runner;
-use crate::ops::gather::gather;
-use crate::ops::segment::runs;
-use crate::ops::sort::{KeyKind, SortKey, argsort_key};
+use warpframe_device::ops::gather::gather;
+use warpframe_device::ops::segment::runs;
+use warpframe_device::ops::sort::{KeyKind, SortKey, argsort_key};
+use warpframe_device::{Buffer, Device};
 
 /// Names this work in errors about device memory.
 const EXCHANGE: &str = "exchange";
@@ -99,7 +99,7 @@ mod tests {
     use datafusion::prelude::col;
 
     use super::*;
-    use crate::device::{MemoryLimit, SimOptions};
+    use warpframe_device::{MemoryLimit, SimOptions};
 
     /// Rows of a key that may be null, a string that follows from it, and their numbers.
     fn table(device: &Device, rows: i64) -> (DFSchemaRef, Table) {

@@ -54,7 +54,7 @@ impl DividedResult {
                         bytes = (bytes.min(some.bytes()) / 2).max(1);
                         if let Err(error) = rows.device.make_room(some.bytes()) {
                             at = rows.rows();
-                            return Some(Err(error));
+                            return Some(Err(error.into()));
                         }
                     }
                     Err(error) => {

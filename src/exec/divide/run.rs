@@ -16,8 +16,8 @@ use super::stored::StoredRows;
 use crate::column::Relation;
 use crate::error::{Error, Result};
 use crate::exec::Engine;
-use crate::interrupt;
 use crate::plan::DevicePlan;
+use warpframe_device::interrupt;
 
 /// Rows of a small chunk. Sweeps, sorts and ranks give up below it, and sides of joins without
 /// equal keys are so small that their pairs with it fit. A chunk that drives a part is halved down

@@ -10,11 +10,11 @@ use super::exchange::HashParts;
 use super::run_over::run_over;
 use super::stored::{StoredBlock, StoredRows, downloaded, parted, table_bytes};
 use crate::column::{Column, Encoding, Repr, Table};
-use crate::device::Device;
 use crate::error::Result;
 use crate::exec::Engine;
 use crate::exec::rows::{concatenated, evenly_spaced};
 use crate::plan::DevicePlan;
+use warpframe_device::Device;
 
 /// Takes rows.
 pub(super) trait RowSink: Send {

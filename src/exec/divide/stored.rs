@@ -6,8 +6,8 @@ use datafusion::common::DFSchemaRef;
 
 use super::arrow;
 use crate::column::{Column, Relation, SpilledRows, Table};
-use crate::device::Device;
 use crate::error::Result;
+use warpframe_device::Device;
 
 /// Blocks of rows of one schema, in their order.
 #[derive(Debug, Clone)]

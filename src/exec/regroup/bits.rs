@@ -8,9 +8,9 @@ use crate::column::{Relation, Repr};
 use crate::error::Result;
 use crate::exec::aggregate::slot_bits;
 use crate::exec::run::{Runner, anonymous, column_named};
-use crate::ops::segment::{Reduction, segmented_reduce, segments};
-use crate::ops::sort::{SortWord, argsort};
 use crate::plan::{BitwiseOperation, RegroupedCall};
+use warpframe_device::ops::segment::{Reduction, segmented_reduce, segments};
+use warpframe_device::ops::sort::{SortWord, argsort};
 
 impl Runner {
     /// The bits that all values of a slot have, that any has, that an odd number of them have.

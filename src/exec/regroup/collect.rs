@@ -14,10 +14,10 @@ use super::picked::{OrderedRows, SortedBy};
 use super::{BySlot, Grouped, OPERATOR};
 use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
 use crate::column::{Column, Relation, Repr};
-use crate::device::Buffer;
 use crate::error::Result;
 use crate::exec::run::{Runner, anonymous};
 use crate::plan::RegroupedCall;
+use warpframe_device::Buffer;
 
 impl Runner {
     /// The values of each slot, in the order asked for, as a list for each call.

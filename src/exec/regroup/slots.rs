@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::{Grouped, OPERATOR, with_slots};
 use crate::codegen::{Codes, Flow, FlowSource, materialize};
 use crate::column::{Column, Relation};
-use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::exec::run::{Runner, anonymous};
 use crate::plan::{DeviceAggregate, RegroupedCall};
+use warpframe_device::Buffer;
 
 impl Runner {
     /// For each row the aggregate of the rows that have its slot, of `count` slots.

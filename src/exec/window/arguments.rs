@@ -12,12 +12,12 @@ use crate::codegen::{
     materialize, widen,
 };
 use crate::column::{Column, Dictionary, Repr};
-use crate::device::Buffer;
 use crate::error::Result;
 use crate::exec::run::Runner;
-use crate::ops::sort::{SortWord, argsort};
-use crate::ops::window::{Fold, Reduction, Toward, over_frames, running};
 use crate::plan::{BitwiseOperation, Bound, Frame, WindowCall, WindowKind};
+use warpframe_device::Buffer;
+use warpframe_device::ops::sort::{SortWord, argsort};
+use warpframe_device::ops::window::{Fold, Reduction, Toward, over_frames, running};
 
 /// An argument in the order of the sorted rows, in a type that a reduction takes; null where the
 /// call's filter does not hold.

@@ -20,12 +20,12 @@ use crate::codegen::{
     plain_column,
 };
 use crate::column::{Column, Index, Relation, Repr};
-use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::exec::regroup::Middle;
 use crate::exec::run::Runner;
-use crate::ops::scan::{exclusive_scan_u32, exclusive_scan_u32_narrow};
 use crate::plan::{Bound, DeviceAggregate, Frame, RegroupedCall, RegroupedKind};
+use warpframe_device::Buffer;
+use warpframe_device::ops::scan::{exclusive_scan_u32, exclusive_scan_u32_narrow};
 
 /// Different frames, in the order of their rows.
 pub(super) struct Frames {

@@ -15,10 +15,10 @@ use crate::codegen::{
     short_sql, widen,
 };
 use crate::column::Repr;
-use crate::device::Buffer;
 use crate::error::{Error, Result};
-use crate::ops::window::{Fold, Reduction};
 use crate::plan::{Bound, Frame, VarianceDivisor, WindowCall, WindowKind};
+use warpframe_device::Buffer;
+use warpframe_device::ops::window::{Fold, Reduction};
 
 /// What results are made from.
 pub(super) struct Results<'a> {

@@ -18,12 +18,12 @@ use super::frames::Frames;
 use super::{OPERATOR, positions};
 use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
 use crate::column::{Column, Index, Relation, Repr, Stats};
-use crate::device::{Buffer, DeviceKind};
 use crate::error::{Error, Result};
 use crate::exec::run::{Runner, u32_column};
-use crate::ops::join::expand;
-use crate::ops::scan::exclusive_scan_u32;
 use crate::plan::RegroupedCall;
+use warpframe_device::ops::join::expand;
+use warpframe_device::ops::scan::exclusive_scan_u32;
+use warpframe_device::{Buffer, DeviceKind};
 
 /// Pairs beyond which a query is left to the CPU: minutes of a device.
 const MOST_PAIRS: u64 = 1 << 34;

@@ -6,11 +6,11 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 use super::{OPERATOR, WindowRows, positions};
 use crate::codegen::{Codes, Emitter, Generator, Value, materialize, repr_bounds, widen};
 use crate::column::Repr;
-use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::exec::run::Runner;
-use crate::ops::window::{Distance, RangeBound, RangeKeys, range_bound};
 use crate::plan::{Bound, Frame, RangeOffset, WindowCall, WindowKeys};
+use warpframe_device::Buffer;
+use warpframe_device::ops::window::{Distance, RangeBound, RangeKeys, range_bound};
 
 /// Names of positions (`u32`) of the row that a kernel looks at; its own is `row`.
 pub(super) struct RowPositions<'a> {

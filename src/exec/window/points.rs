@@ -10,8 +10,8 @@ use crate::column::{Column, Relation, Repr};
 use crate::error::{Error, Result};
 use crate::exec::regroup::named;
 use crate::exec::run::Runner;
-use crate::ops::window::{Fold, over_frames};
 use crate::plan::{Frame, Points, RegroupedCall, of_points};
+use warpframe_device::ops::window::{Fold, over_frames};
 
 /// What [`Fold::Products`] yields, in its order.
 const NAMES: [&str; 6] = ["n", "mx", "my", "xx", "xy", "yy"];

@@ -32,14 +32,14 @@ use crate::codegen::{
     materialize,
 };
 use crate::column::{Column, Relation, Repr};
-use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::exec::aggregate::slot_bits;
 use crate::exec::regroup::Middle;
 use crate::exec::run::Runner;
-use crate::ops::scan::exclusive_scan_u32_narrow;
-use crate::ops::sort::{SortWord, argsort};
 use crate::plan::RegroupedCall;
+use warpframe_device::Buffer;
+use warpframe_device::ops::scan::exclusive_scan_u32_narrow;
+use warpframe_device::ops::sort::{SortWord, argsort};
 
 /// Names in a kernel that takes all frames down one level.
 struct WaveletLevel {

@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 /// is. `None` where standard output is none.
 pub(super) fn columns() -> Option<usize> {
     if let Some(columns) =
-        crate::environment::text("COLUMNS").ok().and_then(|text| text.parse().ok())
+        warpframe_device::environment::text("COLUMNS").ok().and_then(|text| text.parse().ok())
         && columns > 0
     {
         return Some(columns);

@@ -12,7 +12,7 @@ use datafusion::arrow::array::{
 
 use super::{batch, integers, of_file, texts};
 use crate::error::{Error, Result};
-use crate::interrupt;
+use warpframe_device::interrupt;
 
 pub(super) fn texts_of(files: &[PathBuf]) -> Result<RecordBatch> {
     let mut contents = StringViewBuilder::new();

@@ -18,10 +18,10 @@ use datafusion::parquet::schema::types::Type as SchemaElement;
 
 use super::{batch, integers, of_file, texts};
 use crate::error::{Error, Result};
-use crate::interrupt;
 use crate::io::footer::{self, TAIL};
 use crate::io::guard::caught;
 use crate::sql::type_name;
+use warpframe_device::interrupt;
 
 /// A file and its footer.
 struct FileFooter {

@@ -23,7 +23,7 @@ use super::parallel::on_cores;
 use super::text::{CsvContent, Reader};
 use super::tokens::{Token, Tokens, ValueSpan, Wanted};
 use crate::error::{Error, ErrorKind, Result};
-use crate::interrupt;
+use warpframe_device::interrupt;
 
 /// Bytes that are read together. The places of their values fit the cache.
 pub(crate) const BLOCK: usize = 1 << 20;

@@ -1,5 +1,5 @@
 //! CSV files read by the device: bytes by threads (`io/feeding.rs`), everything else by kernels
-//! (`ops/csv.rs`).
+//! (`kernels/src/ops/csv.rs`).
 //!
 //! ```text
 //!   file     │ stretch 0          │ stretch 1          │ stretch 2      │
@@ -23,16 +23,16 @@ use super::options::Ragged;
 use super::table::CsvTable;
 use super::text::Reader;
 use crate::column::{Column, Repr};
-use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 use crate::io::constant::of_runs;
 use crate::io::feeding::{Further, Room, Stretch, feed};
-use crate::ops::characters::{gathered, lengths};
-use crate::ops::csv::{
+use warpframe_device::ops::characters::{gathered, lengths};
+use warpframe_device::ops::csv::{
     BEHIND, Converted, CsvColumn, CsvKind, CsvOutcome, CsvState, CsvText, MOST_TEXT, Marks, Rules,
     convert,
 };
-use crate::ops::powers;
+use warpframe_device::ops::powers;
+use warpframe_device::{Buffer, Device};
 
 #[cfg(test)]
 mod tests;
@@ -352,8 +352,9 @@ impl<'a> Texts<'a> {
         if rows == 0 || views().next().is_none() {
             return Ok(vec![]);
         }
-        let found =
-            views().map(|views| lengths(self.device, views, rows)).collect::<Result<Vec<_>>>()?;
+        let found = views()
+            .map(|views| lengths(self.device, views, rows))
+            .collect::<Result<Vec<_>, _>>()?;
         let bytes: u64 = found.iter().map(|lengths| lengths.total).sum();
         if bytes as usize >= (region.end - region.begin) / 2 {
             return Ok(vec![region.bytes.clone()]);
@@ -394,7 +395,7 @@ impl<'a> Texts<'a> {
             .pieces
             .iter()
             .map(|piece| piece.converted.outcome())
-            .collect::<Result<Vec<_>>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
         if outcomes.iter().any(|outcome| outcome.ragged.is_some()) {
             return Ok(DeviceRead::ByHost("a row has another number of values".into()));
         }

@@ -11,8 +11,8 @@ use liblzma::read::XzDecoder;
 use super::codec::Packed;
 use super::parallel::on_cores;
 use super::streams::pieces;
-use crate::cores::cores;
 use crate::error::Error;
+use warpframe_device::cores::cores;
 
 impl Packed {
     /// What the file holds, from its begin on.

@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::cores::cores;
 use crate::error::{Error, Result};
-use crate::interrupt;
+use warpframe_device::cores::cores;
+use warpframe_device::interrupt;
 
 /// What the work makes of each number below `count`, in order.
 ///
@@ -30,7 +30,7 @@ pub(crate) fn on_cores<T: Send>(
             if number >= count {
                 return done;
             }
-            match interrupt::check().and_then(|()| work(number)) {
+            match interrupt::check().map_err(Error::from).and_then(|()| work(number)) {
                 Ok(made) => done.push((number, made)),
                 Err(error) => {
                     // Numbers before it were taken already: the first failure is among them.

@@ -25,10 +25,10 @@ use futures::{StreamExt, TryStreamExt};
 use super::cursor::{Cursor, JsonWord, Wrong, lacks_seconds, unescaped};
 use super::rows::{JsonLayout, RowBlock, RowBlocks};
 use super::types::JsonType;
-use crate::cores::cores;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::cast_exactly;
 use crate::io::csv::Packed;
+use warpframe_device::cores::cores;
 
 /// Rows of a batch.
 const ROWS: usize = 8192;

@@ -22,10 +22,10 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 
 use super::cursor::{Cursor, JsonWord, Wrong, unescaped};
 use super::rows::{RowBlock, RowBlocks};
-use crate::cores::cores;
 use crate::error::{Error, Result};
-use crate::interrupt;
 use crate::io::csv::Seen;
+use warpframe_device::cores::cores;
+use warpframe_device::interrupt;
 
 /// What was seen at a place of rows.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -241,7 +241,7 @@ pub(super) fn of_rows(path: &Path, mut blocks: RowBlocks) -> Result<RowsShape> {
                 break;
             }
             number += 1;
-            match interrupt::check().and_then(|()| blocks.next()) {
+            match interrupt::check().map_err(Error::from).and_then(|()| blocks.next()) {
                 Ok(next) => block = next,
                 Err(error) => read = Err(error),
             }

@@ -19,8 +19,8 @@ use datafusion::parquet::file::metadata::ColumnChunkMetaData;
 use super::Footer;
 use super::headers::Pages;
 use super::unpack::{Unpacker, unpacker};
-use crate::device::MOST_FED;
-use crate::ops::parquet::PageOutput;
+use warpframe_device::MOST_FED;
+use warpframe_device::ops::parquet::PageOutput;
 
 /// Bytes before and behind a content in device memory that kernels may read, and its alignment.
 pub(super) const SLACK: usize = 64;

@@ -19,7 +19,7 @@ use super::super::pages::{
     BIT_PACKED, DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, Header, INDEX_PAGE, RLE, most_unpacked,
 };
 use super::super::thrift::Compact;
-use crate::ops::parquet::PageEncoding;
+use warpframe_device::ops::parquet::PageEncoding;
 
 /// Why the device does not read something.
 pub(super) type Reason = String;

@@ -7,7 +7,7 @@ use datafusion::parquet::schema::types::ColumnDescriptor;
 use super::headers::Reason;
 use crate::column::{Repr, decimal_bound, is_nested};
 use crate::io::unite::{finer, integer, wider};
-use crate::ops::parquet::{Int96Unit, PageOutput, Physical};
+use warpframe_device::ops::parquet::{Int96Unit, PageOutput, Physical};
 
 /// The type of values in the file.
 pub(super) fn physical(leaf: &ColumnDescriptor) -> Physical {

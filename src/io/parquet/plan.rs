@@ -23,13 +23,13 @@ use super::strings::Coded;
 use super::targets::{ColumnTarget, DeviceReader, OPERATOR};
 use super::unpack::{Unpacker, unpacker};
 use super::workers::Headers;
-use crate::device::{Buffer, Device, Event};
 use crate::error::Result;
-use crate::ops::decompress::{CompressedBlock, DeviceCodec, decompress};
-use crate::ops::parquet::{
+use warpframe_device::ops::decompress::{CompressedBlock, DeviceCodec, decompress};
+use warpframe_device::ops::parquet::{
     Characters, ColumnChunk, DictionaryPage, Page, PageEncoding, PageOutput, Physical, decode,
     unreadable,
 };
+use warpframe_device::{Buffer, Device, Event};
 
 /// A chunk whose pages are known.
 struct Planned {

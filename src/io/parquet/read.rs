@@ -23,14 +23,14 @@ use super::targets::{ColumnTarget, DeviceReader, OPERATOR};
 use super::unpack::{Unpacker, unpacker};
 use super::workers::{BatchMemory, DecodeQueue, SomeHeaders};
 use crate::column::{Column, Repr};
-use crate::cores::cores;
-use crate::device::{Buffer, Device};
 use crate::error::Result;
-use crate::interrupt;
 use crate::io::same_column::own_column;
 use crate::io::spool;
-use crate::ops::parquet::PageOutput;
-use crate::ops::{decompress, parquet};
+use warpframe_device::cores::cores;
+use warpframe_device::interrupt;
+use warpframe_device::ops::parquet::PageOutput;
+use warpframe_device::ops::{decompress, parquet};
+use warpframe_device::{Buffer, Device};
 
 #[cfg(test)]
 mod tests;

@@ -18,12 +18,12 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::read::{DescribedFile, read};
 use super::table::ParquetTable;
 use crate::column::{Column, Facts};
-use crate::device::Device;
 use crate::error::{ErrorKind, Result};
 use crate::io::constant::of_runs;
 use crate::io::path_columns::PathColumns;
 use crate::io::source::{Chunk, ColumnRequest, Read, Source, To, rows};
 use crate::io::stream::{self, ProviderRows};
+use warpframe_device::Device;
 
 /// Bytes of a dictionary from which on a writer may have given up on it.
 const LARGE_DICTIONARY: i64 = 64 << 10;

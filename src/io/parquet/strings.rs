@@ -18,10 +18,10 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{HashMap, HashSet};
 
 use crate::column::{Column, Dictionary, Encoding, distinct_limit};
-use crate::cores::cores;
-use crate::device::{Buffer, Device};
 use crate::error::Result;
-use crate::ops::gather::gather;
+use warpframe_device::cores::cores;
+use warpframe_device::ops::gather::gather;
+use warpframe_device::{Buffer, Device};
 
 const OPERATOR: &str = "strings";
 const CODE_WIDTH: usize = 4;

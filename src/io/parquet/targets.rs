@@ -8,9 +8,9 @@ use datafusion::arrow::datatypes::DataType;
 use super::batches::{ChunkAt, Opened};
 use super::headers::Reason;
 use super::strings::StringTarget;
-use crate::device::{Buffer, Device};
 use crate::error::Result;
-use crate::ops::parquet::PageOutput;
+use warpframe_device::ops::parquet::PageOutput;
+use warpframe_device::{Buffer, Device};
 
 pub(super) const OPERATOR: &str = "parquet";
 
@@ -73,9 +73,9 @@ impl ColumnTarget {
 
     /// Memory for values of all rows. Where a file lacks the column, nobody writes any.
     pub(super) fn alloc(&self, device: &Device, bytes: usize) -> Result<Buffer> {
-        match self.absent.is_empty() {
+        Ok(match self.absent.is_empty() {
             true => device.alloc(OPERATOR, bytes),
             false => device.alloc_zeroed(OPERATOR, bytes),
-        }
+        }?)
     }
 }

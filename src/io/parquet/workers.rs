@@ -16,9 +16,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use super::batches::{Batch, ChunkAt, FedPiece, Opened, Run};
 use super::headers::{Located, Pages, Reason};
 use super::unpack::unpack;
-use crate::device::{Buffer, Device, Event, Fed, MOST_FED};
 use crate::error::{Error, ErrorKind, Result};
-use crate::interrupt;
+use warpframe_device::interrupt;
+use warpframe_device::{Buffer, Device, Event, Fed, MOST_FED};
 
 /// Batches whose headers are read before those of an earlier one are fed.
 const HEADERS_AHEAD: usize = 2;
@@ -224,7 +224,8 @@ impl<'a> DecodeQueue<'a> {
 
     fn bytes(&self, piece: &FedPiece, memory: &BatchMemory) -> Result<TaskDone> {
         let feed = |offset: usize, length: usize, fill: &mut dyn FnMut(&mut [u8]) -> Result<()>| {
-            self.device.feed(&memory.bytes, offset, length, &memory.after, fill)
+            let mut fill = |bytes: &mut [u8]| Ok(fill(bytes)?);
+            self.device.feed(&memory.bytes, offset, length, &memory.after, &mut fill)
         };
         match piece {
             FedPiece::Read { runs, length, offset, whole } => {
@@ -280,7 +281,7 @@ impl<'a> DecodeQueue<'a> {
                     };
                     feed(offset + at * MOST_FED, part.len(), &mut copy)
                 });
-                Ok(TaskDone { fed: fed.collect::<Result<_>>()?, damaged, ..TaskDone::default() })
+                Ok(TaskDone { fed: fed.collect::<Result<_, _>>()?, damaged, ..TaskDone::default() })
             }
         }
     }
@@ -420,7 +421,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::device::{MemoryLimit, SimOptions};
+    use warpframe_device::{MemoryLimit, SimOptions};
 
     fn memory(device: &Device, pieces: usize) -> BatchMemory {
         let piece = || FedPiece::Read { runs: vec![], length: 0, offset: 0, whole: vec![] };

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 
-use crate::cores::cores;
 use crate::error::{Error, Result};
-use crate::interrupt;
+use warpframe_device::cores::cores;
+use warpframe_device::interrupt;
 
 /// Makes something of each item on all cores; `done` gets the results in the order of the items.
 /// The caller's thread asks for items and uses results; a few items a core are under way at once.

@@ -14,8 +14,8 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::{LogicalRule, any_node, guards, holds_subquery};
-use crate::interrupt;
 use crate::mends::has_leaf;
+use warpframe_device::interrupt;
 
 /// Rules that do not run, and why.
 ///
@@ -124,7 +124,7 @@ struct EachNode<'a> {
 
 impl EachNode<'_> {
     fn at(&self, order: ApplyOrder, node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-        interrupt::check()?;
+        interrupt::check().map_err(crate::Error::from)?;
         if self.order == order {
             self.rule.rewrite(node, self.config)
         } else {

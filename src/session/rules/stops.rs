@@ -9,15 +9,15 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 
 use super::{AnalysisRule, LogicalRule};
-use crate::interrupt;
 use crate::mends::guarded_by;
+use warpframe_device::interrupt;
 
 /// These rules, each of which stops at its next operator, or before it begins where it goes through
 /// the plan by itself.
 pub(super) fn stopping(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {
     let stopping = |rule| {
         guarded_by(rule, |rule, plan, config| {
-            interrupt::check()?;
+            interrupt::check().map_err(crate::Error::from)?;
             rule.rewrite(plan, config)
         })
     };
@@ -38,7 +38,7 @@ impl AnalyzerRule for StoppingAnalysis {
     }
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        interrupt::check()?;
+        interrupt::check().map_err(crate::Error::from)?;
         self.0.analyze(plan, config)
     }
 }

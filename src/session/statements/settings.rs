@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use datafusion::common::config::ConfigOptions;
 
-use crate::device::MemoryLimit;
 use crate::error::{Error, ErrorKind, Result, nearest};
 use crate::session::Session;
 use crate::session::config::{MOST_PARSED, config};
 use crate::session::schemas::IN_USE;
+use warpframe_device::MemoryLimit;
 
 /// An option, and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]

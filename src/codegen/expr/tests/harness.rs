@@ -19,10 +19,10 @@ use crate::codegen::emit::Emitter;
 use crate::codegen::expr::compile;
 use crate::codegen::value::{DictionaryInput, Inputs, Value, widen};
 use crate::column::{Dictionary, Repr};
-use crate::device::{Argument, Buffer, Device, Grid, KernelSource};
 use crate::error::Result;
 use crate::host::host_expr;
 use crate::user_code::Definition;
+use warpframe_device::{Argument, Buffer, Device, Grid, KernelSource};
 
 /// Bytes of a string that the kernel copies out.
 const TEXT: usize = 496;

@@ -7,10 +7,10 @@ use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::Schema;
 
 use super::*;
-use crate::device::{MemoryLimit, SimOptions};
 use crate::io::csv::host::CsvProvider;
 use crate::io::csv::options::CsvOptions;
 use crate::io::path_columns::PathColumns;
+use warpframe_device::{MemoryLimit, SimOptions};
 
 fn device() -> Device {
     Device::sim(SimOptions::default(), MemoryLimit::Bytes(1 << 30)).expect("the simulator opens")

@@ -6,7 +6,7 @@ use datafusion::parquet::file::metadata::ParquetMetaDataReader;
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use super::*;
-use crate::device::{MemoryLimit, SimOptions};
+use warpframe_device::{MemoryLimit, SimOptions};
 
 const ROWS: u64 = 300;
 

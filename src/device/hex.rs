@@ -1,5 +1,0 @@
-//! Bytes as text, two digits each: names of files and checksums are written so.
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
