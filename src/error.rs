@@ -156,6 +156,13 @@ pub enum ErrorKind {
         /// The names there are.
         known: Vec<String>,
     },
+    /// No database is attached by this name.
+    DatabaseNotFound {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
     /// No function of this name.
     FunctionNotFound {
         /// The name asked for.

@@ -28,7 +28,7 @@ mod type_names;
 pub use copy::{CopyFrom, CopyTo, CopyValue};
 pub use explain::ExplainFormat;
 pub use reader::Name;
-pub use statement::Statement;
+pub use statement::{Attach, Statement};
 pub(crate) use text::is_word;
 pub use text::{Offsets, Text};
 pub use type_names::{distinct_names, quoted_name, type_name};

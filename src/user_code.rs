@@ -8,16 +8,21 @@
 //!
 //! To DataFusion such a function is one of its own ([`UserFunction`]), which plans name. `codegen`
 //! knows it again, and calls it as it does what `kernels/` has, so that it is fused as these are.
-//! The CPU engine calls a closure, or has the simulator run it.
+//! The CPU engine calls a closure, or has the simulator run it. A function may also be a closure
+//! alone: then the device refuses it as it does functions that it has no form of.
 //!
 //! | file | what |
 //! |---|---|
+//! | `arguments` | their names, and what is cast to their types |
+//! | `closure` | what closures make of rows, on the host |
 //! | `definition` | the C++ around a body |
 //! | `diagnosis` | what compilers and the simulator say, in the user's lines |
 //! | `scalar`, `aggregate` | functions of a row, and of many |
 //! | `raw` | whole kernels |
 
 mod aggregate;
+mod arguments;
+mod closure;
 mod definition;
 mod diagnosis;
 mod raw;

@@ -238,7 +238,8 @@ fn of_memory(kind: &ErrorKind) -> Option<String> {
 fn of_case(kind: &ErrorKind) -> Option<String> {
     let (ErrorKind::ColumnNotFound { name, known }
     | ErrorKind::TableNotFound { name, known }
-    | ErrorKind::SchemaNotFound { name, known }) = kind
+    | ErrorKind::SchemaNotFound { name, known }
+    | ErrorKind::DatabaseNotFound { name, known }) = kind
     else {
         return None;
     };
@@ -281,7 +282,8 @@ fn of_function(kind: &ErrorKind) -> Option<String> {
 fn of_likeness(kind: &ErrorKind) -> Option<String> {
     let (ErrorKind::ColumnNotFound { name, known }
     | ErrorKind::TableNotFound { name, known }
-    | ErrorKind::SchemaNotFound { name, known }) = kind
+    | ErrorKind::SchemaNotFound { name, known }
+    | ErrorKind::DatabaseNotFound { name, known }) = kind
     else {
         return None;
     };

@@ -121,9 +121,9 @@ impl<'a> Runner<'a> {
             }
         }
         // What succeeded stays, whatever failed behind it.
-        if self.session.database().is_some()
-            && let Err(error) = self.session.save()
-        {
+        let session = &self.session;
+        let is_there = session.database().is_some() || !session.attached_databases().is_empty();
+        if is_there && let Err(error) = self.session.save() {
             let failure = Failure::from(error);
             self.complain(&failure);
             return Err(failure.told());

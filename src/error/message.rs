@@ -58,6 +58,7 @@ impl fmt::Display for Error {
             ErrorKind::ColumnNotFound { name, known } => missing(f, "column", name, known),
             ErrorKind::TableNotFound { name, known } => missing(f, "table", name, known),
             ErrorKind::SchemaNotFound { name, known } => missing(f, "schema", name, known),
+            ErrorKind::DatabaseNotFound { name, known } => missing(f, "database", name, known),
             ErrorKind::FunctionNotFound { name, known } => {
                 write!(f, "no function named {name:?}")?;
                 let meant = nearest(name, known);

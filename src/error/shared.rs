@@ -129,6 +129,9 @@ fn copy(error: &Error) -> Error {
         K::SchemaNotFound { name, known } => {
             K::SchemaNotFound { name: name.clone(), known: known.clone() }
         }
+        K::DatabaseNotFound { name, known } => {
+            K::DatabaseNotFound { name: name.clone(), known: known.clone() }
+        }
         K::FunctionNotFound { name, known } => {
             K::FunctionNotFound { name: name.clone(), known: known.clone() }
         }

@@ -44,7 +44,7 @@ pub(crate) fn compiled_on_host(
     if rows == 0 {
         return Ok(new_empty_array(function.output()));
     }
-    let device = host_device(function.definition().name())?;
+    let device = host_device(function.name())?;
     let types: Vec<DataType> = function.inputs().iter().map(|(_, dtype)| dtype.clone()).collect();
     let column = |(array, dtype): (&ArrayRef, &DataType)| {
         Column::from_arrays(device, dtype, std::slice::from_ref(array))

@@ -108,6 +108,7 @@ impl Session {
 
     fn kept(&self, table: &TableReference, what: &str) -> Result<Schema> {
         let provider = self.provider_of(table)?;
+        self.writable(&self.in_schemas(table))?;
         let why = match OfSession::of(provider.as_ref()) {
             Some(of) if of.is_kept() => return Ok(provider.schema().as_ref().clone()),
             Some(_) => {

@@ -10,6 +10,8 @@
 //! one, by a rename, and then removes the files that no catalog names. So whatever ends the process,
 //! the folder has the old state or the new one.
 
+mod attached;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
@@ -19,9 +21,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
 
+use self::attached::Attached;
+use super::Session;
+use super::schemas::DatabaseSchemas;
 use super::statements::{plain_name, statements_of_export, whole_name};
 use super::writers::Alone;
-use super::{Session, syntax};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{OfSession, ParquetWriteOptions, WholeFile, WriteFormat};
 
@@ -36,6 +40,8 @@ const LOCK: &str = "lock";
 #[derive(Debug, Default)]
 pub(super) struct Databases {
     open: Mutex<Option<OpenDatabase>>,
+    /// Sorted by name.
+    attached: Mutex<Vec<Arc<Attached>>>,
     /// The statements that made the functions of users, by name.
     functions: Mutex<BTreeMap<String, String>>,
 }
@@ -43,8 +49,8 @@ pub(super) struct Databases {
 #[derive(Debug)]
 struct OpenDatabase {
     folder: PathBuf,
-    /// Locked as long as it is there.
-    _lock: File,
+    /// Locked as long as it is there; `None` of one that is only read.
+    _lock: Option<File>,
     /// By name, as SQL writes it: the table as it was saved, and its file.
     saved: HashMap<String, (Arc<dyn TableProvider>, String)>,
     /// What the catalog holds.
@@ -61,6 +67,21 @@ impl Databases {
 
     fn functions(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
         self.functions.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn attached(&self) -> Vec<Arc<Attached>> {
+        self.attached.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    fn put(&self, attached: Attached) {
+        let mut all = self.attached.lock().unwrap_or_else(|e| e.into_inner());
+        all.push(Arc::new(attached));
+        all.sort_by(|one, other| one.name().cmp(other.name()));
+    }
+
+    fn take(&self, name: &str) {
+        let mut all = self.attached.lock().unwrap_or_else(|e| e.into_inner());
+        all.retain(|attached| attached.name() != name);
     }
 
     /// Notes which statement made a function.
@@ -107,12 +128,12 @@ impl Session {
             let message = format!("the database {} is open already", database.folder.display());
             return Err(ErrorKind::Plan { message, location: None }.into());
         }
-        let lock = locked(folder)?;
+        let lock = Some(locked(folder)?);
         let alone = self.alone()?;
         let before = self.contents(&alone);
-        match self.opened(folder, lock) {
+        match self.opened(folder, &DatabaseSchemas::Own) {
             Ok(database) => {
-                *open = Some(database);
+                *open = Some(OpenDatabase { _lock: lock, ..database });
                 Ok(())
             }
             Err(error) => {
@@ -122,7 +143,8 @@ impl Session {
         }
     }
 
-    fn opened(&self, folder: &Path, lock: File) -> Result<OpenDatabase> {
+    /// Runs the statements of a database's catalog, for these schemas.
+    fn opened(&self, folder: &Path, part: &DatabaseSchemas) -> Result<OpenDatabase> {
         let path = folder.join(CATALOG);
         let refused =
             |message: String| -> Error { ErrorKind::File { path: path.clone(), message }.into() };
@@ -138,7 +160,7 @@ impl Session {
         }
         let mut saved = HashMap::new();
         for (statement, file) in statements_of_export(&catalog, folder).map_err(refused)? {
-            self.executed(&syntax::kept(&statement))?;
+            self.execute_of(part, &statement)?;
             if let Some((name, file)) = file {
                 saved.insert(name, file);
             }
@@ -146,35 +168,55 @@ impl Session {
         let next = saved.values().filter_map(|file| number_of(file)).max().map_or(0, |at| at + 1);
         let mut database = OpenDatabase {
             folder: folder.into(),
-            _lock: lock,
+            _lock: None,
             saved: HashMap::new(),
             catalog,
             next,
         };
-        for name in self.kept_tables()? {
-            if let Some(file) = saved.remove(&whole_name(&name)) {
-                let table = self.provider_of(&name)?;
-                database.saved.insert(whole_name(&name), (table, file));
+        for name in self.kept_tables(part)? {
+            let whole = whole_name(&part.name_in_catalog(&name));
+            if let Some(file) = saved.remove(&whole) {
+                database.saved.insert(whole, (self.provider_of(&name)?, file));
             }
         }
         Ok(database)
     }
 
-    /// Writes what changed since the database was opened or saved; whether there was anything. What
-    /// is written is there whole or not at all. Tables that are files stay where they are, and are
-    /// no part of the database.
+    /// Writes what changed since the database was opened or saved, and in those that are attached;
+    /// whether there was anything. What is written of a database is there whole or not at all.
+    /// Tables that are files stay where they are, and are no part of a database.
     ///
     /// # Errors
-    /// [`ErrorKind::Plan`] where no database is open; files that cannot be written: the database is
-    /// as it was.
+    /// [`ErrorKind::Plan`] where no database is open or attached; files that cannot be written: the
+    /// database is as it was, and others are written.
     pub fn save(&self) -> Result<bool> {
         let mut open = self.databases.open();
-        let Some(database) = &mut *open else {
-            let message = "no database is open: Session::open opens one".into();
-            return Err(ErrorKind::Plan { message, location: None }.into());
-        };
         let alone = self.alone()?;
-        let (catalog, saved) = self.written(&alone, database)?;
+        let attached = self.databases.attached();
+        let own = match &mut *open {
+            Some(database) => {
+                let functions = self.databases.functions().clone();
+                self.save_part(&alone, database, &DatabaseSchemas::Own, &functions)
+            }
+            None if attached.is_empty() => {
+                let message = "no database is open: Session::open opens one".into();
+                return Err(ErrorKind::Plan { message, location: None }.into());
+            }
+            None => Ok(false),
+        };
+        let all = attached.iter().map(|attached| self.save_attached(&alone, attached));
+        let all: Vec<Result<bool>> = [own].into_iter().chain(all).collect();
+        all.into_iter().try_fold(false, |any, saved| Ok(any | saved?))
+    }
+
+    fn save_part(
+        &self,
+        alone: &Alone<'_>,
+        database: &mut OpenDatabase,
+        part: &DatabaseSchemas,
+        functions: &BTreeMap<String, String>,
+    ) -> Result<bool> {
+        let (catalog, saved) = self.written(alone, database, part, functions)?;
         if catalog == database.catalog {
             return Ok(false);
         }
@@ -210,13 +252,17 @@ impl Session {
         if self.databases.open().is_some() {
             return Ok(vec![]);
         }
-        Ok(self.kept_tables()?.iter().map(|name| name.table().to_string()).collect())
+        Ok(self
+            .kept_tables(&DatabaseSchemas::Own)?
+            .iter()
+            .map(|name| name.table().to_string())
+            .collect())
     }
 
-    /// Tables whose rows the session has.
-    fn kept_tables(&self) -> Result<Vec<TableReference>> {
+    /// Tables of a database whose rows the session has.
+    fn kept_tables(&self, part: &DatabaseSchemas) -> Result<Vec<TableReference>> {
         let mut kept = vec![];
-        for (schema, table) in self.all_tables() {
+        for (schema, table) in self.tables_of_part(part) {
             let name = TableReference::partial(schema, table);
             if self.view_text(&name)?.is_some() {
                 continue;
@@ -235,12 +281,15 @@ impl Session {
         &self,
         _: &Alone<'_>,
         database: &mut OpenDatabase,
+        part: &DatabaseSchemas,
+        functions: &BTreeMap<String, String>,
     ) -> Result<(String, HashMap<String, (Arc<dyn TableProvider>, String)>)> {
         let mut saved = HashMap::new();
         let mut statements = vec![format!("{FIRST_LINE}\n")];
-        statements.extend(self.schema_statements());
-        for name in self.kept_tables()? {
-            let (whole, provider) = (whole_name(&name), self.provider_of(&name)?);
+        statements.extend(self.schema_statements(part));
+        for name in self.kept_tables(part)? {
+            let whole = whole_name(&part.name_in_catalog(&name));
+            let provider = self.provider_of(&name)?;
             let same = database.saved.get(&whole).filter(|(was, _)| Arc::ptr_eq(was, &provider));
             let file = match same {
                 Some((_, file)) => file.clone(),
@@ -255,10 +304,8 @@ impl Session {
             statements.push(format!("CREATE TABLE {whole} AS FROM '{file}';\n"));
             saved.insert(whole, (provider, file));
         }
-        let functions = self.databases.functions();
         statements.extend(functions.values().map(|text| format!("{text};\n")));
-        drop(functions);
-        statements.extend(self.view_statements()?);
+        statements.extend(self.view_statements(part)?);
         Ok((statements.concat(), saved))
     }
 }

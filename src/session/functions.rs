@@ -40,9 +40,11 @@ impl Session {
     pub fn register_function(&self, function: ScalarFunction) -> Result<()> {
         self.core.as_statement(|| {
             let function = function.planned(compiled_on_host)?;
-            self.refuse_built_in(function.definition().name())?;
-            self.check(function.definition(), function.has_closure())?;
-            self.core.context.deregister_udaf(function.definition().name());
+            self.refuse_built_in(function.name())?;
+            if let Some(definition) = function.definition() {
+                self.check(definition, function.has_closure())?;
+            }
+            self.core.context.deregister_udaf(function.name());
             self.core.context.register_udf(ScalarUDF::from(function));
             // Plans may have the function that was there.
             self.core.plans.forget();

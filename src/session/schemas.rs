@@ -5,19 +5,20 @@
 //! whichever is in use.
 
 mod apart;
+mod parts;
+mod qualified;
 
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::Schema;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::TableReference;
-use datafusion::sql::sqlparser::ast::{
-    Ident, ObjectName, ObjectNamePart, Query, SchemaName, TableFactor, Use, VisitMut, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, SchemaName, Use};
 
+pub(super) use self::parts::DatabaseSchemas;
+pub(super) use self::qualified::schema_ident;
 use super::Session;
 use super::catalog::Catalog;
 use super::files::SCHEMA as FILES;
@@ -30,7 +31,7 @@ use crate::sql::ast::{Place, folded, idents, known};
 /// The schema that is always there.
 pub(super) const PUBLIC: &str = "public";
 /// Of tables about tables, which DataFusion makes.
-const INFORMATION: &str = "information_schema";
+pub(super) const INFORMATION: &str = "information_schema";
 /// The option that says which schema is in use.
 pub(super) const IN_USE: &str = "datafusion.catalog.default_schema";
 
@@ -121,12 +122,17 @@ impl Session {
     /// one, or else a schema of that name and no table that is called all of it.
     pub(super) fn named(&self, name: &str) -> TableReference {
         let whole = TableReference::bare(name);
-        let Some((schema, table)) = name.split_once('.') else { return whole };
-        let of_schema = TableReference::partial(schema, table);
-        let is_schema = self.schema_names().iter().any(|known| known == schema);
-        match is_schema && (self.has_table(&of_schema) || !self.has_table(&whole)) {
-            true => of_schema,
-            false => whole,
+        let schemas = self.schema_names();
+        // A schema of a database that is attached has a dot in its name.
+        let splits = name.match_indices('.').map(|(dot, _)| (&name[..dot], &name[dot + 1..]));
+        let mut named = splits
+            .filter(|(schema, _)| schemas.iter().any(|known| known == schema))
+            .map(|(schema, table)| TableReference::partial(schema, table));
+        let first = named.next();
+        match first.iter().cloned().chain(named).find(|name| self.has_table(name)) {
+            Some(there) => there,
+            None if self.has_table(&whole) => whole,
+            None => first.unwrap_or(whole),
         }
     }
 
@@ -141,9 +147,10 @@ impl Session {
         name: &TableReference,
         provider: Arc<dyn TableProvider>,
     ) -> Result<()> {
-        self.writable(name)?;
+        let name = self.in_schemas(name);
+        self.writable(&name)?;
         // The session's catalogs replace what there was.
-        self.core.context.register_table(name.clone(), provider)?;
+        self.core.context.register_table(name, provider)?;
         Ok(())
     }
 
@@ -160,22 +167,24 @@ impl Session {
 
     /// Takes a table out of its schema.
     pub(super) fn forget(&self, _: &Alone<'_>, name: &TableReference) -> Result<()> {
-        self.writable(name)?;
+        let name = self.in_schemas(name);
+        self.writable(&name)?;
         match self.core.context.deregister_table(name.clone())? {
             Some(_) => Ok(()),
-            None => Err(self.missing_table(name)),
+            None => Err(self.missing_table(&name)),
         }
     }
 
     /// Refuses names of schemas that there are not, or that are not the user's to fill.
-    fn writable(&self, name: &TableReference) -> Result<()> {
+    pub(super) fn writable(&self, name: &TableReference) -> Result<()> {
         match name.schema() {
             Some(schema @ (FILES | INFORMATION)) => {
-                Err(wrong(format!("the tables of the schema {schema:?} are given")))
+                return Err(wrong(format!("the tables of the schema {schema:?} are given")));
             }
-            Some(_) => self.has_schema_of(name),
-            None => Ok(()),
+            Some(_) => self.has_schema_of(name)?,
+            None => {}
         }
+        self.refuse_read_only(name.schema().unwrap_or(&self.schema_in_use()))
     }
 
     fn has_schema_of(&self, name: &TableReference) -> Result<()> {
@@ -200,6 +209,7 @@ impl Session {
 
     /// An error of a table that is not there, or of its schema.
     pub(super) fn missing_table(&self, name: &TableReference) -> Error {
+        let name = &self.in_schemas(name);
         if let Err(error) = self.has_schema_of(name) {
             return error;
         }
@@ -239,13 +249,16 @@ impl Session {
         let catalog =
             self.catalog().ok_or_else(|| Error::internal("a session without a catalog"))?;
         if catalog.schema(&name).is_some() || name == INFORMATION {
-            return match if_not_exists {
+            // A database that is imported or opened has no tables in that of another.
+            let is_database = self.attached_databases().contains(&name);
+            return match if_not_exists && !is_database {
                 true => Ok(format!("schema {name}")),
                 false => {
                     Err(wrong(format!("CREATE SCHEMA: there is a schema named {name:?}")).at(at))
                 }
             };
         }
+        self.refuse_read_only(&name).map_err(|error| error.at(at))?;
         catalog.register_schema(&name, Arc::new(Catalog::default()))?;
         Ok(format!("schema {name}"))
     }
@@ -269,6 +282,10 @@ impl Session {
             if [PUBLIC, FILES, INFORMATION].contains(&name.as_str()) {
                 return refused(format!("the schema {name:?} stays"));
             }
+            if self.attached_databases().contains(&name) {
+                return refused(format!("{name:?} is a database, which DETACH takes away"));
+            }
+            self.refuse_read_only(&name).map_err(|error| error.at(at))?;
             if catalog.schema(&name).is_none() {
                 match if_exists {
                     true => continue,
@@ -361,25 +378,22 @@ impl Session {
         }
     }
 
-    /// A schema's name, which may have that of the catalog before it, and its place.
+    /// A schema's name, which may have that of the catalog or of a database that is attached before
+    /// it, and its place.
     fn schema_name(&self, name: &ObjectName, by: &str, text: &Text<'_>) -> Result<(String, Place)> {
         let catalog = self.core.context.copied_config().options().catalog.default_catalog.clone();
         let ident = match idents(name)[..] {
             [ident] => ident,
             [first, ident] if folded(first) == catalog => ident,
+            [first, ident] if self.attached_databases().contains(&folded(first)) => {
+                let schema = self.schema_of_database(&folded(first), &folded(ident));
+                return Ok((schema, known(ident.span.start)));
+            }
             _ => return Err(wrong(format!("{by}: {name} is no name of a schema"))),
         };
         let own = folded(ident);
         let place = known(ident.span.start).or(text.place_of(&own));
         Ok((own, place))
-    }
-
-    /// Names the schema of each table that a view's query names without it.
-    pub(super) fn qualify(&self, query: &mut Query) {
-        let schema = self.schema_in_use();
-        let has_table = |name: &str| self.has_table(&TableReference::bare(name));
-        let mut names = QualifiedNames { schema: &schema, has_table: &has_table, with: vec![] };
-        let ControlFlow::Continue(()) = VisitMut::visit(query, &mut names);
     }
 }
 
@@ -387,62 +401,6 @@ type TablesByName = HashMap<String, Arc<dyn TableProvider>>;
 
 /// The tables of schemas, by name.
 pub(super) struct SchemaContents(Vec<(String, TablesByName)>);
-
-/// Puts a schema before the names of tables, but for those of WITH queries, of files and of
-/// functions.
-struct QualifiedNames<'a> {
-    schema: &'a str,
-    has_table: &'a dyn Fn(&str) -> bool,
-    /// Names of WITH queries, of each query around.
-    with: Vec<Vec<String>>,
-}
-
-impl VisitorMut for QualifiedNames<'_> {
-    type Break = std::convert::Infallible;
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
-        self.with.push(vec![]);
-        let Some(with) = &mut query.with else { return ControlFlow::Continue(()) };
-        for cte in &mut with.cte_tables {
-            let add = |with: &mut Vec<Vec<String>>| {
-                with.last_mut().into_iter().for_each(|names| names.push(folded(&cte.alias.name)));
-            };
-            // Within itself, only a recursive one has its name.
-            if with.recursive {
-                add(&mut self.with);
-            }
-            let ControlFlow::Continue(()) = VisitMut::visit(&mut cte.query, self);
-            if !with.recursive {
-                add(&mut self.with);
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {
-        self.with.pop();
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
-        let TableFactor::Table { name, args: None, .. } = factor else {
-            return ControlFlow::Continue(());
-        };
-        let [ObjectNamePart::Identifier(ident)] = &name.0[..] else {
-            return ControlFlow::Continue(());
-        };
-        let own = folded(ident);
-        let of_with = self.with.iter().flatten().any(|with| *with == own);
-        let of_file = ident.quote_style == Some('\'') && !(self.has_table)(&own);
-        if !of_with && !of_file {
-            let schema = Ident { span: ident.span, ..Ident::with_quote('"', self.schema) };
-            let plain = self.schema.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-            let schema = if plain { Ident { quote_style: None, ..schema } } else { schema };
-            name.0.insert(0, ObjectNamePart::Identifier(schema));
-        }
-        ControlFlow::Continue(())
-    }
-}
 
 /// Refuses two columns of one name: no query could tell them apart.
 pub(super) fn distinct(schema: &Schema, what: &str) -> Result<()> {

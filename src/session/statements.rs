@@ -62,7 +62,8 @@ impl Session {
     /// Runs one statement: a query, `EXPLAIN`, `SHOW`, `DESCRIBE`, `SUMMARIZE`, `CREATE TABLE`,
     /// `CREATE VIEW`, `CREATE SCHEMA`, `CREATE EXTERNAL TABLE`, `CREATE FUNCTION`, `INSERT`, `UPDATE`,
     /// `DELETE`, `TRUNCATE`, `ALTER TABLE`, `DROP`, `USE`, `COPY`, `PREPARE`, `EXECUTE`, `DEALLOCATE`,
-    /// `SET`, `RESET`, `EXPORT DATABASE`, `IMPORT DATABASE` (`docs/sql.md` says what each takes).
+    /// `SET`, `RESET`, `EXPORT DATABASE`, `IMPORT DATABASE`, `ATTACH`, `DETACH` (`docs/sql.md` says what
+    /// each takes).
     ///
     /// # Errors
     /// As [`Session::sql`]; a name that is taken; tables whose rows are not the session's to change;
@@ -132,6 +133,8 @@ impl Session {
             Statement::CopyFrom(copied) => self.copy_from(&copied)?,
             Statement::Export(folder) => self.export(&folder)?,
             Statement::Import(folder) => self.import(&folder)?,
+            Statement::Attach(attach) => self.attach(&attach)?,
+            Statement::Detach { database, if_exists } => self.detach(&database, if_exists)?,
             Statement::CreateFunction => format!("function {}", self.create_function(text)?),
             Statement::DropFunction { function, if_exists } => {
                 self.drop_function(&function, if_exists)?
@@ -179,7 +182,7 @@ impl Session {
         }
     }
 
-    fn run(&self, statement: ast::Statement, text: &Text<'_>) -> Result<Executed> {
+    pub(super) fn run(&self, statement: ast::Statement, text: &Text<'_>) -> Result<Executed> {
         use ast::Statement as S;
         match statement {
             S::Query(_) => Ok(Executed::Rows(self.planned_frame(statement, text)?)),

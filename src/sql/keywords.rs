@@ -3,7 +3,7 @@
 
 /// Words that begin or join the parts of the statements that the command takes, types and functions
 /// that are often typed, in order.
-const KEYWORDS: [&str; 122] = [
+const KEYWORDS: [&str; 124] = [
     "ALL",
     "ALTER",
     "ANALYZE",
@@ -12,6 +12,7 @@ const KEYWORDS: [&str; 122] = [
     "AS",
     "ASC",
     "ASOF",
+    "ATTACH",
     "AVG",
     "BETWEEN",
     "BIGINT",
@@ -34,6 +35,7 @@ const KEYWORDS: [&str; 122] = [
     "DELETE",
     "DESC",
     "DESCRIBE",
+    "DETACH",
     "DISTINCT",
     "DOUBLE",
     "DROP",

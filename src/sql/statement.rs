@@ -39,6 +39,15 @@ pub enum Statement<'t> {
     Export(Name),
     /// `IMPORT DATABASE 'folder'`.
     Import(Name),
+    /// `ATTACH 'folder'`.
+    Attach(Attach),
+    /// `DETACH [DATABASE] [IF EXISTS] name`.
+    Detach {
+        /// The name by which it is attached.
+        database: Name,
+        /// Whether it may be missing.
+        if_exists: bool,
+    },
     /// `CREATE FUNCTION …` or `CREATE AGGREGATE …`.
     CreateFunction,
     /// `DROP FUNCTION [IF EXISTS] name`, or `DROP AGGREGATE`.
@@ -59,6 +68,20 @@ pub enum Statement<'t> {
     Reset(Name),
     /// Another statement, which the parser knows: `INSERT …`, `CREATE TABLE …`, `PREPARE …`.
     Other,
+}
+
+/// `ATTACH [DATABASE] [IF NOT EXISTS] 'folder' [AS name] [(READ_ONLY)]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Attach {
+    /// The database's folder.
+    pub folder: Name,
+    /// What it is called; where nothing is said, as its folder.
+    pub name: Option<Name>,
+    /// Whether it is only read.
+    pub read_only: bool,
+    /// Whether one of this name may be there already.
+    pub if_not_exists: bool,
 }
 
 /// First words of statements that the parser reads, and that are no queries.
@@ -102,7 +125,8 @@ impl<'t> Statement<'t> {
                 let (analyze, format) = explain_options(&mut reader)?;
                 return Ok(Statement::Explain { analyze, format, query: reader.rest("a query")? });
             }
-            ["SHOW", "TABLES" | "SCHEMAS" | "FUNCTIONS" | "COLUMNS" | "ALL", ..] | ["SHOW"] => {
+            ["SHOW", "TABLES" | "SCHEMAS" | "DATABASES" | "FUNCTIONS" | "COLUMNS" | "ALL", ..]
+            | ["SHOW"] => {
                 return Ok(Statement::Show);
             }
             ["SHOW", ..] => {
@@ -134,6 +158,17 @@ impl<'t> Statement<'t> {
             ["IMPORT", "DATABASE", ..] => {
                 passed(&mut reader, 2);
                 Statement::Import(folder(&mut reader)?)
+            }
+            ["ATTACH", ..] => {
+                passed(&mut reader, 1);
+                Statement::Attach(attach(&mut reader)?)
+            }
+            ["DETACH", ..] => {
+                passed(&mut reader, 1);
+                reader.accept("DATABASE");
+                let if_exists = reader.accept_all(&["IF", "EXISTS"]);
+                let database = reader.name("the name of a database")?;
+                Statement::Detach { database, if_exists }
             }
             ["CREATE", ..] => {
                 passed(&mut reader, 1);
@@ -180,6 +215,29 @@ fn rows<'t>(reader: &mut WordReader<'t>) -> Result<Text<'t>> {
     let is_query = !table && reader.at_query();
     let rows = reader.rest("a table's name or a query")?;
     Ok(if is_query { rows } else { rows.after("FROM") })
+}
+
+/// What follows `ATTACH`.
+fn attach(reader: &mut WordReader<'_>) -> Result<Attach> {
+    reader.accept("DATABASE");
+    let if_not_exists = reader.accept_all(&["IF", "NOT", "EXISTS"]);
+    let folder = reader.path("a folder in single quotes")?;
+    let name = match reader.accept("AS") {
+        true => Some(reader.name("a name for the database")?),
+        false => None,
+    };
+    let mut read_only = false;
+    if reader.accept_token(&Token::LParen) {
+        if !reader.accept("READ_ONLY") {
+            return Err(reader.expected("READ_ONLY"));
+        }
+        read_only = !reader.accept("FALSE");
+        let _ = read_only && reader.accept("TRUE");
+        if !reader.accept_token(&Token::RParen) {
+            return Err(reader.expected(")"));
+        }
+    }
+    Ok(Attach { folder, name, read_only, if_not_exists })
 }
 
 fn folder(reader: &mut WordReader<'_>) -> Result<Name> {

@@ -232,6 +232,18 @@ fn statements_are_told_by_their_first_words() {
         matches!(statement, Statement::DropFunction { function, if_exists: true }
             if function.text == "f")
     });
+    is("attach 'a.wf'", |statement| {
+        matches!(statement, Statement::Attach(attach) if attach.folder.text == "a.wf"
+            && attach.name.is_none() && !attach.read_only && !attach.if_not_exists)
+    });
+    is("ATTACH DATABASE IF NOT EXISTS 'a.wf' AS B (READ_ONLY TRUE)", |statement| {
+        matches!(statement, Statement::Attach(attach) if attach.read_only && attach.if_not_exists
+            && attach.name.as_ref().is_some_and(|name| name.text == "b"))
+    });
+    is(
+        "DETACH DATABASE IF EXISTS b",
+        |statement| matches!(statement, Statement::Detach { database, if_exists: true } if database.text == "b"),
+    );
     let folder = "expected a folder in single quotes, found the end of the statement";
     assert_eq!(refused("EXPORT DATABASE").0, folder);
 }

@@ -20,8 +20,9 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility,
 };
 
+use super::arguments::{ArgumentNames, coerced, named};
 use super::definition::{Body, Definition, FramedBody, SYMBOL, ctype, mentions};
-use super::scalar::{RESULT_IS_NULL, coerced, least_and_greatest, named};
+use super::scalar::{RESULT_IS_NULL, least_and_greatest};
 use crate::error::{Error, ErrorKind, Result};
 
 /// An aggregate of rows in CUDA C++, for
@@ -175,8 +176,8 @@ impl AggregateFunction {
     /// Names that are none, types that bodies do not have, bodies that are not there.
     pub(crate) fn planned(self, compiled: CompiledAggregate) -> Result<UserAggregate> {
         let AggregateFunction { name, inputs, state, output, bodies, ordered } = self;
-        named(&name, &inputs)?;
-        named(&name, &state)?;
+        named(&name, &inputs, ArgumentNames::InBodies)?;
+        named(&name, &state, ArgumentNames::InBodies)?;
         let wrong = |message: String| Error::from(ErrorKind::Plan { message, location: None });
         for (what, fields) in [("arguments", &inputs), ("fields of its state", &state)] {
             if fields.is_empty() {

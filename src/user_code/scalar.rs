@@ -3,22 +3,22 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef};
+use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::{exec_err, internal_err, plan_err};
+use datafusion::common::internal_err;
 use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
 
-use super::definition::{Body, Definition, FramedBody, SYMBOL, ctype, is_identifier, mentions};
-use crate::error::{Error, ErrorKind, Result};
+use super::arguments::{ArgumentNames, coerced, named};
+use super::closure::{ClosureCall, HostClosure};
+use super::definition::{Body, Definition, FramedBody, SYMBOL, ctype, mentions};
+use crate::error::{Error, Result};
 
-/// A closure that computes the function on the host.
-type HostClosure = Arc<dyn Fn(&[ArrayRef]) -> Result<ArrayRef> + Send + Sync>;
-
-/// A function of a row's values whose body is CUDA C++, for
+/// A function of a row's values whose body is CUDA C++, or which a closure computes
+/// ([`ScalarFunction::from_closure`]), for
 /// [`Session::register_function`](crate::Session::register_function). `docs/user-code.md` says what
 /// a body may use.
 ///
@@ -39,7 +39,8 @@ pub struct ScalarFunction {
     name: String,
     inputs: Vec<(String, DataType)>,
     output: DataType,
-    body: Body,
+    /// `None` where a closure alone computes it.
+    body: Option<Body>,
     volatile: bool,
     called_on_null: bool,
     host: Option<HostClosure>,
@@ -48,7 +49,8 @@ pub struct ScalarFunction {
 impl std::fmt::Debug for ScalarFunction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ScalarFunction { name, inputs, output, body, .. } = self;
-        write!(f, "ScalarFunction({name}{inputs:?} -> {output}: {:?})", body.text)
+        let body = body.as_ref().map_or("a closure", |body| &body.text);
+        write!(f, "ScalarFunction({name}{inputs:?} -> {output}: {body:?})")
     }
 }
 
@@ -69,16 +71,52 @@ impl ScalarFunction {
         body: impl Into<String>,
     ) -> Self {
         let inputs = inputs.into_iter().map(|(name, dtype)| (name.into(), dtype)).collect();
-        let body = Body::new(body, None);
         ScalarFunction {
             name: name.into(),
             inputs,
             output,
-            body,
+            body: Some(Body::new(body, None)),
             volatile: false,
             called_on_null: false,
             host: None,
         }
+    }
+
+    /// A function that a closure computes, without a body for the device: the CPU engine runs the
+    /// part of a query that calls it, and a session in strict mode refuses it. Arguments and value
+    /// may be of every Arrow type, also strings and lists.
+    ///
+    /// The closure takes arrays of one length, which have the types of the arguments, and returns
+    /// one of type `output` and the same length, which may have nulls. Rows in which an argument is
+    /// NULL are not among them: there the function is NULL, unless it is
+    /// [called on NULL](ScalarFunction::called_on_null). Of a function without arguments the
+    /// closure makes one value at a time. It may be called from several threads at once.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use warpframe::ScalarFunction;
+    /// use warpframe::arrow::array::{ArrayRef, AsArray, StringArray};
+    /// use warpframe::prelude::*;
+    ///
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let inputs = [("s", DataType::Utf8)];
+    /// session.register_function(ScalarFunction::from_closure("mirror", inputs, DataType::Utf8, |arrays| {
+    ///     let texts = arrays[0].as_string::<i32>().iter();
+    ///     let mirrored = texts.map(|s| s.map(|s| s.chars().rev().collect::<String>()));
+    ///     Ok(Arc::new(mirrored.collect::<StringArray>()) as ArrayRef)
+    /// }))?;
+    /// let rows = session.sql("SELECT mirror(s) AS m FROM (VALUES ('abc'), (NULL)) AS t(s)")?.collect()?;
+    /// assert_eq!(rows.column("m")?.to_vec::<Option<String>>()?, [Some("cba".into()), None]);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn from_closure<N: Into<String>>(
+        name: impl Into<String>,
+        inputs: impl IntoIterator<Item = (N, DataType)>,
+        output: DataType,
+        work: impl Fn(&[ArrayRef]) -> Result<ArrayRef> + Send + Sync + 'static,
+    ) -> Self {
+        let function = ScalarFunction::new(name, inputs, output, "");
+        ScalarFunction { body: None, ..function }.on_host(work)
     }
 
     /// Marks the function as volatile: it may have another value each time, so it is not computed
@@ -96,7 +134,7 @@ impl ScalarFunction {
     }
 
     /// Has the function called where arguments are NULL, too. Beside each argument `x` its body has
-    /// a flag `bool x_is_null`.
+    /// a flag `bool x_is_null`; a closure finds the nulls in its arrays.
     ///
     /// ```
     /// use warpframe::ScalarFunction;
@@ -109,9 +147,9 @@ impl ScalarFunction {
         self
     }
 
-    /// Sets the closure by which the CPU engine computes the function. It takes arrays of one
-    /// length, which have the types of the arguments. Without one the simulator's compiler compiles
-    /// the body for the CPU engine.
+    /// Sets the closure by which the CPU engine computes the function, as
+    /// [`ScalarFunction::from_closure`] says. Without one the simulator's compiler compiles the
+    /// body for the CPU engine.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -134,7 +172,7 @@ impl ScalarFunction {
 
     /// Sets the place of the function's body in an SQL text.
     pub(crate) fn placed(mut self, line: u64, column: u64) -> Self {
-        self.body.place = Some((line, column));
+        self.body = self.body.map(|body| Body { place: Some((line, column)), ..body });
         self
     }
 
@@ -143,42 +181,17 @@ impl ScalarFunction {
     /// # Errors
     /// Names that are none, types that a body does not have.
     pub(crate) fn planned(self, compiled: Compiled) -> Result<UserFunction> {
-        let ScalarFunction { name, inputs, output, body, volatile, called_on_null, host } = self;
-        named(&name, &inputs)?;
-        let result = ctype(&output)?;
-        if result == "text" {
-            let what = format!("function {name} with a value of type {output}");
-            return Err(Error::unsupported(what, "functions of users yield no strings"));
-        }
-        let yields_null = mentions(&body.text, RESULT_IS_NULL);
-        let (mut parameters, mut passed, mut values) = (vec![], vec![], vec![]);
-        for (name, dtype) in &inputs {
-            let ctype = ctype(dtype)?;
-            parameters.push(format!("{ctype} {name}"));
-            passed.push(name.clone());
-            values.push(format!("{ctype}{{}}"));
-            if called_on_null {
-                parameters.push(format!("bool {name}_is_null"));
-                passed.push(format!("{name}_is_null"));
-                values.push("false".into());
+        let (definition, yields_null) = match &self.body {
+            Some(body) => {
+                named(&self.name, &self.inputs, ArgumentNames::InBodies)?;
+                (Some(Arc::new(self.definition(body)?)), mentions(&body.text, RESULT_IS_NULL))
             }
-        }
-        let plain = parameters.join(", ");
-        let mut behind = String::new();
-        if yields_null {
-            parameters.push(format!("bool& {RESULT_IS_NULL}"));
-            passed.push("is_null".into());
-            behind = format!(
-                "inline __device__ user_result<{result}> {SYMBOL}_or_null({plain}) {{\n    bool is_null = false;\n    \
-                 const {result} value = {SYMBOL}({});\n    return user_result<{result}>{{value, is_null}};\n}}",
-                passed.join(", ")
-            );
-        }
-        let parameters = format!("({})", parameters.join(", "));
-        let frame = FramedBody { before: result, parameters: &parameters, body: &body };
-        let call = if yields_null { format!("{SYMBOL}_or_null") } else { SYMBOL.into() };
-        let calls = format!("{call}({});", values.join(", "));
-        let definition = Arc::new(Definition::new(&name, "", &[frame], &behind, &calls));
+            None => {
+                named(&self.name, &self.inputs, ArgumentNames::InMessages)?;
+                (None, true)
+            }
+        };
+        let ScalarFunction { name, inputs, output, volatile, called_on_null, host, .. } = self;
         let volatility = if volatile { Volatility::Volatile } else { Volatility::Immutable };
         let signature = match inputs.is_empty() {
             true => Signature::nullary(volatility),
@@ -196,6 +209,44 @@ impl ScalarFunction {
             host,
         })
     }
+
+    /// The C++ of the function.
+    fn definition(&self, body: &Body) -> Result<Definition> {
+        let ScalarFunction { name, inputs, output, called_on_null, .. } = self;
+        let result = ctype(output)?;
+        if result == "text" {
+            let what = format!("function {name} with a value of type {output}");
+            return Err(Error::unsupported(what, "bodies yield no strings"));
+        }
+        let (mut parameters, mut passed, mut values) = (vec![], vec![], vec![]);
+        for (name, dtype) in inputs {
+            let ctype = ctype(dtype)?;
+            parameters.push(format!("{ctype} {name}"));
+            passed.push(name.clone());
+            values.push(format!("{ctype}{{}}"));
+            if *called_on_null {
+                parameters.push(format!("bool {name}_is_null"));
+                passed.push(format!("{name}_is_null"));
+                values.push("false".into());
+            }
+        }
+        let plain = parameters.join(", ");
+        let (mut behind, mut call) = (String::new(), SYMBOL.to_string());
+        if mentions(&body.text, RESULT_IS_NULL) {
+            parameters.push(format!("bool& {RESULT_IS_NULL}"));
+            passed.push("is_null".into());
+            behind = format!(
+                "inline __device__ user_result<{result}> {SYMBOL}_or_null({plain}) {{\n    bool is_null = false;\n    \
+                 const {result} value = {SYMBOL}({});\n    return user_result<{result}>{{value, is_null}};\n}}",
+                passed.join(", ")
+            );
+            call = format!("{SYMBOL}_or_null");
+        }
+        let parameters = format!("({})", parameters.join(", "));
+        let frame = FramedBody { before: result, parameters: &parameters, body };
+        let calls = format!("{call}({});", values.join(", "));
+        Ok(Definition::new(name, "", &[frame], &behind, &calls))
+    }
 }
 
 /// The name by which a body says that its value is NULL.
@@ -203,25 +254,6 @@ pub(super) const RESULT_IS_NULL: &str = "result_is_null";
 
 /// Computes a function on the host, of arrays that all have so many rows.
 pub(crate) type Compiled = fn(&UserFunction, &[ArrayRef], usize) -> Result<ArrayRef>;
-
-/// Refuses names that C++ or SQL has not.
-pub(super) fn named(function: &str, inputs: &[(String, DataType)]) -> Result<()> {
-    let wrong = |message: String| Error::from(ErrorKind::Plan { message, location: None });
-    if function.is_empty() {
-        return Err(wrong("a function without a name".into()));
-    }
-    for (at, (name, _)) in inputs.iter().enumerate() {
-        if !is_identifier(name) {
-            return Err(wrong(format!(
-                "function {function}: {name:?} is no name of an argument in C++"
-            )));
-        }
-        if inputs[..at].iter().any(|(other, _)| other == name) {
-            return Err(wrong(format!("function {function}: two arguments are named {name:?}")));
-        }
-    }
-    Ok(())
-}
 
 /// How a function is computed on the host.
 #[derive(Clone)]
@@ -237,7 +269,8 @@ pub(crate) struct UserFunction {
     name: String,
     inputs: Vec<(String, DataType)>,
     output: DataType,
-    definition: Arc<Definition>,
+    /// `None` where a closure alone computes it.
+    definition: Option<Arc<Definition>>,
     called_on_null: bool,
     yields_null: bool,
     signature: Signature,
@@ -258,8 +291,17 @@ impl UserFunction {
         &self.output
     }
 
-    pub(crate) fn definition(&self) -> &Arc<Definition> {
-        &self.definition
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the device compiles; `None` where a closure alone computes the function.
+    pub(crate) fn definition(&self) -> Option<&Arc<Definition>> {
+        self.definition.as_ref()
+    }
+
+    fn symbol(&self) -> Option<&str> {
+        self.definition.as_ref().map(|definition| definition.symbol())
     }
 
     pub(crate) fn is_volatile(&self) -> bool {
@@ -282,24 +324,20 @@ impl UserFunction {
     }
 
     fn on_host(&self, arrays: &[ArrayRef], rows: usize) -> PlanResult<ArrayRef> {
-        let made = match &self.host {
-            HostWork::Closure(work) => work(arrays)?,
-            HostWork::Compiled(work) => work(self, arrays, rows)?,
-        };
-        if made.len() != rows || *made.data_type() != self.output {
-            let (name, output) = (&self.name, &self.output);
-            let found = format!("{} of type {}", made.len(), made.data_type());
-            return exec_err!(
-                "function {name}: {rows} values of type {output} are expected of the host, not {found}"
-            );
+        let UserFunction { name, output, called_on_null, .. } = self;
+        match &self.host {
+            HostWork::Closure(work) => {
+                ClosureCall { name, output, work, called_on_null: *called_on_null }
+                    .computed(arrays, rows)
+            }
+            HostWork::Compiled(work) => Ok(work(self, arrays, rows)?),
         }
-        Ok(made)
     }
 }
 
 impl std::fmt::Debug for UserFunction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "UserFunction({} as {})", self.name, self.definition.symbol())
+        write!(f, "UserFunction({} as {})", self.name, self.symbol().unwrap_or("a closure"))
     }
 }
 
@@ -311,7 +349,7 @@ impl PartialEq for UserFunction {
             _ => false,
         };
         // The symbol says what the body is, and its arguments in C++.
-        host && self.definition.symbol() == other.definition.symbol()
+        host && self.symbol() == other.symbol()
             && self.name == other.name
             && self.inputs == other.inputs
             && self.output == other.output
@@ -324,49 +362,8 @@ impl Eq for UserFunction {}
 impl Hash for UserFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name.hash(state);
-        self.definition.symbol().hash(state);
+        self.symbol().hash(state);
     }
-}
-
-/// Whether an argument of this type may be handed on as one of another, by a cast: not where digits
-/// behind the point would be lost in silence.
-pub(super) fn is_coerced(from: &DataType, to: &DataType) -> bool {
-    use DataType::*;
-    let is_text = |dtype: &DataType| matches!(dtype, Utf8 | LargeUtf8 | Utf8View);
-    let is_octets =
-        |dtype: &DataType| matches!(dtype, Binary | LargeBinary | BinaryView | FixedSizeBinary(_));
-    match (from, to) {
-        _ if from == to => true,
-        (Null, _) => true,
-        (Dictionary(_, values), _) => is_coerced(values, to),
-        _ if from.is_integer() => to.is_numeric(),
-        _ if from.is_floating() => to.is_floating(),
-        (Decimal128(..) | Decimal32(..) | Decimal64(..), _) => {
-            to.is_floating() || matches!(to, Decimal128(..))
-        }
-        (Date32 | Date64, Date32 | Date64 | Timestamp(..)) => true,
-        (Timestamp(..), Timestamp(..)) | (Time32(_) | Time64(_), Time32(_) | Time64(_)) => true,
-        (Duration(_), Duration(_)) | (Interval(_), Interval(_)) => true,
-        _ if is_text(from) => is_text(to),
-        _ if is_octets(from) => is_octets(to),
-        _ => false,
-    }
-}
-
-/// The types that arguments are cast to.
-pub(super) fn coerced(
-    name: &str,
-    inputs: &[(String, DataType)],
-    types: &[DataType],
-) -> PlanResult<Vec<DataType>> {
-    let fits = |((_, to), from): (&(String, DataType), &DataType)| is_coerced(from, to);
-    if types.len() != inputs.len() || !inputs.iter().zip(types).all(fits) {
-        let list = |types: &mut dyn Iterator<Item = String>| types.collect::<Vec<_>>().join(", ");
-        let wanted = list(&mut inputs.iter().map(|(name, dtype)| format!("{name} {dtype}")));
-        let found = list(&mut types.iter().map(ToString::to_string));
-        return plan_err!("function {name} takes ({wanted}), not ({found})");
-    }
-    Ok(inputs.iter().map(|(_, dtype)| dtype.clone()).collect())
 }
 
 impl ScalarUDFImpl for UserFunction {

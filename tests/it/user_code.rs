@@ -2,6 +2,7 @@
 //! expression may stand, on the device alone; and what is said of those that are wrong.
 
 mod aggregates;
+mod closures;
 mod errors;
 mod functions;
 

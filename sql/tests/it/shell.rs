@@ -239,7 +239,9 @@ fn all_that_the_page_shows_runs() {
     assert!(sql.len() > 4 && sql.concat().matches(';').count() > 25);
     let sql = format!(
         "{tables}\n{}",
-        sql.concat().replace("'folder'", &format!("'{}'", files.path("all")))
+        sql.concat()
+            .replace("'folder'", &format!("'{}'", files.path("all")))
+            .replace("'archive.wf'", &format!("'{}'", files.path("archive.wf")))
     );
     let [shell, script, bench] = blocks("sh")[..] else {
         panic!("the page shows three command lines")
@@ -248,7 +250,9 @@ fn all_that_the_page_shows_runs() {
     let words: Vec<&str> = shell.split_whitespace().skip(1).collect();
     let path = files.write("page.sql", sql);
     for device in [&["--device", "cpu"][..], &["--device", "sim", "--strict"]] {
-        let _ = std::fs::remove_dir_all(files.path("all"));
+        for folder in ["all", "archive.wf"] {
+            let _ = std::fs::remove_dir_all(files.path(folder));
+        }
         let run = crate::warpframe(&[&words[..], device, &["-f", &path]].concat());
         assert_eq!((run.code, run.messages.as_str()), (Some(0), ""), "{device:?}");
         assert!(run.out.contains("q50") && run.out.contains("most"), "{}", run.out);

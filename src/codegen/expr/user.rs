@@ -12,7 +12,10 @@ impl Compiler<'_> {
         function: &UserFunction,
         arguments: &[Expr],
     ) -> Result<Value> {
-        let definition = function.definition();
+        let Some(definition) = function.definition() else {
+            let what = format!("function {}", function.name());
+            return Err(Error::unsupported(what, "is a closure: it has no body for the device"));
+        };
         let mut valid = None;
         let mut passed = vec![];
         for (argument, (name, dtype)) in arguments.iter().zip(function.inputs()) {

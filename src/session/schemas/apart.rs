@@ -21,7 +21,9 @@ impl Session {
     /// A name without a schema's that means two tables.
     pub(in crate::session) fn tell_schemas_apart(&self, query: &mut Query) -> Result<()> {
         let in_use = self.schema_in_use();
-        let mut names = NamesInSchemas { in_use: &in_use, found: HashMap::new() };
+        let databases = self.attached_databases();
+        let mut names =
+            NamesInSchemas { in_use: &in_use, databases: &databases, found: HashMap::new() };
         let ControlFlow::Continue(()) = Visit::visit(&*query, &mut names);
         if names.found.values().all(|schemas| schemas.len() < 2) {
             return Ok(());
@@ -38,6 +40,8 @@ impl Session {
 /// The schemas in which a query looks for a table, by the table's name.
 struct NamesInSchemas<'a> {
     in_use: &'a str,
+    /// Those that are attached.
+    databases: &'a [String],
     found: HashMap<String, HashSet<String>>,
 }
 
@@ -54,6 +58,9 @@ impl Visitor for NamesInSchemas<'_> {
             return ControlFlow::Continue(());
         }
         let schema = match idents(name)[..] {
+            [database, schema, _] if self.databases.contains(&folded(database)) => {
+                format!("{}.{}", folded(database), folded(schema))
+            }
             [.., schema, _] => folded(schema),
             _ => self.in_use.to_string(),
         };

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{ParquetWriteOptions, WriteFormat};
-use crate::session::schemas::PUBLIC;
+use crate::session::schemas::{DatabaseSchemas, PUBLIC};
 use crate::session::{Session, syntax};
 use crate::sql::{Name, Text, is_word, quoted_name};
 
@@ -27,9 +27,9 @@ impl Session {
             let message = "the folder has an export already".into();
             return Err(ErrorKind::File { path: script, message }.into());
         }
-        let mut statements = self.schema_statements();
+        let mut statements = self.schema_statements(&DatabaseSchemas::Own);
         let mut tables = 0;
-        for (schema, table) in self.all_tables() {
+        for (schema, table) in self.tables_of_part(&DatabaseSchemas::Own) {
             let name = TableReference::partial(schema, table);
             if self.view_text(&name)?.is_none() {
                 let file = format!("{tables}_{}.parquet", plain_name(name.table()));
@@ -39,22 +39,27 @@ impl Session {
                 tables += 1;
             }
         }
-        statements.extend(self.view_statements()?);
+        statements.extend(self.view_statements(&DatabaseSchemas::Own)?);
         std::fs::write(&script, statements.concat()).map_err(|error| Error::io(&script, error))?;
         Ok(format!("{tables} tables in {}", folder.display()))
     }
 
-    /// The statements that make the schemas of users.
-    pub(in crate::session) fn schema_statements(&self) -> Vec<String> {
-        let made = self.schema_names().into_iter().filter(|schema| schema != PUBLIC);
-        made.map(|schema| format!("CREATE SCHEMA IF NOT EXISTS {};\n", quoted_name(&schema)))
+    /// The statements that make the schemas of a database.
+    pub(in crate::session) fn schema_statements(&self, part: &DatabaseSchemas) -> Vec<String> {
+        let schemas = self.schemas_of(part);
+        let made = schemas.iter().filter_map(|schema| part.in_catalog(schema));
+        made.filter(|schema| *schema != PUBLIC)
+            .map(|schema| format!("CREATE SCHEMA IF NOT EXISTS {};\n", quoted_name(schema)))
             .collect()
     }
 
-    /// The statements that make the views, each behind those that it reads.
-    pub(in crate::session) fn view_statements(&self) -> Result<Vec<String>> {
+    /// The statements that make the views of a database, each behind those that it reads.
+    pub(in crate::session) fn view_statements(
+        &self,
+        part: &DatabaseSchemas,
+    ) -> Result<Vec<String>> {
         let (mut views, mut statements) = (vec![], vec![]);
-        for (schema, table) in self.all_tables() {
+        for (schema, table) in self.tables_of_part(part) {
             let name = TableReference::partial(schema, table);
             if let Some(query) = self.view_text(&name)? {
                 views.push((name, query));
@@ -73,6 +78,7 @@ impl Session {
                 }
             }
             let (name, query) = views.remove(at);
+            let (name, query) = (part.name_in_catalog(&name), self.query_in_catalog(part, query)?);
             statements.push(format!("CREATE VIEW {} AS {query};\n", whole_name(&name)));
         }
         Ok(statements)

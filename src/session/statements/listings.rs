@@ -45,6 +45,7 @@ impl Session {
             ["ALL", "TABLES"] => self.tables_of_all(),
             ["SCHEMAS"] => self.names_of("schema", self.schema_names(), all),
             ["SCHEMAS", "LIKE", _] => self.names_of("schema", self.schema_names(), like(tokens[3])),
+            ["DATABASES"] => self.databases_listed(),
             ["FUNCTIONS"] => self.functions(all),
             ["FUNCTIONS", "LIKE", _] => self.functions(like(tokens[3])),
             ["COLUMNS", "FROM" | "IN", ..] => self.described(&text.behind(3).after("FROM")),
@@ -52,7 +53,7 @@ impl Session {
             ["ALL", "LIKE", _] => self.settings_like(like(tokens[3])),
             [] => {
                 let message =
-                    "SHOW TABLES, SHOW SCHEMAS, SHOW COLUMNS FROM table, SHOW FUNCTIONS, SHOW ALL or SHOW option"
+                    "SHOW TABLES, SHOW SCHEMAS, SHOW DATABASES, SHOW COLUMNS FROM table, SHOW FUNCTIONS, SHOW ALL or SHOW option"
                         .into();
                 Err(ErrorKind::Plan { message, location: None }.into())
             }
@@ -61,8 +62,8 @@ impl Session {
                 if !self.settings().iter().any(|setting| setting.name == name) {
                     let at =
                         tokens.get(1).map(|token| (token.span.start.line, token.span.start.column));
-                    let lists =
-                        ["tables", "schemas", "columns", "functions", "all"].map(String::from);
+                    let lists = ["tables", "schemas", "databases", "columns", "functions", "all"]
+                        .map(String::from);
                     let error = match nearest(&name, &lists) {
                         Some(meant) => {
                             let message = format!(
@@ -107,6 +108,27 @@ impl Session {
             ("schema", Arc::new(schemas)),
             ("table", Arc::new(tables)),
             ("kind", Arc::new(kinds)),
+        ])
+    }
+
+    /// The session's own database, and those that are attached.
+    fn databases_listed(&self) -> Result<LazyFrame> {
+        let own = self.core.context.copied_config().options().catalog.default_catalog.clone();
+        let (mut names, mut read_only) = (vec![own], vec![false]);
+        let mut folders = vec![self.database()];
+        for (name, folder, is_read) in self.attached_folders() {
+            names.push(name);
+            folders.push(Some(folder));
+            read_only.push(is_read);
+        }
+        let folders: StringArray = folders
+            .iter()
+            .map(|path| path.as_ref().map(|path| path.display().to_string()))
+            .collect();
+        self.listing(vec![
+            ("database", Arc::new(StringArray::from(names))),
+            ("folder", Arc::new(folders)),
+            ("read_only", Arc::new(BooleanArray::from(read_only))),
         ])
     }
 

@@ -61,6 +61,7 @@ impl Session {
         let frame = self.planned_frame(statement, text)?;
         let mut query = view.query;
         self.qualify(&mut query);
+        self.refuse_other_databases(&name, &query).map_err(|error| error.at(at))?;
         if columns.is_empty() {
             let own: Vec<String> =
                 frame.schema().fields().iter().map(|field| field.name().clone()).collect();
