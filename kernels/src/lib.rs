@@ -48,6 +48,7 @@ pub use memory::host_block::{HostBlock, SpillBounds};
 pub use memory::pool::{MemoryLimit, MemoryUse};
 pub use memory::room::{HeldBuffer, HeldPiece, Holder, PieceKind, Sharers};
 pub use profile::{KernelTime, OperatorNote};
+pub use secret::seeded_secret;
 
 use compile::{ahead, cache, improve, parts, uses};
 use drivers::{clock, cuda, driver, sim};

@@ -22,6 +22,16 @@ fn of_process(number: u64) -> u64 {
     KEYS.get_or_init(RandomState::new).hash_one(number)
 }
 
+/// The secret of a number that follows from a seed alone, so that other processes have it, too.
+/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+pub fn seeded_secret(seed: u64, number: u64) -> u64 {
+    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mut word = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(GOLDEN));
+    word = (word ^ word >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    word = (word ^ word >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (word ^ word >> 31) | ODD_HALVES
+}
+
 impl Device {
     /// A secret for a hash table. Where keys collide too often, or equal hashes are not equal keys,
     /// a table is made again with that of the next number.
@@ -57,6 +67,13 @@ mod tests {
         assert_eq!(different.len(), 100);
         assert!(secrets.iter().all(|secret| secret & ODD_HALVES == ODD_HALVES));
         assert_eq!(device.secret(3), secrets[3]);
+        let seeded = |seed| (0..100).map(|number| seeded_secret(seed, number)).collect::<Vec<_>>();
+        assert_eq!(seeded(5), seeded(5));
+        let mut different = [seeded(5), seeded(6), secrets.clone()].concat();
+        different.sort();
+        different.dedup();
+        assert_eq!(different.len(), 300);
+        assert!(seeded(5).iter().all(|secret| secret & ODD_HALVES == ODD_HALVES));
         device.fix_secret(0x1234_5677_0000_0001);
         assert_eq!(
             (device.secret(0), device.secret(9)),

@@ -10,6 +10,7 @@
 //! elements are never codes. Structs are columns side by side. Lists and structs are described in
 //! `nested.rs`.
 
+mod bytes;
 mod concatenate;
 mod dictionary;
 mod encode;
@@ -39,6 +40,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
+pub(crate) use bytes::{least_row_bytes, row_bytes, value_bytes};
 pub(crate) use facts::Facts;
 pub(crate) use gathered::{Digit, Rows, WantedColumn};
 pub(crate) use import_strings::distinct_limit;

@@ -9,7 +9,8 @@
 //!   sort                                               parted by ranges of the key
 //! ```
 //!
-//! [`Divider::rows_of`] goes through the logical plan from its scans up. What it makes of a subtree
+//! How each operator is divided is decided before (`plan/division.rs`). [`Divider::rows_of`] goes
+//! through the logical plan and its division from the scans up. What it makes of a subtree
 //! is a [`DividedRows`]: plans over placeholders, and for each the parts that stand for these, of
 //! which nothing has run yet. An operator that takes rows one by one is added to these plans. One
 //! that needs all rows makes the parts run, and keeps what they yield as [`stored::StoredRows`], on
@@ -18,7 +19,6 @@
 //! A part whose run finds no memory is made smaller: the rows that drive it are halved, or it is
 //! parted again by another hash.
 
-mod budget;
 mod chunks;
 mod exchange;
 mod foresight;
@@ -36,7 +36,6 @@ mod undivided;
 mod window;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
@@ -45,19 +44,22 @@ use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
-use self::budget::Budget;
-use self::chunks::{OpenedScan, least_row_bytes};
+use self::chunks::OpenedScan;
 pub(crate) use self::foresight::ForeseenPlans;
+use self::foresight::{PlanFacts, seed_of};
 use self::group::DividedRows;
 pub(crate) use self::result::DividedResult;
 use self::sinks::RowStore;
 use super::progress::PlanProgress;
 use super::scan::computed;
 use super::{Engine, Outcome};
-use crate::column::{Relation, Table};
+use crate::column::{Relation, Table, least_row_bytes};
 use crate::error::{Error, Result};
 use crate::io::OfSession;
-use crate::plan::{DevicePlan, PlanTable, Prepared, Root, identity, order_joins, table_source};
+use crate::plan::{
+    Budget, ByteCount, DevicePlan, Division, PlanTable, Prepared, Root, decide, identity,
+    order_joins, table_source,
+};
 
 /// How often a plan is begun anew where files change meanwhile.
 const PATIENCE: usize = 5;
@@ -130,6 +132,8 @@ struct Divider<'a> {
     /// The conditions of each scan, with its table.
     filters: Vec<(usize, Vec<Expr>)>,
     budget: Budget,
+    /// Keys the hashes of exchanges.
+    seed: u64,
     progress: PlanProgress,
     /// Tables that were opened, each in one version.
     opened: Vec<Arc<OpenedScan>>,
@@ -137,8 +141,6 @@ struct Divider<'a> {
     prepared: HashMap<LogicalPlan, Arc<DevicePlan>>,
     /// Rows that placeholders behind those of the tables stand for.
     given: Vec<DividedRows>,
-    /// Windows take their rows in order, without a try whether partitions fit.
-    in_order: bool,
 }
 
 impl<'a> Divider<'a> {
@@ -151,24 +153,15 @@ impl<'a> Divider<'a> {
         let budget = Budget::of(&engine.device);
         let filters = plan.scans().into_iter().map(identity).zip(plan.scan_filters()).collect();
         let (progress, prepared) = (engine.progress.begin(), HashMap::new());
-        let (opened, given, in_order) = (vec![], vec![], false);
-        Divider {
-            state,
-            engine,
-            tables,
-            filters,
-            budget,
-            progress,
-            opened,
-            prepared,
-            given,
-            in_order,
-        }
+        let (opened, given, seed) = (vec![], vec![], seed_of(&engine.device));
+        Divider { state, engine, tables, filters, budget, seed, progress, opened, prepared, given }
     }
 
     async fn run(&mut self, plan: &LogicalPlan) -> Result<Outcome> {
         let before = self.engine.device.counters();
-        let rows = self.rows_of(plan).await?;
+        let division = self.decide(plan, false)?;
+        self.seed = division.seed;
+        let rows = self.rows_of(plan, &division.root).await?;
         let mut kept = RowStore::new(self.engine, plan.schema(), self.budget.result);
         self.run_parts(&rows, &mut kept).await?;
         let stored = kept.finish();
@@ -178,7 +171,7 @@ impl<'a> Divider<'a> {
                 (now.parts_run - before.parts_run, now.bytes_spilled - before.bytes_spilled);
             let restored = now.bytes_restored - before.bytes_restored;
             format!(
-                "divided: {parts} parts ran; {} went to the host, {} came back",
+                "in parts: {parts} parts ran; {} went to the host, {} came back",
                 ByteCount(spilled),
                 ByteCount(restored)
             )
@@ -187,6 +180,13 @@ impl<'a> Divider<'a> {
             Some(table) => Ok(Outcome::Device(table)),
             None => Ok(Outcome::Divided(DividedResult::new(stored, self.budget.part))),
         }
+    }
+
+    /// How a plan is divided, whose windows go by in order or not.
+    fn decide(&self, plan: &LogicalPlan, in_order: bool) -> Result<Division> {
+        let (state, tables) = (self.state, self.tables);
+        let budget = Budget::expected(&self.engine.device);
+        decide(plan, &PlanFacts { state, tables, budget, seed: self.seed, in_order })
     }
 
     /// The plan of a part, prepared once.
@@ -213,19 +213,6 @@ impl<'a> Divider<'a> {
             }
         }
         Ok(true)
-    }
-}
-
-/// A number of bytes as a reader wants it.
-struct ByteCount(u64);
-
-impl fmt::Display for ByteCount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            0..10_000 => write!(f, "{} bytes", self.0),
-            10_000..10_000_000 => write!(f, "{} KB", self.0 / 1000),
-            _ => write!(f, "{} MB", self.0 / 1_000_000),
-        }
     }
 }
 

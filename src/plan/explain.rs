@@ -12,12 +12,13 @@ use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr, TableScan};
 
 use super::cut::{Cut, Root};
 use super::device_plan::DevicePlan;
+use super::division::Divides;
 use super::foresight::Foresight;
 use super::node::DeviceNode;
 use super::physical::{
     GroupKeys, PhysicalPlan, PipelineInput, PipelineJoin, PipelineSink, PipelineStage,
 };
-use super::pipelines::{OperatorForesight, Planning};
+use super::pipelines::Planning;
 use super::tables::{PlanTable, identity, table_source};
 use crate::error::Result;
 use crate::io::OfSession;
@@ -149,21 +150,17 @@ impl Explainer<'_> {
 
     fn device(&mut self, plan: &DevicePlan) -> Result<ExplainedDevice> {
         let why = self.foresight.why_divided(plan)?;
-        let foresight = why.as_ref().map(|_| self.foresight);
-        let divided = |operator: LogicalPlan| {
-            foresight.and_then(|foresight| foresight.how_divided(&operator))
-        };
+        let foresight = why.as_ref().map(|_| self.foresight as &dyn Divides);
         let filters = plan.scan_filters();
         let scans: Vec<(usize, &Vec<Expr>)> =
             plan.scans().into_iter().map(identity).zip(&filters).collect();
-        let foresight = foresight.map(|of| of as &dyn OperatorForesight);
         let plan = PhysicalPlan::of(plan.logical(), Planning { foresight, ..self.how })?;
         self.reordered += plan.reordered;
         let mut pipelines = vec![];
         for (number, pipeline) in plan.pipelines.iter().enumerate().rev() {
             let mut operators = vec![];
             if let Some(text) = of_sink(&pipeline.sink) {
-                let divided = pipeline.division.clone();
+                let divided = pipeline.sink_division.clone();
                 operators.push(ExplainedOperator { text, divided, ..ExplainedOperator::default() });
             }
             for stage in pipeline.stages.iter().rev() {
@@ -171,13 +168,14 @@ impl Explainer<'_> {
                 let mut operator = ExplainedOperator { text, ..ExplainedOperator::default() };
                 if let PipelineStage::Join(step) = stage {
                     operator.rows = step.rows;
-                    operator.divided = divided(LogicalPlan::Join(step.join.clone()));
+                    operator.divided = step.division.clone();
                     operator.reads = vec![step.right];
                 }
                 operators.push(operator);
             }
             let mut input = ExplainedOperator {
                 text: of_input(&pipeline.input),
+                divided: pipeline.input_division.clone(),
                 ..ExplainedOperator::default()
             };
             match &pipeline.input {
@@ -187,7 +185,6 @@ impl Explainer<'_> {
                     let filters: Vec<Vec<Expr>> =
                         same.map(|(_, filters)| (*filters).clone()).collect();
                     input.files = files(scan, self.how.tables, self.state, &filters)?;
-                    input.divided = divided(LogicalPlan::TableScan(scan.as_ref().clone()));
                 }
                 PipelineInput::Pipeline(number) => input.reads = vec![*number],
                 PipelineInput::Union(parts, _) => input.reads = parts.to_vec(),

@@ -13,8 +13,10 @@
 mod aggregates;
 mod bind;
 mod bins;
+mod budget;
 mod cut;
 mod device_plan;
+mod division;
 mod estimate;
 mod explain;
 mod failing;
@@ -34,6 +36,7 @@ mod subquery;
 mod support;
 mod tables;
 mod truth;
+mod two_steps;
 mod volatile;
 mod walk;
 mod window;
@@ -42,8 +45,13 @@ pub(crate) use aggregates::{
     BitwiseOperation, DeviceAggregate, Points, RegroupedCall, RegroupedKind, VarianceDivisor,
 };
 pub(crate) use bind::bind;
+pub(crate) use budget::{Budget, LEAST_ROWS};
 pub(crate) use cut::{CpuOperator, Root};
 pub(crate) use device_plan::{DevicePlan, projection};
+pub(crate) use division::{
+    ByteCount, DividedOperator, Divides, Division, DivisionFacts, JoinSide, JoinWay, PARTIAL_PARTS,
+    Way, decide, parts_of, ranges_of,
+};
 pub(crate) use estimate::{Estimate, estimate};
 pub(crate) use explain::{explain, explain_on_cpu, files_of, join_name, sink_name};
 pub(crate) use failing::{can_fail, fails_itself, has_failing, is_comparison, operands, sum_fails};
@@ -52,12 +60,11 @@ pub(crate) use join_order::{join_cost, order_joins};
 pub(crate) use names::{FreshNames, different};
 pub(crate) use nesting::{MOST_NESTED, balanced, conjunction, too_nested};
 pub(crate) use node::DeviceNode;
-pub(crate) use partial::{PartialAggregate, TwoSteps, average, by_distinct_values, projected};
+pub(crate) use partial::{average, projected};
 pub(crate) use physical::{
     Aggregation, GroupKeys, PhysicalPlan, Pipeline, PipelineInput, PipelineJoin, PipelineSink,
     PipelineStage, WindowCalls,
 };
-pub(crate) use pipelines::OperatorForesight;
 pub(crate) use points::{of_points, variance_of};
 pub(crate) use prepared::{Prepared, is_small, is_small_expr};
 pub(crate) use ranks::by_ranks;
@@ -72,6 +79,7 @@ pub(crate) use tables::{
     with_present_types,
 };
 pub(crate) use truth::UnknownAs;
+pub(crate) use two_steps::TwoSteps;
 pub(crate) use volatile::{is_repeatable, is_volatile, is_volatile_call};
 pub(crate) use walk::{any_node, holds_subquery, schema_beneath};
 pub(crate) use window::{

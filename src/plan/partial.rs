@@ -1,4 +1,4 @@
-//! Operators in two steps: over parts of their rows, and over what these yield.
+//! Aggregations in two steps: over parts of their rows, and over what these yield.
 //!
 //! ```text
 //!   avg(x), count(*) GROUP BY d     parts    sum(x), count(x), count(*) GROUP BY d
@@ -31,8 +31,8 @@ use datafusion::functions_aggregate::regr::{
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, WindowFunction};
 use datafusion::logical_expr::{
-    Aggregate, AggregateUDF, Distinct, Expr, ExprFunctionExt, ExprSchemable, LogicalPlan,
-    LogicalPlanBuilder, Projection, Sort, SortExpr, Window, cast, lit, when,
+    Aggregate, AggregateUDF, Expr, ExprFunctionExt, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
+    Projection, Window, cast, lit, when,
 };
 use datafusion::prelude::{col, sqrt};
 
@@ -47,70 +47,6 @@ const MOST_DIGITS: u8 = 24;
 /// Functions whose partial results the function itself merges.
 const MERGEABLE: [&str; 8] =
     ["sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor"];
-
-/// An operator in two steps.
-#[derive(Debug, Clone)]
-pub(crate) enum TwoSteps {
-    Aggregate(Box<PartialAggregate>),
-    Distinct,
-    /// The first rows by an order.
-    Top {
-        keys: Vec<SortExpr>,
-        fetch: usize,
-    },
-}
-
-impl TwoSteps {
-    /// What is to be done with a part of the rows.
-    ///
-    /// # Errors
-    /// Of plans that do not fit together.
-    pub(crate) fn partial(&self, input: LogicalPlan) -> Result<LogicalPlan> {
-        match self {
-            TwoSteps::Aggregate(aggregate) => aggregate.partial(input),
-            _ => self.merged(input),
-        }
-    }
-
-    /// What makes one partial result of several.
-    ///
-    /// # Errors
-    /// Of plans that do not fit together.
-    pub(crate) fn merged(&self, input: LogicalPlan) -> Result<LogicalPlan> {
-        match self {
-            TwoSteps::Aggregate(aggregate) => aggregate.merged(input),
-            TwoSteps::Distinct => Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(input)))),
-            TwoSteps::Top { keys, fetch } => Ok(LogicalPlan::Sort(Sort {
-                expr: keys.clone(),
-                input: Arc::new(input),
-                fetch: Some(*fetch),
-            })),
-        }
-    }
-
-    /// What makes the result of partial results.
-    ///
-    /// # Errors
-    /// Of plans that do not fit together.
-    pub(crate) fn finished(&self, input: LogicalPlan) -> Result<LogicalPlan> {
-        match self {
-            TwoSteps::Aggregate(aggregate) => aggregate.finished(input),
-            _ => self.merged(input),
-        }
-    }
-
-    /// Columns of a partial result whose values tell groups apart: rows of different values are
-    /// merged apart. `None` where all partial results are merged at once.
-    pub(crate) fn keys(&self, partial: &DFSchema) -> Option<Vec<Expr>> {
-        let count = match self {
-            TwoSteps::Aggregate(aggregate) => aggregate.keys,
-            TwoSteps::Distinct => partial.fields().len(),
-            TwoSteps::Top { .. } => 0,
-        };
-        let keys: Vec<Expr> = partial.columns().into_iter().take(count).map(Expr::Column).collect();
-        (!keys.is_empty()).then_some(keys)
-    }
-}
 
 /// An aggregation in two steps.
 #[derive(Debug, Clone)]
@@ -149,6 +85,11 @@ enum PartialMerge {
 }
 
 impl PartialAggregate {
+    /// How many columns of a partial result are keys.
+    pub(super) fn key_count(&self) -> usize {
+        self.keys
+    }
+
     /// `None` where a call needs all rows of its group at once.
     pub(crate) fn of(aggregate: &Aggregate) -> Option<PartialAggregate> {
         let keys = aggregate.schema.fields().len() - aggregate.aggr_expr.len();
@@ -238,7 +179,7 @@ impl PartialAggregate {
         if at < self.keys { format!("k{at}") } else { format!("p{}", at - self.keys) }
     }
 
-    fn partial(&self, input: LogicalPlan) -> Result<LogicalPlan> {
+    pub(super) fn partial(&self, input: LogicalPlan) -> Result<LogicalPlan> {
         // Names leave casts out: `count(x)` of an integer may stand beside that of the float for
         // `avg(x)`.
         let calls = self.calls.iter().enumerate();
@@ -257,7 +198,7 @@ impl PartialAggregate {
         )?))
     }
 
-    fn merged(&self, input: LogicalPlan) -> Result<LogicalPlan> {
+    pub(super) fn merged(&self, input: LogicalPlan) -> Result<LogicalPlan> {
         let schema = input.schema().clone();
         let columns: Vec<Expr> = schema.columns().into_iter().map(Expr::Column).collect();
         let keys = columns[..self.keys].to_vec();
@@ -322,7 +263,7 @@ impl PartialAggregate {
         Ok((windows, means))
     }
 
-    fn finished(&self, input: LogicalPlan) -> Result<LogicalPlan> {
+    pub(super) fn finished(&self, input: LogicalPlan) -> Result<LogicalPlan> {
         let merged = self.merged(input)?;
         let columns: Vec<Expr> = merged.schema().columns().into_iter().map(Expr::Column).collect();
         let (keys, calls) = columns.split_at(self.keys);

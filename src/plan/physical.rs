@@ -76,8 +76,9 @@ pub(crate) struct Pipeline {
     pub(crate) readers: usize,
     /// Rows that are expected to come out of its sink, where EXPLAIN asked.
     pub(super) rows: Option<f64>,
-    /// How its sink would be divided, where EXPLAIN asked.
-    pub(super) division: Option<String>,
+    /// How its input, a table, and its sink would be divided, where EXPLAIN asked.
+    pub(super) input_division: Option<String>,
+    pub(super) sink_division: Option<String>,
 }
 
 /// Where the rows of a pipeline come from.
@@ -118,8 +119,9 @@ pub(crate) struct PipelineJoin {
     pub(crate) right: usize,
     /// All expressions that read its columns, where that is known.
     pub(crate) readers: Option<Vec<Expr>>,
-    /// Rows that are expected to come out, where EXPLAIN asked.
+    /// Rows that are expected to come out, and how it would be divided, where EXPLAIN asked.
     pub(super) rows: Option<f64>,
+    pub(super) division: Option<String>,
 }
 
 /// What needs all rows of a pipeline.

@@ -7,6 +7,7 @@ use datafusion::logical_expr::{
 };
 
 use super::aggregates::device_aggregate;
+use super::division::{Divides, DivisionTexts};
 use super::estimate::estimate;
 use super::join_order::order_joins;
 use super::physical::{
@@ -18,12 +19,6 @@ use super::volatile::is_repeatable;
 use super::window::device_window;
 use crate::error::{Error, Result};
 
-/// What is expected of the operators of a plan that would be divided.
-pub(crate) trait OperatorForesight {
-    /// How an operator would be divided; `None` where there is nothing to say.
-    fn how_divided(&self, operator: &LogicalPlan) -> Option<String>;
-}
-
 /// How pipelines are made of a plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Planning<'a> {
@@ -33,8 +28,8 @@ pub(crate) struct Planning<'a> {
     pub(crate) order_joins: bool,
     /// Pipelines and joins say how many rows are expected of them.
     pub(crate) estimates: bool,
-    /// Of a plan that would be divided: sinks say how they would be.
-    pub(crate) foresight: Option<&'a dyn OperatorForesight>,
+    /// Of a plan that would be divided: operators say how they would be.
+    pub(crate) foresight: Option<&'a dyn Divides>,
 }
 
 impl PhysicalPlan {
@@ -49,7 +44,9 @@ impl PhysicalPlan {
         };
         let reordered = ordered.as_ref().map_or(0, |ordered| ordered.changed);
         let ordered = ordered.as_ref().map_or(plan, |ordered| &ordered.plan);
-        let mut builder = Builder { how, pipelines: vec![], known: vec![] };
+        let division = how.foresight.map(|foresight| foresight.division(ordered)).transpose()?;
+        let division = division.map(|division| division.texts(ordered));
+        let mut builder = Builder { how, division, pipelines: vec![], known: vec![] };
         let last = builder.finished(ordered)?;
         builder.pipelines[last].readers = 1;
         let pipelines = builder.pipelines;
@@ -60,12 +57,14 @@ impl PhysicalPlan {
 /// A pipeline that has no sink yet.
 struct Open {
     input: PipelineInput,
+    /// How its input would be divided.
+    division: Option<String>,
     stages: Vec<PipelineStage>,
 }
 
 impl Open {
     fn of(input: PipelineInput) -> Open {
-        Open { input, stages: vec![] }
+        Open { input, division: None, stages: vec![] }
     }
 
     fn then(mut self, stage: PipelineStage) -> Open {
@@ -76,6 +75,7 @@ impl Open {
 
 struct Builder<'a> {
     how: Planning<'a>,
+    division: Option<DivisionTexts>,
     pipelines: Vec<Pipeline>,
     /// Finished pipelines by what they compute.
     known: Vec<KnownPipeline<'a>>,
@@ -93,7 +93,8 @@ impl<'a> Builder<'a> {
     fn open(&mut self, plan: &'a LogicalPlan) -> Result<Open> {
         Ok(match plan {
             LogicalPlan::TableScan(scan) => {
-                let open = Open::of(PipelineInput::Scan(Box::new(scan.clone())));
+                let mut open = Open::of(PipelineInput::Scan(Box::new(scan.clone())));
+                open.division = self.divided(plan);
                 // Another provider has applied its filters, or they stand above the scan, too.
                 match is_foreign(scan) {
                     true => open,
@@ -150,11 +151,13 @@ impl<'a> Builder<'a> {
         let right = self.finished(&join.right)?;
         self.pipelines[right].readers += 1;
         let (readers, rows) = (readers.map(<[Expr]>::to_vec), self.rows(plan));
+        let division = self.divided(plan);
         Ok(left.then(PipelineStage::Join(Box::new(PipelineJoin {
             join: join.clone(),
             right,
             readers,
             rows,
+            division,
         }))))
     }
 
@@ -168,17 +171,25 @@ impl<'a> Builder<'a> {
             return Ok(known.pipeline);
         }
         let (input, sink) = sink(plan)?;
-        let Open { input, stages } = self.open(input)?;
+        let Open { input, division: input_division, stages } = self.open(input)?;
         let rows = self.rows(plan);
-        let division = match sink {
+        let sink_division = match sink {
             // Its operators have lines of their own.
             PipelineSink::Rows => None,
-            _ => self.how.foresight.and_then(|foresight| foresight.how_divided(plan)),
+            _ => self.divided(plan),
         };
-        self.pipelines.push(Pipeline { input, stages, sink, readers: 0, rows, division });
+        let readers = 0;
+        let pipeline =
+            Pipeline { input, stages, sink, readers, rows, input_division, sink_division };
+        self.pipelines.push(pipeline);
         let number = self.pipelines.len() - 1;
         self.known.push(KnownPipeline { reads, plan, pipeline: number });
         Ok(number)
+    }
+
+    /// How an operator would be divided, if that is asked for.
+    fn divided(&self, operator: &LogicalPlan) -> Option<String> {
+        self.division.as_ref()?.of(operator)
     }
 
     /// Rows that are expected of a plan, if that is asked for.

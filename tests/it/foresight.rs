@@ -1,9 +1,11 @@
 //! What EXPLAIN says of plans that do not fit into device memory, before they run.
 
+use std::collections::BTreeSet;
+
 use warpframe::Session;
 use warpframe::device::MemoryLimit;
 
-use crate::differential::{builder, run};
+use crate::differential::{Pair, builder, data, run};
 use crate::tables::Shape;
 
 /// A session with tables `t` and `u` on a device of so many bytes.
@@ -130,6 +132,55 @@ fn what_is_foreseen_is_what_happens() {
         .expect("the device opens");
     whole.register_batches("t", Shape::random(60_000, 7).batches()).expect("batches");
     assert!(!explained(&whole, "SELECT id, k, s FROM t ORDER BY s, id").contains("divided"));
+}
+
+/// What EXPLAIN says of each operator of a plan that is divided, and what the divider carries out:
+/// numbers of bytes and parts aside, which follow from what is free by then. `None` where the plan
+/// runs whole.
+pub(crate) fn foreseen_and_done(session: &Session, sql: &str) -> Option<[BTreeSet<String>; 2]> {
+    let device = session.device().expect("a device");
+    let plain = |text: &str| text.replace(|letter: char| letter.is_ascii_digit(), "");
+    let before = device.counters().parts_run;
+    // Once it has run, its size is known.
+    run(session, sql).ok()?;
+    if device.counters().parts_run == before {
+        return None;
+    }
+    let text = explained(session, sql);
+    let foreseen = divisions(&text).into_iter().map(|(_, how)| plain(how)).collect();
+    device.start_profile();
+    run(session, sql).expect("it ran before");
+    device.take_profile().expect("times");
+    let notes = device.take_operator_notes();
+    let done = notes.iter().filter_map(|note| note.note.strip_prefix("divided: ")).map(plain);
+    let (foreseen, mut done): (BTreeSet<String>, BTreeSet<String>) = (foreseen, done.collect());
+    // Of aggregations over distinct values EXPLAIN says no more than that, but the divider carries
+    // out the two aggregations that they are.
+    if foreseen.iter().any(|how| how.starts_with("by distinct values first")) {
+        done.retain(|how| foreseen.contains(how));
+    }
+    Some([foreseen, done])
+}
+
+#[test]
+fn plans_are_divided_as_explain_says() {
+    // A third of the queries under each limit, unless all are asked for.
+    let all = std::env::var_os("WARPFRAME_ALL_LIMITS").is_some();
+    let mut divided = 0;
+    for (place, limit) in [96 << 10, 256 << 10, 1 << 20].into_iter().enumerate() {
+        for number in (1..=22).filter(|number| all || number % 3 == place) {
+            let sql =
+                std::fs::read_to_string(data(&format!("queries/q{number}.sql"))).expect("SQL");
+            let limit = MemoryLimit::Bytes(limit);
+            let pair = Pair::with(builder().strict(true).memory_limit(limit)).samples();
+            let found = foreseen_and_done(&pair.device, sql.trim().trim_end_matches(';'));
+            let Some([foreseen, done]) = found else { continue };
+            assert_eq!(foreseen, done, "Q{number} with {limit:?}");
+            divided += 1;
+        }
+    }
+    println!("{divided} were divided");
+    assert!(divided >= if all { 40 } else { 12 }, "{divided}");
 }
 
 #[test]

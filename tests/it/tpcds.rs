@@ -15,6 +15,7 @@ use warpframe::ErrorKind;
 use warpframe::device::MemoryLimit;
 
 use crate::differential::{Pair, builder, run};
+use crate::foresight::foreseen_and_done;
 
 /// Less than the columns of most queries take at a scale of 0.01.
 const LIMIT: MemoryLimit = MemoryLimit::Bytes(2 << 20);
@@ -77,6 +78,9 @@ fn tpcds_queries_in_parts() {
                     }
                     Err(error) => panic!("the CPU: {error}"),
                 };
+                if let Some([foreseen, done]) = foreseen_and_done(&pair.device, sql) {
+                    assert_eq!(foreseen, done, "Q{number} is divided as EXPLAIN says");
+                }
                 match run(&pair.device, sql) {
                     Ok(found) if WITH_TIES.contains(&number) => {
                         pair.compare_unordered(&expected, &found, sql)

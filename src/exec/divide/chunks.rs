@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
@@ -14,7 +14,7 @@ use futures::stream::BoxStream;
 
 use super::Divider;
 use super::stored::{StoredRows, column_bytes};
-use crate::column::{Relation, Repr, Stats, Table, value_type};
+use crate::column::{Relation, Stats, Table, row_bytes};
 use crate::error::{Error, Result};
 use crate::exec::foreign::Foreign;
 use crate::io::{
@@ -26,8 +26,6 @@ use warpframe_device::Device;
 
 /// Times the bytes that are wanted, from which on a chunk of a source is not read at once.
 const GIANT: u64 = 4;
-/// Bytes that a string is taken to have besides its view.
-const STRING: u64 = 24;
 
 /// Columns of a table, in one version of it.
 #[derive(Debug)]
@@ -146,31 +144,6 @@ impl PartInput {
             PartInput::Stored(stored) => Some(stored.rows() as u64),
         }
     }
-}
-
-/// Bytes that a row of a schema takes on the device, about.
-pub(super) fn row_bytes(schema: &SchemaRef) -> u64 {
-    schema.fields().iter().map(|field| value_bytes(field.data_type())).sum::<u64>().max(1)
-}
-
-/// Bytes that a value of a type takes on the device, about.
-pub(super) fn value_bytes(dtype: &DataType) -> u64 {
-    match Repr::of(value_type(dtype)) {
-        Some(repr @ (Repr::View | Repr::List)) => repr.width() as u64 + STRING,
-        Some(Repr::Struct) => 2 * STRING,
-        Some(repr) => repr.width() as u64,
-        None => STRING,
-    }
-}
-
-/// Bytes that a row of a schema takes on the device at least: strings may be codes there.
-pub(super) fn least_row_bytes(schema: &SchemaRef) -> u64 {
-    const CODE: u64 = 4;
-    let of = |dtype| match Repr::of(value_type(dtype)) {
-        Some(Repr::View | Repr::List) | None => CODE,
-        Some(repr) => repr.width() as u64,
-    };
-    schema.fields().iter().map(|field| of(field.data_type())).sum()
 }
 
 /// Rows of an input on their way to the device.

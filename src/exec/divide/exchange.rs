@@ -13,7 +13,7 @@ use crate::exec::run::Runner;
 use warpframe_device::ops::gather::gather;
 use warpframe_device::ops::segment::runs;
 use warpframe_device::ops::sort::{KeyKind, SortKey, argsort_key};
-use warpframe_device::{Buffer, Device};
+use warpframe_device::{Buffer, Device, seeded_secret};
 
 /// Names this work in errors about device memory.
 const EXCHANGE: &str = "exchange";
@@ -25,8 +25,9 @@ const WIDTH: usize = 4;
 pub(super) struct HashParts {
     pub(super) keys: Vec<Expr>,
     pub(super) parts: u32,
-    /// Chooses the hash.
+    /// Choose the hash: rows that came to one part are parted again by that of the next round.
     pub(super) round: u64,
+    pub(super) seed: u64,
 }
 
 impl HashParts {
@@ -46,8 +47,7 @@ impl HashParts {
         }
         let runner = Runner::of_columns(device);
         let flow = Flow::new(FlowSource::Relation(super::relation(table)?), schema.clone());
-        // Groups and joins of a part have hashes of their own.
-        let (secret, parts_word) = (device.secret(1000 + self.round), u64::from(self.parts));
+        let (secret, parts_word) = (seeded_secret(self.seed, self.round), u64::from(self.parts));
         let (mut relation, numbers) = runner.relation_with(EXCHANGE, &flow, |generator, out| {
             let keys =
                 self.keys.iter().map(|key| generator.expr(key, out)).collect::<Result<Vec<_>>>()?;
@@ -130,7 +130,7 @@ mod tests {
             [(0, 4, 0), (1, 4, 0), (3000, 1, 0), (3000, 7, 0), (3000, 64, 3)]
         {
             let (schema, table) = table(&device, rows);
-            let by = HashParts { keys: vec![col("s"), col("k")], parts, round };
+            let by = HashParts { keys: vec![col("s"), col("k")], parts, round, seed: 7 };
             let (parted, begins) = by.part(&device, &schema, &table).unwrap();
             assert_eq!(
                 (begins.len(), begins[0], begins[parts as usize]),
@@ -165,7 +165,7 @@ mod tests {
         let device = Device::sim(SimOptions::default(), MemoryLimit::Bytes(1 << 30)).unwrap();
         let (schema, table) = table(&device, 2000);
         let begins = |round| {
-            let by = HashParts { keys: vec![col("k")], parts: 8, round };
+            let by = HashParts { keys: vec![col("k")], parts: 8, round, seed: 7 };
             by.part(&device, &schema, &table).unwrap().1
         };
         assert_ne!(begins(1), begins(2));

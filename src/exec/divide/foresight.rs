@@ -1,28 +1,25 @@
-//! What is expected of a plan before it runs: whether it would be divided, and how. EXPLAIN says
-//! it.
+//! What is known of a plan before it runs: whether it is expected to be divided, which EXPLAIN says,
+//! and what its division follows from (`plan/division.rs`).
 //!
-//! It follows from estimates of rows and from the memory limit, by the rules of `operators.rs`. How
-//! a plan runs does not depend on it: it is divided where it finds no memory.
+//! Whether a plan is divided does not depend on it: it is where it finds no memory.
 
 use datafusion::arrow::datatypes::FieldRef;
-use datafusion::common::{DFSchema, JoinType};
+use datafusion::common::DFSchema;
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan, Sort, TableScan};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, Window};
 
-use super::budget::Budget;
-use super::chunks::{row_bytes, value_bytes};
-use super::operators::{PARTIAL_PARTS, common_partition, left_goes_by, parts_of, right_goes_by};
 use super::window::goes_in_order;
-use super::{ByteCount, arrow};
-use crate::column::{Facts, Repr, value_type};
+use crate::column::{Facts, Repr, value_bytes, value_type};
 use crate::error::Result;
 use crate::exec::Engine;
 use crate::io::OfSession;
 use crate::plan::{
-    DevicePlan, Estimate, Foresight, OperatorForesight, PartialAggregate, PlanTable,
-    by_distinct_values, by_ranks, estimate, identity, order_joins, projection, table_source,
+    Budget, ByteCount, DevicePlan, Divides, Division, DivisionFacts, Estimate, Foresight,
+    PlanTable, decide, estimate, identity, order_joins, placeholder_number, projection,
+    table_source,
 };
+use warpframe_device::Device;
 
 /// Bytes of a hash table, an order or a place in a join's result, for each row.
 const PER_ROW: f64 = 16.0;
@@ -54,10 +51,13 @@ impl<'a> ForeseenPlans<'a> {
         engine: &'a Engine,
         tables: &'a [PlanTable],
     ) -> Self {
-        let memory = engine.device.memory();
-        // What nobody uses makes room.
-        let free = memory.limit.saturating_sub(memory.used.saturating_sub(memory.evictable));
-        ForeseenPlans { state, engine, tables, budget: Budget::of_free(free), limit: memory.limit }
+        let (budget, limit) = (Budget::expected(&engine.device), engine.device.memory_limit());
+        ForeseenPlans { state, engine, tables, budget, limit }
+    }
+
+    fn facts(&self) -> PlanFacts<'_> {
+        let ForeseenPlans { state, tables, budget, .. } = *self;
+        PlanFacts { state, tables, budget, seed: seed_of(&self.engine.device), in_order: false }
     }
 
     /// Bytes that a plan takes at most when it runs whole; `None` where a table's size is not
@@ -76,7 +76,7 @@ impl<'a> ForeseenPlans<'a> {
             let same_table =
                 scans.iter().zip(&filters).filter(|(other, _)| identity(other) == identity(scan));
             let of_table: Vec<_> = same_table.map(|(_, filters)| filters.clone()).collect();
-            let Some(bytes) = self.columns(scan, &of_table)? else { return Ok(None) };
+            let Some(bytes) = self.facts().columns(scan, &of_table)? else { return Ok(None) };
             columns += bytes;
         }
         let ordered = match self.engine.orders_joins() {
@@ -87,27 +87,6 @@ impl<'a> ForeseenPlans<'a> {
         Ok(working
             .zip(self.bytes(&ordered))
             .map(|(working, result)| columns + working.peak.max(result)))
-    }
-
-    /// Bytes of the columns that a scan reads, of the rows that `filters` may want.
-    fn columns(&self, scan: &TableScan, filters: &[Vec<Expr>]) -> Result<Option<f64>> {
-        let provider = source_as_provider(table_source(scan, self.tables))?;
-        let (rows, facts) = match OfSession::of(provider.as_ref()) {
-            Some(OfSession::Source(table)) => {
-                let (known, facts) = OfSession::Source(table).facts(&projection(scan));
-                (table.known_rows(self.state, filters)?.or(known), facts)
-            }
-            Some(kept) => kept.facts(&projection(scan)),
-            None => (
-                estimate(&LogicalPlan::TableScan(scan.clone()), self.tables)
-                    .map(|of| of.rows as u64),
-                vec![],
-            ),
-        };
-        Ok(rows.map(|rows| {
-            let facts = facts.into_iter().map(|facts| facts.unwrap_or(Facts::unknown(rows as f64)));
-            rows as f64 * width(&scan.projected_schema, &facts.collect::<Vec<_>>())
-        }))
     }
 
     /// Bytes that a plan's rows take on the device.
@@ -167,110 +146,79 @@ impl<'a> ForeseenPlans<'a> {
             _ => of_all(plan.inputs().first()?, self.bytes(plan)?)?,
         })
     }
+}
 
-    /// What [`super::Divider`] expects of a plan's rows.
-    fn expected_bytes(&self, plan: &LogicalPlan) -> Option<u64> {
-        Some((self.rows(plan)? * row_bytes(&arrow(plan.schema())) as f64) as u64)
-    }
+/// What keys the hashes of exchanges in this process.
+pub(super) fn seed_of(device: &Device) -> u64 {
+    // Groups and joins have hashes of their own.
+    device.secret(1000)
+}
 
-    fn scan(&self, scan: &TableScan) -> Option<String> {
-        let bytes = self.columns(scan, &[]).ok()?? as u64;
-        let chunk = self.budget.chunk.max(1);
-        (bytes > chunk).then(|| {
-            format!("chunk by chunk, some {} of about {}", bytes.div_ceil(chunk), ByteCount(chunk))
-        })
-    }
+/// What a division follows from.
+pub(super) struct PlanFacts<'a> {
+    pub(super) state: &'a SessionState,
+    pub(super) tables: &'a [PlanTable],
+    pub(super) budget: Budget,
+    pub(super) seed: u64,
+    pub(super) in_order: bool,
+}
 
-    fn join(&self, join: &Join) -> Option<String> {
-        let (left, right) = (self.expected_bytes(&join.left), self.expected_bytes(&join.right));
-        let right_first = right.unwrap_or(0) <= left.unwrap_or(u64::MAX);
-        for holds_right in [right_first, !right_first] {
-            let (goes_by, bytes, side, input) = match holds_right {
-                true => (left_goes_by(join.join_type), right, "right", &join.right),
-                false => (right_goes_by(join.join_type), left, "left", &join.left),
-            };
-            let few =
-                self.rows(input).is_some_and(|rows| rows <= self.budget.side_rows(join) as f64);
-            let fits = |bytes: &u64| *bytes <= self.budget.side;
-            if let Some(bytes) = bytes.filter(|bytes| goes_by && few && fits(bytes)) {
-                let bytes = ByteCount(bytes);
-                return Some(format!(
-                    "its {side} side, about {bytes}, stands beside each part of the other"
-                ));
+impl PlanFacts<'_> {
+    /// Bytes of the columns that a scan reads, of the rows that `filters` may want.
+    fn columns(&self, scan: &TableScan, filters: &[Vec<Expr>]) -> Result<Option<f64>> {
+        let provider = source_as_provider(table_source(scan, self.tables))?;
+        let (rows, facts) = match OfSession::of(provider.as_ref()) {
+            Some(OfSession::Source(table)) => {
+                let (known, facts) = OfSession::Source(table).facts(&projection(scan));
+                (table.known_rows(self.state, filters)?.or(known), facts)
             }
-        }
-        let is_correlated_not_in = join.null_aware && join.filter.is_some();
-        if !join.on.is_empty() && !is_correlated_not_in {
-            let parts = parts_of(&self.budget, left.zip(right).map(|(left, right)| left + right));
-            return Some(format!(
-                "both sides are parted by a hash of their keys, into some {parts} parts"
-            ));
-        }
-        let goes_by_blocks = join.on.is_empty() && join.join_type == JoinType::Inner;
-        goes_by_blocks.then(|| "the sides meet block by block".into())
-    }
-
-    fn aggregate(&self, plan: &LogicalPlan, aggregate: &Aggregate) -> Option<String> {
-        if PartialAggregate::of(aggregate).is_some() {
-            return Some(self.two_steps(plan, !aggregate.group_expr.is_empty()));
-        }
-        if by_distinct_values(aggregate).is_ok_and(|plan| plan.is_some()) {
-            return Some(
-                "by distinct values first, of which partial results of chunks are merged".into(),
-            );
-        }
-        match aggregate.group_expr.as_slice() {
-            [] if by_ranks(aggregate).is_ok_and(|plan| plan.is_some()) => {
-                Some("rows are numbered in the order of their values, where they do not fit".into())
-            }
-            [] | [Expr::GroupingSet(_)] => None,
-            _ => Some(self.by_keys(&aggregate.input)),
-        }
-    }
-
-    fn two_steps(&self, plan: &LogicalPlan, has_keys: bool) -> String {
-        match self.expected_bytes(plan) {
-            Some(bytes) if has_keys && bytes > self.budget.stored => {
-                format!("partial results are parted into {PARTIAL_PARTS} parts")
-            }
-            _ => "partial results of chunks are merged".into(),
-        }
-    }
-
-    fn by_keys(&self, input: &LogicalPlan) -> String {
-        let parts = parts_of(&self.budget, self.expected_bytes(input));
-        format!("rows are parted by a hash of their keys, into some {parts} parts")
-    }
-
-    fn sort(&self, sort: &Sort) -> Option<String> {
-        let each = row_bytes(&arrow(sort.input.schema()));
-        if sort.fetch.is_some_and(|fetch| fetch as u64 * each <= self.budget.stored) {
-            return Some("the first rows of each chunk, then of these".into());
-        }
-        let ranges = self.expected_bytes(&sort.input)? / self.budget.part.max(1) * 2;
-        (ranges >= 2)
-            .then(|| format!("rows are parted by ranges of the key, some {ranges} of them"))
+            Some(kept) => kept.facts(&projection(scan)),
+            None => (
+                estimate(&LogicalPlan::TableScan(scan.clone()), self.tables)
+                    .map(|of| of.rows as u64),
+                vec![],
+            ),
+        };
+        Ok(rows.map(|rows| {
+            let facts = facts.into_iter().map(|facts| facts.unwrap_or(Facts::unknown(rows as f64)));
+            rows as f64 * width(&scan.projected_schema, &facts.collect::<Vec<_>>())
+        }))
     }
 }
 
-impl OperatorForesight for ForeseenPlans<'_> {
-    fn how_divided(&self, operator: &LogicalPlan) -> Option<String> {
-        match operator {
-            LogicalPlan::TableScan(scan) => self.scan(scan),
-            LogicalPlan::Join(join) => self.join(join),
-            LogicalPlan::Aggregate(aggregate) => self.aggregate(operator, aggregate),
-            LogicalPlan::Distinct(_) => Some(self.two_steps(operator, true)),
-            LogicalPlan::Sort(sort) => self.sort(sort),
-            LogicalPlan::Window(window) => {
-                let keys = common_partition(&window.window_expr);
-                match keys.is_empty() {
-                    true => goes_in_order(window)
-                        .then(|| "rows are sorted, and go by in that order".into()),
-                    false => Some(self.by_keys(&window.input)),
-                }
-            }
-            _ => None,
+impl DivisionFacts for PlanFacts<'_> {
+    fn tables(&self) -> &[PlanTable] {
+        self.tables
+    }
+
+    fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn scan_bytes(&self, scan: &TableScan) -> Option<u64> {
+        // Rows that the divider gave a plan are no table.
+        if placeholder_number(&scan.source).is_some_and(|number| number >= self.tables.len()) {
+            return None;
         }
+        Some(self.columns(scan, &[]).ok()?? as u64)
+    }
+
+    fn goes_in_order(&self, window: &Window) -> bool {
+        goes_in_order(window)
+    }
+
+    fn windows_in_order(&self) -> bool {
+        self.in_order
+    }
+}
+
+impl Divides for ForeseenPlans<'_> {
+    fn division(&self, plan: &LogicalPlan) -> Result<Division> {
+        decide(plan, &self.facts())
     }
 }
 

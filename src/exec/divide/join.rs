@@ -13,9 +13,10 @@ use super::chunks::PartInput;
 use super::group::{DividedRows, placeholder};
 use super::operators::joined;
 use super::stored::StoredRows;
-use super::{ByteCount, Divider, nothing};
+use super::{Divider, nothing};
 use crate::error::{Error, Result};
 use crate::io::DOWNLOAD_ROWS;
+use crate::plan::{ByteCount, JoinSide};
 
 impl Divider<'_> {
     /// The rows from a place on that stand beside chunks.
@@ -32,11 +33,7 @@ impl Divider<'_> {
         left: DividedRows,
         right: DividedRows,
     ) -> Result<DividedRows> {
-        if join.join_type != JoinType::Inner {
-            let what = format!("{} join without equal keys", join.join_type);
-            return Err(Error::unsupported(what, "neither side fits into device memory"));
-        }
-        self.note(join, || "the sides meet block by block".into());
+        self.note_join(join, || "in parts: the sides meet block by block".into());
         let stored = self.collect(&right, 0).await?;
         let (mut at, mut groups) = (0, vec![]);
         while at < stored.rows() {
@@ -47,7 +44,7 @@ impl Divider<'_> {
                 let mut group = group.clone();
                 let beside = placeholder(group.next_input(), &stored.schema);
                 group.beside(PartInput::Stored(block.clone()));
-                group.plan = joined(join, group.plan.clone(), beside, true);
+                group.plan = joined(join, group.plan.clone(), beside, JoinSide::Right);
                 groups.push(group);
             }
         }
@@ -64,13 +61,8 @@ impl Divider<'_> {
         join: &Join,
         left: DividedRows,
         right: DividedRows,
+        parts: u32,
     ) -> Result<DividedRows> {
-        if join.filter.is_some() {
-            return Err(Error::unsupported(
-                "NOT IN in parts",
-                "of rows that depend on the outer row",
-            ));
-        }
         let (JoinType::LeftAnti, [(member, of_list)]) = (join.join_type, join.on.as_slice()) else {
             return Err(Error::unsupported("NOT IN in parts", "of several columns"));
         };
@@ -79,7 +71,8 @@ impl Divider<'_> {
         let input = self.give(list.clone());
         let calls = vec![count(lit(1i64)), count(of_list.clone())];
         let counts = LogicalPlan::Aggregate(Aggregate::try_new(input.into(), vec![], calls)?);
-        let counts = self.rows_of(&counts).await;
+        let division = self.decide(&counts, false)?;
+        let counts = self.rows_of(&counts, &division.root).await;
         self.given.truncate(before);
         let counts =
             self.collect(&counts?, self.budget.stored).await?.load()?.to_batches(DOWNLOAD_ROWS)?;
@@ -100,9 +93,10 @@ impl Divider<'_> {
         })?;
         let bytes: u64 =
             list.groups.iter().flat_map(|group| &group.parts).flatten().map(stored_bytes).sum();
-        self.note(join, || format!("the list is {}, without a null", ByteCount(bytes)));
-        let expected = (self.expected_bytes(&join.left), Some(bytes));
-        self.by_hash(&Join { null_aware: false, ..join.clone() }, left, list, expected).await
+        self.note_join(join, || {
+            format!("in parts: the list is {}, without a null", ByteCount(bytes))
+        });
+        self.by_hash(&Join { null_aware: false, ..join.clone() }, left, list, parts).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::{DFSchemaRef, JoinType};
+use datafusion::common::DFSchemaRef;
 use datafusion::logical_expr::{
     Aggregate, Expr, FetchType, Filter, Join, Limit, LogicalPlan, Projection, SkipType,
     SubqueryAlias, TableScan, Union, Unnest, Window,
@@ -10,26 +10,17 @@ use datafusion::logical_expr::{
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::budget::Budget;
-use super::chunks::{OpenedScan, PartInput, row_bytes};
+use super::chunks::{OpenedScan, PartInput};
 use super::exchange::HashParts;
 use super::group::{DividedRows, PartGroup, placeholder};
 use super::sinks::{Combined, Combining, RowStore};
 use super::stored::StoredRows;
-use super::{ByteCount, Divider, arrow, nothing};
+use super::{Divider, arrow, nothing};
 use crate::error::{Error, Result};
 use crate::plan::{
-    PartialAggregate, TablePlaceholder, TwoSteps, by_distinct_values, estimate, identity,
-    table_source,
+    Budget, ByteCount, DividedOperator, JoinSide, JoinWay, PARTIAL_PARTS, TablePlaceholder,
+    TwoSteps, Way, identity, parts_of, table_source,
 };
-
-/// Parts where nobody knows how many rows there are.
-const UNKNOWN_PARTS: u32 = 16;
-/// Fewest and most parts that rows are parted into at once.
-const LEAST_PARTS: u64 = 2;
-const MOST_PARTS: u64 = 256;
-/// Parts of partial results that are too many to be merged at once.
-pub(super) const PARTIAL_PARTS: u32 = 32;
 
 impl Divider<'_> {
     /// The rows of a plan, of which nothing has run yet but what its operators needed at once.
@@ -39,8 +30,12 @@ impl Divider<'_> {
     pub(super) fn rows_of<'s>(
         &'s mut self,
         plan: &'s LogicalPlan,
+        division: &'s DividedOperator,
     ) -> BoxFuture<'s, Result<DividedRows>> {
         async move {
+            if let Some(text) = division.way.text() {
+                self.note(plan, || format!("divided: {text}"));
+            }
             match plan {
                 LogicalPlan::TableScan(scan) => match self.given(scan) {
                     Some(rows) => Ok(rows),
@@ -56,45 +51,46 @@ impl Divider<'_> {
                     };
                     Ok(DividedRows { groups: vec![group], schema: plan.schema().clone() })
                 }
-                LogicalPlan::SubqueryAlias(alias) => {
-                    self.rows_of(&alias.input).await?.through(&alias.schema, |input| {
+                LogicalPlan::SubqueryAlias(alias) => self
+                    .rows_of(&alias.input, division.input(0)?)
+                    .await?
+                    .through(&alias.schema, |input| {
                         Ok(LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(
                             Arc::new(input),
                             alias.alias.clone(),
                         )?))
-                    })
-                }
-                LogicalPlan::Projection(project) => {
-                    self.rows_of(&project.input).await?.through(&project.schema, |input| {
+                    }),
+                LogicalPlan::Projection(project) => self
+                    .rows_of(&project.input, division.input(0)?)
+                    .await?
+                    .through(&project.schema, |input| {
                         let (exprs, schema) = (project.expr.clone(), project.schema.clone());
                         let project =
                             Projection::try_new_with_schema(exprs, Arc::new(input), schema)?;
                         Ok(LogicalPlan::Projection(project))
-                    })
-                }
-                LogicalPlan::Filter(filter) => {
-                    self.rows_of(&filter.input).await?.through(filter.input.schema(), |input| {
+                    }),
+                LogicalPlan::Filter(filter) => self
+                    .rows_of(&filter.input, division.input(0)?)
+                    .await?
+                    .through(filter.input.schema(), |input| {
                         Ok(LogicalPlan::Filter(Filter::new(
                             filter.predicate.clone(),
                             Arc::new(input),
                         )))
-                    })
-                }
-                LogicalPlan::Unnest(unnest) => {
-                    self.rows_of(&unnest.input).await?.through(&unnest.schema, |input| {
+                    }),
+                LogicalPlan::Unnest(unnest) => self
+                    .rows_of(&unnest.input, division.input(0)?)
+                    .await?
+                    .through(&unnest.schema, |input| {
                         Ok(LogicalPlan::Unnest(Unnest { input: Arc::new(input), ..unnest.clone() }))
-                    })
-                }
-                LogicalPlan::Union(union) => self.union(union).await,
-                LogicalPlan::Join(join) => self.join(join).await,
-                LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate).await,
-                LogicalPlan::Distinct(_) => {
-                    let input = self.rows_of(plan.inputs()[0]).await?;
-                    self.in_two_steps(input, &TwoSteps::Distinct).await
-                }
-                LogicalPlan::Sort(sort) => self.sort(sort).await,
-                LogicalPlan::Limit(limit) => self.limit(limit).await,
-                LogicalPlan::Window(window) => self.window(window).await,
+                    }),
+                LogicalPlan::Union(union) => self.union(union, division).await,
+                LogicalPlan::Limit(limit) => self.limit(limit, division).await,
+                LogicalPlan::Join(join) => self.join(join, division).await,
+                LogicalPlan::Sort(_)
+                | LogicalPlan::Aggregate(_)
+                | LogicalPlan::Distinct(_)
+                | LogicalPlan::Window(_) => self.of_all_rows(plan, division).await,
                 other => Err(Error::unsupported("in parts", other.display().to_string())),
             }
         }
@@ -124,30 +120,33 @@ impl Divider<'_> {
         Ok(DividedRows { groups: vec![group], schema: scan.projected_schema.clone() })
     }
 
-    async fn union(&mut self, union: &Union) -> Result<DividedRows> {
+    async fn union(&mut self, union: &Union, division: &DividedOperator) -> Result<DividedRows> {
         let mut groups = vec![];
-        for input in &union.inputs {
-            let rows = self.rows_of(input).await?.through(&union.schema, |input| {
-                let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
-                let project = Projection::try_new_with_schema(
-                    columns,
-                    Arc::new(input),
-                    union.schema.clone(),
-                )?;
-                Ok(LogicalPlan::Projection(project))
-            })?;
+        for (number, input) in union.inputs.iter().enumerate() {
+            let rows = self.rows_of(input, division.input(number)?).await?.through(
+                &union.schema,
+                |input| {
+                    let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
+                    let project = Projection::try_new_with_schema(
+                        columns,
+                        Arc::new(input),
+                        union.schema.clone(),
+                    )?;
+                    Ok(LogicalPlan::Projection(project))
+                },
+            )?;
             groups.extend(rows.groups);
         }
         Ok(DividedRows { groups, schema: union.schema.clone() })
     }
 
-    async fn limit(&mut self, limit: &Limit) -> Result<DividedRows> {
+    async fn limit(&mut self, limit: &Limit, division: &DividedOperator) -> Result<DividedRows> {
         let (SkipType::Literal(skip), FetchType::Literal(fetch)) =
             (limit.get_skip_type()?, limit.get_fetch_type()?)
         else {
             return Err(Error::unsupported("LIMIT", "its count is not a constant"));
         };
-        let rows = self.rows_of(&limit.input).await?;
+        let rows = self.rows_of(&limit.input, division.input(0)?).await?;
         let kept = RowStore::new(self.engine, &rows.schema, self.budget.stored);
         let mut kept = kept.limited(skip, fetch.unwrap_or(usize::MAX));
         self.run_parts(&rows, &mut kept).await?;
@@ -169,7 +168,12 @@ impl Divider<'_> {
         let partial = input.through(&schema, |input| steps.partial(input))?;
         let merge = self.prepared(&steps.merged(placeholder(0, &schema))?)?;
         let keys = steps.keys(&schema);
-        let by = keys.clone().map(|keys| HashParts { keys, parts: PARTIAL_PARTS, round: 0 });
+        let by = keys.clone().map(|keys| HashParts {
+            keys,
+            parts: PARTIAL_PARTS,
+            round: 0,
+            seed: self.seed,
+        });
         let mut combining = Combining::new(self.engine, &schema, merge, by, self.budget.stored);
         self.run_parts(&partial, &mut combining).await?;
         let plan = steps.finished(placeholder(0, &schema))?;
@@ -183,7 +187,7 @@ impl Divider<'_> {
             }
             Combined::Parted(parts, by) => {
                 self.engine.device.note(|| {
-                    format!("divided: partial results are parted into {} parts", by.parts)
+                    format!("in parts: partial results are parted into {} parts", by.parts)
                 });
                 let parts = parts.into_iter().filter(|part| part.rows() > 0);
                 let parts = parts.map(|part| vec![PartInput::Stored(part)]).collect();
@@ -201,120 +205,99 @@ impl Divider<'_> {
         DividedRows { groups: vec![group], schema: schema.clone() }
     }
 
-    async fn aggregate(&mut self, aggregate: &Aggregate) -> Result<DividedRows> {
-        if let Some(partial) = PartialAggregate::of(aggregate) {
-            let input = self.rows_of(&aggregate.input).await?;
-            return self.in_two_steps(input, &TwoSteps::Aggregate(Box::new(partial))).await;
+    /// An operator that takes all rows, or all of equal keys, at once.
+    async fn of_all_rows(
+        &mut self,
+        plan: &LogicalPlan,
+        division: &DividedOperator,
+    ) -> Result<DividedRows> {
+        if let Way::DistinctFirst(instead) = &division.way {
+            return self.rows_of(&instead.0, &instead.1).await;
         }
-        if let Some(plan) = by_distinct_values(aggregate)? {
-            return self.rows_of(&plan).await;
+        let input = self.rows_of(plan.inputs()[0], division.input(0)?).await?;
+        match (&division.way, plan) {
+            (Way::TwoSteps { steps, .. }, _) => self.in_two_steps(input, steps).await,
+            (Way::ByKeys { keys, parts }, _) => {
+                self.by_keys(plan, input, keys.clone(), *parts).await
+            }
+            (Way::AllRows(_), _) => {
+                let stored = self.collect(&input, self.budget.stored).await?;
+                self.over_parts(plan, &input.schema, vec![Arc::new(stored)], None)
+            }
+            (Way::Ranges { .. }, LogicalPlan::Sort(sort)) => self.sort(sort, input).await,
+            (Way::InOrder, LogicalPlan::Window(window)) => {
+                self.windows_in_order(window, input).await
+            }
+            (way, plan) => Err(Error::internal(format!("{} divided as {way:?}", plan.display()))),
         }
-        let input = self.rows_of(&aggregate.input).await?;
-        let keys = match aggregate.group_expr.as_slice() {
-            [Expr::GroupingSet(_)] => vec![],
-            keys => keys.to_vec(),
-        };
-        self.by_keys(&aggregate.input, input, keys, &aggregate.schema, |input| {
-            let Aggregate { group_expr, aggr_expr, schema, .. } = aggregate.clone();
-            let input = Arc::new(input);
-            Ok(LogicalPlan::Aggregate(Aggregate::try_new_with_schema(
-                input, group_expr, aggr_expr, schema,
-            )?))
-        })
-        .await
     }
 
-    async fn window(&mut self, window: &Window) -> Result<DividedRows> {
-        let input = self.rows_of(&window.input).await?;
-        if self.in_order {
-            return self.windows_in_order(window, input).await;
-        }
-        let keys = common_partition(&window.window_expr);
-        self.by_keys(&window.input, input, keys, &window.schema, |input| {
-            let (exprs, schema) = (window.window_expr.clone(), window.schema.clone());
-            Ok(LogicalPlan::Window(Window::try_new_with_schema(exprs, Arc::new(input), schema)?))
-        })
-        .await
-    }
-
-    /// An operator that needs all rows of equal keys at once; without keys all rows.
+    /// An operator that needs all rows of equal keys at once.
     async fn by_keys(
         &mut self,
-        of: &LogicalPlan,
+        operator: &LogicalPlan,
         input: DividedRows,
         keys: Vec<Expr>,
-        schema: &DFSchemaRef,
-        operator: impl Fn(LogicalPlan) -> Result<LogicalPlan>,
+        parts: u32,
     ) -> Result<DividedRows> {
-        let plan = operator(placeholder(0, &input.schema))?;
-        let (parts, keys) = match keys.is_empty() {
-            true => (vec![Arc::new(self.collect(&input, self.budget.stored).await?)], None),
-            false => {
-                let parts = self.parts_of(self.expected_bytes(of));
-                self.engine.device.note(|| {
-                    format!("divided: rows are parted by a hash of their keys, into {parts} parts")
-                });
-                let by = HashParts { keys: keys.clone(), parts, round: 0 };
-                let parts = self.parted(&input, by).await?;
-                (parts.into_iter().filter(|part| part.rows() > 0).collect(), Some(vec![keys]))
-            }
-        };
+        let by = HashParts { keys: keys.clone(), parts, round: 0, seed: self.seed };
+        let parts = self.parted(&input, by).await?;
+        let parts = parts.into_iter().filter(|part| part.rows() > 0).collect();
+        self.over_parts(operator, &input.schema, parts, Some(vec![keys]))
+    }
+
+    /// An operator over parts of its input, each of which has all rows of its keys.
+    fn over_parts(
+        &self,
+        operator: &LogicalPlan,
+        input: &DFSchemaRef,
+        parts: Vec<Arc<StoredRows>>,
+        keys: Option<Vec<Vec<Expr>>>,
+    ) -> Result<DividedRows> {
+        let plan = over(operator, placeholder(0, input))?;
         let parts = parts.into_iter().map(|part| vec![PartInput::Stored(part)]).collect();
         let whole = Some(Arc::new(plan.clone()));
-        Ok(DividedRows::of(PartGroup { plan, driving: None, parts, keys, whole }, schema))
+        let group = PartGroup { plan, driving: None, parts, keys, whole };
+        Ok(DividedRows::of(group, operator.schema()))
     }
 
-    /// Bytes that the rows of a plan are expected to take on the device.
-    pub(super) fn expected_bytes(&self, plan: &LogicalPlan) -> Option<u64> {
-        let rows = estimate(plan, self.tables)?.rows;
-        Some((rows * row_bytes(&arrow(plan.schema())) as f64) as u64)
-    }
-
-    /// Into how many parts rows of so many bytes are parted.
-    fn parts_of(&self, bytes: Option<u64>) -> u32 {
-        parts_of(&self.budget, bytes)
-    }
-
-    async fn join(&mut self, join: &Join) -> Result<DividedRows> {
-        let mut left = self.rows_of(&join.left).await?;
-        let mut right = self.rows_of(&join.right).await?;
-        let expected = (self.expected_bytes(&join.left), self.expected_bytes(&join.right));
-        // The side that is expected to be smaller first.
-        let right_first = expected.1.unwrap_or(0) <= expected.0.unwrap_or(u64::MAX);
-        for holds_right in [right_first, !right_first] {
-            let (goes_by, bytes) = match holds_right {
-                true => (left_goes_by(join.join_type), expected.1),
-                false => (right_goes_by(join.join_type), expected.0),
-            };
-            // Nobody knows better where the rows are unknown; what is far too large is parted.
-            let hopeless =
-                !join.on.is_empty() && bytes.is_some_and(|bytes| bytes / 4 > self.budget.side);
-            if !goes_by || hopeless {
-                continue;
+    async fn join(&mut self, join: &Join, division: &DividedOperator) -> Result<DividedRows> {
+        let Way::Join(way) = &division.way else {
+            return Err(Error::internal("a join is divided as no join"));
+        };
+        let mut left = self.rows_of(&join.left, division.input(0)?).await?;
+        let mut right = self.rows_of(&join.right, division.input(1)?).await?;
+        for side in way.sides.iter().copied() {
+            let of_side = side.of((&mut left, &mut right));
+            let stored = self.collect(of_side, self.budget.side).await?;
+            let fits = stored.bytes() <= self.budget.side
+                && stored.rows() as u64 <= self.budget.side_rows(join);
+            self.note_join(join, || {
+                let so = if fits { "it fits" } else { "it does not fit" };
+                format!("in parts: its {side} side has {}: {so}", ByteCount(stored.bytes()))
+            });
+            if fits {
+                return self.beside(join, left, right, stored, side);
             }
-            let side = if holds_right { &mut right } else { &mut left };
-            let stored = self.collect(side, self.budget.side).await?;
-            if stored.bytes() <= self.budget.side
-                && stored.rows() as u64 <= self.budget.side_rows(join)
-            {
-                self.note(join, || {
-                    let side = if holds_right { "right" } else { "left" };
-                    format!(
-                        "its {side} side, {}, stands beside each part of the other",
-                        ByteCount(stored.bytes())
-                    )
-                });
-                return self.beside(join, left, right, stored, holds_right);
+            *of_side = DividedRows::stored(stored);
+        }
+        match way.otherwise {
+            JoinWay::Hash { parts } => self.by_hash(join, left, right, parts).await,
+            JoinWay::NotIn { parts } => self.not_in(join, left, right, parts).await,
+            JoinWay::Blocks => self.pairwise(join, left, right).await,
+            JoinWay::Refused => Err(self.refused(join)),
+        }
+    }
+
+    /// Why a join of which no side fits is not divided.
+    fn refused(&self, join: &Join) -> Error {
+        match join.null_aware {
+            true => Error::unsupported("NOT IN in parts", "of rows that depend on the outer row"),
+            false => {
+                let what = format!("{} join without equal keys", join.join_type);
+                Error::unsupported(what, "neither side fits into device memory")
             }
-            *side = DividedRows::stored(stored);
         }
-        if join.null_aware {
-            return self.not_in(join, left, right).await;
-        }
-        if join.on.is_empty() {
-            return self.pairwise(join, left, right).await;
-        }
-        self.by_hash(join, left, right, expected).await
     }
 
     /// A join by equal keys, of sides that do not fit.
@@ -323,22 +306,26 @@ impl Divider<'_> {
         join: &Join,
         left: DividedRows,
         right: DividedRows,
-        expected: (Option<u64>, Option<u64>),
+        expected: u32,
     ) -> Result<DividedRows> {
-        let sizes = (stored_bytes(&left).or(expected.0), stored_bytes(&right).or(expected.1));
-        let parts = self.parts_of(sizes.0.zip(sizes.1).map(|(left, right)| left + right));
-        self.note(join, || {
-            format!("both sides are parted by a hash of their keys, into {parts} parts")
+        // What is stored already tells better.
+        let stored = stored_bytes(&left).zip(stored_bytes(&right));
+        let known = stored.map(|(left, right)| parts_of(&self.budget, Some(left + right)));
+        let parts = known.unwrap_or(expected);
+        self.note_join(join, || {
+            format!("in parts: both sides are parted by a hash of their keys, into {parts} parts")
         });
         let keys: (Vec<Expr>, Vec<Expr>) = join.on.iter().cloned().unzip();
-        let of_left =
-            self.parted(&left, HashParts { keys: keys.0.clone(), parts, round: 0 }).await?;
+        let of_left = self
+            .parted(&left, HashParts { keys: keys.0.clone(), parts, round: 0, seed: self.seed })
+            .await?;
         drop(left.groups);
-        let of_right =
-            self.parted(&right, HashParts { keys: keys.1.clone(), parts, round: 0 }).await?;
+        let of_right = self
+            .parted(&right, HashParts { keys: keys.1.clone(), parts, round: 0, seed: self.seed })
+            .await?;
         let driving = match join.join_type {
-            of if left_goes_by(of) => Some(0),
-            of if right_goes_by(of) => Some(1),
+            of if JoinSide::Left.goes_by(of) => Some(0),
+            of if JoinSide::Right.goes_by(of) => Some(1),
             _ => None,
         };
         let pairs = of_left
@@ -358,11 +345,18 @@ impl Divider<'_> {
         Ok(DividedRows::of(group, &join.schema))
     }
 
-    /// Notes how a join is divided, while somebody records.
-    pub(super) fn note(&self, join: &Join, how: impl FnOnce() -> String) {
+    /// Notes something of an operator, while somebody records.
+    fn note(&self, operator: &LogicalPlan, what: impl FnOnce() -> String) {
+        let device = &self.engine.device;
+        let _operator = device.operator(|| operator.display().to_string());
+        device.note(what);
+    }
+
+    /// As `note`, of a join.
+    pub(super) fn note_join(&self, join: &Join, what: impl FnOnce() -> String) {
         let device = &self.engine.device;
         let _operator = device.operator(|| LogicalPlan::Join(join.clone()).display().to_string());
-        device.note(|| format!("divided: {}", how()));
+        device.note(what);
     }
 
     /// A join of which one side stands whole beside each chunk of the other.
@@ -372,7 +366,7 @@ impl Divider<'_> {
         left: DividedRows,
         right: DividedRows,
         stored: StoredRows,
-        holds_right: bool,
+        held: JoinSide,
     ) -> Result<DividedRows> {
         let schema = stored.schema.clone();
         // One block, so that it is not put together for each part.
@@ -380,11 +374,11 @@ impl Divider<'_> {
         whole.blocks.push(super::stored::StoredBlock::Device(stored.load()?));
         drop(stored);
         let whole = Arc::new(whole);
-        let mut rows = if holds_right { left } else { right };
+        let mut rows = held.other().of((left, right));
         for group in &mut rows.groups {
             let beside = placeholder(group.next_input(), &schema);
             group.beside(PartInput::Stored(whole.clone()));
-            group.plan = joined(join, group.plan.clone(), beside, holds_right);
+            group.plan = joined(join, group.plan.clone(), beside, held);
         }
         self.budget =
             Budget { reads_ahead: self.budget.reads_ahead, ..Budget::of(&self.engine.device) };
@@ -392,23 +386,16 @@ impl Divider<'_> {
     }
 }
 
-/// Into how many parts rows of so many bytes are parted.
-pub(super) fn parts_of(budget: &Budget, bytes: Option<u64>) -> u32 {
-    match bytes {
-        Some(bytes) => (bytes / budget.part.max(1) + 1)
-            .next_power_of_two()
-            .clamp(LEAST_PARTS, MOST_PARTS) as u32,
-        None => UNKNOWN_PARTS,
-    }
-}
-
 pub(super) fn joined(
     join: &Join,
     rows: LogicalPlan,
     beside: LogicalPlan,
-    holds_right: bool,
+    held: JoinSide,
 ) -> LogicalPlan {
-    let (left, right) = if holds_right { (rows, beside) } else { (beside, rows) };
+    let (left, right) = match held {
+        JoinSide::Right => (rows, beside),
+        JoinSide::Left => (beside, rows),
+    };
     LogicalPlan::Join(Join { left: Arc::new(left), right: Arc::new(right), ..join.clone() })
 }
 
@@ -429,37 +416,20 @@ fn stored_bytes(rows: &DividedRows) -> Option<u64> {
     }
 }
 
-/// Whether the left rows of a join may come in chunks, beside all right ones.
-pub(super) fn left_goes_by(of: JoinType) -> bool {
-    matches!(
-        of,
-        JoinType::Inner
-            | JoinType::Left
-            | JoinType::LeftSemi
-            | JoinType::LeftAnti
-            | JoinType::LeftMark
-    )
-}
-
-/// Whether the right rows of a join may come in chunks, beside all left ones.
-pub(super) fn right_goes_by(of: JoinType) -> bool {
-    matches!(
-        of,
-        JoinType::Inner
-            | JoinType::Right
-            | JoinType::RightSemi
-            | JoinType::RightAnti
-            | JoinType::RightMark
-    )
-}
-
-/// The expressions by which all window calls partition their rows.
-pub(super) fn common_partition(calls: &[Expr]) -> Vec<Expr> {
-    let of = |call: &Expr| match call.clone().unalias() {
-        Expr::WindowFunction(call) => call.params.partition_by.clone(),
-        _ => vec![],
-    };
-    let Some((first, more)) = calls.split_first() else { return vec![] };
-    let in_all = |key: &Expr| more.iter().all(|call| of(call).contains(key));
-    of(first).into_iter().filter(in_all).collect()
+/// An operator over another input of the same columns.
+fn over(operator: &LogicalPlan, input: LogicalPlan) -> Result<LogicalPlan> {
+    let input = Arc::new(input);
+    Ok(match operator {
+        LogicalPlan::Aggregate(aggregate) => {
+            let Aggregate { group_expr, aggr_expr, schema, .. } = aggregate.clone();
+            LogicalPlan::Aggregate(Aggregate::try_new_with_schema(
+                input, group_expr, aggr_expr, schema,
+            )?)
+        }
+        LogicalPlan::Window(window) => {
+            let (exprs, schema) = (window.window_expr.clone(), window.schema.clone());
+            LogicalPlan::Window(Window::try_new_with_schema(exprs, input, schema)?)
+        }
+        other => return Err(Error::internal(format!("{} takes no keys", other.display()))),
+    })
 }

@@ -19,10 +19,6 @@ use crate::exec::Engine;
 use crate::plan::DevicePlan;
 use warpframe_device::interrupt;
 
-/// Rows of a small chunk. Sweeps, sorts and ranks give up below it, and sides of joins without
-/// equal keys are so small that their pairs with it fit. A chunk that drives a part is halved down
-/// to one row.
-pub(super) const LEAST_ROWS: u64 = 64;
 /// Rows of a chunk that is taken to be small beside the tables that ranges of keys may ask for.
 const FEW_ROWS: u64 = 1 << 13;
 /// Parts that a part becomes which is too large, and how often that is tried.
@@ -150,7 +146,7 @@ impl Divider<'_> {
                 return Err(Error::internal("a table's rows are not parted"));
             };
             let rows = DividedRows::stored(stored.as_ref().clone());
-            let by = HashParts { keys: keys.clone(), parts: PARTED_AGAIN, round };
+            let by = HashParts { keys: keys.clone(), parts: PARTED_AGAIN, round, seed: self.seed };
             let parts = self.parted(&rows, by).await?;
             smaller
                 .iter_mut()

@@ -18,7 +18,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Int8Type};
 use datafusion::common::{Column as Name, DFSchema, DFSchemaRef};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Sort, SortExpr, Union, lit};
 
-use super::chunks::{PartInput, row_bytes};
+use super::chunks::PartInput;
 use super::group::{DividedRows, PartGroup, placeholder};
 use super::run_over::run_over;
 use super::sinks::{RowSink, RowStore, Sampling, scatter};
@@ -28,7 +28,7 @@ use crate::column::Table;
 use crate::error::{Error, Result};
 use crate::exec::Engine;
 use crate::exec::rows::{concatenated, evenly_spaced};
-use crate::plan::{DevicePlan, FreshNames, TwoSteps};
+use crate::plan::{DevicePlan, FreshNames, ranges_of};
 
 // What the column holds that tells rows from splitters: these come before and after the rows of
 // their key.
@@ -39,15 +39,7 @@ const AFTER: i8 = 2;
 const MOST_SPLITTERS: u64 = 128;
 
 impl Divider<'_> {
-    pub(super) async fn sort(&mut self, sort: &Sort) -> Result<DividedRows> {
-        let input = self.rows_of(&sort.input).await?;
-        if let Some(fetch) = sort.fetch
-            && fetch as u64 * row_bytes(&arrow(&input.schema)) <= self.budget.stored
-        {
-            return self
-                .in_two_steps(input, &TwoSteps::Top { keys: sort.expr.clone(), fetch })
-                .await;
-        }
+    pub(super) async fn sort(&mut self, sort: &Sort, input: DividedRows) -> Result<DividedRows> {
         let sorted = self.sorted(&input, &sort.expr).await?;
         let Some(fetch) = sort.fetch else { return Ok(sorted) };
         let mut kept =
@@ -74,14 +66,14 @@ impl Divider<'_> {
             LogicalPlan::Sort(Sort { expr: keys.to_vec(), input: Arc::new(input), fetch: None })
         };
         let sort = by_keys(placeholder(0, &schema));
-        let ranges = stored.bytes() / self.budget.part.max(1) * 2;
+        let ranges = ranges_of(&self.budget, stored.bytes());
         if ranges < 2 {
             let parts = vec![vec![PartInput::Stored(Arc::new(stored))]];
             return Ok(DividedRows { groups: vec![range_of(sort, parts)], schema });
         }
         self.engine
             .device
-            .note(|| format!("divided: rows are parted by ranges of the key, {ranges} of them"));
+            .note(|| format!("in parts: rows are parted by ranges of the key, {ranges} of them"));
         let splitters = self.splitters(&schema, &sample, &sort, ranges.min(MOST_SPLITTERS))?;
         let mut ranges = Ranges::new(self, &schema, keys, splitters)?;
         self.run_parts(&DividedRows::stored(stored), &mut ranges).await?;

@@ -12,11 +12,10 @@ use datafusion::logical_expr::{Aggregate, LogicalPlan, Sort, TableScan};
 use super::Divider;
 use super::chunks::PartInput;
 use super::group::{DividedRows, PartGroup, placeholder};
-use super::run::LEAST_ROWS;
 use super::sinks::RowSink;
 use super::stored::StoredRows;
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{by_ranks, placeholder_number};
+use crate::plan::{LEAST_ROWS, by_ranks, placeholder_number};
 
 /// What a range's bytes are divided by, of which half are in a smaller range.
 const SMALLER_RANGES: u64 = 4;
@@ -134,10 +133,8 @@ impl Divider<'_> {
 
     /// The rows of a plan whose windows have partitions that do not fit.
     async fn rows_in_order(&mut self, plan: &LogicalPlan) -> Result<DividedRows> {
-        let before = std::mem::replace(&mut self.in_order, true);
-        let rows = self.rows_of(plan).await;
-        self.in_order = before;
-        rows
+        let division = self.decide(plan, true)?;
+        self.rows_of(plan, &division.root).await
     }
 
     /// What stands in a plan for rows that are given.
