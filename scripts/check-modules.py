@@ -19,7 +19,7 @@ Mends: prints each file of src/mends/ that no test names. A fault of DataFusion'
 there, and the test says which file can go then.
 
 One place: `Tokenizer::new` stands in src/sql/text.rs alone, and the environment is read in kernels/src/environment.rs alone
-(the command in sql/src reads that of a terminal).
+(the command in sql/src reads that of a terminal). `DeviceKind` is the device crate's, and interop's.
 
 Length: prints functions of more than 80 lines and files of more than 500 that scripts/long.txt does not list, that
 have more lines than it says, or that it lists although they are short. That list only gets shorter.
@@ -166,6 +166,9 @@ def shared_names(folder):
 # Where a text of SQL becomes tokens, and where the environment is read.
 TOKENS, ENVIRONMENT = "src/sql/text.rs", "kernels/src/environment.rs"
 
+# Where the kind of a device is told to others.
+KINDS = ["src/lib.rs", "src/interop/device_arrow.rs"]
+
 FUNCTION = re.compile(r"( *)(?:pub(?:\([^)]*\))? )?(?:const |async |unsafe )*fn (\w+)")
 MOST_OF_FUNCTION, MOST_OF_FILE = 80, 500
 
@@ -183,6 +186,8 @@ def one_place(root):
             for number, line in enumerate(code.splitlines(), 1):
                 if "Tokenizer::new" in line and name != TOKENS:
                     yield f"{path}:{number}: sql::Text has the tokens of a text"
+                if "DeviceKind" in line and name not in KINDS and folder == root / "src":
+                    yield f"{path}:{number}: Device::of_kind tells what is otherwise in the simulator"
                 if "env::var" in line and name != ENVIRONMENT and folder != root / "sql" / "src":
                     yield f"{path}:{number}: `environment` reads variables"
 

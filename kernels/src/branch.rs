@@ -41,6 +41,7 @@ impl Device {
                 profile: shared.profile.clone(),
                 spill: shared.spill.clone(),
                 fixed_secret: Default::default(),
+                partition_rows: shared.partition_rows,
                 rehearsal: shared.rehearsal.clone(),
                 improver: shared.improver.clone(),
                 preparer: OnceLock::new(),

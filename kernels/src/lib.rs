@@ -80,6 +80,8 @@ struct Shared {
     profile: Arc<Mutex<profile::Profile>>,
     spill: Arc<host_block::SpillSpace>,
     fixed_secret: secret::Fixed,
+    /// `WARPFRAME_PARTITION_ROWS`, as it was when the device was opened.
+    partition_rows: Option<u64>,
     /// Of a stand-in: where the kernels that are asked for go.
     rehearsal: Option<Arc<ahead::CompileQueue>>,
     /// Where kernels can be compiled better than at first.
@@ -205,6 +207,9 @@ impl Device {
             profile,
             spill: Arc::default(),
             fixed_secret: Default::default(),
+            partition_rows: environment::text("WARPFRAME_PARTITION_ROWS")
+                .ok()
+                .and_then(|rows| rows.parse().ok()),
             rehearsal: None,
             improver,
             preparer: OnceLock::new(),
@@ -226,6 +231,20 @@ impl Device {
     /// ```
     pub fn kind(&self) -> DeviceKind {
         self.0.kind
+    }
+
+    /// Which of two thresholds counts here: that of GPUs, or that of the simulator, where tests reach
+    /// with few rows what a GPU does with many.
+    pub fn of_kind<T>(&self, gpu: T, simulator: T) -> T {
+        match self.0.kind {
+            DeviceKind::Cuda(_) => gpu,
+            DeviceKind::Sim => simulator,
+        }
+    }
+
+    /// Rows from which on partitions pay, where `WARPFRAME_PARTITION_ROWS` says so.
+    pub fn partition_rows(&self) -> Option<u64> {
+        self.0.partition_rows
     }
 
     /// Name, architecture, size.

@@ -37,7 +37,7 @@ use super::sites::Sites;
 use crate::column::Column;
 use crate::error::{Error, Result};
 use sides::{PartitionLayout, SidePipeline};
-use warpframe_device::{Device, DeviceKind};
+use warpframe_device::Device;
 
 const OPERATOR: &str = "join";
 const THREADS: u32 = 1024;
@@ -272,7 +272,7 @@ impl PartitionedSides<'_> {
         for place in places.iter().flatten() {
             outputs.push(allocate(device, OPERATOR, place, Codes::Keep, capacity, &mut prepared)?);
         }
-        let threads = if device.kind() == DeviceKind::Sim { THREADS_ON_SIMULATOR } else { THREADS };
+        let threads = device.of_kind(THREADS, THREADS_ON_SIMULATOR);
         let text = self.text(&names, &write, repeated);
         let stem = if repeated { "join_partitioned_all" } else { "join_partitioned" };
         let kernel = Generated::with_threads(device, stem, &prepared, &text, threads)?;

@@ -273,11 +273,7 @@ fn turn_of(held: usize) -> u32 {
     }
 }
 
-/// Rows from which on partitions pay; `WARPFRAME_PARTITION_ROWS` says otherwise, for tests.
-pub(crate) fn pays_from(simulated: bool) -> u64 {
-    static ASKED: std::sync::OnceLock<Option<u64>> = std::sync::OnceLock::new();
-    let asked = ASKED.get_or_init(|| {
-        warpframe_device::environment::text("WARPFRAME_PARTITION_ROWS").ok()?.parse().ok()
-    });
-    asked.unwrap_or(if simulated { FROM_ON_SIMULATOR } else { FROM })
+/// Rows from which on partitions pay.
+pub(crate) fn pays_from(device: &Device) -> u64 {
+    device.partition_rows().unwrap_or_else(|| device.of_kind(FROM, FROM_ON_SIMULATOR))
 }

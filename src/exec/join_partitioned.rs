@@ -11,7 +11,6 @@ use crate::codegen::{
 };
 use crate::column::{Column, Relation};
 use crate::error::Result;
-use warpframe_device::DeviceKind;
 use warpframe_device::ops::join::is_direct;
 
 /// A table that keys number is read at random as fast as partitions are, up to so many times the
@@ -71,7 +70,7 @@ impl Runner {
 
     /// Whether the sides have so many times the rows from which partitions pay elsewhere.
     fn are_large(&self, sides: &Sides, (build, probe): (f64, f64)) -> bool {
-        let from = pays_from(self.device.kind() == DeviceKind::Sim) as f64;
+        let from = pays_from(&self.device) as f64;
         let most = sides.build.source.rows().max(sides.probe.source.rows());
         let large = sides.build.estimate >= from * build && sides.probe.estimate >= from * probe;
         large && most < u64::from(u32::MAX)
@@ -90,8 +89,7 @@ impl Runner {
         {
             None => Ok(Some(None)),
             Some(domain) => {
-                let pays =
-                    domain >= pays_from(self.device.kind() == DeviceKind::Sim) * DIRECT_DOMAIN;
+                let pays = domain >= pays_from(&self.device) * DIRECT_DOMAIN;
                 let pays =
                     pays && self.are_large(sides, DIRECT) && !ascends(build, &sides.build_keys)?;
                 Ok(pays.then_some(Some(domain)))

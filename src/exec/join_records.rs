@@ -18,7 +18,6 @@ use super::run::Runner;
 use crate::codegen::Records;
 use crate::column::{Column, Relation, Stats, is_nested};
 use crate::error::Result;
-use warpframe_device::DeviceKind;
 
 /// Bytes of columns below which the caches near a multiprocessor hold them anyway.
 const LEAST_BYTES: usize = 1 << 19;
@@ -44,7 +43,7 @@ impl Runner {
         };
         let (words, halves) = (of_width(WORD), of_width(WORD / 2));
         let bytes = (words.len() * WORD + halves.len() * WORD / 2).next_multiple_of(WORD);
-        let least = if self.device.kind() == DeviceKind::Sim { 1 } else { LEAST_BYTES };
+        let least = self.device.of_kind(LEAST_BYTES, 1);
         let all = (build.rows as usize).saturating_mul(bytes);
         // Elements of half a word are counted in 32 bits.
         if words.len() + halves.len() < 2 || all < least || all / (WORD / 2) >= u32::MAX as usize {

@@ -26,7 +26,7 @@ use crate::plan::{
 };
 use warpframe_device::ops::gather::{gather_pairs, interleave, is_scattered};
 use warpframe_device::ops::inverse::inverse as inverse_of;
-use warpframe_device::{Buffer, Device, DeviceKind};
+use warpframe_device::{Buffer, Device};
 
 /// Rows from which on columns are brought two by two, and bytes of a column that the second-level
 /// cache does not hold.
@@ -323,10 +323,8 @@ impl Runner {
     /// Columns of 8 bytes that one index leads to from all over the place, brought two by two:
     /// where they are in the relation, and what they are in place.
     fn gathered_in_pairs(&self, relation: &Relation) -> Result<HashMap<usize, Column>> {
-        let (least_rows, least_bytes) = match self.device.kind() {
-            DeviceKind::Sim => (1 << 12, 0),
-            _ => (PAIRED_ROWS, CACHED_BYTES),
-        };
+        let (least_rows, least_bytes) =
+            self.device.of_kind((PAIRED_ROWS, CACHED_BYTES), (1 << 12, 0));
         let mut found = HashMap::new();
         for (number, index) in relation.indices.iter().enumerate() {
             let Some(index) =

@@ -11,6 +11,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use md5::{Digest, Md5 as Md5Hasher};
+
 use super::calls::HostCall;
 
 pub(crate) fn md5() -> Arc<ScalarUDF> {
@@ -51,55 +53,18 @@ impl ScalarUDFImpl for Md5 {
         };
         let values = cast(values, &DataType::Binary)?;
         let values = values.as_binary::<i32>();
-        let digest = |value: Option<&[u8]>| value.map(|value| hexadecimal(digest(value)));
+        let digest =
+            |value: Option<&[u8]>| value.map(|value| hexadecimal(Md5Hasher::digest(value)));
         let found: StringArray = values.iter().map(digest).collect();
         call.yields(Arc::new(found))
     }
 }
 
-fn hexadecimal(digest: [u8; 16]) -> String {
-    digest.iter().fold(String::with_capacity(32), |mut text, byte| {
+fn hexadecimal(digest: impl AsRef<[u8]>) -> String {
+    digest.as_ref().iter().fold(String::with_capacity(32), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
     })
-}
-
-/// How far each step of a round turns, four by four.
-const TURNS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
-
-fn digest(message: &[u8]) -> [u8; 16] {
-    let mut state = [0x6745_2301u32, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
-    // The message, a bit, zeros, and the length in bits.
-    let mut rest = message.to_vec();
-    rest.push(0x80);
-    rest.resize((rest.len() + 8).next_multiple_of(64) - 8, 0);
-    rest.extend((message.len() as u64).wrapping_mul(8).to_le_bytes());
-    for block in rest.as_chunks::<64>().0 {
-        let words = block.as_chunks::<4>().0;
-        let [mut a, mut b, mut c, mut d] = state;
-        for step in 0..64 {
-            let (mixed, word) = match step / 16 {
-                0 => (b & c | !b & d, step),
-                1 => (d & b | !d & c, 5 * step + 1),
-                2 => (b ^ c ^ d, 3 * step + 5),
-                _ => (c ^ (b | !d), 7 * step),
-            };
-            // The sine of each step, in 2³²ths; a double has the digits.
-            let sine = (((step + 1) as f64).sin().abs() * 4_294_967_296.0) as u32;
-            let sum = (a.wrapping_add(mixed).wrapping_add(sine))
-                .wrapping_add(u32::from_le_bytes(words[word % 16]));
-            (a, d, c) = (d, c, b);
-            b = b.wrapping_add(sum.rotate_left(TURNS[step / 16][step % 4]));
-        }
-        for (whole, part) in state.iter_mut().zip([a, b, c, d]) {
-            *whole = whole.wrapping_add(part);
-        }
-    }
-    let mut found = [0; 16];
-    for (bytes, word) in found.as_chunks_mut::<4>().0.iter_mut().zip(state) {
-        *bytes = word.to_le_bytes();
-    }
-    found
 }
 
 #[cfg(test)]
@@ -119,7 +84,7 @@ mod tests {
             (&"x".repeat(64), "c1bb4f81d892b2d57947682aeb252456"),
             (&"x".repeat(1000), "398533d48111e9f664b1f64cb10c4b63"),
         ] {
-            assert_eq!(hexadecimal(digest(message.as_bytes())), expected, "{message}");
+            assert_eq!(hexadecimal(Md5Hasher::digest(message.as_bytes())), expected, "{message}");
         }
     }
 }

@@ -19,7 +19,7 @@ use super::diagnosis::in_kernels_words;
 use super::scalar::least_and_greatest;
 use crate::column::Repr;
 use crate::error::{Error, ErrorKind, Result};
-use warpframe_device::{Device, DeviceKind, KernelSource};
+use warpframe_device::{Device, KernelSource};
 
 /// A kernel's source, and how it is called.
 #[derive(Debug)]
@@ -122,11 +122,10 @@ impl KernelText {
         let (parameters, open) = signature(source, &found, name)?;
         let marker: String =
             Sha256::digest(source)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        let rewritten = match device.kind() {
-            DeviceKind::Sim => {
-                Some(rewritten(source, &found, open).map_err(|why| wrong(name, why))?)
-            }
-            DeviceKind::Cuda(_) => None,
+        // The simulator checks pointers, and gives blocks their shared memory.
+        let rewritten = match device.of_kind(false, true) {
+            true => Some(rewritten(source, &found, open).map_err(|why| wrong(name, why))?),
+            false => None,
         };
         let (name, source, marker) = (name.into(), source.into(), format!("kernel_{marker}"));
         Ok(KernelText { name, source, marker, parameters, rewritten })

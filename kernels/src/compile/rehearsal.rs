@@ -37,6 +37,7 @@ impl Device {
             profile: Default::default(),
             spill: Arc::default(),
             fixed_secret: Default::default(),
+            partition_rows: self.0.partition_rows,
             rehearsal: Some(queue),
             improver: None,
             preparer: Default::default(),

@@ -10,7 +10,7 @@ use crate::codegen::materialize::materialize;
 use crate::codegen::outputs::Codes;
 use crate::codegen::radix_partition::pays_from;
 use crate::error::Result;
-use warpframe_device::{Device, DeviceKind};
+use warpframe_device::Device;
 
 /// Rows from which on it pays to know something of the groups before hashing them; a quarter of
 /// that, or what pays to partition, is in a sample.
@@ -131,7 +131,7 @@ pub(super) fn samplable(device: &Device, flow: &Flow) -> bool {
 }
 
 fn sampled_from(device: &Device) -> u64 {
-    SAMPLED_FROM.min(pays_from(device.kind() == DeviceKind::Sim))
+    SAMPLED_FROM.min(pays_from(device))
 }
 
 /// Counts the groups of the first rows, and concludes how many there are.

@@ -22,7 +22,7 @@ use crate::codegen::radix_partition::{
 };
 use crate::codegen::record::Record;
 use crate::error::Result;
-use warpframe_device::{Buffer, Device, DeviceKind};
+use warpframe_device::{Buffer, Device};
 
 const OPERATOR: &str = "aggregate";
 /// Cells of a hash table in use: few, while that costs no more partitions than there are
@@ -80,16 +80,13 @@ impl GroupPartitioning {
         rows: u64,
         estimate: f64,
     ) -> Option<GroupPartitioning> {
-        let simulated = device.kind() == DeviceKind::Sim;
-        let from = pays_from(simulated);
+        let from = pays_from(device);
         if rows < from || estimate < from as f64 || rows >= u64::from(u32::MAX) {
             return None;
         }
         let processors = u64::from(device.properties().multiprocessors);
-        let shared = match simulated {
-            true => SHARED_ON_SIMULATOR,
-            false => most_shared(device),
-        };
+        let shared = device.of_kind(most_shared(device), SHARED_ON_SIMULATOR);
+        let distinct_from = device.of_kind(DISTINCT_FROM, 0);
         let dense = matches!(domain, Domain::Dense(_));
         let record = record(inputs, dense)?;
         let plan = |cells: Cells, slots: u64, parts: u64, most: u64| {
@@ -116,9 +113,7 @@ impl GroupPartitioning {
                 plan(cells, slots, parts, (rows as f64 / (parts * each) as f64 * slack) as u64 + 1)
             }
             // A table of keys alone is found in the caches for long.
-            Domain::Any(groups) if inputs.is_empty() && groups < DISTINCT_FROM && !simulated => {
-                None
-            }
+            Domain::Any(groups) if inputs.is_empty() && groups < distinct_from => None,
             Domain::Any(groups) => {
                 let cells = Cells::of(inputs, rows, true);
                 let slots = cells.most_slots(shared);

@@ -8,7 +8,7 @@ use crate::codegen::effort::{Effort, items_for, items_in_time};
 use crate::codegen::flow::Flow;
 use crate::codegen::kernel::most_shared;
 use crate::codegen::prepared::PreparedKernel;
-use warpframe_device::{Device, DeviceKind};
+use warpframe_device::Device;
 
 /// Most bytes of shared memory for cells of which several blocks share a multiprocessor.
 const CELL_BYTES: u64 = 48 << 10;
@@ -60,11 +60,7 @@ impl Sink {
         text: bool,
     ) -> Sink {
         let rows = flow.source.rows();
-        let all = match device.kind() {
-            // The simulator's tests should see every way of doing this.
-            DeviceKind::Sim => 2 * CELL_BYTES,
-            _ => most_shared(device),
-        };
+        let all = device.of_kind(most_shared(device), 2 * CELL_BYTES);
         // As in `rows_per_thread`.
         let block_rows =
             rows / u64::from(device.properties().multiprocessors) + 2 * u64::from(8 * LARGE_BLOCK);

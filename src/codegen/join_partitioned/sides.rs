@@ -18,7 +18,7 @@ use crate::codegen::radix_partition::{
 use crate::codegen::record::Record;
 use crate::codegen::value::Value;
 use crate::error::Result;
-use warpframe_device::{Device, DeviceKind};
+use warpframe_device::Device;
 
 /// Build rows of a partition that are aimed at.
 const PART_ROWS: u64 = 12_000;
@@ -41,10 +41,7 @@ pub(super) struct PartitionLayout {
 impl PartitionLayout {
     /// `None` where a partition's table would not fit.
     pub(super) fn of(device: &Device, rows: u64, domain: Option<u64>) -> Option<PartitionLayout> {
-        let shared = match device.kind() {
-            DeviceKind::Sim => SHARED_ON_SIMULATOR,
-            _ => most_shared(device),
-        };
+        let shared = device.of_kind(most_shared(device), SHARED_ON_SIMULATOR);
         let most = shared / 4;
         if let Some(domain) = domain {
             let slots = 1 << most.min(MOST_ROWS).ilog2();

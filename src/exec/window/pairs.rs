@@ -21,9 +21,9 @@ use crate::column::{Column, Index, Relation, Repr, Stats};
 use crate::error::{Error, Result};
 use crate::exec::run::{Runner, u32_column};
 use crate::plan::RegroupedCall;
+use warpframe_device::Buffer;
 use warpframe_device::ops::join::expand;
 use warpframe_device::ops::scan::exclusive_scan_u32;
-use warpframe_device::{Buffer, DeviceKind};
 
 /// Pairs beyond which a query is left to the CPU: minutes of a device.
 const MOST_PAIRS: u64 = 1 << 34;
@@ -131,10 +131,7 @@ impl Runner {
     }
 
     fn slice_pairs(&self) -> u64 {
-        let most = match self.device.kind() {
-            DeviceKind::Sim => SLICE_PAIRS_ON_SIMULATOR,
-            _ => SLICE_PAIRS,
-        };
+        let most = self.device.of_kind(SLICE_PAIRS, SLICE_PAIRS_ON_SIMULATOR);
         let memory = self.device.memory();
         let in_the_way = memory.used.saturating_sub(memory.evictable);
         most.min(memory.limit.saturating_sub(in_the_way) / PAIR_BYTES).max(1)
