@@ -1,0 +1,134 @@
+//! Names, types and values of everyday statements, as DuckDB 2.0.1 has them.
+
+use std::sync::Arc;
+
+use warpframe::arrow::array::*;
+use warpframe::arrow::compute::kernels::cast_utils::Parser;
+use warpframe::arrow::datatypes::{DataType, Date32Type, Field};
+
+use super::{check_rows, rows_on};
+use crate::differential::{Pair, run};
+use crate::tables::columns;
+
+/// A table `t` with a column of each everyday type.
+fn table() -> Pair {
+    let day = |text: &str| Date32Type::parse(text).expect("a date");
+    let decimals = Decimal128Array::from(vec![Some(1234), Some(50), None, Some(9999)]);
+    let moments = vec![Some(1_706_696_130_250_000), Some(1_709_251_199_000_000), None, Some(0)];
+    let fields = vec![
+        (
+            Arc::new(Field::new("a", DataType::Int64, true)),
+            Arc::new(Int64Array::from(vec![1, 2, 3, 4])) as ArrayRef,
+        ),
+        (
+            Arc::new(Field::new("b", DataType::Utf8, true)),
+            Arc::new(StringArray::from(vec!["w", "x", "y", "z"])),
+        ),
+    ];
+    Pair::of(columns(vec![
+        ("id", Arc::new(Int32Array::from(vec![1, 2, 3, 4])) as ArrayRef),
+        ("i", Arc::new(Int64Array::from(vec![Some(10), Some(20), None, Some(20)]))),
+        ("x", Arc::new(Float64Array::from(vec![Some(0.5), Some(-1.25), None, Some(1e30)]))),
+        ("m", Arc::new(decimals.with_precision_and_scale(9, 2).expect("they fit"))),
+        ("s", Arc::new(StringArray::from(vec![Some("apple"), Some("pear"), None, Some("fig")]))),
+        (
+            "d",
+            Arc::new(Date32Array::from(vec![
+                Some(day("2024-01-31")),
+                Some(day("2024-02-29")),
+                None,
+                Some(day("1999-12-31")),
+            ])),
+        ),
+        ("ts", Arc::new(TimestampMicrosecondArray::from(moments))),
+        ("n", Arc::new(StructArray::from(fields))),
+    ]))
+}
+
+fn check_names(pair: &Pair, sql: &str, expected: &[&str]) {
+    for session in [&pair.cpu, &pair.device] {
+        let found = run(session, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        assert_eq!(found.column_names(), expected, "{sql}");
+    }
+}
+
+/// The types that `DESCRIBE` tells, which are those of the rows.
+fn check_types(pair: &Pair, sql: &str, expected: &[&str]) {
+    for session in [&pair.cpu, &pair.device] {
+        let told = rows_on(session, &format!("DESCRIBE {sql}"));
+        let told: Vec<&str> = told.iter().filter_map(|row| row.split('|').nth(1)).collect();
+        assert_eq!(told, expected, "{sql}");
+        let planned = session.sql(sql).expect("a plan").schema();
+        let rows = run(session, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        for (planned, row) in planned.fields().iter().zip(rows.schema().fields()) {
+            assert_eq!(planned.data_type(), row.data_type(), "{sql}");
+        }
+    }
+}
+
+#[test]
+fn columns_beside_stars_come_twice() {
+    let pair = table();
+    let all = ["id", "i", "x", "m", "s", "d", "ts", "n"];
+    check_names(&pair, "SELECT t.id, * FROM t", &[&["id"], &all[..]].concat());
+    check_names(&pair, "SELECT T.Id, t.* FROM t", &[&["id"], &all[..]].concat());
+    let both = [&["id", "id"], &all[..], &all[..]].concat();
+    check_names(&pair, "SELECT a.id, b.id, a.*, b.* FROM t a JOIN t b ON a.id = b.i", &both);
+    check_rows(
+        &pair,
+        "SELECT q.id, b.id, q.*, b.id FROM (SELECT id, s FROM t) q JOIN t b USING (id) \
+         ORDER BY b.id LIMIT 2",
+        &["1|1|1|apple|1", "2|2|2|pear|2"],
+    );
+    check_rows(
+        &pair,
+        "SELECT id_1 FROM (SELECT a.id, b.id FROM t a JOIN t b USING (id)) ORDER BY 1 LIMIT 2",
+        &["1", "2"],
+    );
+    check_rows(
+        &pair,
+        "WITH q AS (SELECT a.i, b.i FROM t a JOIN t b ON a.id = b.id) SELECT sum(i_1) FROM q",
+        &["50"],
+    );
+    let error =
+        run(&pair.device, "SELECT id_1 FROM (SELECT a.id FROM t a)").expect_err("no column");
+    assert!(error.to_string().contains("no column named \"id_1\""), "{error}");
+}
+
+#[test]
+fn columns_are_called_by_what_was_typed() {
+    let pair = table();
+    for (sql, names) in [
+        ("SELECT 1.5, 1.5::INT", vec!["1.5", "1.5::INT"]),
+        (
+            "SELECT CAST(2.5 AS INTEGER), TRY_CAST(2.5 AS INTEGER)",
+            vec!["CAST(2.5 AS INTEGER)", "TRY_CAST(2.5 AS INTEGER)"],
+        ),
+        (
+            "SELECT TRUE, true::INT, -1.5, (-1.5)::INT",
+            vec!["TRUE", "true::INT", "-1.5", "(-1.5)::INT"],
+        ),
+        ("SELECT i != 10, i<>10, 'a<>b' != s FROM t", vec!["i != 10", "i<>10", "'a<>b' != s"]),
+        ("SELECT -- é !=\n 'é!=' != s FROM t", vec!["'é!=' != s"]),
+        ("SELECT n.a, t.n.b, t.id FROM t", vec!["a", "b", "id"]),
+        ("SELECT a, b FROM (SELECT n.a, n.b FROM t)", vec!["a", "b"]),
+        ("SELECT n.a AS c, n['a'] FROM t", vec!["c", "n['a']"]),
+        ("SELECT n.a, count(*) FROM t GROUP BY n.a ORDER BY n.a", vec!["a", "count(*)"]),
+        ("SELECT n.a, count(*) FROM t GROUP BY ALL", vec!["a", "count(*)"]),
+        ("SELECT t.id, u.id FROM t JOIN t u USING (id) ORDER BY u.id", vec!["id", "id"]),
+        ("SELECT * FROM unnest([1, 2])", vec!["unnest"]),
+        ("SELECT * FROM unnest([1, 2]) u", vec!["u"]),
+        ("SELECT * FROM unnest([1, 2]) AS u(x)", vec!["x"]),
+        ("SELECT unnest FROM t, unnest([t.id])", vec!["unnest"]),
+    ] {
+        check_names(&pair, sql, &names);
+    }
+    check_rows(
+        &pair,
+        "SELECT a + 1 AS c FROM (SELECT n.a FROM t) ORDER BY c",
+        &["2", "3", "4", "5"],
+    );
+    check_rows(&pair, "SELECT unnest + 1 FROM unnest([1, 2]) ORDER BY 1", &["2", "3"]);
+    pair.device.execute("CREATE TABLE f AS SELECT n.a FROM t").expect("a table");
+    assert_eq!(run(&pair.device, "FROM f").expect("rows").column_names(), ["a"]);
+}
