@@ -132,3 +132,49 @@ fn columns_are_called_by_what_was_typed() {
     pair.device.execute("CREATE TABLE f AS SELECT n.a FROM t").expect("a table");
     assert_eq!(run(&pair.device, "FROM f").expect("rows").column_names(), ["a"]);
 }
+
+#[test]
+fn decimals_beside_doubles_are_doubles() {
+    let pair = table();
+    for (sql, expected) in [
+        ("SELECT m FROM t UNION ALL SELECT x FROM t", "DOUBLE"),
+        ("SELECT m FROM t UNION SELECT x FROM t", "DOUBLE"),
+        ("SELECT m FROM t UNION ALL SELECT x FROM t UNION ALL SELECT id FROM t", "DOUBLE"),
+        ("SELECT m FROM t EXCEPT SELECT x FROM t", "DOUBLE"),
+        ("SELECT x FROM t INTERSECT SELECT m FROM t", "DOUBLE"),
+        ("SELECT m FROM t EXCEPT ALL SELECT x FROM t", "DOUBLE"),
+        ("SELECT coalesce(m, x) FROM t", "DOUBLE"),
+        ("SELECT greatest(m, x) FROM t", "DOUBLE"),
+        ("SELECT CASE WHEN id > 2 THEN m ELSE x END FROM t", "DOUBLE"),
+        ("SELECT [m, x] FROM t", "DOUBLE[]"),
+        ("FROM (VALUES (1.5::DECIMAL(9, 2)), (1e30))", "DOUBLE"),
+        ("FROM (VALUES (1.5::DECIMAL(9, 2)), (2::DOUBLE), (NULL))", "DOUBLE"),
+        // Numbers with a point are the decimals that they say.
+        ("SELECT m FROM t UNION ALL SELECT 0.5", "DECIMAL(9,2)"),
+        ("SELECT coalesce(m, 1.5) FROM t", "DECIMAL(9,2)"),
+        ("SELECT [m, 0.5] FROM t", "DECIMAL(9,2)[]"),
+    ] {
+        check_types(&pair, sql, &[expected]);
+    }
+    check_rows(
+        &pair,
+        "SELECT coalesce(m, x, 7), greatest(m, x), [m, x][2] FROM t ORDER BY id",
+        &[
+            "12.34|12.34|0.5",
+            "0.5|0.5|-1.25",
+            "7|-|-",
+            "99.99|1000000000000000000000000000000|1000000000000000000000000000000",
+        ],
+    );
+    check_rows(
+        &pair,
+        "SELECT m FROM t WHERE id < 3 UNION ALL SELECT x FROM t WHERE id < 3 ORDER BY 1",
+        &["-1.25", "0.5", "0.5", "12.34"],
+    );
+    check_rows(&pair, "SELECT m FROM t EXCEPT SELECT x FROM t ORDER BY 1", &["12.34", "99.99"]);
+    check_rows(
+        &pair,
+        "SELECT m FROM t INTERSECT SELECT x FROM t ORDER BY 1 NULLS LAST",
+        &["0.5", "-"],
+    );
+}
