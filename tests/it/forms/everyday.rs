@@ -178,3 +178,41 @@ fn decimals_beside_doubles_are_doubles() {
         &["0.5", "-"],
     );
 }
+
+#[test]
+fn intervals_are_texts_as_in_duckdb() {
+    let pair = table();
+    let rows =
+        |sql: &str, expected: &[&str]| assert_eq!(rows_on(&pair.cpu, sql), expected, "{sql}");
+    rows(
+        "SELECT CAST(ts - TIMESTAMP '2024-01-01' AS VARCHAR), \
+         (TIMESTAMP '2024-01-01' - ts)::VARCHAR FROM t WHERE id < 4 ORDER BY id",
+        &[
+            "30 days 10:15:30.25|-30 days -10:15:30.25",
+            "59 days 23:59:59|-59 days -23:59:59",
+            "-|-",
+        ],
+    );
+    rows(
+        "SELECT (INTERVAL 1 DAY)::VARCHAR, (INTERVAL 14 MONTH)::VARCHAR, \
+         (INTERVAL '6.5 seconds')::VARCHAR, (INTERVAL '-1 months 2 days -3 hours')::VARCHAR, \
+         (INTERVAL 0 DAY)::VARCHAR, [INTERVAL 1 DAY]::VARCHAR, (INTERVAL (id) DAY)::VARCHAR \
+         FROM t WHERE id = 2",
+        &["1 day|1 year 2 months|00:00:06.5|-1 month 2 days -03:00:00|00:00:00|[1 day]|2 days"],
+    );
+    // Back again.
+    rows(
+        "SELECT i::VARCHAR::INTERVAL = i FROM (VALUES (INTERVAL '-1 months 2 days -3 hours'), \
+         (INTERVAL '1 year 2 months 1.5 seconds'), (INTERVAL '-25 hours 1 day')) v(i)",
+        &["1", "1", "1"],
+    );
+    let sql = "SELECT INTERVAL '14 months' AS a, ts - TIMESTAMP '2024-01-01' AS b FROM t \
+               WHERE id = 1";
+    for session in [&pair.cpu, &pair.device] {
+        let frame = run(session, sql).expect("rows");
+        let text = frame.to_string();
+        assert!(text.contains("1 year 2 months ┆ 30 days 10:15:30.25"), "{text}");
+        let json = frame.to_json().expect("JSON");
+        assert!(json.contains("\"a\":\"1 year 2 months\",\"b\":\"30 days 10:15:30.25\""), "{json}");
+    }
+}
