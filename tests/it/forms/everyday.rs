@@ -180,6 +180,48 @@ fn decimals_beside_doubles_are_doubles() {
 }
 
 #[test]
+fn types_are_told_as_rows_have_them() {
+    let pair = table();
+    for (sql, expected) in [
+        ("SELECT id FROM t UNION ALL SELECT i FROM t", "BIGINT"),
+        ("SELECT d FROM t UNION ALL SELECT ts FROM t", "TIMESTAMP"),
+        ("SELECT id FROM t EXCEPT SELECT i FROM t", "BIGINT"),
+        ("SELECT d FROM t EXCEPT SELECT ts FROM t", "TIMESTAMP"),
+        ("SELECT id FROM t INTERSECT SELECT x FROM t", "DOUBLE"),
+        ("SELECT id FROM t EXCEPT SELECT s FROM t", "VARCHAR"),
+        ("SELECT CASE WHEN id > 2 THEN id ELSE i END FROM t", "BIGINT"),
+        ("SELECT 1::DECIMAL", "DECIMAL(18,3)"),
+        ("SELECT '2.5'::NUMERIC", "DECIMAL(18,3)"),
+        ("SELECT 1::HUGEINT", "DECIMAL(38,0)"),
+        ("SELECT 2.5::LONG", "BIGINT"),
+        ("SELECT 1::SHORT", "SMALLINT"),
+        ("SELECT 1::INT1", "TINYINT"),
+        ("SELECT s::BPCHAR FROM t", "VARCHAR"),
+        ("SELECT s::TEXT(2) FROM t", "VARCHAR"),
+        ("SELECT approx_count_distinct(i) - 5 FROM t", "BIGINT"),
+        ("SELECT array_length([1]) - 5", "BIGINT"),
+        ("SELECT list_position([1], 1) - 5", "BIGINT"),
+        ("SELECT length(s) FROM t", "BIGINT"),
+        ("SELECT round(m, 1) FROM t", "DECIMAL(9,1)"),
+    ] {
+        check_types(&pair, sql, &[expected]);
+    }
+    check_rows(&pair, "SELECT s::TEXT(2), 2.5::SHORT FROM t WHERE id = 1", &["apple|3"]);
+    let union = "SELECT id AS k FROM t UNION ALL SELECT i FROM t";
+    pair.device.execute(&format!("CREATE VIEW v AS {union}")).expect("a view");
+    pair.device.execute("CREATE TABLE h (a HUGEINT, b DECIMAL, c TEXT(3))").expect("a table");
+    let told = |sql: &str| rows_on(&pair.device, sql);
+    assert_eq!(told("DESCRIBE v")[0], "k|BIGINT|1");
+    let of_schema = "SELECT column_name, data_type FROM information_schema.columns";
+    assert_eq!(told(&format!("{of_schema} WHERE table_name = 'v'")), ["k|BIGINT"]);
+    assert_eq!(
+        told(&format!("{of_schema} WHERE table_name = 'h' ORDER BY ordinal_position")),
+        ["a|DECIMAL(38,0)", "b|DECIMAL(18,3)", "c|VARCHAR"]
+    );
+    assert!(told(&format!("SUMMARIZE {union}"))[0].starts_with("k|BIGINT|"));
+}
+
+#[test]
 fn intervals_are_texts_as_in_duckdb() {
     let pair = table();
     let rows =
@@ -215,4 +257,34 @@ fn intervals_are_texts_as_in_duckdb() {
         let json = frame.to_json().expect("JSON");
         assert!(json.contains("\"a\":\"1 year 2 months\",\"b\":\"30 days 10:15:30.25\""), "{json}");
     }
+}
+
+#[test]
+fn functions_of_duckdb_that_are_others() {
+    let pair = table();
+    check_rows(
+        &pair,
+        "SELECT string_agg(s ORDER BY id), string_agg(s, '-' ORDER BY id), \
+         group_concat(s ORDER BY id) FROM t",
+        &["apple,pear,fig|apple-pear-fig|apple,pear,fig"],
+    );
+    check_rows(
+        &pair,
+        "SELECT century(d), decade(d), century(ts), decade(DATE '0001-01-01' - 400), \
+         century(DATE '0001-01-01' - 400), century(DATE '2000-12-31') FROM t ORDER BY id",
+        &["21|202|21|0|-1|20", "21|202|21|0|-1|20", "-|-|-|0|-1|20", "20|199|20|0|-1|20"],
+    );
+    check_rows(
+        &pair,
+        "SELECT current_schema(), localtimestamp > ts, get_current_timestamp() = now() FROM t \
+         WHERE id = 1",
+        &["public|1|1"],
+    );
+    let texts = "SELECT base64(encode(s)), base64('ab'), decode(unhex(hex(s))) FROM t WHERE id = 1";
+    assert_eq!(rows_on(&pair.cpu, texts), ["YXBwbGU=|YWI=|apple"]);
+    pair.device.execute("CREATE SCHEMA raw").expect("a schema");
+    pair.device.execute("USE raw").expect("a schema");
+    assert_eq!(rows_on(&pair.device, "SELECT current_schema()"), ["raw"]);
+    let error = run(&pair.device, "SELECT current_schema(1)").expect_err("an argument");
+    assert!(error.to_string().contains("current_schema takes nothing"), "{error}");
 }
