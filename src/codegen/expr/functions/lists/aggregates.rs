@@ -78,8 +78,8 @@ pub(super) fn length(args: &[Expr]) -> Option<Expr> {
     is_call.then(|| cast(call("array_length", args.to_vec()), DataType::BigInt(None)))
 }
 
-/// The place of a value, or of the first null: DataFusion (55.2) finds none among lists, and gives a
-/// number without a sign.
+/// The place of a value, or of the first null: DataFusion (55.2) finds none among lists, and gives
+/// a number without a sign.
 pub(super) fn position(args: &[Expr]) -> Option<Expr> {
     let found = |args: Vec<Expr>| Some(cast(call("array_position", args), DataType::BigInt(None)));
     match args {
