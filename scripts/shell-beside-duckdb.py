@@ -52,8 +52,8 @@ TYPES = [
     (r"DECIMAL\(\d+,(\d+)\)", r"DECIMAL\(\d+,(\d+)\)", r"[-+*%]|\bsum\b", "decimals have other numbers of digits"),
     (r"DECIMAL\(\d+,\d+\)", "DOUBLE", r"/|\bavg\b", "quotients and means of decimals are decimals"),
     ("INTEGER", "BIGINT",
-     r"\b(length|strpos|instr|year|month|quarter|dayofweek|extract|date_part)\b",
-     "lengths and parts of dates are INTEGER"),
+     r"\b(strpos|instr|year|month|quarter|dayofweek|extract|date_part)\b",
+     "places in texts and parts of dates are INTEGER"),
     ("DATE", "TIMESTAMP", r"\bINTERVAL\b", "a date and whole days are a date"),
 ]
 # Columns of listings whose names are others in DuckDB, and those that are not compared: DuckDB estimates quartiles.

@@ -19,6 +19,7 @@ mod function_names;
 mod functions;
 pub(crate) mod histogram;
 mod in_unit;
+mod interval_texts;
 pub(crate) mod interval_times;
 mod intervals;
 pub(crate) mod lambdas;
@@ -49,6 +50,8 @@ pub(crate) use expressions::{
 pub(crate) use floats::{FloatForm, holds_floats};
 pub(crate) use functions::HostOperation;
 pub(crate) use in_unit::in_unit;
+pub(crate) use interval_texts::is_interval;
+pub use interval_texts::value_texts;
 pub(crate) use intervals::{IntervalPart, interval_part, justified, part_of};
 pub(crate) use lossless::{cast_fails, cast_is_wrongly_dropped, cast_keeps};
 pub(crate) use shorthand::{TimePattern, chrono_pattern};

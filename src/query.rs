@@ -6,6 +6,7 @@
 //!   prepared plan over tables ── exec ──▶ answer
 //! ```
 
+mod agreed;
 mod builder;
 mod calls;
 mod handed;

@@ -46,8 +46,11 @@ pub trait StateOfFrame: Clone + Sized {
     /// A plan as such a frame.
     fn done(frame: LazyFrame) -> Result<AnyFrame<Self>>;
 
-    /// The names and types of the columns.
+    /// The names of the columns, and the types that the planner tells.
     fn columns(&self) -> SchemaRef;
+
+    /// The names of the columns, and the types of their rows.
+    fn schema(frame: &AnyFrame<Self>) -> SchemaRef;
 
     /// The number of rows, where that is known without running anything.
     fn rows(&self) -> Option<usize>;
@@ -70,6 +73,10 @@ impl StateOfFrame for Lazy {
         Arc::new(self.schema.as_arrow().clone())
     }
 
+    fn schema(frame: &LazyFrame) -> SchemaRef {
+        frame.agreed_schema()
+    }
+
     fn rows(&self) -> Option<usize> {
         None
     }
@@ -86,7 +93,7 @@ impl<S: FrameState> AnyFrame<S> {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn schema(&self) -> SchemaRef {
-        self.state.columns()
+        S::schema(self)
     }
 
     /// The names of the columns.
@@ -98,7 +105,7 @@ impl<S: FrameState> AnyFrame<S> {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn column_names(&self) -> Vec<String> {
-        self.schema().fields().iter().map(|field| field.name().clone()).collect()
+        self.state.columns().fields().iter().map(|field| field.name().clone()).collect()
     }
 
     /// A verb that a session recognizes.
@@ -142,13 +149,13 @@ impl<S: FrameState> AnyFrame<S> {
 
     /// What only the columns decide of expressions, decided.
     fn known(&self, columns: impl Columns) -> Result<Vec<Expr>> {
-        let schema = self.schema();
+        let schema = self.state.columns();
         fitted(expanded(columns.into_columns(), || Schema::clone(&schema))?, &schema)
     }
 
     /// The names of columns of this frame that expressions stand for: names and selectors.
     pub(super) fn names(&self, columns: impl Columns) -> Result<Vec<String>> {
-        let schema = self.schema();
+        let schema = self.state.columns();
         let named = |expr: df::Expr| match expr {
             df::Expr::Column(column) if schema.column_with_name(&column.name).is_none() => {
                 Err(unknown(&column.name, &schema))
@@ -179,7 +186,7 @@ impl<S: FrameState> AnyFrame<S> {
 
     /// A name that no column has.
     pub(super) fn unused_name(&self, stem: &str) -> String {
-        let schema = self.schema();
+        let schema = self.state.columns();
         let mut name = stem.to_string();
         while schema.column_with_name(&name).is_some() {
             name.push('_');

@@ -7,10 +7,11 @@ use std::fmt::{self, Display};
 use std::sync::RwLock;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::arrow::util::display::FormatOptions;
 
 use super::DataFrame;
 use crate::error::Result;
+use crate::host::value_texts;
 pub use terminal::terminal_size;
 pub use text_table::TextTable;
 use text_table::{cut_to, type_name, visible};
@@ -316,7 +317,7 @@ fn first_values(batches: &[RecordBatch], column: usize, null: &str) -> Result<Ve
     let options = FormatOptions::new().with_null(null);
     let mut values = vec![];
     for batch in batches {
-        let texts = ArrayFormatter::try_new(batch.column(column), &options)?;
+        let texts = value_texts(batch.column(column), &options)?;
         for row in 0..batch.num_rows() {
             values.push(visible(&texts.value(row).try_to_string()?));
         }

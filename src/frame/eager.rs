@@ -77,6 +77,10 @@ impl StateOfFrame for Eager {
         self.schema.clone()
     }
 
+    fn schema(frame: &DataFrame) -> SchemaRef {
+        frame.state.columns()
+    }
+
     fn rows(&self) -> Option<usize> {
         Some(self.data.rows())
     }

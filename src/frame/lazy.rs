@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::DFSchemaRef;
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::LogicalPlan;
@@ -35,9 +36,17 @@ pub type LazyFrame = AnyFrame<Lazy>;
 #[derive(Clone)]
 pub struct Lazy {
     pub(super) schema: DFSchemaRef,
+    /// With the types that its rows have, once they are asked for.
+    agreed: OnceLock<SchemaRef>,
     growth: Growth,
     /// Its plan may be deeper than the stack of the caller's thread takes.
     deep: bool,
+}
+
+impl Lazy {
+    fn of(schema: DFSchemaRef, growth: Growth, deep: bool) -> Lazy {
+        Lazy { schema, agreed: OnceLock::new(), growth, deep }
+    }
 }
 
 /// How a frame came about.
@@ -68,7 +77,7 @@ impl LazyFrame {
             Some(recipe) => Growth::Recipe(Arc::new(recipe), OnceLock::from(plan)),
             None => Growth::Plan(plan),
         };
-        Ok(LazyFrame { core, state: Lazy { schema, growth, deep } })
+        Ok(LazyFrame { core, state: Lazy::of(schema, growth, deep) })
     }
 
     /// The frame that a recipe leads to.
@@ -101,7 +110,7 @@ impl LazyFrame {
             }
         };
         let growth = Growth::Recipe(Arc::new(recipe), plan);
-        Ok(LazyFrame { core: core.clone(), state: Lazy { schema, growth, deep: false } })
+        Ok(LazyFrame { core: core.clone(), state: Lazy::of(schema, growth, false) })
     }
 
     /// How it came about, where a session recognizes that.
@@ -123,6 +132,17 @@ impl LazyFrame {
                 }
             },
         }
+    }
+
+    /// The columns with the types that their rows have. Where types do not agree, running the frame
+    /// says so.
+    pub(super) fn agreed_schema(&self) -> SchemaRef {
+        let agreed = || match self.state.deep {
+            true => self.core.block_on(async { self.core.agreed_schema(self.plan()?) }),
+            false => self.core.agreed_schema(self.plan()?),
+        };
+        let planned = |_| Arc::new(self.state.schema.as_arrow().clone());
+        self.state.agreed.get_or_init(|| agreed().unwrap_or_else(planned)).clone()
     }
 
     /// The plan before any rule changed it: for tests of rules, one by one.

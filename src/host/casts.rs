@@ -1,8 +1,9 @@
 //! Casts that Arrow does otherwise than the device: of decimals to the nearest floats, of floats to
 //! the decimals that their digits say, of both to the nearest integers, of milliseconds to the day
 //! that they lie in, of texts to times (`text_casts.rs`), lists and structs (`nested_texts.rs`), of
-//! texts to bytes and back (`bytes.rs`), of lists to texts, in which nulls are shown, of local times to instants (`zones.rs`), and to lists of
-//! what is none.
+//! texts to bytes and back (`bytes.rs`), of lists to texts, in which nulls are shown, of intervals
+//! to texts (`interval_texts.rs`), of local times to instants (`zones.rs`), and to lists of what is
+//! none.
 //!
 //! Arrow divides a decimal's digits, rounded to a float, by a power of ten, rounded to a float, and
 //! so rounds up to three times (arrow-cast 59.3,
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, FixedSizeListArray, GenericListArray,
-    OffsetSizeTrait, PrimitiveArray, StructArray, new_null_array,
+    OffsetSizeTrait, PrimitiveArray, StringViewArray, StructArray, new_null_array,
 };
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options, nullif};
 use datafusion::arrow::datatypes::{
@@ -36,6 +37,7 @@ use half::f16;
 
 pub(super) use self::text_casts::{is_read, whole_minutes};
 pub(crate) use self::text_casts::{plain_moment, with_units};
+use super::interval_texts::{INTERVAL_TEXTS, is_interval, value_texts};
 use super::zones;
 
 /// Whether a cast is one of those, in lists and structs too.
@@ -58,6 +60,7 @@ pub(super) fn differs(from: &DataType, to: &DataType) -> bool {
                 || nested_texts::wraps(from, to)
                 || bytes::shows(from, to)
                 || from.is_list() && to.is_string()
+                || is_interval(from) && to.is_string()
                 || zones::shows(from, to)
         }
     }
@@ -126,8 +129,17 @@ pub(crate) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Re
         }
         // A null within is no empty text.
         (from, to) if from.is_list() && to.is_string() => {
-            let format_options = DEFAULT_CAST_OPTIONS.format_options.with_null("NULL");
+            let format_options = DEFAULT_CAST_OPTIONS
+                .format_options
+                .with_null("NULL")
+                .with_formatter_factory(Some(&INTERVAL_TEXTS));
             cast_with_options(array, to, &CastOptions { safe: or_null, format_options })?
+        }
+        (from, to) if is_interval(from) && to.is_string() => {
+            let texts = value_texts(array, &DEFAULT_CAST_OPTIONS.format_options)?;
+            let text = |row| array.is_valid(row).then(|| texts.value(row).to_string());
+            let texts: StringViewArray = (0..array.len()).map(text).collect();
+            cast(&(Arc::new(texts) as ArrayRef), to)?
         }
         (from, to) if bytes::shows(from, to) => bytes::shown(array, to)?,
         (from, to) if zones::shows(from, to) => zones::instants(array, to, or_null)?,

@@ -155,11 +155,13 @@ pub(crate) fn len(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     Ok(Some(cast(length, DataType::Int64)))
 }
 
-/// As `len`; of a text as DataFusion has it, and so of what it takes for one.
+/// As `len`, and of what DataFusion takes for a text.
 pub(crate) fn length(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     match (args, types) {
         ([_], [list]) if is_list(list) => len(args, types),
-        ([value], [dtype]) if !dtype.is_nested() => Ok(Some(character_length(value.clone()))),
+        ([value], [dtype]) if !dtype.is_nested() => {
+            Ok(Some(cast(character_length(value.clone()), DataType::Int64)))
+        }
         _ => Ok(None),
     }
 }

@@ -26,6 +26,7 @@ mod prune;
 mod ranked;
 mod rows;
 mod set_keys;
+mod set_types;
 mod shadows;
 mod shares;
 mod similar;
@@ -85,8 +86,7 @@ pub(super) fn logical(device: bool) -> Vec<LogicalRule> {
 /// a device, the columns that nobody names are pruned first.
 pub(super) fn analyzer_rules(device: bool) -> Vec<AnalysisRule> {
     let first = device.then(|| Arc::new(prune::PruneScans) as _);
-    let before =
-        [Arc::new(group_frames::GroupFrames) as _, Arc::new(comparisons::ExactComparisons) as _];
+    let before = [Arc::new(group_frames::GroupFrames) as _, Arc::new(set_types::AgreedTypes) as _];
     let ours = [
         Arc::new(host::booleans::NumbersOfBooleans) as _,
         Arc::new(interval_order::IntervalOrder) as _,

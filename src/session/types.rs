@@ -10,23 +10,28 @@ use crate::error::nearest;
 use crate::sql::ast::cast;
 
 /// Types by the names that SQL has for them.
-pub(super) const TYPES: [&str; 35] = [
+pub(super) const TYPES: [&str; 40] = [
     "BIGINT",
     "BINARY",
     "BLOB",
     "BOOL",
     "BOOLEAN",
+    "BPCHAR",
     "BYTEA",
     "CHAR",
     "DATE",
     "DECIMAL",
     "DOUBLE",
     "FLOAT",
+    "HUGEINT",
     "INT",
+    "INT1",
     "INTEGER",
     "INTERVAL",
+    "LONG",
     "NUMERIC",
     "REAL",
+    "SHORT",
     "SMALLINT",
     "STRING",
     "STRUCT",

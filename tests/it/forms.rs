@@ -3,6 +3,7 @@
 mod absent;
 mod aliases;
 mod clauses;
+mod everyday;
 mod functions;
 mod numbers;
 mod operators;

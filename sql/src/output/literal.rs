@@ -6,6 +6,7 @@ use warpframe::arrow::array::{Array, AsArray};
 use warpframe::arrow::buffer::NullBuffer;
 use warpframe::arrow::datatypes::DataType;
 use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
+use warpframe::frame::value_texts;
 
 use crate::report::Failure;
 
@@ -43,7 +44,7 @@ impl<'a> Literals<'a> {
     /// `nested`: within other values, no column says of which type they are.
     fn within(column: &'a dyn Array, nested: bool) -> Result<Self, Failure> {
         let of = |child: &'a dyn Array| Ok::<_, Failure>(Box::new(Literals::within(child, true)?));
-        let text = || ArrayFormatter::try_new(column, &FormatOptions::new());
+        let text = || value_texts(column, &FormatOptions::new());
         let form = match column.data_type() {
             DataType::List(_) => {
                 let list = column.as_list::<i32>();

@@ -3,7 +3,8 @@
 use std::io::Write;
 
 use unicode_width::UnicodeWidthStr;
-use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
+use warpframe::arrow::util::display::FormatOptions;
+use warpframe::frame::value_texts;
 
 use super::literal::Literals;
 use super::{Rows, Style, to_the_right};
@@ -157,7 +158,7 @@ fn each_row(
     rows.each_batch(|batch| {
         let mut columns = vec![];
         for column in batch.columns() {
-            columns.push((ArrayFormatter::try_new(column, &options)?, column.logical_nulls()));
+            columns.push((value_texts(column, &options)?, column.logical_nulls()));
         }
         for row in 0..batch.num_rows() {
             for (value, (formatter, nulls)) in values.iter_mut().zip(&columns) {

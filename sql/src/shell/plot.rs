@@ -4,8 +4,8 @@ use warpframe::DataFrame;
 use warpframe::arrow::array::{Array, ArrayRef, AsArray};
 use warpframe::arrow::compute::cast;
 use warpframe::arrow::datatypes::{DataType, Field, Float64Type, TimeUnit};
-use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
-use warpframe::frame::terminal_size;
+use warpframe::arrow::util::display::FormatOptions;
+use warpframe::frame::{terminal_size, value_texts};
 use warpframe::sql::{keywords, type_name};
 
 use crate::plot::{Chart, Kind, LEAST, Series, bars};
@@ -206,7 +206,7 @@ fn columns(
                     .values
                     .extend((before..before + first.len()).map(|row| Some(row as f64 + 1.0))),
             }
-            let formatter = ArrayFormatter::try_new(first, &options)?;
+            let formatter = value_texts(first, &options)?;
             for row in 0..first.len() {
                 let value = x.values[before + row].filter(|value| value.is_finite());
                 let is_end = value.is_some_and(|value| {

@@ -10,6 +10,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Borders, FrameFormat};
 use crate::error::Result;
+use crate::host::value_texts;
 use crate::sql;
 
 /// Stands for what is left out.
@@ -331,7 +332,7 @@ impl<'a> ShownValues<'a> {
         format: &'a FrameFormat,
     ) -> Result<ShownValues<'a>> {
         let nulls = array.logical_nulls();
-        Ok(ShownValues { array, nulls, values: ArrayFormatter::try_new(array, options)?, format })
+        Ok(ShownValues { array, nulls, values: value_texts(array, options)?, format })
     }
 
     /// Puts a value's text in the place of what is there. Whether it is null.

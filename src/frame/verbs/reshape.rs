@@ -8,13 +8,14 @@ use datafusion::arrow::compute::{
 };
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::row::{RowConverter, SortField};
-use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::arrow::util::display::FormatOptions;
 use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 use datafusion::scalar::ScalarValue;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::frame::expr::{Columns, Expr, col, lit, row_number};
 use crate::frame::{AnyFrame, FrameState, LazyFrame};
+use crate::host::value_texts;
 use crate::query::Verb;
 
 /// Most columns that values of rows may become.
@@ -277,7 +278,7 @@ impl<S: FrameState> AnyFrame<S> {
         let found = self.combinations(&names, sorted)?;
         let values = found.column(0);
         let options = FormatOptions::new().with_null("null");
-        let texts = ArrayFormatter::try_new(values, &options)?;
+        let texts = value_texts(values, &options)?;
         let value =
             |row| Ok((ScalarValue::try_from_array(values, row)?, texts.value(row).to_string()));
         (0..values.len()).map(value).collect()

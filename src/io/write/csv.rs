@@ -10,6 +10,7 @@ use super::nested_text::NestedTexts;
 use super::times::TimeFormats;
 use super::{CsvWriteOptions, ForceQuote};
 use crate::error::{Error, ErrorKind, Result};
+use crate::host::value_texts;
 
 /// How the columns of a file are written.
 pub(super) struct CsvForm<'o> {
@@ -41,10 +42,7 @@ impl<'a> WrittenColumn<'a> {
             dtype if dtype.is_nested() => {
                 WrittenColumn::Nested(NestedTexts::of(column.as_ref(), format)?)
             }
-            _ => WrittenColumn::Formatted(
-                ArrayFormatter::try_new(column, format)?,
-                column.logical_nulls(),
-            ),
+            _ => WrittenColumn::Formatted(value_texts(column, format)?, column.logical_nulls()),
         })
     }
 

@@ -13,6 +13,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use crate::error::Result;
+use crate::host::value_texts;
 
 /// The texts of an array's values.
 pub(super) struct NestedTexts<'a> {
@@ -63,7 +64,7 @@ impl<'a> NestedTexts<'a> {
                 ];
                 NestedValues::Map(ranges(maps.offsets()), Box::new(both))
             }
-            _ => NestedValues::Plain(ArrayFormatter::try_new(array, format)?),
+            _ => NestedValues::Plain(value_texts(array, format)?),
         };
         Ok(NestedTexts { nulls: array.logical_nulls(), values })
     }

@@ -4,7 +4,7 @@
 //! ```text
 //!   i = 9007199254740993.0    a decimal or an integer beside a column of such; a double has 53 bits
 //!   m = 38007095276461306.082 as it is; beside a decimal a double is a DECIMAL(30, 15)
-//!   m < x, for a double x     as doubles, for the same reason
+//!   m < x, for a double x     as doubles, for the same reason; so are coalesce(m, x) and [m, x]
 //!   d > TIMESTAMP '2024-01-01 12:00:00', d < now(), t < TIMESTAMP '9999-12-31'
 //!                             in the finer of both units, whose end stands for what lies beyond:
 //!                             nanoseconds end in 1677 and 2262, and a cast to them is an error
@@ -12,44 +12,28 @@
 //!
 //! A constant takes the other side's unit where it is whole in it, so that the column is compared
 //! as it lies. Lists and subqueries of IN, bounds of BETWEEN, the values of a CASE with a base, the
-//! results of CASE, coalesce, greatest, least and nullif, and columns of unions are seen to as well.
+//! results of CASE, coalesce, greatest, least and nullif, elements of lists, and columns of set
+//! operations (`set_types.rs`) are seen to as well.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
-    Union, cast,
+    cast,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use super::numbers::{decimal_of, digits_of};
 use crate::host::{cast_exactly, in_unit};
 use crate::plan::{is_comparison, schema_beneath};
 
-#[derive(Debug)]
-pub(super) struct ExactComparisons;
-
-impl AnalyzerRule for ExactComparisons {
-    fn name(&self) -> &str {
-        "exact_comparisons"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(of_node)?.data)
-    }
-}
-
-fn of_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    if let LogicalPlan::Union(union) = node {
-        return of_union(union);
-    }
+/// An operator whose expressions agree.
+pub(super) fn of_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let mut concerned = false;
     node.apply_expressions(|expr| {
         concerned = expr.exists(|expr| Ok(compares(expr)))?;
@@ -74,8 +58,9 @@ fn of_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     }
 }
 
-/// Functions that choose one of their arguments.
-const CHOOSING: [&str; 6] = ["coalesce", "greatest", "least", "nullif", "nvl", "ifnull"];
+/// Functions that choose one of their arguments, or make one list of them.
+const CHOOSING: [&str; 7] =
+    ["coalesce", "greatest", "least", "make_array", "nullif", "nvl", "ifnull"];
 
 /// Whether an expression compares values, or chooses one of them.
 fn compares(expr: &Expr) -> bool {
@@ -133,7 +118,7 @@ fn agreed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 
 /// Has values agree in what they say, which are compared or of which one is chosen; whether any
 /// changed.
-fn agree(mut values: Vec<&mut Expr>, schema: &DFSchema, compared: bool) -> Result<bool> {
+pub(super) fn agree(mut values: Vec<&mut Expr>, schema: &DFSchema, compared: bool) -> Result<bool> {
     // Lists are long where they are of literals of one type.
     let first = values.first().map(|value| value.get_type(schema));
     let Some(Ok(first)) = first else { return Ok(false) };
@@ -148,7 +133,9 @@ fn agree(mut values: Vec<&mut Expr>, schema: &DFSchema, compared: bool) -> Resul
         return Ok(false);
     }
     if !compared {
-        return Ok(in_one_decimal(&mut values, &types) || as_times(&mut values, &types));
+        return Ok(in_one_decimal(&mut values, &types)
+            || beside_floats(&mut values, &types)
+            || as_times(&mut values, &types));
     }
     Ok(as_decimals(&mut values, &types) || in_one_unit(&mut values, &types, schema)?)
 }
@@ -172,6 +159,17 @@ fn as_floats(
         changed = true;
     }
     changed
+}
+
+/// Decimals and floats of which one is chosen, as doubles.
+fn beside_floats(values: &mut [&mut Expr], types: &[DataType]) -> bool {
+    if !types.iter().any(DataType::is_floating)
+        || !types.iter().all(|dtype| dtype.is_numeric() || dtype.is_null())
+    {
+        return false;
+    }
+    let literals = values.iter().map(|value| decimal_of(value)).collect();
+    as_floats(values, types, literals)
 }
 
 /// Literals with a point as decimals, beside decimals and integers, and as doubles beside floats.
@@ -254,33 +252,6 @@ fn time_of(types: &[DataType]) -> Option<DataType> {
     let is_one = matches!(time, DataType::Timestamp(unit, None) if *unit != TimeUnit::Nanosecond);
     (is_one && times.all(|other| other == time) && types.contains(&DataType::Date32))
         .then(|| time.clone())
-}
-
-/// The columns of a union that are dates in one query and timestamps in another, as timestamps.
-fn of_union(mut union: Union) -> Result<Transformed<LogicalPlan>> {
-    let columns = union.schema.fields().len();
-    let type_of =
-        |input: &Arc<LogicalPlan>, at: usize| input.schema().field(at).data_type().clone();
-    let times: Vec<Option<DataType>> = (0..columns)
-        .map(|at| time_of(&union.inputs.iter().map(|input| type_of(input, at)).collect::<Vec<_>>()))
-        .collect();
-    if times.iter().all(Option::is_none) {
-        return Ok(Transformed::no(LogicalPlan::Union(union)));
-    }
-    for input in &mut union.inputs {
-        let columns = input.schema().columns().into_iter().zip(&times).enumerate();
-        let columns: Vec<Expr> = columns
-            .map(|(at, (column, time))| match time {
-                Some(time) if type_of(input, at) == DataType::Date32 => {
-                    let (relation, name) = (column.relation.clone(), column.name.clone());
-                    cast(Expr::Column(column), time.clone()).alias_qualified(relation, name)
-                }
-                _ => Expr::Column(column),
-            })
-            .collect();
-        *input = Arc::new(LogicalPlanBuilder::from(input.clone()).project(columns)?.build()?);
-    }
-    Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(union.inputs)?)))
 }
 
 /// Decimals and integers of which one is chosen, as decimals that hold all of them.

@@ -8,18 +8,19 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, OrderByKind, Query,
-    Select, SelectItem, SetExpr, Statement, Value, VisitMut, VisitorMut,
+    Select, SelectItem, SetExpr, Statement, TableFactor, Value, Visit, VisitMut, Visitor,
+    VisitorMut,
 };
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
 use super::using::uncast;
 use crate::session::syntax::behind_group;
 use crate::sql::ast::{bare, folded};
-use crate::sql::{Text, is_word};
+use crate::sql::{Offsets, Text, is_word};
 
 /// Gives names to the columns of a text's statement.
 pub(super) fn name(statement: &mut Statement, text: &Text<'_>) {
-    let mut naming = ItemNaming { tokens: text.tokens(), within: 0 };
+    let mut naming = ItemNaming { tokens: text.tokens(), exclaimed: exclaimed(text), within: 0 };
     let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut naming);
 }
 
@@ -45,8 +46,17 @@ pub(super) fn order_distinct(query: &mut Query) {
     }
 }
 
+/// Where `<>` is written as `!=`: both are one token.
+fn exclaimed(text: &Text<'_>) -> HashSet<Location> {
+    let mut offsets = Offsets::of(text);
+    let unequal = text.tokens().iter().filter(|token| token.token == Token::Neq);
+    let places = unequal.map(|token| token.span.start);
+    places.filter(|place| text.as_str()[offsets.at(*place)..].starts_with("!=")).collect()
+}
+
 struct ItemNaming<'t> {
     tokens: &'t [TokenWithSpan],
+    exclaimed: HashSet<Location>,
     /// Expressions around that hold queries.
     within: usize,
 }
@@ -78,6 +88,9 @@ impl VisitorMut for ItemNaming<'_> {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
         let is_unnamed =
             |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(expr) if takes_name(expr));
+        if self.within == 0 {
+            name_fields(select);
+        }
         if self.within > 0 || !select.projection.iter().any(is_unnamed) {
             return ControlFlow::Continue(());
         }
@@ -89,7 +102,7 @@ impl VisitorMut for ItemNaming<'_> {
                 if let SelectItem::UnnamedExpr(expr) = item
                     && takes_name(expr)
                     && !beside_casts.contains(uncast(expr))
-                    && let Some(name) = as_typed(typed)
+                    && let Some(name) = self.as_typed(typed)
                 {
                     let expr = std::mem::replace(expr, Expr::value(Value::Null));
                     *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
@@ -100,11 +113,64 @@ impl VisitorMut for ItemNaming<'_> {
     }
 }
 
-/// Expressions of which a list has casts, too. `using/names.rs` names these, also in GROUP BY.
+/// A field of a struct by a dot is called by its own name. Only names of columns are known to be of
+/// tables here: `t.a` is a column of a table in FROM, `s.a` and `t.s.a` are fields.
+fn name_fields(select: &mut Select) {
+    let is_long = |item: &SelectItem| {
+        matches!(item, SelectItem::UnnamedExpr(expr)
+            if matches!(bare(expr), Expr::CompoundIdentifier(_)))
+    };
+    if !select.projection.iter().any(is_long) {
+        return;
+    }
+    let mut tables = TableNames::default();
+    let ControlFlow::Continue(()) = Visit::visit(&select.from, &mut tables);
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(expr) = item
+            && let Expr::CompoundIdentifier(parts) = bare(expr)
+            && let [.., of, field] = &parts[..]
+            && !tables.0.contains(&folded(of))
+        {
+            let alias = Ident::with_quote('"', folded(field));
+            let expr = std::mem::replace(expr, Expr::value(Value::Null));
+            *item = SelectItem::ExprWithAlias { expr, alias };
+        }
+    }
+}
+
+/// The last parts of the names that tables in FROM go by.
+#[derive(Default)]
+struct TableNames(HashSet<String>);
+
+impl Visitor for TableNames {
+    type Break = std::convert::Infallible;
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Self::Break> {
+        let (name, alias) = match factor {
+            TableFactor::Table { name, alias, .. } => (name.0.last(), alias),
+            TableFactor::Derived { alias, .. }
+            | TableFactor::TableFunction { alias, .. }
+            | TableFactor::UNNEST { alias, .. }
+            | TableFactor::NestedJoin { alias, .. }
+            | TableFactor::Pivot { alias, .. }
+            | TableFactor::Unpivot { alias, .. } => (None, alias),
+            TableFactor::Function { name, alias, .. } => (name.0.last(), alias),
+            _ => return ControlFlow::Continue(()),
+        };
+        let own = name.and_then(|part| part.as_ident()).map(folded);
+        self.0.extend(alias.as_ref().map(|alias| folded(&alias.name)).or(own));
+        ControlFlow::Continue(())
+    }
+}
+
+/// Expressions of which a list has casts, too. `using/names.rs` names these, also in GROUP BY;
+/// constants are in none.
 fn beside_casts(items: &[SelectItem]) -> HashSet<Expr> {
     let mut number: HashMap<&Expr, (usize, bool)> = HashMap::new();
     for item in items {
-        if let SelectItem::UnnamedExpr(expr) = item {
+        if let SelectItem::UnnamedExpr(expr) = item
+            && !is_constant(uncast(expr))
+        {
             let (count, cast) = number.entry(uncast(expr)).or_default();
             *count += 1;
             *cast |= matches!(bare(expr), Expr::Cast { .. });
@@ -112,6 +178,14 @@ fn beside_casts(items: &[SelectItem]) -> HashSet<Expr> {
     }
     let beside = number.into_iter().filter(|(_, (count, cast))| *cast && *count > 1);
     beside.map(|(expr, _)| expr.clone()).collect()
+}
+
+fn is_constant(expr: &Expr) -> bool {
+    match bare(expr) {
+        Expr::Value(_) => true,
+        Expr::UnaryOp { expr, .. } => is_constant(expr),
+        _ => false,
+    }
 }
 
 /// Whether an item gets a name: it is no column's name, and yields one column.
@@ -165,6 +239,28 @@ impl ItemNaming<'_> {
         items.push(&rest[begin..end]);
         items
     }
+
+    /// The text of an item; `None` of stars and COLUMNS, which are several columns.
+    fn as_typed(&self, tokens: &[TokenWithSpan]) -> Option<String> {
+        let mut words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+        if words.any(|token| is_word(token, "COLUMNS")) {
+            return None;
+        }
+        let mut typed = String::new();
+        for token in tokens {
+            match &token.token {
+                Token::Whitespace(_) if typed.is_empty() || typed.ends_with(' ') => {}
+                Token::Whitespace(_) => typed.push(' '),
+                Token::SingleQuotedString(text) => {
+                    typed.extend(["'", &text.replace('\'', "''"), "'"]);
+                }
+                Token::Neq if self.exclaimed.contains(&token.span.start) => typed.push_str("!="),
+                word => typed.push_str(&word.to_string()),
+            }
+        }
+        let typed = typed.trim_end();
+        (!typed.is_empty() && !typed.starts_with('*')).then(|| typed.into())
+    }
 }
 
 /// How many tokens `DISTINCT`, `DISTINCT ON (…)` or `ALL` are, behind `SELECT`.
@@ -215,25 +311,4 @@ fn ends_list(token: &TokenWithSpan, before: &TokenWithSpan) -> bool {
         }
         _ => false,
     }
-}
-
-/// The text of an item; `None` of stars and COLUMNS, which are several columns.
-fn as_typed(tokens: &[TokenWithSpan]) -> Option<String> {
-    let mut words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
-    if words.any(|token| is_word(token, "COLUMNS")) {
-        return None;
-    }
-    let mut typed = String::new();
-    for token in tokens {
-        match &token.token {
-            Token::Whitespace(_) if typed.is_empty() || typed.ends_with(' ') => {}
-            Token::Whitespace(_) => typed.push(' '),
-            Token::SingleQuotedString(text) => {
-                typed.extend(["'", &text.replace('\'', "''"), "'"]);
-            }
-            word => typed.push_str(&word.to_string()),
-        }
-    }
-    let typed = typed.trim_end();
-    (!typed.is_empty() && !typed.starts_with('*')).then(|| typed.into())
 }

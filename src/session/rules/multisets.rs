@@ -25,6 +25,8 @@ use datafusion::logical_expr::{
     Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit, when,
 };
 
+use super::set_types;
+
 /// Whether an operator stands for one of them.
 pub(super) fn concerns(node: &LogicalPlan) -> bool {
     matches!(node, LogicalPlan::Join(join) if counts(join))
@@ -70,6 +72,7 @@ fn is_distinct(plan: &LogicalPlan) -> bool {
 }
 
 fn of_join(join: Join) -> Result<LogicalPlan> {
+    let join = set_types::of_join(join)?.data;
     let name = |at: usize| format!("column {at}");
     let named = |name: &str| Expr::Column(Column::new_unqualified(name));
     let (on_left, rows, times) = ("on the left", "rows", "times");

@@ -74,7 +74,8 @@ pub(in crate::session) fn as_decimal(expr: &mut Expr) {
     }
 }
 
-/// Makes decimals of numbers with a point in a column of VALUES that has a decimal.
+/// Makes decimals of numbers with a point in a column of VALUES that has a decimal, and doubles of
+/// decimals in one that has a double, too.
 pub(super) fn beside_decimals(values: &mut Values) {
     let is_decimal = |expr: &Expr| {
         matches!(bare(expr), Expr::Cast { data_type, .. }
@@ -82,10 +83,44 @@ pub(super) fn beside_decimals(values: &mut Values) {
     };
     let width = values.rows.iter().map(|row| row.content.len()).max().unwrap_or(0);
     for column in 0..width {
-        if values.rows.iter().any(|row| row.content.get(column).is_some_and(is_decimal)) {
-            let cells = values.rows.iter_mut().filter_map(|row| row.content.get_mut(column));
-            cells.for_each(as_decimal);
+        let any = |is_it: &dyn Fn(&Expr) -> bool| {
+            values.rows.iter().any(|row| row.content.get(column).is_some_and(is_it))
+        };
+        if !any(&is_decimal) {
+            continue;
         }
+        let has_double = any(&is_float);
+        for cell in values.rows.iter_mut().filter_map(|row| row.content.get_mut(column)) {
+            match has_double {
+                true if is_decimal(cell) => {
+                    let decimal = std::mem::replace(cell, Expr::value(Value::Null));
+                    *cell = cast(decimal, SqlType::Double(ExactNumberInfo::None));
+                }
+                true => {}
+                false => as_decimal(cell),
+            }
+        }
+    }
+}
+
+/// Whether a value is written as a double: by a cast, or with an exponent.
+fn is_float(expr: &Expr) -> bool {
+    match bare(expr) {
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+            digits.contains(['e', 'E'])
+        }
+        Expr::UnaryOp { expr, .. } => is_float(expr),
+        Expr::Cast { data_type, .. } => matches!(
+            data_type,
+            SqlType::Double(_)
+                | SqlType::DoublePrecision
+                | SqlType::Float(_)
+                | SqlType::Float4
+                | SqlType::Float8
+                | SqlType::Float64
+                | SqlType::Real
+        ),
+        _ => false,
     }
 }
 
@@ -109,12 +144,24 @@ impl TypePlanner for SqlTypes {
                 zoned(unit, is_zoned.then(|| "UTC".into()))
             }
             SqlType::Datetime(None) => zoned(TimeUnit::Microsecond, None),
+            SqlType::Decimal(ExactNumberInfo::None)
+            | SqlType::Numeric(ExactNumberInfo::None)
+            | SqlType::Dec(ExactNumberInfo::None) => DataType::Decimal128(18, 3),
+            SqlType::HugeInt => DataType::Decimal128(38, 0),
             SqlType::UTinyInt => DataType::UInt8,
             SqlType::USmallInt => DataType::UInt16,
             SqlType::UBigInt => DataType::UInt64,
             SqlType::Blob(None) => DataType::Binary,
+            // How long it may be is not looked at, as in DuckDB.
+            SqlType::Custom(name, _) if name.to_string().eq_ignore_ascii_case("text") => {
+                DataType::Utf8View
+            }
             SqlType::Custom(name, arguments) if arguments.is_empty() => {
                 match name.to_string().to_uppercase().as_str() {
+                    "LONG" => DataType::Int64,
+                    "SHORT" => DataType::Int16,
+                    "INT1" => DataType::Int8,
+                    "BPCHAR" => DataType::Utf8View,
                     "UINTEGER" => DataType::UInt32,
                     "TIMESTAMP_S" => zoned(TimeUnit::Second, None),
                     "TIMESTAMP_MS" => zoned(TimeUnit::Millisecond, None),
@@ -170,7 +217,9 @@ fn has_nanos(text: &str) -> bool {
 
 fn is_integer(data_type: &SqlType) -> bool {
     let name = data_type.to_string().to_uppercase();
-    ["TINYINT", "SMALLINT", "INT", "BIGINT", "MEDIUMINT"].iter().any(|of| name.starts_with(of))
+    ["TINYINT", "SMALLINT", "INT", "BIGINT", "MEDIUMINT", "LONG", "SHORT"]
+        .iter()
+        .any(|of| name.starts_with(of))
         && !name.starts_with("INTERVAL")
 }
 

@@ -10,7 +10,8 @@ use datafusion::sql::sqlparser::ast::{
     self, AccessExpr, BinaryOperator, CastKind, DataType, Expr, Fetch, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, Join,
     JoinOperator, LimitClause, PipeOperator, Query, Select, SelectFlavor, SelectItem, SetExpr,
-    Spanned, Subscript, TableFactor, UnaryOperator, Value, Visit, VisitMut, VisitorMut,
+    Spanned, Subscript, TableAlias, TableAliasColumnDef, TableFactor, UnaryOperator, Value, Visit,
+    VisitMut, VisitorMut,
 };
 
 use super::clauses::Clauses;
@@ -146,6 +147,13 @@ impl VisitorMut for Longhand<'_> {
             TableFactor::NestedJoin { table_with_joins, .. } => {
                 table_with_joins.joins.iter_mut().for_each(of_left);
             }
+            TableFactor::UNNEST { alias, array_exprs, .. } => {
+                if let [list] = &array_exprs[..]
+                    && !is_struct(list)
+                {
+                    name_elements(alias);
+                }
+            }
             TableFactor::Table { args: Some(of), .. } => {
                 for arg in &mut of.args {
                     if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = arg {
@@ -250,6 +258,30 @@ fn unshifted(function: &mut Function) {
         function.null_treatment = None;
         list.clauses
             .retain(|clause| !matches!(clause, FunctionArgumentClause::IgnoreOrRespectNulls(_)));
+    }
+}
+
+/// The column of `unnest(l)` in FROM has the table's name, where it has none of its own.
+fn name_elements(alias: &mut Option<TableAlias>) {
+    let table = alias.get_or_insert_with(|| TableAlias {
+        explicit: true,
+        name: Ident::new("unnest"),
+        columns: vec![],
+        at: None,
+    });
+    if table.columns.is_empty() {
+        table.columns.push(TableAliasColumnDef::from_name(table.name.value.clone()));
+        table.columns[0].name.quote_style = table.name.quote_style;
+    }
+}
+
+/// Whether a value is written as a struct, whose fields are columns.
+fn is_struct(value: &Expr) -> bool {
+    let makes = |name: &str| ["struct", "named_struct", "struct_pack", "row"].contains(&name);
+    match bare(value) {
+        Expr::Struct { .. } | Expr::Dictionary(_) | Expr::Tuple(_) => true,
+        Expr::Function(function) => makes(&function.name.to_string().to_lowercase()),
+        _ => false,
     }
 }
 

@@ -7,6 +7,7 @@
 //!   max_by(x, y)               first_value(x ORDER BY y DESC NULLS LAST)
 //!                                FILTER (WHERE x IS NOT NULL AND y IS NOT NULL)
 //!   date_diff('day', a, b)     CAST(CAST(b AS DATE) AS BIGINT) - CAST(CAST(a AS DATE) AS BIGINT)
+//!   approx_count_distinct(x)   CAST(approx_distinct(x) AS BIGINT)
 //! ```
 //!
 //! A function of a user's by such a name is that.
@@ -25,8 +26,7 @@ use crate::error::Result;
 use crate::sql::ast::{binary, call, case, cast, folded, number, text};
 
 /// Aggregates that go by another name. Rows of scalar functions have theirs.
-const AGGREGATES: [(&str, &str); 8] = [
-    ("approx_count_distinct", "approx_distinct"),
+const AGGREGATES: [(&str, &str); 7] = [
     ("arbitrary", "first_value"),
     ("every", "bool_and"),
     ("first", "first_value"),
@@ -50,6 +50,10 @@ enum Synonym {
     Difference,
     /// How many rows have a condition.
     CountIf,
+    /// About how many values differ.
+    AboutDistinct,
+    /// The name of the database or of the schema in use.
+    InUse,
     /// Texts of rows behind one another, with a comma where nothing else is to be between them.
     Joined,
     /// A struct, whose fields have the names of arguments.
@@ -80,6 +84,10 @@ fn synonym(state: &SessionState, function: &Function) -> Option<Synonym> {
         "count_if" | "countif" => Synonym::CountIf,
         "regr_r2" => return Some(Synonym::Determination),
         "group_concat" | "listagg" => Synonym::Joined,
+        // The engine's wants a separator.
+        "string_agg" if arguments(function) == 1 => return Some(Synonym::Joined),
+        "approx_count_distinct" => Synonym::AboutDistinct,
+        "current_catalog" | "current_database" | "current_schema" => Synonym::InUse,
         "struct_pack" => Synonym::Packed,
         name => {
             let aggregate = AGGREGATES.iter().find(|(other, _)| *other == name);
@@ -139,6 +147,11 @@ pub(super) fn write_out(state: &SessionState, expr: &mut Expr) -> Result<()> {
         Some(Synonym::Determination) => *expr = determination(function),
         Some(Synonym::Packed) => *expr = packed(function)?,
         Some(Synonym::CountIf) => count_if(function)?,
+        Some(Synonym::InUse) => *expr = in_use(state, function)?,
+        Some(Synonym::AboutDistinct) => {
+            rename(function, "approx_distinct");
+            *expr = bigint(Expr::Function(function.clone()));
+        }
         Some(Synonym::Joined) => {
             rename(function, "string_agg");
             if let FunctionArguments::List(list) = &mut function.args
@@ -150,6 +163,24 @@ pub(super) fn write_out(state: &SessionState, expr: &mut Expr) -> Result<()> {
         Some(Synonym::Difference) => *expr = difference(function)?,
     }
     Ok(())
+}
+
+/// The name of the schema in use, and of any other such function's database.
+fn in_use(state: &SessionState, function: &Function) -> Result<Expr> {
+    let names = &state.config_options().catalog;
+    match (arguments(function), function.name.to_string().eq_ignore_ascii_case("current_schema")) {
+        (0, true) => Ok(text(&names.default_schema)),
+        (0, false) => Ok(text(&names.default_catalog)),
+        _ => Err(wrong(function, "takes nothing")),
+    }
+}
+
+/// How many arguments a call has.
+fn arguments(function: &Function) -> usize {
+    match &function.args {
+        FunctionArguments::List(list) => list.args.len(),
+        _ => 0,
+    }
 }
 
 /// Whether a function is a choice of a value, which DataFusion (55.2) looks for where there is none.

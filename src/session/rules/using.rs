@@ -12,14 +12,14 @@
 //! ```
 //!
 //! with columns in PostgreSQL's order: the keys of the last join, those before, then the rest from
-//! left to right. What columns there are, the planner is asked of each table, WITH query and
-//! subquery in FROM.
+//! left to right. The planner tells the columns of each table, WITH query and subquery in FROM.
 //!
 //! By the same knowledge `COLUMNS(…)`, `* RENAME (…)` and `s.*` of a struct are written out
 //! (`columns.rs`), and aliases that are named beside their definition (`aliases.rs`).
 
 mod aliases;
 mod columns;
+mod marks;
 mod names;
 mod order_all;
 mod scope;
@@ -41,12 +41,12 @@ use futures::FutureExt;
 
 use self::columns::NamedColumns;
 pub(in crate::session) use self::columns::refuse_columns;
+pub(super) use self::marks::{is_marked, marked, marks, own_names, unmarked_name};
 pub(in crate::session) use self::names::planned;
 pub(super) use self::order_all::order_by_all;
 use self::scope::{Outputs, Resolver, Scope, ScopeColumn, path};
 pub(super) use self::scope::{
-    hide_fields, is_any_twice, is_marked, is_unnamed, marked, marks, number, output_name,
-    own_names, show_fields, tell_all_apart, uncast, unmarked_name,
+    hide_fields, is_any_twice, is_unnamed, number, output_name, show_fields, tell_all_apart, uncast,
 };
 use super::clauses::constraint;
 use super::dialect::Ours;

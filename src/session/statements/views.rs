@@ -180,7 +180,7 @@ impl Session {
         let plan = {
             let text = syntax::kept(&definition);
             let (plan, _) = self.plan_query(self.parsed(&text)?, &text).await?;
-            rules::of_view(plan)?
+            rules::of_view(self.core.with_agreed_types(plan)?)?
         };
         Ok(Arc::new(ViewTable::new(plan, Some(definition))))
     }

@@ -24,7 +24,7 @@ use crate::differential::{Rows, rows_of};
 /// and a sort below a limit that does not say how many rows it wants is one that nobody looks at.
 const MEANING: [&str; 5] = [
     "interval_order",
-    "exact_comparisons",
+    "agreed_types",
     "type_coercion",
     "extract_equijoin_predicate",
     "push_down_limit",

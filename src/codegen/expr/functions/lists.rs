@@ -16,6 +16,8 @@ pub(super) const FAMILY: &[Function] = &[
         .several(0..=usize::MAX, |c, call| c.array(call.args, call.dtype)),
     row("array_element").two(|c, list, index, dtype| c.array_element(list, index, dtype)),
     row("array_length")
+        .also(&["list_length"])
+        .written_instead("takes a list and a dimension", |_, args| aggregates::length(args))
         .several(1..=2, |c, call| c.array_length(&call.args[0], call.args.get(1), call.dtype)),
     row("cardinality").one(|c, list, dtype| c.cardinality(list, dtype)),
     row("empty").one(|c, list, _| c.is_empty_list(list)),

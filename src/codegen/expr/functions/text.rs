@@ -89,6 +89,14 @@ pub(super) const FAMILY: &[Function] = &[
     row("md5").on_host(md5).total(),
     row("encode").typed("takes a text, or a text or bytes and an encoding", utf8::encode),
     row("decode").typed("takes bytes, or a text or bytes and an encoding", utf8::decode),
+    row("base64").also(&["to_base64"]).written("takes bytes or a text", |_, args| {
+        let [value] = args else { return None };
+        Some(call("encode", vec![value.clone(), text("base64pad")]))
+    }),
+    row("unhex").also(&["from_hex"]).written("takes a text of hexadecimal digits", |_, args| {
+        let [value] = args else { return None };
+        Some(call("decode", vec![value.clone(), text("hex")]))
+    }),
     row("printf").typed("takes a constant pattern, and a value for each % in it", formats::printf),
     row("format").typed("takes a constant pattern, and a value for each {} in it", formats::format),
     row("text_of_float").on_host(formats::text_of_float),
@@ -111,6 +119,7 @@ pub(super) const PAGE: &[Line] = &[
         "`SELECT decode(encode(s)), encode(s, 'hex') FROM t`",
         "not yet",
     ),
+    no("`base64`, `unhex`", "`SELECT base64(encode(s)), decode(unhex(hex(s))) FROM t`", "not yet"),
     yes(
         "`printf`, `format`, with a constant pattern, of integers, strings, booleans and dates: \
             `%d`, `%5d`, `%05d`, `%-5s`, `%.2s`; `{}`, `{0}`, `{:5d}`, `{:<5}`, `{:05d}`",

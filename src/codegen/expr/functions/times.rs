@@ -1,7 +1,7 @@
 //! Dates, times, and their parts.
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType as TreeType, Expr as Tree, Interval,
+    BinaryOperator, DataType as TreeType, Expr as Tree, Interval, TimezoneInfo,
 };
 
 use super::numbers::of_two;
@@ -43,6 +43,8 @@ pub(super) const FAMILY: &[Function] = &[
     row("dayname").written("takes a date or a time", |_, args| named(args, "%A")),
     row("monthname").written("takes a date or a time", |_, args| named(args, "%B")),
     row("yearweek").written("takes a date or a time", |_, args| year_and_week(args)),
+    row("century").written("takes a date or a time", |_, args| century(args)),
+    row("decade").written("takes a date or a time", |_, args| decade(args)),
     row("epoch_ms").typed("takes a date, a timestamp, or milliseconds", epoch_ms),
     row("epoch_us").typed("takes a date or a timestamp", epoch_us),
     row("epoch_ns").typed("takes a date or a timestamp", epoch_ns),
@@ -76,7 +78,10 @@ pub(super) const FAMILY: &[Function] = &[
         c.local_time(value)
     }),
     row("timezone").typed(moments::TIMEZONE, moments::timezone),
-    row("now").total(),
+    row("now").also(&["get_current_timestamp"]).total(),
+    row("localtimestamp")
+        .also(&["current_localtimestamp"])
+        .written("takes nothing", |_, args| of_now(args)),
 ];
 
 #[cfg(test)]
@@ -93,6 +98,11 @@ pub(super) const PAGE: &[Line] = &[
         "`year`, `quarter`, `month`, `week`, `day`, `dayofweek`, `weekday`, `dayofyear`, `hour`, \
             `minute`, `second`, `millisecond`, `microsecond`, `epoch`",
         "`SELECT year(d), month(ts), hour(ts), epoch(d) FROM t`",
+        "",
+    ),
+    yes(
+        "`century`, `decade`; `get_current_timestamp`, `localtimestamp`",
+        "`SELECT century(d), decade(ts), localtimestamp > ts FROM t`",
         "",
     ),
     yes(
@@ -191,6 +201,29 @@ fn last_day(args: &[Tree]) -> Option<Tree> {
     let next = binary(month, BinaryOperator::Plus, interval("1 month"));
     let last = binary(next, BinaryOperator::Minus, interval("1 day"));
     Some(cast(nested(last), TreeType::Date))
+}
+
+/// Years before the first are of centuries below zero, as in DuckDB.
+fn century(args: &[Tree]) -> Option<Tree> {
+    let [time] = args else { return None };
+    let year = || cast(call("date_part", vec![text("year"), time.clone()]), TreeType::BigInt(None));
+    let hundreds = |years: Tree| binary(years, BinaryOperator::Divide, number("100"));
+    let before = binary(hundreds(year()), BinaryOperator::Minus, number("1"));
+    let last = nested(binary(year(), BinaryOperator::Minus, number("1")));
+    let after = binary(hundreds(last), BinaryOperator::Plus, number("1"));
+    Some(case(binary(year(), BinaryOperator::Gt, number("0")), after, Some(before)))
+}
+
+fn decade(args: &[Tree]) -> Option<Tree> {
+    let [time] = args else { return None };
+    let year = cast(call("date_part", vec![text("year"), time.clone()]), TreeType::BigInt(None));
+    Some(nested(binary(year, BinaryOperator::Divide, number("10"))))
+}
+
+/// The time of the statement, without a zone.
+fn of_now(args: &[Tree]) -> Option<Tree> {
+    let moment = TreeType::Timestamp(Some(6), TimezoneInfo::None);
+    args.is_empty().then(|| cast(call("now", vec![]), moment))
 }
 
 /// The ISO year and week in one number.

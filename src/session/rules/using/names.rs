@@ -22,6 +22,7 @@ mod order;
 
 use std::ops::ControlFlow;
 
+use datafusion::common::SchemaError;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
@@ -42,7 +43,7 @@ pub(in crate::session) async fn planned(
 ) -> Result<LogicalPlan> {
     let kept = may_share_names(&statement).then(|| statement.clone());
     let (error, kept) = match (state.statement_to_plan(statement).await, kept) {
-        (Err(error), Some(kept)) if is_of_names(&error) => (error, kept),
+        (Err(error), Some(kept)) if is_of_names(&error) || is_numbered(&error) => (error, kept),
         (planned, _) => return planned,
     };
     for naming in [Naming::Twice, Naming::All] {
@@ -70,6 +71,18 @@ fn is_of_names(error: &DataFusionError) -> bool {
     ["require unique expression names", "which would be ambiguous", "contains duplicate"]
         .iter()
         .any(|part| text.contains(part))
+}
+
+/// Whether a column is missing whose name may be that of a second one: `a_1`.
+fn is_numbered(error: &DataFusionError) -> bool {
+    let DataFusionError::SchemaError(error, _) = error.find_root() else { return false };
+    match error.as_ref() {
+        SchemaError::FieldNotFound { field, .. } => {
+            let number = field.name.rsplit_once('_').map(|(_, number)| number);
+            number.is_some_and(|number| number.parse::<usize>().is_ok())
+        }
+        _ => false,
+    }
 }
 
 /// Whether columns of a select list may have one name, or none that DataFusion knows.

@@ -4,13 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::common::TableReference;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, ExcludeSelectItem, Expr, Ident, IdentWithAlias, ObjectName, Query,
     RenameSelectItem, SelectItem, Subscript, Value, VisitorMut, WildcardAdditionalOptions,
 };
 
+use super::marks::{MARK, own_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::different;
 use crate::sql::ast::{folded, known as known_place};
@@ -413,6 +412,10 @@ pub(super) fn tell_apart(items: &mut [SelectItem]) {
             (Expr::CompoundIdentifier(parts), Expr::Identifier(_)) => {
                 parts.last().is_some_and(|one| folded(one) == folded(name))
             }
+            // A star's columns have names in quotes.
+            (Expr::CompoundIdentifier(one), Expr::CompoundIdentifier(parts)) => {
+                one.iter().map(folded).eq(parts.iter().map(folded))
+            }
             _ => other == expr,
         })
     };
@@ -434,7 +437,9 @@ pub(super) fn tell_apart(items: &mut [SelectItem]) {
             false => seen.push(expr.clone()),
         }
     }
-    let names: Vec<Option<String>> = items.iter().map(output_name).collect();
+    // A list may be told apart before its stars are written out, and then again.
+    let names: Vec<Option<String>> =
+        items.iter().map(|item| output_name(item).map(own_name)).collect();
     let any_table = items.iter().any(is_star);
     let mut marked: HashMap<String, usize> = HashMap::new();
     for (at, item) in items.iter_mut().enumerate() {
@@ -442,77 +447,9 @@ pub(super) fn tell_apart(items: &mut [SelectItem]) {
         let mut others =
             names.iter().enumerate().filter(|(other, name)| *other != at && **name == names[at]);
         if any_table || others.next().is_some() {
-            let name = folded(alias);
+            let name = own_name(folded(alias));
             let number = marked.entry(name.clone()).and_modify(|number| *number += 1).or_insert(1);
             *alias = Ident::with_quote('"', format!("{}{name}", MARK.to_string().repeat(*number)));
         }
-    }
-}
-
-/// Before the names of merged columns until they are planned.
-const MARK: char = '\u{1}';
-/// Instead of a table's name, before those of merged columns.
-const MERGED: &str = "merged";
-
-/// A name with a mark.
-pub(crate) fn marked(name: &str) -> Ident {
-    Ident::with_quote('"', format!("{MARK}{name}"))
-}
-
-pub(crate) fn is_marked(name: &Ident) -> bool {
-    name.value.starts_with(MARK)
-}
-
-/// The name that was marked.
-pub(crate) fn unmarked_name(name: &Ident) -> Ident {
-    match is_marked(name) {
-        true => Ident::with_quote('"', name.value.trim_start_matches(MARK)),
-        false => name.clone(),
-    }
-}
-
-/// Whether an operator marks a column.
-pub(crate) fn marks(node: &LogicalPlan) -> datafusion::error::Result<bool> {
-    let marked =
-        |expr: &PlanExpr| matches!(expr, PlanExpr::Alias(alias) if alias.name.starts_with(MARK));
-    let mut found = false;
-    node.apply_expressions(|expr| {
-        found |= expr.exists(|expr| Ok(marked(expr)))?;
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(found)
-}
-
-/// A plan in which marked columns have their names again.
-pub(crate) fn own_names(plan: LogicalPlan) -> datafusion::error::Result<LogicalPlan> {
-    let plan = plan.transform_up_with_subqueries(|node| {
-        let node = node.map_expressions(|expr| {
-            expr.transform_up(|expr| match expr {
-                PlanExpr::Alias(alias) if alias.name.starts_with(MARK) => {
-                    let (table, name) = unmarked(&alias.name);
-                    Ok(Transformed::yes(alias.expr.alias_qualified(Some(table), name)))
-                }
-                PlanExpr::Column(mut column) if column.name.starts_with(MARK) => {
-                    let (table, name) = unmarked(&column.name);
-                    let relation = column.relation.take().unwrap_or(table);
-                    Ok(Transformed::yes(PlanExpr::Column(datafusion::common::Column::new(
-                        Some(relation),
-                        name,
-                    ))))
-                }
-                other => Ok(Transformed::no(other)),
-            })
-        })?;
-        Ok(Transformed::yes(node.data.recompute_schema()?))
-    })?;
-    Ok(plan.data)
-}
-
-/// A marked name without its marks, and what stands for its table's name.
-fn unmarked(marked: &str) -> (TableReference, &str) {
-    let name = marked.trim_start_matches(MARK);
-    match marked.len() - name.len() {
-        1 => (TableReference::bare(MERGED), name),
-        number => (TableReference::bare(format!("{MERGED} {number}")), name),
     }
 }

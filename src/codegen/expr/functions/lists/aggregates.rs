@@ -72,9 +72,16 @@ pub(super) fn sum(args: &[Expr]) -> Option<Expr> {
     Some(case(any, added, None))
 }
 
-/// The place of a value, or of the first null: DataFusion (55.2) finds none among lists.
+/// A number that may be less than another: DataFusion's (55.2) has no sign.
+pub(super) fn length(args: &[Expr]) -> Option<Expr> {
+    let is_call = matches!(args, [_] | [_, _]);
+    is_call.then(|| cast(call("array_length", args.to_vec()), DataType::BigInt(None)))
+}
+
+/// The place of a value, or of the first null: DataFusion (55.2) finds none among lists, and gives
+/// a number without a sign.
 pub(super) fn position(args: &[Expr]) -> Option<Expr> {
-    let found = |args: Vec<Expr>| Some(call("array_position", args));
+    let found = |args: Vec<Expr>| Some(cast(call("array_position", args), DataType::BigInt(None)));
     match args {
         [list, _] if is_null(list) => Some(cast(list.clone(), DataType::BigInt(None))),
         [list, value] if is_null(value) => {
