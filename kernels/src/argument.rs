@@ -30,11 +30,6 @@ impl Argument {
     pub fn to_bytes(self) -> [u8; 8] {
         self.word.to_ne_bytes()
     }
-
-    /// Points the argument to the beginning of another buffer; its bytes stay.
-    pub fn moved_to(self, buffer: &Buffer) -> Self {
-        Argument { word: buffer.address(), ..self }
-    }
 }
 
 impl From<u64> for Argument {

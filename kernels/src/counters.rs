@@ -75,9 +75,6 @@ pub struct Counters {
     pub plans_made: u64,
     /// Queries and verbs whose plan was found, made for an earlier one of the same form.
     pub plans_found: u64,
-    /// Aggregates without groups that were launched as before, over the very same columns, without
-    /// generating a kernel.
-    pub replays: u64,
     /// Columns of files that left device memory because others wanted the room.
     pub columns_evicted: u64,
     /// Bytes that this freed.
@@ -127,10 +124,6 @@ impl Counting {
         self.total.fetch_add(1, Relaxed);
         self.moved.fetch_add(bytes, Relaxed);
         kernel.fetch_add(1, Relaxed);
-    }
-
-    pub(crate) fn replayed(&self) {
-        self.lock().replays += 1;
     }
     pub(crate) fn synchronized(&self) {
         self.lock().synchronizations += 1;

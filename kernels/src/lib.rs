@@ -403,12 +403,6 @@ impl Device {
     pub fn count_part(&self) {
         self.0.counters.part_ran();
     }
-
-    /// Notes that an aggregate was launched again.
-    pub fn count_replay(&self) {
-        self.0.counters.replayed();
-    }
-
     /// Notes that a plan was optimized, or that one was found that had been.
     pub fn count_plan(&self, found: bool) {
         self.0.counters.planned(found);

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::params::ParameterPlace;
 use super::parts::{in_parts, is_long};
 use super::prepared::PreparedKernel;
 use crate::error::Result;
 use crate::user_code::{Definition, in_users_words};
-use warpframe_device::{Argument, Buffer, Device, Grid, KernelSource, LaunchBounds, Parts};
+use warpframe_device::{Argument, Device, Grid, KernelSource, LaunchBounds, Parts};
 
 /// Threads in each block of a generated kernel.
 pub(crate) const THREADS: u32 = 256;
@@ -164,20 +163,6 @@ impl Generated {
             through_memory,
             definitions,
         })
-    }
-
-    /// A copy of this launch with other buffers bound to these parameters. Each must be as long as
-    /// the buffer it replaces.
-    pub(crate) fn with<'b>(
-        &self,
-        buffers: impl IntoIterator<Item = (ParameterPlace, &'b Buffer)>,
-    ) -> Generated {
-        let mut arguments = self.arguments.clone();
-        for (ParameterPlace(at), buffer) in buffers {
-            arguments[at] = arguments[at].moved_to(buffer);
-        }
-        let (kernel, definitions) = (self.kernel.clone(), self.definitions.clone());
-        Generated { kernel, arguments, definitions, ..*self }
     }
 
     /// Submits the kernel with as many blocks as the device runs at once, but no more than tiles.

@@ -43,8 +43,8 @@ mod uncompacted;
 mod value;
 
 pub(crate) use aggregate::{
-    AggregateCall, AggregateKind, Attempt, FloatSums, Manner, OrderedInput, Partial, Replay,
-    aggregate, plain_column, slots_by_keys,
+    AggregateCall, AggregateKind, Attempt, FloatSums, Manner, OrderedInput, Partial, aggregate,
+    plain_column, slots_by_keys,
 };
 pub(crate) use element::element_at;
 pub(crate) use emit::Emitter;

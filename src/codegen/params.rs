@@ -24,17 +24,6 @@ pub(crate) struct Params {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Later(usize);
 
-/// Which parameter a name stands for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ParameterPlace(pub(super) usize);
-
-impl ParameterPlace {
-    /// Of a name that [`Params`] gave.
-    pub(crate) fn of(name: &str) -> Option<ParameterPlace> {
-        Some(ParameterPlace(name.strip_prefix("p.k")?.parse().ok()?))
-    }
-}
-
 /// None yet, with room for those of most kernels.
 impl Default for Params {
     fn default() -> Self {
@@ -105,11 +94,6 @@ impl Params {
     /// Keeps a buffer alive until the kernel is submitted.
     pub(crate) fn keep(&mut self, buffer: &Arc<Buffer>) {
         self.keep.push(buffer.clone());
-    }
-
-    /// The buffers that the words point into, but for borrowed ones.
-    pub(crate) fn kept(&self) -> &[Arc<Buffer>] {
-        &self.keep
     }
 
     /// Has the kernels define what a user wrote. Its symbol, which the statements name, is a hash

@@ -22,28 +22,12 @@ use warpframe_device::ops::sort::{SortWord, argsort};
 impl Runner {
     pub(super) fn aggregate(&self, flow: Flow, aggregation: &Aggregation) -> Result<Flow> {
         let Aggregation { keys, calls, schema, .. } = aggregation;
-        if let Some(slots) = self.replayed(aggregation, &flow)? {
-            return of_slots(slots, schema.clone());
-        }
         match (keys, all_fused(calls)) {
             (GroupKeys::Sets(sets), _) => self.grouping_sets(flow, sets, calls, schema.clone()),
             (GroupKeys::Exprs(groups), Some(fused)) if groups.is_empty() => {
-                let partial = self.slots(flow, &[], &fused, false)?;
-                if let Some(replay) = partial.replay.filter(|_| !self.device.rehearses()) {
-                    aggregation.keep_replay(replay);
-                }
-                of_slots(partial.slots, schema.clone())
+                of_slots(self.slots(flow, &[], &fused, false)?.slots, schema.clone())
             }
             (GroupKeys::Exprs(groups), _) => self.grouped_by(flow, groups, calls, schema.clone()),
-        }
-    }
-
-    /// Runs the replay that the aggregation keeps of an earlier run; `None` where none fits the
-    /// flow's columns.
-    fn replayed(&self, aggregation: &Aggregation, flow: &Flow) -> Result<Option<GroupSlots>> {
-        match aggregation.replay().filter(|_| !self.device.rehearses()) {
-            Some(replay) => replay.run(&self.device, flow),
-            None => Ok(None),
         }
     }
 

@@ -15,8 +15,8 @@
 //! The plan says what is to be done. Strategies that depend on row counts stay with the executor:
 //! which side of a join is built, by partitions or not, how rows are grouped and sorted.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::logical_expr::expr::GroupingSet;
@@ -24,7 +24,6 @@ use datafusion::logical_expr::{Expr, Join, SortExpr, TableScan, Unnest, Values};
 
 use super::aggregates::DeviceAggregate;
 use super::window::WindowCall;
-use crate::codegen::Replay;
 
 /// What runs on the device from end to end.
 #[derive(Debug)]
@@ -150,8 +149,6 @@ pub(crate) struct Aggregation {
     pub(crate) keys: GroupKeys,
     pub(crate) calls: Vec<DeviceAggregate>,
     pub(crate) schema: DFSchemaRef,
-    /// The kernel and arguments of the last run, to be launched again over the same columns.
-    replay: Mutex<Option<Arc<Replay>>>,
 }
 
 /// What the rows of a group have in common.
@@ -164,16 +161,7 @@ pub(crate) enum GroupKeys {
 
 impl Aggregation {
     pub(super) fn new(keys: GroupKeys, calls: Vec<DeviceAggregate>, schema: DFSchemaRef) -> Self {
-        Aggregation { keys, calls, schema, replay: Mutex::default() }
-    }
-
-    pub(crate) fn replay(&self) -> Option<Arc<Replay>> {
-        // Poisoning is ignored: the value is valid between statements.
-        self.replay.lock().unwrap_or_else(|e| e.into_inner()).clone()
-    }
-
-    pub(crate) fn keep_replay(&self, replay: Replay) {
-        *self.replay.lock().unwrap_or_else(|e| e.into_inner()) = Some(Arc::new(replay));
+        Aggregation { keys, calls, schema }
     }
 }
 

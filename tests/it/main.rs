@@ -79,7 +79,6 @@ mod random;
 mod range_frames;
 mod raw_kernels;
 mod regroup;
-mod replays;
 mod row_batches;
 mod rows;
 mod rules;
