@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use warpframe::arrow::array::{RecordBatch, RecordBatchOptions};
 use warpframe::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use warpframe::arrow::json;
-use warpframe::frame::{Borders, FrameFormat, TextTable, terminal_size};
+use warpframe::frame::{Borders, FrameFormat, TextTable, json_writer, terminal_size};
 use warpframe::sql::distinct_names;
 use warpframe::{DataFrame, RowBatches};
 
@@ -278,8 +278,7 @@ impl Write for Remembering<'_> {
 }
 
 fn write_json(out: &mut dyn Write, rows: &mut Rows) -> Result<(), Failure> {
-    let builder = json::WriterBuilder::new().with_explicit_nulls(true);
-    let mut writer = builder.build::<_, json::writer::JsonArray>(&mut *out);
+    let mut writer = json_writer().build::<_, json::writer::JsonArray>(&mut *out);
     rows.each_batch(|batch| Ok(writer.write(batch)?))?;
     writer.finish()?;
     drop(writer);
@@ -287,8 +286,7 @@ fn write_json(out: &mut dyn Write, rows: &mut Rows) -> Result<(), Failure> {
 }
 
 fn write_ndjson(out: &mut dyn Write, rows: &mut Rows) -> Result<(), Failure> {
-    let builder = json::WriterBuilder::new().with_explicit_nulls(true);
-    let mut writer = builder.build::<_, json::writer::LineDelimited>(out);
+    let mut writer = json_writer().build::<_, json::writer::LineDelimited>(out);
     rows.each_batch(|batch| Ok(writer.write(batch)?))?;
     Ok(writer.finish()?)
 }
