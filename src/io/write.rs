@@ -4,6 +4,7 @@ mod codec;
 mod csv;
 mod folder;
 mod in_order;
+mod intervals;
 mod ipc;
 mod json;
 mod names;
