@@ -50,8 +50,7 @@ pub(crate) use expressions::{
 pub(crate) use floats::{FloatForm, holds_floats};
 pub(crate) use functions::HostOperation;
 pub(crate) use in_unit::in_unit;
-pub(crate) use interval_texts::is_interval;
-pub use interval_texts::value_texts;
+pub use interval_texts::{json_writer, value_texts};
 pub(crate) use intervals::{IntervalPart, interval_part, justified, part_of};
 pub(crate) use lossless::{cast_fails, cast_is_wrongly_dropped, cast_keeps};
 pub(crate) use shorthand::{TimePattern, chrono_pattern};

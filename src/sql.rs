@@ -8,6 +8,7 @@
 //! | `ast` | tools for the parser's trees |
 //! | `copy` | `COPY` |
 //! | `type_names` | types by the names of SQL |
+//! | `names_apart` | columns of one name, told apart |
 //! | `explain` | formats of `EXPLAIN` |
 //! | `place` | [`Text::locate`]: where in a text an error is |
 //! | `hint` | what was mistyped in a text that does not parse |
@@ -19,6 +20,7 @@ mod explain;
 mod hint;
 #[doc(hidden)]
 pub mod keywords;
+mod names_apart;
 mod place;
 mod reader;
 mod statement;
@@ -27,11 +29,13 @@ mod type_names;
 
 pub use copy::{CopyFrom, CopyTo, CopyValue};
 pub use explain::ExplainFormat;
+pub(crate) use names_apart::distinct_names_of_first;
+pub use names_apart::{NamesApart, distinct_names};
 pub use reader::Name;
 pub use statement::{Attach, Statement};
 pub(crate) use text::is_word;
 pub use text::{Offsets, Text};
-pub use type_names::{distinct_names, quoted_name, type_name};
+pub use type_names::{quoted_name, type_name};
 
 #[cfg(test)]
 mod tests;

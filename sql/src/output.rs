@@ -6,14 +6,13 @@ mod literal;
 mod rowwise;
 
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use clap::ValueEnum;
-use warpframe::arrow::array::{RecordBatch, RecordBatchOptions};
-use warpframe::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use warpframe::arrow::array::RecordBatch;
+use warpframe::arrow::datatypes::{DataType, Schema, SchemaRef};
 use warpframe::arrow::json;
-use warpframe::frame::{Borders, FrameFormat, TextTable, terminal_size};
-use warpframe::sql::distinct_names;
+use warpframe::frame::{Borders, FrameFormat, TextTable, json_writer, terminal_size};
+use warpframe::sql::NamesApart;
 use warpframe::{DataFrame, RowBatches};
 
 use crate::report::Failure;
@@ -115,7 +114,7 @@ pub struct Rows {
     /// How many of them are shown.
     shown: usize,
     /// Names of columns, where they are not those of the rows.
-    names: Option<Vec<String>>,
+    names: Option<NamesApart>,
 }
 
 #[derive(Debug)]
@@ -147,9 +146,7 @@ impl Rows {
 
     /// These rows for who finds columns by name: none has that of another.
     fn with_names_apart(&mut self) -> &mut Rows {
-        let schema = self.schema();
-        let names = schema.fields().iter().map(|field| field.name().as_str());
-        self.names = Some(distinct_names(names));
+        self.names = Some(NamesApart::of(&self.schema()));
         self
     }
 
@@ -160,7 +157,7 @@ impl Rows {
             RowSource::Query(rows) => rows.schema(),
         };
         match &self.names {
-            Some(names) => renamed(&schema, names),
+            Some(names) => names.schema().clone(),
             None => schema,
         }
     }
@@ -182,11 +179,7 @@ impl Rows {
         let names = self.names.clone();
         let mut visit = |batch: &RecordBatch| match &names {
             None => visit(batch),
-            Some(names) => {
-                let counted = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-                let (schema, columns) = (renamed(&batch.schema(), names), batch.columns().to_vec());
-                visit(&RecordBatch::try_new_with_options(schema, columns, &counted)?)
-            }
+            Some(names) => visit(&names.batch(batch.clone())?),
         };
         match &mut self.from {
             RowSource::Batch(batch) => visit(&batch.slice(0, self.shown)),
@@ -205,14 +198,6 @@ impl Rows {
             }
         }
     }
-}
-
-/// Columns by these names.
-fn renamed(schema: &Schema, names: &[String]) -> SchemaRef {
-    let fields = schema.fields().iter().zip(names);
-    let fields: Vec<Field> =
-        fields.map(|(field, name)| Field::clone(field).with_name(name)).collect();
-    Arc::new(Schema::new(fields))
 }
 
 /// Writes rows in a format.
@@ -278,8 +263,7 @@ impl Write for Remembering<'_> {
 }
 
 fn write_json(out: &mut dyn Write, rows: &mut Rows) -> Result<(), Failure> {
-    let builder = json::WriterBuilder::new().with_explicit_nulls(true);
-    let mut writer = builder.build::<_, json::writer::JsonArray>(&mut *out);
+    let mut writer = json_writer().build::<_, json::writer::JsonArray>(&mut *out);
     rows.each_batch(|batch| Ok(writer.write(batch)?))?;
     writer.finish()?;
     drop(writer);
@@ -287,8 +271,7 @@ fn write_json(out: &mut dyn Write, rows: &mut Rows) -> Result<(), Failure> {
 }
 
 fn write_ndjson(out: &mut dyn Write, rows: &mut Rows) -> Result<(), Failure> {
-    let builder = json::WriterBuilder::new().with_explicit_nulls(true);
-    let mut writer = builder.build::<_, json::writer::LineDelimited>(out);
+    let mut writer = json_writer().build::<_, json::writer::LineDelimited>(out);
     rows.each_batch(|batch| Ok(writer.write(batch)?))?;
     Ok(writer.finish()?)
 }
@@ -359,9 +342,12 @@ fn to_the_right(schema: &Schema) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use warpframe::arrow::array::{
         ArrayRef, Decimal128Array, Float64Array, Int64Array, NullArray, StringArray,
     };
+    use warpframe::arrow::datatypes::Field;
 
     use super::*;
 

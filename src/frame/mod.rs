@@ -25,7 +25,7 @@ mod series;
 pub mod verbs;
 mod written;
 
-pub use crate::host::value_texts;
+pub use crate::host::{json_writer, value_texts};
 pub use any::FrameState;
 pub use base::AnyFrame;
 pub use cells::{ColumnValue, FromColumn, IntoArray, MaybeValue};

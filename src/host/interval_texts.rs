@@ -3,14 +3,17 @@
 //! Arrow (59.3) writes `14 mons`, `-1 days 2 hours 30 mins`, and durations as `PT2628930.25S`.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::datatypes::{
     DataType, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
-    DurationSecondType, Field, Int64Type, IntervalDayTimeType, IntervalMonthDayNanoType,
+    DurationSecondType, Field, FieldRef, Int64Type, IntervalDayTimeType, IntervalMonthDayNanoType,
     IntervalUnit, IntervalYearMonthType, TimeUnit,
 };
 use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::json::writer::NullableEncoder;
+use datafusion::arrow::json::{Encoder, EncoderFactory, EncoderOptions, WriterBuilder};
 use datafusion::arrow::util::display::{
     ArrayFormatter, ArrayFormatterFactory, DisplayIndex, FormatOptions, FormatResult,
 };
@@ -43,11 +46,33 @@ pub fn value_texts<'a>(
     }
 }
 
+/// A writer of JSON with a field for each null, and with intervals and durations as [`value_texts`]
+/// has them, within other values too.
+///
+/// ```
+/// use warpframe::arrow::json::writer::LineDelimited;
+/// # use warpframe::prelude::*;
+/// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// let frame = session.sql("SELECT [INTERVAL '14 months'] AS i, NULL AS n")?.collect()?;
+/// let mut text = vec![];
+/// let mut writer = warpframe::frame::json_writer().build::<_, LineDelimited>(&mut text);
+/// for batch in frame.to_arrow()? {
+///     writer.write(&batch)?;
+/// }
+/// writer.finish()?;
+/// drop(writer);
+/// assert_eq!(text, b"{\"i\":[\"1 year 2 months\"],\"n\":null}\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn json_writer() -> WriterBuilder {
+    WriterBuilder::new().with_explicit_nulls(true).with_encoder_factory(Arc::new(IntervalTexts))
+}
+
 /// What has Arrow write them so where they are within other values.
 pub(super) const INTERVAL_TEXTS: IntervalTexts = IntervalTexts;
 
 /// Whether values of a type are written so.
-pub(crate) fn is_interval(dtype: &DataType) -> bool {
+pub(super) fn is_interval(dtype: &DataType) -> bool {
     matches!(dtype, DataType::Interval(_) | DataType::Duration(_))
 }
 
@@ -66,6 +91,31 @@ impl ArrayFormatterFactory for IntervalTexts {
         }
         let shown = ShownInterval { array, null: options.null() };
         Ok(Some(ArrayFormatter::new(Box::new(shown), options.safe())))
+    }
+}
+
+impl EncoderFactory for IntervalTexts {
+    fn make_default_encoder<'a>(
+        &self,
+        _: &'a FieldRef,
+        array: &'a dyn Array,
+        _: &'a EncoderOptions,
+    ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
+        let made = || NullableEncoder::new(Box::new(IntervalString(array)), array.nulls().cloned());
+        Ok(is_interval(array.data_type()).then(made))
+    }
+}
+
+/// Strings of JSON. No text of an interval has a character that is escaped there.
+struct IntervalString<'a>(&'a dyn Array);
+
+impl Encoder for IntervalString<'_> {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        let [months, days, nanos] = parts(self.0, row);
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = put(&mut text, months, days, nanos);
+        out.extend([b"\"", text.as_bytes(), b"\""].concat());
     }
 }
 

@@ -1,6 +1,7 @@
 //! What files say of themselves, as rows: the tables of `parquet_metadata('f')`, `sniff_csv('f')`,
 //! `glob('*')`, `read_text('f')` and their like. Columns are named as DuckDB's.
 
+mod chunk_values;
 mod contents;
 mod layout;
 mod parquet;

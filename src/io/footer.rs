@@ -85,7 +85,8 @@ pub(super) fn decode(footer: &[u8], file: u64) -> FooterResult<ParquetMetaData> 
 /// As [`decode`].
 pub(super) fn decode_as_written(footer: &[u8], file: u64) -> FooterResult<ParquetMetaData> {
     let groups = walk(footer).or_else(|why| broken(format!("its footer is damaged: {why}")))?;
-    let metadata = decode_on_all_cores(footer, &groups, None)?;
+    let whole = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
+    let metadata = decode_on_all_cores(footer, &groups, Some(&whole))?;
     check(&metadata, file)?;
     Ok(metadata)
 }

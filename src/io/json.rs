@@ -48,7 +48,8 @@ struct JsonFile<'a> {
 }
 
 impl JsonFile<'_> {
-    /// Looks at all rows. `None` of a file without a byte.
+    /// Looks at all rows. `None` of a file without a byte. Under `ignore_errors`, a file that has
+    /// something else than JSON is read line by line where its rows stand in lines.
     ///
     /// # Errors
     /// A file that cannot be read, is not what its extension says, or is no JSON.
@@ -63,8 +64,16 @@ impl JsonFile<'_> {
         }
         let wrong = |message| Error::from(ErrorKind::File { path: path.into(), message });
         let packed = Packed::of(path, &begin).map_err(wrong)?;
-        let layout = JsonLayout { lines: options.lines, null_is_object: false };
-        let found = of_rows(path, RowBlocks::open(path, packed, layout)?)?;
+        let mut layout = JsonLayout { lines: options.lines, ..JsonLayout::default() };
+        let found = match of_rows(path, RowBlocks::open(path, packed, layout)?) {
+            Err(error)
+                if options.ignore_errors && matches!(error.kind(), ErrorKind::File { .. }) =>
+            {
+                layout.line_by_line = true;
+                good_lines(path, packed, layout)?.ok_or(error)?
+            }
+            found => found?,
+        };
         Ok(Some(JsonFile { path, packed, bytes, layout, found }))
     }
 
@@ -102,6 +111,23 @@ impl JsonFile<'_> {
         let table = JsonTable::new(self.path, read, own, columns.given.clone());
         LoneFile { provider: Arc::new(table), bytes: self.bytes }
     }
+}
+
+/// What the lines are that are JSON; `None` of a file that has none, or whose rows do not stand in
+/// lines by what a user says or by the first one.
+fn good_lines(
+    path: &Path,
+    packed: Option<Packed>,
+    layout: JsonLayout,
+) -> Result<Option<RowsShape>> {
+    if !layout.lines {
+        let first = RowBlocks::open(path, packed, layout)?.next()?;
+        if !first.is_some_and(|block| block.begins_with_rows()) {
+            return Ok(None);
+        }
+    }
+    let found = of_rows(path, RowBlocks::open(path, packed, layout)?)?;
+    Ok(Some(found).filter(|found| found.rows > 0))
 }
 
 /// The columns of a table of files.
@@ -181,6 +207,7 @@ pub(super) fn files(
         let file = JsonFile::open(path, options);
         match left_out.unless_bad(path, file, options.ignore_errors)? {
             Some(Some(file)) => {
+                left_out.rows(file.found.left_out);
                 kept.push(at);
                 found.push(file);
             }

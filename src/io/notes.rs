@@ -62,15 +62,24 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// The files of a table that are left out, and why.
+/// The files of a table that are left out, and why; and how many rows of others, as far as that is
+/// known before a scan.
 #[derive(Debug, Default)]
-pub(super) struct LeftOut(Vec<(PathBuf, Error)>);
+pub(super) struct LeftOut {
+    files: Vec<(PathBuf, Error)>,
+    rows: u64,
+}
 
 impl LeftOut {
     /// A file without a byte.
     pub(super) fn empty(&mut self, path: &Path) {
         let kind = ErrorKind::File { path: path.into(), message: "is empty".into() };
-        self.0.push((path.into(), kind.into()));
+        self.files.push((path.into(), kind.into()));
+    }
+
+    /// Rows of a file that is kept.
+    pub(super) fn rows(&mut self, rows: u64) {
+        self.rows += rows;
     }
 
     /// What was found of a file, or `None` where it is bad and bad files are left out.
@@ -89,7 +98,7 @@ impl LeftOut {
                 if bad_are_left_out
                     && matches!(error.kind(), ErrorKind::File { .. } | ErrorKind::Parse { .. }) =>
             {
-                self.0.push((path.into(), error));
+                self.files.push((path.into(), error));
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -110,8 +119,8 @@ impl LeftOut {
             return Ok((paths.to_vec(), of_paths));
         }
         if kept.is_empty() {
-            return Err(match self.0.is_empty() {
-                false => self.0.swap_remove(0).1,
+            return Err(match self.files.is_empty() {
+                false => self.files.swap_remove(0).1,
                 true => Error::internal("no file is left, and none was left out"),
             });
         }
@@ -121,11 +130,12 @@ impl LeftOut {
 
     /// Tells the session of them.
     pub(super) fn tell(self, session: &dyn Session, named: &Path) {
-        let (Some((_, error)), Some(notes)) = (self.0.first(), FileNotes::of(session.config()))
-        else {
-            return;
-        };
-        let (count, named) = (self.0.len(), path_text(named));
+        let Some(notes) = FileNotes::of(session.config()) else { return };
+        let (count, named) = (self.files.len(), path_text(named));
+        if self.rows > 0 {
+            notes.watch(&named.to_string(), &Arc::new(AtomicU64::new(self.rows)));
+        }
+        let Some((_, error)) = self.files.first() else { return };
         notes.add(match count {
             1 => format!("1 file of {named} is left out: {error}"),
             _ => format!("{count} files of {named} are left out, the first one: {error}"),

@@ -102,8 +102,10 @@ pub struct JsonOptions {
     pub lines: bool,
     /// Whether rows are not taken apart: the one column `json` has the text of each.
     pub objects: bool,
-    /// Whether a file that is no JSON is left out, where another one is not, and a value that does
-    /// not fit the type in `columns` is NULL. Otherwise both are errors.
+    /// Whether lines that are no JSON are left out of files whose rows stand in lines, as the first
+    /// one or [`JsonOptions::lines`] tells, and other files that are no JSON as a whole, where another
+    /// one is not; and a value that does not fit the type in `columns` is NULL. Otherwise all of
+    /// these are errors.
     pub ignore_errors: bool,
     /// As [`ParquetOptions::hive_partitioning`].
     pub hive_partitioning: Option<bool>,

@@ -4,9 +4,9 @@ mod codec;
 mod csv;
 mod folder;
 mod in_order;
+mod intervals;
 mod ipc;
 mod json;
-mod names;
 mod nested_text;
 mod options;
 mod parquet;
@@ -26,7 +26,6 @@ pub use self::folder::{ExistingFiles, FolderWriteOptions};
 use self::in_order::in_order;
 pub use self::ipc::{IpcCodec, IpcLayout, IpcWriteOptions};
 pub use self::json::JsonWriteOptions;
-use self::names::NamesApart;
 pub use self::options::{
     Codec, CsvWriteOptions, ForceQuote, ParquetVersion, ParquetWriteOptions, WriteFormat,
 };
@@ -35,6 +34,7 @@ use self::times::TimeFormats;
 use self::whole::Unfinished;
 pub use self::whole::WholeFile;
 use crate::error::{Error, ErrorKind, Result};
+use crate::sql::NamesApart;
 
 /// Rows of a row group, unless somebody says otherwise.
 pub(crate) const GROUP_ROWS: usize = 1 << 20;

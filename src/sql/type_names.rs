@@ -1,6 +1,4 @@
-//! Types by the names that SQL has for them, and names of columns as SQL and files write them.
-
-use std::collections::{HashMap, HashSet};
+//! Types by the names that SQL has for them, and names of columns as SQL writes them.
 
 use datafusion::arrow::datatypes::{DataType, FieldRef, TimeUnit};
 use datafusion::sql::sqlparser::keywords::{
@@ -92,27 +90,4 @@ pub fn quoted_name(name: &str) -> String {
             .flatten()
             .any(is_word);
     if is_plain { name.into() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
-}
-
-/// Names of columns of which none comes twice, as files need them: a second `a` is `a_1`, as in
-/// DuckDB, or has the next number that no column before it has. Case tells names apart.
-///
-/// ```
-/// use warpframe::sql::distinct_names;
-/// assert_eq!(distinct_names(["a", "a", "A", "a_1"]), ["a", "a_1", "A", "a_1_1"]);
-/// ```
-pub fn distinct_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
-    let mut taken = HashSet::new();
-    // Where the next of a name begins to look, so that many of one name do not look again.
-    let mut last: HashMap<&str, usize> = HashMap::new();
-    let own = |name: &'n str| {
-        let mut own = name.to_string();
-        while !taken.insert(own.clone()) {
-            let number = last.entry(name).or_default();
-            *number += 1;
-            own = format!("{name}_{number}");
-        }
-        own
-    };
-    names.into_iter().map(own).collect()
 }

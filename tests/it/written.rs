@@ -3,6 +3,7 @@
 
 mod copies;
 mod every_type;
+mod intervals;
 
 use warpframe::prelude::*;
 use warpframe::{Error, Result};

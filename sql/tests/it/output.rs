@@ -218,3 +218,16 @@ fn a_full_disk_is_an_error() {
     let messages = String::from_utf8_lossy(&output.stderr);
     assert!(messages.starts_with("error: writing the results: "), "{messages}");
 }
+
+#[test]
+fn intervals_within_values_are_as_they_are_elsewhere() {
+    let sql = "SELECT INTERVAL '14 months' AS i, [INTERVAL '1 day', NULL] AS l, \
+               {'a': INTERVAL '90 minutes'} AS s";
+    let row = "{\"i\":\"1 year 2 months\",\"l\":[\"1 day\",null],\"s\":{\"a\":\"01:30:00\"}}";
+    for device in DEVICES {
+        for (format, expected) in [("ndjson", format!("{row}\n")), ("json", format!("[{row}]\n"))] {
+            let out = warpframe(&["--device", device, "--format", format, "-c", sql]).results();
+            assert_eq!(out, expected);
+        }
+    }
+}

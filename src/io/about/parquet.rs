@@ -16,6 +16,7 @@ use datafusion::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, 
 use datafusion::parquet::file::statistics::Statistics;
 use datafusion::parquet::schema::types::Type as SchemaElement;
 
+use super::chunk_values::{column_orders, encoding_stats, geo_boxes, geo_types, no_notes};
 use super::{batch, integers, of_file, texts};
 use crate::error::{Error, Result};
 use crate::io::footer::{self, TAIL};
@@ -92,6 +93,7 @@ pub(super) fn files(files: &[PathBuf]) -> Result<RecordBatch> {
         ("footer_signing_key_metadata", none()),
         ("file_size_bytes", bytes(&|footer| footer.file_bytes)),
         ("footer_size", bytes(&|footer| footer.footer_bytes)),
+        ("column_orders", column_orders(footers.iter().map(|of| of.metadata.file_metadata()))),
     ])
 }
 
@@ -145,6 +147,7 @@ pub(super) fn chunks(files: &[PathBuf]) -> Result<RecordBatch> {
     let statistic = |value: &dyn Fn(&Statistics) -> Option<u64>| {
         number(&|row| row.chunk.statistics().and_then(value).and_then(|n| i64::try_from(n).ok()))
     };
+    let all = || rows.iter().map(|row| row.chunk);
     let bound = |at: usize| text(&|row| row.bounds[at].clone());
     batch(vec![
         ("file_name", names(rows.iter().map(|row| row.footer))),
@@ -170,11 +173,17 @@ pub(super) fn chunks(files: &[PathBuf]) -> Result<RecordBatch> {
         ("data_page_offset", number(&|row| Some(row.chunk.data_page_offset()))),
         ("total_compressed_size", number(&|row| Some(row.chunk.compressed_size()))),
         ("total_uncompressed_size", number(&|row| Some(row.chunk.uncompressed_size()))),
+        ("key_value_metadata", no_notes(rows.len())?),
         ("bloom_filter_offset", number(&|row| row.chunk.bloom_filter_offset())),
         ("bloom_filter_length", number(&|row| row.chunk.bloom_filter_length().map(i64::from))),
         ("min_is_exact", exact(&|of| of.min_is_exact(), 0)),
         ("max_is_exact", exact(&|of| of.max_is_exact(), 1)),
         ("row_group_compressed_bytes", number(&|row| Some(compressed(row.group)))),
+        ("geo_bbox", geo_boxes(all())?),
+        ("geo_types", geo_types(all())),
+        ("encoding_stats", encoding_stats(all())?),
+        // The parquet crate (59) does not read it.
+        ("stats_nan_count", number(&|_| None)),
         ("column_index_offset", number(&|row| row.chunk.column_index_offset())),
         ("column_index_length", number(&|row| row.chunk.column_index_length().map(i64::from))),
         ("offset_index_offset", number(&|row| row.chunk.offset_index_offset())),

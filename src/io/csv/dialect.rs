@@ -1,7 +1,6 @@
 //! How the files of a table are laid out, once it was found out, and their first rows.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 use super::grammar::Grammar;
 use super::options::{CsvOptions, Ragged};
@@ -10,6 +9,7 @@ use super::text::CsvContent;
 use super::tokens::{MOST_BYTES, Token, Tokens, ValueSpan, Wanted};
 use super::values::{Notation, without_blanks};
 use crate::error::{ErrorKind, Result};
+use crate::sql::distinct_names_of_first;
 
 /// How rows and values are written in the files of a table.
 #[derive(Debug, Clone)]
@@ -204,21 +204,7 @@ pub(crate) fn unique_names(names: Vec<String>) -> Vec<String> {
     let names: Vec<String> = named
         .map(|(at, name)| if name.is_empty() { format!("column_{}", at + 1) } else { name })
         .collect();
-    let mut taken: HashSet<String> = names.iter().cloned().collect();
-    let mut seen = HashSet::new();
-    let mut unique = vec![];
-    for name in names {
-        if seen.insert(name.clone()) {
-            unique.push(name);
-            continue;
-        }
-        let mut number = 1;
-        while !taken.insert(format!("{name}_{number}")) {
-            number += 1;
-        }
-        unique.push(format!("{name}_{number}"));
-    }
-    unique
+    distinct_names_of_first(&names)
 }
 
 #[cfg(test)]

@@ -9,7 +9,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, FieldRef, Fields, Schema};
+use datafusion::arrow::datatypes::{
+    DECIMAL256_MAX_PRECISION, DataType, FieldRef, Fields, IntervalUnit, Schema,
+};
 use datafusion::parquet::arrow::{encode_arrow_schema, parquet_to_arrow_schema};
 use datafusion::parquet::basic::{ConvertedType, DecimalType, LogicalType, Type as Physical};
 use datafusion::parquet::file::metadata::{
@@ -105,15 +107,30 @@ pub(in crate::io) struct Intervals {
 }
 
 /// The metadata with intervals as bytes: the parquet crate (59) reads days and milliseconds of
-/// them, and leaves the months out. `None` where there are none, or where an Arrow schema tells
-/// which parts they have.
+/// them, and leaves the months out. `None` where there are none, or where an Arrow schema tells that
+/// they have fewer parts.
 pub(in crate::io) fn with_bare_intervals(
     metadata: &ParquetMetaData,
 ) -> FooterResult<Option<(ParquetMetaData, Intervals)>> {
     let of_file = metadata.file_metadata();
     let schema = of_file.schema_descr();
-    let is_interval = |column: &ColumnDescPtr| column.converted_type() == ConvertedType::INTERVAL;
-    if has_arrow_schema(of_file) || !schema.columns().iter().any(is_interval) {
+    let is_any = |column: &ColumnDescPtr| column.converted_type() == ConvertedType::INTERVAL;
+    if !schema.columns().iter().any(is_any) {
+        return Ok(None);
+    }
+    let arrow = match has_arrow_schema(of_file) {
+        true => Some(parquet_to_arrow_schema(schema, of_file.key_value_metadata())?),
+        false => None,
+    };
+    let has_all_parts = |column: &ColumnDescPtr| {
+        let Some(arrow) = &arrow else { return true };
+        let whole = DataType::Interval(IntervalUnit::MonthDayNano);
+        let parts = column.path().parts();
+        parts.len() == 1
+            && arrow.field_with_name(&parts[0]).is_ok_and(|field| *field.data_type() == whole)
+    };
+    let is_interval = |column: &ColumnDescPtr| is_any(column) && has_all_parts(column);
+    if !schema.columns().iter().any(is_interval) {
         return Ok(None);
     }
     let mut found = Intervals::default();

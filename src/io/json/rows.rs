@@ -10,11 +10,12 @@
 //!
 //! What stands between rows becomes blanks, so that a block is values, one behind the other. A row
 //! that is null may become an empty object. Whatever is wrong within a row is left to who reads it.
+//! Where each line is read by itself, lines that are no JSON become blanks, too.
 
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use memchr::memchr2;
+use memchr::{memchr2, memrchr};
 
 use super::cursor::Cursor;
 use crate::error::{Error, ErrorKind, Result};
@@ -36,6 +37,8 @@ pub(super) struct JsonLayout {
     pub(super) lines: bool,
     /// A row that is null becomes an object without fields.
     pub(super) null_is_object: bool,
+    /// No row goes on in the next line: one that is no JSON spoils its own line alone.
+    pub(super) line_by_line: bool,
 }
 
 /// Some rows.
@@ -43,7 +46,9 @@ pub(super) struct RowBlock {
     pub(super) bytes: Vec<u8>,
     /// The line of the first byte, from 1 on.
     pub(super) line: u64,
+    /// None before lines that are read by themselves were looked at.
     pub(super) rows: usize,
+    layout: JsonLayout,
 }
 
 impl RowBlock {
@@ -52,6 +57,37 @@ impl RowBlock {
     pub(super) fn text(&self, path: &Path) -> Result<&str> {
         let text = std::str::from_utf8(&self.bytes);
         text.map_err(|error| self.wrong(path, error.valid_up_to(), "it is no UTF-8"))
+    }
+
+    /// The block without lines that are no JSON, and how many these are, where each line is read by
+    /// itself.
+    pub(super) fn without_bad_lines(mut self) -> (RowBlock, u64) {
+        let mut left_out = 0;
+        if !self.layout.line_by_line {
+            return (self, left_out);
+        }
+        for line in self.bytes.split_mut(|byte| *byte == b'\n') {
+            match rows_of_line(line) {
+                Some((rows, nulls)) => {
+                    self.rows += rows;
+                    for at in nulls.into_iter().filter(|_| self.layout.null_is_object) {
+                        line[at..at + NULL.len()].copy_from_slice(EMPTY);
+                    }
+                }
+                None => {
+                    left_out += 1;
+                    line.fill(b' ');
+                }
+            }
+        }
+        (self, left_out)
+    }
+
+    /// Whether the first line that is not blank is rows by itself, and begins no array.
+    pub(super) fn begins_with_rows(&self) -> bool {
+        let mut lines = self.bytes.split(|byte| *byte == b'\n').map(|line| line.trim_ascii());
+        let first = lines.find(|line| !line.is_empty());
+        first.is_some_and(|line| line[0] != b'[' && rows_of_line(line).is_some())
     }
 
     /// Where a row of it begins, the first one being 0.
@@ -70,6 +106,20 @@ impl RowBlock {
     pub(super) fn wrong(&self, path: &Path, at: usize, what: &str) -> Error {
         wrong(path, self.line + lines(&self.bytes[..at.min(self.bytes.len())]), what)
     }
+}
+
+/// How many values a line has, and where those begin that are null; `None` where it is no JSON.
+fn rows_of_line(line: &[u8]) -> Option<(usize, Vec<usize>)> {
+    let mut cursor = Cursor::new(std::str::from_utf8(line).ok()?);
+    let (mut rows, mut nulls) = (0, vec![]);
+    while cursor.peek() != 0 {
+        let begin = cursor.at();
+        if cursor.value().ok()?.as_bytes() == NULL {
+            nulls.push(begin);
+        }
+        rows += 1;
+    }
+    (cursor.at() == line.len()).then_some((rows, nulls))
 }
 
 fn lines(bytes: &[u8]) -> u64 {
@@ -204,7 +254,7 @@ impl RowBlocks {
     fn cut(&mut self) -> RowBlock {
         let rest = self.buffer.split_off(self.end);
         let bytes = std::mem::replace(&mut self.buffer, rest);
-        let block = RowBlock { line: self.line, rows: self.rows, bytes };
+        let block = RowBlock { line: self.line, rows: self.rows, bytes, layout: self.layout };
         self.line += lines(&block.bytes);
         self.seen -= self.end;
         self.begin = self.begin.saturating_sub(self.end);
@@ -213,8 +263,27 @@ impl RowBlocks {
         block
     }
 
+    /// Looks for line ends in what was read.
+    fn look_for_lines(&mut self) {
+        self.place = RowPlace::Rows;
+        if let Some(at) = memrchr(b'\n', &self.buffer[self.seen..]) {
+            self.end = self.seen + at + 1;
+        }
+        self.seen = self.buffer.len();
+        if self.is_ended {
+            self.end = self.seen;
+        }
+    }
+
     /// Looks at what was read.
     fn look(&mut self) -> Result<()> {
+        if self.layout.line_by_line {
+            // A byte order mark is dropped before a line was looked at.
+            if self.seen < self.buffer.len() || self.is_ended {
+                self.look_for_lines();
+            }
+            return Ok(());
+        }
         while self.seen < self.buffer.len() {
             let rest = &self.buffer[self.seen..];
             if self.in_string {
@@ -298,7 +367,6 @@ impl RowBlocks {
 
     /// A row of one word: a number, a truth value, null. Whether its end is there.
     fn word(&mut self, at: usize) -> Result<bool> {
-        const NULL: &[u8] = b"null";
         let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
         let rest = &self.buffer[at..];
         let length = rest.iter().take_while(|byte| goes_on(byte)).count();
@@ -306,7 +374,7 @@ impl RowBlocks {
             return Ok(false);
         }
         if self.layout.null_is_object && &rest[..length] == NULL {
-            self.buffer[at..at + NULL.len()].copy_from_slice(b"{}  ");
+            self.buffer[at..at + NULL.len()].copy_from_slice(EMPTY);
         }
         self.seen = at + length;
         self.row_ends(self.seen);
@@ -314,6 +382,9 @@ impl RowBlocks {
     }
 }
 
+/// A row of NULLs, and what stands for it where rows are objects.
+const NULL: &[u8] = b"null";
+const EMPTY: &[u8] = b"{}  ";
 /// What is said of what is none.
 const ROW: &str = "a row is a value of JSON, such as an object {…}";
 
@@ -326,78 +397,4 @@ impl Iterator for RowBlocks {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The text of all blocks, where each begins, and the number of rows.
-    fn blocks(text: &str) -> Result<(String, Vec<u64>, usize)> {
-        blocks_of(text, JsonLayout { null_is_object: true, ..JsonLayout::default() })
-    }
-
-    fn blocks_of(text: &str, layout: JsonLayout) -> Result<(String, Vec<u64>, usize)> {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("t.json");
-        std::fs::write(&path, text).expect("a file");
-        let (mut all, mut lines, mut rows) = (String::new(), vec![], 0);
-        for block in RowBlocks::open(&path, None, layout)? {
-            let block = block?;
-            all += std::str::from_utf8(&block.bytes).expect("it is cut between rows");
-            lines.push(block.line);
-            rows += block.rows;
-        }
-        Ok((all, lines, rows))
-    }
-
-    #[test]
-    fn rows_are_told_apart_however_they_stand() {
-        for (text, rows, expected) in [
-            ("", "", 0),
-            (" \n", "", 0),
-            ("{\"a\":1}\n{\"a\":2}\n", "{\"a\":1}\n{\"a\":2}", 2),
-            ("\u{feff}{\"a\":1}", "{\"a\":1}", 1),
-            ("{\n \"a\": [1,\n {}]\n}{}", "{\n \"a\": [1,\n {}]\n}{}", 2),
-            ("{\"a\":\"}{\\\"}\"} null\r\n", "{\"a\":\"}{\\\"}\"} {}  ", 2),
-            ("[]", "", 0),
-            (" [ ]\n", "", 0),
-            ("[{\"a\":1},null,\n{}]\n", " {\"a\":1} {}   \n{}", 3),
-        ] {
-            assert_eq!(blocks(text).unwrap(), (rows.into(), vec![1; rows.len().min(1)], expected));
-        }
-        for (text, lines, rows) in [
-            ("1\n-2.5e3 \"a b\\\"\"\ntrue null", false, 5),
-            ("[1,\"x\",null,[2,3]]", false, 4),
-            ("[1,2]\n[3]\n", true, 2),
-            ("\"x", false, 0),
-        ] {
-            let found = blocks_of(text, JsonLayout { lines, ..JsonLayout::default() });
-            assert_eq!(found.map_or(0, |(.., rows)| rows), rows, "{text}");
-        }
-    }
-
-    #[test]
-    fn blocks_end_with_rows_and_know_their_lines() {
-        let row = |number: usize| format!("{{\"a\": {number},\n \"b\": \"x\\\\\\\"{{\"}}\n");
-        let text: String = (0..100_000).map(row).collect();
-        let (all, lines, rows) = blocks(&text).unwrap();
-        assert_eq!((all.trim_end(), rows), (text.trim_end(), 100_000));
-        assert!(lines.len() > 3 && lines[1] > 2 && lines.is_sorted(), "{lines:?}");
-    }
-
-    #[test]
-    fn what_is_no_row_is_an_error_with_its_line() {
-        for (text, line) in [
-            ("{\"a\":1}\n\n{\"a\":", 3),
-            ("{\"a\":1},\n{}", 1),
-            ("{}\n:\n", 2),
-            ("{}\n\"x\n", 2),
-            ("[{}\n{}]", 2),
-            ("[{}\n,]", 2),
-            ("[\n{},\n", 3),
-            ("[{}]\n[{}]", 2),
-            ("[1 2]", 1),
-        ] {
-            let error = blocks(text).map(|(all, ..)| all).unwrap_err().to_string();
-            assert!(error.contains(&format!("line {line}: ")), "{text:?}: {error}");
-        }
-    }
-}
+mod tests;

@@ -166,6 +166,8 @@ impl PartitionStream for JsonPartition {
 
 impl JsonRows {
     fn batches(&self, block: RowBlock) -> Result<Vec<RecordBatch>> {
+        // Who looked at all rows has counted these lines.
+        let (block, _) = block.without_bad_lines();
         if self.columns.is_empty() {
             let options = RecordBatchOptions::new().with_row_count(Some(block.rows));
             let rows = RecordBatch::try_new_with_options(self.schema.clone(), vec![], &options)?;

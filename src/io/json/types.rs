@@ -208,6 +208,8 @@ impl JsonType {
 pub(super) struct RowsShape {
     pub(super) row: Shape,
     pub(super) rows: usize,
+    /// Lines that are left out, as they are no JSON.
+    pub(super) left_out: u64,
     /// Whether there are numbers that JSON does not have.
     pub(super) has_special: bool,
 }
@@ -216,6 +218,7 @@ impl RowsShape {
     fn merge(&mut self, other: RowsShape) {
         self.row.merge(other.row);
         self.rows += other.rows;
+        self.left_out += other.left_out;
         self.has_special |= other.has_special;
     }
 }
@@ -226,7 +229,7 @@ impl RowsShape {
 /// A text that cannot be read or is no JSON, by its line.
 pub(super) fn of_rows(path: &Path, mut blocks: RowBlocks) -> Result<RowsShape> {
     let Some(first) = blocks.next()? else { return Ok(RowsShape::default()) };
-    let mut all = of_block(path, &first)?;
+    let mut all = of_block(path, first)?;
     let Some(second) = blocks.next()? else { return Ok(all) };
     let threads = cores();
     let (send, receive) = sync_channel::<(usize, RowBlock)>(threads);
@@ -279,7 +282,7 @@ fn of_blocks(
         let next = blocks.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((number, block)) = next else { return found };
         if let Ok(shapes) = &mut found {
-            match of_block(path, &block) {
+            match of_block(path, block) {
                 Ok(shape) => shapes.push((number, shape)),
                 Err(error) => found = Err((number, error)),
             }
@@ -287,7 +290,8 @@ fn of_blocks(
     }
 }
 
-fn of_block(path: &Path, block: &RowBlock) -> Result<RowsShape> {
+fn of_block(path: &Path, block: RowBlock) -> Result<RowsShape> {
+    let (block, left_out) = block.without_bad_lines();
     let text = block.text(path)?;
     let (mut cursor, mut row) = (Cursor::new(text), Shape::default());
     while cursor.peek() != 0 {
@@ -296,7 +300,7 @@ fn of_block(path: &Path, block: &RowBlock) -> Result<RowsShape> {
     if cursor.at() < text.len() {
         return Err(block.wrong(path, cursor.at(), "a zero byte"));
     }
-    Ok(RowsShape { row, rows: block.rows, has_special: cursor.has_special() })
+    Ok(RowsShape { row, rows: block.rows, left_out, has_special: cursor.has_special() })
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
 //! Batches as JSON: an object a row.
 
 use std::io::Write;
-use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, AsArray, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::error::ArrowError;
-use datafusion::arrow::json::WriterBuilder;
 use datafusion::arrow::json::writer::JsonFormat;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use memchr::memmem;
@@ -14,7 +12,7 @@ use memchr::memmem;
 use super::TextCodec;
 use super::times::TimeFormats;
 use crate::error::{Error, ErrorKind, Result};
-use crate::host::{cast_exactly, is_interval};
+use crate::host::json_writer;
 
 /// How JSON files are written.
 ///
@@ -79,8 +77,7 @@ impl JsonFormat for JsonMembers {
 /// Types that have no form in JSON; dates that no calendar has.
 pub(super) fn rows(batch: &RecordBatch, array: bool, times: &TimeFormats) -> Result<Vec<u8>> {
     let mut text = Vec::with_capacity(batch.get_array_memory_size());
-    let batch = &with_texts(batch)?;
-    let mut builder = WriterBuilder::new().with_explicit_nulls(true);
+    let mut builder = json_writer();
     if let Some(date) = &times.date {
         builder = builder.with_date_format(date.clone()).with_datetime_format(date.clone());
     }
@@ -101,25 +98,6 @@ pub(super) fn rows(batch: &RecordBatch, array: bool, times: &TimeFormats) -> Res
         batch.columns().iter().try_for_each(|column| shown(column.as_ref()))?;
     }
     Ok(text)
-}
-
-/// The batch, in which intervals are texts as elsewhere.
-fn with_texts(batch: &RecordBatch) -> Result<RecordBatch> {
-    if !batch.columns().iter().any(|column| is_interval(column.data_type())) {
-        return Ok(batch.clone());
-    }
-    let (mut fields, mut columns) = (vec![], vec![]);
-    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
-        let is_text = is_interval(column.data_type());
-        let dtype = if is_text { &DataType::Utf8 } else { column.data_type() };
-        fields.push(field.as_ref().clone().with_data_type(dtype.clone()));
-        columns.push(match is_text {
-            true => cast_exactly(column, dtype, false)?,
-            false => column.clone(),
-        });
-    }
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
 }
 
 /// Whether all times have a text.

@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, Field, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit,
+    DataType, Field, FieldRef, IntervalMonthDayNanoType, IntervalUnit, Schema, SchemaRef, TimeUnit,
 };
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::arrow::arrow_writer::{
@@ -16,6 +16,7 @@ use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::WriterProperties;
 
 use super::in_order::in_order;
+use super::intervals::{BYTES, INTERVAL, in_bytes, unwritten};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The type in which a column is written: the format has no seconds, and keeps dates as days.
@@ -57,16 +58,15 @@ fn noted(dtype: &DataType) -> DataType {
     }
 }
 
-/// Whether a type has intervals that the format does not hold: its own have milliseconds and no
-/// sign.
-fn unwritten(dtype: &DataType) -> bool {
+/// Whether there are intervals in a type. Within others they are neither written nor read.
+fn has_intervals(dtype: &DataType) -> bool {
     match dtype {
         DataType::Interval(IntervalUnit::MonthDayNano) => true,
-        DataType::Struct(fields) => fields.iter().any(|field| unwritten(field.data_type())),
+        DataType::Struct(fields) => fields.iter().any(|field| has_intervals(field.data_type())),
         DataType::List(item)
         | DataType::LargeList(item)
         | DataType::FixedSizeList(item, _)
-        | DataType::Map(item, _) => unwritten(item.data_type()),
+        | DataType::Map(item, _) => has_intervals(item.data_type()),
         _ => false,
     }
 }
@@ -88,7 +88,10 @@ struct ColumnOfGroup {
 impl ColumnOfGroup {
     fn encode(mut self) -> Result<Vec<ArrowColumnChunk>> {
         for array in &self.arrays {
-            let array = cast(array, self.field.data_type())?;
+            let array = match array.as_primitive_opt::<IntervalMonthDayNanoType>() {
+                Some(intervals) => Arc::new(in_bytes(self.field.name(), intervals)?),
+                None => cast(array, self.field.data_type())?,
+            };
             for (leaf, writer) in compute_leaves(&self.field, &array)
                 .map_err(of_format)?
                 .iter()
@@ -112,23 +115,17 @@ pub(super) fn write(
     properties: WriterProperties,
     group_rows: usize,
 ) -> Result<()> {
-    if let Some(field) = schema.fields().iter().find(|field| unwritten(field.data_type())) {
-        let what = format!("column {:?} of type {} in Parquet", field.name(), field.data_type());
-        return Err(Error::unsupported(
-            what,
-            "its intervals have milliseconds and no sign; text holds all: CAST(… AS VARCHAR)",
-        ));
+    let within =
+        |field: &&FieldRef| *field.data_type() != INTERVAL && has_intervals(field.data_type());
+    if let Some(field) = schema.fields().iter().find(within) {
+        return Err(unwritten(field.name(), field.data_type(), "intervals within a value"));
     }
-    let fields = schema.fields().iter().map(|field| {
-        let dtype = written(field.data_type());
-        Field::clone(field).with_data_type(dtype)
-    });
-    let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    let noted = schema.fields().iter().map(|field| {
-        let dtype = noted(field.data_type());
-        Field::clone(field).with_data_type(dtype)
-    });
-    let noted = Arc::new(Schema::new(noted.collect::<Vec<_>>()));
+    let with_types = |of: fn(&DataType) -> DataType| -> SchemaRef {
+        let field = |field: &FieldRef| Field::clone(field).with_data_type(of(field.data_type()));
+        Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
+    };
+    let noted = with_types(|dtype| noted(&written(dtype)));
+    let schema = with_types(|dtype| if *dtype == INTERVAL { BYTES } else { written(dtype) });
     let (mut writer, factory) = ArrowWriter::try_new(out, noted, Some(properties))
         .map_err(of_format)?
         .into_serialized_writer()

@@ -14,11 +14,11 @@ use datafusion::arrow::compute::partition;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use super::names::NamesApart;
 use super::{FolderWriteOptions, Unfinished, WriteFormat, write};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::path_columns::{NULL, TEXT_KEYS, inferred};
 use crate::io::refuse_address;
+use crate::sql::NamesApart;
 
 /// Which columns of a schema name folders, and which are written.
 #[derive(Debug)]

@@ -3,11 +3,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    ArrayRef, AsArray, Date64Array, Float64Array, Int64Array, ListArray, NullArray, StringArray,
-    TimestampSecondArray, new_null_array,
+    ArrayRef, AsArray, Date64Array, Float64Array, Int64Array, IntervalMonthDayNanoArray, ListArray,
+    NullArray, StringArray, TimestampSecondArray,
 };
 use datafusion::arrow::datatypes::{
-    DataType, Field, Int64Type, IntervalUnit, Schema, TimeUnit, TimestampMillisecondType,
+    DataType, Field, Int64Type, IntervalMonthDayNano, Schema, TimeUnit, TimestampMillisecondType,
 };
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::parquet::file::statistics::Statistics;
@@ -133,7 +133,10 @@ fn parquet_has_groups_of_so_many_rows_and_types_that_others_read() {
     assert_eq!(at, 2500);
     let spans = batch(vec![
         ("n", Arc::new(Int64Array::from(vec![1]))),
-        ("iv", new_null_array(&DataType::Interval(IntervalUnit::MonthDayNano), 1)),
+        (
+            "iv",
+            Arc::new(IntervalMonthDayNanoArray::from(vec![IntervalMonthDayNano::new(-1, 0, 0)])),
+        ),
     ]);
     let refused = write_parquet(&path, &spans.schema(), [Ok(spans.clone())].into_iter(), &options);
     assert!(refused.unwrap_err().to_string().contains("\"iv\""));
