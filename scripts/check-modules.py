@@ -18,6 +18,8 @@ line: types that an impl or a trait names (`type Item`) and those in a function 
 Mends: prints each file of src/mends/ that no test names. A fault of DataFusion's has a test that fails once it is mended
 there, and the test says which file can go then.
 
+Text: prints each line of src/exec/ that writes device code, as src/codegen/ does.
+
 One place: `Tokenizer::new` stands in src/sql/text.rs alone, and the environment is read in kernels/src/environment.rs alone
 (the command in sql/src reads that of a terminal). `DeviceKind` is the device crate's, and interop's.
 
@@ -64,6 +66,14 @@ def late_uses(root):
             for used in re.findall(r"\bcrate::(\w+)", line):
                 if rank.get(used, -1) > rank.get(module, len(ORDER)):
                     yield f"{path}:{number}: {module} uses {used}, which comes after it"
+
+
+def device_text(root):
+    """Device code that src/exec/ writes."""
+    for path, _, code in sources(root / "exec"):
+        for number, line in enumerate(code.splitlines(), 1):
+            if re.search(r"\bout\.line\(|\.let_\(|\bfail_if", line):
+                yield f"{path}:{number}: writes device code, which is for src/codegen/ to do"
 
 
 def unwatched_mends(root):
@@ -255,7 +265,7 @@ def comments(root):
 
 root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 src = root / "src"
-found = [*late_uses(src), *unwatched_mends(src), *one_place(root), *too_long(root), *comments(root)]
+found = [*late_uses(src), *device_text(src), *unwatched_mends(src), *one_place(root), *too_long(root), *comments(root)]
 for crate in crates(root)[:2]:
     for folder in sorted(path for path in crate.iterdir() if path.is_dir()):
         found += circles(folder, f"crate::{folder.name}")

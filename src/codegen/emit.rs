@@ -57,7 +57,7 @@ impl Emitter {
     }
 
     /// A name not used before.
-    pub(crate) fn fresh(&mut self) -> String {
+    pub(super) fn fresh(&mut self) -> String {
         let mut name = String::with_capacity(8);
         name.push_str(if self.prefix.is_empty() { "v" } else { self.prefix });
         push_number(&mut name, self.next);
@@ -66,24 +66,24 @@ impl Emitter {
     }
 
     /// Appends one statement as it is.
-    pub(crate) fn line(&mut self, statement: impl Display) {
+    pub(super) fn line(&mut self, statement: impl Display) {
         // Written in place: most of the time to generate a kernel goes into allocations.
         let _ = writeln!(self.body, "{statement}");
     }
 
     /// Where the next statement will stand.
-    pub(crate) fn place(&self) -> InsertionPoint {
+    pub(super) fn place(&self) -> InsertionPoint {
         InsertionPoint(self.body.len())
     }
 
     /// Inserts a statement at an earlier place, behind others that were inserted there. For
     /// statements that depend on later ones.
-    pub(crate) fn insert(&mut self, at: InsertionPoint, statement: String) {
+    pub(super) fn insert(&mut self, at: InsertionPoint, statement: String) {
         self.inserted.push((at, statement));
     }
 
     /// Declares a constant of type `ctype` and returns its name.
-    pub(crate) fn let_(&mut self, ctype: &str, rvalue: impl Display) -> String {
+    pub(super) fn let_(&mut self, ctype: &str, rvalue: impl Display) -> String {
         let name = self.fresh();
         for piece in ["const ", ctype, " ", &name, " = "] {
             self.body.push_str(piece);
@@ -95,33 +95,33 @@ impl Emitter {
 
     /// Until [`Emitter::unguard`], failures are reported only where `condition`, a C++ name, holds.
     /// For rows that are filtered out, and for branches that are not taken.
-    pub(crate) fn guard(&mut self, condition: impl Into<String>) {
+    pub(super) fn guard(&mut self, condition: impl Into<String>) {
         self.guards.push(condition.into());
     }
 
     /// Ends the innermost [`Emitter::guard`].
-    pub(crate) fn unguard(&mut self) {
+    pub(super) fn unguard(&mut self) {
         self.guards.pop();
     }
 
     /// Removes all guards, for a value that is computed for all rows. [`Emitter::restore_guards`]
     /// puts them back.
-    pub(crate) fn lift_guards(&mut self) -> Vec<String> {
+    pub(super) fn lift_guards(&mut self) -> Vec<String> {
         std::mem::take(&mut self.guards)
     }
 
-    pub(crate) fn restore_guards(&mut self, guards: Vec<String>) {
+    pub(super) fn restore_guards(&mut self, guards: Vec<String>) {
         self.guards = guards;
     }
 
     /// The conjunction of the guards in force, if any.
-    pub(crate) fn guarded(&self) -> Option<String> {
+    pub(super) fn guarded(&self) -> Option<String> {
         (!self.guards.is_empty()).then(|| self.guards.join(" && "))
     }
 
     /// Reports `failure` for this row where `condition` and all guards hold, with the values of
     /// `operands`. `target`: the type that the first of them cannot be cast to.
-    pub(crate) fn fail_if(
+    pub(super) fn fail_if(
         &mut self,
         condition: impl Display,
         failure: Failure,
@@ -166,7 +166,7 @@ impl Emitter {
 
     /// Reports a failure where `made`, a C++ view of the string or list that the function `name`
     /// made, says that the result would be too long.
-    pub(crate) fn fail_if_too_long(&mut self, made: &str, name: &str) {
+    pub(super) fn fail_if_too_long(&mut self, made: &str, name: &str) {
         let first = self.sites();
         self.fail_if(format_args!("too_long({made})"), Failure::Length, &[], None);
         self.name_sites(first, || name.to_string());

@@ -278,7 +278,7 @@ impl<'a> Generator<'a> {
     }
 
     /// Emits the load of a relation's column at a row.
-    pub(crate) fn load(
+    pub(super) fn load(
         &mut self,
         relation: &Relation,
         at: usize,
@@ -291,7 +291,7 @@ impl<'a> Generator<'a> {
 
     /// Like [`Generator::load`], for a row that exists only where `present` holds. Elsewhere the
     /// value is null.
-    pub(crate) fn load_if(
+    pub(super) fn load_if(
         &mut self,
         relation: &Relation,
         at: usize,
@@ -427,7 +427,7 @@ impl<'a> Generator<'a> {
     }
 
     /// A constant 64-bit word.
-    pub(crate) fn word(&mut self, bits: u64) -> String {
+    pub(super) fn word(&mut self, bits: u64) -> String {
         self.params.word("u64", bits)
     }
 

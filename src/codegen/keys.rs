@@ -382,10 +382,16 @@ pub(super) fn emit_hash(value: &Value, hash: &str, out: &mut Emitter) -> String 
 }
 
 /// Emits the number of the part, of `parts`, that rows of these keys belong to: a hash, scaled.
-pub(crate) fn emit_part(keys: &[Value], secret: &str, parts: &str, out: &mut Emitter) -> Value {
-    let hash = keys.iter().fold(secret.to_string(), |hash, key| emit_hash(key, &hash, out));
-    let part = out.let_("u32", format_args!("(u32)((({hash}) >> 32) * {parts} >> 32)"));
-    Value::new(DataType::UInt32, Repr::U32, part, None)
+pub(crate) fn emit_part(
+    keys: &[Value],
+    secret: u64,
+    parts: u32,
+    params: &mut Params,
+    out: &mut Emitter,
+) -> Value {
+    let [secret, parts] = [secret, parts.into()].map(|word: u64| params.word("u64", word));
+    let hash = keys.iter().fold(secret, |hash, key| emit_hash(key, &hash, out));
+    Value::number(out.let_("u32", format_args!("(u32)((({hash}) >> 32) * {parts} >> 32)")))
 }
 
 /// C++ `bool`: two values of one type are equal as keys (nulls equal, NaN equal, −0.0 = 0.0).

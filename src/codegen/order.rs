@@ -42,64 +42,72 @@ struct KeyPiece {
     bits: u32,
 }
 
-/// A word of a sort key: C++ name of its `u64`, and how many low bits of it count.
-#[derive(Debug, Clone)]
-pub(crate) struct Word {
-    pub(crate) name: String,
-    pub(crate) bits: u32,
+/// The words of a sort key, most significant first.
+#[derive(Debug, Default)]
+pub(crate) struct KeyWords {
+    pub(crate) words: Vec<Value>,
+    /// How many low bits of each word count.
+    pub(crate) bits: Vec<u32>,
+    /// How many bits, the highest of all words together, are of the leading keys.
+    pub(crate) leading: u32,
 }
 
-/// Emits the words of a sort key, most significant first.
+impl KeyWords {
+    fn push(&mut self, word: String, bits: u32) {
+        self.words.push(Value::word(word));
+        self.bits.push(bits);
+    }
+}
+
+/// Emits the words of a sort key.
 pub(crate) fn emit_words(
     keys: &[(Value, Direction, NullsPlace)],
     params: &mut Params,
     out: &mut Emitter,
-) -> Result<Vec<Word>> {
-    Ok(emit_words_of(keys, 0, params, out)?.0)
+) -> Result<KeyWords> {
+    emit_words_of(keys, 0, params, out)
 }
 
-/// Emits the words of a sort key, most significant first. Also yields how many bits, the highest of
-/// all words together, are of the first `leading` keys.
+/// Emits the words of a sort key whose first `leading` keys lead.
 pub(crate) fn emit_words_of(
     keys: &[(Value, Direction, NullsPlace)],
     leading: usize,
     params: &mut Params,
     out: &mut Emitter,
-) -> Result<(Vec<Word>, u32)> {
+) -> Result<KeyWords> {
     let mut pieces: Vec<KeyPiece> = vec![];
-    let mut leading_bits = 0;
+    let mut key = KeyWords::default();
     for (at, (value, direction, nulls)) in keys.iter().enumerate() {
         emit_pieces(value, *direction, *nulls, params, out, &mut pieces)?;
         if at < leading {
-            leading_bits = pieces.iter().map(|piece| piece.bits).sum();
+            key.leading = pieces.iter().map(|piece| piece.bits).sum();
         }
     }
-    let mut words: Vec<Word> = vec![];
     for piece in pieces.into_iter().filter(|p| p.bits > 0) {
-        match words.last_mut() {
-            Some(word) if word.bits + piece.bits <= 64 => {
-                word.name = out
-                    .let_("u64", format_args!("{} << {} | {}", word.name, piece.bits, piece.code));
-                word.bits += piece.bits;
+        match key.words.last_mut().zip(key.bits.last_mut()) {
+            Some((word, bits)) if *bits + piece.bits <= 64 => {
+                word.code = out
+                    .let_("u64", format_args!("{} << {} | {}", word.code, piece.bits, piece.code));
+                *bits += piece.bits;
             }
             // The first word is filled: a sort looks at its high bits first, and often needs no
             // more.
-            Some(word) if word.bits < 64 => {
-                let room = 64 - word.bits;
+            Some((word, bits)) if *bits < 64 => {
+                let room = 64 - *bits;
                 let rest = piece.bits - room;
-                word.name = out.let_(
+                word.code = out.let_(
                     "u64",
-                    format_args!("{} << {room} | {} >> {rest}", word.name, piece.code),
+                    format_args!("{} << {room} | {} >> {rest}", word.code, piece.code),
                 );
-                word.bits = 64;
+                *bits = 64;
                 let low =
                     out.let_("u64", format_args!("{} & {:#x}ull", piece.code, (1u64 << rest) - 1));
-                words.push(Word { name: low, bits: rest });
+                key.push(low, rest);
             }
-            _ => words.push(Word { name: piece.code, bits: piece.bits }),
+            _ => key.push(piece.code, piece.bits),
         }
     }
-    Ok((words, leading_bits))
+    Ok(key)
 }
 
 fn emit_pieces(

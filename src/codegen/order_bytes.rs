@@ -75,6 +75,12 @@ pub(crate) fn emit_order_bytes(
     Value::new(DataType::Binary, Repr::View, format!("{writer}.text.out"), value.valid.clone())
 }
 
+/// How many bytes a string has, none of a null.
+pub(crate) fn length_of(bytes: &Value, out: &mut Emitter) -> Value {
+    let length = format!("{} ? (u64){}.length : 0ull", bytes.validity(), bytes.code);
+    Value::word(out.let_("u64", length))
+}
+
 struct Bytes<'a> {
     writer: &'a str,
     /// What stands for a null part.

@@ -40,7 +40,7 @@ impl Default for Params {
 
 impl Params {
     /// A pointer to byte `offset` of `buffer`; asking again gives the same parameter.
-    pub(crate) fn pointer(
+    pub(super) fn pointer(
         &mut self,
         ctype: &'static str,
         buffer: &Arc<Buffer>,
@@ -57,7 +57,7 @@ impl Params {
     }
 
     /// A pointer to a buffer that the caller keeps alive until the kernel is submitted.
-    pub(crate) fn borrowed(&mut self, ctype: &'static str, buffer: &Buffer) -> String {
+    pub(super) fn borrowed(&mut self, ctype: &'static str, buffer: &Buffer) -> String {
         let key = (buffer.address(), ctype);
         if let Some((_, known)) = self.pointers.iter().find(|(of, _)| *of == key) {
             return known.clone();
@@ -68,19 +68,19 @@ impl Params {
     }
 
     /// A number.
-    pub(crate) fn word(&mut self, ctype: &str, value: impl Into<Argument>) -> String {
+    pub(super) fn word(&mut self, ctype: &str, value: impl Into<Argument>) -> String {
         self.declare(ctype, "", Some(value.into()))
     }
 
     /// A word to be set by [`Params::set`] before the launch.
-    pub(crate) fn later(&mut self, ctype: &str) -> (String, Later) {
+    pub(super) fn later(&mut self, ctype: &str) -> (String, Later) {
         let name = self.declare(ctype, "", None);
         (name, Later(self.words.len() - 1))
     }
 
     /// A pointer to be set by [`Params::set`] before the launch, to elements that take `stride`
     /// bytes a row.
-    pub(crate) fn later_of(&mut self, ctype: &str, stride: u64) -> (String, Later) {
+    pub(super) fn later_of(&mut self, ctype: &str, stride: u64) -> (String, Later) {
         let (name, later) = self.later(ctype);
         self.strides[later.0] = stride;
         (name, later)

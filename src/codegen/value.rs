@@ -23,9 +23,9 @@ pub(crate) struct Value {
     /// A C++ identifier or literal of type `repr.device_type()`, cheap to mention repeatedly.
     /// Undefined (but safe to compute with) where the value is null. Where `dictionary` is set it
     /// may be any expression without side effects, see [`DictionaryInput`].
-    pub(crate) code: String,
+    pub(super) code: String,
     /// C++ `bool` identifier or literal; `None` = never null.
-    pub(crate) valid: Option<String>,
+    pub(super) valid: Option<String>,
     /// Bounds of the valid integer values where known, else those of type and representation hold.
     pub(crate) range: Option<(i128, i128)>,
     /// Bound on the magnitude of valid floats where known; `None` = unknown, or NaN or an infinity
@@ -34,7 +34,7 @@ pub(crate) struct Value {
     /// Valid floats are multiples of 2 to this power; `None` = unknown.
     pub(crate) unit: Option<i32>,
     /// Set for a column of dictionary-encoded strings that is untouched.
-    pub(crate) dictionary: Option<DictionaryInput>,
+    pub(super) dictionary: Option<DictionaryInput>,
     /// Most bytes in a string, where known; of a list, in its strings.
     pub(crate) longest: Option<u32>,
     /// The fields of a struct, whose `code` is empty. Where the struct is null they are undefined,
@@ -123,7 +123,7 @@ pub(super) fn within(inner: (i128, i128), outer: (i128, i128)) -> bool {
 
 impl Value {
     /// A value of which nothing but type, representation and validity is known.
-    pub(crate) fn new(
+    pub(super) fn new(
         dtype: DataType,
         repr: Repr,
         code: impl Into<String>,
@@ -144,7 +144,7 @@ impl Value {
     }
 
     /// A struct of these fields.
-    pub(crate) fn of_fields(dtype: DataType, fields: Vec<Value>, valid: Option<String>) -> Self {
+    pub(super) fn of_fields(dtype: DataType, fields: Vec<Value>, valid: Option<String>) -> Self {
         Value { fields, ..Value::new(dtype, Repr::Struct, "", valid) }
     }
 
@@ -173,7 +173,7 @@ impl Value {
 
     /// The C++ expression that a column of the type stores. A view under a null is empty, so that
     /// its address is never followed.
-    pub(crate) fn stored(&self) -> String {
+    pub(super) fn stored(&self) -> String {
         let repr = Repr::of(&self.dtype).unwrap_or(self.repr);
         match &self.valid {
             Some(valid) if repr.points() => format!("({valid} ? {} : view{{0, 0, 0}})", self.code),
@@ -182,8 +182,30 @@ impl Value {
     }
 
     /// A 64-bit word of this name, never null: a normalised key.
-    pub(crate) fn word(name: impl Into<String>) -> Self {
+    pub(super) fn word(name: impl Into<String>) -> Self {
         Value::new(DataType::UInt64, Repr::U64, name, None)
+    }
+
+    /// A number of 32 bits, never null: that of a row or a slot.
+    pub(super) fn number(code: impl Into<String>) -> Self {
+        Value::new(DataType::UInt32, Repr::U32, code, None)
+    }
+
+    /// The value as one of a logical type that is represented alike.
+    pub(crate) fn with_type(mut self, dtype: &DataType) -> Self {
+        self.dtype = value_type(dtype).clone();
+        self
+    }
+
+    /// The value of a row of which it is known not to be null.
+    pub(crate) fn known(mut self) -> Self {
+        self.valid = None;
+        self
+    }
+
+    /// Whether it can be null.
+    pub(crate) fn may_be_null(&self) -> bool {
+        self.valid.is_some()
     }
 
     pub(crate) fn with_range(mut self, range: Option<(i128, i128)>) -> Self {
@@ -207,7 +229,7 @@ impl Value {
     }
 
     /// C++ `bool`: the value is true (not false, not null). For booleans.
-    pub(crate) fn truth(&self) -> String {
+    pub(super) fn truth(&self) -> String {
         match &self.valid {
             Some(valid) => format!("({valid} && {})", self.code),
             None => self.code.clone(),
@@ -215,7 +237,7 @@ impl Value {
     }
 
     /// C++ `bool`: the value is not null.
-    pub(crate) fn validity(&self) -> &str {
+    pub(super) fn validity(&self) -> &str {
         self.valid.as_deref().unwrap_or("true")
     }
 }
@@ -223,7 +245,7 @@ impl Value {
 /// The C++ expression of type `repr.device_type()` that stands for an integer, float or boolean
 /// value whose bounds fit `repr` (checked by construction for `Repr::of(value.dtype)`); views pass
 /// unchanged.
-pub(crate) fn widen(value: &Value, repr: Repr) -> String {
+pub(super) fn widen(value: &Value, repr: Repr) -> String {
     if value.repr == repr {
         value.code.clone()
     } else {

@@ -8,11 +8,13 @@ use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::logical_expr::{Case, Expr, ExprSchemable, lit};
 
 use super::run::{Runner, column_named};
+use crate::codegen::row_number::{as_type, word_of_row};
+use crate::codegen::runs::note_sum_of_slot;
 use crate::codegen::{
     AggregateCall, Attempt, Codes, FloatSums, Flow, FlowSource, GroupSlots, Manner, OrderedInput,
-    Partial, Value, aggregate, group_keys_collide, materialize, plain_column, slots_by_keys,
+    Partial, aggregate, group_keys_collide, materialize, plain_column, slots_by_keys,
 };
-use crate::column::Relation;
+use crate::column::{Relation, Repr};
 use crate::error::{Error, Result};
 use crate::plan::{Aggregation, DeviceAggregate, GroupKeys};
 use warpframe_device::Buffer;
@@ -181,8 +183,7 @@ impl Runner {
     ) -> Result<(Arc<Buffer>, Buffer)> {
         let (_, words) =
             materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
-                let slots = generator.params.pointer("const u32", row_slots, 0);
-                Ok(vec![Value::word(out.let_("u64", format_args!("(u64){slots}[row]")))])
+                Ok(vec![word_of_row(row_slots, generator, out)])
             })?;
         let word = SortWord { keys: &words[0].data, bits: slot_bits(partial.slots.slots) };
         let order = argsort(&self.device, &[word], flow.source.rows())?;
@@ -202,8 +203,7 @@ impl Runner {
         let (_, values) =
             materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
                 let value = generator.column(column, out)?;
-                let code = out.let_("f64", format_args!("(f64){}", value.code));
-                Ok(vec![Value::new(DataType::Float64, crate::column::Repr::F64, code, value.valid)])
+                Ok(vec![as_type(&value, &DataType::Float64, Repr::F64, out)])
             })?;
         let word = SortWord { keys: words, bits: slot_bits(partial.slots.slots) };
         let segments = segments(&self.device, &[word], order, rows)?;
@@ -217,16 +217,8 @@ impl Runner {
             &segments,
         )?;
         self.for_segments(segments.count, |generator, out| {
-            let offsets = generator.params.borrowed("const u32", &segments.offsets);
-            let order = generator.params.borrowed("const u32", order);
-            let words = generator.params.pointer("const u64", words, 0);
-            let sums = generator.params.borrowed("const u64", &sums);
-            let target = generator.params.pointer(
-                "u64",
-                &partial.slots.accumulators[input.accumulator].1,
-                0,
-            );
-            out.line(format_args!("{target}[{words}[{order}[{offsets}[row]]]] = {sums}[row];"));
+            let target = &partial.slots.accumulators[input.accumulator].1;
+            note_sum_of_slot([&segments.offsets, order, words, &sums], target, generator, out);
         })
     }
 

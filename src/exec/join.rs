@@ -27,6 +27,7 @@ use datafusion::logical_expr::{
 
 use super::join_pairs::Preserved;
 use super::run::{Runner, digits_of};
+use crate::codegen::join::{build_key, note_key, note_null_key};
 use crate::codegen::{
     BuildSide, Candidates, Codes, Emitter, Flow, FlowSource, Generator, Keep, KeyLayout, NullKeys,
     Probe, Residual, Value, for_each, join_layout, keys_inside, materialize,
@@ -310,10 +311,8 @@ impl Runner {
         let Some(domain) = layout.dense_domain(most) else { return Ok(None) };
         let seen = Arc::new(self.device.alloc_zeroed("join build", domain as usize)?);
         for_each(&self.device, flow, &[&seen], |generator, out| {
-            let (key, valid) = emit_key(&layout, &sides.build_keys, generator, out)?;
-            let seen = generator.params.pointer("u8", &seen, 0);
-            let valid = valid.map_or(String::new(), |valid| format!("if ({valid}) "));
-            out.line(format_args!("{valid}{seen}[{key}] = 1;"));
+            let key = build_key(&layout, &sides.build_keys, generator, out)?;
+            note_key(&key, &seen, generator, out);
             Ok(())
         })?;
         let candidates = Candidates::Seen { seen, domain, layout, keys: sides.probe_keys.clone() };
@@ -388,15 +387,12 @@ impl Runner {
         let mut keep = keep;
         let mut key_value =
             |generator: &mut Generator<'_>, out: &mut Emitter| -> Result<Vec<Value>> {
-                let (key, valid) = emit_key(&layout, keys, generator, out)?;
-                if let (Keep::NotIn { null_seen }, Some(valid)) = (&mut keep, &valid) {
-                    let seen: &Arc<Buffer> =
-                        null_seen.insert(Arc::new(self.device.alloc_zeroed("join build", 4)?));
-                    generator.touch(seen);
-                    let seen = generator.params.pointer("u32", seen, 0);
-                    out.line(format_args!("if (!{valid}) *{seen} = 1;"));
+                let key = build_key(&layout, keys, generator, out)?;
+                if let (Keep::NotIn { null_seen }, true) = (&mut keep, key.may_be_null()) {
+                    let seen = Arc::new(self.device.alloc_zeroed("join build", 4)?);
+                    note_null_key(&key, null_seen.insert(seen), generator, out);
                 }
-                Ok(vec![Value { valid, ..Value::word(key) }])
+                Ok(vec![key])
             };
         // Nobody asks for the columns of a row that only exists.
         let columns = 0..if existence { 0 } else { flow.schema().fields().len() };
@@ -554,21 +550,6 @@ pub(super) fn null_keys(join: &Join) -> NullKeys {
         NullEquality::NullEqualsNothing => NullKeys::Skipped,
         NullEquality::NullEqualsNull => NullKeys::Equal,
     }
-}
-
-/// Emits a build row's key, and whether it can match anything, where that is a question.
-fn emit_key(
-    layout: &KeyLayout,
-    keys: &[Expr],
-    generator: &mut Generator<'_>,
-    out: &mut Emitter,
-) -> Result<(String, Option<String>)> {
-    let values = keys.iter().map(|key| generator.expr(key, out)).collect::<Result<Vec<_>>>()?;
-    let (key, _) = layout.emit(&values, &mut generator.params, out);
-    let skipped = values.iter().zip(&layout.fields).filter(|(_, field)| !field.nullable);
-    let valid: Vec<_> = skipped.filter_map(|(value, _)| value.valid.clone()).collect();
-    let valid = (!valid.is_empty()).then(|| out.let_("bool", valid.join(" && ")));
-    Ok((key, valid))
 }
 
 /// What has to hold of a pair besides equal keys; a hashed key only says that the keys may be

@@ -17,11 +17,13 @@ use datafusion::common::DFSchemaRef;
 use datafusion::prelude::not;
 
 use super::run::{Runner, anonymous, column_named, u32_column};
+use crate::codegen::join::{candidates, note_match};
+use crate::codegen::row_number::row_number;
 use crate::codegen::{
-    BuildSide, Codes, Flow, FlowSource, Probe, Residual, Value, for_each, materialize,
+    BuildSide, Codes, Flow, FlowSource, Probe, Residual, for_each, materialize,
     materialize_uncompacted,
 };
-use crate::column::{Column, Index, NO_ROW, Relation, Repr, Rows, WantedColumn};
+use crate::column::{Column, Index, Relation, Rows, WantedColumn};
 use crate::error::{Error, ErrorKind, Result};
 use warpframe_device::Buffer;
 use warpframe_device::ops::join::{CandidateLists, expand_pairs};
@@ -112,14 +114,7 @@ impl Runner {
         padded: bool,
     ) -> Result<(Relation, Column, Column)> {
         let (relation, mut found) = self.relation_with("join probe", probe, |generator, out| {
-            let range = generator.candidates(lookup, out)?;
-            if padded {
-                out.line(format_args!(
-                    "if ({0} == 0) {{\n{0} = 1;\n{1} = {NO_ROW};\n}}",
-                    range.count, range.begin
-                ));
-            }
-            Ok(vec![number(range.begin), number(range.count)])
+            candidates(lookup, padded, generator, out)
         })?;
         match (found.pop(), found.pop()) {
             (Some(counts), Some(begins)) => Ok((relation, begins, counts)),
@@ -173,10 +168,7 @@ impl Runner {
         let marks: Vec<_> = sides.iter().map(|(_, marks)| *marks).collect();
         for_each(&self.device, &flow, &marks, |generator, out| {
             for (rows, marks) in &sides {
-                let rows = generator.params.pointer("const u32", rows, 0);
-                let marks = generator.params.pointer("u8", marks, 0);
-                let row = out.let_("u32", format_args!("{rows}[row]"));
-                out.line(format_args!("if ({row} != {NO_ROW}) {marks}[{row}] = 1;"));
+                note_match(rows, marks, generator, out);
             }
             Ok(())
         })
@@ -195,7 +187,7 @@ impl Runner {
             "join",
             &flow.filter(not(column_named("c0"))),
             Codes::Keep,
-            |_, out| Ok(vec![number(out.let_("u32", "(u32)row"))]),
+            |generator, out| Ok(vec![row_number(None, generator, out)]),
         )?;
         Ok(lone.pop())
     }
@@ -256,11 +248,6 @@ impl Runner {
             BuildSide::Right => zipped(probe, build),
         })
     }
-}
-
-/// A row number of this name.
-fn number(name: String) -> Value {
-    Value::new(DataType::UInt32, Repr::U32, name, None)
 }
 
 fn rows_of(column: &Column) -> u64 {

@@ -21,7 +21,6 @@ mod collect;
 mod deviations;
 mod ends;
 mod histogram;
-mod middle;
 mod picked;
 mod slots;
 mod strings;
@@ -34,17 +33,16 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::logical_expr::{Expr, ExprSchemable, SortExpr};
 
-pub(super) use self::middle::Middle;
 use self::picked::SortedBy;
-pub(super) use self::strings::Strings;
 use super::aggregate::{filtered, slot_bits};
 use super::run::{Runner, column_named, u32_column};
+use crate::codegen::regroup::{SlotRun, note_row_of_slot, slot_word};
 use crate::codegen::{
     Accumulator, AggregateCall, AggregateKind, Codes, Direction, Emitter, Flow, FlowSource,
     Generator, GroupOutput, NullsPlace, OutputKind, Partial, Value, emit_words, materialize,
     plain_column,
 };
-use crate::column::{Column, Relation, Repr};
+use crate::column::{Column, Relation};
 use crate::error::{Error, Result};
 use crate::plan::{DeviceAggregate, RegroupedCall, RegroupedKind};
 use warpframe_device::Buffer;
@@ -370,19 +368,17 @@ impl Runner {
             materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
                 let mut words = vec![];
                 if rows.keyed || keys.is_empty() {
-                    let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
                     bits.push(slot_bits(rows.slots));
-                    words.push(Value::word(out.let_("u64", format_args!("(u64){slot}"))));
+                    words.push(slot_word(rows.keyed, generator, out)?);
                 }
                 let keys = (keys.iter())
                     .map(|(key, direction, nulls)| {
                         Ok((generator.expr(key, out)?, *direction, *nulls))
                     })
                     .collect::<Result<Vec<_>>>()?;
-                for word in emit_words(&keys, &mut generator.params, out)? {
-                    bits.push(word.bits);
-                    words.push(Value::word(word.name));
-                }
+                let key = emit_words(&keys, &mut generator.params, out)?;
+                bits.extend(key.bits);
+                words.extend(key.words);
                 Ok(words)
             })?;
         let words: Vec<_> = columns
@@ -406,30 +402,22 @@ impl Runner {
         })
     }
 
-    /// Computes values for each run. `of` gets the names of the order of rows, and of begin and end
-    /// of the run in it.
+    /// Computes values for each run.
     fn of_runs(
         &self,
         rows: &Grouped,
         runs: &Runs,
-        of: impl FnOnce(&mut Generator<'_>, &mut Emitter, &str, [&str; 2]) -> Result<Vec<Value>>,
+        of: impl FnOnce(&SlotRun, &mut Generator<'_>, &mut Emitter) -> Result<Vec<Value>>,
     ) -> Result<BySlot> {
         let each = Relation::dense(runs.count, vec![])?;
         let each = Flow::new(FlowSource::Relation(each), super::run::anonymous(&[])?);
         let mut types = vec![];
         let (count, columns) =
             materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
-                let offsets = generator.params.borrowed("const u32", &runs.offsets);
-                let order = generator.params.borrowed("const u32", &runs.order);
-                let begin = out.let_("u32", format_args!("{offsets}[row]"));
-                let end = out.let_("u32", format_args!("{offsets}[row + 1]"));
-                let mut values = vec![];
-                if let Some(slots) = &runs.slots {
-                    let slots = generator.params.borrowed("const u64", slots);
-                    let slot = out.let_("u32", format_args!("(u32){slots}[{order}[{begin}]]"));
-                    values.push(Value::new(DataType::UInt32, Repr::U32, slot, None));
-                }
-                let computed = of(generator, out, &order, [&begin, &end])?;
+                let run = SlotRun::of_row(&runs.offsets, &runs.order, generator, out);
+                let slot = runs.slots.as_ref().map(|slots| run.slot(slots, generator, out));
+                let mut values = Vec::from_iter(slot);
+                let computed = of(&run, generator, out)?;
                 types = computed.iter().map(|value| value.dtype.clone()).collect();
                 values.extend(computed);
                 Ok(values)
@@ -449,9 +437,7 @@ impl Runner {
             Arc::new(self.device.alloc_filled(OPERATOR, rows.slots as usize * 8, 0xFF)?);
         let flow = Flow::new(FlowSource::Relation(relation.clone()), by_slot.schema().clone());
         materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
-            let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
-            let numbers = generator.params.pointer("u64", &numbers, 0);
-            out.line(format_args!("{numbers}[{slot}] = row;"));
+            note_row_of_slot(rows.keyed, &numbers, generator, out)?;
             Ok(vec![])
         })?;
         Ok((relation, numbers))

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::run::{Runner, anonymous, u32_column};
-use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
-use crate::column::{Column, Index, NO_ROW, Relation, Repr, Stats, Table};
+use crate::codegen::row_number::as_row_number;
+use crate::codegen::{Codes, Flow, FlowSource, materialize};
+use crate::column::{Column, Index, Relation, Repr, Stats, Table};
 use crate::error::{Error, ErrorKind, Result};
 use warpframe_device::Device;
 use warpframe_device::ops::scan::{inclusive_sum_f64, inclusive_sum_i64};
@@ -186,11 +187,7 @@ fn index_of(device: &Device, numbers: &Column) -> Result<Index> {
         Flow::new(FlowSource::Relation(relation), anonymous(std::slice::from_ref(&numbers.dtype))?);
     let (_, columns) = materialize(device, "take", &flow, Codes::Keep, |generator, out| {
         let number = generator.column(0, out)?;
-        let code = match &number.valid {
-            Some(valid) => format!("{valid} ? (u32){} : {NO_ROW}", number.code),
-            None => format!("(u32){}", number.code),
-        };
-        Ok(vec![Value::new(DataType::UInt32, Repr::U32, out.let_("u32", code), None)])
+        Ok(vec![as_row_number(&number, out)])
     })?;
     Ok(Index { gaps, ..Index::of_rows(columns[0].data.clone()) })
 }

@@ -12,13 +12,12 @@ use datafusion::logical_expr::Expr;
 
 use super::Engine;
 use super::scan::Scans;
+use crate::codegen::row_number::row_number;
 use crate::codegen::{
     Codes, Emitter, Flow, FlowSource, Generator, KeyLayout, Value, materialize,
     materialize_uncompacted,
 };
-use crate::column::{
-    Column, Digit, Encoding, Index, Relation, Repr, Rows, Stats, Table, WantedColumn,
-};
+use crate::column::{Column, Digit, Encoding, Index, Relation, Rows, Stats, Table, WantedColumn};
 use crate::error::{Error, Result};
 use crate::plan::{
     DevicePlan, PhysicalPlan, Pipeline, PipelineInput, PipelineSink, PipelineStage, PlanTable,
@@ -384,15 +383,7 @@ impl Runner {
         let places = Flow::new(places, anonymous(&[])?);
         let (_, numbers) =
             materialize(&self.device, operator, &places, Codes::Keep, |generator, out| {
-                let number = match down_from {
-                    Some(last) => {
-                        let last = generator.params.word("u64", last);
-                        format!("(u32)({last} - row)")
-                    }
-                    None => "(u32)row".to_string(),
-                };
-                let number = out.let_("u32", number);
-                Ok(vec![Value::new(DataType::UInt32, Repr::U32, number, None)])
+                Ok(vec![row_number(down_from, generator, out)])
             })?;
         Ok(numbers[0].data.clone())
     }

@@ -8,7 +8,8 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 use super::run::{Runner, anonymous};
-use crate::codegen::{AggregateCall, AggregateKind, Codes, Flow, FlowSource, Value, materialize};
+use crate::codegen::runs::{mean_of_run, rows_of_run};
+use crate::codegen::{AggregateCall, AggregateKind, Codes, Flow, FlowSource, materialize};
 use crate::column::{Column, Encoding, Relation, Repr, Stats};
 use crate::error::Result;
 use warpframe_device::Buffer;
@@ -88,19 +89,12 @@ impl Runner {
         );
         let (_, columns) =
             materialize(&self.device, "aggregate", &of_runs, Codes::Keep, |generator, out| {
-                let offsets = generator.params.borrowed("const u32", &segments.offsets);
-                let length = format!("({offsets}[row + 1] - {offsets}[row])");
+                let offsets = &segments.offsets;
                 let value = |aggregate: &RunAggregate| match *aggregate {
                     RunAggregate::Reduced(_) => None,
-                    RunAggregate::Rows => {
-                        let code = out.let_("i64", format_args!("(i64){length}"));
-                        let range = Some((1, i128::from(segments.rows)));
-                        Some(Value::new(DataType::Int64, Repr::I64, code, None).with_range(range))
-                    }
+                    RunAggregate::Rows => Some(rows_of_run(offsets, segments.rows, generator, out)),
                     RunAggregate::Mean(at) => {
-                        let sums = generator.params.borrowed("const f64", &results[at]);
-                        let code = out.let_("f64", format_args!("{sums}[row] / (f64){length}"));
-                        Some(Value::new(DataType::Float64, Repr::F64, code, None))
+                        Some(mean_of_run(offsets, &results[at], generator, out))
                     }
                 };
                 Ok(aggregates.iter().filter_map(value).collect())

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Expr, SortExpr};
 
 use super::run::Runner;
 use super::sort_bytes::OrderKey;
-use crate::codegen::{Direction, Flow, FlowSource, NullsPlace, Value, emit_words};
+use crate::codegen::{Direction, Flow, FlowSource, NullsPlace, emit_words};
 use crate::column::{Column, Encoding, Index, Relation, Repr, Stats};
 use crate::error::{Error, Result};
 use crate::plan::{PipelineSink, sink_name};
@@ -121,9 +121,9 @@ impl Runner {
             let keys = (keys.iter())
                 .map(|(key, direction, nulls)| Ok((generator.expr(key, out)?, *direction, *nulls)))
                 .collect::<Result<Vec<_>>>()?;
-            let words = emit_words(&keys, &mut generator.params, out)?;
-            bits = words.iter().map(|word| word.bits).collect();
-            Ok(words.into_iter().map(|word| Value::word(word.name)).collect())
+            let key = emit_words(&keys, &mut generator.params, out)?;
+            bits = key.bits;
+            Ok(key.words)
         })?;
         relation.columns.truncate(width);
         Ok((relation, Words { columns, bits }))

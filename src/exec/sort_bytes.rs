@@ -4,16 +4,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::datatypes::Field;
 use datafusion::common::{Column as Name, DFSchema};
 use datafusion::logical_expr::Expr;
 
 use super::run::Runner;
 use crate::codegen::{
-    Direction, Flow, FlowSource, LONGEST_BYTES, LONGEST_SORTED, NullsPlace, Preparation, Value,
-    emit_order_bytes, preparation,
+    Direction, Flow, FlowSource, LONGEST_BYTES, LONGEST_SORTED, NullsPlace, Preparation,
+    emit_order_bytes, length_of, preparation,
 };
-use crate::column::Repr;
 use crate::error::{Error, Result};
 use warpframe_device::ops::reduce::{Reduction, reduce};
 
@@ -54,10 +53,8 @@ impl Runner {
                     }
                     Preparation::Measure => value,
                 };
-                let length = format!("{} ? (u64){}.length : 0ull", bytes.validity(), bytes.code);
-                let length = out.let_("u64", length);
-                values.push(bytes);
-                values.push(Value::new(DataType::UInt64, Repr::U64, length, None));
+                let length = length_of(&bytes, out);
+                values.extend([bytes, length]);
             }
             Ok(values)
         })?;

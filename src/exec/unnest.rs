@@ -19,8 +19,9 @@ use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::{Expr, Unnest};
 
 use super::run::{Runner, anonymous};
-use crate::codegen::{Codes, Flow, FlowSource, Value, element_at, materialize};
-use crate::column::{Column, Index, Relation, Repr};
+use crate::codegen::unnest::{PreservedLists, unnested_elements, unnested_rows};
+use crate::codegen::{Codes, Flow, FlowSource, materialize};
+use crate::column::{Column, Index, Relation};
 use crate::error::{Error, Result};
 use warpframe_device::ops::join::expand;
 use warpframe_device::ops::scan::exclusive_scan_u32;
@@ -95,18 +96,7 @@ impl Runner {
         let flow = Flow::new(FlowSource::Relation(relation.clone()), anonymous(&types(&relation))?);
         let (_, counts) =
             materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
-                let mut most = "0u".to_string();
-                for at in columns {
-                    let list = generator.column(*at, out)?;
-                    let null = u32::from(preserved.null);
-                    let mut length =
-                        format!("({} ? {}.length : {null}u)", list.validity(), list.code);
-                    if preserved.empty {
-                        length = format!("maximum<u32>({length}, 1u)");
-                    }
-                    most = out.let_("u32", format_args!("maximum<u32>({most}, {length})"));
-                }
-                Ok(vec![Value::new(DataType::UInt32, Repr::U32, most, None)])
+                Ok(vec![unnested_rows(columns, preserved, generator, out)?])
             })?;
         let offsets = Arc::new(exclusive_scan_u32(&self.device, &counts[0].data, rows)?);
         let total = offsets.read_word_or(rows as usize * 8, rows)?;
@@ -119,13 +109,7 @@ impl Runner {
         let flow = Flow::new(FlowSource::Relation(expanded.clone()), anonymous(&types(&expanded))?);
         let (_, elements) =
             materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
-                let row_of = generator.params.pointer("const u32", &row_of, 0);
-                let offsets = generator.params.pointer("const u64", &offsets, 0);
-                let place = out.let_("u32", format_args!("(u32)(row - {offsets}[{row_of}[row]])"));
-                columns
-                    .iter()
-                    .map(|at| element_at(&generator.column(*at, out)?, &place, out))
-                    .collect()
+                unnested_elements(columns, &row_of, &offsets, generator, out)
             })?;
         Ok((expanded, elements))
     }
@@ -133,13 +117,6 @@ impl Runner {
 
 fn too_many_rows(rows: u64) -> Error {
     Error::unsupported(format!("unnest to {rows} rows"), "row numbers have 32 bits")
-}
-
-/// Which lists have a row though they have no elements.
-#[derive(Debug, Clone, Copy)]
-struct PreservedLists {
-    null: bool,
-    empty: bool,
 }
 
 fn types(relation: &Relation) -> Vec<DataType> {

@@ -39,12 +39,10 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use self::functions::Results;
 use self::partitions::over_group;
-use self::places::RowPositions;
 use super::run::{Runner, anonymous};
 use super::sort::{leading_keys, order_key};
 use crate::codegen::{
-    AggregateKind, Codes, Direction, Flow, FlowSource, NullsPlace, Value, emit_words_of,
-    materialize,
+    AggregateKind, Codes, Direction, Flow, FlowSource, NullsPlace, emit_words_of, materialize,
 };
 use crate::column::{Column, Relation, Table};
 use crate::error::{Error, Result};
@@ -207,11 +205,10 @@ impl Runner {
                     Ok((generator.expr(expr, out)?, *direction, *nulls))
                 })
                 .collect::<Result<Vec<_>>>()?;
-            let (words, leading) =
-                emit_words_of(&values, keys.partition.len(), &mut generator.params, out)?;
-            partition_bits = leading;
-            bits = words.iter().map(|word| word.bits).collect();
-            Ok(words.into_iter().map(|word| Value::word(word.name)).collect())
+            let leading = keys.partition.len();
+            let key = emit_words_of(&values, leading, &mut generator.params, out)?;
+            (bits, partition_bits) = (key.bits, key.leading);
+            Ok(key.words)
         })?;
         relation.columns.truncate(schema.fields().len());
         let rows = relation.rows;
@@ -273,7 +270,7 @@ impl Runner {
             &positions(sorted.rows())?,
             Codes::Keep,
             |generator, out| {
-                let places = RowPositions::new(sorted, generator, out);
+                let places = sorted.places(generator, out);
                 let mut results =
                     Results { sorted, arguments: &arguments, feeds: &feeds, parts: &parts, places };
                 calls.iter().map(|call| results.value(call, generator, out)).collect()

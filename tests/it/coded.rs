@@ -86,6 +86,7 @@ fn lengths_of_dictionaries_have_their_types() {
             "SELECT x * CAST(LENGTH(sd) AS int) AS a, CAST(LENGTH(sd) AS int) + CAST(LENGTH(sd) AS int) * 2 AS b FROM t",
         );
     }
-    let found = run(&pair.device, "SELECT length(sd) AS n FROM t").expect("a query that runs");
+    let found =
+        run(&pair.device, "SELECT octet_length(sd) AS n FROM t").expect("a query that runs");
     assert_eq!(*found.schema().field(0).data_type(), coded(DataType::Int32, DataType::Int32));
 }

@@ -92,7 +92,7 @@ impl Generator<'_> {
     }
 
     /// Emits aggregate `at` of the group in a slot, which `slot` names.
-    pub(crate) fn aggregate_of_slot(
+    pub(in crate::codegen) fn aggregate_of_slot(
         &mut self,
         groups: &GroupSlots,
         at: usize,

@@ -340,7 +340,7 @@ impl Generator<'_> {
     }
 
     /// Emits where the candidates of the row are; of length 0 where there are none.
-    pub(crate) fn candidates(
+    pub(in crate::codegen) fn candidates(
         &mut self,
         probe: &Probe,
         out: &mut Emitter,

@@ -47,12 +47,11 @@ impl HashParts {
         }
         let runner = Runner::of_columns(device);
         let flow = Flow::new(FlowSource::Relation(super::relation(table)?), schema.clone());
-        let (secret, parts_word) = (seeded_secret(self.seed, self.round), u64::from(self.parts));
+        let secret = seeded_secret(self.seed, self.round);
         let (mut relation, numbers) = runner.relation_with(EXCHANGE, &flow, |generator, out| {
             let keys =
                 self.keys.iter().map(|key| generator.expr(key, out)).collect::<Result<Vec<_>>>()?;
-            let (secret, parts) = (generator.word(secret), generator.word(parts_word));
-            Ok(vec![emit_part(&keys, &secret, &parts, out)])
+            Ok(vec![emit_part(&keys, secret, self.parts, &mut generator.params, out)])
         })?;
         relation.columns.truncate(table.columns.len());
         let number = numbers.first().ok_or_else(|| Error::internal("rows have no part"))?;

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use super::picked::{OrderedRows, SortedBy};
 use super::{BySlot, Grouped, OPERATOR};
-use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
-use crate::column::{Column, Relation, Repr};
+use crate::codegen::{Codes, Flow, FlowSource, materialize};
+use crate::column::{Column, Relation};
 use crate::error::Result;
 use crate::exec::run::{Runner, anonymous};
 use crate::plan::RegroupedCall;
@@ -33,15 +33,9 @@ impl Runner {
         let runs = self.sorted_runs(rows, &relation, &schema, &order)?;
         let lists = arguments.iter().map(|at| self.listed(&relation, *at, &runs.order));
         let lists = lists.collect::<Result<Vec<_>>>()?;
-        self.of_runs(rows, &runs, |generator, out, _, [begin, end]| {
+        self.of_runs(rows, &runs, |run, generator, out| {
             let list = |(call, Elements { child, slots }): (&&RegroupedCall, &Elements)| {
-                let place = generator.params.pointer("const u64", slots, 0);
-                generator.point_into(&child.behind_lists(slots.clone()));
-                let view = out
-                    .let_("view", format_args!("view{{{end} - {begin}, {begin}, (u64){place}}}"));
-                let mut list = Value::new(call.dtype.clone(), Repr::List, view, None);
-                list.longest = child.longest_inside();
-                list
+                run.span.list(child, slots, &call.dtype, generator, out)
             };
             Ok(calls.iter().zip(&lists).map(list).collect())
         })

@@ -16,11 +16,12 @@ use datafusion::logical_expr::{Expr, cast, when};
 use datafusion::prelude::sqrt;
 
 use super::{BySlot, Grouped, OPERATOR, named};
+use crate::codegen::regroup::number_of_slot;
 use crate::codegen::{
     AggregateCall, AggregateKind, BuildSide, Candidates, Codes, Flow, FlowSource, Keep, Probe,
-    Value, materialize, plain_column,
+    materialize, plain_column,
 };
-use crate::column::{Column, Index, Relation, Repr};
+use crate::column::{Column, Index, Relation};
 use crate::error::{Error, Result};
 use crate::exec::aggregate::filtered;
 use crate::exec::run::{Runner, column_named};
@@ -245,10 +246,8 @@ impl Runner {
         let (result, numbers) = self.numbered(rows, by_slot)?;
         let (_, own) =
             materialize(&self.device, OPERATOR, &rows.flow, Codes::Keep, |generator, out| {
-                let slot = generator.expr(&column_named("slot"), out)?.code;
-                let numbers = generator.params.pointer("const u64", &numbers, 0);
-                let row = out.let_("u32", format_args!("(u32){numbers}[{slot}]"));
-                Ok(vec![Value::new(DataType::UInt32, Repr::U32, row, None)])
+                let slot = generator.expr(&column_named("slot"), out)?;
+                Ok(vec![number_of_slot(&numbers, &slot, generator, out)])
             })?;
         let (result_rows, result) = self.dense(OPERATOR, result)?;
         debug_assert!(result_rows > 0 || rows.flow.source.rows() == 0, "every row has a group");

@@ -12,8 +12,9 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 
 use super::{BySlot, Grouped, OPERATOR};
-use crate::codegen::{AggregateCall, AggregateKind, Codes, Flow, FlowSource, Value, materialize};
-use crate::column::{Column, Relation, Repr};
+use crate::codegen::regroup::{list_of_bins, note_bin};
+use crate::codegen::{AggregateCall, AggregateKind, Codes, Flow, FlowSource, materialize};
+use crate::column::{Column, Relation};
 use crate::error::{Error, Result};
 use crate::exec::run::{Runner, anonymous};
 use crate::host::HistogramBins;
@@ -53,38 +54,19 @@ impl Runner {
         let relation = self.relation(OPERATOR, &sums)?;
         let sums = Flow::new(FlowSource::Relation(relation), sums.schema().clone());
         let child = Arc::new(self.device.alloc_zeroed(OPERATOR, total as usize * 8)?);
-        let first = usize::from(rows.keyed);
         materialize(&self.device, OPERATOR, &sums, Codes::Keep, |generator, out| {
-            let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
-            let (bin, value) =
-                (generator.column(first, out)?.code, generator.column(first + 1, out)?.code);
-            let target = generator.params.pointer(
-                if kind == AggregateKind::Count { "i64" } else { "f64" },
-                &child,
-                0,
-            );
-            let count = generator.params.word("u64", count);
-            out.line(format_args!("{target}[(u64){slot} * {count} + (u64){bin}] = {value};"));
+            note_bin(rows.keyed, &child, count, generator, out)?;
             Ok(vec![])
         })?;
 
         let child = Column::plain(item, total as usize, child, None);
         let slots = child.slots(&self.device)?;
-        let behind = child.behind_lists(slots.clone());
         let each = Relation::dense(rows.slots, vec![])?;
         let each = Flow::new(FlowSource::Relation(each), anonymous(&[])?);
         let (lists, columns) =
             materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
-                let slots = generator.params.pointer("const u64", &slots, 0);
-                generator.point_into(&behind);
-                let count = generator.params.word("u64", count);
-                let view = format!("view{{(u32){count}, (u32)((u64)row * {count}), (u64){slots}}}");
-                let view = out.let_("view", view);
-                let mut list = Value::new(call.dtype.clone(), Repr::List, view, None);
-                list.longest = Some(0);
-                let slot =
-                    rows.keyed.then(|| Value::new(DataType::UInt32, Repr::U32, "((u32)row)", None));
-                Ok(slot.into_iter().chain([list]).collect())
+                let lists = (&child, &slots);
+                Ok(list_of_bins(rows.keyed, lists, count, &call.dtype, generator, out))
             })?;
         let schema = rows.schema_of(&[("value", call.dtype.clone())])?;
         Ok(Flow::new(FlowSource::Relation(Relation::dense(lists, columns)?), schema))

@@ -1,13 +1,12 @@
 //! Values of rows in an order: medians, percentiles, the first, the last and those between. Calls
 //! over the same rows in the same order share one sort.
 
-use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DFSchemaRef;
 use datafusion::logical_expr::{Expr, SortExpr};
 
-use super::middle::Middle;
 use super::{BySlot, Grouped};
-use crate::codegen::{Emitter, Generator, Value};
+use crate::codegen::regroup::{ColumnOf, SlotRun};
+use crate::codegen::{Emitter, Generator, Middle, Value};
 use crate::column::Relation;
 use crate::error::Result;
 use crate::exec::run::{Runner, column_named};
@@ -61,13 +60,11 @@ impl Runner {
         let OrderedRows { relation, schema, order, arguments } =
             self.in_order(rows, by.conditions.iter().cloned(), args, &by.order)?;
         let runs = self.sorted_runs(rows, &relation, &schema, &order)?;
-        self.of_runs(rows, &runs, |generator, out, order, [begin, end]| {
-            let run = |at| SlotRun { relation: &relation, at, order, begin, end };
-            Ok(calls
-                .iter()
-                .zip(arguments)
-                .map(|(call, at)| run(at).value(call, generator, out))
-                .collect())
+        self.of_runs(rows, &runs, |run, generator, out| {
+            let value = |(call, at): (&&RegroupedCall, usize)| {
+                picked(call, run, ColumnOf { relation: &relation, at }, generator, out)
+            };
+            Ok(calls.iter().zip(arguments).map(value).collect())
         })
     }
 
@@ -98,71 +95,21 @@ impl Runner {
     }
 }
 
-/// The rows of a slot in order, by the names of that order and of where they begin and end in it.
-struct SlotRun<'a> {
-    relation: &'a Relation,
-    /// The argument's column.
-    at: usize,
-    order: &'a str,
-    begin: &'a str,
-    end: &'a str,
-}
-
-impl SlotRun<'_> {
-    fn value(
-        &self,
-        call: &RegroupedCall,
-        generator: &mut Generator<'_>,
-        out: &mut Emitter,
-    ) -> Value {
-        match call.kind {
-            RegroupedKind::Percentile(share) => {
-                self.middle(Middle::Percentile(f64::from_bits(share)), &call.dtype, generator, out)
-            }
-            RegroupedKind::Nth { place, .. } => self.nth(place, generator, out),
-            RegroupedKind::Place { last: false, .. } => self.nth(1, generator, out),
-            RegroupedKind::Place { last: true, .. } => self.nth(-1, generator, out),
-            _ => self.middle(Middle::Median, &call.dtype, generator, out),
+/// The call's value of a run, of a column's values.
+fn picked(
+    call: &RegroupedCall,
+    run: &SlotRun,
+    column: ColumnOf<'_>,
+    generator: &mut Generator<'_>,
+    out: &mut Emitter,
+) -> Value {
+    let middle = match call.kind {
+        RegroupedKind::Nth { place, .. } => return run.nth(column, place, generator, out),
+        RegroupedKind::Place { last, .. } => {
+            return run.nth(column, if last { -1 } else { 1 }, generator, out);
         }
-    }
-
-    fn middle(
-        &self,
-        middle: Middle,
-        dtype: &DataType,
-        generator: &mut Generator<'_>,
-        out: &mut Emitter,
-    ) -> Value {
-        let SlotRun { begin, end, .. } = self;
-        let count = out.let_("u32", format_args!("{end} - {begin}"));
-        let between = middle.places(&count, generator, out);
-        let [below, above] = [&between.low, &between.high]
-            .map(|place| self.load(&format!("{begin} + {place}"), generator, out));
-        between.value(dtype, &below, &above, out)
-    }
-
-    /// The value of the row `place` from the first (1) or the last (−1).
-    fn nth(&self, place: i64, generator: &mut Generator<'_>, out: &mut Emitter) -> Value {
-        let SlotRun { begin, end, .. } = self;
-        let steps = generator.params.word("u64", place.unsigned_abs());
-        let inside = out.let_("bool", format_args!("{steps} <= (u64)({end} - {begin})"));
-        // Where there is no such row any will do: nobody looks at it.
-        let at_row = if place > 0 {
-            format!("{begin} + (u32){steps} - 1")
-        } else {
-            format!("{end} - (u32){steps}")
-        };
-        let mut value = self.load(&format!("{inside} ? {at_row} : {begin}"), generator, out);
-        value.valid = Some(match &value.valid {
-            Some(valid) => out.let_("bool", format_args!("{inside} && {valid}")),
-            None => inside,
-        });
-        value
-    }
-
-    /// What the row at a place of the order has.
-    fn load(&self, place: &str, generator: &mut Generator<'_>, out: &mut Emitter) -> Value {
-        let row = out.let_("u32", format_args!("{}[{place}]", self.order));
-        generator.load(self.relation, self.at, &row, false, out)
-    }
+        RegroupedKind::Percentile(share) => Middle::Percentile(f64::from_bits(share)),
+        _ => Middle::Median,
+    };
+    run.middle(column, middle, &call.dtype, generator, out)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Grouped, OPERATOR, with_slots};
+use crate::codegen::regroup::{ColumnOf, value_of_slot};
 use crate::codegen::{Codes, Flow, FlowSource, materialize};
 use crate::column::{Column, Relation};
 use crate::error::{Error, Result};
@@ -29,11 +30,8 @@ impl Runner {
         let (relation, numbers) = self.numbered(&rows, &by_slot)?;
         let (_, mut columns) =
             materialize(&self.device, OPERATOR, &rows.flow, Codes::Keep, |generator, out| {
-                let slots = generator.params.pointer("const u32", slots, 0);
-                let numbers = generator.params.pointer("const u64", &numbers, 0);
-                let number = out.let_("u64", format_args!("{numbers}[{slots}[row]]"));
-                let present = out.let_("bool", format_args!("{number} != ~0ull"));
-                Ok(vec![generator.load_if(&relation, 1, &number, Some(present), false, out)])
+                let column = ColumnOf { relation: &relation, at: 1 };
+                Ok(vec![value_of_slot(column, Some(slots), &numbers, generator, out)])
             })?;
         Ok(columns.remove(0))
     }
@@ -54,10 +52,8 @@ impl Runner {
             Flow::new(FlowSource::Relation(Relation::dense(count, vec![])?), anonymous(&[])?);
         let (_, mut columns) =
             materialize(&self.device, OPERATOR, &slots, codes, |generator, out| {
-                let numbers = generator.params.pointer("const u64", &numbers, 0);
-                let number = out.let_("u64", format_args!("{numbers}[row]"));
-                let present = out.let_("bool", format_args!("{number} != ~0ull"));
-                Ok(vec![generator.load_if(&relation, 1, &number, Some(present), false, out)])
+                let column = ColumnOf { relation: &relation, at: 1 };
+                Ok(vec![value_of_slot(column, None, &numbers, generator, out)])
             })?;
         Ok(columns.remove(0))
     }

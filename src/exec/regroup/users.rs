@@ -1,12 +1,13 @@
 //! Aggregates that users wrote: runs of rows of one slot, folded in their order.
 
 use super::{BySlot, Grouped, OPERATOR};
+use crate::codegen::user_fold::{FoldedRows, value_of_state};
 use crate::codegen::{Flow, FlowSource};
 use crate::column::Relation;
 use crate::error::{Error, Result};
 use crate::exec::run::{Runner, column_named};
 use crate::exec::sort::order_key;
-use crate::exec::user_code::{FoldedRows, folded, folded_to_one, value_of_state};
+use crate::exec::user_code::{folded, folded_to_one};
 use crate::plan::RegroupedCall;
 
 impl Runner {
@@ -37,7 +38,7 @@ impl Runner {
         };
         let states = folded(&self.device, OPERATOR, user, &input, &runs.offsets, runs.count)?;
         let states = Relation::dense(runs.count, states)?;
-        self.of_runs(rows, &runs, |generator, out, _, _| {
+        self.of_runs(rows, &runs, |_, generator, out| {
             Ok(vec![value_of_state(user, &states, generator, out)?])
         })
     }

@@ -13,8 +13,9 @@ use datafusion::common::{Column as Name, DFSchema, ScalarValue};
 use datafusion::logical_expr::{Case, Expr, ExprSchemable, Unnest, cast, lit};
 
 use super::{OPERATOR, Runner, too_many_rows, types};
-use crate::codegen::{Codes, Flow, FlowSource, FlowStage, Value, materialize};
-use crate::column::{Column, Index, Relation, Repr};
+use crate::codegen::unnest::row_and_place;
+use crate::codegen::{Codes, Flow, FlowSource, FlowStage, materialize};
+use crate::column::{Column, Index, Relation};
 use crate::error::Result;
 use crate::exec::run::anonymous;
 
@@ -129,11 +130,7 @@ impl Runner {
         let flow = Flow::new(FlowSource::Relation(Relation::dense(rows, vec![])?), anonymous(&[])?);
         let (_, mut columns) =
             materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
-                let length = generator.params.word("u64", length);
-                let row = out.let_("u32", format_args!("(u32)(row / {length})"));
-                let place = out.let_("u32", format_args!("(u32)(row % {length})"));
-                let number = |code| Value::new(DataType::UInt32, Repr::U32, code, None);
-                Ok(vec![number(row), number(place)])
+                Ok(row_and_place(length, generator, out))
             })?;
         let place = columns.pop().expect("the second column");
         Ok((Index::of_rows(columns[0].data.clone()), place))

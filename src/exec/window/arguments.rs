@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 use super::places::holds_row;
 use super::{OPERATOR, WindowRows, positions};
-use crate::codegen::{
-    AggregateKind, Codes, DecimalSum, Direction, Emitter, Generator, NullsPlace, Value, emit_words,
-    materialize, widen,
+use crate::codegen::row_number::note_place;
+use crate::codegen::window::arguments::{
+    ExtremumEncoding, FeedColumns, FeedKind, Purpose, emit_feed,
 };
-use crate::column::{Column, Dictionary, Repr};
+use crate::codegen::window::results::{FrameReduction, FrameStrategy};
+use crate::codegen::{AggregateKind, Codes, materialize};
+use crate::column::{Column, Repr};
 use crate::error::Result;
 use crate::exec::run::Runner;
 use crate::plan::{BitwiseOperation, Bound, Frame, WindowCall, WindowKind};
@@ -36,101 +37,52 @@ struct ArgumentUse {
     purpose: Purpose,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    /// To be counted.
-    Presence,
-    Sum,
-    /// The low words of a sum.
-    LowWords,
-    Extremum,
-    Variance,
-    Bits,
-}
-
-/// What a feed's values are.
-pub(super) enum FeedKind {
-    /// Nothing that is looked at.
-    Presence,
-    /// Summed thus.
-    Sum(Reduction),
-    /// The low words of decimals whose high words the feed before has (`kernels/decimal.cuh`).
-    LowWords,
-    /// Floats.
-    Real,
-    /// Words of bits.
-    Bits,
-    /// Reduced thus to the least and the greatest, whose value is then found thus.
-    Extremum(Reduction, Reduction, ExtremumEncoding),
-}
-
-/// From the extremum of a feed back to a value of the argument.
-pub(super) enum ExtremumEncoding {
-    /// The number itself: its representation, and what is known of it.
-    Number { repr: Repr, range: Option<(i128, i128)>, magnitude: Option<f64> },
-    /// It is a code.
-    Code(Arc<Dictionary>),
-    /// It is a place in the order of values: the positions in that order.
-    Place(Buffer),
-}
-
 /// A reduction of a feed for each row.
 pub(super) struct FeedReduction {
     feed: usize,
     fold: Fold,
-    way: FrameStrategy,
-    pub(super) results: Buffer,
+    toward: Option<Toward>,
+    frame: Frame,
+    results: Buffer,
 }
 
-/// How reductions over frames come about.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum FrameStrategy {
-    /// The running reduction at the frame's end.
-    AtEnd,
-    /// The difference of running sums at the frame's ends.
-    Difference,
-    /// The running reduction from the partition's end, at the frame's start.
-    AtStart,
-    /// Of each frame by itself.
-    OfFrame(Frame),
+/// How a reduction over frames comes about.
+fn way_of(frame: &Frame, fold: Fold) -> FrameStrategy {
+    // Wrapping sums are exact, and what is added bit by bit is taken away so; of floats a
+    // difference would lose what a large value hid, and infinities.
+    let exact = matches!(
+        fold,
+        Fold::Reduce(
+            Reduction::SumI64
+                | Reduction::SumI64Wide
+                | Reduction::SumI128
+                | Reduction::XorU64
+                | Reduction::Count
+        )
+    );
+    match (frame.start, frame.end) {
+        (Bound::Unbounded, _) => FrameStrategy::AtEnd,
+        _ if exact => FrameStrategy::Difference,
+        (_, Bound::Unbounded) => FrameStrategy::AtStart,
+        _ => FrameStrategy::OfFrame,
+    }
 }
 
-impl FrameStrategy {
-    fn of(frame: &Frame, fold: Fold) -> FrameStrategy {
-        // Wrapping sums are exact, and what is added bit by bit is taken away so; of floats a
-        // difference would lose what a large value hid, and infinities.
-        let exact = matches!(
-            fold,
-            Fold::Reduce(
-                Reduction::SumI64
-                    | Reduction::SumI64Wide
-                    | Reduction::SumI128
-                    | Reduction::XorU64
-                    | Reduction::Count
-            )
-        );
-        match (frame.start, frame.end) {
-            (Bound::Unbounded, _) => FrameStrategy::AtEnd,
-            _ if exact => FrameStrategy::Difference,
-            (_, Bound::Unbounded) => FrameStrategy::AtStart,
-            _ => FrameStrategy::OfFrame(*frame),
-        }
+/// The direction of the running reduction that is looked at; `None` where frames are by themselves.
+fn toward(way: FrameStrategy) -> Option<Toward> {
+    match way {
+        FrameStrategy::AtEnd | FrameStrategy::Difference => Some(Toward::Last),
+        FrameStrategy::AtStart => Some(Toward::First),
+        FrameStrategy::OfFrame => None,
     }
+}
 
-    /// The direction of the running reduction that is looked at.
-    fn toward(self) -> Option<Toward> {
-        match self {
-            FrameStrategy::AtEnd | FrameStrategy::Difference => Some(Toward::Last),
-            FrameStrategy::AtStart => Some(Toward::First),
-            FrameStrategy::OfFrame(_) => None,
-        }
-    }
-
-    fn same_results(self, other: FrameStrategy) -> bool {
-        match (self.toward(), other.toward()) {
-            (None, None) => self == other,
-            (one, other) => one == other,
-        }
+impl FeedReduction {
+    /// Whether its results are those of another.
+    fn is(&self, feed: usize, fold: Fold, frame: &Frame) -> bool {
+        let toward = toward(way_of(frame, fold));
+        let same = self.toward == toward && (toward.is_some() || self.frame == *frame);
+        self.feed == feed && self.fold == fold && same
     }
 }
 
@@ -205,18 +157,16 @@ pub(super) fn fold_of(call: &WindowCall, feed: &Feed) -> Option<Fold> {
 
 pub(super) const COUNT: Fold = Fold::Reduce(Reduction::Count);
 
-/// How the reduction of a feed over frames comes about, and its results.
+/// The reduction of a feed over frames.
 pub(super) fn part_of<'a>(
     parts: &'a [FeedReduction],
     feed: usize,
     fold: Fold,
     frame: &Frame,
-) -> (FrameStrategy, &'a Buffer) {
-    let way = FrameStrategy::of(frame, fold);
-    let found = parts
-        .iter()
-        .find(|part| part.feed == feed && part.fold == fold && part.way.same_results(way));
-    (way, &found.expect("parts() made all that results look at").results)
+) -> FrameReduction<'a> {
+    let found = parts.iter().find(|part| part.is(feed, fold, frame));
+    let results = &found.expect("parts() made all that results look at").results;
+    FrameReduction { fold, way: way_of(frame, fold), results }
 }
 
 /// The frame in which nulls are counted that a function skips.
@@ -246,9 +196,10 @@ impl Runner {
             materialize(&self.device, OPERATOR, &sorted.flow(), Codes::Keep, |generator, out| {
                 let mut values = vec![];
                 for wanted in &all {
-                    let (value, valid) = argument(wanted, generator, out)?;
+                    let ArgumentUse { arg, filter, purpose } = wanted;
+                    let (arg, filter) = (arg.as_ref(), filter.as_ref());
                     let (shape, made) =
-                        shaped(wanted.purpose, value, valid, sorted.rows(), generator, out)?;
+                        emit_feed(*purpose, arg, filter, sorted.rows(), generator, out)?;
                     shapes.push(shape);
                     values.extend(made);
                 }
@@ -301,9 +252,7 @@ impl Runner {
         let order = argsort(&self.device, &words, rows)?;
         let ranks = Arc::new(self.device.alloc(OPERATOR, rows as usize * 8)?);
         materialize(&self.device, OPERATOR, &positions(rows)?, Codes::Keep, |generator, out| {
-            let order = generator.params.borrowed("const u32", &order);
-            let ranks = generator.params.pointer("u64", &ranks, 0);
-            out.line(format_args!("{ranks}[{order}[row]] = row;"));
+            note_place(&order, &ranks, Repr::U64, generator, out);
             Ok(vec![])
         })?;
         Ok((ranks, order))
@@ -333,16 +282,13 @@ impl Runner {
             let count = count.map(|(fold, frame)| (at, fold, frame));
             for (at, fold, frame) in count.into_iter().chain(reduction(at)).chain(low) {
                 let feed = &feeds[at];
-                let way = FrameStrategy::of(&frame, fold);
-                if parts
-                    .iter()
-                    .any(|part| part.feed == at && part.fold == fold && part.way.same_results(way))
-                {
+                if parts.iter().any(|part| part.is(at, fold, &frame)) {
                     continue;
                 }
+                let toward = toward(way_of(&frame, fold));
                 let (values, valid) = (&*feed.values, feed.valid.as_deref());
-                let results = match (way, way.toward()) {
-                    (FrameStrategy::OfFrame(frame), _) => {
+                let results = match toward {
+                    None => {
                         if !frames.iter().any(|(known, _)| *known == frame) {
                             frames.push((frame, self.frame_buffers(sorted, &frame)?));
                         }
@@ -350,154 +296,15 @@ impl Runner {
                             frames.iter().find(|(known, _)| *known == frame).expect("made above");
                         over_frames(&self.device, fold, values, valid, [low, high], sorted.rows())?
                     }
-                    (_, toward) => {
-                        let toward = toward.expect("of all but single frames");
+                    Some(toward) => {
                         running(&self.device, fold, toward, values, valid, self.bounds_of(sorted)?)?
                     }
                 };
-                parts.push(FeedReduction { feed: at, fold, way, results });
+                parts.push(FeedReduction { feed: at, fold, toward, frame, results });
             }
         }
         Ok(parts)
     }
-}
-
-/// A feed's columns before the kernel ran.
-enum FeedColumns {
-    Values(FeedKind),
-    /// High and low words of decimals.
-    Split,
-    /// A column of which only the validity counts, then words of sort bits, of so many bits.
-    Words(Vec<u32>),
-}
-
-/// The argument's value, and the condition that it counts.
-fn argument(
-    wanted: &ArgumentUse,
-    generator: &mut Generator<'_>,
-    out: &mut Emitter,
-) -> Result<(Option<Value>, Option<String>)> {
-    let value = wanted.arg.as_ref().map(|arg| generator.expr(arg, out)).transpose()?;
-    let filter = wanted.filter.as_ref().map(|filter| generator.expr(filter, out)).transpose()?;
-    let valid = match (
-        value.as_ref().and_then(|value| value.valid.clone()),
-        filter.map(|filter| filter.truth()),
-    ) {
-        (None, None) => None,
-        (Some(one), None) | (None, Some(one)) => Some(one),
-        (Some(one), Some(other)) => Some(out.let_("bool", format_args!("{one} && {other}"))),
-    };
-    Ok((value, valid))
-}
-
-/// The value in a type that its reduction takes.
-fn shaped(
-    purpose: Purpose,
-    value: Option<Value>,
-    valid: Option<String>,
-    rows: u64,
-    generator: &mut Generator<'_>,
-    out: &mut Emitter,
-) -> Result<(FeedColumns, Vec<Value>)> {
-    let presence = Value::new(DataType::Boolean, Repr::Bool, "true", valid.clone());
-    let Some(value) = value.filter(|_| purpose != Purpose::Presence) else {
-        return Ok((FeedColumns::Values(FeedKind::Presence), vec![presence]));
-    };
-    let real = || {
-        Value::new(DataType::Float64, Repr::F64, format!("((f64){})", value.code), valid.clone())
-    };
-    let word = |code: String| Value::new(DataType::Int64, Repr::I64, code, valid.clone());
-    let wide = || {
-        Value::new(
-            DataType::Decimal128(38, 0),
-            Repr::I128,
-            widen(&value, Repr::I128),
-            valid.clone(),
-        )
-    };
-    let (low, high) = value.bounds();
-    let narrow = i64::try_from(low).is_ok() && i64::try_from(high).is_ok();
-    let is_float = matches!(value.repr, Repr::F32 | Repr::F64);
-    let (kind, made) = match purpose {
-        Purpose::Variance => (FeedKind::Real, real()),
-        Purpose::Bits => {
-            let signed = if value.dtype.is_signed_integer() { "i64" } else { "u64" };
-            let bits = out.let_("u64", format_args!("(u64)({signed}){}", value.code));
-            (FeedKind::Bits, Value::new(DataType::UInt64, Repr::U64, bits, valid.clone()))
-        }
-        Purpose::Sum if is_float => (FeedKind::Sum(Reduction::SumF64), real()),
-        Purpose::Sum | Purpose::LowWords => {
-            if matches!(value.dtype, DataType::Decimal128(_, _))
-                && DecimalSum::may_overflow((low, high), rows)
-            {
-                let [high, low] =
-                    DecimalSum::words_of(&Value { valid: valid.clone(), ..value.clone() }, out);
-                let code = format!("((i128){})", low.code);
-                let low = Value::new(DataType::Decimal128(38, 0), Repr::I128, code, valid);
-                return Ok((FeedColumns::Split, vec![high, low]));
-            }
-            let most = low.unsigned_abs().max(high.unsigned_abs());
-            let fits = most.checked_mul(u128::from(rows)).is_some_and(|sum| sum < 1 << 63);
-            match value.dtype {
-                _ if !fits && !narrow => (FeedKind::Sum(Reduction::SumI128), wide()),
-                _ if !fits => {
-                    (FeedKind::Sum(Reduction::SumI64Wide), word(format!("((i64){})", value.code)))
-                }
-                _ => (FeedKind::Sum(Reduction::SumI64), word(format!("((i64){})", value.code))),
-            }
-        }
-        Purpose::Presence | Purpose::Extremum => {
-            let origin = |repr| ExtremumEncoding::Number {
-                repr,
-                range: value.range,
-                magnitude: value.magnitude,
-            };
-            match (&value.dictionary, value.repr) {
-                (Some(input), _) => {
-                    let origin = ExtremumEncoding::Code(input.dictionary.clone());
-                    let code = Value::new(
-                        DataType::UInt64,
-                        Repr::U64,
-                        format!("((u64){})", input.code),
-                        valid,
-                    );
-                    (FeedKind::Extremum(Reduction::MinU64, Reduction::MaxU64, origin), code)
-                }
-                (None, Repr::View) => {
-                    let counted = Value { valid, ..value.clone() };
-                    let key = [(counted, Direction::Ascending, NullsPlace::Last)];
-                    let words = emit_words(&key, &mut generator.params, out)?;
-                    let bits = words.iter().map(|word| word.bits).collect();
-                    let made = words.into_iter().map(|word| Value::word(word.name));
-                    return Ok((
-                        FeedColumns::Words(bits),
-                        std::iter::once(presence).chain(made).collect(),
-                    ));
-                }
-                (None, Repr::F32 | Repr::F64) => (
-                    FeedKind::Extremum(Reduction::MinF64, Reduction::MaxF64, origin(value.repr)),
-                    real(),
-                ),
-                (None, repr) if narrow => {
-                    let repr = if repr == Repr::I128 { Repr::I64 } else { repr };
-                    let made = word(format!("((i64){})", value.code));
-                    (FeedKind::Extremum(Reduction::MinI64, Reduction::MaxI64, origin(repr)), made)
-                }
-                (None, Repr::U64) => {
-                    let made = Value::new(DataType::UInt64, Repr::U64, value.code.clone(), valid);
-                    (
-                        FeedKind::Extremum(Reduction::MinU64, Reduction::MaxU64, origin(Repr::U64)),
-                        made,
-                    )
-                }
-                (None, _) => (
-                    FeedKind::Extremum(Reduction::MinI128, Reduction::MaxI128, origin(Repr::I128)),
-                    wide(),
-                ),
-            }
-        }
-    };
-    Ok((FeedColumns::Values(kind), vec![made]))
 }
 
 /// Whether a reduction of the feed over the frame has a value at every row.

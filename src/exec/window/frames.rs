@@ -11,17 +11,17 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 use super::{OPERATOR, WindowRows, positions};
+use crate::codegen::regroup::ColumnOf;
+use crate::codegen::row_number::counted_once;
+use crate::codegen::window::frames::{begins_frame, note_frame, restate_frame};
 use crate::codegen::{
-    AggregateKind, Codes, Emitter, Flow, FlowSource, Generator, Value, for_each, materialize,
-    plain_column,
+    AggregateKind, Codes, Flow, FlowSource, Middle, for_each, materialize, plain_column,
 };
-use crate::column::{Column, Index, Relation, Repr};
+use crate::column::{Column, Index, Relation};
 use crate::error::{Error, Result};
-use crate::exec::regroup::Middle;
 use crate::exec::run::Runner;
 use crate::plan::{Bound, DeviceAggregate, Frame, RegroupedCall, RegroupedKind};
 use warpframe_device::Buffer;
@@ -38,12 +38,9 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// The names of the first place of a frame, and of the one after its last.
-    pub(super) fn places(&self, generator: &mut Generator<'_>, out: &mut Emitter) -> [String; 2] {
-        [&self.low, &self.high].map(|places| {
-            let places = generator.params.borrowed("const u32", places);
-            out.let_("u32", format_args!("{places}[row]"))
-        })
+    /// Where frames begin and end.
+    pub(super) fn ends(&self) -> [&Buffer; 2] {
+        [&self.low, &self.high]
     }
 }
 
@@ -100,15 +97,7 @@ impl Runner {
             OPERATOR,
             &positions(rows)?,
             Codes::Keep,
-            |generator, out| {
-                let low = generator.params.borrowed("const u32", &frames.low);
-                let high = generator.params.borrowed("const u32", &frames.high);
-                let before = out.let_("u64", "row == 0 ? 0 : row - 1");
-                let other =
-                    format!("{low}[row] != {low}[{before}] || {high}[row] != {high}[{before}]");
-                let begins = out.let_("u32", format_args!("row == 0 || {other} ? 1u : 0u"));
-                Ok(vec![Value::new(DataType::UInt32, Repr::U32, begins, None)])
-            },
+            |generator, out| Ok(vec![begins_frame(frames.ends(), generator, out)]),
         )?;
         let numbers = exclusive_scan_u32(&self.device, &begins[0].data, rows)?;
         let count = numbers.read_word_or(rows as usize * 8, rows)?;
@@ -116,18 +105,7 @@ impl Runner {
             [count, count, rows].map(|len| self.device.alloc(OPERATOR, len as usize * 4));
         let (first, end, of_row) = (first?, end?, of_row?);
         for_each(&self.device, &positions(rows)?, &[], |generator, out| {
-            let numbers = generator.params.borrowed("const u64", &numbers);
-            let number = out.let_("u64", format_args!("{numbers}[row + 1] - 1"));
-            let of_row = generator.params.borrowed("u32", &of_row);
-            out.line(format_args!("{of_row}[row] = (u32){number};"));
-            // All rows of a frame write the same.
-            for (from, to) in [(&frames.low, &first), (&frames.high, &end)] {
-                let from = generator.params.borrowed("const u32", from);
-                let to = generator.params.borrowed("u32", to);
-                out.line(format_args!(
-                    "if ({numbers}[row] == {number}) {to}[{number}] = {from}[row];"
-                ));
-            }
+            note_frame(&numbers, &of_row, frames.ends(), [&first, &end], generator, out);
             Ok(())
         })?;
         Ok(Frames { count, low: first, high: end, of_row: Some(Arc::new(of_row)) })
@@ -136,18 +114,7 @@ impl Runner {
     /// Brings places through an array of new ones, and empty frames to 0 and 0.
     fn restate(&self, frames: &Frames, places: Option<&Buffer>) -> Result<()> {
         for_each(&self.device, &positions(frames.count)?, &[], |generator, out| {
-            let places = places.map(|places| generator.params.borrowed("const u32", places));
-            let names =
-                [&frames.low, &frames.high].map(|buffer| generator.params.borrowed("u32", buffer));
-            let [low, high] = names.each_ref().map(|name| {
-                let place = out.let_("u32", format_args!("{name}[row]"));
-                match &places {
-                    Some(places) => out.let_("u32", format_args!("{places}[{place}]")),
-                    None => place,
-                }
-            });
-            out.line(format_args!("{}[row] = {low} < {high} ? {low} : 0;", names[0]));
-            out.line(format_args!("{}[row] = {low} < {high} ? {high} : 0;", names[1]));
+            restate_frame(frames.ends(), places, generator, out);
             Ok(())
         })
     }
@@ -171,9 +138,8 @@ impl Runner {
         let Some(keep) = conditions.reduce(Expr::and) else { return Ok((flow, call)) };
         let (_, kept) =
             materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
-                let keep = generator.expr(&keep, out)?.truth();
-                let keep = out.let_("u32", format_args!("{keep} ? 1u : 0u"));
-                Ok(vec![Value::new(DataType::UInt32, Repr::U32, keep, None)])
+                let keep = generator.expr(&keep, out)?;
+                Ok(vec![counted_once(&keep, out)])
             })?;
         let before = exclusive_scan_u32_narrow(&self.device, &kept[0].data, sorted.rows())?;
         self.restate(frames, Some(&before))?;
@@ -188,12 +154,13 @@ impl Runner {
         let Some(of_row) = frames.of_row else { return Ok(column) };
         let index = Index::of_rows(of_row);
         let relation = Relation { rows, indices: vec![Some(index)], columns: vec![(0, column)] };
+        let column = ColumnOf { relation: &relation, at: 0 };
         let (_, mut columns) = materialize(
             &self.device,
             OPERATOR,
             &positions(rows)?,
             Codes::Keep,
-            |generator, out| Ok(vec![generator.load(&relation, 0, "row", false, out)]),
+            |generator, out| Ok(vec![column.of_row(generator, out)]),
         )?;
         Ok(columns.remove(0))
     }

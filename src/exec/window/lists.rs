@@ -3,10 +3,10 @@
 
 use super::frames::Frames;
 use super::{OPERATOR, positions};
-use crate::codegen::{Codes, Emitter, Flow, Generator, Value, materialize};
-use crate::column::{Column, Relation, Repr};
+use crate::codegen::regroup::{ColumnOf, Strings};
+use crate::codegen::{Codes, Emitter, Flow, Generator, Span, Value, materialize};
+use crate::column::{Column, Relation};
 use crate::error::Result;
-use crate::exec::regroup::Strings;
 use crate::exec::run::Runner;
 use crate::plan::RegroupedCall;
 
@@ -20,15 +20,8 @@ impl Runner {
     ) -> Result<Column> {
         let child = self.argument(flow, call)?;
         let slots = child.slots(&self.device)?;
-        let behind = child.behind_lists(slots.clone());
-        self.each_frame(frames, |generator, out, [low, high]| {
-            let slots = generator.params.pointer("const u64", &slots, 0);
-            generator.point_into(&behind);
-            let view =
-                out.let_("view", format_args!("view{{{high} - {low}, {low}, (u64){slots}}}"));
-            let mut list = Value::new(call.dtype.clone(), Repr::List, view, None);
-            list.longest = child.longest_inside();
-            Ok(list)
+        self.each_frame(frames, |frame, generator, out| {
+            Ok(frame.list(&child, &slots, &call.dtype, generator, out))
         })
     }
 
@@ -43,11 +36,9 @@ impl Runner {
         self.counted(frames)?;
         let strings = self.argument(flow, call)?;
         let strings = Relation::dense(strings.len as u64, vec![strings])?;
-        let strings =
-            Strings { relation: &strings, at: 0, between: &call.between, dtype: &call.dtype };
-        self.each_frame(frames, |generator, out, frame| {
-            strings.joined(frame, str::to_string, generator, out)
-        })
+        let column = ColumnOf { relation: &strings, at: 0 };
+        let strings = Strings { column, between: &call.between, dtype: &call.dtype };
+        self.each_frame(frames, |frame, generator, out| strings.of_span(frame, generator, out))
     }
 
     /// The call's argument, in place.
@@ -59,12 +50,11 @@ impl Runner {
         Ok(columns.remove(0))
     }
 
-    /// A value for each frame, made from the names of its first place and of the one after its
-    /// last; null of no rows.
+    /// A value for each frame; null of no rows.
     pub(super) fn each_frame(
         &self,
         frames: &Frames,
-        value: impl FnOnce(&mut Generator<'_>, &mut Emitter, [&str; 2]) -> Result<Value>,
+        value: impl FnOnce(&Span, &mut Generator<'_>, &mut Emitter) -> Result<Value>,
     ) -> Result<Column> {
         let (_, mut columns) = materialize(
             &self.device,
@@ -72,10 +62,9 @@ impl Runner {
             &positions(frames.count)?,
             Codes::Keep,
             |generator, out| {
-                let [low, high] = frames.places(generator, out);
-                let mut value = value(generator, out, [&low, &high])?;
-                value.valid = Some(out.let_("bool", format_args!("{low} < {high}")));
-                Ok(vec![value])
+                let frame = Span::of_row(frames.ends(), generator, out);
+                let value = value(&frame, generator, out)?;
+                Ok(vec![frame.unless_empty(value, out)])
             },
         )?;
         Ok(columns.remove(0))

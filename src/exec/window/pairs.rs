@@ -16,8 +16,9 @@ use datafusion::common::DFSchema;
 
 use super::frames::Frames;
 use super::{OPERATOR, positions};
-use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
-use crate::column::{Column, Index, Relation, Repr, Stats};
+use crate::codegen::window::frames::{frame_length, frame_row, frame_slice};
+use crate::codegen::{Codes, Flow, FlowSource, materialize};
+use crate::column::{Column, Index, Relation, Stats};
 use crate::error::{Error, Result};
 use crate::exec::run::{Runner, u32_column};
 use crate::plan::RegroupedCall;
@@ -100,19 +101,7 @@ impl Runner {
             OPERATOR,
             &positions(count)?,
             Codes::Keep,
-            |generator, out| {
-                let offsets = generator.params.borrowed("const u64", &offsets);
-                let most = generator.params.word("u64", most);
-                let end = generator.params.word("u64", frames.count);
-                let [low, high] = [out.fresh(), out.fresh()];
-                out.line(format_args!("u64 {low} = 0, {high} = {end};"));
-                out.line(format_args!(
-                "while ({low} < {high}) {{\nconst u64 middle = {low} + ({high} - {low}) / 2;\n\
-                 if ({offsets}[middle] < row * {most}) {low} = middle + 1; else {high} = middle;\n}}"
-            ));
-                let before = out.let_("u64", format_args!("{offsets}[{low}]"));
-                Ok(vec![Value::word(low), Value::word(before)])
-            },
+            |generator, out| Ok(frame_slice(&offsets, most, frames.count, generator, out).into()),
         )?;
         let mut words = begins.iter().map(|column| column.data.read_words(0, count as usize));
         let (Some(first), Some(before)) = (words.next().transpose()?, words.next().transpose()?)
@@ -144,14 +133,7 @@ impl Runner {
             OPERATOR,
             &positions(end - first)?,
             Codes::Keep,
-            |generator, out| {
-                let first = generator.params.word("u64", first);
-                let low = generator.params.borrowed("const u32", &frames.low);
-                let high = generator.params.borrowed("const u32", &frames.high);
-                let length =
-                    out.let_("u32", format_args!("{high}[{first} + row] - {low}[{first} + row]"));
-                Ok(vec![Value::new(DataType::UInt32, Repr::U32, length, None)])
-            },
+            |generator, out| Ok(vec![frame_length(frames.ends(), first, generator, out)]),
         )?;
         Ok(lengths[0].data.clone())
     }
@@ -178,16 +160,8 @@ impl Runner {
         let rows = positions(slice.pairs)?;
         let (_, places) =
             materialize(&self.device, OPERATOR, &rows, Codes::Keep, |generator, out| {
-                let frame_of = generator.params.pointer("const u32", &frame_of, 0);
-                let offsets = generator.params.borrowed("const u64", &offsets);
-                let low = generator.params.borrowed("const u32", &frames.low);
-                let first = generator.params.word("u64", slice.first);
-                let frame = out.let_("u32", format_args!("{frame_of}[row]"));
-                let place = out.let_(
-                    "u32",
-                    format_args!("{low}[{first} + {frame}] + (u32)(row - {offsets}[{frame}])"),
-                );
-                Ok(vec![Value::new(DataType::UInt32, Repr::U32, place, None)])
+                let [low, _] = frames.ends();
+                Ok(vec![frame_row(&frame_of, &offsets, low, slice.first, generator, out)])
             })?;
         let mut slot = u32_column(frame_of, 0, slice.pairs);
         slot.stats =

@@ -2,11 +2,10 @@
 //! values, medians, correlations. They are those of a GROUP BY whose groups are the partitions
 //! (`exec/regroup.rs`).
 
-use datafusion::arrow::datatypes::DataType;
-
 use super::{OPERATOR, WindowRows, positions};
-use crate::codegen::{Codes, Value, materialize};
-use crate::column::{Column, Repr};
+use crate::codegen::row_number::number_of_row;
+use crate::codegen::{Codes, materialize};
+use crate::column::Column;
 use crate::error::Result;
 use crate::exec::run::Runner;
 use crate::plan::RegroupedCall;
@@ -18,9 +17,7 @@ impl Runner {
         let bounds = self.bounds_of(sorted)?;
         let (_, partitions) =
             materialize(&self.device, OPERATOR, &rows, Codes::Keep, |generator, out| {
-                let partition_of = generator.params.borrowed("const u32", &bounds.partition_of);
-                let partition = out.let_("u32", format_args!("{partition_of}[row]"));
-                Ok(vec![Value::new(DataType::UInt32, Repr::U32, partition, None)])
+                Ok(vec![number_of_row(&bounds.partition_of, generator, out)])
             })?;
         // There are no more partitions than rows.
         self.beside_groups(&sorted.flow(), &partitions[0].data, sorted.rows(), call)

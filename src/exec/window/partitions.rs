@@ -8,9 +8,10 @@
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 
 use super::{OPERATOR, no_rows};
-use crate::codegen::{Codes, Flow, FlowSource, GroupKeyStorage, materialize, slots_by_keys};
+use crate::codegen::window::results::aggregates_of_group;
+use crate::codegen::{Codes, Flow, FlowSource, materialize, slots_by_keys};
 use crate::column::Relation;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::exec::run::Runner;
 use crate::host::holds_floats;
 use crate::plan::{
@@ -52,24 +53,7 @@ impl Runner {
         let partial = self.slots_of_rows(&rows, &keys, &aggregates)?;
         let (_, columns) =
             materialize(&self.device, OPERATOR, &rows, Codes::Keep, |generator, out| {
-                let slot = match (&partial.row_slots, &partial.slots.keys) {
-                    (Some(slots), _) => {
-                        let slots = generator.params.pointer("const u32", slots, 0);
-                        format!("{slots}[row]")
-                    }
-                    (None, GroupKeyStorage::Slot(layout)) => {
-                        let keys = (keys.iter())
-                            .map(|key| generator.expr(key, out))
-                            .collect::<Result<Vec<_>>>()?;
-                        layout.emit(&keys, &mut generator.params, out).0
-                    }
-                    (None, _) => {
-                        return Err(Error::internal(format!("{OPERATOR}: rows without slots")));
-                    }
-                };
-                let slot = out.let_("u64", format_args!("(u64)({slot})"));
-                let value = |at| generator.aggregate_of_slot(&partial.slots, at, &slot, out);
-                Ok((0..aggregates.len()).map(value).collect())
+                aggregates_of_group(&partial, &keys, aggregates.len(), generator, out)
             })?;
         relation.indices.push(None);
         let fresh = relation.indices.len() - 1;

@@ -1,10 +1,12 @@
-//! Where a row's partition, peers and frame begin and end, as names in generated code.
+//! Where a row's partition, peers and frame begin and end.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use super::{OPERATOR, WindowRows, positions};
-use crate::codegen::{Codes, Emitter, Generator, Value, materialize, repr_bounds, widen};
+use crate::codegen::window::frames::{key_with_distance, note_span};
+use crate::codegen::window::places::{FrameEdge, RowPlaces};
+use crate::codegen::{Codes, Emitter, Generator, materialize, repr_bounds};
 use crate::column::Repr;
 use crate::error::{Error, Result};
 use crate::exec::run::Runner;
@@ -12,157 +14,26 @@ use crate::plan::{Bound, Frame, RangeOffset, WindowCall, WindowKeys};
 use warpframe_device::Buffer;
 use warpframe_device::ops::window::{Distance, RangeBound, RangeKeys, range_bound};
 
-/// Names of positions (`u32`) of the row that a kernel looks at; its own is `row`.
-pub(super) struct RowPositions<'a> {
-    sorted: &'a WindowRows,
-    /// First of the partition, and the one after its last.
-    pub(super) begin: String,
-    pub(super) end: String,
-    peers: Option<Peers>,
-    frames: Vec<(Frame, [String; 2])>,
-}
-
-#[derive(Clone)]
-enum Peers {
-    /// All rows.
-    All,
-    Groups {
-        /// Array of the numbers of peers.
-        number_of: String,
-        offsets: String,
-        /// The row's.
-        number: String,
-    },
-}
-
-impl<'a> RowPositions<'a> {
-    /// Of rows whose bounds are made, unless all are peers.
-    pub(super) fn new(
-        sorted: &'a WindowRows,
-        generator: &mut Generator<'_>,
-        out: &mut Emitter,
-    ) -> RowPositions<'a> {
-        let (begin, end) = match sorted.bounds.get() {
-            Some(bounds) if !sorted.all_peers => {
-                let partition_of = generator.params.borrowed("const u32", &bounds.partition_of);
-                let partitions = generator.params.borrowed("const u32", &bounds.partitions);
-                let partition = out.let_("u32", format_args!("{partition_of}[row]"));
-                let begin = out.let_("u32", format_args!("{partitions}[{partition}]"));
-                (begin, out.let_("u32", format_args!("{partitions}[{partition} + 1]")))
-            }
-            _ => {
-                let rows = generator.params.word("u64", sorted.rows());
-                ("0u".to_string(), out.let_("u32", format_args!("(u32){rows}")))
-            }
-        };
-        RowPositions { sorted, begin, end, peers: None, frames: vec![] }
+impl WindowRows {
+    /// Where a row's partition, peers and frames are. Bounds are made, unless all are peers.
+    pub(super) fn places(&self, generator: &mut Generator<'_>, out: &mut Emitter) -> RowPlaces<'_> {
+        let bounds = self.bounds.get().filter(|_| !self.all_peers);
+        let known = self.ranges.iter().map(|(_, _, buffer)| buffer).collect();
+        RowPlaces::new(self.rows(), bounds, known, generator, out)
     }
 
-    fn peers(&mut self, generator: &mut Generator<'_>, out: &mut Emitter) -> Peers {
-        let sorted = self.sorted;
-        let made = self.peers.get_or_insert_with(|| match sorted.bounds.get() {
-            Some(bounds) if !sorted.all_peers => {
-                let number_of = generator.params.borrowed("const u32", &bounds.peers_of);
-                let offsets = generator.params.borrowed("const u32", &bounds.peers);
-                let number = out.let_("u32", format_args!("{number_of}[row]"));
-                Peers::Groups { number_of, offsets, number }
-            }
-            _ => Peers::All,
-        });
-        made.clone()
-    }
-
-    /// First of the row's peers, and the one after their last.
-    pub(super) fn peer_group(
-        &mut self,
-        generator: &mut Generator<'_>,
-        out: &mut Emitter,
-    ) -> [String; 2] {
-        self.frame(&Frame { start: Bound::Groups(0), end: Bound::Groups(0) }, generator, out)
-    }
-
-    /// How many groups of peers of the partition come before the row's.
-    pub(super) fn groups_before(
-        &mut self,
-        generator: &mut Generator<'_>,
-        out: &mut Emitter,
-    ) -> String {
-        match self.peers(generator, out) {
-            Peers::All => "0u".to_string(),
-            Peers::Groups { number_of, number, .. } => {
-                out.let_("u32", format_args!("{number} - {number_of}[{}]", self.begin))
-            }
-        }
-    }
-
-    /// First position of the row's frame, and the one after its last. An empty frame may end before
-    /// it begins.
-    pub(super) fn frame(
-        &mut self,
-        frame: &Frame,
-        generator: &mut Generator<'_>,
-        out: &mut Emitter,
-    ) -> [String; 2] {
-        if let Some((_, names)) = self.frames.iter().find(|(known, _)| known == frame) {
-            return names.clone();
-        }
-        let names = [(frame.start, true), (frame.end, false)].map(|(bound, start)| {
-            let code = self.bound(bound, start, generator, out);
-            out.let_("u32", code)
-        });
-        self.frames.push((*frame, names.clone()));
-        names
-    }
-
-    fn bound(
-        &mut self,
-        bound: Bound,
-        start: bool,
-        generator: &mut Generator<'_>,
-        out: &mut Emitter,
-    ) -> String {
-        let (begin, end) = (self.begin.clone(), self.end.clone());
-        // The end is one beyond the last.
-        let beyond = i64::from(!start);
-        match bound {
-            Bound::Unbounded => {
-                if start {
-                    begin
-                } else {
-                    end
-                }
-            }
-            Bound::Rows(rows) => {
-                let rows = generator.params.word("i64", rows + beyond);
-                format!("(u32)minimum(maximum((i64)row + {rows}, (i64){begin}), (i64){end})")
-            }
-            Bound::Groups(groups) => {
-                let Peers::Groups { number_of, offsets, number } = self.peers(generator, out)
-                else {
-                    // The rows' only group begins at the first and ends at the last row.
-                    return if groups + beyond <= 0 { begin } else { end };
-                };
-                if groups == 0 {
-                    return format!("{offsets}[{number} + {beyond}]");
-                }
-                // The number of the group that begins where the frame does, or after it; there is
-                // one more than groups.
-                let groups = generator.params.word("i64", groups + beyond);
-                let first = out.let_("i64", format_args!("(i64){number_of}[{begin}]"));
-                let last = out.let_("i64", format_args!("(i64){number_of}[{end} - 1] + 1"));
-                let group = format!("minimum(maximum((i64){number} + {groups}, {first}), {last})");
-                format!("{offsets}[{group}]")
-            }
+    /// Where the frame begins and ends.
+    pub(super) fn edges(&self, frame: &Frame) -> [FrameEdge; 2] {
+        [(frame.start, true), (frame.end, false)].map(|(bound, start)| match bound {
+            Bound::Unbounded => FrameEdge::Unbounded,
+            Bound::Rows(rows) => FrameEdge::Rows(rows),
+            Bound::Groups(groups) => FrameEdge::Groups(groups),
             Bound::Value { .. } => {
-                let known = self
-                    .sorted
-                    .ranges
-                    .iter()
-                    .find(|(known, of_start, _)| *known == bound && *of_start == start);
-                let (_, _, buffer) = known.expect("value_bounds made all that frames have");
-                format!("{}[row]", generator.params.borrowed("const u32", buffer))
+                let mut ranges = self.ranges.iter();
+                let at = ranges.position(|(known, of, _)| (*known, *of) == (bound, start));
+                FrameEdge::Known(at.expect("value_bounds made all that frames have"))
             }
-        }
+        })
     }
 }
 
@@ -218,8 +89,7 @@ impl Runner {
             materialize(&self.device, OPERATOR, &sorted.flow(), Codes::Keep, |generator, out| {
                 let values = exprs.iter().map(|expr| {
                     let value = generator.expr(expr, out)?;
-                    let code = out.let_(held.device_type(), widen(&value, held));
-                    Ok(Value::new(logical.clone(), held, code, value.valid))
+                    Ok(key_with_distance(value, &logical, held, out))
                 });
                 values.collect()
             })?;
@@ -271,12 +141,9 @@ impl Runner {
             &positions(sorted.rows())?,
             Codes::Keep,
             |generator, out| {
-                let mut places = RowPositions::new(sorted, generator, out);
-                let names = places.frame(frame, generator, out);
-                for (buffer, name) in [(&low, &names[0]), (&high, &names[1])] {
-                    let target = generator.params.borrowed("u32", buffer);
-                    out.line(format_args!("{target}[row] = {name};"));
-                }
+                let mut places = sorted.places(generator, out);
+                let span = places.frame(sorted.edges(frame), generator, out);
+                note_span(&span, [&low, &high], generator, out);
                 Ok(vec![])
             },
         )?;

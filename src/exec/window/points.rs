@@ -5,8 +5,9 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 use super::{OPERATOR, WindowRows, positions};
-use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
-use crate::column::{Column, Relation, Repr};
+use crate::codegen::window::frames::{point, products_of_row};
+use crate::codegen::{Codes, Flow, FlowSource, materialize};
+use crate::column::{Column, Relation};
 use crate::error::{Error, Result};
 use crate::exec::regroup::named;
 use crate::exec::run::Runner;
@@ -32,20 +33,8 @@ impl Runner {
                 let (x, y) = (generator.expr(x, out)?, generator.expr(y, out)?);
                 let filter =
                     call.filter.as_ref().map(|filter| generator.expr(filter, out)).transpose()?;
-                let known = [x.valid, y.valid, filter.map(|filter| filter.truth())];
                 // Only points of which both coordinates are known count.
-                let valid =
-                    known.into_iter().flatten().reduce(|one, other| format!("{one} && {other}"));
-                let valid = valid.map(|valid| out.let_("bool", valid));
-                // In memory the lower word, the first coordinate, comes first.
-                let point =
-                    format!("(i128)make_u128(bits((f64){}), bits((f64){}))", y.code, x.code);
-                Ok(vec![Value::new(
-                    DataType::Decimal128(38, 0),
-                    Repr::I128,
-                    out.let_("i128", point),
-                    valid,
-                )])
+                Ok(vec![point(&x, &y, filter.as_ref(), out)])
             })?;
         let [low, high] = self.frame_buffers(sorted, frame)?;
         let (values, valid) = (&*points[0].data, points[0].validity.as_deref());
@@ -56,15 +45,7 @@ impl Runner {
             OPERATOR,
             &positions(sorted.rows())?,
             Codes::Keep,
-            |generator, out| {
-                let products = generator.params.borrowed("const f64", &products);
-                let mut value = |at: usize| {
-                    let code =
-                        out.let_("f64", format_args!("{products}[row * {} + {at}]", NAMES.len()));
-                    Value::new(DataType::Float64, Repr::F64, code, None)
-                };
-                Ok((0..NAMES.len()).map(&mut value).collect())
-            },
+            |generator, out| Ok(products_of_row(&products, NAMES.len(), generator, out)),
         )?;
         let schema = named(NAMES.map(|name| (name.to_string(), DataType::Float64)).into())?;
         let flow = Flow::new(FlowSource::Relation(Relation::dense(rows, columns)?), schema);

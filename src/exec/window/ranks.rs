@@ -21,45 +21,23 @@
 //! Each level reads the rows' numbers twice and each frame's state once, whatever the frames'
 //! lengths.
 
-use std::sync::Arc;
-
-use datafusion::arrow::datatypes::DataType;
-
 use super::frames::Frames;
 use super::{OPERATOR, positions};
+use crate::codegen::regroup::ColumnOf;
+use crate::codegen::row_number::{as_type, note_place, word_of_row};
+use crate::codegen::window::ranks::{FrameStates, WaveletBit, is_zero_bit, note_last_place};
 use crate::codegen::{
-    Codes, Direction, Emitter, Flow, Generator, NullsPlace, Value, emit_words, for_each,
+    Codes, Direction, Emitter, Flow, Generator, Middle, NullsPlace, Span, emit_words, for_each,
     materialize,
 };
 use crate::column::{Column, Relation, Repr};
 use crate::error::{Error, Result};
 use crate::exec::aggregate::slot_bits;
-use crate::exec::regroup::Middle;
 use crate::exec::run::Runner;
 use crate::plan::RegroupedCall;
 use warpframe_device::Buffer;
 use warpframe_device::ops::scan::exclusive_scan_u32_narrow;
 use warpframe_device::ops::sort::{SortWord, argsort};
-
-/// Names in a kernel that takes all frames down one level.
-struct WaveletLevel {
-    /// How many zeros there are before each place (`const u32*`), and of all rows.
-    zeros: String,
-    all: String,
-    /// Which bit.
-    bit: String,
-}
-
-impl WaveletLevel {
-    /// Moves the frame `low..high` (names of variables) to its ones or to its zeros.
-    fn descend(&self, [low, high]: [&str; 2], ones: &str) -> String {
-        let WaveletLevel { zeros, all, .. } = self;
-        format!(
-            "{low} = {ones} ? {all} + {low} - {zeros}[{low}] : {zeros}[{low}];\n\
-             {high} = {ones} ? {all} + {high} - {zeros}[{high}] : {zeros}[{high}];"
-        )
-    }
-}
 
 impl Runner {
     /// The value in the middle of each frame's, null of no rows. The flow's rows are in place, and
@@ -76,52 +54,21 @@ impl Runner {
             return self.of_pairs(flow, frames, call);
         }
         let (argument, order, ranks) = self.ranked(flow, call)?;
-        // Of each frame twice, for the two places: what is left of it, the place in that, and the
-        // rank as far as it is known.
-        let states = self.device.alloc(OPERATOR, frames.count as usize * 8 * 4)?;
+        // Of each frame twice, for the two places.
+        let fields = self.device.alloc(OPERATOR, frames.count as usize * 8 * 4)?;
+        let states = FrameStates { fields: &fields, frames: frames.count };
         for_each(&self.device, &positions(frames.count)?, &[], |generator, out| {
-            let [low, high] = frames.places(generator, out);
-            let count = out.let_("u32", format_args!("maximum({high} - {low}, 1u)"));
-            let between = middle.places(&count, generator, out);
-            for (place, at) in [(&between.low, 0), (&between.high, 1)] {
-                let fields = [low.as_str(), &high, place, "0"];
-                write_state(&states, frames.count, 4 * at, &fields, generator, out);
-            }
+            let frame = Span::of_row(frames.ends(), generator, out);
+            states.begin_middle(&frame, middle, generator, out);
             Ok(())
         })?;
-        self.each_bit(ranks, rows, rows - 1, frames.count, |level, generator, out| {
-            for at in [0, 4] {
-                let [low, high, place, rank] =
-                    read_state(&states, frames.count, at, generator, out);
-                let WaveletLevel { zeros, bit, .. } = level;
-                let few = out.let_("u32", format_args!("{zeros}[{high}] - {zeros}[{low}]"));
-                let ones = out.let_("bool", format_args!("{place} >= {few}"));
-                out.line(level.descend([&low, &high], &ones));
-                out.line(format_args!(
-                    "if ({ones}) {{\n{place} -= {few};\n{rank} |= 1u << {bit};\n}}"
-                ));
-                write_state(
-                    &states,
-                    frames.count,
-                    at,
-                    &[&low, &high, &place, &rank],
-                    generator,
-                    out,
-                );
-            }
+        self.each_bit(ranks, rows, rows - 1, frames.count, |bit, generator, out| {
+            states.descend(bit, generator, out);
         })?;
         let values = Relation::dense(rows, vec![argument])?;
-        self.each_frame(frames, |generator, out, [low, high]| {
-            let present = out.let_("bool", format_args!("{low} < {high}"));
-            let count = out.let_("u32", format_args!("maximum({high} - {low}, 1u)"));
-            let between = middle.places(&count, generator, out);
-            let order = generator.params.borrowed("const u32", &order);
-            let [below, above] = [0, 4].map(|at| {
-                let [_, _, _, rank] = read_state(&states, frames.count, at, generator, out);
-                let row = out.let_("u32", format_args!("{present} ? {order}[{rank}] : 0u"));
-                generator.load_if(&values, 0, &row, Some(present.clone()), false, out)
-            });
-            Ok(between.value(&call.dtype, &below, &above, out))
+        let ranked = (&order, ColumnOf { relation: &values, at: 0 });
+        self.each_frame(frames, |frame, generator, out| {
+            Ok(states.middle(frame, middle, ranked, &call.dtype, generator, out))
         })
     }
 
@@ -134,37 +81,27 @@ impl Runner {
         call: &RegroupedCall,
     ) -> Result<Column> {
         let rows = flow.source.rows();
-        let states = self.device.alloc(OPERATOR, frames.count as usize * 4 * 4)?;
+        let fields = self.device.alloc(OPERATOR, frames.count as usize * 4 * 4)?;
+        let states = FrameStates { fields: &fields, frames: frames.count };
         for_each(&self.device, &positions(frames.count)?, &[], |generator, out| {
-            let [low, high] = frames.places(generator, out);
-            let bound = out.let_("u32", format_args!("{low} + 1"));
-            write_state(&states, frames.count, 0, &[&low, &high, &bound, "0"], generator, out);
+            let frame = Span::of_row(frames.ends(), generator, out);
+            states.begin_count(&frame, generator, out);
             Ok(())
         })?;
-        let count_first = |level: &WaveletLevel,
-                           generator: &mut Generator<'_>,
-                           out: &mut Emitter| {
-            let [low, high, bound, less] = read_state(&states, frames.count, 0, generator, out);
-            let WaveletLevel { zeros, bit, .. } = level;
-            let ones = out.let_("bool", format_args!("({bound} >> {bit} & 1) != 0"));
-            out.line(format_args!("if ({ones}) {less} += {zeros}[{high}] - {zeros}[{low}];"));
-            out.line(level.descend([&low, &high], &ones));
-            write_state(&states, frames.count, 0, &[&low, &high, &bound, &less], generator, out);
-        };
         if rows > 0 {
-            self.each_bit(self.last_places(flow, call)?, rows, rows, frames.count, count_first)?;
+            let last = self.last_places(flow, call)?;
+            self.each_bit(last, rows, rows, frames.count, |bit, generator, out| {
+                states.count_less(bit, generator, out);
+            })?;
         }
         let each = positions(frames.count)?;
         let (_, mut columns) =
             materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
-                let [_, _, _, less] = read_state(&states, frames.count, 0, generator, out);
+                let less = states.counted(generator, out);
                 let repr = Repr::of(&call.dtype)
                     .ok_or_else(|| Error::internal(format!("{OPERATOR}: counts of such a type")))?;
-                let count = out.let_(repr.device_type(), format!("({}){less}", repr.device_type()));
-                Ok(vec![
-                    Value::new(call.dtype.clone(), repr, count, None)
-                        .with_range(Some((0, i128::from(rows)))),
-                ])
+                let count = as_type(&less, &call.dtype, repr, out);
+                Ok(vec![count.with_range(Some((0, i128::from(rows))))])
             })?;
         Ok(columns.remove(0))
     }
@@ -176,16 +113,11 @@ impl Runner {
         let (rows, mut columns) =
             materialize(&self.device, OPERATOR, flow, Codes::Keep, |generator, out| {
                 let value = generator.expr(&call.args[0], out)?;
-                let key = Value { valid: None, ..value.clone() };
-                let words = emit_words(
-                    &[(key, Direction::Ascending, NullsPlace::Last)],
-                    &mut generator.params,
-                    out,
-                )?;
-                bits = words.iter().map(|word| word.bits).collect();
-                Ok(std::iter::once(value)
-                    .chain(words.into_iter().map(|word| Value::word(word.name)))
-                    .collect())
+                let key = value.clone().known();
+                let key = [(key, Direction::Ascending, NullsPlace::Last)];
+                let key = emit_words(&key, &mut generator.params, out)?;
+                bits = key.bits;
+                Ok([vec![value], key.words].concat())
             })?;
         let argument = columns.remove(0);
         let words: Vec<_> = columns
@@ -196,9 +128,7 @@ impl Runner {
         let order = argsort(&self.device, &words, rows)?;
         let ranks = self.device.alloc(OPERATOR, rows as usize * 4)?;
         for_each(&self.device, &positions(rows)?, &[], |generator, out| {
-            let order = generator.params.borrowed("const u32", &order);
-            let ranks = generator.params.borrowed("u32", &ranks);
-            out.line(format_args!("{ranks}[{order}[row]] = (u32)row;"));
+            note_place(&order, &ranks, Repr::U32, generator, out);
             Ok(())
         })?;
         Ok((argument, order, ranks))
@@ -217,22 +147,13 @@ impl Runner {
             OPERATOR,
             &positions(rows)?,
             Codes::Keep,
-            |generator, out| {
-                let group_of = generator.params.pointer("const u32", group_of, 0);
-                Ok(vec![Value::word(out.let_("u64", format_args!("(u64){group_of}[row]")))])
-            },
+            |generator, out| Ok(vec![word_of_row(group_of, generator, out)]),
         )?;
         let word = SortWord { keys: &words[0].data, bits: slot_bits(groups.slots.slots) };
         let order = argsort(&self.device, &[word], rows)?;
         let last = self.device.alloc(OPERATOR, rows as usize * 4)?;
         for_each(&self.device, &positions(rows)?, &[], |generator, out| {
-            let order = generator.params.borrowed("const u32", &order);
-            let group_of = generator.params.pointer("const u32", group_of, 0);
-            let last = generator.params.borrowed("u32", &last);
-            let own = out.let_("u32", format_args!("{order}[row]"));
-            let other = out.let_("u32", format_args!("{order}[row == 0 ? 0 : row - 1]"));
-            let again = format!("row != 0 && {group_of}[{own}] == {group_of}[{other}]");
-            out.line(format_args!("{last}[{own}] = {again} ? {other} + 1 : 0;"));
+            note_last_place(&order, group_of, &last, generator, out);
             Ok(())
         })?;
         Ok(last)
@@ -246,7 +167,7 @@ impl Runner {
         rows: u64,
         most: u64,
         frames: u64,
-        step: impl Fn(&WaveletLevel, &mut Generator<'_>, &mut Emitter),
+        step: impl Fn(WaveletBit<'_>, &mut Generator<'_>, &mut Emitter),
     ) -> Result<()> {
         for bit in (0..u64::BITS - most.leading_zeros()).rev() {
             let (_, zeros) = materialize(
@@ -254,22 +175,12 @@ impl Runner {
                 OPERATOR,
                 &positions(rows)?,
                 Codes::Keep,
-                |generator, out| {
-                    let numbers = generator.params.borrowed("const u32", &numbers);
-                    let bit = generator.params.word("u64", u64::from(bit));
-                    let zero = out.let_("u32", format_args!("({numbers}[row] >> {bit} & 1) ^ 1"));
-                    Ok(vec![Value::new(DataType::UInt32, Repr::U32, zero, None)])
-                },
+                |generator, out| Ok(vec![is_zero_bit(&numbers, bit, generator, out)]),
             )?;
-            let zeros = Arc::new(exclusive_scan_u32_narrow(&self.device, &zeros[0].data, rows)?);
-            let level = |generator: &mut Generator<'_>, out: &mut Emitter| {
-                let zeros = generator.params.pointer("const u32", &zeros, 0);
-                let count = generator.params.word("u64", rows);
-                let all = out.let_("u32", format_args!("{zeros}[{count}]"));
-                WaveletLevel { zeros, all, bit: generator.params.word("u64", u64::from(bit)) }
-            };
+            let zeros = exclusive_scan_u32_narrow(&self.device, &zeros[0].data, rows)?;
+            let level = WaveletBit { bit, rows, zeros: &zeros };
             for_each(&self.device, &positions(frames)?, &[], |generator, out| {
-                step(&level(generator, out), generator, out);
+                step(level, generator, out);
                 Ok(())
             })?;
             if bit == 0 {
@@ -277,51 +188,11 @@ impl Runner {
             }
             let parted = self.device.alloc(OPERATOR, rows as usize * 4)?;
             for_each(&self.device, &positions(rows)?, &[], |generator, out| {
-                let WaveletLevel { zeros, all, bit } = level(generator, out);
-                let numbers = generator.params.borrowed("const u32", &numbers);
-                let parted = generator.params.borrowed("u32", &parted);
-                let number = out.let_("u32", format_args!("{numbers}[row]"));
-                let before = out.let_("u32", format_args!("{zeros}[row]"));
-                let ones = format!("({number} >> {bit} & 1) != 0");
-                out.line(format_args!(
-                    "{parted}[{ones} ? {all} + (u32)row - {before} : {before}] = {number};"
-                ));
+                level.part(&numbers, &parted, generator, out);
                 Ok(())
             })?;
             numbers = parted;
         }
         Ok(())
-    }
-}
-
-/// Four fields of each frame's state, from field `at` on, as variables.
-fn read_state(
-    states: &Buffer,
-    frames: u64,
-    at: u64,
-    generator: &mut Generator<'_>,
-    out: &mut Emitter,
-) -> [String; 4] {
-    let pointer = generator.params.borrowed("u32", states);
-    let frames = generator.params.word("u64", frames);
-    std::array::from_fn(|field| {
-        let name = out.fresh();
-        out.line(format_args!("u32 {name} = {pointer}[{} * {frames} + row];", at + field as u64));
-        name
-    })
-}
-
-fn write_state(
-    states: &Buffer,
-    frames: u64,
-    at: u64,
-    fields: &[&str; 4],
-    generator: &mut Generator<'_>,
-    out: &mut Emitter,
-) {
-    let pointer = generator.params.borrowed("u32", states);
-    let frames = generator.params.word("u64", frames);
-    for (field, value) in fields.iter().enumerate() {
-        out.line(format_args!("{pointer}[{} * {frames} + row] = {value};", at + field as u64));
     }
 }

@@ -3,12 +3,15 @@
 
 use datafusion::arrow::datatypes::DataType;
 
-use crate::codegen::{Emitter, Generator, Value};
+use super::emit::Emitter;
+use super::generator::Generator;
+use super::span::Span;
+use super::value::Value;
 use crate::column::Repr;
 
 /// Which value of sorted ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::exec) enum Middle {
+pub(crate) enum Middle {
     Median,
     /// At a share of the way from the first to the last.
     Percentile(f64),
@@ -16,15 +19,26 @@ pub(in crate::exec) enum Middle {
 
 /// Places among sorted values, as names: those that the value lies between, and for percentiles how
 /// near to the upper one.
-pub(in crate::exec) struct Between {
-    pub(in crate::exec) low: String,
-    pub(in crate::exec) high: String,
+pub(super) struct Between {
+    pub(super) low: String,
+    pub(super) high: String,
     weight: Option<String>,
 }
 
 impl Middle {
+    /// The places (`u32`) among the values of a span; of an empty one, as if there were one.
+    pub(super) fn within(
+        self,
+        Span { begin, end }: &Span,
+        generator: &mut Generator<'_>,
+        out: &mut Emitter,
+    ) -> Between {
+        let count = out.let_("u32", format_args!("maximum({end} - {begin}, 1u)"));
+        self.places(&count, generator, out)
+    }
+
     /// The places (`u32`) among `count` values, the name of a number that is not 0.
-    pub(in crate::exec) fn places(
+    pub(super) fn places(
         self,
         count: &str,
         generator: &mut Generator<'_>,
@@ -50,7 +64,7 @@ impl Middle {
 
 impl Between {
     /// What lies there, between the values at the two places.
-    pub(in crate::exec) fn value(
+    pub(super) fn value(
         &self,
         dtype: &DataType,
         below: &Value,
