@@ -139,7 +139,7 @@ impl Request<'_> {
             let call = &self.calls[input.call];
             call.filter.is_none() && call.arg.as_ref().is_some_and(is_plain)
         });
-        !needs.exact && !plain_keys || !needs.ordered.is_empty() && !(needs.in_place && plain_feeds)
+        !needs.exact && !plain_keys || !(needs.ordered.is_empty() || needs.in_place && plain_feeds)
     }
 
     /// Definitions of the comparisons of rows that inputs need.
