@@ -160,7 +160,7 @@ fn direct_domain(layout: &KeyLayout, rows: u64) -> Option<u64> {
 }
 
 /// The number of slots, where [`aggregate`] numbers them by the keys themselves
-/// ([`GroupKeyStorage::Slot`]).
+/// (`GroupKeyStorage::Slot`).
 pub(crate) fn slots_by_keys(device: &Device, flow: &Flow, groups: &[Expr]) -> Result<Option<u64>> {
     let (mut generator, mut out) = (Generator::new(flow), Emitter::default());
     generator.stages(Pass::Decide, &mut out)?;

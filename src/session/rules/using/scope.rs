@@ -400,7 +400,7 @@ fn named(expr: Expr, name: String) -> SelectItem {
 }
 
 /// The planner takes no two columns of one name, one of them without a table's: a merged one beside
-/// others of its name gets marks, as many as such ones there were so far, for [`own_names`].
+/// others of its name gets marks, as many as such ones there were so far, for `own_names`.
 pub(super) fn tell_apart(items: &mut [SelectItem]) {
     // A name alone and the same behind its table's are one column where the first is no error.
     let mut seen: Vec<Expr> = vec![];
