@@ -31,8 +31,7 @@ pub(crate) struct LaunchSpan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OperatorNote {
-    /// The operator: its pipeline, and its line of
-    /// `LazyFrame::explain`.
+    /// The operator: its pipeline, and its line of `LazyFrame::explain`.
     pub operator: String,
     /// The decision, and why.
     pub note: String,

@@ -15,7 +15,8 @@
 //!
 //! It pays where the table of a join would not fit the second-level cache. Only the columns that
 //! are read above the join travel in the records. Strings that are not codes do not travel. Joins
-//! that need them, and joins whose keys ascend or repeat too often, use a table (`kernels/src/ops/join.rs`).
+//! that need them, and joins whose keys ascend or repeat too often, use a table
+//! (`kernels/src/ops/join.rs`).
 
 mod sides;
 

@@ -132,7 +132,7 @@ struct Divider<'a> {
     /// The conditions of each scan, with its table.
     filters: Vec<(usize, Vec<Expr>)>,
     budget: Budget,
-    /// Keys the hashes of exchanges.
+    /// The seed of the hashes by which rows are parted.
     seed: u64,
     progress: PlanProgress,
     /// Tables that were opened, each in one version.
@@ -182,7 +182,7 @@ impl<'a> Divider<'a> {
         }
     }
 
-    /// How a plan is divided, whose windows go by in order or not.
+    /// Decides how a plan is divided. `in_order`: its windows take their rows in order.
     fn decide(&self, plan: &LogicalPlan, in_order: bool) -> Result<Division> {
         let (state, tables) = (self.state, self.tables);
         let budget = Budget::expected(&self.engine.device);

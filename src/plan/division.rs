@@ -3,7 +3,7 @@
 //!
 //! [`decide`] makes it before anything runs. The divider (`exec/divide.rs`) carries it out, and
 //! EXPLAIN prints it. Where rows turn out to be more than was expected, the divider makes parts
-//! smaller, or takes the way of a join that stands behind the first.
+//! smaller; where no side of a join fits, it goes on with [`DividedJoin::otherwise`].
 
 use std::collections::HashMap;
 use std::fmt;
@@ -32,7 +32,7 @@ pub(crate) const PARTIAL_PARTS: u32 = 32;
 #[derive(Debug, Clone)]
 pub(crate) struct Division {
     pub(crate) root: DividedOperator,
-    /// Keys the hashes by which rows are parted: whoever runs a part of the plan takes this one.
+    /// The seed of the hashes by which rows are parted: all who run parts of the plan share it.
     pub(crate) seed: u64,
 }
 
@@ -140,7 +140,7 @@ pub(crate) trait DivisionFacts {
     /// The tables that placeholders stand for.
     fn tables(&self) -> &[PlanTable];
     fn budget(&self) -> &Budget;
-    /// Keys the hashes by which rows are parted.
+    /// The seed of the hashes by which rows are parted.
     fn seed(&self) -> u64;
     /// Bytes that the columns of a scan take, where that is known.
     fn scan_bytes(&self, scan: &TableScan) -> Option<u64>;

@@ -1,7 +1,7 @@
 //! What is known of a plan before it runs: whether it is expected to be divided, which EXPLAIN says,
 //! and what its division follows from (`plan/division.rs`).
 //!
-//! Whether a plan is divided does not depend on it: it is where it finds no memory.
+//! Whether a plan runs divided does not depend on it: a plan is divided once it finds no memory.
 
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::DFSchema;
@@ -148,7 +148,7 @@ impl<'a> ForeseenPlans<'a> {
     }
 }
 
-/// What keys the hashes of exchanges in this process.
+/// The seed of exchanges in this process.
 pub(super) fn seed_of(device: &Device) -> u64 {
     // Groups and joins have hashes of their own.
     device.secret(1000)
