@@ -38,7 +38,7 @@ import sys
 # Each may use those before it. `error` is used by all; `interop` is a leaf. What the device is, Cargo checks.
 ORDER = [
     "column", "sql", "host", "io", "user_code", "codegen", "plan", "mends", "cpu", "exec", "query",
-    "frame", "session",
+    "frame", "session", "plugin",
 ]
 
 # A `use` of a module that others see again under the name of this one.

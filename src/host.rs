@@ -4,6 +4,7 @@
 pub(crate) mod age;
 mod arithmetic;
 pub(crate) mod arrays_zip;
+mod arrow_forms;
 mod bins;
 pub(crate) mod booleans;
 pub(crate) mod calls;
@@ -36,10 +37,14 @@ pub(crate) mod random;
 pub(crate) mod ranks;
 pub(crate) mod rounding;
 pub(crate) mod shorthand;
+mod stock;
 mod sums;
 pub(crate) mod utf8;
 mod zones;
 
+pub(crate) use arrow_forms::ArrowForm;
+#[cfg(feature = "proto")]
+pub(crate) use arrow_forms::named_function;
 pub(crate) use bins::HistogramBins;
 pub(crate) use casts::{cast_exactly, plain_moment, with_units};
 pub(crate) use chains::{SHORT, joined};
@@ -54,3 +59,4 @@ pub use interval_texts::{json_writer, value_texts};
 pub(crate) use intervals::{IntervalPart, interval_part, justified, part_of};
 pub(crate) use lossless::{cast_fails, cast_is_wrongly_dropped, cast_keeps};
 pub(crate) use shorthand::{TimePattern, chrono_pattern};
+pub(crate) use stock::differs_from_stock;

@@ -28,6 +28,7 @@
 //! |---|---|
 //! | `ffi` | [`interop`]: Arrow's C streams, DLPack, memory of the device |
 //! | `polars` | `interop::polars`: arrays of polars-arrow, out and in; and `ffi` |
+//! | `proto` | `plugin::StageCodec`: stages of plans as bytes |
 //! | `serde` | `Session::from_structs` and `DataFrame::to_structs`: rows as structs of the user's |
 //!
 //! None is on by default.
@@ -45,6 +46,7 @@
 //! | `Expr` | `From` and `Into` of [`Expr`] | functions of its are used in verbs |
 //! | `SortExpr`, `WindowFrame`, … | [`frame::expr`] | sort keys and frames of windows are plain data |
 //! | `JoinType` | [`frame::JoinType`] | the kinds of joins are plain data |
+//! | `SessionStateBuilder` | [`plugin`] | a device for sessions of DataFusion's |
 //! | `TokenWithSpan`, `TokenizerError` | [`sql::Text`] | a shell colours what is typed |
 
 // In the order to read them: each uses only those before it (ARCHITECTURE.md, "Map").
@@ -76,6 +78,8 @@ pub mod frame;
 pub mod sql;
 
 mod session;
+
+pub mod plugin;
 
 // Beside them.
 #[cfg(any(feature = "ffi", feature = "polars", feature = "serde"))]
@@ -131,6 +135,10 @@ mod pages {
     struct Errors;
     #[doc = include_str!("../docs/user-code.md")]
     struct UserCode;
+    #[doc = include_str!("../docs/devices.md")]
+    struct Devices;
+    #[doc = include_str!("../docs/datafusion.md")]
+    struct DataFusionPrograms;
 }
 
 /// What a program that uses warpframe wants in scope.

@@ -17,7 +17,6 @@ mod once;
 mod ordered;
 mod plans;
 mod recipe;
-mod runtime;
 mod shared;
 mod streamed;
 mod verb;
@@ -44,12 +43,13 @@ pub(crate) use self::handed::HandedRows;
 use self::plans::FoundPlan;
 pub(crate) use self::plans::Plans;
 pub(crate) use self::recipe::Recipe;
-pub(crate) use self::runtime::Runtime;
 pub(crate) use self::shared::{SHARE_OF_ROWS, SharedRows};
 pub(crate) use self::verb::Verb;
 use crate::column::Table;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{self, CpuBoard, DividedResult, Engine, ForeseenPlans, Outcome};
+use crate::exec::{
+    self, CpuBoard, DividedResult, Engine, ForeseenPlans, Outcome, Runtime, join_later,
+};
 use crate::io::{
     DOWNLOAD_ROWS, DeviceTable, KeptTable, Memory, Reading, Snapshot, SourceTable, of_panic,
     of_their_types,
@@ -600,12 +600,12 @@ pub(crate) fn aside<T: Send + 'static>(
     loop {
         match made.recv_timeout(PACE) {
             Ok(made) => {
-                runtime::join_later(thread);
+                join_later(thread);
                 return made;
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 if let Err(error) = statement.check() {
-                    runtime::join_later(thread);
+                    join_later(thread);
                     return Err(error.into());
                 }
             }

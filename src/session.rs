@@ -6,6 +6,7 @@ mod catalog;
 mod config;
 mod database;
 #[cfg(feature = "ffi")]
+mod device_choice;
 mod device_doors;
 mod files;
 mod from_values;
@@ -35,7 +36,8 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast;
 
-pub use builder::{DeviceChoice, SessionBuilder};
+pub use builder::SessionBuilder;
+pub use device_choice::DeviceChoice;
 pub use kernels::{Dim3, KernelArg, RawKernel};
 pub use statements::{Executed, Setting};
 
@@ -125,6 +127,22 @@ impl Session {
     /// ```
     pub fn device(&self) -> Option<&Device> {
         self.core.device()
+    }
+
+    /// All devices of the session: the first is [`Session::device`], where results lie; the others
+    /// help with large queries.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Sims(2)).build()?;
+    /// let used: u64 = session.devices().iter().map(|device| device.memory().used).sum();
+    /// # let _ = used;
+    /// assert_eq!(session.devices().len(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn devices(&self) -> Vec<Device> {
+        let engines = self.core.engine.iter().flat_map(|engine| engine.devices());
+        engines.map(|engine| engine.device.clone()).collect()
     }
 
     /// One line that says why queries run on the CPU although a GPU would have been welcome; `None`

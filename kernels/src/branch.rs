@@ -42,6 +42,7 @@ impl Device {
                 spill: shared.spill.clone(),
                 fixed_secret: Default::default(),
                 partition_rows: shared.partition_rows,
+                shared_bytes: shared.shared_bytes,
                 rehearsal: shared.rehearsal.clone(),
                 improver: shared.improver.clone(),
                 preparer: OnceLock::new(),

@@ -23,7 +23,7 @@ fn is_known(name: &str) -> bool {
 }
 
 /// Variables of ours. README.md and docs/developing.md say what each means.
-const OURS: [&str; 22] = [
+const OURS: [&str; 23] = [
     "WARPFRAME_CACHE_DIR",
     "WARPFRAME_CACHE_MIB",
     "WARPFRAME_DEVICE",
@@ -39,6 +39,7 @@ const OURS: [&str; 22] = [
     "WARPFRAME_RECORD_KERNELS",
     "WARPFRAME_REQUIRE_GPU",
     "WARPFRAME_REQUIRE_NVRTC",
+    "WARPFRAME_SHARED_BYTES",
     "WARPFRAME_SIM_ASAN",
     "WARPFRAME_SIM_SEED",
     "WARPFRAME_SPILL_DIR",
@@ -50,6 +51,11 @@ const OURS: [&str; 22] = [
 
 /// Variables of the system and of other programs.
 const OF_OTHERS: [&str; 6] = ["COLUMNS", "CUDA_HOME", "CUDA_PATH", "CXX", "HOME", "XDG_CACHE_HOME"];
+
+/// A variable that is a whole number; `None` of one that is not set, or that is none.
+pub fn number(name: &str) -> Option<u64> {
+    text(name).ok()?.parse().ok()
+}
 
 #[cfg(test)]
 mod tests {

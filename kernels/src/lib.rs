@@ -16,6 +16,7 @@ mod drivers;
 mod end;
 pub mod environment;
 mod error;
+mod gpus;
 pub mod interrupt;
 mod memory;
 pub mod ops;
@@ -82,6 +83,8 @@ struct Shared {
     fixed_secret: secret::Fixed,
     /// `WARPFRAME_PARTITION_ROWS`, as it was when the device was opened.
     partition_rows: Option<u64>,
+    /// `WARPFRAME_SHARED_BYTES`, likewise.
+    shared_bytes: Option<u64>,
     /// Of a stand-in: where the kernels that are asked for go.
     rehearsal: Option<Arc<ahead::CompileQueue>>,
     /// Where kernels can be compiled better than at first.
@@ -207,9 +210,8 @@ impl Device {
             profile,
             spill: Arc::default(),
             fixed_secret: Default::default(),
-            partition_rows: environment::text("WARPFRAME_PARTITION_ROWS")
-                .ok()
-                .and_then(|rows| rows.parse().ok()),
+            partition_rows: environment::number("WARPFRAME_PARTITION_ROWS"),
+            shared_bytes: environment::number("WARPFRAME_SHARED_BYTES"),
             rehearsal: None,
             improver,
             preparer: OnceLock::new(),

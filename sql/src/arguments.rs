@@ -338,7 +338,7 @@ impl Arguments {
     /// Makes the session; where no device was asked for, the environment may.
     pub fn session(&self) -> Result<Session, Failure> {
         let mut builder = Session::builder().user_code(!self.no_user_code).files(!self.no_files);
-        if let Some(device) = self.device {
+        if let Some(device) = self.device.clone() {
             builder = builder.device(device);
         }
         if self.strict {

@@ -161,6 +161,17 @@ fn device_line(device: &Device) -> String {
     }
 }
 
+/// The memory of each device.
+fn memory_of_all(devices: &[Device]) -> String {
+    match devices {
+        [] => "no device: queries use the host's memory, without a limit\n".into(),
+        [device] => memory_lines(device),
+        devices => (devices.iter().enumerate())
+            .map(|(number, of)| format!("device {number}\n{}", memory_lines(of)))
+            .collect(),
+    }
+}
+
 fn memory_lines(device: &Device) -> String {
     let memory = device.memory();
     format!(

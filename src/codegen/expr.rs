@@ -54,7 +54,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
 pub(crate) use automaton::of_like;
 pub(crate) use functions::intervals::of_units;
 pub(crate) use functions::{
-    InSql, constant, function_fails, host_functions, in_sql, is_total, to_zero,
+    InSql, constant, function_fails, host_functions, in_sql, is_stock, is_total, to_zero,
 };
 
 use self::chain::Chains;

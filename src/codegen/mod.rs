@@ -58,8 +58,8 @@ pub(crate) use aggregate::{
 };
 pub(crate) use emit::Emitter;
 pub(crate) use expr::{
-    InSql, constant, function_fails, host_functions, in_sql, is_total, of_like, of_units, to_zero,
-    unsupported,
+    InSql, constant, function_fails, host_functions, in_sql, is_stock, is_total, of_like, of_units,
+    to_zero, unsupported,
 };
 pub(crate) use flow::{
     BuildSide, Candidates, Flow, FlowSource, FlowStage, Keep, Probe, Records, Residual,

@@ -25,11 +25,22 @@ impl Dictionary {
         }
         let mut builder = StringViewBuilder::with_capacity(strings.len());
         strings.iter().for_each(|string| builder.append_value(string));
-        let values: ArrayRef = Arc::new(builder.finish());
+        Dictionary::of_values(device, Arc::new(builder.finish()))
+    }
+
+    fn of_values(device: &Device, values: ArrayRef) -> Result<Self> {
         let pieces = pieces::cut(std::slice::from_ref(&values));
         let rows = ImportedRows { device, dtype: &DataType::Utf8View, len: values.len(), pieces };
         let views = rows.import_plain_strings()?;
         Ok(Dictionary { values, views: views.data, characters: views.characters })
+    }
+
+    /// The dictionary on another device.
+    ///
+    /// # Errors
+    /// Of the device.
+    pub(crate) fn on(&self, device: &Device) -> Result<Self> {
+        Dictionary::of_values(device, self.values.clone())
     }
 
     /// How many strings it has: codes are less.

@@ -23,6 +23,7 @@ mod import;
 mod import_strings;
 pub(crate) mod interval;
 mod nested;
+mod peer;
 mod pieces;
 mod relation;
 mod repr;

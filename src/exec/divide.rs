@@ -20,6 +20,7 @@
 //! parted again by another hash.
 
 mod chunks;
+mod devices;
 mod exchange;
 mod foresight;
 mod group;
@@ -45,7 +46,8 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
 use self::chunks::OpenedScan;
-pub(crate) use self::foresight::ForeseenPlans;
+pub(super) use self::devices::run_on_devices;
+pub(crate) use self::foresight::{ForeseenPlans, division_of};
 use self::foresight::{PlanFacts, seed_of};
 use self::group::DividedRows;
 pub(crate) use self::result::DividedResult;
@@ -101,6 +103,18 @@ pub(super) fn columns_exceed_device(
     plan: &DevicePlan,
     tables: &[PlanTable],
 ) -> Result<bool> {
+    columns_exceed(state, plan, tables, engine.device.memory_limit() as f64, false)
+}
+
+/// Whether a plan's columns take more than so many bytes on a device; those of kept tables may
+/// count, too.
+fn columns_exceed(
+    state: &SessionState,
+    plan: &DevicePlan,
+    tables: &[PlanTable],
+    most: f64,
+    counts_kept: bool,
+) -> Result<bool> {
     let (mut bytes, scans, filters) = (0f64, plan.scans(), plan.scan_filters());
     for (at, scan) in scans.iter().enumerate() {
         let reads_same = |other: &&TableScan| {
@@ -110,17 +124,25 @@ pub(super) fn columns_exceed_device(
             continue;
         }
         let provider = source_as_provider(table_source(scan, tables))?;
-        let Some(OfSession::Source(table)) = OfSession::of(provider.as_ref()) else { continue };
-        if computed(plan, scan, table).is_some() {
-            continue;
-        }
-        let same_table =
-            scans.iter().zip(&filters).filter(|(other, _)| identity(other) == identity(scan));
-        let of_table: Vec<_> = same_table.map(|(_, filters)| filters.clone()).collect();
-        let rows = table.known_rows(state, &of_table)?.unwrap_or(0) as f64;
+        let rows = match OfSession::of(provider.as_ref()) {
+            Some(OfSession::Source(table)) => {
+                if computed(plan, scan, table).is_some() {
+                    continue;
+                }
+                let same_table = scans
+                    .iter()
+                    .zip(&filters)
+                    .filter(|(other, _)| identity(other) == identity(scan));
+                let of_table: Vec<_> = same_table.map(|(_, filters)| filters.clone()).collect();
+                table.known_rows(state, &of_table)?.unwrap_or(0) as f64
+            }
+            // It lies on the device already.
+            Some(OfSession::Device(kept)) if counts_kept => kept.table.rows() as f64,
+            _ => continue,
+        };
         bytes += rows * least_row_bytes(&arrow(&scan.projected_schema)) as f64;
     }
-    Ok(bytes > engine.device.memory_limit() as f64)
+    Ok(bytes > most)
 }
 
 /// Divides one plan.

@@ -15,9 +15,13 @@ mod regroup;
 mod rows;
 mod run;
 mod runs;
+mod runtime;
 mod scan;
+mod scanned;
 mod sort;
 mod sort_bytes;
+mod stage;
+mod stage_inputs;
 mod stops;
 mod unnest;
 mod user_code;
@@ -37,13 +41,19 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 pub use self::cpu_run::OperatorRun;
 pub(crate) use self::cpu_run::{CpuBoard, CpuRun};
-pub(crate) use self::divide::{DividedResult, ForeseenPlans};
+pub(crate) use self::divide::{DividedResult, ForeseenPlans, division_of};
 use self::node::Planner;
 pub use self::progress::PartsProgress;
 use self::progress::ProgressBoard;
 pub(crate) use self::rows::{ROW, nullable, running_sums, take};
 use self::run::Runner;
+pub(crate) use self::runtime::{Runtime, join_later};
 use self::scan::Scans;
+use self::scanned::ScannedTables;
+#[cfg(feature = "proto")]
+pub(crate) use self::stage::stage_parts;
+pub(crate) use self::stage::{StageContext, StageParts, stage_of, stage_plan};
+pub(crate) use self::stage_inputs::scanned_table;
 pub(crate) use self::user_code::{aggregated_on_host, compiled_on_host, host_device};
 pub(crate) use self::user_kernel::{KernelInput, LaunchShape, UserKernel};
 
@@ -71,6 +81,10 @@ pub(crate) struct Engine {
     given_up: Sentences,
     /// Which columns of files the host's reader brought, and why, since somebody asked.
     host_reads: Sentences,
+    /// Tables that scans of DataFusion read, in one version each.
+    scanned: ScannedTables,
+    /// Engines of further devices.
+    others: Arc<[Engine]>,
 }
 
 /// Where a result lies.
@@ -93,7 +107,20 @@ impl Engine {
             progress: ProgressBoard::default(),
             given_up: Sentences::default(),
             host_reads: Sentences::default(),
+            scanned: ScannedTables::default(),
+            others: Arc::new([]),
         }
+    }
+
+    /// With further devices, which run large plans together with its own.
+    pub(crate) fn with_others(mut self, others: Vec<Engine>) -> Engine {
+        self.others = others.into();
+        self
+    }
+
+    /// It and the engines of its further devices.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = &Engine> {
+        std::iter::once(self).chain(self.others.iter())
     }
 
     pub(crate) fn orders_joins(&self) -> bool {
@@ -251,8 +278,27 @@ pub(crate) async fn run_subtree(
     }
 }
 
-/// Runs a supported plan: whole, or where it finds no memory for that in parts.
+/// Runs a supported plan: on several devices where that pays, whole, or in parts.
 async fn run_whole_or_divided(
+    state: &SessionState,
+    engine: &Engine,
+    plan: &DevicePlan,
+    tables: &[PlanTable],
+) -> Result<Outcome> {
+    if !engine.others.is_empty() {
+        match divide::run_on_devices(state, engine, plan, tables).await {
+            Ok(Some(outcome)) => return Ok(outcome),
+            Ok(None) => {}
+            // One device divides what does not fit.
+            Err(error) if error.is_out_of_device_memory() && engine.divides => {}
+            Err(error) => return Err(error),
+        }
+    }
+    run_on_one_device(state, engine, plan, tables).await
+}
+
+/// Runs a supported plan: whole, or where it finds no memory for that in parts.
+async fn run_on_one_device(
     state: &SessionState,
     engine: &Engine,
     plan: &DevicePlan,
@@ -295,7 +341,10 @@ pub(crate) fn run_here(
     tables: &[PlanTable],
 ) -> Result<Option<Table>> {
     let limit = engine.device.memory_limit();
-    let Some(scans) = scan::resident(plan, tables)?.filter(|_| !plan.is_too_large(limit)) else {
+    if plan.is_too_large(limit) || !engine.others.is_empty() && !plan.is_for_one_device() {
+        return Ok(None);
+    }
+    let Some(scans) = scan::resident(plan, tables)? else {
         return Ok(None);
     };
     match run(engine, plan, tables, scans, None) {

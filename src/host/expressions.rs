@@ -167,9 +167,9 @@ fn constant_integer(expr: &Expr) -> Option<i64> {
 /// no float.
 pub(crate) const MOST_PLACES: i64 = 300;
 
-struct Host<'a> {
-    schema: &'a DFSchema,
-    folding: bool,
+pub(super) struct Host<'a> {
+    pub(super) schema: &'a DFSchema,
+    pub(super) folding: bool,
 }
 
 impl Host<'_> {
@@ -248,7 +248,7 @@ impl Host<'_> {
         if computes { Takes::AnyNan } else { Takes::OneNan }
     }
 
-    fn changed(&self, expr: Expr) -> Result<Expr> {
+    pub(super) fn changed(&self, expr: Expr) -> Result<Expr> {
         Ok(match expr {
             Expr::Literal(value, metadata) => {
                 Expr::Literal(formed_scalar(&value, FloatForm::OneNan).unwrap_or(value), metadata)
@@ -524,7 +524,7 @@ impl Host<'_> {
                 .is_some_and(|(left, right)| arithmetic::overflows(op, &left, &right))
     }
 
-    fn differs(&self, from: &Expr, to: &DataType) -> bool {
+    pub(super) fn differs(&self, from: &Expr, to: &DataType) -> bool {
         from.get_type(self.schema).is_ok_and(|from| differs(&from, to))
     }
 
@@ -549,18 +549,18 @@ impl Host<'_> {
         }
     }
 
-    fn holds_floats(&self, expr: &Expr) -> bool {
+    pub(super) fn holds_floats(&self, expr: &Expr) -> bool {
         expr.get_type(self.schema).is_ok_and(|dtype| holds_floats(&dtype))
     }
 
     /// Whether an interval would move an instant by the clocks of a zone.
-    fn is_moved(&self, point: &Expr, by: &Expr) -> bool {
+    pub(super) fn is_moved(&self, point: &Expr, by: &Expr) -> bool {
         let types = point.get_type(self.schema).ok().zip(by.get_type(self.schema).ok());
         types.is_some_and(|(point, by)| zones::is_moved(&point, &by))
     }
 
     /// Lists, structs and the like.
-    fn is_nested(&self, expr: &Expr) -> bool {
+    pub(super) fn is_nested(&self, expr: &Expr) -> bool {
         expr.get_type(self.schema).is_ok_and(|dtype| dtype.is_nested())
     }
 }

@@ -84,6 +84,12 @@ pub(crate) trait Source: Debug + Send + Sync {
         None
     }
 
+    /// The chunks that begin within a range of bytes of each file, or of those without a range
+    /// all; `None` where they do not follow one another, and of what is no files.
+    fn chunks_within(&self, _ranges: &[Option<Range<u64>>]) -> Option<Range<usize>> {
+        None
+    }
+
     /// The rows as record batches, for DataFusion's operators on the host.
     ///
     /// # Errors

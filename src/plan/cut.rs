@@ -35,8 +35,13 @@ pub(crate) struct CpuOperator {
 
 /// Finds the largest supported subtrees. Each operator is looked at once.
 pub(crate) fn cut(plan: LogicalPlan) -> Result<Cut> {
+    cut_unless(plan, &|_| None)
+}
+
+/// As [`cut`], but without the operators for which `refuse` has a reason.
+pub(crate) fn cut_unless(plan: LogicalPlan, refuse: Refuse<'_>) -> Result<Cut> {
     let mut reasons = Reasons(vec![]);
-    reasons.visit(&plan);
+    reasons.visit(&plan, refuse);
     reasons.0.reverse();
     if reasons.0.last().is_none_or(|root| root.is_none()) {
         return Ok(Cut { root: Root::Device(DevicePlan::of(plan)), left: vec![] });
@@ -46,20 +51,24 @@ pub(crate) fn cut(plan: LogicalPlan) -> Result<Cut> {
     Ok(Cut { root: Root::Cpu(root), left })
 }
 
+/// Why an operator is not to run on the device.
+pub(crate) type Refuse<'a> = &'a dyn Fn(&LogicalPlan) -> Option<String>;
+
 /// Why operators do not run on the device, in reversed order of a walk from the root down: `None`
 /// for the root of a subtree that does, whose operators are not listed.
 struct Reasons(Vec<Option<String>>);
 
 impl Reasons {
     /// Whether the device runs the whole subtree.
-    fn visit(&mut self, plan: &LogicalPlan) -> bool {
+    fn visit(&mut self, plan: &LogicalPlan, refuse: Refuse<'_>) -> bool {
         let own = self.0.len();
         self.0.push(None);
         let mut below = true;
         for input in plan.inputs() {
-            below &= self.visit(input);
+            below &= self.visit(input, refuse);
         }
-        self.0[own] = unsupported_node(plan)
+        self.0[own] = refuse(plan)
+            .or_else(|| unsupported_node(plan))
             .or_else(|| (!below).then(|| "its input is not on the device".into()));
         let supported = self.0[own].is_none();
         if supported {

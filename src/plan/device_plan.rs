@@ -1,6 +1,7 @@
 //! A part of a plan that the device runs, with its pipelines as they ran last.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::any::Any;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use datafusion::datasource::source_as_provider;
@@ -21,6 +22,10 @@ pub(crate) struct DevicePlan {
     joins: usize,
     /// Its pipelines, as they ran last.
     physical: Mutex<Option<Latest>>,
+    /// What its executor keeps with it.
+    kept: Mutex<Option<KeptBeside>>,
+    /// Whether one device is enough for it, of several: where that is known.
+    on_one: AtomicU8,
     /// The greatest limit of device memory within which it was found not to fit; 0 if it was not.
     too_large_for: AtomicU64,
 }
@@ -32,16 +37,29 @@ struct Latest {
     plan: Arc<PhysicalPlan>,
 }
 
+/// A value, and the facts that it follows from.
+#[derive(Debug)]
+struct KeptBeside {
+    facts: Vec<TableFacts>,
+    value: Arc<dyn Any + Send + Sync>,
+}
+
+/// Values of [`DevicePlan::on_one`].
+const ON_ONE: u8 = 1;
+const ON_SEVERAL: u8 = 2;
+
 /// Rows of a table, and facts of those of its columns that a scan reads.
 type TableFacts = (Option<u64>, Vec<Option<Facts>>);
 
 impl DevicePlan {
-    pub(super) fn of(logical: LogicalPlan) -> Arc<DevicePlan> {
+    pub(crate) fn of(logical: LogicalPlan) -> Arc<DevicePlan> {
         let joins = count_joins(&logical);
         Arc::new(DevicePlan {
             logical,
             joins,
             physical: Mutex::default(),
+            kept: Mutex::default(),
+            on_one: AtomicU8::new(0),
             too_large_for: AtomicU64::new(0),
         })
     }
@@ -63,6 +81,38 @@ impl DevicePlan {
     /// Notes that it does not fit within so many bytes of device memory.
     pub(crate) fn found_too_large(&self, limit: u64) {
         self.too_large_for.fetch_max(limit, Relaxed);
+    }
+
+    /// Whether it is known that one device is enough for it.
+    pub(crate) fn is_for_one_device(&self) -> bool {
+        self.on_one.load(Relaxed) == ON_ONE
+    }
+
+    /// Notes whether one device is enough for it.
+    pub(crate) fn runs_on_one(&self, one: bool) {
+        self.on_one.store(if one { ON_ONE } else { ON_SEVERAL }, Relaxed);
+    }
+
+    /// What its executor keeps with it: the value of the last time, unless its tables changed in
+    /// size.
+    ///
+    /// # Errors
+    /// Of `make`.
+    pub(crate) fn kept<T: Any + Send + Sync>(
+        &self,
+        tables: &[PlanTable],
+        make: impl FnOnce() -> Result<T>,
+    ) -> Result<Arc<T>> {
+        let facts: Vec<_> = self.scans().into_iter().map(|scan| facts(scan, tables)).collect();
+        let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(kept) = kept.as_ref().filter(|kept| kept.facts == facts)
+            && let Ok(value) = kept.value.clone().downcast()
+        {
+            return Ok(value);
+        }
+        let value = Arc::new(make()?);
+        *kept = Some(KeptBeside { facts, value: value.clone() });
+        Ok(value)
     }
 
     /// The scans of all its tables, in the order of a walk.

@@ -32,6 +32,7 @@ mod points;
 mod prepared;
 mod ranks;
 mod sealed;
+mod stages;
 mod subquery;
 mod support;
 mod tables;
@@ -46,7 +47,7 @@ pub(crate) use aggregates::{
 };
 pub(crate) use bind::bind;
 pub(crate) use budget::{Budget, LEAST_ROWS};
-pub(crate) use cut::{CpuOperator, Root};
+pub(crate) use cut::{CpuOperator, Root, cut_unless};
 pub(crate) use device_plan::{DevicePlan, projection};
 pub(crate) use division::{
     ByteCount, DividedOperator, Divides, Division, DivisionFacts, JoinSide, JoinWay, PARTIAL_PARTS,
@@ -72,16 +73,19 @@ pub(crate) use sealed::{
     in_order, in_order_case, in_place, into_operands, is_in_place, is_sealed, is_sealed_case,
     of_some_rows, unseal,
 };
-pub(crate) use subquery::{one_row_value, with_nullable, with_one_row};
+pub(crate) use stages::{InputRole, Stage, StageInput, StageLimits, StageRows, stages};
+#[cfg(feature = "proto")]
+pub(crate) use subquery::one_row_function;
+pub(crate) use subquery::{is_one_row, one_row_value, with_nullable, with_one_row};
 pub(crate) use tables::{
-    PlanTable, Reads, TablePlaceholder, has_subqueries, identity, is_foreign, lift,
+    PlanTable, Reads, TablePlaceholder, has_subqueries, identity, is_foreign, lift, placeholder,
     placeholder_number, reads_placeholders, same_table, table_source, with_nulls_of_inputs,
     with_present_types,
 };
 pub(crate) use truth::UnknownAs;
 pub(crate) use two_steps::TwoSteps;
 pub(crate) use volatile::{is_repeatable, is_volatile, is_volatile_call};
-pub(crate) use walk::{any_node, holds_subquery, schema_beneath};
+pub(crate) use walk::{any_node, holds_subquery, over, schema_beneath};
 pub(crate) use window::{
     Bound, Frame, RangeOffset, WindowCall, WindowKeys, WindowKind, device_window,
 };

@@ -137,6 +137,18 @@ fn one_row(subquery: Subquery) -> Result<Subquery> {
     Ok(Subquery { subquery: Arc::new(plan), ..subquery })
 }
 
+/// Whether a function is that of [`one_row_value`].
+pub(crate) fn is_one_row(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<OneRowValue>().is_some()
+}
+
+/// The function of a name, if it is that of [`one_row_value`].
+#[cfg(feature = "proto")]
+pub(crate) fn one_row_function(name: &str) -> Option<Arc<ScalarUDF>> {
+    let function = || Arc::new(ScalarUDF::from(OneRowValue::new(Volatility::Immutable)));
+    (name == ONE_ROW_VALUE).then(function)
+}
+
 /// `one_row_value(value, rows)`: the value of the one row, null where there is none.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OneRowValue {

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
-use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, DFSchemaRef, TableReference};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::{
@@ -47,6 +47,19 @@ impl TableSource for TablePlaceholder {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
+}
+
+/// A scan of a placeholder, whose rows have this schema.
+pub(crate) fn placeholder(number: usize, schema: &DFSchemaRef) -> LogicalPlan {
+    LogicalPlan::TableScan(TableScan {
+        table_name: TableReference::bare(format!("input {number}")),
+        source: TablePlaceholder::source(number, Arc::new(schema.as_arrow().clone())),
+        projection: None,
+        projected_schema: schema.clone(),
+        filters: vec![],
+        fetch: None,
+        statistics_requests: Default::default(),
+    })
 }
 
 /// Whether a placeholder can stand for a scan's table.

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{
+    Aggregate, Distinct, Filter, Limit, LogicalPlan, Projection, Sort, SubqueryAlias, Unnest,
+    Window,
+};
 
 use warpframe_device::interrupt;
 
@@ -49,4 +52,36 @@ pub(crate) fn schema_beneath(node: &LogicalPlan) -> Result<DFSchemaRef> {
         schema.merge(input.schema());
     }
     Ok(Arc::new(schema))
+}
+
+/// An operator of one input over another one of the same columns.
+pub(crate) fn over(operator: &LogicalPlan, input: LogicalPlan) -> crate::Result<LogicalPlan> {
+    let input = Arc::new(input);
+    Ok(match operator.clone() {
+        LogicalPlan::Aggregate(Aggregate { group_expr, aggr_expr, schema, .. }) => {
+            LogicalPlan::Aggregate(Aggregate::try_new_with_schema(
+                input, group_expr, aggr_expr, schema,
+            )?)
+        }
+        LogicalPlan::Window(Window { window_expr, schema, .. }) => {
+            LogicalPlan::Window(Window::try_new_with_schema(window_expr, input, schema)?)
+        }
+        LogicalPlan::Projection(Projection { expr, schema, .. }) => {
+            LogicalPlan::Projection(Projection::try_new_with_schema(expr, input, schema)?)
+        }
+        LogicalPlan::SubqueryAlias(SubqueryAlias { alias, .. }) => {
+            LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(input, alias)?)
+        }
+        LogicalPlan::Filter(Filter { predicate, .. }) => {
+            LogicalPlan::Filter(Filter::new(predicate, input))
+        }
+        LogicalPlan::Unnest(unnest) => LogicalPlan::Unnest(Unnest { input, ..unnest }),
+        LogicalPlan::Sort(sort) => LogicalPlan::Sort(Sort { input, ..sort }),
+        LogicalPlan::Limit(limit) => LogicalPlan::Limit(Limit { input, ..limit }),
+        LogicalPlan::Distinct(Distinct::All(_)) => LogicalPlan::Distinct(Distinct::All(input)),
+        other => {
+            let message = format!("{} has no one input", other.display());
+            return Err(crate::Error::internal(message));
+        }
+    })
 }

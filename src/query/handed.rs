@@ -15,8 +15,9 @@ use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::logical_expr::LogicalPlan;
 
 use super::streamed::StreamedBatches;
-use super::{Core, query_thread, runtime};
+use super::{Core, query_thread};
 use crate::error::{Error, ErrorKind, Result};
+use crate::exec::join_later;
 use crate::io::{scans_of_sampled_types, widen};
 use crate::plan::with_present_types;
 use warpframe_device::interrupt::{self, PACE, Running, StopOnDrop};
@@ -60,7 +61,7 @@ impl Iterator for HandedRows {
 impl Drop for HandedRows {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
-            runtime::join_later(thread);
+            join_later(thread);
         }
     }
 }

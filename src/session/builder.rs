@@ -11,67 +11,18 @@ use datafusion::execution::session_state::SessionStateBuilder;
 
 use super::catalog::Catalog;
 use super::config::config;
+use super::device_choice::{DeviceChoice, setting};
 use super::files::{self, NamedFiles};
 use super::host_memory::HostResources;
 use super::information::Information;
 use super::sequences;
 use super::{Session, relations, rules, statements};
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{CpuBoard, Engine};
+use crate::exec::{CpuBoard, Engine, Runtime};
 use crate::host;
-use crate::query::{Core, Plans, Runtime};
+use crate::query::{Core, Plans};
 use warpframe_device::interrupt::Switch;
 use warpframe_device::{Device, MemoryLimit, SimOptions};
-
-/// Where queries shall run.
-///
-/// ```
-/// use warpframe::DeviceChoice;
-/// assert_eq!("cuda:1".parse::<DeviceChoice>()?, DeviceChoice::Cuda(1));
-/// assert_eq!(DeviceChoice::Cuda(1).to_string(), "cuda:1");
-/// assert!("gpu".parse::<DeviceChoice>().is_err());
-/// # Ok::<(), warpframe::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DeviceChoice {
-    /// The first GPU, or the CPU where there is none.
-    #[default]
-    Auto,
-    /// The GPU of this ordinal; its absence is an error.
-    Cuda(usize),
-    /// The CPU simulator of a GPU: slow, for tests.
-    Sim,
-    /// DataFusion's CPU engine.
-    Cpu,
-}
-
-impl std::str::FromStr for DeviceChoice {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let lower = text.trim().to_ascii_lowercase();
-        let ordinal = lower.strip_prefix("cuda:").map(str::parse);
-        match (lower.as_str(), ordinal) {
-            ("auto", _) => Ok(DeviceChoice::Auto),
-            ("cuda", _) => Ok(DeviceChoice::Cuda(0)),
-            (_, Some(Ok(ordinal))) => Ok(DeviceChoice::Cuda(ordinal)),
-            ("sim", _) => Ok(DeviceChoice::Sim),
-            ("cpu", _) => Ok(DeviceChoice::Cpu),
-            _ => Err(setting(format!("device {text:?}: expected auto, cuda, cuda:N, sim or cpu"))),
-        }
-    }
-}
-
-impl std::fmt::Display for DeviceChoice {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            DeviceChoice::Auto => write!(f, "auto"),
-            DeviceChoice::Cuda(ordinal) => write!(f, "cuda:{ordinal}"),
-            DeviceChoice::Sim => write!(f, "sim"),
-            DeviceChoice::Cpu => write!(f, "cpu"),
-        }
-    }
-}
 
 /// Choices for a [`Session`]; those not made are the environment's.
 ///
@@ -297,42 +248,8 @@ impl SessionBuilder {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn build(self) -> Result<Session> {
-        let choice = match self.device {
-            Some(choice) => choice,
-            None => variable("WARPFRAME_DEVICE")?.unwrap_or_default(),
-        };
-        let strict = match self.strict {
-            Some(strict) => strict,
-            None => strict_variable()?,
-        };
-        let limit = match self.memory_limit {
-            Some(limit) => limit,
-            None => variable("WARPFRAME_MEMORY_LIMIT")?.unwrap_or_default(),
-        };
-        let host = of_environment(self.host)?;
-
-        let mut notice = None;
-        let device = match choice {
-            DeviceChoice::Cpu => None,
-            DeviceChoice::Cuda(ordinal) => Some(Device::cuda(ordinal, limit)?),
-            DeviceChoice::Sim => Some(Device::sim(self.sim, limit)?),
-            DeviceChoice::Auto => match Device::cuda(0, limit) {
-                Ok(device) => Some(device),
-                Err(error) => {
-                    notice =
-                        Some(format!("no GPU: {}; queries run on the CPU", reason(&error.into())));
-                    None
-                }
-            },
-        };
-        if strict && device.is_none() {
-            let why = notice.unwrap_or_else(|| "the session was asked to run on the CPU".into());
-            return Err(ErrorKind::DeviceUnavailable {
-                device: choice.to_string(),
-                why: format!("strict mode needs one, but {why}"),
-            }
-            .into());
-        }
+        let host = of_environment(self.host.clone())?;
+        let (engine, notice) = self.open(&host)?;
 
         let runtime = Runtime::new()?;
         let mut defaults = SessionStateBuilder::new_with_default_features();
@@ -340,12 +257,12 @@ impl SessionBuilder {
         let planners = defaults.expr_planners().get_or_insert_default();
         planners.insert(0, Arc::new(rules::TypedOperators));
         let state = defaults
-            .with_config(host.configure(config(device.is_some(), self.partitions)?))
+            .with_config(host.configure(config(engine.is_some(), self.partitions)?))
             .with_runtime_env(host.runtime()?)
-            .with_optimizer_rules(rules::logical(device.is_some()))
+            .with_optimizer_rules(rules::logical(engine.is_some()))
             .with_query_planner(Arc::new(crate::cpu::HostPlanner))
             .with_type_planner(Arc::new(rules::SqlTypes))
-            .with_analyzer_rules(rules::analyzer_rules(device.is_some()))
+            .with_analyzer_rules(rules::analyzer_rules(engine.is_some()))
             .with_physical_optimizer_rules(rules::rules())
             .build();
         let mut context = SessionContext::new_with_state(state);
@@ -369,7 +286,7 @@ impl SessionBuilder {
         for function in host::lambdas::functions() {
             context.register_higher_order_function(function);
         }
-        if device.is_some() {
+        if engine.is_some() {
             sequences::register(&context);
         }
         let names = context.copied_config().options().catalog.clone();
@@ -380,17 +297,6 @@ impl SessionBuilder {
             let catalogs = Arc::downgrade(context.state().catalog_list());
             catalog.register_schema(INFORMATION_SCHEMA, Arc::new(Information(catalogs)))?;
         }
-        if let Some(device) = &device {
-            device.bound_spills(host.spill_bounds());
-        }
-        let engine = device.map(|device| {
-            Engine::new(
-                device,
-                strict,
-                self.join_order.unwrap_or(true),
-                self.divide.unwrap_or(true),
-            )
-        });
         let switch = Arc::<Switch>::default();
         switch.set_timeout(self.statement_timeout);
         let (plans, refuse) = (Plans::default(), rules::refuse_what_is_left as _);
@@ -407,6 +313,59 @@ impl SessionBuilder {
             notice: notice.map(Arc::from),
             user_code: self.user_code,
         })
+    }
+
+    /// The device that a session would have, for who has a session of another kind.
+    ///
+    /// # Errors
+    /// As [`SessionBuilder::build`].
+    pub(crate) fn engine(&self) -> Result<Option<Engine>> {
+        Ok(self.open(&of_environment(self.host.clone())?)?.0)
+    }
+
+    /// Opens the device, or tells why there is none.
+    fn open(&self, host: &HostResources) -> Result<(Option<Engine>, Option<String>)> {
+        let choice = match &self.device {
+            Some(choice) => choice.clone(),
+            None => variable("WARPFRAME_DEVICE")?.unwrap_or_default(),
+        };
+        let strict = match self.strict {
+            Some(strict) => strict,
+            None => strict_variable()?,
+        };
+        let limit = match self.memory_limit {
+            Some(limit) => limit,
+            None => variable("WARPFRAME_MEMORY_LIMIT")?.unwrap_or_default(),
+        };
+
+        let mut notice = None;
+        let mut devices = match choice.open(&self.sim, limit) {
+            Ok(devices) => devices,
+            Err(error) if choice == DeviceChoice::Auto => {
+                notice = Some(format!("no GPU: {}; queries run on the CPU", reason(&error)));
+                vec![]
+            }
+            Err(error) => return Err(error),
+        }
+        .into_iter();
+        let device = devices.next();
+        if strict && device.is_none() {
+            let why = notice.unwrap_or_else(|| "the session was asked to run on the CPU".into());
+            return Err(ErrorKind::DeviceUnavailable {
+                device: choice.to_string(),
+                why: format!("strict mode needs one, but {why}"),
+            }
+            .into());
+        }
+        let engine_of = |device: Device| {
+            device.bound_spills(host.spill_bounds());
+            let (join_order, divide) =
+                (self.join_order.unwrap_or(true), self.divide.unwrap_or(true));
+            Engine::new(device, strict, join_order, divide)
+        };
+        let others = devices.map(engine_of).collect();
+        let engine = device.map(|device| engine_of(device).with_others(others));
+        Ok((engine, notice))
     }
 }
 
@@ -462,8 +421,4 @@ fn strict_variable() -> Result<bool> {
         Err(_) | Ok("" | "0" | "false" | "off") => Ok(false),
         Ok(other) => Err(setting(format!("WARPFRAME_STRICT: {other:?}: expected 1 or 0"))),
     }
-}
-
-fn setting(message: String) -> Error {
-    ErrorKind::Parse { path: None, line: 0, column: 0, message }.into()
 }

@@ -221,7 +221,9 @@ pub fn builder() -> SessionBuilder {
     );
     let builder = Session::builder();
     match device {
-        DeviceChoice::Sim => builder.sim_options(SimOptions::with_seed(seed())),
+        DeviceChoice::Sim | DeviceChoice::Sims(_) => {
+            builder.sim_options(SimOptions::with_seed(seed()))
+        }
         _ => builder,
     }
     .device(device)

@@ -20,6 +20,7 @@
 
 mod store;
 mod tidy;
+mod turn;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,7 @@ use crate::interrupt;
 use crate::timeline::{Part, span};
 use store::write_atomically;
 pub use store::{Folders, Store};
+use turn::Turn;
 
 /// Modules that stay loaded although nobody holds them, of which those unused longest go. A driver
 /// takes tens of KiB for a module, and the source is kept with it: together some 100 MiB. The
@@ -309,6 +311,12 @@ impl KernelCache {
         if let Some(module) = quick {
             counters.found_on_disk();
             return Ok((module, Some(Uses::again(source))));
+        }
+        // Another device of this process may have it made at this moment.
+        let turn = Turn::of(&files.full)?;
+        if turn.waited {
+            drop(turn);
+            return self.load(driver, counters, source);
         }
         loading.forget();
         let first = driver.first_tier()?;

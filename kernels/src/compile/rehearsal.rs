@@ -38,6 +38,7 @@ impl Device {
             spill: Arc::default(),
             fixed_secret: Default::default(),
             partition_rows: self.0.partition_rows,
+            shared_bytes: self.0.shared_bytes,
             rehearsal: Some(queue),
             improver: None,
             preparer: Default::default(),

@@ -36,6 +36,10 @@ impl Driver for Clocked {
         self.driver.properties()
     }
 
+    fn admit(&self, ordinal: usize) -> Result<bool> {
+        self.driver.admit(ordinal)
+    }
+
     fn beside(&self) -> Result<Option<Arc<dyn Driver>>> {
         let driver = self.driver.beside()?;
         Ok(driver.map(|driver| Arc::new(Clocked { driver, counters: self.counters.clone() }) as _))

@@ -13,6 +13,7 @@ mod staging;
 mod user;
 mod zeros;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -41,9 +42,20 @@ pub(crate) struct CudaDriver {
     memory: StreamMemory,
     loaded: Arc<LoadedCode>,
     queue: CallQueue,
+    /// Whether GPUs of these ordinals may copy from the memory of this one.
+    admitted: Mutex<HashMap<usize, bool>>,
 }
 
 impl CudaDriver {
+    /// How many devices there are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DeviceUnavailable`](crate::ErrorKind::DeviceUnavailable) without a driver.
+    pub(crate) fn count() -> Result<usize> {
+        calls::probe(0)?;
+        gpu::count()
+    }
+
     /// Opens a device by ordinal.
     ///
     /// # Errors
@@ -84,6 +96,7 @@ impl CudaDriver {
             memory,
             loaded,
             queue,
+            admitted: Mutex::default(),
         })
     }
 
@@ -149,6 +162,18 @@ impl Driver for CudaDriver {
         &self.properties
     }
 
+    fn admit(&self, ordinal: usize) -> Result<bool> {
+        let mut admitted = lock(&self.admitted);
+        if let Some(known) = admitted.get(&ordinal) {
+            return Ok(*known);
+        }
+        self.queue.bind()?;
+        // Without a path between the devices the call fails, and rows go through the host.
+        let may = ordinal == self.ordinal || self.memory.admit(gpu::find(ordinal)?).is_ok();
+        admitted.insert(ordinal, may);
+        Ok(may)
+    }
+
     fn beside(&self) -> Result<Option<Arc<dyn Driver>>> {
         Ok(Some(Arc::new(CudaDriver {
             ordinal: self.ordinal,
@@ -158,6 +183,7 @@ impl Driver for CudaDriver {
             memory: self.memory.beside(),
             loaded: self.loaded.clone(),
             queue: self.queue.beside()?,
+            admitted: Mutex::default(),
         })))
     }
 

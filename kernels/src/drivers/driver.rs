@@ -92,6 +92,11 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// Facts about the device; constant.
     fn properties(&self) -> &DeviceProperties;
 
+    /// Lets the GPU of another ordinal copy from the memory of this one. Whether it may.
+    fn admit(&self, _ordinal: usize) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Opens another stream of the device; `None` where there is only one. Modules and functions
     /// are shared.
     fn beside(&self) -> Result<Option<Arc<dyn Driver>>> {

@@ -186,7 +186,7 @@ impl Buffer {
         }
     }
 
-    /// Copies a range of another buffer of the same device to `offset`.
+    /// Copies a range of another buffer, of this device or of one that it reaches, to `offset`.
     pub fn copy_from(
         &self,
         offset: usize,

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use warpframe::{FileKind, Session};
 
-use super::{Next, device_line, edit, memory_lines, plot, script};
+use super::{Next, device_line, edit, memory_of_all, plot, script};
 use crate::interrupt::{Lent, Running};
 use crate::outlet::{FileFormat, Outlet};
 use crate::pager::Paging;
@@ -136,10 +136,11 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
                 _ => Failure::file(Path::new(&folder), error),
             })?;
         }
-        "device" => {
-            let text = match runner.session.device() {
-                Some(device) => device_line(device),
-                None => runner.session.notice().unwrap_or("the CPU, as was asked for").to_string(),
+        "device" | "devices" => {
+            let devices = runner.session.devices();
+            let text = match devices.is_empty() {
+                true => runner.session.notice().unwrap_or("the CPU, as was asked for").to_string(),
+                false => devices.iter().map(device_line).collect::<Vec<_>>().join("\n"),
             };
             runner.print(&format!("{text}\n"))?;
         }
@@ -177,10 +178,7 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
         }
         "maxwidth" => runner.settings.style.max_width = number()?,
         "memory" => {
-            let text = match runner.session.device() {
-                Some(device) => memory_lines(device),
-                None => "no device: queries use the host's memory, without a limit\n".into(),
-            };
+            let text = memory_of_all(&runner.session.devices());
             runner.print(&text)?;
         }
         "nullvalue" => runner.settings.style.null = Some(one(&command, words()?)?),

@@ -26,6 +26,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock};
 
+use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::sql::sqlparser::ast;
@@ -251,6 +252,19 @@ pub(crate) fn host_functions() -> impl Iterator<Item = Arc<ScalarUDF>> {
         }
         HostBody::DataFusion | HostBody::Written(_) => None,
     })
+}
+
+/// Whether a function is DataFusion's own, which the device computes as DataFusion does.
+pub(crate) fn is_stock(function: &ScalarUDF) -> bool {
+    static STOCK: LazyLock<HashMap<String, Arc<ScalarUDF>>> = LazyLock::new(|| {
+        let all = SessionStateDefaults::default_scalar_functions();
+        all.into_iter().map(|function| (function.name().to_string(), function)).collect()
+    });
+    let is_ours = |row: &Function| row.name == function.name();
+    STOCK.get(function.name()).is_some_and(|stock| stock.as_ref() == function)
+        && rows()
+            .find(|row| is_ours(row))
+            .is_some_and(|row| matches!(row.body, HostBody::DataFusion) && row.emit.is_some())
 }
 
 /// What stands for a name in SQL.

@@ -279,6 +279,51 @@ impl Compiler<'_> {
         Ok(result)
     }
 
+    /// A float as an integer in the order of its bits; `zeros`: those of zeros are equal.
+    pub(super) fn total_order(
+        &mut self,
+        float: &Expr,
+        dtype: &DataType,
+        zeros: bool,
+    ) -> Result<Value> {
+        let value = self.value(float)?;
+        let x = &value.code;
+        let (repr, integer, unsigned, last) = match value.dtype {
+            DataType::Float64 => (Repr::I64, "i64", "u64", 63),
+            DataType::Float32 => (Repr::I32, "i32", "u32", 31),
+            _ => return Err(not_yet(format!("the order of {}", value.dtype))),
+        };
+        let bits = format!("{integer}(bits({x}))");
+        let order = format!("{bits} ^ {integer}({unsigned}({bits} >> {last}) >> 1)");
+        let rvalue = if zeros { format!("{x} == 0 ? {integer}(0) : ({order})") } else { order };
+        Ok(self.result(dtype.clone(), repr, rvalue, value.valid))
+    }
+
+    /// A decimal's digits as one with other places.
+    pub(super) fn digits(&mut self, decimal: &Expr, dtype: &DataType) -> Result<Value> {
+        let value = self.value(decimal)?;
+        match value.dtype {
+            DataType::Decimal128(..) => Ok(Value { dtype: dtype.clone(), ..value }),
+            _ => Err(not_yet(format!("the digits of {}", value.dtype))),
+        }
+    }
+
+    /// The float of such an integer.
+    pub(super) fn of_total_order(&mut self, integer: &Expr, dtype: &DataType) -> Result<Value> {
+        let value = self.value(integer)?;
+        let x = &value.code;
+        let (repr, rvalue) = match value.dtype {
+            DataType::Int64 => {
+                (Repr::F64, format!("double_of_bits(u64({x} ^ i64(u64({x} >> 63) >> 1)))"))
+            }
+            DataType::Int32 => {
+                (Repr::F32, format!("float_of_bits(u32({x} ^ i32(u32({x} >> 31) >> 1)))"))
+            }
+            _ => return Err(not_yet(format!("a float of {}", value.dtype))),
+        };
+        Ok(self.result(dtype.clone(), repr, rvalue, value.valid))
+    }
+
     /// The greatest or least argument that is not null.
     pub(super) fn extreme(
         &mut self,

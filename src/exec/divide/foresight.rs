@@ -35,6 +35,20 @@ pub(crate) struct ForeseenPlans<'a> {
     limit: u64,
 }
 
+/// How a plan over placeholders would be divided, whose joins are in order.
+///
+/// # Errors
+/// Of the plan.
+pub(crate) fn division_of(
+    state: &SessionState,
+    engine: &Engine,
+    plan: &LogicalPlan,
+    tables: &[PlanTable],
+) -> Result<Division> {
+    let facts = ForeseenPlans::new(state, engine, tables);
+    decide(plan, &facts.facts())
+}
+
 /// Bytes of device memory that a plan takes, beside the columns of its tables.
 #[derive(Debug, Clone, Copy, Default)]
 struct WorkingBytes {

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use datafusion::common::{DFSchemaRef, TableReference};
-use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
+use datafusion::common::DFSchemaRef;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use super::chunks::PartInput;
+use super::nothing;
 use super::stored::StoredRows;
-use super::{arrow, nothing};
 use crate::error::Result;
-use crate::plan::TablePlaceholder;
+use crate::plan::placeholder;
 
 /// The rows of groups of parts, one after the other.
 #[derive(Debug, Clone)]
@@ -98,17 +98,4 @@ impl PartGroup {
         // The rows of this input are not parted.
         self.keys = None;
     }
-}
-
-/// A scan of a placeholder, whose rows have this schema.
-pub(super) fn placeholder(number: usize, schema: &DFSchemaRef) -> LogicalPlan {
-    LogicalPlan::TableScan(TableScan {
-        table_name: TableReference::bare(format!("input {number}")),
-        source: TablePlaceholder::source(number, arrow(schema)),
-        projection: None,
-        projected_schema: schema.clone(),
-        filters: vec![],
-        fetch: None,
-        statistics_requests: Default::default(),
-    })
 }

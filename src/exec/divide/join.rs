@@ -10,13 +10,13 @@ use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Aggregate, Filter, Join, LogicalPlan, lit};
 
 use super::chunks::PartInput;
-use super::group::{DividedRows, placeholder};
+use super::group::DividedRows;
 use super::operators::joined;
 use super::stored::StoredRows;
 use super::{Divider, nothing};
 use crate::error::{Error, Result};
 use crate::io::DOWNLOAD_ROWS;
-use crate::plan::{ByteCount, JoinSide};
+use crate::plan::{ByteCount, JoinSide, placeholder};
 
 impl Divider<'_> {
     /// The rows from a place on that stand beside chunks.

@@ -4,22 +4,21 @@ use std::sync::Arc;
 
 use datafusion::common::DFSchemaRef;
 use datafusion::logical_expr::{
-    Aggregate, Expr, FetchType, Filter, Join, Limit, LogicalPlan, Projection, SkipType,
-    SubqueryAlias, TableScan, Union, Unnest, Window,
+    Expr, FetchType, Join, Limit, LogicalPlan, Projection, SkipType, TableScan, Union,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::chunks::{OpenedScan, PartInput};
 use super::exchange::HashParts;
-use super::group::{DividedRows, PartGroup, placeholder};
+use super::group::{DividedRows, PartGroup};
 use super::sinks::{Combined, Combining, RowStore};
 use super::stored::StoredRows;
 use super::{Divider, arrow, nothing};
 use crate::error::{Error, Result};
 use crate::plan::{
     Budget, ByteCount, DividedOperator, JoinSide, JoinWay, PARTIAL_PARTS, TablePlaceholder,
-    TwoSteps, Way, identity, parts_of, table_source,
+    TwoSteps, Way, identity, over, parts_of, placeholder, table_source,
 };
 
 impl Divider<'_> {
@@ -51,39 +50,13 @@ impl Divider<'_> {
                     };
                     Ok(DividedRows { groups: vec![group], schema: plan.schema().clone() })
                 }
-                LogicalPlan::SubqueryAlias(alias) => self
-                    .rows_of(&alias.input, division.input(0)?)
+                LogicalPlan::SubqueryAlias(_)
+                | LogicalPlan::Projection(_)
+                | LogicalPlan::Filter(_)
+                | LogicalPlan::Unnest(_) => self
+                    .rows_of(plan.inputs()[0], division.input(0)?)
                     .await?
-                    .through(&alias.schema, |input| {
-                        Ok(LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(
-                            Arc::new(input),
-                            alias.alias.clone(),
-                        )?))
-                    }),
-                LogicalPlan::Projection(project) => self
-                    .rows_of(&project.input, division.input(0)?)
-                    .await?
-                    .through(&project.schema, |input| {
-                        let (exprs, schema) = (project.expr.clone(), project.schema.clone());
-                        let project =
-                            Projection::try_new_with_schema(exprs, Arc::new(input), schema)?;
-                        Ok(LogicalPlan::Projection(project))
-                    }),
-                LogicalPlan::Filter(filter) => self
-                    .rows_of(&filter.input, division.input(0)?)
-                    .await?
-                    .through(filter.input.schema(), |input| {
-                        Ok(LogicalPlan::Filter(Filter::new(
-                            filter.predicate.clone(),
-                            Arc::new(input),
-                        )))
-                    }),
-                LogicalPlan::Unnest(unnest) => self
-                    .rows_of(&unnest.input, division.input(0)?)
-                    .await?
-                    .through(&unnest.schema, |input| {
-                        Ok(LogicalPlan::Unnest(Unnest { input: Arc::new(input), ..unnest.clone() }))
-                    }),
+                    .through(plan.schema(), |input| over(plan, input)),
                 LogicalPlan::Union(union) => self.union(union, division).await,
                 LogicalPlan::Limit(limit) => self.limit(limit, division).await,
                 LogicalPlan::Join(join) => self.join(join, division).await,
@@ -414,22 +387,4 @@ fn stored_bytes(rows: &DividedRows) -> Option<u64> {
         },
         _ => None,
     }
-}
-
-/// An operator over another input of the same columns.
-fn over(operator: &LogicalPlan, input: LogicalPlan) -> Result<LogicalPlan> {
-    let input = Arc::new(input);
-    Ok(match operator {
-        LogicalPlan::Aggregate(aggregate) => {
-            let Aggregate { group_expr, aggr_expr, schema, .. } = aggregate.clone();
-            LogicalPlan::Aggregate(Aggregate::try_new_with_schema(
-                input, group_expr, aggr_expr, schema,
-            )?)
-        }
-        LogicalPlan::Window(window) => {
-            let (exprs, schema) = (window.window_expr.clone(), window.schema.clone());
-            LogicalPlan::Window(Window::try_new_with_schema(exprs, input, schema)?)
-        }
-        other => return Err(Error::internal(format!("{} takes no keys", other.display()))),
-    })
 }

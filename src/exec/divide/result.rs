@@ -24,6 +24,11 @@ impl DividedResult {
         DividedResult { rows: Arc::new(rows), bytes }
     }
 
+    /// The rows as they are stored.
+    pub(super) fn into_stored(self) -> StoredRows {
+        Arc::unwrap_or_clone(self.rows)
+    }
+
     pub(crate) fn schema(&self) -> SchemaRef {
         arrow(&self.rows.schema)
     }

@@ -19,7 +19,7 @@ use datafusion::common::{Column as Name, DFSchema, DFSchemaRef};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Sort, SortExpr, Union, lit};
 
 use super::chunks::PartInput;
-use super::group::{DividedRows, PartGroup, placeholder};
+use super::group::{DividedRows, PartGroup};
 use super::run_over::run_over;
 use super::sinks::{RowSink, RowStore, Sampling, scatter};
 use super::stored::{StoredBlock, StoredRows, parted};
@@ -28,7 +28,7 @@ use crate::column::Table;
 use crate::error::{Error, Result};
 use crate::exec::Engine;
 use crate::exec::rows::{concatenated, evenly_spaced};
-use crate::plan::{DevicePlan, FreshNames, ranges_of};
+use crate::plan::{DevicePlan, FreshNames, placeholder, ranges_of};
 
 // What the column holds that tells rows from splitters: these come before and after the rows of
 // their key.

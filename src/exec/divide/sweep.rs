@@ -22,15 +22,14 @@ use datafusion::logical_expr::{
 };
 
 use super::chunks::LastingStats;
-use super::group::placeholder;
 use super::run_over::run_over;
 use super::sinks::{RowSink, RowStore, compact};
 use super::stored::StoredRows;
 use super::{Divider, arrow, relation};
 use crate::column::Table;
 use crate::error::{Error, Result};
-use crate::plan::LEAST_ROWS;
 use crate::plan::{DevicePlan, WindowKeys};
+use crate::plan::{LEAST_ROWS, placeholder};
 
 /// A window call over the rows of a chunk, and the column that it becomes.
 #[derive(Debug, Clone)]

@@ -11,11 +11,11 @@ use datafusion::logical_expr::{Aggregate, LogicalPlan, Sort, TableScan};
 
 use super::Divider;
 use super::chunks::PartInput;
-use super::group::{DividedRows, PartGroup, placeholder};
+use super::group::{DividedRows, PartGroup};
 use super::sinks::RowSink;
 use super::stored::StoredRows;
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{LEAST_ROWS, by_ranks, placeholder_number};
+use crate::plan::{LEAST_ROWS, by_ranks, placeholder, placeholder_number};
 
 /// What a range's bytes are divided by, of which half are in a smaller range.
 const SMALLER_RANGES: u64 = 4;

@@ -27,12 +27,13 @@ use datafusion::logical_expr::{
 };
 
 use super::Divider;
-use super::group::{DividedRows, placeholder};
+use super::group::DividedRows;
 use super::sweep::{Carried, SweptCall, unqualified};
 use crate::codegen::AggregateKind;
 use crate::error::{Error, Result};
 use crate::plan::{
-    Bound, Frame, WindowCall, WindowKeys, WindowKind, average, device_window, projected,
+    Bound, Frame, WindowCall, WindowKeys, WindowKind, average, device_window, placeholder,
+    projected,
 };
 
 impl Divider<'_> {

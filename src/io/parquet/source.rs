@@ -12,6 +12,7 @@ use datafusion::common::Statistics as PlanStatistics;
 use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::parquet::basic::Type as PhysicalType;
+use datafusion::parquet::file::metadata::RowGroupMetaData;
 use datafusion::parquet::file::statistics::Statistics;
 use datafusion::physical_plan::ExecutionPlan;
 
@@ -250,6 +251,30 @@ impl Source for ParquetFiles {
         let described = files.iter().map(|file| self.files[*file].clone()).collect();
         let table = Arc::new(self.table.of_files(files));
         Some(Arc::new(ParquetFiles::new(self.named.clone(), described, table)))
+    }
+
+    /// A row group is of the range that its first page begins in, as in DataFusion's reader
+    /// (`row_group_filter.rs`).
+    fn chunks_within(&self, ranges: &[Option<Range<u64>>]) -> Option<Range<usize>> {
+        let begins = |group: &RowGroupMetaData| {
+            let first = group.columns().first()?;
+            let begin = first.dictionary_page_offset().unwrap_or(first.data_page_offset());
+            u64::try_from(begin).ok()
+        };
+        let mut within = vec![];
+        for (file, range) in self.files.iter().zip(ranges) {
+            for group in file.footer.metadata.row_groups() {
+                within.push(match range {
+                    Some(range) => range.contains(&begins(group)?),
+                    None => true,
+                });
+            }
+        }
+        let first = within.iter().position(|is_within| *is_within).unwrap_or(0);
+        let count = within.iter().filter(|is_within| **is_within).count();
+        let all = first..first + count;
+        (within.len() == self.chunks.len() && within[all.clone()].iter().all(|is| *is))
+            .then_some(all)
     }
 
     async fn scan(

@@ -47,6 +47,7 @@ const FUNCTIONS: &[&str] = &[
     "cuMemPoolCreate",
     "cuMemPoolDestroy",
     "cuMemPoolGetAttribute",
+    "cuMemPoolSetAccess",
     "cuMemPoolSetAttribute",
     "cuMemPoolTrimTo",
     "cuMemcpyDtoDAsync_v2",

@@ -16,12 +16,18 @@ use crate::timeline::{Part, span};
 /// Compute capability that the kernels are written for.
 const OLDEST_CAPABILITY: (i32, i32) = (8, 0);
 
-/// The device of this ordinal, among those that `CUDA_VISIBLE_DEVICES` leaves.
-pub(super) fn find(ordinal: usize) -> Result<sys::CUdevice> {
+/// How many devices there are, of those that `CUDA_VISIBLE_DEVICES` leaves.
+pub(super) fn count() -> Result<usize> {
     let mut count = 0;
     // SAFETY: writes the count only; the driver is initialised, here and in the functions below.
     unsafe { call!(cuDeviceGetCount(&mut count))? };
-    if ordinal >= count.max(0) as usize {
+    Ok(count.max(0) as usize)
+}
+
+/// The device of this ordinal.
+pub(super) fn find(ordinal: usize) -> Result<sys::CUdevice> {
+    let count = count()?;
+    if ordinal >= count {
         return Err(unavailable(
             ordinal,
             format!("the NVIDIA driver finds {count} GPUs, numbered from 0"),

@@ -80,6 +80,17 @@ impl StreamMemory {
         Ok(memory)
     }
 
+    /// Lets another device read and write the pool's memory.
+    pub(super) fn admit(&self, device: sys::CUdevice) -> Result<(), Failed> {
+        // SAFETY: a plain C structure; what is not set may be zero.
+        let mut access: sys::CUmemAccessDesc = unsafe { std::mem::zeroed() };
+        access.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+        access.location.id = device;
+        access.flags = sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        // SAFETY: reads one description.
+        unsafe { call!(cuMemPoolSetAccess(self.pool.0, &access, 1)) }
+    }
+
     /// Memory of another stream from this pool, which keeps fewer free bytes.
     pub(super) fn beside(&self) -> Self {
         let kept = FreeBlocks::up_to(self.kept().most / 8);

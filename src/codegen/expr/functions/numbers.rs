@@ -76,6 +76,13 @@ pub(super) const FAMILY: &[Function] = &[
         .computed(&[DataType::Float64, DataType::Float64], &DataType::Float64, next_after)
         .two(|c, x, y, dtype| c.float_function_of_two("nextafter", x, y, dtype))
         .total(),
+    // What `host/arrow_forms.rs` puts into plans that mean what they mean to Arrow.
+    row("arrow_sorted").one(|c, x, dtype| c.total_order(x, dtype, false)).total(),
+    row("arrow_compared").one(|c, x, dtype| c.total_order(x, dtype, true)).total(),
+    row("arrow_back").one(|c, x, dtype| c.of_total_order(x, dtype)).total(),
+    row("arrow_digits").one(|c, x, dtype| c.digits(x, dtype)).total(),
+    row("arrow_rounded").one(|c, x, dtype| c.float_function("round", x, dtype)).total(),
+    row("arrow_point").two(|c, x, _, dtype| c.digits(x, dtype)).total(),
     row("median_argument").typed(middles::TAKES, middles::argument),
     row("median_of").typed(middles::TAKES, middles::of_type),
 ];

@@ -32,7 +32,7 @@ impl Runtime {
 
     /// Does something on a thread for work that blocks. What this yields can be waited for inside
     /// of any runtime.
-    pub(super) fn spawn_blocking<T: Send + 'static>(
+    pub(crate) fn spawn_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> tokio::task::JoinHandle<T> {
@@ -40,7 +40,7 @@ impl Runtime {
     }
 
     /// Waits for a future; not to be called inside of a runtime.
-    pub(super) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+    pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         self.0.as_ref().expect("taken only by drop").block_on(future)
     }
 }
@@ -79,7 +79,7 @@ fn wait_for(ended: Unawaited) -> Option<Unawaited> {
 }
 
 /// Has a thread joined that nobody waits for.
-pub(super) fn join_later(thread: JoinHandle<()>) {
+pub(crate) fn join_later(thread: JoinHandle<()>) {
     // Without the thread that does there is no other way than to detach it.
     drop(wait_for(Unawaited::Thread(thread)));
 }

@@ -1,0 +1,40 @@
+//! Devices of one kind in a process compile a source once.
+
+use std::collections::HashSet;
+use std::sync::{LazyLock, Mutex, MutexGuard};
+
+use super::LOOK;
+use crate::error::Result;
+use crate::interrupt;
+
+/// The turn to compile what a file will have.
+pub(super) struct Turn {
+    file: String,
+    /// Somebody else compiled it meanwhile.
+    pub(super) waited: bool,
+}
+
+static COMPILED_NOW: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+
+impl Turn {
+    /// Waits for whoever else compiles what this file will have.
+    pub(super) fn of(file: &str) -> Result<Turn> {
+        let mut waited = false;
+        while !now().insert(file.to_string()) {
+            waited = true;
+            interrupt::check()?;
+            std::thread::sleep(LOOK);
+        }
+        Ok(Turn { file: file.to_string(), waited })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        now().remove(&self.file);
+    }
+}
+
+fn now() -> MutexGuard<'static, HashSet<String>> {
+    COMPILED_NOW.lock().unwrap_or_else(|e| e.into_inner())
+}

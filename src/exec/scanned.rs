@@ -1,0 +1,193 @@
+//! Tables that DataFusion's scans read, as tables of the engine: their columns stay on the device
+//! until others want the room, and the next scan of them finds these.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, Weak};
+
+use datafusion::arrow::array::{Array, RecordBatch};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::TableProvider;
+use datafusion::execution::SessionState;
+
+use crate::error::Result;
+use crate::io::{
+    Chunk, ScannedPart, Snapshot, SomeColumns, SourceTable, some_chunks, source_of_parts,
+};
+
+/// Most tables that are known at once. A stage reads a few.
+const MOST: usize = 512;
+/// Who has a batch of [`ScannedBatches`] where nobody else does: the entry and its source.
+const OWN_HOLDERS: usize = 2;
+
+/// The tables, those asked for last at the end.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ScannedTables(Arc<Mutex<Vec<KnownTable>>>);
+
+#[derive(Debug)]
+struct KnownTable {
+    key: TableKey,
+    table: Arc<SourceTable>,
+}
+
+/// What tells tables and their versions apart.
+#[derive(Debug)]
+enum TableKey {
+    Parts(Vec<ScannedPart>, SchemaRef),
+    /// Batches in host memory, by their columns' identity.
+    Batches(Vec<RecordBatch>, SchemaRef),
+    /// A part of a session's table in the version of this number.
+    Snapshot(Weak<dyn TableProvider>, u64, (usize, usize)),
+}
+
+impl ScannedTables {
+    /// The rows of parts of Parquet files; `None` where the device would read other columns.
+    ///
+    /// # Errors
+    /// Of files that cannot be read.
+    pub(super) async fn of_parts(
+        &self,
+        state: &SessionState,
+        parts: Vec<ScannedPart>,
+        schema: &SchemaRef,
+    ) -> Result<Option<Arc<SourceTable>>> {
+        let known = self.find(|key| match key {
+            TableKey::Parts(known, of) => *known == parts && of == schema,
+            _ => false,
+        });
+        if known.is_some() {
+            return Ok(known);
+        }
+        let Some(source) = source_of_parts(state, &parts, schema).await? else { return Ok(None) };
+        let table = Arc::new(SourceTable::new(Snapshot::of(source), None, 0));
+        self.add(TableKey::Parts(parts, schema.clone()), &table);
+        Ok(Some(table))
+    }
+
+    /// The rows of batches that have all columns of a table.
+    pub(super) fn of_batches(
+        &self,
+        batches: Vec<RecordBatch>,
+        schema: &SchemaRef,
+    ) -> Arc<SourceTable> {
+        let known = self.find(|key| match key {
+            TableKey::Batches(known, of) => of == schema && are_same(known, &batches),
+            _ => false,
+        });
+        if let Some(known) = known {
+            return known;
+        }
+        let columns = (0..schema.fields().len()).collect();
+        let source = SomeColumns::new(schema.clone(), columns, batches.clone());
+        let table = Arc::new(SourceTable::new(Snapshot::of(Arc::new(source)), None, 0));
+        // Batches without columns have no identity.
+        if !schema.fields().is_empty() {
+            self.add(TableKey::Batches(batches, schema.clone()), &table);
+        }
+        table
+    }
+
+    /// A part of a session's table in one version, as so many of about equal bytes, for the device of
+    /// this engine.
+    pub(super) fn of_snapshot(
+        &self,
+        table: &Arc<dyn TableProvider>,
+        snapshot: &Snapshot,
+        part: (usize, usize),
+    ) -> Arc<SourceTable> {
+        let number = snapshot.number();
+        let known = self.find(|key| match key {
+            TableKey::Snapshot(of, known, known_part) => {
+                (*known, *known_part) == (number, part) && is_same(of, table)
+            }
+            _ => false,
+        });
+        if let Some(known) = known {
+            return known;
+        }
+        let source = snapshot.source();
+        let chunks = dealt(&source.chunks(), part);
+        let source = some_chunks(source, chunks);
+        let made = Arc::new(SourceTable::new(Snapshot::of(source), None, 0));
+        self.add(TableKey::Snapshot(Arc::downgrade(table), number, part), &made);
+        made
+    }
+
+    fn find(&self, is_wanted: impl Fn(&TableKey) -> bool) -> Option<Arc<SourceTable>> {
+        let mut tables = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        let at = tables.iter().position(|table| is_wanted(&table.key))?;
+        let found = tables.remove(at);
+        let table = found.table.clone();
+        tables.push(found);
+        Some(table)
+    }
+
+    fn add(&self, key: TableKey, table: &Arc<SourceTable>) {
+        let mut tables = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        tables.retain(|of| !of.key.is_gone() && !key.replaces(&of.key));
+        if tables.len() >= MOST {
+            tables.remove(0);
+        }
+        tables.push(KnownTable { key, table: table.clone() });
+    }
+}
+
+impl TableKey {
+    /// Whether nobody but the engine has the rows, as after a table was dropped.
+    fn is_gone(&self) -> bool {
+        match self {
+            TableKey::Parts(..) => false,
+            TableKey::Batches(batches, _) => batches
+                .iter()
+                .flat_map(|batch| batch.columns().first())
+                .all(|column| Arc::strong_count(column) <= OWN_HOLDERS),
+            TableKey::Snapshot(table, ..) => table.strong_count() == 0,
+        }
+    }
+
+    /// Whether the other is of a file or table of this in another version.
+    fn replaces(&self, other: &TableKey) -> bool {
+        if let (TableKey::Snapshot(table, number, _), TableKey::Snapshot(other, of, _)) =
+            (self, other)
+        {
+            return number != of && Weak::ptr_eq(table, other);
+        }
+        let (TableKey::Parts(parts, _), TableKey::Parts(others, _)) = (self, other) else {
+            return false;
+        };
+        let changed = |other: &ScannedPart| {
+            let same = |part: &&ScannedPart| Path::eq(part.path(), other.path());
+            parts.iter().find(same).is_some_and(|part| !part.is_of_version(other))
+        };
+        others.iter().any(changed)
+    }
+}
+
+fn is_same(known: &Weak<dyn TableProvider>, table: &Arc<dyn TableProvider>) -> bool {
+    known.upgrade().is_some_and(|known| Arc::ptr_eq(&known, table))
+}
+
+/// The chunks of a part, where all of them are dealt out by their bytes, or rows, to so many.
+fn dealt(chunks: &[Chunk], (part, of): (usize, usize)) -> Range<usize> {
+    let size = |chunk: &Chunk| chunk.bytes.or(chunk.rows).unwrap_or(1);
+    let all: u64 = chunks.iter().map(size).sum();
+    let mut before = 0u128;
+    let mut home = |chunk: &Chunk| {
+        // By the middle of the chunk.
+        let middle = before + u128::from(size(chunk)) / 2;
+        before += u128::from(size(chunk));
+        (middle * of as u128 / u128::from(all.max(1))) as usize
+    };
+    let homes: Vec<usize> = chunks.iter().map(&mut home).collect();
+    homes.partition_point(|home| *home < part)..homes.partition_point(|home| *home <= part)
+}
+
+/// Whether batches share their columns.
+fn are_same(known: &[RecordBatch], batches: &[RecordBatch]) -> bool {
+    let same = |(a, b): (&Arc<dyn Array>, &Arc<dyn Array>)| Arc::ptr_eq(a, b);
+    known.len() == batches.len()
+        && known.iter().zip(batches).all(|(known, batch)| {
+            known.num_columns() == batch.num_columns()
+                && known.columns().iter().zip(batch.columns()).all(same)
+        })
+}

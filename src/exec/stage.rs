@@ -1,0 +1,478 @@
+//! A stage of a plan as an operator of DataFusion: its fragment runs on the device, over the rows of
+//! its inputs, which are operators too.
+//!
+//! ```text
+//!   DeviceStageExec: finished                     a task for each partition
+//!     RepartitionExec: hash of k0
+//!       DeviceStageExec: partial
+//!         DataSourceExec: lineitem                a partition is read on the device, not executed
+//!         CoalescePartitionsExec                  whole, once for all tasks
+//!           DeviceStageExec: dimension
+//! ```
+//!
+//! DataFusion puts exchanges between stages, by what a stage requires of the partitions of its
+//! inputs. A fragment that does not fit into device memory is divided, as any plan is. Where the
+//! device cannot run it after all, the CPU engine does, over the same rows.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::{DataFusionError, Result as PlanResult};
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{Distribution, EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, Partitioning, PlanProperties, collect,
+};
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+use tokio::sync::{OnceCell, Semaphore};
+
+use super::runtime::Runtime;
+use super::stage_inputs::{InputColumns, Partitions, TaskInput};
+use super::{Engine, Outcome, run_whole_or_divided};
+use crate::cpu;
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::DOWNLOAD_ROWS;
+use crate::plan::{DevicePlan, InputRole, PlanTable, Stage, StageRows, bind, placeholder_number};
+use warpframe_device::interrupt::{Running, Switch};
+
+/// What runs stages.
+#[derive(Clone)]
+pub(crate) struct StageContext {
+    pub(crate) engine: Engine,
+    pub(crate) state: Arc<SessionState>,
+    pub(crate) runtime: Arc<Runtime>,
+}
+
+/// What an operator of a stage is, beside its inputs: all that another process needs of it.
+#[derive(Debug)]
+pub(crate) struct StageParts {
+    /// Over placeholders, by the inputs' numbers.
+    pub(crate) fragment: LogicalPlan,
+    /// Which rows tasks get of each input, and which columns of the table that its placeholder has
+    /// are there.
+    pub(crate) inputs: Vec<(InputRole, Vec<usize>)>,
+    /// Answers are those of a DataFusion without this engine: rows that fail on the device are left
+    /// to the CPU engine, which may have values for them.
+    pub(crate) is_stock: bool,
+}
+
+/// The operators of a stage and of those that it takes rows from. `tables` has the scans of the
+/// plan's tables, by number: what each yields of a table, and of which columns.
+///
+/// # Errors
+/// Of DataFusion.
+pub(crate) fn stage_plan(
+    stage: &Stage,
+    tables: &[(Arc<dyn ExecutionPlan>, Vec<usize>)],
+    context: &StageContext,
+    is_stock: bool,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let (mut inputs, mut plans) = (vec![], vec![]);
+    for input in &stage.inputs {
+        let (plan, columns) = match &input.rows {
+            StageRows::Table(number) => {
+                let (scanned, columns) = tables
+                    .get(*number)
+                    .ok_or_else(|| Error::internal(format!("no table has number {number}")))?;
+                let parted = match input.role {
+                    InputRole::Part => {
+                        let config = context.state.config();
+                        scanned.repartitioned(config.target_partitions(), config.options())?
+                    }
+                    _ => None,
+                };
+                (parted.unwrap_or_else(|| scanned.clone()), columns.clone())
+            }
+            StageRows::Stage(below) => {
+                let plan = stage_plan(below, tables, context, is_stock)?;
+                let columns = (0..plan.schema().fields().len()).collect();
+                (plan, columns)
+            }
+        };
+        inputs.push((input.role.clone(), columns));
+        plans.push(plan);
+    }
+    let parts = StageParts { fragment: stage.fragment.clone(), inputs, is_stock };
+    stage_of(parts, plans, Some(context.clone()))
+}
+
+/// The operator of a stage, over its inputs. Without a context it can be looked at, and not run.
+///
+/// # Errors
+/// `Internal` of parts that do not fit together.
+pub(crate) fn stage_of(
+    parts: StageParts,
+    inputs: Vec<Arc<dyn ExecutionPlan>>,
+    context: Option<StageContext>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let StageParts { fragment, inputs: of_inputs, is_stock } = parts;
+    let plan = DevicePlan::of(fragment);
+    if of_inputs.len() != inputs.len() {
+        return Err(misfit());
+    }
+    let mut tables: Vec<Option<SchemaRef>> = vec![None; inputs.len()];
+    for scan in plan.scans() {
+        let number = placeholder_number(&scan.source).ok_or_else(misfit)?;
+        *tables.get_mut(number).ok_or_else(misfit)? = Some(scan.source.schema());
+    }
+    let mut all = vec![];
+    for (((role, columns), table), input) in of_inputs.into_iter().zip(tables).zip(&inputs) {
+        let (table, yields) = (table.ok_or_else(misfit)?, input.schema());
+        let keys = match &role {
+            InputRole::ByKeys(keys) => keys.as_slice(),
+            _ => &[],
+        };
+        if columns.len() != yields.fields().len()
+            || columns.iter().any(|at| *at >= table.fields().len())
+            || keys.iter().any(|at| *at >= yields.fields().len())
+        {
+            return Err(misfit());
+        }
+        all.push(TaskInputs { role, columns: InputColumns { table, columns } });
+    }
+    let schema = Arc::new(plan.logical().schema().as_arrow().clone());
+    let fragment = Fragment { plan, inputs: all, schema, is_stock };
+    Ok(Arc::new(StageExec::new(Arc::new(fragment), inputs, context)))
+}
+
+fn misfit() -> Error {
+    Error::internal("a stage's fragment and inputs do not fit together")
+}
+
+/// What a stage is, if an operator is one.
+#[cfg(feature = "proto")]
+pub(crate) fn stage_parts(plan: &dyn ExecutionPlan) -> Option<StageParts> {
+    let fragment = &plan.downcast_ref::<StageExec>()?.fragment;
+    let inputs = fragment.inputs.iter();
+    Some(StageParts {
+        fragment: fragment.plan.logical().clone(),
+        inputs: inputs.map(|of| (of.role.clone(), of.columns.columns.clone())).collect(),
+        is_stock: fragment.is_stock,
+    })
+}
+
+/// What the tasks of a stage run.
+struct Fragment {
+    plan: Arc<DevicePlan>,
+    inputs: Vec<TaskInputs>,
+    schema: SchemaRef,
+    is_stock: bool,
+}
+
+/// Which rows tasks get of an input, and of which columns.
+struct TaskInputs {
+    role: InputRole,
+    columns: InputColumns,
+}
+
+/// A stage.
+struct StageExec {
+    fragment: Arc<Fragment>,
+    inputs: Vec<Arc<dyn ExecutionPlan>>,
+    /// Inputs that all tasks read whole.
+    shared: Arc<[OnceCell<TaskInput>]>,
+    /// Tasks run one after the other: each takes the device's memory for itself.
+    turn: Arc<Semaphore>,
+    /// `None` where plans are only handed on.
+    context: Option<StageContext>,
+    metrics: ExecutionPlanMetricsSet,
+    properties: Arc<PlanProperties>,
+}
+
+impl StageExec {
+    fn new(
+        fragment: Arc<Fragment>,
+        inputs: Vec<Arc<dyn ExecutionPlan>>,
+        context: Option<StageContext>,
+    ) -> StageExec {
+        let parted = fragment.inputs.iter().zip(&inputs).filter(|(of, _)| of.role.is_parted());
+        let count = |input: &Arc<dyn ExecutionPlan>| input.output_partitioning().partition_count();
+        let tasks = parted.map(|(_, input)| count(input)).max().unwrap_or(1);
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(fragment.schema.clone()),
+            Partitioning::UnknownPartitioning(tasks),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        );
+        StageExec {
+            shared: inputs.iter().map(|_| OnceCell::new()).collect(),
+            fragment,
+            inputs,
+            turn: Arc::new(Semaphore::new(1)),
+            context,
+            metrics: ExecutionPlanMetricsSet::new(),
+            properties: Arc::new(properties),
+        }
+    }
+
+    fn task(&self, number: usize, host: Arc<TaskContext>) -> PlanResult<StageTask> {
+        let Some(context) = self.context.clone() else {
+            return Err(Error::unsupported("a stage", "this process has no device").into());
+        };
+        Ok(StageTask {
+            number,
+            fragment: self.fragment.clone(),
+            inputs: self.inputs.clone(),
+            shared: self.shared.clone(),
+            turn: self.turn.clone(),
+            context,
+            host,
+        })
+    }
+}
+
+impl fmt::Debug for StageExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fmt_as(DisplayFormatType::Default, f)
+    }
+}
+
+impl DisplayAs for StageExec {
+    fn fmt_as(&self, _kind: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        let mut operators = vec![];
+        collect_operators(self.fragment.plan.logical(), &mut operators);
+        write!(f, "DeviceStageExec: {}", operators.join(" <- "))
+    }
+}
+
+/// The operators of a fragment, the last one first; its inputs aside.
+fn collect_operators(plan: &LogicalPlan, operators: &mut Vec<String>) {
+    if !matches!(plan, LogicalPlan::TableScan(_)) {
+        operators.push(plan.display().to_string());
+    }
+    plan.inputs().into_iter().for_each(|input| collect_operators(input, operators));
+}
+
+impl ExecutionPlan for StageExec {
+    fn name(&self) -> &str {
+        "DeviceStageExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.inputs.iter().collect()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        let all = self.fragment.inputs.iter().zip(&self.inputs);
+        let of = |(of, input): (&TaskInputs, &Arc<dyn ExecutionPlan>)| match &of.role {
+            InputRole::Part => Distribution::UnspecifiedDistribution,
+            InputRole::Whole | InputRole::First => Distribution::SinglePartition,
+            InputRole::ByKeys(columns) => {
+                let schema = input.schema();
+                let column = |at: &usize| -> Arc<dyn PhysicalExpr> {
+                    Arc::new(Column::new(schema.field(*at).name(), *at))
+                };
+                Distribution::KeyPartitioned(columns.iter().map(column).collect())
+            }
+        };
+        let distributions: Vec<Distribution> = all.map(of).collect();
+        let by_keys = |of: &TaskInputs| matches!(of.role, InputRole::ByKeys(_));
+        match self.fragment.inputs.len() > 1 && self.fragment.inputs.iter().all(by_keys) {
+            true => InputDistributionRequirements::co_partitioned(distributions),
+            false => InputDistributionRequirements::new(distributions),
+        }
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        let by_keys = |of: &TaskInputs| matches!(of.role, InputRole::ByKeys(_));
+        self.fragment.inputs.iter().map(by_keys).collect()
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
+        if children.len() != self.inputs.len() {
+            return Err(DataFusionError::Internal(format!(
+                "a stage of {} inputs is given {}",
+                self.inputs.len(),
+                children.len()
+            )));
+        }
+        Ok(Arc::new(StageExec::new(self.fragment.clone(), children, self.context.clone())))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> PlanResult<SendableRecordBatchStream> {
+        let (schema, task) = (self.fragment.schema.clone(), self.task(partition, context)?);
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let left = MetricBuilder::new(&self.metrics).counter("run_on_cpu", partition);
+        let of_task = schema.clone();
+        let batches = async move {
+            let (batches, on_cpu) = {
+                let _timer = metrics.elapsed_compute().timer();
+                task.run().await?
+            };
+            left.add(usize::from(on_cpu));
+            let counted = batches.map(move |batch| {
+                let batch = fitted(batch?, &of_task)?;
+                metrics.record_output(batch.num_rows());
+                Ok(batch)
+            });
+            Ok::<_, DataFusionError>(counted)
+        };
+        let stream = futures::stream::once(batches).try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> PlanResult<TreeNodeRecursion>,
+    ) -> PlanResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+}
+
+/// A batch with the types that the stage is said to yield: strings lie in one layout on the device.
+fn fitted(batch: RecordBatch, schema: &SchemaRef) -> PlanResult<RecordBatch> {
+    let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| {
+        match column.data_type() == field.data_type() {
+            true => Ok(column.clone()),
+            false => cast(column, field.data_type()),
+        }
+    });
+    let columns = columns.collect::<std::result::Result<Vec<_>, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
+}
+
+/// One task of a stage.
+struct StageTask {
+    number: usize,
+    fragment: Arc<Fragment>,
+    inputs: Vec<Arc<dyn ExecutionPlan>>,
+    shared: Arc<[OnceCell<TaskInput>]>,
+    turn: Arc<Semaphore>,
+    context: StageContext,
+    /// Of DataFusion's operators.
+    host: Arc<TaskContext>,
+}
+
+type StageBatches = BoxStream<'static, PlanResult<RecordBatch>>;
+
+impl StageTask {
+    /// The task's rows, and whether the CPU engine computed them.
+    async fn run(self) -> PlanResult<(StageBatches, bool)> {
+        let mut inputs = vec![];
+        for number in 0..self.inputs.len() {
+            inputs.push(self.input(number).await?);
+        }
+        let _turn = self.turn.acquire().await.map_err(|_| Error::internal("no turn comes"))?;
+        let (engine, state) = (self.context.engine.clone(), self.context.state.clone());
+        let plan = self.fragment.plan.clone();
+        let tables: Vec<PlanTable> = inputs.iter().map(|input| input.table.clone()).collect();
+        let ran = self.context.on_own_thread(async move {
+            match run_whole_or_divided(&state, &engine, &plan, &tables).await? {
+                Outcome::Device(table) => Ok(Outcome::Host(table.to_batches(DOWNLOAD_ROWS)?)),
+                outcome => Ok(outcome),
+            }
+        });
+        match ran.await {
+            Ok(Outcome::Host(batches)) => {
+                Ok((futures::stream::iter(batches.into_iter().map(Ok)).boxed(), false))
+            }
+            Ok(Outcome::Divided(rows)) => {
+                let batches = rows.batches(DOWNLOAD_ROWS).map(|batch| batch.map_err(Into::into));
+                Ok((futures::stream::iter(batches).boxed(), false))
+            }
+            Ok(Outcome::Device(_)) => Err(Error::internal("rows were left on the device").into()),
+            Err(error) if self.gives_way(&error) => {
+                self.context.engine.give_up(&error);
+                let batches = self.run_on_cpu(&inputs).await?;
+                Ok((futures::stream::iter(batches.into_iter().map(Ok)).boxed(), true))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn input(&self, number: usize) -> Result<TaskInput> {
+        let (of, input) = (&self.fragment.inputs[number], &self.inputs[number]);
+        let read = |partitions| {
+            let StageContext { engine, state, .. } = &self.context;
+            TaskInput::of(engine, state, input, &of.columns, partitions, &self.host)
+        };
+        match (&of.role, self.number) {
+            (InputRole::Part | InputRole::ByKeys(_), number) => read(Partitions::One(number)).await,
+            (InputRole::First, 1..) => read(Partitions::None).await,
+            (InputRole::First | InputRole::Whole, _) => {
+                let whole = self.shared[number].get_or_try_init(|| read(Partitions::All)).await?;
+                Ok(whole.clone())
+            }
+        }
+    }
+
+    /// The fragment by the CPU engine, over the same rows.
+    async fn run_on_cpu(&self, inputs: &[TaskInput]) -> PlanResult<Vec<RecordBatch>> {
+        let mut tables = vec![];
+        for (input, of) in inputs.iter().zip(&self.fragment.inputs) {
+            tables.push(input.on_cpu(&of.columns)?);
+        }
+        let logical = bind(self.fragment.plan.logical(), &tables)?;
+        let logical = match self.fragment.is_stock {
+            true => logical,
+            false => cpu::plan(&logical)?,
+        };
+        let planner = DefaultPhysicalPlanner::default();
+        let plan = planner.create_physical_plan(&logical, &*self.context.state).await?;
+        collect(plan, self.host.clone()).await
+    }
+
+    /// Whether the CPU engine may do what failed so on the device.
+    fn gives_way(&self, error: &Error) -> bool {
+        let engine = &self.context.engine;
+        let fails = matches!(
+            error.kind(),
+            ErrorKind::Arithmetic { .. } | ErrorKind::Parse { path: None, .. }
+        );
+        engine.gives_way(error) || self.fragment.is_stock && !engine.strict && fails
+    }
+}
+
+impl StageContext {
+    /// Does something as a statement on a thread whose stack suffices for deep plans, and which may
+    /// block. Dropping the future stops the statement.
+    async fn on_own_thread<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let statement = Running::apart(&Arc::<Switch>::default());
+        let _stop = statement.stop_on_drop();
+        let runtime = self.runtime.clone();
+        let done = self.runtime.spawn_blocking(move || {
+            let _entered = statement.enter();
+            runtime.block_on(statement.or_stop(work))
+        });
+        match done.await {
+            Ok(done) => done,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => Err(crate::io::of_panic("a stage", panic.as_ref())),
+                Err(error) => Err(Error::internal(format!("a stage: {error}"))),
+            },
+        }
+    }
+}

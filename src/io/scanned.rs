@@ -1,0 +1,218 @@
+//! What DataFusion's scans read, as sources: Parquet files or parts of them, and batches.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::Session;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
+use datafusion::error::{DataFusionError, Result as PlanResult};
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::Expr;
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::files::{Files, Format};
+use super::options::ParquetOptions;
+use super::source::{Chunk, ColumnRequest, Read, Source, To};
+use crate::column::{Facts, Table};
+use crate::error::{Error, Result};
+
+/// A file, or the part of it whose row groups begin in a range of its bytes, in one version.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ScannedPart {
+    path: PathBuf,
+    bytes: Option<Range<u64>>,
+    size: u64,
+    /// When it was changed last, in nanoseconds since 1970.
+    modified: i64,
+}
+
+impl ScannedPart {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the other is of the version of the file that this is of.
+    pub(crate) fn is_of_version(&self, other: &ScannedPart) -> bool {
+        (self.size, self.modified) == (other.size, other.modified)
+    }
+}
+
+/// The Parquet files of this machine that a scan of DataFusion reads all rows of, by its
+/// partitions; `None` of other scans.
+pub(crate) fn parquet_parts(config: &FileScanConfig) -> Option<Vec<Vec<ScannedPart>>> {
+    let source = config.file_source().downcast_ref::<ParquetSource>()?;
+    let filters = FileSource::filter(source).is_some()
+        && source.table_parquet_options().global.pushdown_filters;
+    if filters
+        || config.limit.is_some()
+        || config.object_store_url != ObjectStoreUrl::local_filesystem()
+        || !config.table_partition_cols().is_empty()
+    {
+        return None;
+    }
+    let part = |file: &PartitionedFile| {
+        let path = Path::new("/").join(file.object_meta.location.as_ref());
+        let bytes = match &file.range {
+            Some(range) => Some(u64::try_from(range.start).ok()?..u64::try_from(range.end).ok()?),
+            None => None,
+        };
+        let (size, modified) = (file.object_meta.size, &file.object_meta.last_modified);
+        let modified = modified.timestamp_nanos_opt().unwrap_or_default();
+        let is_whole = file.extensions.is_empty() && file.partition_values.is_empty();
+        is_whole.then_some(ScannedPart { path, bytes, size, modified })
+    };
+    config.file_groups.iter().map(|group| group.iter().map(part).collect()).collect()
+}
+
+/// The rows of parts of Parquet files; `None` where the device would read other columns than
+/// `schema` has.
+///
+/// # Errors
+/// Of files that cannot be read.
+pub(crate) async fn source_of_parts(
+    state: &SessionState,
+    parts: &[ScannedPart],
+    schema: &SchemaRef,
+) -> Result<Option<Arc<dyn Source>>> {
+    // Parts of one file follow one another.
+    let mut files: Vec<(PathBuf, Option<Range<u64>>)> = vec![];
+    for part in parts {
+        match (files.last_mut(), &part.bytes) {
+            (Some((path, Some(before))), Some(bytes))
+                if *path == part.path && before.end == bytes.start =>
+            {
+                before.end = bytes.end;
+            }
+            _ => files.push((part.path.clone(), part.bytes.clone())),
+        }
+    }
+    let (paths, ranges): (Vec<PathBuf>, Vec<_>) = files.into_iter().unzip();
+    let options = ParquetOptions { hive_partitioning: Some(false), ..ParquetOptions::default() };
+    let files = Files::of(paths.clone(), Format::Parquet(options))?;
+    let source = files.source(state, &paths).await?;
+    let own = source.schema();
+    let same =
+        own.fields().len() == schema.fields().len()
+            && own.fields().iter().zip(schema.fields()).all(|(own, field)| {
+                own.name() == field.name() && own.data_type() == field.data_type()
+            });
+    if !same {
+        return Ok(None);
+    }
+    Ok(source.chunks_within(&ranges).map(|chunks| some_chunks(&source, chunks)))
+}
+
+/// Chunks of a source that follow one another.
+pub(crate) fn some_chunks(source: &Arc<dyn Source>, chunks: Range<usize>) -> Arc<dyn Source> {
+    match chunks == (0..source.chunks().len()) {
+        true => source.clone(),
+        false => Arc::new(SomeChunks { source: source.clone(), chunks }),
+    }
+}
+
+#[derive(Debug)]
+struct SomeChunks {
+    source: Arc<dyn Source>,
+    chunks: Range<usize>,
+}
+
+#[async_trait]
+impl Source for SomeChunks {
+    fn schema(&self) -> SchemaRef {
+        self.source.schema()
+    }
+
+    fn chunks(&self) -> Vec<Chunk> {
+        self.source.chunks()[self.chunks.clone()].to_vec()
+    }
+
+    fn facts(&self, column: usize) -> Option<Facts> {
+        self.source.facts(column)
+    }
+
+    async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
+        let begin = self.chunks.start;
+        let chunks = begin + wanted.chunks.start..begin + wanted.chunks.end;
+        self.source.read(to, &ColumnRequest { chunks, ..*wanted }).await
+    }
+
+    async fn scan(
+        &self,
+        _: &dyn Session,
+        _: Option<&Vec<usize>>,
+        _: &[Expr],
+        _: Option<usize>,
+    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
+        Err(read_by_device())
+    }
+}
+
+/// Batches that have some of a table's columns.
+#[derive(Debug)]
+pub(crate) struct SomeColumns {
+    schema: SchemaRef,
+    /// The columns that the batches have, by index in the table.
+    columns: Vec<usize>,
+    batches: Vec<RecordBatch>,
+}
+
+impl SomeColumns {
+    pub(crate) fn new(
+        schema: SchemaRef,
+        columns: Vec<usize>,
+        batches: Vec<RecordBatch>,
+    ) -> SomeColumns {
+        SomeColumns { schema, columns, batches }
+    }
+}
+
+#[async_trait]
+impl Source for SomeColumns {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn chunks(&self) -> Vec<Chunk> {
+        let chunk = |batch: &RecordBatch| Chunk {
+            rows: Some(batch.num_rows() as u64),
+            bytes: Some(batch.get_array_memory_size() as u64),
+        };
+        self.batches.iter().map(chunk).collect()
+    }
+
+    async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
+        let place = |at: &usize| {
+            let place = self.columns.iter().position(|column| column == at);
+            place.ok_or_else(|| Error::internal(format!("a scan has no column {at}")))
+        };
+        let places = wanted.columns.iter().map(place).collect::<Result<Vec<_>>>()?;
+        let batches = self.batches[wanted.chunks.clone()].iter();
+        let batches = batches
+            .map(|batch| batch.project(&places))
+            .collect::<std::result::Result<Vec<_>, _>>()?;
+        let schema = Arc::new(self.schema.project(wanted.columns)?);
+        let table = Table::from_batches(to.device, schema, &batches)?;
+        Ok(Read::new(table.rows as u64, table.columns))
+    }
+
+    async fn scan(
+        &self,
+        _: &dyn Session,
+        _: Option<&Vec<usize>>,
+        _: &[Expr],
+        _: Option<usize>,
+    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
+        Err(read_by_device())
+    }
+}
+
+/// The CPU engine reads what the scan reads that these are made of.
+fn read_by_device() -> DataFusionError {
+    DataFusionError::Internal("a source of a device's scan is read by the CPU engine".into())
+}

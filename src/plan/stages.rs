@@ -1,0 +1,451 @@
+//! A plan in stages: fragments that tasks run side by side, and the exchanges between them.
+//!
+//! ```text
+//!   aggregate                 finished(partial results of equal keys)
+//!     join                      ▲ parted by a hash of the keys
+//!       lineitem              partial(join(part of lineitem, all of supplier))
+//!       supplier                             ▲ row groups      ▲ whole, for each task
+//! ```
+//!
+//! A [`Stage`] is one fragment, which runs once for each part of its rows. [`stages`] follows the
+//! plan's [`Division`]: what the divider does one part after the other, tasks do side by side. An
+//! operator that nothing is known of for several tasks is run by one task over all rows, which is
+//! always right.
+//!
+//! Rows are parted by a hash of columns that the fragment below adds to its own. The exchange is
+//! DataFusion's, which knows no keys but columns, and whose hash knows only bits: keys that may be
+//! equal with different bits (floats) and nested ones are not parted by; or the device's, which
+//! parts by any.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, DFSchemaRef, JoinType, TableReference};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, FetchType, Join, Limit, LogicalPlan, Projection, SkipType, TableScan,
+    TableScanBuilder, Union, lit,
+};
+
+use super::division::{DividedJoin, DividedOperator, Division, JoinSide, JoinWay, Way};
+use super::names::FreshNames;
+use super::tables::{PlanTable, TablePlaceholder, placeholder_number};
+use super::two_steps::TwoSteps;
+use super::walk::over;
+use crate::error::{Error, Result};
+
+/// What stages follow from, beside the plan and its division.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StageLimits {
+    /// Tasks of a stage.
+    pub(crate) tasks: usize,
+    /// A side of a join of at most so many bytes is given whole to each task.
+    pub(crate) broadcast: u64,
+    /// Tasks are devices of one process. Rows are parted by the device's hashes, which are equal for
+    /// equal keys of any type. What only reads tables is computed by each task anew rather than moved.
+    pub(crate) on_devices: bool,
+}
+
+/// A fragment of a plan, which one task or several run.
+#[derive(Debug, Clone)]
+pub(crate) struct Stage {
+    /// Over placeholders, which stand for the inputs by their numbers.
+    pub(crate) fragment: LogicalPlan,
+    pub(crate) inputs: Vec<StageInput>,
+}
+
+/// Where rows of a stage come from, and which of them a task gets.
+#[derive(Debug, Clone)]
+pub(crate) struct StageInput {
+    pub(crate) rows: StageRows,
+    pub(crate) role: InputRole,
+}
+
+/// What yields the rows of an input.
+#[derive(Debug, Clone)]
+pub(crate) enum StageRows {
+    /// A table of the plan, by its number.
+    Table(usize),
+    Stage(Arc<Stage>),
+}
+
+/// Which rows of an input a task gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum InputRole {
+    /// Those of its own partition of the input.
+    Part,
+    /// Those of its own partition, after the input was parted by a hash of these columns.
+    ByKeys(Vec<usize>),
+    /// All.
+    Whole,
+    /// The first task gets all, the others none.
+    First,
+}
+
+impl InputRole {
+    /// Whether tasks get different rows.
+    pub(crate) fn is_parted(&self) -> bool {
+        !matches!(self, InputRole::Whole)
+    }
+}
+
+/// The stages of a plan over placeholders, which has its joins in order: the last one, whose inputs
+/// have the others.
+///
+/// # Errors
+/// Of plans that do not fit together.
+pub(crate) fn stages(
+    plan: &LogicalPlan,
+    division: &Division,
+    limits: StageLimits,
+) -> Result<Stage> {
+    let rows = Cutter { limits }.rows_of(plan, &division.root)?;
+    Ok(Stage { fragment: rows.plan, inputs: rows.inputs })
+}
+
+/// Rows that a fragment yields, which is not ended yet.
+struct FragmentRows {
+    plan: LogicalPlan,
+    inputs: Vec<StageInput>,
+}
+
+impl FragmentRows {
+    /// Whether tasks yield different rows; otherwise one task yields all.
+    fn is_parted(&self) -> bool {
+        self.inputs.iter().any(|input| input.role.is_parted())
+    }
+
+    fn map(self, operator: impl FnOnce(LogicalPlan) -> Result<LogicalPlan>) -> Result<Self> {
+        Ok(FragmentRows { plan: operator(self.plan)?, inputs: self.inputs })
+    }
+
+    /// The fragments of several inputs as one, by what is made of their plans.
+    fn together(
+        all: Vec<FragmentRows>,
+        operator: impl FnOnce(Vec<LogicalPlan>) -> Result<LogicalPlan>,
+    ) -> Result<FragmentRows> {
+        let (mut plans, mut inputs) = (vec![], vec![]);
+        for rows in all {
+            plans.push(numbered_from(rows.plan, inputs.len())?);
+            inputs.extend(rows.inputs);
+        }
+        Ok(FragmentRows { plan: operator(plans)?, inputs })
+    }
+
+    /// The fragment is ended; another one reads its rows.
+    fn ended(self, role: InputRole) -> Result<FragmentRows> {
+        let shown = self.plan.schema().fields().len();
+        self.ended_with(role, shown)
+    }
+
+    /// The fragment is ended; another one reads its first columns.
+    fn ended_with(self, role: InputRole, shown: usize) -> Result<FragmentRows> {
+        let plan = read_again(self.plan.schema(), shown)?;
+        let stage = Arc::new(Stage { fragment: self.plan, inputs: self.inputs });
+        let inputs = vec![StageInput { rows: StageRows::Stage(stage), role }];
+        Ok(FragmentRows { plan, inputs })
+    }
+
+    /// All rows for one task.
+    fn gathered(self) -> Result<FragmentRows> {
+        match self.is_parted() {
+            true => self.ended(InputRole::Whole),
+            false => Ok(self),
+        }
+    }
+}
+
+/// Cuts a plan into stages.
+struct Cutter {
+    limits: StageLimits,
+}
+
+impl Cutter {
+    fn rows_of(&self, plan: &LogicalPlan, division: &DividedOperator) -> Result<FragmentRows> {
+        match plan {
+            LogicalPlan::TableScan(scan) => self.scan(scan),
+            LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => {
+                Ok(FragmentRows { plan: plan.clone(), inputs: vec![] })
+            }
+            LogicalPlan::SubqueryAlias(_)
+            | LogicalPlan::Projection(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::Unnest(_) => self.input(plan, division)?.map(|input| over(plan, input)),
+            LogicalPlan::Union(union) => self.union(union, division),
+            LogicalPlan::Limit(limit) => self.limit(limit, plan, division),
+            LogicalPlan::Join(join) => self.join(join, division),
+            _ => self.of_all_rows(plan, division),
+        }
+    }
+
+    fn input(&self, plan: &LogicalPlan, division: &DividedOperator) -> Result<FragmentRows> {
+        let inputs = plan.inputs();
+        let [input] = inputs.as_slice() else {
+            return Err(Error::internal(format!("{} has no one input", plan.display())));
+        };
+        self.rows_of(input, division.input(0)?)
+    }
+
+    fn scan(&self, scan: &TableScan) -> Result<FragmentRows> {
+        let number = placeholder_number(&scan.source)
+            .ok_or_else(|| Error::internal("stages are cut of plans over placeholders"))?;
+        let own =
+            TableScan { source: TablePlaceholder::source(0, scan.source.schema()), ..scan.clone() };
+        let role = match self.limits.tasks > 1 {
+            true => InputRole::Part,
+            false => InputRole::Whole,
+        };
+        let inputs = vec![StageInput { rows: StageRows::Table(number), role }];
+        Ok(FragmentRows { plan: LogicalPlan::TableScan(own), inputs })
+    }
+
+    /// An operator that takes all rows, or all of equal keys, at once.
+    fn of_all_rows(&self, plan: &LogicalPlan, division: &DividedOperator) -> Result<FragmentRows> {
+        if let Way::DistinctFirst(instead) = &division.way {
+            return self.rows_of(&instead.0, &instead.1);
+        }
+        let input = self.input(plan, division)?;
+        if !input.is_parted() {
+            return input.map(|input| over(plan, input));
+        }
+        match &division.way {
+            Way::TwoSteps { steps, .. } => self.in_two_steps(input, steps),
+            Way::ByKeys { keys, .. } => self.parted_by(input, keys)?.map(|input| over(plan, input)),
+            _ => input.gathered()?.map(|input| over(plan, input)),
+        }
+    }
+
+    fn in_two_steps(&self, input: FragmentRows, steps: &TwoSteps) -> Result<FragmentRows> {
+        let partial = input.map(|input| steps.partial(input))?;
+        let parted = match steps.keys(partial.plan.schema()) {
+            Some(keys) => self.parted_by(partial, &keys)?,
+            None => partial.gathered()?,
+        };
+        parted.map(|input| steps.finished(input))
+    }
+
+    /// The rows, parted by a hash of keys; all of them for one task where that cannot be.
+    fn parted_by(&self, rows: FragmentRows, keys: &[Expr]) -> Result<FragmentRows> {
+        let schema = rows.plan.schema().clone();
+        if !self.limits.on_devices && !are_hashable(keys, &schema) {
+            return rows.gathered();
+        }
+        let (plan, columns) = with_keys(rows.plan, keys)?;
+        // Who reads them does not see the keys.
+        FragmentRows { plan, inputs: rows.inputs }
+            .ended_with(InputRole::ByKeys(columns), schema.fields().len())
+    }
+
+    /// Tasks yield their parts of each input, or the first one all of it.
+    fn union(&self, union: &Union, division: &DividedOperator) -> Result<FragmentRows> {
+        let mut all = vec![];
+        for (number, input) in union.inputs.iter().enumerate() {
+            all.push(self.rows_of(input, division.input(number)?)?);
+        }
+        if all.iter().any(FragmentRows::is_parted) {
+            let first = |rows: FragmentRows| match rows.is_parted() {
+                true => Ok(rows),
+                false => rows.ended(InputRole::First),
+            };
+            all = all.into_iter().map(first).collect::<Result<_>>()?;
+        }
+        FragmentRows::together(all, |plans| {
+            let inputs = plans.into_iter().map(Arc::new).collect();
+            Ok(LogicalPlan::Union(Union { inputs, schema: union.schema.clone() }))
+        })
+    }
+
+    /// Each task yields as many rows as may be wanted.
+    fn limit(
+        &self,
+        limit: &Limit,
+        plan: &LogicalPlan,
+        division: &DividedOperator,
+    ) -> Result<FragmentRows> {
+        let mut rows = self.input(plan, division)?;
+        if rows.is_parted() {
+            if let (SkipType::Literal(skip), FetchType::Literal(Some(fetch))) =
+                (limit.get_skip_type()?, limit.get_fetch_type()?)
+                && let Ok(enough) = i64::try_from(skip.saturating_add(fetch))
+            {
+                rows = rows.map(|input| {
+                    let fetch = Some(Box::new(lit(enough)));
+                    Ok(LogicalPlan::Limit(Limit { skip: None, fetch, input: Arc::new(input) }))
+                })?;
+            }
+            rows = rows.gathered()?;
+        }
+        rows.map(|input| over(plan, input))
+    }
+
+    fn join(&self, join: &Join, division: &DividedOperator) -> Result<FragmentRows> {
+        let Way::Join(way) = &division.way else {
+            return Err(Error::internal("a join is divided as no join"));
+        };
+        let left = self.rows_of(&join.left, division.input(0)?)?;
+        let right = self.rows_of(&join.right, division.input(1)?)?;
+        if !left.is_parted() && !right.is_parted() {
+            return joined(join, left, right);
+        }
+        let hashes = matches!(way.otherwise, JoinWay::Hash { .. })
+            && (self.limits.on_devices || is_hashable(join));
+        if let Some(side) = self.broadcast(join, way, (&left, &right), hashes) {
+            return match side {
+                JoinSide::Left => joined(join, self.whole(left)?, right),
+                JoinSide::Right => joined(join, left, self.whole(right)?),
+            };
+        }
+        if hashes {
+            let (of_left, of_right): (Vec<Expr>, Vec<Expr>) = join.on.iter().cloned().unzip();
+            let left = self.parted_by(left, &of_left)?;
+            return joined(join, left, self.parted_by(right, &of_right)?);
+        }
+        joined(join, left.gathered()?, right.gathered()?)
+    }
+
+    /// Whether each task computes rows anew from whole tables where it needs all of them.
+    fn is_read_again(&self, rows: &FragmentRows) -> bool {
+        let is_table = |input: &StageInput| matches!(input.rows, StageRows::Table(_));
+        self.limits.on_devices && rows.inputs.iter().all(is_table)
+    }
+
+    /// Rows that each task gets whole.
+    fn whole(&self, mut rows: FragmentRows) -> Result<FragmentRows> {
+        if rows.inputs.is_empty() {
+            return Ok(rows);
+        }
+        if self.is_read_again(&rows) {
+            rows.inputs.iter_mut().for_each(|input| input.role = InputRole::Whole);
+            return Ok(rows);
+        }
+        rows.ended(InputRole::Whole)
+    }
+
+    /// The side that each task gets whole: one whose rows are all in one place already or that is
+    /// small, while tasks have parts of the other.
+    fn broadcast(
+        &self,
+        join: &Join,
+        way: &DividedJoin,
+        rows: (&FragmentRows, &FragmentRows),
+        hashes: bool,
+    ) -> Option<JoinSide> {
+        let may = |side: &JoinSide| {
+            side.other().goes_by(join.join_type) && side.other().of(rows).is_parted()
+        };
+        let sides = [JoinSide::Right, JoinSide::Left].into_iter().filter(may);
+        let bytes = |side: &JoinSide| side.of(way.bytes).unwrap_or(u64::MAX);
+        let least = sides.min_by_key(bytes)?;
+        let small = match self.is_read_again(least.of(rows)) {
+            // Each task does the work of all tasks on this side, and less on the other.
+            true => {
+                let others = self.limits.tasks.saturating_sub(1) as u64;
+                bytes(&least).saturating_mul(others) <= bytes(&least.other())
+            }
+            false => bytes(&least) <= self.limits.broadcast,
+        };
+        (small || !least.of(rows).is_parted() && join.join_type != JoinType::Full || !hashes)
+            .then_some(least)
+    }
+}
+
+fn joined(join: &Join, left: FragmentRows, right: FragmentRows) -> Result<FragmentRows> {
+    FragmentRows::together(vec![left, right], |plans| {
+        let mut plans = plans.into_iter().map(Arc::new);
+        let (Some(left), Some(right)) = (plans.next(), plans.next()) else {
+            return Err(Error::internal("a join has two sides"));
+        };
+        Ok(LogicalPlan::Join(Join { left, right, ..join.clone() }))
+    })
+}
+
+/// Whether equal keys of both sides have equal hashes.
+fn is_hashable(join: &Join) -> bool {
+    let (left, right): (Vec<Expr>, Vec<Expr>) = join.on.iter().cloned().unzip();
+    let of = |key: &Expr, side: &LogicalPlan| key.get_type(side.schema()).ok();
+    let same = |(left, right): &(Expr, Expr)| of(left, &join.left) == of(right, &join.right);
+    join.on.iter().all(same)
+        && are_hashable(&left, join.left.schema())
+        && are_hashable(&right, join.right.schema())
+}
+
+/// Whether keys that are equal have equal bits.
+fn are_hashable(keys: &[Expr], schema: &DFSchema) -> bool {
+    let is_plain = |key: &Expr| {
+        key.get_type(schema).is_ok_and(|dtype| {
+            !dtype.is_nested()
+                && !dtype.is_floating()
+                && !matches!(dtype, DataType::Dictionary(..) | DataType::Interval(_))
+        })
+    };
+    !keys.is_empty() && keys.iter().all(is_plain)
+}
+
+/// The rows with their keys behind their columns, and where these are.
+fn with_keys(plan: LogicalPlan, keys: &[Expr]) -> Result<(LogicalPlan, Vec<usize>)> {
+    let schema = plan.schema().clone();
+    let own = schema.columns();
+    let mut names = FreshNames::of(&plan)?;
+    let mut exprs: Vec<Expr> = own.iter().cloned().map(Expr::Column).collect();
+    let mut fields: Vec<_> =
+        schema.iter().map(|(of, field)| (of.cloned(), field.clone())).collect();
+    let mut columns = vec![];
+    for key in keys {
+        if let Expr::Column(column) = key
+            && let Ok(at) = schema.index_of_column(column)
+        {
+            columns.push(at);
+            continue;
+        }
+        let name = names.name("key");
+        let (dtype, nullable) = (key.get_type(&schema)?, key.nullable(&schema)?);
+        columns.push(exprs.len());
+        exprs.push(key.clone().alias(&name));
+        fields.push((None, Arc::new(Field::new(name, dtype, nullable))));
+    }
+    if exprs.len() == own.len() {
+        return Ok((plan, columns));
+    }
+    let schema = Arc::new(DFSchema::new_with_metadata(fields, schema.metadata().clone())?);
+    let plan = Projection::try_new_with_schema(exprs, Arc::new(plan), schema)?;
+    Ok((LogicalPlan::Projection(plan), columns))
+}
+
+/// A plan that reads the first columns of a stage's rows, under their own names. What it scans has
+/// one name for all columns and different names for them, as a table has.
+fn read_again(schema: &DFSchemaRef, shown: usize) -> Result<LogicalPlan> {
+    let name = |at: usize| format!("c{at}");
+    let fields = schema.fields().iter().enumerate();
+    let fields = fields.map(|(at, field)| field.as_ref().clone().with_name(name(at)));
+    let found = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let source = TablePlaceholder::source(0, found);
+    let scan = TableScanBuilder::new(TableReference::bare("stage"), source)
+        .with_projection(Some((0..shown).collect()))
+        .build()?;
+    let scan = LogicalPlan::TableScan(scan);
+    let (mut columns, mut fields) = (vec![], vec![]);
+    for (at, (relation, field)) in schema.iter().take(shown).enumerate() {
+        let column = Column::new(Some("stage"), name(at));
+        columns.push(Expr::Column(column).alias_qualified(relation.cloned(), field.name()));
+        fields.push((relation.cloned(), field.clone()));
+    }
+    let schema = Arc::new(DFSchema::new_with_metadata(fields, schema.metadata().clone())?);
+    let plan = Projection::try_new_with_schema(columns, Arc::new(scan), schema)?;
+    Ok(LogicalPlan::Projection(plan))
+}
+
+/// The plan with other numbers of its placeholders.
+fn numbered_from(plan: LogicalPlan, first: usize) -> Result<LogicalPlan> {
+    if first == 0 {
+        return Ok(plan);
+    }
+    let moved = plan.transform_down(|node| match node {
+        LogicalPlan::TableScan(scan) => {
+            let number = placeholder_number(&scan.source).unwrap_or(0) + first;
+            let source: PlanTable = TablePlaceholder::source(number, scan.source.schema());
+            Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })))
+        }
+        node => Ok(Transformed::no(node)),
+    })?;
+    Ok(moved.data)
+}

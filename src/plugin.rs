@@ -1,0 +1,195 @@
+//! warpframe in a program that has a DataFusion session of its own.
+//!
+//! ```
+//! use datafusion::execution::SessionStateBuilder;
+//! use datafusion::prelude::SessionContext;
+//! use warpframe::plugin::WithWarpframe;
+//!
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+//! # runtime.block_on(async {
+//! let state = SessionStateBuilder::new_with_default_features().with_warpframe()?.build();
+//! let context = SessionContext::new_with_state(state);
+//! context.register_parquet("nation", "data/tpch/nation.parquet", Default::default()).await?;
+//! let frame = context.sql("SELECT n_regionkey, count(*) AS n FROM nation GROUP BY 1").await?;
+//! let rows: usize = frame.collect().await?.iter().map(|batch| batch.num_rows()).sum();
+//! assert_eq!(rows, 5);
+//! # Ok::<(), datafusion::error::DataFusionError>(())
+//! # }).unwrap();
+//! ```
+//!
+//! The session parses, analyzes and optimizes as before. Then the largest parts of a plan that the
+//! device supports become operators of its physical plan (`DeviceStageExec`), and its own planner
+//! plans the rest. Answers are DataFusion's: where this engine means something else by a function
+//! or a cast, that part stays on the CPU, and rows that fail on the device (a sum that overflows,
+//! say) are computed anew by DataFusion.
+//!
+//! ```text
+//!   optimized plan ── cut ──▶ subtrees for the device ──▶ stages ──▶ tables of planned operators
+//!                                                                  their planner ──▶ physical plan
+//! ```
+//!
+//! | file | what |
+//! |---|---|
+//! | `stock` | what stays on the CPU, since DataFusion answers otherwise; floats by all their bits |
+//! | `subqueries` | scalar subqueries as joins |
+//! | `scans` | the tables of a subtree, planned |
+//! | `planner` | the query planner |
+//! | `codec` | stages as bytes |
+
+#[cfg(feature = "proto")]
+mod codec;
+mod planner;
+mod scans;
+mod stock;
+mod subqueries;
+
+use std::sync::{Arc, LazyLock, Mutex};
+
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::context::QueryPlanner;
+
+#[cfg(feature = "proto")]
+pub use self::codec::StageCodec;
+use self::planner::StagePlanner;
+use crate::error::Result;
+use crate::exec::{Engine, Runtime};
+use crate::session::SessionBuilder;
+use warpframe_device::Device;
+
+/// The device for sessions of DataFusion's. Clones share it, with the columns that it keeps.
+///
+/// ```
+/// use datafusion::execution::SessionStateBuilder;
+/// use warpframe::plugin::{Plugin, WithWarpframe};
+/// use warpframe::{DeviceChoice, Session};
+///
+/// let plugin = Plugin::new(Session::builder().device(DeviceChoice::Sim).strict(true))?;
+/// let state = SessionStateBuilder::new_with_default_features().with_plugin(&plugin).build();
+/// # let _ = state;
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Plugin {
+    /// `None` where there is no device.
+    running: Option<Running>,
+    tasks: usize,
+    broadcast: u64,
+}
+
+#[derive(Clone)]
+struct Running {
+    engine: Engine,
+    runtime: Arc<Runtime>,
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.engine.fmt(f)
+    }
+}
+
+/// Bytes of a side of a join up to which each task gets it whole.
+const BROADCAST: u64 = 1 << 30;
+
+impl Plugin {
+    /// Opens the device that a session of this builder would have. What a builder says of device,
+    /// strictness, device memory, spilled rows, join order and division holds; the rest is the
+    /// other session's own.
+    ///
+    /// # Errors
+    /// As [`SessionBuilder::build`].
+    pub fn new(session: SessionBuilder) -> Result<Plugin> {
+        let running = match session.engine()? {
+            Some(engine) => Some(Running { engine, runtime: Arc::new(Runtime::new()?) }),
+            None => None,
+        };
+        Ok(Plugin { running, tasks: 1, broadcast: BROADCAST })
+    }
+
+    /// Plans are cut into stages of so many tasks, with exchanges of DataFusion's between them;
+    /// otherwise, and for 1, each supported part of a plan is one task. The session's
+    /// `target_partitions` should be as many.
+    ///
+    /// ```
+    /// use warpframe::plugin::Plugin;
+    /// use warpframe::{DeviceChoice, Session};
+    /// let plugin = Plugin::new(Session::builder().device(DeviceChoice::Sim))?.with_tasks(4);
+    /// # let _ = plugin;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_tasks(mut self, tasks: usize) -> Plugin {
+        self.tasks = tasks.max(1);
+        self
+    }
+
+    /// Most bytes of a side of a join that each task gets whole, instead of parting both sides by a
+    /// hash of their keys; otherwise 1 GiB.
+    ///
+    /// ```
+    /// use warpframe::plugin::Plugin;
+    /// use warpframe::{DeviceChoice, Session};
+    /// let plugin = Plugin::new(Session::builder().device(DeviceChoice::Sim))?;
+    /// let plugin = plugin.with_tasks(4).with_broadcast_limit(64 << 20);
+    /// # let _ = plugin;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_broadcast_limit(mut self, bytes: u64) -> Plugin {
+        self.broadcast = bytes;
+        self
+    }
+
+    /// The device: its memory, counters and times. `None` where everything runs on the CPU.
+    pub fn device(&self) -> Option<&Device> {
+        self.running.as_ref().map(|running| &running.engine.device)
+    }
+
+    /// Why parts of plans that were begun on the device went to the CPU, since this was asked last;
+    /// [`Counters::fallbacks`](crate::device::Counters::fallbacks) counts them.
+    pub fn take_reasons(&self) -> Vec<String> {
+        self.running.as_ref().map_or_else(Vec::new, |running| running.engine.take_reasons())
+    }
+
+    /// A query planner that gives the device its part of a plan, and `theirs` the rest.
+    fn planner(&self, theirs: Option<Arc<dyn QueryPlanner + Send + Sync>>) -> Option<StagePlanner> {
+        let Running { engine, runtime } = self.running.clone()?;
+        Some(StagePlanner::new(engine, runtime, theirs, (self.tasks, self.broadcast)))
+    }
+}
+
+/// Sessions of DataFusion that run on the device what it supports.
+pub trait WithWarpframe: Sized {
+    /// The session with the device of this process, by the environment's variables
+    /// (`WARPFRAME_DEVICE` and others): all sessions that say nothing else share it. Without a GPU
+    /// the session stays as it is.
+    ///
+    /// # Errors
+    /// As [`SessionBuilder::build`].
+    fn with_warpframe(self) -> Result<Self>;
+
+    /// The session with this device.
+    fn with_plugin(self, plugin: &Plugin) -> Self;
+}
+
+impl WithWarpframe for SessionStateBuilder {
+    fn with_warpframe(self) -> Result<Self> {
+        static SHARED: LazyLock<Mutex<Option<Plugin>>> = LazyLock::new(Mutex::default);
+        let mut shared = SHARED.lock().unwrap_or_else(|e| e.into_inner());
+        let plugin = match &*shared {
+            Some(plugin) => plugin.clone(),
+            None => shared.insert(Plugin::new(SessionBuilder::default())?).clone(),
+        };
+        drop(shared);
+        Ok(self.with_plugin(&plugin))
+    }
+
+    fn with_plugin(mut self, plugin: &Plugin) -> Self {
+        let theirs = self.query_planner().take();
+        let Some(planner) = plugin.planner(theirs.clone()) else {
+            *self.query_planner() = theirs;
+            return self;
+        };
+        self.with_query_planner(Arc::new(planner))
+    }
+}

@@ -1,0 +1,308 @@
+//! The query planner of a session with a device.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, TableReference};
+use datafusion::datasource::{TableType, provider_as_source};
+use datafusion::error::{DataFusionError, Result as PlanResult};
+use datafusion::execution::SessionState;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::logical_expr::{
+    DmlStatement, Expr, LogicalPlan, PlanType, Projection, StringifiedPlan, TableScanBuilder,
+    WriteOp,
+};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+
+use super::scans::{PlannedScans, scanned};
+use super::stock::{as_arrow_does, refused};
+use super::subqueries::with_joins;
+use crate::error::{Error, Result};
+use crate::exec::{Engine, Runtime, StageContext, division_of, stage_plan};
+use crate::plan::{
+    CpuOperator, DeviceNode, DevicePlan, PlanTable, Root, StageLimits, any_node, cut_unless,
+    different, order_joins, stages,
+};
+
+/// Gives the device its part of plans, and another planner the rest.
+pub(super) struct StagePlanner {
+    engine: Engine,
+    runtime: Arc<Runtime>,
+    theirs: Option<Arc<dyn QueryPlanner + Send + Sync>>,
+    limits: StageLimits,
+}
+
+impl StagePlanner {
+    pub(super) fn new(
+        engine: Engine,
+        runtime: Arc<Runtime>,
+        theirs: Option<Arc<dyn QueryPlanner + Send + Sync>>,
+        (tasks, broadcast): (usize, u64),
+    ) -> StagePlanner {
+        StagePlanner {
+            engine,
+            runtime,
+            theirs,
+            limits: StageLimits { tasks, broadcast, on_devices: false },
+        }
+    }
+}
+
+impl fmt::Debug for StagePlanner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StagePlanner").field("theirs", &self.theirs).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl QueryPlanner for StagePlanner {
+    async fn create_physical_plan(
+        &self,
+        plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
+        let mapped = match session.as_any().downcast_ref::<SessionState>() {
+            Some(state) => self.with_stages(state, plan).await?,
+            None => plan.clone(),
+        };
+        match &self.theirs {
+            Some(theirs) => theirs.create_physical_plan(&mapped, session).await,
+            None => DefaultPhysicalPlanner::default().create_physical_plan(&mapped, session).await,
+        }
+    }
+}
+
+impl StagePlanner {
+    /// The plan, in which subtrees for the device are tables that are planned already.
+    async fn with_stages(&self, state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
+        // What explains or writes is about the query beneath it.
+        if let LogicalPlan::Explain(_)
+        | LogicalPlan::Analyze(_)
+        | LogicalPlan::Dml(_)
+        | LogicalPlan::Copy(_) = plan
+        {
+            // What DELETE and UPDATE do follows from the query's own operators.
+            let changes = |dml: &DmlStatement| !matches!(dml.op, WriteOp::Insert(_));
+            let inputs = plan.inputs();
+            let query = match (plan, inputs.as_slice()) {
+                (LogicalPlan::Dml(dml), _) if changes(dml) => return Ok(plan.clone()),
+                (_, [query]) => query,
+                _ => return Ok(plan.clone()),
+            };
+            let (made, left) = self.of_query(state, query).await?;
+            return Ok(with_query(plan, made, told(query, &left)));
+        }
+        let (plan, left) = self.of_query(state, plan).await?;
+        // Operators above one that is in the way are left to the CPU too: the deepest has the
+        // reason.
+        match left.last() {
+            Some(CpuOperator { operator, why }) if self.engine.strict => {
+                Err(Error::unsupported(format!("on the device: {operator}"), why.clone()))
+            }
+            _ => Ok(plan),
+        }
+    }
+
+    /// The plan of a query with stages as tables, and what is left to the CPU.
+    async fn of_query(
+        &self,
+        state: &SessionState,
+        plan: &LogicalPlan,
+    ) -> Result<(LogicalPlan, Vec<CpuOperator>)> {
+        if !is_worth_it(plan)? {
+            return Ok((plan.clone(), vec![]));
+        }
+        let mut cut = cut_unless(plan.clone(), &refused)?;
+        if !cut.left.is_empty()
+            && let Some(joins) = with_joins(plan)?
+        {
+            let with_joins = cut_unless(joins, &refused)?;
+            if with_joins.left.len() < cut.left.len() {
+                cut = with_joins;
+            }
+        }
+        let plan = match cut.root {
+            Root::Device(root) => {
+                return Ok((self.stage(state, &root).await?, cut.left));
+            }
+            Root::Cpu(plan) => plan,
+        };
+        // Planning waits for tables: so the nodes are found first and replaced afterwards.
+        let mut nodes = vec![];
+        plan.apply(|node| {
+            nodes.extend(device_plan(node));
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        let mut made = vec![];
+        for node in nodes {
+            made.push(match is_worth_it(node.logical())? {
+                true => self.stage(state, &node).await?,
+                false => node.logical().clone(),
+            });
+        }
+        let mut made = made.into_iter();
+        let plan = plan.transform_down(|node| match device_plan(&node) {
+            Some(_) => match made.next() {
+                Some(stage) => Ok(Transformed::new(stage, true, TreeNodeRecursion::Jump)),
+                None => Err(DataFusionError::Internal("a stage was not planned".into())),
+            },
+            None => Ok(Transformed::no(node)),
+        })?;
+        Ok((plan.data, cut.left))
+    }
+
+    /// A subtree as a table that its stages yield.
+    async fn stage(&self, state: &SessionState, subtree: &DevicePlan) -> Result<LogicalPlan> {
+        let schema = subtree.logical().schema().clone();
+        let plan = as_arrow_does(with_different_names(subtree.logical().clone())?)?;
+        let PlannedScans { mut plan, tables } = scanned(state, &self.engine, plan).await?;
+        let known: Vec<PlanTable> = tables.iter().map(|table| table.table.clone()).collect();
+        if self.limits.tasks > 1 && self.engine.orders_joins() {
+            plan = order_joins(plan, &known)?.plan;
+        }
+        let division = division_of(state, &self.engine, &plan, &known)?;
+        let stage = stages(&plan, &division, self.limits)?;
+        // As this engine's readers of files want it: rows come in the order of the files.
+        let mut own = state.clone();
+        own.config_mut().options_mut().execution.enable_file_stream_work_stealing = false;
+        let context = StageContext {
+            engine: self.engine.clone(),
+            state: Arc::new(own),
+            runtime: self.runtime.clone(),
+        };
+        let scans: Vec<_> = tables.into_iter().map(|table| (table.scan, table.columns)).collect();
+        let planned = stage_plan(&stage, &scans, &context, true)?;
+        let names = schema.columns();
+        let provider = PlannedTable { schema: planned.schema(), planned };
+        let source = provider_as_source(Arc::new(provider));
+        let scan = TableScanBuilder::new(TableReference::bare("device"), source).build()?;
+        let scan = LogicalPlan::TableScan(scan);
+        let columns = scan.schema().columns().into_iter().zip(names);
+        let columns = columns.map(|(column, Column { relation, name, .. })| {
+            Expr::Column(column).alias_qualified(relation, name)
+        });
+        let columns = columns.collect();
+        Ok(LogicalPlan::Projection(Projection::try_new_with_schema(
+            columns,
+            Arc::new(scan),
+            schema,
+        )?))
+    }
+}
+
+fn device_plan(node: &LogicalPlan) -> Option<Arc<DevicePlan>> {
+    match node {
+        LogicalPlan::Extension(extension) => Some(DeviceNode::of(extension)?.plan().clone()),
+        _ => None,
+    }
+}
+
+/// The plan with different names for its columns, as a table has them.
+fn with_different_names(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let own: Vec<String> =
+        plan.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let names = different(&own);
+    if names == own {
+        return Ok(plan);
+    }
+    let columns = plan.schema().columns().into_iter().zip(names);
+    let columns = columns.map(|(column, name)| Expr::Column(column).alias(name)).collect();
+    Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?))
+}
+
+/// Whether a plan does more with tables than to hand their rows on. Without that it is over sooner
+/// than rows come to a device and back.
+fn is_worth_it(plan: &LogicalPlan) -> Result<bool> {
+    let computes =
+        |expr: &Expr| !matches!(expr.clone().unalias(), Expr::Column(_) | Expr::Literal(..));
+    let works = any_node(plan, |node| {
+        Ok(match node {
+            LogicalPlan::Filter(_)
+            | LogicalPlan::Aggregate(_)
+            | LogicalPlan::Distinct(_)
+            | LogicalPlan::Join(_)
+            | LogicalPlan::Sort(_)
+            | LogicalPlan::Window(_) => true,
+            LogicalPlan::Projection(project) => project.expr.iter().any(computes),
+            _ => false,
+        })
+    })?;
+    Ok(works && any_node(plan, |node| Ok(matches!(node, LogicalPlan::TableScan(_))))?)
+}
+
+/// The query's plan, and what of it is left to the CPU; `None` where that is nothing.
+fn told(query: &LogicalPlan, left: &[CpuOperator]) -> Option<String> {
+    if left.is_empty() {
+        return None;
+    }
+    let mut text = format!("{}\nleft to the CPU:", query.display_indent());
+    for CpuOperator { operator, why } in left {
+        text.push_str(&format!("\n  {operator}: {why}"));
+    }
+    Some(text)
+}
+
+/// An operator that explains or writes, over another query of the same columns, and what an EXPLAIN
+/// says beside.
+fn with_query(plan: &LogicalPlan, query: LogicalPlan, told: Option<String>) -> LogicalPlan {
+    match plan.clone() {
+        LogicalPlan::Explain(mut explain) => {
+            explain.plan = Arc::new(query);
+            let told = told.map(|text| StringifiedPlan::new(PlanType::FinalLogicalPlan, text));
+            explain.stringified_plans.extend(told);
+            LogicalPlan::Explain(explain)
+        }
+        LogicalPlan::Analyze(mut analyze) => {
+            analyze.input = Arc::new(query);
+            LogicalPlan::Analyze(analyze)
+        }
+        LogicalPlan::Dml(mut dml) => {
+            dml.input = Arc::new(query);
+            LogicalPlan::Dml(dml)
+        }
+        LogicalPlan::Copy(mut copy) => {
+            copy.input = Arc::new(query);
+            LogicalPlan::Copy(copy)
+        }
+        other => other,
+    }
+}
+
+/// Stages that are planned, as a table.
+#[derive(Debug)]
+struct PlannedTable {
+    schema: SchemaRef,
+    planned: Arc<dyn ExecutionPlan>,
+}
+
+#[async_trait]
+impl TableProvider for PlannedTable {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    async fn scan(
+        &self,
+        _state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
+        let all = (0..self.schema.fields().len()).collect::<Vec<_>>();
+        match projection {
+            Some(some) if *some != all => {
+                Err(DataFusionError::Internal("stages yield all of their columns".into()))
+            }
+            _ => Ok(self.planned.clone()),
+        }
+    }
+}

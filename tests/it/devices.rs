@@ -1,0 +1,127 @@
+//! Plans that several devices run together.
+
+use std::sync::Arc;
+
+use warpframe::arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
+use warpframe::arrow::record_batch::RecordBatch;
+use warpframe::{DeviceChoice, Session};
+
+use crate::differential::{Pair, builder, data, run};
+
+/// Sessions on the CPU and on so many devices: simulated ones, or the GPU of the tests, several
+/// times.
+fn pair(count: usize) -> Pair {
+    let devices = match std::env::var("WARPFRAME_DEVICE").as_deref() {
+        Ok(name) if name.starts_with("cuda:") && name.contains([',', 'a']) => {
+            name.parse().expect("devices")
+        }
+        Ok(name) if name.starts_with("cuda") => DeviceChoice::Gpus(vec![0; count]),
+        _ => DeviceChoice::Sims(count),
+    };
+    Pair::with(builder().device(devices).strict(true))
+}
+
+/// Whether each device ran kernels in a query that agrees with the CPU's. On GPUs
+/// `WARPFRAME_SHARED_BYTES=0` has them share small queries.
+fn on_all(pair: &Pair, sql: &str) -> bool {
+    let devices = pair.device.devices();
+    let launches = || devices.iter().map(|device| device.counters().launches).collect::<Vec<_>>();
+    let before = launches();
+    pair.check(sql);
+    before.iter().zip(launches()).all(|(before, now)| now > *before)
+}
+
+fn table(rows: i64) -> Vec<RecordBatch> {
+    let batch = |from: i64, to: i64| {
+        let key = Int64Array::from_iter((from..to).map(|i| (i % 11 != 3).then_some(i * 7 % 53)));
+        let value = Float64Array::from_iter_values((from..to).map(|i| (i % 1000) as f64 / 8.0));
+        let text: StringArray = (from..to)
+            .map(|i| (i % 13 != 5).then(|| format!("text of {} and a tail", i * 31 % 97)))
+            .collect();
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("i", Arc::new(Int64Array::from_iter_values(from..to))),
+            ("k", Arc::new(key)),
+            ("x", Arc::new(value)),
+            ("s", Arc::new(text)),
+        ];
+        RecordBatch::try_from_iter_with_nullable(
+            columns.into_iter().map(|(name, array)| (name, array, true)),
+        )
+        .expect("a batch")
+    };
+    (0..8).map(|part| batch(rows * part / 8, rows * (part + 1) / 8)).collect()
+}
+
+#[test]
+fn tpch_on_two_devices() {
+    let pair = pair(2).samples();
+    for number in [1, 3, 4, 5, 9, 11, 13, 15, 16, 18, 20, 21, 22] {
+        let path = data(&format!("queries/q{number}.sql"));
+        let sql = std::fs::read_to_string(path).expect("the sample is there");
+        pair.check(sql.trim().trim_end_matches(';'));
+    }
+}
+
+#[test]
+fn every_operator_on_three_devices() {
+    let pair = pair(3).and("t", table(5000)).and("u", table(700));
+    for sql in [
+        "SELECT k, count(*), sum(x), min(s), avg(x), stddev(x) FROM t GROUP BY k",
+        "SELECT sum(x), count(DISTINCT s), max(i) FROM t",
+        "SELECT s, count(*) FROM t WHERE i % 3 = 0 GROUP BY s",
+        "SELECT DISTINCT k, s FROM t",
+        "SELECT t.i, u.i AS j, t.s FROM t JOIN u ON t.k = u.k AND t.s = u.s",
+        "SELECT t.k, count(u.i) FROM t LEFT JOIN u ON t.i = u.i * 3 GROUP BY t.k",
+        "SELECT count(*) FROM t FULL JOIN u ON t.i = u.i + 600",
+        "SELECT i FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.s = t.s AND u.i > t.i)",
+        "SELECT i FROM t WHERE i NOT IN (SELECT i * 2 FROM u)",
+        "SELECT i, s, row_number() OVER (PARTITION BY k ORDER BY i) AS r FROM t",
+        "SELECT i, x, s FROM t ORDER BY x DESC, i LIMIT 20",
+        "SELECT i FROM t UNION ALL SELECT sum(i) FROM u",
+    ] {
+        assert!(on_all(&pair, sql), "{sql} ran on one device");
+    }
+    // The other devices only read their parts.
+    pair.check("SELECT i, s FROM t ORDER BY s NULLS FIRST, i");
+    pair.check("SELECT median(x) FROM t");
+    pair.check("SELECT count(*) FROM (SELECT i FROM t LIMIT 100)");
+    pair.check("SELECT count(*) FROM t CROSS JOIN (SELECT k FROM u LIMIT 3) c");
+}
+
+#[test]
+fn tables_that_are_kept_are_dealt_out() {
+    let pair = pair(2).and("t", table(3000));
+    for session in [&pair.cpu, &pair.device] {
+        session
+            .execute("CREATE TABLE kept AS SELECT i, k, s FROM t WHERE i % 2 = 0")
+            .expect("made");
+    }
+    assert!(on_all(&pair, "SELECT k, count(*), min(s) FROM kept GROUP BY k"));
+    assert!(on_all(&pair, "SELECT a.i, b.s FROM kept a JOIN kept b ON a.i = b.i + 2"));
+}
+
+#[test]
+fn errors_of_one_device_are_told_and_leave_nothing() {
+    let pair = pair(2).and("t", table(3000));
+    pair.check_error("SELECT sum(100 / (i - 2900)) FROM t");
+    assert!(on_all(&pair, "SELECT sum(i) FROM t"));
+    let used: Vec<u64> = pair.device.devices().iter().map(|device| device.memory().used).collect();
+    pair.check_error("SELECT k, sum(100 / (i - 2900)) FROM t GROUP BY k");
+    run(&pair.device, "SELECT sum(i) FROM t").expect("the session goes on");
+    for (device, before) in pair.device.devices().iter().zip(used) {
+        let now = device.memory();
+        assert!(now.used - now.evictable <= before, "{now:?} after {before}");
+    }
+}
+
+#[test]
+fn devices_are_named() {
+    let session = Session::builder().device("sim:3".parse().expect("devices")).build();
+    assert_eq!(session.expect("devices").devices().len(), 3);
+    for wrong in ["sim:0", "sim:99", "cuda:", "cuda:0,", "cuda:x", "sim:1,2"] {
+        assert!(wrong.parse::<DeviceChoice>().is_err(), "{wrong}");
+    }
+    for text in ["cuda:0,0", "cuda:all", "sim:2", "cuda:3"] {
+        assert_eq!(text.parse::<DeviceChoice>().expect("devices").to_string(), text);
+    }
+}

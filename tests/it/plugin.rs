@@ -1,0 +1,214 @@
+//! Sessions of DataFusion's that have a device: they answer what they answer without one.
+
+#[cfg(feature = "proto")]
+mod codec;
+mod floats;
+mod foreign;
+mod stages;
+
+use std::sync::Arc;
+
+use datafusion::execution::SessionStateBuilder;
+use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use warpframe::arrow::record_batch::RecordBatch;
+use warpframe::plugin::{Plugin, WithWarpframe};
+
+use crate::differential::{Rows, builder, data, rows_of};
+use crate::slt_datafusion::orders_its_rows;
+
+/// A session of DataFusion's without a device and one with.
+pub(crate) struct Both {
+    pub(crate) stock: SessionContext,
+    pub(crate) ours: SessionContext,
+    pub(crate) plugin: Plugin,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Both {
+    pub(crate) fn new() -> Both {
+        Both::with(Plugin::new(builder().strict(false)).expect("the device opens"), 4)
+    }
+
+    pub(crate) fn with(plugin: Plugin, partitions: usize) -> Both {
+        // The sample's files are small.
+        let config = || {
+            let config = SessionConfig::new().with_target_partitions(partitions);
+            config.with_repartition_file_min_size(0)
+        };
+        let state = SessionStateBuilder::new_with_default_features()
+            .with_config(config())
+            .with_plugin(&plugin)
+            .build();
+        Both {
+            stock: SessionContext::new_with_config(config()),
+            ours: SessionContext::new_with_state(state),
+            plugin,
+            runtime: tokio::runtime::Runtime::new().expect("a runtime"),
+        }
+    }
+
+    /// Registers the Parquet files of a folder with both, by their names.
+    pub(crate) fn files(self, folder: &std::path::Path) -> Both {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_none_or(|extension| extension != "parquet") {
+                continue;
+            }
+            let (name, path) =
+                (path.file_stem().expect("a name").to_string_lossy(), path.to_string_lossy());
+            for context in [&self.stock, &self.ours] {
+                let registered = context.register_parquet(&*name, &*path, Default::default());
+                self.runtime.block_on(registered).expect("a table");
+            }
+        }
+        self
+    }
+
+    pub(crate) fn run(
+        &self,
+        context: &SessionContext,
+        sql: &str,
+    ) -> Result<Vec<RecordBatch>, String> {
+        let ran = async { context.sql(sql).await?.collect().await };
+        self.runtime.block_on(ran).map_err(|error| error.strip_backtrace())
+    }
+
+    /// Runs a statement in both.
+    pub(crate) fn execute(&self, sql: &str) {
+        for context in [&self.stock, &self.ours] {
+            self.run(context, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        }
+    }
+
+    /// The physical plan of a query in the session with the device.
+    pub(crate) fn plan(&self, sql: &str) -> Arc<dyn ExecutionPlan> {
+        let planned = async { self.ours.sql(sql).await?.create_physical_plan().await };
+        self.runtime.block_on(planned).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// Runs a query in both. Whether the device ran all of it: its plan is stages, exchanges and
+    /// scans, and no stage went to the CPU.
+    pub(crate) fn check(&self, sql: &str) -> bool {
+        let expected = self.run(&self.stock, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let plan = self.plan(sql);
+        let device = self.plugin.device().expect("a device");
+        let before = device.counters();
+        let ran = self.runtime.block_on(collect(plan.clone(), self.ours.task_ctx()));
+        let text = displayable(plan.as_ref()).indent(false).to_string();
+        let found = ran.unwrap_or_else(|error| panic!("{sql}: {error}\n{text}"));
+        let now = device.counters();
+        let rows = |batches: &[RecordBatch]| Rows {
+            types: vec![],
+            rows: batches.iter().flat_map(rows_of).collect(),
+        };
+        let difference =
+            rows(&expected).difference(&rows(&found), orders_its_rows(&sql.to_lowercase()));
+        assert!(difference.is_none(), "{sql}\n{}\n{text}", difference.unwrap_or_default());
+        let types = |batches: &[RecordBatch]| batches.first().map(|batch| batch.schema());
+        if let (Some(expected), Some(found)) = (types(&expected), types(&found)) {
+            let of = |schema: &warpframe::arrow::datatypes::Schema| {
+                let field = |field: &Arc<warpframe::arrow::datatypes::Field>| {
+                    (field.name().clone(), field.data_type().clone())
+                };
+                schema.fields().iter().map(field).collect::<Vec<_>>()
+            };
+            assert_eq!(of(&expected), of(&found), "{sql}");
+        }
+        let is_ours = |line: &str| {
+            ["DeviceStageExec", "RepartitionExec", "CoalescePartitionsExec", "DataSourceExec"]
+                .iter()
+                .any(|name| line.trim_start().starts_with(name))
+                || line.trim_start().starts_with("ProjectionExec")
+        };
+        let whole = now.launches > before.launches
+            && now.fallbacks == before.fallbacks
+            && text.lines().all(is_ours);
+        if !whole {
+            println!("not whole on the device: {sql}\n{:?}\n{text}", self.plugin.take_reasons());
+        }
+        whole
+    }
+}
+
+pub(crate) fn tpch(number: u32) -> String {
+    let path = data(&format!("queries/q{number}.sql"));
+    let text = std::fs::read_to_string(path).expect("the sample is there");
+    text.trim().trim_end_matches(';').to_string()
+}
+
+#[test]
+fn tpch_runs_whole_on_the_device_by_one_line() {
+    let both = Both::new().files(&data("tpch"));
+    let left: Vec<u32> = (1..=22).filter(|number| !both.check(&tpch(*number))).collect();
+    assert_eq!(left, [0u32; 0], "parts of these queries ran on the CPU");
+}
+
+#[test]
+fn columns_stay_on_the_device() {
+    let both = Both::new().files(&data("tpch"));
+    let sql = "SELECT l_returnflag, sum(l_quantity) FROM lineitem GROUP BY l_returnflag";
+    assert!(both.check(sql));
+    let device = both.plugin.device().expect("a device");
+    let before = device.counters().bytes_uploaded;
+    assert!(both.check(sql));
+    let uploaded = device.counters().bytes_uploaded - before;
+    assert!(uploaded < 10_000, "{uploaded} bytes were read again");
+}
+
+#[test]
+fn batches_in_memory_stay_on_the_device_until_their_table_goes() {
+    let both = Both::new();
+    both.execute("CREATE TABLE t AS SELECT value AS i, value % 7 AS g FROM range(0, 100000)");
+    let sql = "SELECT g, sum(i) FROM t GROUP BY g";
+    assert!(both.check(sql));
+    let device = both.plugin.device().expect("a device");
+    let before = device.counters().bytes_uploaded;
+    assert!(both.check(sql));
+    assert!(device.counters().bytes_uploaded - before < 10_000);
+    both.execute("INSERT INTO t VALUES (5, 77)");
+    assert!(both.check(sql), "after an INSERT");
+    both.execute("DROP TABLE t");
+    both.execute("CREATE TABLE t AS SELECT value AS i, value % 5 AS g FROM range(0, 1000)");
+    assert!(both.check(sql), "another table of the name");
+}
+
+#[test]
+fn files_that_change_are_read_anew() {
+    let both = Both::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.parquet");
+    let write = |rows: usize| {
+        let sql = format!(
+            "COPY (SELECT value AS i FROM range(0, {rows})) TO '{}' STORED AS PARQUET",
+            path.display()
+        );
+        both.run(&both.stock, &sql).expect("written");
+    };
+    write(10);
+    let sql = format!("SELECT count(*), sum(i) FROM '{}'", path.display());
+    let both = Both {
+        stock: both.stock.clone().enable_url_table(),
+        ours: both.ours.clone().enable_url_table(),
+        plugin: both.plugin.clone(),
+        runtime: tokio::runtime::Runtime::new().expect("a runtime"),
+    };
+    assert!(both.check(&sql));
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    write(1000);
+    let rows = both.run(&both.ours, &sql).expect("rows");
+    assert_eq!(rows_of(&rows[0]), rows_of(&both.run(&both.stock, &sql).expect("rows")[0]));
+}
+
+#[test]
+fn the_process_shares_one_device() {
+    let state = SessionStateBuilder::new_with_default_features();
+    // The environment of the tests names a device.
+    let state = state.with_warpframe().expect("the device opens").build();
+    let context = SessionContext::new_with_state(state);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime of one thread");
+    let sql = "SELECT sum(value) AS s FROM range(0, 100) WHERE value % 2 = 0";
+    let rows = runtime.block_on(async { context.sql(sql).await?.collect().await }).expect("rows");
+    assert_eq!(rows[0].num_rows(), 1);
+}
