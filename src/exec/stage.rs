@@ -21,6 +21,7 @@ use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result as PlanResult};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
@@ -88,6 +89,7 @@ pub(crate) fn stage_plan(
                 let (scanned, columns) = tables
                     .get(*number)
                     .ok_or_else(|| Error::internal(format!("no table has number {number}")))?;
+                let scanned = anew(scanned)?;
                 let parted = match input.role {
                     InputRole::Part => {
                         let config = context.state.config();
@@ -95,7 +97,7 @@ pub(crate) fn stage_plan(
                     }
                     _ => None,
                 };
-                (parted.unwrap_or_else(|| scanned.clone()), columns.clone())
+                (parted.unwrap_or(scanned), columns.clone())
             }
             StageRows::Stage(below) => {
                 let plan = stage_plan(below, tables, context, is_stock)?;
@@ -108,6 +110,15 @@ pub(crate) fn stage_plan(
     }
     let parts = StageParts { fragment: stage.fragment.clone(), inputs, is_stock };
     stage_of(parts, plans, Some(context.clone()))
+}
+
+/// A scan that has not run: what DataFusion's scans of files share among their partitions has
+/// nothing left the second time.
+fn anew(scan: &Arc<dyn ExecutionPlan>) -> PlanResult<Arc<dyn ExecutionPlan>> {
+    match scan.downcast_ref::<DataSourceExec>() {
+        Some(of) => Ok(Arc::new(DataSourceExec::new(of.data_source().clone()))),
+        None => scan.clone().reset_state(),
+    }
 }
 
 /// The operator of a stage, over its inputs. Without a context it can be looked at, and not run.

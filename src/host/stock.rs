@@ -30,11 +30,11 @@ pub(crate) fn differs_from_stock(expr: &Expr, schema: &DFSchema) -> Result<bool>
             Expr::Cast(cast) => {
                 let to = cast.field.data_type();
                 // `ArrowForm` has ways.
-                let is_way = match (cast.expr.get_type(schema)?, to) {
+                let is_way = matches!(
+                    (cast.expr.get_type(schema)?, to),
                     (DataType::Decimal128(_, 1..=22), DataType::Float64)
-                    | (DataType::Float64, DataType::Decimal128(_, 0..=22)) => true,
-                    _ => false,
-                };
+                        | (DataType::Float64, DataType::Decimal128(_, 0..=22))
+                );
                 !is_way && host.differs(&cast.expr, to)
             }
             Expr::TryCast(cast) => host.differs(&cast.expr, cast.field.data_type()),

@@ -61,6 +61,18 @@ pub(crate) struct StageInput {
     pub(crate) role: InputRole,
 }
 
+impl StageInput {
+    /// Whether both give a task the same rows of one table.
+    fn is_same_table(&self, other: &StageInput) -> bool {
+        match (&self.rows, &other.rows) {
+            (StageRows::Table(own), StageRows::Table(number)) => {
+                own == number && self.role == other.role
+            }
+            _ => false,
+        }
+    }
+}
+
 /// What yields the rows of an input.
 #[derive(Debug, Clone)]
 pub(crate) enum StageRows {
@@ -124,10 +136,18 @@ impl FragmentRows {
         all: Vec<FragmentRows>,
         operator: impl FnOnce(Vec<LogicalPlan>) -> Result<LogicalPlan>,
     ) -> Result<FragmentRows> {
-        let (mut plans, mut inputs) = (vec![], vec![]);
+        let (mut plans, mut inputs) = (vec![], Vec::<StageInput>::new());
         for rows in all {
-            plans.push(numbered_from(rows.plan, inputs.len())?);
-            inputs.extend(rows.inputs);
+            let mut numbers = vec![];
+            for input in rows.inputs {
+                // A table is read once.
+                let known = inputs.iter().position(|known| known.is_same_table(&input));
+                numbers.push(known.unwrap_or(inputs.len()));
+                if known.is_none() {
+                    inputs.push(input);
+                }
+            }
+            plans.push(numbered(rows.plan, &numbers)?);
         }
         Ok(FragmentRows { plan: operator(plans)?, inputs })
     }
@@ -434,14 +454,12 @@ fn read_again(schema: &DFSchemaRef, shown: usize) -> Result<LogicalPlan> {
     Ok(LogicalPlan::Projection(plan))
 }
 
-/// The plan with other numbers of its placeholders.
-fn numbered_from(plan: LogicalPlan, first: usize) -> Result<LogicalPlan> {
-    if first == 0 {
-        return Ok(plan);
-    }
+/// The plan with these numbers of its placeholders, in place of 0, 1 and so on.
+fn numbered(plan: LogicalPlan, numbers: &[usize]) -> Result<LogicalPlan> {
     let moved = plan.transform_down(|node| match node {
         LogicalPlan::TableScan(scan) => {
-            let number = placeholder_number(&scan.source).unwrap_or(0) + first;
+            let own = placeholder_number(&scan.source).unwrap_or(0);
+            let number = numbers.get(own).copied().unwrap_or(own);
             let source: PlanTable = TablePlaceholder::source(number, scan.source.schema());
             Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })))
         }

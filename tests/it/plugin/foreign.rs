@@ -207,3 +207,30 @@ fn answers_that_differ_on_purpose_are_datafusions() {
         .map(|context| both.run(context, "SELECT (SELECT i FROM t) FROM nation").is_err());
     assert_eq!((stock, ours), (true, true), "a subquery of several rows");
 }
+
+#[test]
+fn a_partitioned_table_may_be_read_several_times() {
+    let both = Both::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    for (part, kind) in [(1, "a"), (2, "b"), (3, "c")] {
+        let sql = format!(
+            "COPY (SELECT value AS i, '{kind}' AS kind FROM range(0, 100)) TO '{}'
+             STORED AS PARQUET",
+            folder.path().join(format!("part={part}/rows.parquet")).display()
+        );
+        both.run(&both.stock, &sql).expect("written");
+    }
+    both.execute(&format!(
+        "CREATE EXTERNAL TABLE t (i BIGINT, kind VARCHAR) STORED AS PARQUET
+         PARTITIONED BY (part INT) LOCATION '{}/'",
+        folder.path().display()
+    ));
+    assert!(both.check(
+        "SELECT kind, sum(i) FROM (
+           SELECT 'x' AS kind, sum(i) AS i FROM t WHERE kind = 'a'
+           UNION ALL SELECT 'y' AS kind, sum(i) AS i FROM t WHERE kind = 'b'
+           UNION ALL SELECT kind, i FROM t WHERE kind = 'c') GROUP BY kind"
+    ));
+    both.check("SELECT part, count(*) FROM t WHERE part > 1 GROUP BY part");
+    both.check("SELECT a.i, b.kind FROM t a JOIN t b ON a.i = b.i AND a.part = b.part - 1");
+}
