@@ -23,7 +23,7 @@ impl Device {
     /// How many CUDA devices there are, of those that `CUDA_VISIBLE_DEVICES` leaves.
     ///
     /// # Errors
-    /// [`ErrorKind::DeviceUnavailable`] where driver or GPU are missing.
+    /// [`ErrorKind::DeviceUnavailable`](crate::ErrorKind::DeviceUnavailable) where driver or GPU are missing.
     ///
     /// ```
     /// # use warpframe_device::{Device, ErrorKind};
