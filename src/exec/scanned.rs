@@ -17,7 +17,7 @@ use crate::io::{
 
 /// Most tables that are known at once. A stage reads a few.
 const MOST: usize = 512;
-/// Who has a batch of [`ScannedBatches`] where nobody else does: the entry and its source.
+/// Who has a batch in memory where nobody else does: its entry here and its source.
 const OWN_HOLDERS: usize = 2;
 
 /// The tables, those asked for last at the end.

@@ -85,7 +85,7 @@ impl DeviceChoice {
     /// Opens the devices, the first one first; none where queries shall run on the CPU.
     ///
     /// # Errors
-    /// [`ErrorKind::DeviceUnavailable`](crate::ErrorKind::DeviceUnavailable) of one that is not there.
+    /// [`ErrorKind::DeviceUnavailable`] of one that is not there.
     pub(super) fn open(&self, sim: &SimOptions, limit: MemoryLimit) -> Result<Vec<Device>> {
         Ok(match self {
             DeviceChoice::Cpu => vec![],
