@@ -30,7 +30,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `stock` | what stays on the CPU, since DataFusion answers otherwise; floats by all their bits |
+//! | `stock` | what stays on the CPU, since DataFusion answers otherwise; floats as in Arrow |
 //! | `subqueries` | scalar subqueries as joins |
 //! | `scans` | the tables of a subtree, planned |
 //! | `planner` | the query planner |
@@ -71,18 +71,18 @@ use warpframe_device::Device;
 #[derive(Debug, Clone)]
 pub struct Plugin {
     /// `None` where there is no device.
-    running: Option<Running>,
+    opened: Option<OpenedDevice>,
     tasks: usize,
     broadcast: u64,
 }
 
 #[derive(Clone)]
-struct Running {
+struct OpenedDevice {
     engine: Engine,
     runtime: Arc<Runtime>,
 }
 
-impl std::fmt::Debug for Running {
+impl std::fmt::Debug for OpenedDevice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.engine.fmt(f)
     }
@@ -99,11 +99,11 @@ impl Plugin {
     /// # Errors
     /// As [`SessionBuilder::build`].
     pub fn new(session: SessionBuilder) -> Result<Plugin> {
-        let running = match session.engine()? {
-            Some(engine) => Some(Running { engine, runtime: Arc::new(Runtime::new()?) }),
+        let opened = match session.engine()? {
+            Some(engine) => Some(OpenedDevice { engine, runtime: Arc::new(Runtime::new()?) }),
             None => None,
         };
-        Ok(Plugin { running, tasks: 1, broadcast: BROADCAST })
+        Ok(Plugin { opened, tasks: 1, broadcast: BROADCAST })
     }
 
     /// Plans are cut into stages of so many tasks, with exchanges of DataFusion's between them;
@@ -142,18 +142,18 @@ impl Plugin {
 
     /// The device: its memory, counters and times. `None` where everything runs on the CPU.
     pub fn device(&self) -> Option<&Device> {
-        self.running.as_ref().map(|running| &running.engine.device)
+        self.opened.as_ref().map(|opened| &opened.engine.device)
     }
 
     /// Why parts of plans that were begun on the device went to the CPU, since this was asked last;
     /// [`Counters::fallbacks`](crate::device::Counters::fallbacks) counts them.
     pub fn take_reasons(&self) -> Vec<String> {
-        self.running.as_ref().map_or_else(Vec::new, |running| running.engine.take_reasons())
+        self.opened.as_ref().map_or_else(Vec::new, |opened| opened.engine.take_reasons())
     }
 
     /// A query planner that gives the device its part of a plan, and `theirs` the rest.
     fn planner(&self, theirs: Option<Arc<dyn QueryPlanner + Send + Sync>>) -> Option<StagePlanner> {
-        let Running { engine, runtime } = self.running.clone()?;
+        let OpenedDevice { engine, runtime } = self.opened.clone()?;
         Some(StagePlanner::new(engine, runtime, theirs, (self.tasks, self.broadcast)))
     }
 }

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use super::{CODE_WIDTH, Column, Repr, Stats, Table, is_nested};
+use super::spilled::GatheredStrings;
+use super::{CODE_WIDTH, Column, Stats, Table, is_nested};
 use crate::error::Result;
 use warpframe_device::ops::characters;
 use warpframe_device::{Buffer, Device};
@@ -26,7 +27,7 @@ impl Table {
         }
         let gathered =
             self.columns.iter().map(|column| column.gathered(&self.device)).collect::<Result<_>>();
-        let gathered: Vec<Option<StringsToSend>> = gathered?;
+        let gathered: Vec<Option<GatheredStrings>> = gathered?;
         device.wait_for(&self.device.record()?)?;
         let columns = self.columns.iter().zip(&gathered);
         let columns =
@@ -38,35 +39,15 @@ impl Table {
     }
 }
 
-/// Views of a column, and the characters that they point at, one after the other.
-struct StringsToSend {
-    views: Buffer,
-    characters: Buffer,
-    bytes: usize,
-}
-
 impl Column {
-    /// The column's strings, where they are not codes.
-    fn gathered(&self, device: &Device) -> Result<Option<StringsToSend>> {
-        if self.repr() != Repr::View || self.dictionary().is_some() {
-            return Ok(None);
-        }
-        let width = self.width();
-        let views = device.alloc(PEER, self.len * width)?;
-        views.copy_from(0, &self.data, self.offset * width, self.len * width)?;
-        let lengths = characters::lengths(device, &views, self.len as u64)?;
-        let characters = characters::gathered(device, &views, &lengths)?;
-        Ok(Some(StringsToSend { views, characters, bytes: lengths.total as usize }))
-    }
-
-    fn sent(&self, device: &Device, strings: Option<&StringsToSend>) -> Result<Column> {
+    fn sent(&self, device: &Device, strings: Option<&GatheredStrings>) -> Result<Column> {
         let stats = Stats { unique: false, ascending: false, ..self.stats };
         let validity = match &self.validity {
             Some(own) => Some(Arc::new(received(device, own, self.offset, self.len)?)),
             None => None,
         };
         let width = self.width();
-        if let Some(StringsToSend { views, characters, bytes }) = strings {
+        if let Some(GatheredStrings { views, characters, bytes }) = strings {
             let data = received(device, views, 0, self.len * width)?;
             let held = received(device, characters, 0, *bytes)?;
             characters::point_into(device, &data, self.len as u64, &held)?;

@@ -111,13 +111,10 @@ impl Column {
             .map(|validity| downloaded(validity, self.offset, self.len))
             .transpose()?;
         let width = self.width();
-        if self.repr() == Repr::View && self.dictionary().is_none() {
-            let views = device.alloc(SPILL, self.len * width)?;
-            views.copy_from(0, &self.data, self.offset * width, self.len * width)?;
-            let lengths = characters::lengths(device, &views, self.len as u64)?;
-            let gathered = characters::gathered(device, &views, &lengths)?;
-            let characters = downloaded(&gathered, 0, lengths.total as usize)?;
-            let (views, address) = (downloaded(&views, 0, self.len * width)?, gathered.address());
+        if let Some(strings) = self.gathered(device)? {
+            let characters = downloaded(&strings.characters, 0, strings.bytes)?;
+            let views = downloaded(&strings.views, 0, self.len * width)?;
+            let address = strings.characters.address();
             return Ok(SpilledColumn::Views { views, validity, characters, address, stats });
         }
         let mut bytes = downloaded(&self.data, self.offset * width, self.len * width)?;
@@ -131,6 +128,29 @@ impl Column {
                 .for_each(|(code, _)| code.fill(0));
         }
         Ok(SpilledColumn::Flat { bytes, validity, values, stats })
+    }
+}
+
+/// Views of a column, and the characters of long strings one after the other, in the order of the
+/// rows.
+pub(super) struct GatheredStrings {
+    pub(super) views: Buffer,
+    pub(super) characters: Buffer,
+    pub(super) bytes: usize,
+}
+
+impl Column {
+    /// The column's strings; `None` of a column without, and of codes.
+    pub(super) fn gathered(&self, device: &Device) -> Result<Option<GatheredStrings>> {
+        if self.repr() != Repr::View || self.dictionary().is_some() {
+            return Ok(None);
+        }
+        let width = self.width();
+        let views = device.alloc(SPILL, self.len * width)?;
+        views.copy_from(0, &self.data, self.offset * width, self.len * width)?;
+        let lengths = characters::lengths(device, &views, self.len as u64)?;
+        let characters = characters::gathered(device, &views, &lengths)?;
+        Ok(Some(GatheredStrings { views, characters, bytes: lengths.total as usize }))
     }
 }
 

@@ -53,7 +53,7 @@ use self::scanned::ScannedTables;
 #[cfg(feature = "proto")]
 pub(crate) use self::stage::stage_parts;
 pub(crate) use self::stage::{StageContext, StageParts, stage_of, stage_plan};
-pub(crate) use self::stage_inputs::scanned_table;
+pub(crate) use self::stage_inputs::{PlannedTable, scanned_table};
 pub(crate) use self::user_code::{aggregated_on_host, compiled_on_host, host_device};
 pub(crate) use self::user_kernel::{KernelInput, LaunchShape, UserKernel};
 

@@ -21,7 +21,6 @@ use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result as PlanResult};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
@@ -42,7 +41,7 @@ use futures::{StreamExt, TryStreamExt};
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::runtime::Runtime;
-use super::stage_inputs::{InputColumns, Partitions, TaskInput};
+use super::stage_inputs::{InputColumns, Partitions, TaskInput, partitions_of};
 use super::{Engine, Outcome, run_whole_or_divided};
 use crate::cpu;
 use crate::error::{Error, ErrorKind, Result};
@@ -89,7 +88,7 @@ pub(crate) fn stage_plan(
                 let (scanned, columns) = tables
                     .get(*number)
                     .ok_or_else(|| Error::internal(format!("no table has number {number}")))?;
-                let scanned = anew(scanned)?;
+                let scanned = partitions_of(scanned, Partitions::All)?;
                 let parted = match input.role {
                     InputRole::Part => {
                         let config = context.state.config();
@@ -110,15 +109,6 @@ pub(crate) fn stage_plan(
     }
     let parts = StageParts { fragment: stage.fragment.clone(), inputs, is_stock };
     stage_of(parts, plans, Some(context.clone()))
-}
-
-/// A scan that has not run: what DataFusion's scans of files share among their partitions has
-/// nothing left the second time.
-fn anew(scan: &Arc<dyn ExecutionPlan>) -> PlanResult<Arc<dyn ExecutionPlan>> {
-    match scan.downcast_ref::<DataSourceExec>() {
-        Some(of) => Ok(Arc::new(DataSourceExec::new(of.data_source().clone()))),
-        None => scan.clone().reset_state(),
-    }
 }
 
 /// The operator of a stage, over its inputs. Without a context it can be looked at, and not run.
@@ -234,6 +224,16 @@ impl StageExec {
         let Some(context) = self.context.clone() else {
             return Err(Error::unsupported("a stage", "this process has no device").into());
         };
+        // Rows of equal keys would be of different tasks.
+        let inputs = self.fragment.inputs.iter().zip(&self.inputs);
+        let mut counts = inputs
+            .filter(|(of, _)| matches!(of.role, InputRole::ByKeys(_)))
+            .map(|(_, input)| input.output_partitioning().partition_count());
+        if let Some(first) = counts.next()
+            && counts.any(|other| other != first)
+        {
+            return Err(Error::internal("inputs of a stage are parted differently").into());
+        }
         Ok(StageTask {
             number,
             fragment: self.fragment.clone(),
@@ -256,6 +256,9 @@ impl DisplayAs for StageExec {
     fn fmt_as(&self, _kind: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
         let mut operators = vec![];
         collect_operators(self.fragment.plan.logical(), &mut operators);
+        if operators.is_empty() {
+            operators.push("rows of its input".into());
+        }
         write!(f, "DeviceStageExec: {}", operators.join(" <- "))
     }
 }

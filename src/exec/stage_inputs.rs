@@ -8,21 +8,19 @@ use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::empty::EmptyTable;
-use datafusion::datasource::physical_plan::FileScanConfig;
-use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder};
+use datafusion::datasource::source::{DataSource, DataSourceExec};
 use datafusion::datasource::{MemTable, TableType, provider_as_source};
 use datafusion::error::{DataFusionError, Result as PlanResult};
-use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::execution::{SessionState, TaskContext};
 use datafusion::logical_expr::Expr;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
-    PlanProperties,
-};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::TryStreamExt;
 
 use super::Engine;
@@ -50,8 +48,8 @@ pub(super) struct TaskInput {
 
 #[derive(Debug, Clone)]
 enum OnCpu {
-    /// By a scan that has not run.
-    Scan(Arc<dyn ExecutionPlan>),
+    /// By partitions of a scan.
+    Scan(Arc<dyn ExecutionPlan>, Partitions),
     /// Rows that are here already.
     Batches(Vec<RecordBatch>),
 }
@@ -77,11 +75,11 @@ impl TaskInput {
         partitions: Partitions,
         context: &Arc<TaskContext>,
     ) -> Result<TaskInput> {
-        let scan = scan_beneath(input);
-        if let Some(table) = scanned(engine, state, &scan, &columns.table, partitions).await? {
+        let (scan, of_scan) = scan_beneath(input, partitions);
+        if let Some(table) = scanned(engine, state, &scan, &columns.table, of_scan).await? {
             return Ok(TaskInput {
                 table: provider_as_source(table),
-                on_cpu: OnCpu::Scan(Arc::new(SomePartitions::new(scan, partitions))),
+                on_cpu: OnCpu::Scan(scan, of_scan),
             });
         }
         let batches = batches(input, partitions, context).await?;
@@ -104,7 +102,9 @@ impl TaskInput {
     pub(super) fn on_cpu(&self, columns: &InputColumns) -> Result<PlanTable> {
         let InputColumns { table, columns } = columns;
         let rows: Arc<dyn TableProvider> = match &self.on_cpu {
-            OnCpu::Scan(scan) => Arc::new(ScanOf { scan: scan.clone() }),
+            OnCpu::Scan(scan, partitions) => {
+                Arc::new(PlannedTable { plan: partitions_of(scan, *partitions)? })
+            }
             OnCpu::Batches(batches) => {
                 let schema = Arc::new(table.project(columns)?);
                 let named = batches.iter().map(|batch| {
@@ -131,8 +131,8 @@ pub(crate) async fn scanned_table(
     scan: &Arc<dyn ExecutionPlan>,
     schema: &SchemaRef,
 ) -> Result<PlanTable> {
-    let scan = scan_beneath(scan);
-    Ok(match scanned(engine, state, &scan, schema, Partitions::All).await? {
+    let (scan, all) = scan_beneath(scan, Partitions::All);
+    Ok(match scanned(engine, state, &scan, schema, all).await? {
         Some(table) => provider_as_source(table),
         None => provider_as_source(Arc::new(EmptyTable::new(schema.clone()))),
     })
@@ -142,7 +142,7 @@ pub(crate) async fn scanned_table(
 ///
 /// # Errors
 /// Of files that cannot be read.
-pub(super) async fn scanned(
+async fn scanned(
     engine: &Engine,
     state: &SessionState,
     scan: &Arc<dyn ExecutionPlan>,
@@ -176,17 +176,56 @@ pub(super) async fn scanned(
     Ok(Some(engine.scanned.of_batches(batches, schema)))
 }
 
-/// The scan beneath operators that only hand rows on.
-pub(super) fn scan_beneath(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+/// The scan beneath operators that only hand rows on, and which of its partitions those of theirs
+/// are.
+fn scan_beneath(
+    plan: &Arc<dyn ExecutionPlan>,
+    mut partitions: Partitions,
+) -> (Arc<dyn ExecutionPlan>, Partitions) {
     let mut plan = plan;
-    while plan.is::<CoalescePartitionsExec>() && plan.fetch().is_none()
-        || plan.is::<CooperativeExec>()
-    {
-        let children = plan.children();
-        let [child] = children.as_slice() else { break };
-        plan = child;
+    loop {
+        if plan.is::<CoalescePartitionsExec>() && plan.fetch().is_none() {
+            partitions = match partitions {
+                Partitions::One(0) | Partitions::All => Partitions::All,
+                Partitions::One(_) | Partitions::None => Partitions::None,
+            };
+        } else if !plan.is::<CooperativeExec>() {
+            return (plan.clone(), partitions);
+        }
+        match plan.children().as_slice() {
+            [child] => plan = child,
+            _ => return (plan.clone(), partitions),
+        }
     }
-    plan.clone()
+}
+
+/// A scan of some partitions that has not run: what DataFusion's scans of files share among their
+/// partitions has nothing left the second time.
+pub(super) fn partitions_of(
+    scan: &Arc<dyn ExecutionPlan>,
+    partitions: Partitions,
+) -> PlanResult<Arc<dyn ExecutionPlan>> {
+    let Some(of) = scan.downcast_ref::<DataSourceExec>() else {
+        return scan.clone().reset_state();
+    };
+    let source: Arc<dyn DataSource> = match (
+        partitions,
+        of.data_source().downcast_ref::<FileScanConfig>(),
+        of.data_source().downcast_ref::<MemorySourceConfig>(),
+    ) {
+        (Partitions::One(_) | Partitions::None, Some(files), _) => {
+            let groups = partitions.of(files.file_groups.clone());
+            let some = FileScanConfigBuilder::from(files.clone()).with_file_groups(groups);
+            Arc::new(some.build())
+        }
+        (Partitions::One(_) | Partitions::None, _, Some(memory)) => {
+            let (schema, projection) = (memory.original_schema(), memory.projection().clone());
+            let batches = partitions.of(memory.partitions().to_vec());
+            Arc::new(MemorySourceConfig::try_new(&batches, schema, projection)?)
+        }
+        _ => of.data_source().clone(),
+    };
+    Ok(Arc::new(DataSourceExec::new(source)))
 }
 
 impl Partitions {
@@ -260,20 +299,20 @@ impl TableProvider for Widened {
     }
 }
 
-/// A scan that is planned already, as a table.
+/// Operators that are planned already, as a table.
 #[derive(Debug)]
-struct ScanOf {
-    scan: Arc<dyn ExecutionPlan>,
+pub(crate) struct PlannedTable {
+    pub(crate) plan: Arc<dyn ExecutionPlan>,
 }
 
 #[async_trait]
-impl TableProvider for ScanOf {
+impl TableProvider for PlannedTable {
     fn schema(&self) -> SchemaRef {
-        self.scan.schema()
+        self.plan.schema()
     }
 
     fn table_type(&self) -> TableType {
-        TableType::Base
+        TableType::Temporary
     }
 
     async fn scan(
@@ -283,87 +322,17 @@ impl TableProvider for ScanOf {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        let Some(places) = projection else { return Ok(self.scan.clone()) };
-        let schema = self.scan.schema();
+        let schema = self.plan.schema();
+        let Some(places) =
+            projection.filter(|some| !some.iter().copied().eq(0..schema.fields().len()))
+        else {
+            return Ok(self.plan.clone());
+        };
         let columns = places.iter().map(|at| {
             let name = schema.field(*at).name().clone();
-            let column = datafusion::physical_expr::expressions::Column::new(&name, *at);
-            (Arc::new(column) as Arc<dyn PhysicalExpr>, name)
+            (Arc::new(Column::new(&name, *at)) as Arc<dyn PhysicalExpr>, name)
         });
         let columns: Vec<_> = columns.collect();
-        Ok(Arc::new(datafusion::physical_plan::projection::ProjectionExec::try_new(
-            columns,
-            self.scan.clone(),
-        )?))
-    }
-}
-
-/// Some partitions of a scan.
-#[derive(Debug)]
-struct SomePartitions {
-    scan: Arc<dyn ExecutionPlan>,
-    numbers: Vec<usize>,
-    properties: Arc<PlanProperties>,
-}
-
-impl SomePartitions {
-    fn new(scan: Arc<dyn ExecutionPlan>, partitions: Partitions) -> SomePartitions {
-        let count = scan.output_partitioning().partition_count();
-        let numbers = partitions.of((0..count).collect());
-        let of = scan.properties();
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(scan.schema()),
-            Partitioning::UnknownPartitioning(numbers.len().max(1)),
-            of.emission_type,
-            of.boundedness,
-        );
-        SomePartitions { scan, numbers, properties: Arc::new(properties) }
-    }
-}
-
-impl DisplayAs for SomePartitions {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "SomePartitions: {:?}", self.numbers)
-    }
-}
-
-impl ExecutionPlan for SomePartitions {
-    fn name(&self) -> &str {
-        "SomePartitions"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![]
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> PlanResult<SendableRecordBatchStream> {
-        match self.numbers.get(partition) {
-            Some(number) => self.scan.execute(*number, context),
-            None => Ok(Box::pin(datafusion::physical_plan::EmptyRecordBatchStream::new(
-                self.scan.schema(),
-            ))),
-        }
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> PlanResult<TreeNodeRecursion>,
-    ) -> PlanResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
+        Ok(Arc::new(ProjectionExec::try_new(columns, self.plan.clone())?))
     }
 }

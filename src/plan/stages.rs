@@ -12,10 +12,10 @@
 //! operator that nothing is known of for several tasks is run by one task over all rows, which is
 //! always right.
 //!
-//! Rows are parted by a hash of columns that the fragment below adds to its own. The exchange is
-//! DataFusion's, which knows no keys but columns, and whose hash knows only bits: keys that may be
-//! equal with different bits (floats) and nested ones are not parted by; or the device's, which
-//! parts by any.
+//! Rows are parted by a hash of their keys. Keys that are no columns become columns of the fragment
+//! below. The hash is DataFusion's or, between devices of one process, the device's. DataFusion's
+//! hash is one of bits: rows are not parted by keys that may be equal with different bits (floats),
+//! nor by nested ones.
 
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ pub(crate) struct StageLimits {
     pub(crate) tasks: usize,
     /// A side of a join of at most so many bytes is given whole to each task.
     pub(crate) broadcast: u64,
-    /// Tasks are devices of one process. Rows are parted by the device's hashes, which are equal for
-    /// equal keys of any type. What only reads tables is computed by each task anew rather than moved.
+    /// Tasks are devices of one process. The device's hash parts rows, by keys of any type. A side of
+    /// a join that only reads tables is computed by each task anew, and not moved.
     pub(crate) on_devices: bool,
 }
 
@@ -264,7 +264,7 @@ impl Cutter {
         }
         if all.iter().any(FragmentRows::is_parted) {
             let first = |rows: FragmentRows| match rows.is_parted() {
-                true => Ok(rows),
+                true => self.beside(rows),
                 false => rows.ended(InputRole::First),
             };
             all = all.into_iter().map(first).collect::<Result<_>>()?;
@@ -311,8 +311,8 @@ impl Cutter {
             && (self.limits.on_devices || is_hashable(join));
         if let Some(side) = self.broadcast(join, way, (&left, &right), hashes) {
             return match side {
-                JoinSide::Left => joined(join, self.whole(left)?, right),
-                JoinSide::Right => joined(join, left, self.whole(right)?),
+                JoinSide::Left => joined(join, self.whole(left)?, self.beside(right)?),
+                JoinSide::Right => joined(join, self.beside(left)?, self.whole(right)?),
             };
         }
         if hashes {
@@ -327,6 +327,16 @@ impl Cutter {
     fn is_read_again(&self, rows: &FragmentRows) -> bool {
         let is_table = |input: &StageInput| matches!(input.rows, StageRows::Table(_));
         self.limits.on_devices && rows.inputs.iter().all(is_table)
+    }
+
+    /// Rows that may have other inputs beside theirs. DataFusion parts several inputs alike only where
+    /// these are all that an operator has.
+    fn beside(&self, rows: FragmentRows) -> Result<FragmentRows> {
+        let by_keys = |input: &&StageInput| matches!(input.role, InputRole::ByKeys(_));
+        match !self.limits.on_devices && rows.inputs.iter().filter(by_keys).count() > 1 {
+            true => rows.ended(InputRole::Part),
+            false => Ok(rows),
+        }
     }
 
     /// Rows that each task gets whole.

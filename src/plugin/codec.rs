@@ -29,7 +29,7 @@ use datafusion_proto::bytes::{
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
-use super::{Plugin, Running};
+use super::{OpenedDevice, Plugin};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{StageContext, StageParts, stage_of, stage_parts};
 use crate::host::named_function;
@@ -59,7 +59,7 @@ impl StageCodec {
 
     /// What runs the stages that are read; the host's functions and settings are the task's.
     fn context(&self, task: &TaskContext) -> Option<StageContext> {
-        let Running { engine, runtime } = self.plugin.as_ref()?.running.clone()?;
+        let OpenedDevice { engine, runtime } = self.plugin.as_ref()?.opened.clone()?;
         let state = datafusion::execution::SessionStateBuilder::new_with_default_features()
             .with_config(task.session_config().clone())
             .with_runtime_env(task.runtime_env())

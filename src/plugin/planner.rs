@@ -4,11 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::catalog::{Session, TableProvider};
+use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, TableReference};
-use datafusion::datasource::{TableType, provider_as_source};
+use datafusion::datasource::provider_as_source;
 use datafusion::error::{DataFusionError, Result as PlanResult};
 use datafusion::execution::SessionState;
 use datafusion::execution::context::QueryPlanner;
@@ -23,7 +22,7 @@ use super::scans::{PlannedScans, scanned};
 use super::stock::{as_arrow_does, refused};
 use super::subqueries::with_joins;
 use crate::error::{Error, Result};
-use crate::exec::{Engine, Runtime, StageContext, division_of, stage_plan};
+use crate::exec::{Engine, PlannedTable, Runtime, StageContext, division_of, stage_plan};
 use crate::plan::{
     CpuOperator, DeviceNode, DevicePlan, PlanTable, Root, StageLimits, any_node, cut_unless,
     different, order_joins, stages,
@@ -95,16 +94,24 @@ impl StagePlanner {
                 _ => return Ok(plan.clone()),
             };
             let (made, left) = self.of_query(state, query).await?;
+            if !matches!(plan, LogicalPlan::Explain(_)) {
+                self.refuse(&left)?;
+            }
             return Ok(with_query(plan, made, told(query, &left)));
         }
         let (plan, left) = self.of_query(state, plan).await?;
-        // Operators above one that is in the way are left to the CPU too: the deepest has the
-        // reason.
+        self.refuse(&left)?;
+        Ok(plan)
+    }
+
+    /// In strict mode nothing may be left to the CPU. Operators above one that is in the way are
+    /// left to it, too: the deepest has the reason.
+    fn refuse(&self, left: &[CpuOperator]) -> Result<()> {
         match left.last() {
             Some(CpuOperator { operator, why }) if self.engine.strict => {
                 Err(Error::unsupported(format!("on the device: {operator}"), why.clone()))
             }
-            _ => Ok(plan),
+            _ => Ok(()),
         }
     }
 
@@ -178,8 +185,7 @@ impl StagePlanner {
         let scans: Vec<_> = tables.into_iter().map(|table| (table.scan, table.columns)).collect();
         let planned = stage_plan(&stage, &scans, &context, true)?;
         let names = schema.columns();
-        let provider = PlannedTable { schema: planned.schema(), planned };
-        let source = provider_as_source(Arc::new(provider));
+        let source = provider_as_source(Arc::new(PlannedTable { plan: planned }));
         let scan = TableScanBuilder::new(TableReference::bare("device"), source).build()?;
         let scan = LogicalPlan::TableScan(scan);
         let columns = scan.schema().columns().into_iter().zip(names);
@@ -270,39 +276,5 @@ fn with_query(plan: &LogicalPlan, query: LogicalPlan, told: Option<String>) -> L
             LogicalPlan::Copy(copy)
         }
         other => other,
-    }
-}
-
-/// Stages that are planned, as a table.
-#[derive(Debug)]
-struct PlannedTable {
-    schema: SchemaRef,
-    planned: Arc<dyn ExecutionPlan>,
-}
-
-#[async_trait]
-impl TableProvider for PlannedTable {
-    fn schema(&self) -> SchemaRef {
-        self.schema.clone()
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    async fn scan(
-        &self,
-        _state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        let all = (0..self.schema.fields().len()).collect::<Vec<_>>();
-        match projection {
-            Some(some) if *some != all => {
-                Err(DataFusionError::Internal("stages yield all of their columns".into()))
-            }
-            _ => Ok(self.planned.clone()),
-        }
     }
 }

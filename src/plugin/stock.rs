@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 use crate::codegen::is_stock;
 use crate::error::Result;
 use crate::host::{ArrowForm, differs_from_stock};
-use crate::plan::{is_one_row, schema_beneath};
+use crate::plan::{FreshNames, is_one_row, schema_beneath};
 
 /// Aggregates that mean on the device what they mean to DataFusion.
 const AGGREGATES: [&str; 28] = [
@@ -190,7 +190,7 @@ fn any_float(exprs: &[Expr], schema: &DFSchema) -> bool {
     exprs.iter().any(|expr| found(expr).unwrap_or(true))
 }
 
-/// The plan, in which floats compare, and decimals become floats, as in Arrow.
+/// The plan, in which floats are compared, sorted, and cast from and to decimals as in Arrow.
 ///
 /// # Errors
 /// Of plans that do not fit together.
@@ -221,7 +221,7 @@ pub(super) fn as_arrow_does(plan: LogicalPlan) -> Result<LogicalPlan> {
                     }
                     LogicalPlan::Join(join)
                 }
-                LogicalPlan::Aggregate(aggregate) => grouped_by_bits(aggregate)?,
+                LogicalPlan::Aggregate(aggregate) => grouped_as_compared(aggregate)?,
                 node => node,
             }))
         })?
@@ -244,7 +244,8 @@ fn sorted(expr: Expr, schema: &DFSchema) -> Expr {
     }
 }
 
-/// An expression that compares floats or makes some of decimals, as Arrow does.
+/// An expression that compares or sorts floats, or casts between floats and decimals, as Arrow
+/// does.
 fn changed(expr: Expr, schema: &DFSchema) -> PlanResult<Transformed<Expr>> {
     use Operator::*;
     let boxed = |expr: Box<Expr>| Box::new(compared(*expr, schema));
@@ -266,19 +267,26 @@ fn changed(expr: Expr, schema: &DFSchema) -> PlanResult<Transformed<Expr>> {
             Transformed::yes(Expr::Between(Between { expr, negated, low, high }))
         }
         Expr::InList(mut list) if is_float(&list.expr, schema) => {
-            // A long list is a set of bits; a short one is comparisons.
+            // DataFusion looks values up in a long list by their bits, and compares with those of a
+            // short one.
             let of = if list.list.len() > SHORT_LIST { sorted } else { compared };
             list.expr = Box::new(of(*list.expr, schema));
             list.list = list.list.into_iter().map(|item| of(item, schema)).collect();
             Transformed::yes(Expr::InList(list))
         }
         Expr::Case(mut case) if case.expr.as_ref().is_some_and(|base| is_float(base, schema)) => {
-            // These are told apart by their bits.
+            // DataFusion compares these by their bits.
             let boxed = |expr: Box<Expr>| Box::new(sorted(*expr, schema));
             case.expr = case.expr.map(boxed);
             let whens = case.when_then_expr.into_iter();
             case.when_then_expr = whens.map(|(when, then)| (boxed(when), then)).collect();
             Transformed::yes(Expr::Case(case))
+        }
+        Expr::AggregateFunction(mut call) => {
+            for key in &mut call.params.order_by {
+                key.expr = sorted(std::mem::take(&mut key.expr), schema);
+            }
+            Transformed::yes(Expr::AggregateFunction(call))
         }
         Expr::WindowFunction(mut call) => {
             for key in &mut call.params.partition_by {
@@ -313,16 +321,17 @@ fn changed(expr: Expr, schema: &DFSchema) -> PlanResult<Transformed<Expr>> {
     })
 }
 
-/// Groups of floats are those of their bits; the floats come back above.
-fn grouped_by_bits(aggregate: Aggregate) -> PlanResult<LogicalPlan> {
+/// Floats are grouped as they are compared; above the groups they are floats again.
+fn grouped_as_compared(aggregate: Aggregate) -> PlanResult<LogicalPlan> {
     let below = aggregate.input.schema().clone();
     let is_float = |key: &Expr| is_float(key, &below);
     if !aggregate.group_expr.iter().any(is_float) {
         return Ok(LogicalPlan::Aggregate(aggregate));
     }
     let floats: Vec<bool> = aggregate.group_expr.iter().map(is_float).collect();
+    let mut names = FreshNames::beside(aggregate.schema.fields().iter().map(|field| field.name()));
     let keys = aggregate.group_expr.into_iter().enumerate().map(|(at, key)| match floats[at] {
-        true => ArrowForm::Compared.of(key).alias(format!("__bits_{at}")),
+        true => ArrowForm::Compared.of(key).alias(names.name("float")),
         false => key,
     });
     let (schema, keys) = (aggregate.schema, keys.collect());

@@ -2,26 +2,23 @@
 //! column of the query around them in its expressions.
 //!
 //! ```text
-//!   Filter: x > (SELECT max(v) FROM t)       Filter: x > __scalar_1.value
+//!   Filter: x > (SELECT max(v) FROM t)       Filter: x > __scalar_1
 //!     ...                                      LeftJoin
 //!                                                ...
-//!                                                SubqueryAlias: __scalar_1
-//!                                                  SELECT max(v) AS value FROM t
+//!                                                SELECT max(v) AS __scalar_1 FROM t
 //! ```
 //!
 //! A subquery that might have several rows fails where it does (`plan/subquery.rs`).
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinConstraint, JoinType, NullEquality};
 use datafusion::error::Result as PlanResult;
-use datafusion::logical_expr::{
-    Expr, Filter, Join, LogicalPlan, Projection, Subquery, SubqueryAlias,
-};
+use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, Projection, Subquery};
 
 use crate::error::Result;
-use crate::plan::{any_node, with_nullable, with_one_row};
+use crate::plan::{FreshNames, any_node, with_nullable, with_one_row};
 
 /// The plan with joins for the scalar subqueries of its filters and projections; `None` where it
 /// has none.
@@ -34,7 +31,7 @@ pub(super) fn with_joins(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         let mut found = false;
         node.apply_expressions(|expr| {
             found |= expr.exists(|part| Ok(is_scalar(part)))?;
-            Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+            Ok(TreeNodeRecursion::Continue)
         })?;
         Ok(found)
     })?;
@@ -42,8 +39,8 @@ pub(super) fn with_joins(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         return Ok(None);
     }
     let plan = with_nullable(&with_one_row(plan)?, true)?;
-    let mut joined = Joined { count: 0 };
-    Ok(Some(joined.visit(plan)?))
+    let mut joins = SubqueryJoins { names: FreshNames::of(&plan)? };
+    Ok(Some(joins.visit(plan)?))
 }
 
 /// Whether a subquery names no column of the query around it.
@@ -51,11 +48,12 @@ fn is_apart(subquery: &Subquery) -> bool {
     subquery.outer_ref_columns.is_empty()
 }
 
-struct Joined {
-    count: usize,
+/// Makes joins of subqueries.
+struct SubqueryJoins {
+    names: FreshNames,
 }
 
-impl Joined {
+impl SubqueryJoins {
     fn visit(&mut self, plan: LogicalPlan) -> PlanResult<LogicalPlan> {
         Ok(plan.transform_up(|node| Ok(Transformed::yes(self.node(node)?)))?.data)
     }
@@ -97,16 +95,13 @@ impl Joined {
         let mut beside = vec![];
         let expr = expr.transform_up(|part| match part {
             Expr::ScalarSubquery(subquery) if is_apart(&subquery) => {
-                self.count += 1;
-                let name = format!("__scalar_{}", self.count);
+                let name = self.names.name("scalar");
                 let plan = self.visit(subquery.subquery.as_ref().clone())?;
                 let value = plan.schema().columns().into_iter().map(Expr::Column);
-                let value = value.take(1).map(|value| value.alias("value")).collect();
-                let plan = LogicalPlan::Projection(Projection::try_new(value, Arc::new(plan))?);
-                let alias = SubqueryAlias::try_new(Arc::new(plan), name.as_str())?;
-                beside.push(LogicalPlan::SubqueryAlias(alias));
-                let column = Column::new(Some(name), "value");
-                Ok(Transformed::yes(Expr::Column(column)))
+                let value = value.take(1).map(|value| value.alias(&name)).collect();
+                let value = Projection::try_new(value, Arc::new(plan))?;
+                beside.push(LogicalPlan::Projection(value));
+                Ok(Transformed::yes(Expr::Column(Column::new_unqualified(name))))
             }
             part => Ok(Transformed::no(part)),
         })?;
@@ -114,7 +109,7 @@ impl Joined {
     }
 }
 
-/// Rows with those of plans of one row or none beside each of them.
+/// Rows, each beside the row of every one of these plans, which have one row or none.
 fn with_beside(rows: Arc<LogicalPlan>, beside: Vec<LogicalPlan>) -> PlanResult<LogicalPlan> {
     let mut plan = rows.as_ref().clone();
     for one in beside {

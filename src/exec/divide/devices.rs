@@ -45,8 +45,8 @@ use crate::plan::{
 };
 use warpframe_device::interrupt;
 
-/// Bytes of columns for each device from which on several devices are used: with less, starting
-/// them and moving rows between them takes longer than one of them alone.
+/// Bytes of columns for each device from which on several devices are used. An estimate: a device
+/// reads so many in some 0.6 ms, and a stage starts on another device in a fraction of that.
 const LEAST_BYTES: u64 = 2 << 30;
 /// A side of a join of at most so many bytes is given whole to each device.
 const BROADCAST: u64 = 1 << 30;
@@ -269,7 +269,7 @@ impl StageRun<'_> {
         let schema = schema.ok_or_else(|| Error::internal("a stage has no task"))?;
         let seed = seed_of(&self.engine.device);
         let rows = &rows;
-        // Each device parts its own rows, and downloads those that others want.
+        // Each device parts its own rows, and sends what others want.
         let sent = on_devices(self.engine, rows.len(), |from, engine| {
             let mut to: Vec<Vec<StoredBlock>> = vec![vec![]; tasks];
             for block in &rows[from].blocks {

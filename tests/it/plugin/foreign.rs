@@ -152,8 +152,13 @@ fn strict_sessions_name_what_is_not_on_the_device() {
     let both = Both::with(plugin, 2).files(&data("tpch"));
     assert!(both.check("SELECT count(*) FROM nation"));
     both.ours.register_udf(doubled());
-    let error = both.run(&both.ours, "SELECT abs(n_nationkey) FROM nation").unwrap_err();
-    assert!(error.contains("function abs is the session's own"), "{error}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("copied.parquet");
+    let copy = format!("COPY (SELECT abs(n_nationkey) FROM nation) TO '{}'", path.display());
+    for sql in ["SELECT abs(n_nationkey) FROM nation", &copy] {
+        let error = both.run(&both.ours, sql).unwrap_err();
+        assert!(error.contains("function abs is the session's own"), "{error}");
+    }
 }
 
 #[test]

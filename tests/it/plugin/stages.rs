@@ -71,6 +71,38 @@ fn what_stages_are_made_of() {
     }
 }
 
+#[test]
+fn sides_that_are_parted_alike_have_no_other_input_beside_them() {
+    // Only nation is small enough to be given whole to each task.
+    let both = both(3, 3_000);
+    let stages = |sql: &str| {
+        let plan = both.plan(sql);
+        let text = datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string();
+        (text.matches("DeviceStageExec").count(), text)
+    };
+    let sql = "SELECT o_orderkey, c_name, n_name
+               FROM orders FULL JOIN customer ON o_custkey = c_custkey
+               JOIN nation ON coalesce(o_custkey, c_custkey) % 25 = n_nationkey";
+    let (count, text) = stages(sql);
+    assert_eq!(count, 5, "two sides, their join, nation and the join with it: {text}");
+    assert!(both.check(sql));
+    // A table of one partition, whose rows all tasks have to find.
+    let batch = both.run(&both.stock, "SELECT c_custkey AS k, c_name AS name FROM customer");
+    let batch = batch.expect("rows").remove(0);
+    for context in [&both.stock, &both.ours] {
+        context.register_batch("few", batch.clone()).expect("a table");
+    }
+    for sql in [
+        "SELECT o_orderkey, name, n_name FROM orders FULL JOIN few ON o_custkey = k
+         JOIN nation ON k % 25 = n_nationkey",
+        "SELECT o_orderkey, name FROM orders FULL JOIN few ON o_custkey = k
+         UNION ALL SELECT c_custkey, name FROM customer FULL JOIN few ON c_custkey = k + 3",
+        "SELECT count(*) FROM orders FULL JOIN (SELECT k FROM few LIMIT 10) f ON o_custkey = k",
+    ] {
+        both.check(sql);
+    }
+}
+
 /// `WARPFRAME_TPCDS` and `WARPFRAME_TPCDS_QUERIES` name folders, as `tpcds.rs` says; without them
 /// nothing runs.
 #[test]
