@@ -72,7 +72,7 @@ use warpframe_device::Device;
 pub struct Plugin {
     /// `None` where there is no device.
     opened: Option<OpenedDevice>,
-    tasks: usize,
+    stages: bool,
     broadcast: u64,
 }
 
@@ -103,23 +103,23 @@ impl Plugin {
             Some(engine) => Some(OpenedDevice { engine, runtime: Arc::new(Runtime::new()?) }),
             None => None,
         };
-        Ok(Plugin { opened, tasks: 1, broadcast: BROADCAST })
+        Ok(Plugin { opened, stages: false, broadcast: BROADCAST })
     }
 
-    /// Plans are cut into stages of so many tasks, with exchanges of DataFusion's between them;
-    /// otherwise, and for 1, each supported part of a plan is one task. The session's
-    /// `target_partitions` should be as many.
+    /// Whether plans are cut into stages of several tasks, with exchanges of DataFusion's between
+    /// them; otherwise each supported part of a plan is one task. A stage has as many tasks as the
+    /// session has `target_partitions`.
     ///
     /// ```
     /// use warpframe::plugin::Plugin;
     /// use warpframe::{DeviceChoice, Session};
-    /// let plugin = Plugin::new(Session::builder().device(DeviceChoice::Sim))?.with_tasks(4);
+    /// let plugin = Plugin::new(Session::builder().device(DeviceChoice::Sim))?.with_stages(true);
     /// # let _ = plugin;
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     #[must_use]
-    pub fn with_tasks(mut self, tasks: usize) -> Plugin {
-        self.tasks = tasks.max(1);
+    pub fn with_stages(mut self, on: bool) -> Plugin {
+        self.stages = on;
         self
     }
 
@@ -130,7 +130,7 @@ impl Plugin {
     /// use warpframe::plugin::Plugin;
     /// use warpframe::{DeviceChoice, Session};
     /// let plugin = Plugin::new(Session::builder().device(DeviceChoice::Sim))?;
-    /// let plugin = plugin.with_tasks(4).with_broadcast_limit(64 << 20);
+    /// let plugin = plugin.with_stages(true).with_broadcast_limit(64 << 20);
     /// # let _ = plugin;
     /// # Ok::<(), warpframe::Error>(())
     /// ```
@@ -154,11 +154,16 @@ impl Plugin {
     /// A query planner that gives the device its part of a plan, and `theirs` the rest.
     fn planner(&self, theirs: Option<Arc<dyn QueryPlanner + Send + Sync>>) -> Option<StagePlanner> {
         let OpenedDevice { engine, runtime } = self.opened.clone()?;
-        Some(StagePlanner::new(engine, runtime, theirs, (self.tasks, self.broadcast)))
+        Some(StagePlanner::new(engine, runtime, theirs, (self.stages, self.broadcast)))
     }
 }
 
 /// Sessions of DataFusion that run on the device what it supports.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` plans no queries",
+    label = "`SessionStateBuilder` is wanted here",
+    note = "write `SessionStateBuilder::new_with_default_features().with_warpframe()`"
+)]
 pub trait WithWarpframe: Sized {
     /// The session with the device of this process, by the environment's variables
     /// (`WARPFRAME_DEVICE` and others): all sessions that say nothing else share it. Without a GPU

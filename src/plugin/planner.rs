@@ -33,7 +33,9 @@ pub(super) struct StagePlanner {
     engine: Engine,
     runtime: Arc<Runtime>,
     theirs: Option<Arc<dyn QueryPlanner + Send + Sync>>,
-    limits: StageLimits,
+    /// Whether stages have several tasks.
+    stages: bool,
+    broadcast: u64,
 }
 
 impl StagePlanner {
@@ -41,14 +43,9 @@ impl StagePlanner {
         engine: Engine,
         runtime: Arc<Runtime>,
         theirs: Option<Arc<dyn QueryPlanner + Send + Sync>>,
-        (tasks, broadcast): (usize, u64),
+        (stages, broadcast): (bool, u64),
     ) -> StagePlanner {
-        StagePlanner {
-            engine,
-            runtime,
-            theirs,
-            limits: StageLimits { tasks, broadcast, on_devices: false },
-        }
+        StagePlanner { engine, runtime, theirs, stages, broadcast }
     }
 }
 
@@ -169,11 +166,14 @@ impl StagePlanner {
         let plan = as_arrow_does(with_different_names(subtree.logical().clone())?)?;
         let PlannedScans { mut plan, tables } = scanned(state, &self.engine, plan).await?;
         let known: Vec<PlanTable> = tables.iter().map(|table| table.table.clone()).collect();
-        if self.limits.tasks > 1 && self.engine.orders_joins() {
+        let tasks = if self.stages { state.config().target_partitions() } else { 1 };
+        // One task orders its joins itself.
+        if tasks > 1 && self.engine.orders_joins() {
             plan = order_joins(plan, &known)?.plan;
         }
         let division = division_of(state, &self.engine, &plan, &known)?;
-        let stage = stages(&plan, &division, self.limits)?;
+        let limits = StageLimits { tasks, broadcast: self.broadcast, on_devices: false };
+        let stage = stages(&plan, &division, limits)?;
         // As this engine's readers of files want it: rows come in the order of the files.
         let mut own = state.clone();
         own.config_mut().options_mut().execution.enable_file_stream_work_stealing = false;

@@ -44,7 +44,7 @@ fn survives(both: &Both, sql: &str) {
 
 fn both(tasks: usize) -> Both {
     let plugin = Plugin::new(builder().strict(false)).expect("the device opens");
-    Both::with(plugin.with_tasks(tasks).with_broadcast_limit(0), tasks)
+    Both::with(plugin.with_stages(tasks > 1).with_broadcast_limit(0), tasks)
 }
 
 #[test]

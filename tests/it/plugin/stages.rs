@@ -9,7 +9,7 @@ use crate::slt_datafusion::orders_its_rows;
 /// Sessions whose plans are cut into stages of so many tasks.
 fn both(tasks: usize, broadcast: u64) -> Both {
     let plugin = Plugin::new(builder().strict(false)).expect("the device opens");
-    let plugin = plugin.with_tasks(tasks).with_broadcast_limit(broadcast);
+    let plugin = plugin.with_stages(tasks > 1).with_broadcast_limit(broadcast);
     Both::with(plugin, tasks).files(&data("tpch"))
 }
 
@@ -116,7 +116,7 @@ fn tpcds_in_stages() {
     };
     let tasks = variable("WARPFRAME_TASKS").map_or(2, |text| text.parse().expect("a number"));
     let plugin = Plugin::new(builder().strict(false)).expect("the device opens");
-    let plugin = plugin.with_tasks(tasks).with_broadcast_limit(100_000);
+    let plugin = plugin.with_stages(tasks > 1).with_broadcast_limit(100_000);
     let both = Both::with(plugin, tasks).files(tables.as_ref());
     let numbers: Vec<u32> = match variable("WARPFRAME_TPCDS_NUMBERS") {
         Some(text) => text.split(',').map(|number| number.parse().expect("a number")).collect(),
