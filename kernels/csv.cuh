@@ -274,7 +274,7 @@ enum csv_kind : u32 {
 constexpr u32 CSV_EXACT = 1, CSV_ZONED = 2;
 // Bits of the call's `rules`: blanks around values outside of quotes do not count; rows may have
 // fewer values.
-constexpr u64 CSV_TRIM = 1, CSV_FILL = 2;
+constexpr u64 CSV_TRIM = 1, CSV_FILL = 2, CSV_QUOTED_NULLS = 4;
 
 struct csv_column {
     u64 data;      // of row 0
@@ -351,7 +351,9 @@ WF_DEVICE csv_value csv_value_of(const CsvConvert& p, u32 begin, u32 end) {
             end = first;
         else
             end = csv_unescape(p.text, first, end, marks.quote, escape);
-        return csv_value{view_in_memory(p.text + begin, end - begin), true};
+        const view text = view_in_memory(p.text + begin, end - begin);
+        if ((p.rules & CSV_QUOTED_NULLS) == 0) return csv_value{text, true};
+        return csv_value{text, end > begin && !in_views(text, p.nulls, (u32)p.null_count)};
     }
     if ((p.rules & CSV_TRIM) != 0) {
         while (begin < end && (p.text[begin] == ' ' || p.text[begin] == '\t')) begin++;

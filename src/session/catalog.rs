@@ -1,11 +1,12 @@
 //! The session's tables by name. `writers.rs` says who changes them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::Result;
+use parking_lot::RwLock;
 
 /// Tables by name, of which a new one replaces that of its name at once: for other threads there is
 /// always one of both. DataFusion's own refuses a name that is taken.
@@ -14,12 +15,11 @@ pub(super) struct Catalog(RwLock<HashMap<String, Arc<dyn TableProvider>>>);
 
 impl Catalog {
     fn read<T>(&self, read: impl FnOnce(&HashMap<String, Arc<dyn TableProvider>>) -> T) -> T {
-        // Poisoning is ignored: the map is valid between statements.
-        read(&self.0.read().unwrap_or_else(|e| e.into_inner()))
+        read(&self.0.read())
     }
 
     fn write<T>(&self, write: impl FnOnce(&mut HashMap<String, Arc<dyn TableProvider>>) -> T) -> T {
-        write(&mut self.0.write().unwrap_or_else(|e| e.into_inner()))
+        write(&mut self.0.write())
     }
 
     /// All tables, by name.

@@ -2,10 +2,11 @@
 //! table of its offsets, made of the database that Arrow reads zones from.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 
 use chrono::{DateTime, Offset, TimeZone};
 use datafusion::arrow::array::timezone::Tz;
+use parking_lot::Mutex;
 
 use super::calendar::{is_utc, outside_calendar, per_second};
 use super::fit::OnError;
@@ -124,8 +125,7 @@ const KNOWN: (i64, i64) = (-5_364_662_400, 7_258_118_400);
 /// The table of a zone, as `kernels/zone.cuh` draws it; `None` where there is no such zone.
 fn offsets(zone: &str) -> Option<Arc<[u8]>> {
     static TABLES: LazyLock<Mutex<HashMap<String, Arc<[u8]>>>> = LazyLock::new(Mutex::default);
-    // Poisoning is ignored: a table is entered whole.
-    let lock = || TABLES.lock().unwrap_or_else(|e| e.into_inner());
+    let lock = || TABLES.lock();
     if let Some(known) = lock().get(zone) {
         return Some(known.clone());
     }
