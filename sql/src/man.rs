@@ -51,7 +51,7 @@ fn page() -> std::io::Result<Vec<u8>> {
     for paragraph in text.unwrap_or_default().split("\n\n") {
         about.text([roman(paragraph.replace('\n', " "))]).control("PP", []);
     }
-    about.to_writer(&mut page)?;
+    page.extend(about.to_roff().as_bytes());
     let mut options = vec![];
     Man::new(bench).render_options_section(&mut options)?;
     // A section of its own would part them from what is said of them.
@@ -59,9 +59,13 @@ fn page() -> std::io::Result<Vec<u8>> {
 
     let codes = EXIT_CODES.map(|(code, what)| (code.to_string(), what.to_string()));
     let variables = ENVIRONMENT.map(|(name, what)| (name.to_string(), what.to_string()));
-    entries("COMMANDS OF THE SHELL", shell::commands()).to_writer(&mut page)?;
-    entries("EXIT STATUS", codes).to_writer(&mut page)?;
-    entries("ENVIRONMENT", variables).to_writer(&mut page)?;
+    for section in [
+        entries("COMMANDS OF THE SHELL", shell::commands()),
+        entries("EXIT STATUS", codes),
+        entries("ENVIRONMENT", variables),
+    ] {
+        page.extend(section.to_roff().as_bytes());
+    }
     Ok(page)
 }
 

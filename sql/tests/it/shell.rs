@@ -323,7 +323,8 @@ fn shells_of_the_system_complete_options() {
         (complete("warpframe bench --siz"), complete("warpframe --siz")),
         ("--sizes\n".into(), "\n".into())
     );
-    assert_eq!(complete("warpframe --spill-dir doc"), "docs\n");
+    assert_eq!(complete("warpframe --spill-dir doc"), "\n");
+    assert!(script("bash").contains("-o plusdirs"));
 
     let (zsh, fish) = (script("zsh"), script("fish"));
     let help =

@@ -48,7 +48,7 @@ fn buffers(buffer: &Arc<Buffer>) -> Vec<HeldBuffer> {
 
 impl Holder for Shelf {
     fn pieces(&self) -> Vec<HeldPiece> {
-        let Ok(pieces) = self.pieces.try_lock() else { return vec![] };
+        let Some(pieces) = self.pieces.try_lock() else { return vec![] };
         let of = |(number, piece): (usize, &ShelfPiece)| {
             let (used, buffer) = piece.as_ref()?;
             Some(HeldPiece { kind: self.kind, number, used: *used, buffers: buffers(buffer) })
@@ -57,7 +57,7 @@ impl Holder for Shelf {
     }
 
     fn let_go(&self, number: usize, holders: &Sharers) -> Result<bool> {
-        let Ok(mut pieces) = self.pieces.try_lock() else { return Ok(false) };
+        let Some(mut pieces) = self.pieces.try_lock() else { return Ok(false) };
         let idle =
             pieces[number].as_ref().is_some_and(|(_, buffer)| holders.are_idle(&buffers(buffer)));
         Ok(idle && pieces[number].take().is_some())
