@@ -12,6 +12,7 @@ use super::calendar::{is_utc, outside_calendar, per_second};
 use super::fit::OnError;
 use super::literal::baked_i64;
 use super::*;
+use crate::codegen::device_function::KernelHeader;
 
 /// What asks for an instant: it says which of two is meant, and what becomes of what 64 bits do not
 /// hold.
@@ -102,7 +103,7 @@ impl Compiler<'_> {
     /// argument.
     fn by_zone(&mut self, call: &str) -> (String, String) {
         let name = self.out.fresh();
-        self.out.line(format_args!("i64 {name};"));
+        self.out.unset("i64", &name);
         let fits = self.out.let_("bool", format_args!("{call}, &{name})"));
         (name, fits)
     }
@@ -110,6 +111,7 @@ impl Compiler<'_> {
     /// A zone as the first two arguments of these functions.
     fn zone(&mut self, name: &str) -> Result<String> {
         let table = offsets(name).ok_or_else(|| not_yet(format!("the time zone {name}")))?;
+        self.out.needs(KernelHeader::Zone);
         let entries = self.inputs.parameter((table.len() / ENTRY) as u64);
         Ok(format!("(const i64*)({}), (u32){entries}", self.inputs.constant(&table)))
     }

@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::*;
+use crate::codegen::device_function::KernelHeader;
 use crate::host::calls::HostCall;
 use crate::host::rounding::{ceil, floor};
 use crate::host::shorthand::{middles, whole_part};
@@ -229,6 +230,7 @@ fn emit_width_bucket(c: &mut Compiler<'_>, call: &FunctionCall<'_>) -> Result<Va
     let bounds = format!("{} && {} && {low} != {high}", is_finite(&low), is_finite(&high));
     let outside = format!("!({value} == {value} && {bounds} && {count} > 0 && {count} < {more}ll)");
     c.fail_if(&valid, &outside, Failure::Domain);
+    c.out.needs(KernelHeader::Math);
     let rvalue = format!("math_width_bucket({value}, {low}, {high}, {count})");
     let result = c.result(call.dtype.clone(), Repr::I64, rvalue, valid);
     Ok(result.with_range(Some((0, most.unwrap_or(i64::MAX.into())))))

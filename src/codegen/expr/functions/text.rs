@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::super::string::LengthUnit;
 use super::*;
+use crate::codegen::device_function::{ENDS_WITH, STARTS_WITH, WORDS_CAPITAL};
 use crate::host::md5::md5;
 use crate::host::shorthand::{concat, formats, hex, len, length};
 use crate::host::utf8;
@@ -14,11 +15,11 @@ use crate::sql::ast::{binary, call, case, cast, nested, number, text};
 pub(super) const FAMILY: &[Function] = &[
     row("starts_with")
         .also(&["prefix"])
-        .two(|c, value, part, _| c.text_test("starts_with", value, part))
+        .two(|c, value, part, _| c.text_test(STARTS_WITH, value, part))
         .total(),
     row("ends_with")
         .also(&["suffix"])
-        .two(|c, value, part, _| c.text_test("ends_with", value, part))
+        .two(|c, value, part, _| c.text_test(ENDS_WITH, value, part))
         .total(),
     row("contains").two(|c, value, part, _| c.text_test("contains", value, part)).total(),
     row("strpos").two(|c, value, part, dtype| c.position(value, part, dtype)).total(),
@@ -63,7 +64,7 @@ pub(super) const FAMILY: &[Function] = &[
         .also(&["lcase"])
         .one(|c, value, dtype| c.in_case("lower_ascii", value, dtype))
         .total(),
-    row("initcap").one(|c, value, dtype| c.in_case("words_capital", value, dtype)).total(),
+    row("initcap").one(|c, value, dtype| c.in_case(WORDS_CAPITAL, value, dtype)).total(),
     row("concat_ws")
         .several(1..=usize::MAX, |c, call| {
             c.concat_with(&call.args[0], &call.args[1..], call.dtype)
