@@ -66,7 +66,7 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
         BODY,
     ))?;
     let query = format!(
-        "SELECT value, mandelbrot(value, {width}, {height}) AS steps FROM range(0, {points})"
+        "SELECT range, mandelbrot(range, {width}, {height}) AS steps FROM range(0, {points})"
     );
     let (frame, time) = gallery.timed(|| gallery.sql(&query))?;
 

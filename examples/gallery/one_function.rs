@@ -58,7 +58,7 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
         sessions.push(("cuda", &gallery.session));
     }
 
-    let query = format!("SELECT value, collatz(value) AS steps FROM range(1, {rows} + 1)");
+    let query = format!("SELECT range, collatz(range) AS steps FROM range(1, {rows} + 1)");
     let mut answer = Answer::default();
     let mut expected = None;
     for (name, session) in sessions {
