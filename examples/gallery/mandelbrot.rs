@@ -72,7 +72,7 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
 
     let mut counts = vec![-1; points];
     for (place, steps) in
-        frame.column("value")?.to_vec::<i64>()?.into_iter().zip(frame.column("steps")?.to_vec()?)
+        frame.column("range")?.to_vec::<i64>()?.into_iter().zip(frame.column("steps")?.to_vec()?)
     {
         counts[usize::try_from(place)?] = steps;
     }

@@ -68,7 +68,7 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
             frame.is_on_device(),
             session.device().is_some(),
         )?;
-        let frame = frame.sort(["value"])?;
+        let frame = frame.sort(["range"])?;
         let steps = frame.column("steps")?.to_vec::<i32>()?;
         let first = expected.get_or_insert_with(|| steps.clone());
         if let Some(row) = (0..rows).find(|row| steps.get(*row) != first.get(*row)) {

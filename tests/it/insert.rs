@@ -164,7 +164,6 @@ fn what_does_not_fit_is_named_and_leaves_the_table_as_it_was() {
             ("INSERT INTO t VALUES (1, 'soon')", &["column \"b\"", "soon"]),
             ("INSERT INTO nation VALUES (1, 'x', 2, 'y')", &["\"nation\"", "those of its files"]),
             ("INSERT INTO t SELECT * FROM missing", &["missing"]),
-            ("INSERT INTO t DEFAULT VALUES", &["DEFAULT VALUES"]),
             ("INSERT INTO t VALUES (1, NULL) ON CONFLICT DO NOTHING", &["ON CONFLICT"]),
             ("INSERT INTO t VALUES (1, NULL) RETURNING a", &["RETURNING"]),
             ("INSERT OVERWRITE t VALUES (1, NULL)", &["OVERWRITE"]),

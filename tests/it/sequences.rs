@@ -315,7 +315,7 @@ fn a_series_is_called_as_its_function_or_as_its_table() {
     for (from, name) in [
         ("range(3)", "range"),
         ("generate_series(1, 3)", "generate_series"),
-        ("RANGE(3) AS r", "r"),
+        ("range(3) AS r", "r"),
         ("range(3) AS r(i)", "i"),
     ] {
         for session in [&pair.cpu, &pair.device] {

@@ -234,8 +234,8 @@ fn many_years(args: &[Tree], many: &str) -> Option<Tree> {
 fn era(args: &[Tree]) -> Option<Tree> {
     let [time] = args else { return None };
     let year = call("date_part", vec![text("year"), time.clone()]);
-    let is_after = binary(year, BinaryOperator::Gt, number("0"));
-    Some(case(is_after, cast(number("1"), TreeType::BigInt(None)), Some(number("0"))))
+    let is_after = nested(binary(year, BinaryOperator::Gt, number("0")));
+    Some(cast(is_after, TreeType::BigInt(None)))
 }
 
 /// Days since the begin of the Julian calendar's count, at midnight.
