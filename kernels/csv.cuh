@@ -402,17 +402,17 @@ struct csv_moment {
     bool zoned;
 };
 
-// `Z`, `+01:00`, `+0100`: seconds to the east.
+// `Z`, `+01`, `+01:00`, `+0100`: seconds to the east.
 WF_DEVICE bool csv_offset(const view& v, u32 at, i32* out) {
     const u32 length = v.length - at;
     *out = 0;
     if (length == 1) return byte_at(v, at) == 'Z';
-    if (!(length == 5 || (length == 6 && has_at(v, at + 3, ':')))) return false;
+    if (!(length == 3 || length == 5 || (length == 6 && has_at(v, at + 3, ':')))) return false;
     const u8 sign = byte_at(v, at);
     const u32 minutes = at + length - 2;
     const bool digits = is_digit(byte_at(v, at + 1)) && is_digit(byte_at(v, at + 2)) && is_digit(byte_at(v, minutes)) &&
                         is_digit(byte_at(v, minutes + 1));
-    const i32 hour = two_digits(v, at + 1), minute = two_digits(v, minutes);
+    const i32 hour = two_digits(v, at + 1), minute = length == 3 ? 0 : two_digits(v, minutes);
     *out = (hour * 3600 + minute * 60) * (sign == '-' ? -1 : 1);
     return digits && (sign == '+' || sign == '-') && hour < 24 && minute < 60;
 }

@@ -3,7 +3,9 @@
 mod append;
 mod builder;
 mod catalog;
+mod checks;
 mod config;
+mod constraints;
 mod database;
 #[cfg(feature = "ffi")]
 mod device_choice;

@@ -109,7 +109,10 @@ pub(super) fn real_path(path: &Path) -> Result<PathBuf> {
 fn begin(path: PathBuf, spool: Arc<Spool>) -> std::io::Result<()> {
     let copied = move || -> std::io::Result<File> {
         let mut file = File::open(&path)?;
-        let mut copy = tempfile::tempfile()?;
+        let mut copy = tempfile::tempfile().map_err(|error| {
+            let folder = tempfile::env::temp_dir();
+            std::io::Error::other(format!("no copy can be made in {}: {error}", folder.display()))
+        })?;
         std::io::copy(&mut file, &mut copy)?;
         Ok(copy)
     };

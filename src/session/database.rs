@@ -302,6 +302,7 @@ impl Session {
                 }
             };
             statements.push(format!("CREATE TABLE {whole} AS FROM '{file}';\n"));
+            statements.extend(self.constraints_of(&name).statements(&whole));
             saved.insert(whole, (provider, file));
         }
         statements.extend(functions.values().map(|text| format!("{text};\n")));

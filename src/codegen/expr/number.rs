@@ -40,6 +40,18 @@ impl Compiler<'_> {
         Ok(self.result(dtype.clone(), Repr::I64, rvalue, n.valid))
     }
 
+    /// `bit_count(integer)`: of a negative one, of the bits that its type has.
+    pub(super) fn bit_count(&mut self, value: &Expr, dtype: &DataType) -> Result<Value> {
+        let value = self.value(value)?;
+        let Some(bytes) = value.dtype.primitive_width().filter(|_| value.dtype.is_integer()) else {
+            return Err(not_yet(format!("bit_count of {}", value.dtype)));
+        };
+        let ones = u64::MAX >> (64 - 8 * bytes);
+        let rvalue = format!("__popcll((u64)(i64){} & {ones}ull)", value.code);
+        let count = self.result(dtype.clone(), repr_of(dtype)?, rvalue, value.valid);
+        Ok(count.with_range(Some((0, 64))))
+    }
+
     /// `log(x)`, to the base 10, and `log(base, x)`.
     pub(super) fn logarithm(
         &mut self,

@@ -123,6 +123,21 @@ impl Compiler<'_> {
         )
     }
 
+    /// `bin(integer)`: of a negative one, the 64 bits.
+    pub(super) fn bits(&mut self, value: &Expr, dtype: &DataType) -> Result<Value> {
+        let value = self.value(value)?;
+        if !value.dtype.is_integer() {
+            return Err(not_yet(format!("bin of {}", value.dtype)));
+        }
+        let ctype = if value.dtype.is_signed_integer() { "i64" } else { "u64" };
+        self.made(
+            dtype,
+            format!("format_bits(arena, (u64)({ctype}){})", value.code),
+            value.valid,
+            Some(64),
+        )
+    }
+
     /// `levenshtein(one, two)`.
     pub(super) fn distance(&mut self, one: &Expr, two: &Expr, dtype: &DataType) -> Result<Value> {
         let (one, two) = (self.text_of(one)?, self.text_of(two)?);

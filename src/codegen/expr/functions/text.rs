@@ -7,7 +7,8 @@ use datafusion::sql::sqlparser::ast::{
 use super::super::string::LengthUnit;
 use super::*;
 use crate::codegen::device_function::{ENDS_WITH, STARTS_WITH, WORDS_CAPITAL};
-use crate::host::md5::md5;
+use crate::host::bits::bin;
+use crate::host::digests::{md5, sha256};
 use crate::host::shorthand::{concat, formats, hex, len, length};
 use crate::host::utf8;
 use crate::sql::ast::{binary, call, case, cast, nested, number, text};
@@ -88,11 +89,21 @@ pub(super) const FAMILY: &[Function] = &[
     row("length").typed("takes a string or a list", length),
     row("hex").typed("takes an integer, a string or bytes", hex),
     row("md5").on_host(md5).total(),
+    row("sha256").on_host(sha256).total(),
+    row("bin")
+        .also(&["to_binary"])
+        .on_host(bin)
+        .one(|c, value, dtype| c.bits(value, dtype))
+        .total(),
     row("encode").typed("takes a text, or a text or bytes and an encoding", utf8::encode),
     row("decode").typed("takes bytes, or a text or bytes and an encoding", utf8::decode),
     row("base64").also(&["to_base64"]).written("takes bytes or a text", |_, args| {
         let [value] = args else { return None };
         Some(call("encode", vec![value.clone(), text("base64pad")]))
+    }),
+    row("from_base64").written("takes a text in base64", |_, args| {
+        let [value] = args else { return None };
+        Some(call("decode", vec![value.clone(), text("base64pad")]))
     }),
     row("unhex").also(&["from_hex"]).written("takes a text of hexadecimal digits", |_, args| {
         let [value] = args else { return None };
@@ -110,17 +121,25 @@ pub(super) const FAMILY: &[Function] = &[
 #[cfg(test)]
 pub(super) const PAGE: &[Line] = &[
     yes(
-        "`len` of strings and lists, `hex` of integers, `typeof`",
-        "`SELECT len(s), len([i, j]), hex(i), typeof(x), typeof([m]) FROM t`",
+        "`len` of strings and lists, `hex` and `bin` (`to_binary`) of integers, `typeof`",
+        "`SELECT len(s), len([i, j]), hex(i), bin(i), typeof(x), typeof([m]) FROM t`",
         "",
     ),
-    no("`hex` of strings and bytes, `md5`", "`SELECT hex(s), md5(s) FROM t`", "not yet"),
+    no(
+        "`hex` of strings and bytes, `bin` of strings, `md5`, `sha256`",
+        "`SELECT hex(s), bin(s), md5(s), sha256(s) FROM t`",
+        "not yet",
+    ),
     no(
         "`encode`, `decode`: bytes of a text in UTF-8 and back, or in `'hex'` and `'base64'`",
         "`SELECT decode(encode(s)), encode(s, 'hex') FROM t`",
         "not yet",
     ),
-    no("`base64`, `unhex`", "`SELECT base64(encode(s)), decode(unhex(hex(s))) FROM t`", "not yet"),
+    no(
+        "`base64`, `from_base64`, `unhex`",
+        "`SELECT base64(encode(s)), from_base64(base64(encode(s))), decode(unhex(hex(s))) FROM t`",
+        "not yet",
+    ),
     yes(
         "`printf`, `format`, with a constant pattern, of integers, strings, booleans and dates: \
             `%d`, `%5d`, `%05d`, `%-5s`, `%.2s`; `{}`, `{0}`, `{:5d}`, `{:<5}`, `{:05d}`",
@@ -133,8 +152,9 @@ pub(super) const PAGE: &[Line] = &[
         "exact digits are written on the host",
     ),
     yes(
-        "`starts_with`, `ends_with`, `contains`, `strpos`",
-        "`SELECT starts_with(s, 'a'), ends_with(s, p), contains(s, 'b'), strpos(s, p) FROM t`",
+        "`starts_with`, `^@`, `ends_with`, `contains`, `strpos`",
+        "`SELECT starts_with(s, 'a'), s ^@ p, ends_with(s, p), contains(s, 'b'), strpos(s, p) \
+            FROM t`",
         "",
     ),
     yes(
