@@ -453,15 +453,15 @@ fn a_millennium_begins_where_nanoseconds_do_not_reach() {
         &[
             (
                 "SELECT date_trunc('millennium', TIMESTAMP '1996-01-06 04:03:02') AS m FROM t LIMIT 1",
-                &["1000-01-01 00:00:00"],
+                &["1000-01-01T00:00:00"],
             ),
             (
                 "SELECT date_trunc('century', x) AS m FROM (VALUES (TIMESTAMP '1696-01-06 04:03:02')) v(x)",
-                &["1600-01-01 00:00:00"],
+                &["1600-01-01T00:00:00"],
             ),
             (
                 "SELECT date_trunc('decade', TIMESTAMP '1999-12-31 10:00:00') AS m",
-                &["1990-01-01 00:00:00"],
+                &["1990-01-01T00:00:00"],
             ),
             ("SELECT ceil(1.5::DECIMAL(9, 1)) AS c FROM t WHERE a > 5", &[]),
         ],

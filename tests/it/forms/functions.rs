@@ -431,9 +431,9 @@ fn functions_that_are_short_for_others() {
          struct_keys({'a': a, 'B': s}) FROM t ORDER BY k",
         &[
             "1|1|[1, 3]|[2, 10]|[a, B]",
-            "0|0|[, ]|[3, 20]|[a, B]",
-            "-|-|-|[, ]|[a, B]",
-            "0|0|[5, ]|[-7, 3]|[a, B]",
+            "0|0|[NULL, NULL]|[3, 20]|[a, B]",
+            "-|-|-|[NULL, NULL]|[a, B]",
+            "0|0|[5, NULL]|[-7, 3]|[a, B]",
         ],
     );
     check_rows(
