@@ -17,6 +17,7 @@ shift 5
 mkdir -p "$out"
 export WARPFRAME_DEVICE="${WARPFRAME_DEVICE:-cuda}" WARPFRAME_REQUIRE_GPU=1
 export WARPFRAME_CACHE_DIR="${WARPFRAME_CACHE_DIR:-$out/cache}" WARPFRAME_PARTITION_ROWS="${WARPFRAME_PARTITION_ROWS:-2000}"
+export WARPFRAME_SHARED_BYTES="${WARPFRAME_SHARED_BYTES:-0}"
 gpus=$(nvidia-smi -L 2>/dev/null | wc -l)
 [ "$gpus" -gt 0 ] || gpus=1
 ulimit -c unlimited

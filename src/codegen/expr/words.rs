@@ -109,33 +109,29 @@ impl Compiler<'_> {
 
     /// `to_hex(integer)`: of a negative one, the 64 bits.
     pub(super) fn hexadecimal(&mut self, value: &Expr, dtype: &DataType) -> Result<Value> {
-        let value = self.value(value)?;
-        if !value.dtype.is_integer() {
-            return Err(not_yet(format!("to_hex of {}", value.dtype)));
-        }
-        let ctype = if value.dtype.is_signed_integer() { "i64" } else { "u64" };
-        self.out.needs(KernelHeader::Format);
-        self.made(
-            dtype,
-            format!("format_hex(arena, (u64)({ctype}){})", value.code),
-            value.valid,
-            Some(16),
-        )
+        self.digits(value, dtype, ("format_hex", 16))
     }
 
     /// `bin(integer)`: of a negative one, the 64 bits.
     pub(super) fn bits(&mut self, value: &Expr, dtype: &DataType) -> Result<Value> {
+        self.digits(value, dtype, ("format_bits", 64))
+    }
+
+    /// What a function prints of an integer, in at most so many digits.
+    fn digits(
+        &mut self,
+        value: &Expr,
+        dtype: &DataType,
+        (function, longest): (&str, u64),
+    ) -> Result<Value> {
         let value = self.value(value)?;
         if !value.dtype.is_integer() {
-            return Err(not_yet(format!("bin of {}", value.dtype)));
+            return Err(not_yet(format!("{function} of {}", value.dtype)));
         }
         let ctype = if value.dtype.is_signed_integer() { "i64" } else { "u64" };
-        self.made(
-            dtype,
-            format!("format_bits(arena, (u64)({ctype}){})", value.code),
-            value.valid,
-            Some(64),
-        )
+        self.out.needs(KernelHeader::Format);
+        let rvalue = format!("{function}(arena, (u64)({ctype}){})", value.code);
+        self.made(dtype, rvalue, value.valid, Some(longest))
     }
 
     /// `levenshtein(one, two)`.
