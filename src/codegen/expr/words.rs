@@ -109,16 +109,16 @@ impl Compiler<'_> {
 
     /// `to_hex(integer)`: of a negative one, the 64 bits.
     pub(super) fn hexadecimal(&mut self, value: &Expr, dtype: &DataType) -> Result<Value> {
-        self.digits(value, dtype, ("format_hex", 16))
+        self.printed_digits(value, dtype, ("format_hex", 16))
     }
 
     /// `bin(integer)`: of a negative one, the 64 bits.
     pub(super) fn bits(&mut self, value: &Expr, dtype: &DataType) -> Result<Value> {
-        self.digits(value, dtype, ("format_bits", 64))
+        self.printed_digits(value, dtype, ("format_bits", 64))
     }
 
     /// What a function prints of an integer, in at most so many digits.
-    fn digits(
+    fn printed_digits(
         &mut self,
         value: &Expr,
         dtype: &DataType,
