@@ -5,8 +5,8 @@ mod builder;
 mod catalog;
 mod config;
 mod database;
-#[cfg(feature = "ffi")]
 mod device_choice;
+#[cfg(feature = "ffi")]
 mod device_doors;
 mod files;
 mod from_values;
