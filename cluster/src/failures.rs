@@ -21,47 +21,73 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn of(error: DataFusionError) -> Failure {
-        let lasts = |error| Failure { error, lost_device: false };
-        match error.find_root() {
-            DataFusionError::External(root) => {
-                if let Some(ours) = root.downcast_ref::<Error>() {
-                    return Failure::of_ours(ours);
-                }
-                // Ballista's own, such as rows that could not be fetched.
-                if root.is::<BallistaError>() {
-                    return lasts(error);
+        match Cause::of(&error) {
+            Cause::Known => Failure { error, lost_device: false },
+            Cause::Passing { message, lost_device } => {
+                Failure { error: DataFusionError::IoError(io::Error::other(message)), lost_device }
+            }
+            // The client gets the `Debug` of what is told to the scheduler: this is the shortest.
+            Cause::Final(message) => Failure {
+                error: BallistaError::General(message).into_datafusion(),
+                lost_device: false,
+            },
+        }
+    }
+}
+
+/// Why a task failed.
+enum Cause {
+    /// Ballista takes it as it is.
+    Known,
+    Passing {
+        message: String,
+        lost_device: bool,
+    },
+    Final(String),
+}
+
+impl Cause {
+    fn of(error: &DataFusionError) -> Cause {
+        let root = error.find_root();
+        match root {
+            DataFusionError::IoError(_) => Cause::Known,
+            DataFusionError::External(external) => {
+                match (external.downcast_ref::<Error>(), external.downcast_ref::<BallistaError>()) {
+                    (Some(ours), _) => Cause::of_ours(ours),
+                    (_, Some(ballistas)) => Cause::of_ballistas(ballistas),
+                    _ => Cause::Final(external.to_string()),
                 }
             }
-            DataFusionError::IoError(_) => return lasts(error),
-            _ => {}
+            _ => Cause::Final(root.strip_backtrace()),
         }
-        lasts(ended(error.strip_backtrace()))
     }
 
-    fn of_ours(error: &Error) -> Failure {
-        let again = |lost_device| Failure {
-            error: DataFusionError::IoError(io::Error::other(error.to_string())),
-            lost_device,
-        };
+    fn of_ours(error: &Error) -> Cause {
+        let message = error.to_string();
         match error.kind() {
-            ErrorKind::Cuda { .. } => again(true),
+            ErrorKind::Cuda { .. } => Cause::Passing { message, lost_device: true },
             ErrorKind::Io { source, .. }
                 if !matches!(
                     source.kind(),
                     io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
                 ) =>
             {
-                again(false)
+                Cause::Passing { message, lost_device: false }
             }
-            _ => Failure { error: ended(error.to_string()), lost_device: false },
+            _ => Cause::Final(message),
         }
     }
-}
 
-/// A failure that ends the query, in words for whoever asked it: the client gets the `Debug` of
-/// what is told to the scheduler.
-fn ended(message: String) -> DataFusionError {
-    BallistaError::General(message).into_datafusion()
+    /// What Ballista's writers made of errors of the plans below them.
+    fn of_ballistas(error: &BallistaError) -> Cause {
+        match error {
+            BallistaError::FetchFailed(..)
+            | BallistaError::IoError(_)
+            | BallistaError::Cancelled => Cause::Known,
+            BallistaError::DataFusionError(inner) => Cause::of(inner),
+            other => Cause::Final(other.to_string()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -89,7 +115,8 @@ mod tests {
         assert!(task.error.contains("an illegal memory access"), "{task:?}");
         // However deep it lies.
         let shared = DataFusionError::Shared(Arc::new(cuda().into())).context("a stage");
-        assert!(told(shared).0.retryable);
+        let (task, lost) = told(BallistaError::from(shared).into_datafusion());
+        assert!(task.retryable && lost, "{task:?}");
     }
 
     #[test]
@@ -99,7 +126,7 @@ mod tests {
             Box::new(datafusion::arrow::error::ArrowError::DivideByZero),
             None,
         );
-        let (task, lost) = told(row);
+        let (task, lost) = told(BallistaError::from(row).into_datafusion());
         assert!(!task.retryable && !lost && task.error.contains(message), "{task:?}");
         let what = ErrorKind::Unsupported { what: "maps".into(), why: "they are rare".into() };
         let (task, lost) = told(Error::from(what));

@@ -24,8 +24,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Recursion over deep plans takes more than the 2 MiB that threads usually have.
 const STACK: usize = 32 << 20;
 
-/// What is told by default: which tasks the scheduler gave to whom, too.
+/// What is logged by default, and of the last part only what begins so: to whom a task is given.
 const LOGGED: &str = "info,ballista_scheduler::state::task_manager=debug";
+const LAUNCHES: &str = "Launching multi task on executor";
 
 /// warpframe on several machines, by Ballista
 #[derive(Debug, Parser)]
@@ -116,13 +117,7 @@ fn name_and_value(text: &str) -> Result<(String, String), String> {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // Rows are what a query is asked for.
-    let logged = if matches!(arguments.command, Command::Sql(_)) {
-        "warn,ballista_core=off"
-    } else {
-        LOGGED
-    };
-    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(logged)).init();
+    log_to_stderr(&arguments.command);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
     let ran = match runtime {
@@ -136,6 +131,24 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Logs what `RUST_LOG` says; by default how jobs go, and which executor gets which task.
+fn log_to_stderr(command: &Command) {
+    // Rows are what a query is asked for.
+    let usual = if matches!(command, Command::Sql(_)) { "warn,ballista_core=off" } else { LOGGED };
+    let asked = env_logger::Env::default().default_filter_or(usual);
+    let mut logger = env_logger::Builder::from_env(asked);
+    if std::env::var_os("RUST_LOG").is_none() {
+        logger.format(|out, record| {
+            let told = record.args().to_string();
+            if record.level() == log::Level::Debug && !told.starts_with(LAUNCHES) {
+                return Ok(());
+            }
+            writeln!(out, "{} {} {told}", out.timestamp(), record.level())
+        });
+    }
+    logger.init();
 }
 
 async fn run(command: Command) -> Result<(), String> {

@@ -47,7 +47,9 @@ struct Processes {
 }
 
 impl Processes {
-    fn new(executors: usize) -> Processes {
+    /// An executor for each of these devices.
+    fn new(devices: &[&str]) -> Processes {
+        let executors = devices.len();
         // All are taken at once, so that they differ.
         let free: Vec<TcpListener> = (0..1 + 2 * executors)
             .map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"))
@@ -60,9 +62,8 @@ impl Processes {
         let scheduler = format!("{}", all.port);
         all.start(&["scheduler", "--bind-port", &scheduler]);
         all.wait_for(0, "listening on");
-        for number in 0..executors {
+        for (number, device) in devices.iter().enumerate() {
             let [rows, calls] = [1, 2].map(|port| ports[2 * number + port].to_string());
-            let [device, scheduler] = ["sim", &scheduler].map(String::from);
             all.start(&[
                 "executor",
                 "--device",
@@ -212,11 +213,14 @@ fn tasks(text: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_executors_answer_as_datafusion_does() {
     let _turn = TURN.lock().await;
-    let (stock, processes) = (stock().await, Processes::new(2));
+    let (stock, processes) = (stock().await, Processes::new(&["sim", "sim"]));
     let by_broadcasts = processes.cluster(1 << 30).await;
     let by_exchanges = processes.cluster(0).await;
-    for (cluster, numbers) in [(&by_broadcasts, [1, 5, 13, 22]), (&by_exchanges, [3, 9, 16, 18])] {
-        for number in numbers {
+    // All of TPC-H both ways with WARPFRAME_ALL_QUERIES=1.
+    let all = std::env::var_os("WARPFRAME_ALL_QUERIES").is_some();
+    let samples = [(&by_broadcasts, [1, 5, 13, 22]), (&by_exchanges, [3, 9, 16, 18])];
+    for (cluster, sample) in samples {
+        for number in if all { (1..=22).collect() } else { sample.to_vec() } {
             check(&stock, cluster, &tpch(number), true).await;
         }
     }
@@ -240,7 +244,7 @@ async fn two_executors_answer_as_datafusion_does() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_fails_is_told_and_what_is_lost_runs_again() {
     let _turn = TURN.lock().await;
-    let (stock, mut processes) = (stock().await, Processes::new(2));
+    let (stock, mut processes) = (stock().await, Processes::new(&["sim", "cpu"]));
     let cluster = processes.cluster(0).await;
     check(&stock, &cluster, &tpch(3), true).await;
 
@@ -257,7 +261,8 @@ async fn what_fails_is_told_and_what_is_lost_runs_again() {
         assert!(error.contains("not done by clusters"), "{error}");
     }
 
-    processes.kill(1);
+    // The one with the CPU has no part in what follows.
+    processes.kill(2);
     check(&stock, &cluster, &tpch(3), true).await;
     check(&stock, &cluster, &tpch(18), true).await;
 }
@@ -265,7 +270,7 @@ async fn what_fails_is_told_and_what_is_lost_runs_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_shows_rows_and_stages() {
     let _turn = TURN.lock().await;
-    let processes = Processes::new(1);
+    let processes = Processes::new(&["sim"]);
     let url = format!("df://127.0.0.1:{}", processes.port);
     let run = |sql: &str| {
         let output = program()
