@@ -430,7 +430,7 @@ impl StageTask {
         }
     }
 
-    async fn input(&self, number: usize) -> Result<TaskInput> {
+    async fn input(&self, number: usize) -> PlanResult<TaskInput> {
         let (of, input) = (&self.fragment.inputs[number], &self.inputs[number]);
         let read = |partitions| {
             let StageContext { device, state } = &self.context;

@@ -66,7 +66,7 @@ impl TaskInput {
     /// The rows of partitions of an input, for a device or the CPU engine alone.
     ///
     /// # Errors
-    /// Of the operators below; of files.
+    /// Of the operators below, as they are: who runs this one may know them. Of files.
     pub(super) async fn of(
         engine: Option<&Engine>,
         state: &SessionState,
@@ -74,7 +74,7 @@ impl TaskInput {
         columns: &InputColumns,
         partitions: Partitions,
         context: &Arc<TaskContext>,
-    ) -> Result<TaskInput> {
+    ) -> PlanResult<TaskInput> {
         let (scan, of_scan) = scan_beneath(input, partitions);
         let table: Option<PlanTable> = match engine {
             Some(engine) => {
@@ -258,7 +258,7 @@ async fn batches(
     plan: &Arc<dyn ExecutionPlan>,
     partitions: Partitions,
     context: &Arc<TaskContext>,
-) -> Result<Vec<RecordBatch>> {
+) -> PlanResult<Vec<RecordBatch>> {
     let count = plan.output_partitioning().partition_count();
     let mut batches = vec![];
     for number in partitions.of((0..count).collect()) {
@@ -273,7 +273,8 @@ async fn batches(
             plan.name(),
             batch.num_columns(),
             schema.fields().len()
-        ))),
+        ))
+        .into()),
         None => Ok(batches),
     }
 }
