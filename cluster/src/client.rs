@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ballista_core::execution_plans::execute_physical_plan;
 use ballista_core::extension::SessionConfigExt;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
@@ -18,6 +19,7 @@ use warpframe::plugin::{Plugin, RemoteExchanges, WithWarpframe};
 use warpframe::{DeviceChoice, Session};
 
 use crate::codec::ClusterCodec;
+use crate::failures::BEFORE_FAILURE;
 use crate::settings::session_config;
 
 /// How long a scheduler may take to accept a connection.
@@ -131,6 +133,9 @@ impl Cluster {
             }
             _ => {}
         }
+        if plan.exists(|node| Ok(matches!(node, LogicalPlan::RecursiveQuery(_))))? {
+            return Err(not_there("WITH RECURSIVE", "its plan cannot be sent"));
+        }
         let frame = self.context.execute_logical_plan(plan).await?;
         let physical = frame.create_physical_plan().await?;
         if is_of_this_process(&physical) {
@@ -149,6 +154,7 @@ impl Cluster {
             config,
         )
         .await
+        .map_err(in_words)
     }
 
     /// Whether there is a scheduler at all: what Ballista says of it is no sentence.
@@ -170,6 +176,19 @@ impl Cluster {
 
 fn not_there(what: &str, instead: &str) -> DataFusionError {
     DataFusionError::NotImplemented(format!("{what} is not done by clusters: {instead}"))
+}
+
+/// A job's failure without what Ballista says around it, if it is one that executors told.
+fn in_words(error: DataFusionError) -> DataFusionError {
+    let text = error.strip_backtrace();
+    match text.split_once(BEFORE_FAILURE) {
+        Some((_, told)) => {
+            let told = told.trim_end().trim_end_matches("\")");
+            let told = told.replace("\\n", "\n").replace("\\\"", "\"").replace("\\\\", "\\");
+            DataFusionError::Execution(told)
+        }
+        None => error,
+    }
 }
 
 /// Whether a plan reads what only this process has, such as the names of its tables.
@@ -201,7 +220,20 @@ fn scheduler_of(url: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use ballista_core::error::BallistaError;
+    use ballista_core::serde::protobuf::FailedTask;
+
     use super::*;
+
+    #[test]
+    fn failures_are_told_as_executors_tell_them() {
+        let task = FailedTask::from(BallistaError::General("no \"x\"\nhere".into()));
+        let job = format!("Job 1 failed: Job failed due to stage 1 failed: {}\n", task.error);
+        let told = in_words(DataFusionError::Execution(job)).strip_backtrace();
+        assert_eq!(told, "Execution error: no \"x\"\nhere");
+        let other = in_words(DataFusionError::Execution("Job 1 failed".into()));
+        assert_eq!(other.strip_backtrace(), "Execution error: Job 1 failed");
+    }
 
     #[test]
     fn addresses_of_schedulers() {

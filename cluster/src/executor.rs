@@ -1,6 +1,8 @@
 //! Ballista's executor with a device: one process for each device, which runs one task at a time.
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +23,7 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::prelude::SessionConfig;
+use tempfile::TempDir;
 use tokio::sync::Notify;
 use warpframe::plugin::Plugin;
 use warpframe::{DeviceChoice, Session};
@@ -64,7 +67,8 @@ pub struct ExecutorOptions {
     #[arg(long, value_name = "HOST")]
     pub external_host: Option<String>,
 
-    /// Folder for rows between stages, best in memory (/dev/shm/…); otherwise a temporary one
+    /// Folder for rows between stages, of this machine and best in memory (/dev/shm); otherwise the
+    /// one for temporary files
     #[arg(long, value_name = "FOLDER")]
     pub work_dir: Option<PathBuf>,
 }
@@ -97,21 +101,14 @@ impl ExecutorOptions {
 pub async fn run(options: &ExecutorOptions) -> Result<()> {
     let builder = Session::builder().device(options.device.clone()).strict(options.strict);
     let plugin = Plugin::new(builder).map_err(|error| refused(error.to_string()))?;
-    let temporary;
-    let work_dir = match &options.work_dir {
-        Some(folder) => {
-            std::fs::create_dir_all(folder)?;
-            folder.clone()
-        }
-        None => {
-            temporary = tempfile::Builder::new().prefix("warpframe-cluster").tempdir()?;
-            temporary.path().to_owned()
-        }
-    };
-    let work_dir = work_dir
-        .to_str()
-        .ok_or_else(|| refused(format!("{}: not UTF-8", work_dir.display())))?
-        .to_string();
+    for port in [options.bind_port, options.grpc_port()] {
+        TcpListener::bind((options.bind_host.as_str(), port))
+            .map_err(|error| refused(format!("{}:{port}: {error}", options.bind_host)))?;
+    }
+    let folder = WorkFolder::new(options)?;
+    let work_dir = folder.path().to_str();
+    let work_dir =
+        work_dir.ok_or_else(|| refused(format!("{}: not UTF-8", folder.path().display())))?;
     let settings = session_config()?;
     let lost = Arc::new(Notify::new());
     let engine = WatchedEngine {
@@ -131,7 +128,7 @@ pub async fn run(options: &ExecutorOptions) -> Result<()> {
         scheduler_connect_timeout_seconds: 30,
         vcores: 1,
         task_scheduling_policy: TaskSchedulingPolicy::PushStaged,
-        work_dir: Some(work_dir),
+        work_dir: Some(work_dir.into()),
         executor_heartbeat_interval_seconds: HEARTBEAT.as_secs(),
         grpc_max_decoding_message_size: MESSAGE,
         grpc_max_encoding_message_size: MESSAGE,
@@ -146,6 +143,46 @@ pub async fn run(options: &ExecutorOptions) -> Result<()> {
         () = lost.notified() => {
             leave(options).await;
             Err(refused(format!("{} is lost", options.device)))
+        }
+    }
+}
+
+/// A folder for rows between stages, which goes when the executor ends.
+enum WorkFolder {
+    Given(PathBuf),
+    Temporary(TempDir),
+}
+
+impl WorkFolder {
+    fn new(options: &ExecutorOptions) -> Result<WorkFolder> {
+        let Some(parent) = &options.work_dir else {
+            let named = tempfile::Builder::new().prefix("warpframe-executor-").tempdir();
+            return Ok(WorkFolder::Temporary(named?));
+        };
+        let path = parent.join(format!("warpframe-executor-{}", options.bind_port));
+        // One that is there already is of an executor that was killed: nobody listens there.
+        match std::fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        std::fs::create_dir_all(&path)?;
+        Ok(WorkFolder::Given(path))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            WorkFolder::Given(path) => path,
+            WorkFolder::Temporary(folder) => folder.path(),
+        }
+    }
+}
+
+impl Drop for WorkFolder {
+    fn drop(&mut self) {
+        if let WorkFolder::Given(path) = self
+            && let Err(error) = std::fs::remove_dir_all(&path)
+        {
+            log::warn!("{}: {error}", path.display());
         }
     }
 }

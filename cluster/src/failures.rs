@@ -10,6 +10,10 @@ use ballista_core::error::BallistaError;
 use datafusion::error::DataFusionError;
 use warpframe::{Error, ErrorKind};
 
+/// What stands before the `Debug` of the message of a failure that ends a query, where the client
+/// gets it.
+pub(crate) const BEFORE_FAILURE: &str = "Task failed due to runtime execution error: General(\"";
+
 /// A task's failure, as Ballista takes it.
 #[derive(Debug)]
 pub(crate) struct Failure {

@@ -27,7 +27,7 @@ pub struct LocalOptions {
     #[arg(long, value_name = "PORT", default_value_t = 50050)]
     pub bind_port: u16,
 
-    /// Folder for rows between stages; otherwise temporary ones
+    /// Folder for rows between stages; otherwise the one for temporary files
     #[arg(long, value_name = "FOLDER")]
     pub work_dir: Option<PathBuf>,
 }
@@ -62,7 +62,7 @@ pub async fn run(options: &LocalOptions) -> Result<()> {
             flag("bind-port", bind_port),
         ];
         if let Some(folder) = &options.work_dir {
-            flags.push(flag("work-dir", folder.join(number.to_string()).display()));
+            flags.push(flag("work-dir", folder.display()));
         }
         parts.push(Part::start(format!("executor {number} ({device})"), "executor", &flags)?);
     }

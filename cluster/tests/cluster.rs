@@ -266,7 +266,7 @@ async fn what_fails_is_told() {
     };
     let failed = tokio::time::timeout(PATIENCE, fails).await.expect("it ends");
     let message = failed.expect_err("it divides by zero").to_string();
-    assert!(message.contains("Divide by zero"), "{message}");
+    assert_eq!(message, "Execution error: Arrow error: Divide by zero error");
     for sql in ["COPY nation TO 'n.parquet'", "EXPLAIN ANALYZE SELECT count(*) FROM orders"] {
         let error = cluster.sql(sql).await.err().expect("it is refused").to_string();
         assert!(error.contains("not done by clusters"), "{error}");
@@ -321,4 +321,12 @@ async fn the_command_shows_rows_and_stages() {
     assert!(plan.contains("DeviceStageExec: "), "{plan}");
     let (is_well, _, told) = run("SELECT nobody FROM nation");
     assert!(!is_well && told.contains("nobody"), "{told}");
+    let taken = processes.port.to_string();
+    for (device, port, why) in
+        [("cpu", &*taken, "Address already in use"), ("cuda:0,1", "1", "one device")]
+    {
+        let output = program().args(["executor", "--device", device, "--bind-port", port]).output();
+        let told = String::from_utf8_lossy(&output.expect("it runs").stderr).into_owned();
+        assert!(told.contains(why), "{told}");
+    }
 }
