@@ -3,14 +3,19 @@
 //!
 //! Tables are generated in memory. Every answer is compared with DataFusion's before it is timed
 //! (`--unchecked` skips that). Joins run in the order of estimated rows (`--query-order`: in the
-//! queries'). Plans are kept from run to run (`--plan-anew`: made each time). One JSON line a
+//! queries'). Plans are kept from run to run (`--plan-anew`: made each time). `--one-line` times a
+//! session of DataFusion's `with_warpframe` beside, as `one_line_ms`. One JSON line a
 //! query: device time (sum over kernels, and from first to last), end-to-end time hot and cold,
 //! what of the hot time the host was outside of the driver, bytes that kernels move
 //! (`Counters::bytes_moved` says what is counted), kernels launched, host synchronisations. Medians
 //! of 9 hot runs. `WARPFRAME_DEVICE` chooses the device.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use datafusion::datasource::MemTable;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::SessionContext;
 use tpchgen::generators::{
     CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator,
     PartSuppGenerator, RegionGenerator, SupplierGenerator,
@@ -22,6 +27,7 @@ use tpchgen_arrow::{
 use warpframe::SessionBuilder;
 use warpframe::arrow::error::ArrowError;
 use warpframe::arrow::record_batch::RecordBatch;
+use warpframe::plugin::{Plugin, WithWarpframe};
 use warpframe::prelude::*;
 
 /// As the command's: a query's text and plan are many small allocations.
@@ -43,6 +49,7 @@ pub fn run(arguments: &[String], builder: SessionBuilder, runs: usize) -> Outcom
     let ordered = !arguments.iter().any(|a| a == "--query-order");
     let anew = arguments.iter().any(|a| a == "--plan-anew");
     let checked = !arguments.iter().any(|a| a == "--unchecked");
+    let by_one_line = arguments.iter().any(|a| a == "--one-line");
     let mut words = arguments.iter().filter(|a| !a.starts_with("--"));
     let scale: f64 = words.next().map_or(Ok(1.0), |text| text.parse())?;
     let mut queries: Vec<&str> = words.map(String::as_str).collect();
@@ -50,6 +57,7 @@ pub fn run(arguments: &[String], builder: SessionBuilder, runs: usize) -> Outcom
         queries = vec!["q1", "q3", "q6"];
     }
     let tables = generate(scale);
+    let one_line = by_one_line.then(|| OneLine::new(builder.clone(), &tables)).transpose()?;
     let device = builder.strict(true).join_order(ordered).build()?;
     let cpu = Session::builder().device(DeviceChoice::Cpu).strict(false).build()?;
     for (name, batches) in &tables {
@@ -58,7 +66,8 @@ pub fn run(arguments: &[String], builder: SessionBuilder, runs: usize) -> Outcom
     }
     let mut has_failed = false;
     for query in queries {
-        if let Err(error) = bench([&device, &cpu], query, scale, runs, (checked, anew)) {
+        let options = Options { scale, runs, checked, anew, one_line: one_line.as_ref() };
+        if let Err(error) = bench([&device, &cpu], query, &options) {
             has_failed = true;
             println!("{{\"bench\":\"tpch {query} sf{scale}\",\"error\":{:?}}}", error.to_string());
         }
@@ -66,13 +75,55 @@ pub fn run(arguments: &[String], builder: SessionBuilder, runs: usize) -> Outcom
     Ok(has_failed)
 }
 
-fn bench(
-    [session, cpu]: [&Session; 2],
-    query: &str,
+struct Options<'a> {
     scale: f64,
     runs: usize,
-    (checked, anew): (bool, bool),
-) -> Outcome {
+    checked: bool,
+    anew: bool,
+    one_line: Option<&'a OneLine>,
+}
+
+/// The tables in a session of DataFusion's that runs its queries on the device.
+struct OneLine {
+    runtime: tokio::runtime::Runtime,
+    context: SessionContext,
+    plugin: Plugin,
+}
+
+impl OneLine {
+    fn new(builder: SessionBuilder, tables: &[(&str, Vec<RecordBatch>)]) -> Outcome<Self> {
+        let plugin = Plugin::new(builder.strict(true))?;
+        let state = SessionStateBuilder::new_with_default_features().with_plugin(&plugin).build();
+        let context = SessionContext::new_with_state(state);
+        for (name, batches) in tables {
+            let table = MemTable::try_new(batches[0].schema(), vec![batches.clone()])?;
+            context.register_table(*name, Arc::new(table))?;
+        }
+        Ok(OneLine { runtime: tokio::runtime::Runtime::new()?, context, plugin })
+    }
+
+    /// A query's rows.
+    fn rows(&self, sql: &str) -> Outcome<Vec<RecordBatch>> {
+        Ok(self.runtime.block_on(async { self.context.sql(sql).await?.collect().await })?)
+    }
+
+    /// Median time in ms of a query whose columns are on the device.
+    fn time(&self, sql: &str, runs: usize) -> Outcome<f64> {
+        self.rows(sql)?;
+        self.plugin.device().ok_or("a benchmark needs a device")?.settle();
+        self.rows(sql)?;
+        let mut times = vec![];
+        for _ in 0..runs {
+            let start = Instant::now();
+            self.rows(sql)?;
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+        }
+        Ok(median(&mut times))
+    }
+}
+
+fn bench([session, cpu]: [&Session; 2], query: &str, options: &Options<'_>) -> Outcome {
+    let &Options { scale, runs, checked, anew, one_line } = options;
     let path = format!("{}/data/queries/{query}.sql", root());
     let sql = std::fs::read_to_string(&path)?;
     let device = session.device().ok_or("a benchmark needs a device")?;
@@ -80,18 +131,11 @@ fn bench(
     session.sql(&sql)?.collect()?;
     let cold = load.elapsed().as_secs_f64() * 1e3;
     if checked {
-        let (ours, theirs) =
-            (printed(&session.sql(&sql)?.collect()?)?, printed(&cpu.sql(&sql)?.collect()?)?);
-        if ours != theirs {
-            let differing = ours.iter().zip(&theirs).find(|(a, b)| a != b);
-            return Err(format!(
-                "answers differ: {} rows, {} expected; {differing:?}",
-                ours.len(),
-                theirs.len()
-            )
-            .into());
-        }
+        let expected = printed(&cpu.sql(&sql)?.collect()?.to_arrow()?)?;
+        compare(&printed(&session.sql(&sql)?.collect()?.to_arrow()?)?, &expected)?;
     }
+    let one_line = one_line.map(|one_line| one_line.time(&sql, runs)).transpose()?;
+    let one_line = one_line.map(|ms| format!("\"one_line_ms\":{ms:.3},")).unwrap_or_default();
     device.settle();
     session.sql(&sql)?.collect()?;
     let (mut ends, mut hosts) = (vec![], vec![]);
@@ -127,7 +171,7 @@ fn bench(
     }
     let runs = runs as u64;
     println!(
-        "{{\"bench\":\"tpch {query} sf{scale}\",\"device_ms\":{:.3},\"span_ms\":{:.3},\"hot_ms\":{:.3},\"host_ms\":{:.3},\"cold_ms\":{cold:.1},\
+        "{{\"bench\":\"tpch {query} sf{scale}\",{one_line}\"device_ms\":{:.3},\"span_ms\":{:.3},\"hot_ms\":{:.3},\"host_ms\":{:.3},\"cold_ms\":{cold:.1},\
          \"bytes_moved\":{},\"launches\":{},\"synchronizations\":{},\"checked\":{checked},\"gpu\":{:?}}}",
         median(&mut sums),
         median(&mut spans),
@@ -149,10 +193,18 @@ fn root() -> &'static str {
 }
 
 /// Rows as text; floats to 9 digits.
-fn printed(frame: &DataFrame) -> Outcome<Vec<String>> {
-    let text =
-        warpframe::arrow::util::pretty::pretty_format_batches(&frame.to_arrow()?)?.to_string();
+fn printed(batches: &[RecordBatch]) -> Outcome<Vec<String>> {
+    let text = warpframe::arrow::util::pretty::pretty_format_batches(batches)?.to_string();
     Ok(text.lines().map(str::to_string).collect())
+}
+
+fn compare(ours: &[String], theirs: &[String]) -> Outcome {
+    if ours == theirs {
+        return Ok(());
+    }
+    let differing = ours.iter().zip(theirs).find(|(a, b)| a != b);
+    Err(format!("answers differ: {} rows, {} expected; {differing:?}", ours.len(), theirs.len())
+        .into())
 }
 
 fn median(values: &mut [f64]) -> f64 {

@@ -38,7 +38,8 @@ fn session() -> Result<&'static Session> {
 }
 
 fn numbers(rows: u64) -> Result<Series> {
-    let query = format!("SELECT CAST(value AS DOUBLE) / 4 AS x FROM generate_series(1, {rows})");
+    let query =
+        format!("SELECT CAST(generate_series AS DOUBLE) / 4 AS x FROM generate_series(1, {rows})");
     session()?.sql(&query)?.collect()?.column("x")
 }
 

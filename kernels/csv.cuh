@@ -274,7 +274,7 @@ enum csv_kind : u32 {
 constexpr u32 CSV_EXACT = 1, CSV_ZONED = 2;
 // Bits of the call's `rules`: blanks around values outside of quotes do not count; rows may have
 // fewer values.
-constexpr u64 CSV_TRIM = 1, CSV_FILL = 2;
+constexpr u64 CSV_TRIM = 1, CSV_FILL = 2, CSV_QUOTED_NULLS = 4;
 
 struct csv_column {
     u64 data;      // of row 0
@@ -351,7 +351,9 @@ WF_DEVICE csv_value csv_value_of(const CsvConvert& p, u32 begin, u32 end) {
             end = first;
         else
             end = csv_unescape(p.text, first, end, marks.quote, escape);
-        return csv_value{view_in_memory(p.text + begin, end - begin), true};
+        const view text = view_in_memory(p.text + begin, end - begin);
+        if ((p.rules & CSV_QUOTED_NULLS) == 0) return csv_value{text, true};
+        return csv_value{text, end > begin && !in_views(text, p.nulls, (u32)p.null_count)};
     }
     if ((p.rules & CSV_TRIM) != 0) {
         while (begin < end && (p.text[begin] == ' ' || p.text[begin] == '\t')) begin++;
@@ -400,17 +402,17 @@ struct csv_moment {
     bool zoned;
 };
 
-// `Z`, `+01:00`, `+0100`: seconds to the east.
+// `Z`, `+01`, `+01:00`, `+0100`: seconds to the east.
 WF_DEVICE bool csv_offset(const view& v, u32 at, i32* out) {
     const u32 length = v.length - at;
     *out = 0;
     if (length == 1) return byte_at(v, at) == 'Z';
-    if (!(length == 5 || (length == 6 && has_at(v, at + 3, ':')))) return false;
+    if (!(length == 3 || length == 5 || (length == 6 && has_at(v, at + 3, ':')))) return false;
     const u8 sign = byte_at(v, at);
     const u32 minutes = at + length - 2;
     const bool digits = is_digit(byte_at(v, at + 1)) && is_digit(byte_at(v, at + 2)) && is_digit(byte_at(v, minutes)) &&
                         is_digit(byte_at(v, minutes + 1));
-    const i32 hour = two_digits(v, at + 1), minute = two_digits(v, minutes);
+    const i32 hour = two_digits(v, at + 1), minute = length == 3 ? 0 : two_digits(v, minutes);
     *out = (hour * 3600 + minute * 60) * (sign == '-' ? -1 : 1);
     return digits && (sign == '+' || sign == '-') && hour < 24 && minute < 60;
 }

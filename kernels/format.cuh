@@ -1,7 +1,7 @@
-// format.cuh: values as text, as Arrow prints them.
+// format.cuh: values as text, as Arrow prints them; times as DuckDB does.
 //
 //   format_signed(-42) = "-42"   format_decimal(-5, 2) = "-0.05"   format_float(1e21) = "1e21"
-//   format_timestamp(1500 ms) = "1970-01-01T00:00:01.500"
+//   format_timestamp(1500 ms) = "1970-01-01 00:00:01.5"
 //
 // Digits are written from the last to the first, so that no buffer is needed. Floats print the
 // shortest digits that read back as the same float, and of those the closest (R. Giulietti, "The
@@ -80,6 +80,17 @@ WF_CALLED view format_hex(const text_arena& arena, u64 value) {
     return text.out;
 }
 
+// The bits from the first that is set on, of which there is one at least.
+WF_CALLED view format_bits(const text_arena& arena, u64 value) {
+    u32 count = value == 0 ? 1 : 64 - (u32)leading_zeros(value);
+    text_writer text(arena, count);
+    for (u32 i = count; i > 0; i--) {
+        text.set(i - 1, (u8)('0' + (value & 1)));
+        value >>= 1;
+    }
+    return text.out;
+}
+
 // `precision` digits at most, of which `scale` follow the point; a negative scale appends zeros.
 WF_CALLED view format_decimal(const text_arena& arena, i128 value, u32 precision, i32 scale) {
     u128 magnitude = magnitude_of(value);
@@ -130,8 +141,13 @@ WF_CALLED view format_date(const text_arena& arena, i32 days) {
     return text.out;
 }
 
-// As many digits behind the seconds as are needed, by threes.
-WF_DEVICE u32 fraction_digits(u32 nanos) { return nanos == 0 ? 0 : nanos % 1000000 == 0 ? 3 : nanos % 1000 == 0 ? 6 : 9; }
+// As many digits behind the seconds as are needed.
+WF_DEVICE u32 fraction_digits(u32 nanos) {
+    if (nanos == 0) return 0;
+    u32 count = 9;
+    for (; nanos % 10 == 0; nanos /= 10) count--;
+    return count;
+}
 
 WF_DEVICE void put_clock(text_writer& text, u32 at, u32 seconds, u32 nanos) {
     put_digits(text, at, 2, (u64)(seconds / 3600));
@@ -142,7 +158,8 @@ WF_DEVICE void put_clock(text_writer& text, u32 at, u32 seconds, u32 nanos) {
     u32 fraction = fraction_digits(nanos);
     if (fraction == 0) return;
     text.set(at + 8, '.');
-    put_digits(text, at + 9, fraction, (u64)(fraction == 3 ? nanos / 1000000 : fraction == 6 ? nanos / 1000 : nanos));
+    for (u32 i = fraction; i < 9; i++) nanos /= 10;
+    put_digits(text, at + 9, fraction, (u64)nanos);
 }
 
 constexpr i64 NO_ZONE = I64_MIN;
@@ -155,19 +172,20 @@ WF_CALLED view format_timestamp(const text_arena& arena, i64 ticks, i64 per_seco
     i64 days = floor_quotient<i64>(seconds, 86400);
     civil date = civil_of((i32)days);
     u32 length = date_length(date), fraction = fraction_digits(nanos);
-    u32 zone = ahead == NO_ZONE ? 0 : ahead == 0 ? 1 : 6;
+    u32 minutes = ahead == NO_ZONE ? 0 : (u32)(((ahead < 0 ? -ahead : ahead) + 30) / 60);
+    // A zone's minutes are told where it has some.
+    u32 zone = ahead == NO_ZONE ? 0 : minutes % 60 == 0 ? 3 : 6;
     text_writer text(arena, length + 9 + (fraction ? fraction + 1 : 0) + zone);
     put_date(text, date, length);
-    text.set(length, 'T');
+    text.set(length, ' ');
     put_clock(text, length + 1, (u32)(seconds - days * 86400), nanos);
-    if (zone == 1) text.set(text.out.length - 1, 'Z');
-    if (zone == 6) {
-        u32 begin = text.out.length - 6, minutes = (u32)(((ahead < 0 ? -ahead : ahead) + 30) / 60);
-        text.set(begin, ahead < 0 ? '-' : '+');
-        put_digits(text, begin + 1, 2, (u64)(minutes / 60));
-        text.set(begin + 3, ':');
-        put_digits(text, begin + 4, 2, (u64)(minutes % 60));
-    }
+    if (zone == 0) return text.out;
+    u32 begin = text.out.length - zone;
+    text.set(begin, ahead < 0 ? '-' : '+');
+    put_digits(text, begin + 1, 2, (u64)(minutes / 60));
+    if (zone == 3) return text.out;
+    text.set(begin + 3, ':');
+    put_digits(text, begin + 4, 2, (u64)(minutes % 60));
     return text.out;
 }
 

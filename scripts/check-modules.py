@@ -20,6 +20,10 @@ there, and the test says which file can go then.
 
 Text: prints each line of src/exec/ that writes device code, as src/codegen/ does.
 
+Emitted: prints each line of src/codegen/ that searches text which was emitted: what `Code::text()` yields, or a variable
+named as such texts are (EMITTED). What is known of a statement is noted where it is written (`codegen/statements.rs`,
+`codegen/device_function.rs`). Two functions split a text at its names (NAMES), as names are all that nobody notes.
+
 One place: `Tokenizer::new` stands in src/sql/text.rs alone, and the environment is read in kernels/src/environment.rs alone
 (the commands in sql/src and cluster/src read that of a terminal). `DeviceKind` is the device crate's, and interop's.
 
@@ -74,6 +78,22 @@ def device_text(root):
         for number, line in enumerate(code.splitlines(), 1):
             if re.search(r"\bout\.line\(|\.let_\(|\bfail_if", line):
                 yield f"{path}:{number}: writes device code, which is for src/codegen/ to do"
+
+
+EMITTED = re.compile(
+    r"(?:\.text\(\)|\b(?:text|body|statements|prologue|declarations|comparisons|decide|write|lines?|rvalue|code))\s*"
+    r"\.(contains|find|rfind|starts_with|ends_with|strip_prefix|strip_suffix|matches|match_indices|lines|r?split\w*)\(")
+NAMES = {"parts.rs": "words", "params.rs": "named_in"}
+
+
+def searched_text(root):
+    """Searches of emitted text in src/codegen/."""
+    for path, _, code in sources(root / "codegen"):
+        for search in EMITTED.finditer(code):
+            before = code[: search.end()].splitlines()
+            function = next((found[2] for line in reversed(before) if (found := FUNCTION.match(line))), "")
+            if NAMES.get(path.name) != function:
+                yield f"{path}:{len(before)}: searches emitted text: note what it says where it is written"
 
 
 def unwatched_mends(root):
@@ -268,7 +288,7 @@ def comments(root):
 
 root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 src = root / "src"
-found = [*late_uses(src), *device_text(src), *unwatched_mends(src), *one_place(root), *too_long(root), *comments(root)]
+found = [*late_uses(src), *device_text(src), *searched_text(src), *unwatched_mends(src), *one_place(root), *too_long(root), *comments(root)]
 for crate in crates(root)[:2]:
     for folder in sorted(path for path in crate.iterdir() if path.is_dir()):
         found += circles(folder, f"crate::{folder.name}")

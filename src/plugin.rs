@@ -46,10 +46,11 @@ mod scans;
 mod stock;
 mod subqueries;
 
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::QueryPlanner;
+use parking_lot::Mutex;
 
 #[cfg(feature = "proto")]
 pub use self::codec::StageCodec;
@@ -173,7 +174,7 @@ pub trait WithWarpframe: Sized {
 impl WithWarpframe for SessionStateBuilder {
     fn with_warpframe(self) -> Result<Self> {
         static SHARED: LazyLock<Mutex<Option<Plugin>>> = LazyLock::new(Mutex::default);
-        let mut shared = SHARED.lock().unwrap_or_else(|e| e.into_inner());
+        let mut shared = SHARED.lock();
         let plugin = match &*shared {
             Some(plugin) => plugin.clone(),
             None => shared.insert(Plugin::new(SessionBuilder::default())?).clone(),

@@ -632,7 +632,7 @@ fn on_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         Ok(thread) => {
             thread.join().unwrap_or_else(|panic| Err(of_panic("planning", panic.as_ref())))
         }
-        Err(error) => panic!("the system gives no thread: {error}"),
+        Err(error) => Err(Error::io("", error)),
     })
 }
 

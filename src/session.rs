@@ -3,7 +3,9 @@
 mod append;
 mod builder;
 mod catalog;
+mod checks;
 mod config;
+mod constraints;
 mod database;
 mod device_choice;
 #[cfg(feature = "ffi")]

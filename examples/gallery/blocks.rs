@@ -36,7 +36,7 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     for size in sizes.chain([rows]) {
         // Small whole numbers: their products and sums are exact, also where a GPU rounds once.
         let query = format!(
-            "SELECT (value % 1000)::DOUBLE AS x1, (value % 7)::DOUBLE AS x2 FROM range(0, {size})"
+            "SELECT (range % 1000)::DOUBLE AS x1, (range % 7)::DOUBLE AS x2 FROM range(0, {size})"
         );
         let frame = gallery.sql(&query)?;
         let (x1, x2) = (frame.column("x1")?, frame.column("x2")?);

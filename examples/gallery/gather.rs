@@ -25,9 +25,9 @@ extern "C" __global__ void gather(const double* x, const long long* at, double* 
 "#;
 
 fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
-    let x = gallery.sql(&format!("SELECT value / 2.0 AS x FROM range(0, {rows})"))?;
+    let x = gallery.sql(&format!("SELECT range / 2.0 AS x FROM range(0, {rows})"))?;
     // The rows from the last to the first.
-    let at = gallery.sql(&format!("SELECT {rows} - 1 - value AS row FROM range(0, {rows})"))?;
+    let at = gallery.sql(&format!("SELECT {rows} - 1 - range AS row FROM range(0, {rows})"))?;
     let (taken, time) = gallery.timed(|| Ok(x.take(&at)?))?;
     let backwards = (0..rows).rev().map(|row| row as f64 / 2.0);
     let taken = taken.column("x")?.to_vec::<f64>()?;

@@ -37,7 +37,7 @@ const BINS: usize = 20;
 
 fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     // Sums of two random numbers are below 2, and most often near 1.
-    let query = format!("SELECT random(1, value) + random(2, value) AS x FROM range(0, {rows})");
+    let query = format!("SELECT random(1, range) + random(2, range) AS x FROM range(0, {rows})");
     let frame = gallery.sql(&query)?;
     gallery.session.register_table("numbers", &frame)?;
 

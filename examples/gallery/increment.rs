@@ -25,7 +25,7 @@ extern "C" __global__ void increment(long long* x, long long n) {
 
 fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     let kernel = gallery.session.kernel(SOURCE, "increment")?;
-    let frame = gallery.sql(&format!("SELECT value AS x FROM range(0, {rows})"))?;
+    let frame = gallery.sql(&format!("SELECT range AS x FROM range(0, {rows})"))?;
     let plus_one = |column: Series| {
         let arguments = [KernelArg::write(column), rows.into()];
         // SAFETY: each thread writes the value of its own number, below the length of x.

@@ -25,7 +25,7 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
         .combine("a.sum += b.sum;")
         .finish("return sqrt(s.sum);");
     gallery.session.register_aggregate(norm)?;
-    let numbers = gallery.sql(&format!("SELECT value::DOUBLE AS x FROM range(1, {rows} + 1)"))?;
+    let numbers = gallery.sql(&format!("SELECT range::DOUBLE AS x FROM range(1, {rows} + 1)"))?;
     gallery.session.register_table("numbers", &numbers)?;
     let one = |query: &str| -> Outcome<f64> { Ok(gallery.sql(query)?.item()?) };
     let (own, time_own) = gallery.timed(|| one("SELECT l2norm(x) FROM numbers"))?;

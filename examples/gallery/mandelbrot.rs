@@ -66,13 +66,13 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
         BODY,
     ))?;
     let query = format!(
-        "SELECT value, mandelbrot(value, {width}, {height}) AS steps FROM range(0, {points})"
+        "SELECT range, mandelbrot(range, {width}, {height}) AS steps FROM range(0, {points})"
     );
     let (frame, time) = gallery.timed(|| gallery.sql(&query))?;
 
     let mut counts = vec![-1; points];
     for (place, steps) in
-        frame.column("value")?.to_vec::<i64>()?.into_iter().zip(frame.column("steps")?.to_vec()?)
+        frame.column("range")?.to_vec::<i64>()?.into_iter().zip(frame.column("steps")?.to_vec()?)
     {
         counts[usize::try_from(place)?] = steps;
     }

@@ -51,7 +51,7 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
         return Err("--rows: sums of more than 2²⁰ products would not be exact".into());
     }
     let frame = gallery.sql(&format!(
-        "SELECT (value % 7 - 3)::REAL AS a, (value % 5 - 2)::REAL AS b FROM range(0, {})",
+        "SELECT (range % 7 - 3)::REAL AS a, (range % 5 - 2)::REAL AS b FROM range(0, {})",
         n * n
     ))?;
     let (a, b) = (frame.column("a")?, frame.column("b")?);

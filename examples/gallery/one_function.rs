@@ -58,7 +58,7 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
         sessions.push(("cuda", &gallery.session));
     }
 
-    let query = format!("SELECT value, collatz(value) AS steps FROM range(1, {rows} + 1)");
+    let query = format!("SELECT range, collatz(range) AS steps FROM range(1, {rows} + 1)");
     let mut answer = Answer::default();
     let mut expected = None;
     for (name, session) in sessions {
@@ -68,7 +68,7 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
             frame.is_on_device(),
             session.device().is_some(),
         )?;
-        let frame = frame.sort(["value"])?;
+        let frame = frame.sort(["range"])?;
         let steps = frame.column("steps")?.to_vec::<i32>()?;
         let first = expected.get_or_insert_with(|| steps.clone());
         if let Some(row) = (0..rows).find(|row| steps.get(*row) != first.get(*row)) {

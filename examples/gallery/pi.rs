@@ -15,7 +15,7 @@ pub(crate) const LESSON: Lesson =
 const CHECKED: usize = 10_000;
 
 fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
-    let points = "random(1, value) AS x, random(2, value) AS y";
+    let points = "random(1, range) AS x, random(2, range) AS y";
     let count = |rows: usize| -> Outcome<i64> {
         let query = format!(
             "SELECT count(*) FROM (SELECT {points} FROM range(0, {rows})) WHERE x * x + y * y <= 1"

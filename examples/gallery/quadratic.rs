@@ -39,7 +39,7 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     let session = &gallery.session;
     // b² is at least 16 and 4ac at most 12: there are always two roots.
     let numbers = gallery.sql(&format!(
-        "SELECT 0.5 + random(1, value) AS a, 4 + 10 * random(2, value) AS b, 3 * random(3, value) - 1 AS c
+        "SELECT 0.5 + random(1, range) AS a, 4 + 10 * random(2, range) AS b, 3 * random(3, range) - 1 AS c
          FROM range(0, {rows})"
     ))?;
 

@@ -64,7 +64,7 @@ const MOST_BLOCKS: usize = 1024;
 fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
     // Sums of whole numbers below 2⁵³ are exact in whatever order they are added.
     let frame =
-        gallery.sql(&format!("SELECT (value % 1000)::DOUBLE AS x FROM range(0, {rows})"))?;
+        gallery.sql(&format!("SELECT (range % 1000)::DOUBLE AS x FROM range(0, {rows})"))?;
     let x = frame.column("x")?;
     let (sum, time) = gallery.timed(|| Ok(frame.select([col("x").sum()])?.item::<f64>()?))?;
     let (whole, rest) = (rows / 1000, rows % 1000);

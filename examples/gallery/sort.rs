@@ -13,7 +13,7 @@ pub(crate) const LESSON: Lesson = Lesson {
 };
 
 fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
-    let frame = gallery.sql(&format!("SELECT random(7, value) AS x FROM range(0, {rows})"))?;
+    let frame = gallery.sql(&format!("SELECT random(7, range) AS x FROM range(0, {rows})"))?;
     let (sorted, time) = gallery.timed(|| Ok(frame.sort(["x"])?))?;
     let sorted = sorted.column("x")?.to_vec::<f64>()?;
 

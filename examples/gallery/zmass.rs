@@ -34,7 +34,7 @@ fn run(gallery: &Gallery, rows: usize) -> Outcome<Answer> {
              'eta': CASE WHEN k < 2 THEN random(4, value) ELSE 4 * random(5, value * 8 + k) - 2 END,
              'phi': CASE WHEN k < 2 THEN random(6, value) + {PI} * k ELSE 6.28 * random(7, value * 8 + k) END
          }}) AS electrons
-         FROM range(0, {rows})"
+         FROM range(0, {rows}) AS t(value)"
     ))?;
     gallery.session.register_table("events", &events)?;
     let (masses, time) = gallery.timed(|| gallery.sql(MASS))?;

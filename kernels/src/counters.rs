@@ -1,9 +1,11 @@
 //! Counts of what a device was asked to do: the proof that work ran there, and what it cost.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 /// Counts since a device was opened.
 ///
@@ -104,18 +106,18 @@ impl Counting {
     pub(crate) fn snapshot(&self) -> Counters {
         let driver_time = Duration::from_nanos(self.in_driver.load(Relaxed));
         let (launches, bytes_moved) = (self.total.load(Relaxed), self.moved.load(Relaxed));
-        Counters { launches, bytes_moved, driver_time, ..*self.lock() }
+        Counters { launches, bytes_moved, driver_time, ..*self.counters.lock() }
     }
 
     pub(crate) fn launches(&self) -> BTreeMap<String, u64> {
-        let counts = self.by_kernel.lock().unwrap_or_else(|e| e.into_inner());
+        let counts = self.by_kernel.lock();
         let counts = counts.iter().map(|(kernel, count)| (kernel.clone(), count.load(Relaxed)));
         counts.filter(|(_, count)| *count > 0).collect()
     }
 
     /// What counts the launches of a kernel.
     pub(crate) fn of_kernel(&self, kernel: &str) -> Arc<AtomicU64> {
-        let mut counts = self.by_kernel.lock().unwrap_or_else(|e| e.into_inner());
+        let mut counts = self.by_kernel.lock();
         counts.entry(kernel.to_string()).or_default().clone()
     }
 
@@ -126,68 +128,64 @@ impl Counting {
         kernel.fetch_add(1, Relaxed);
     }
     pub(crate) fn synchronized(&self) {
-        self.lock().synchronizations += 1;
+        self.counters.lock().synchronizations += 1;
     }
     pub(crate) fn allocated(&self) {
-        self.lock().allocations += 1;
+        self.counters.lock().allocations += 1;
     }
     pub(crate) fn uploaded(&self, bytes: usize) {
-        self.lock().bytes_uploaded += bytes as u64;
+        self.counters.lock().bytes_uploaded += bytes as u64;
     }
     pub(crate) fn wanted_of_files(&self, bytes: u64) {
-        self.lock().file_bytes_wanted += bytes;
+        self.counters.lock().file_bytes_wanted += bytes;
     }
     pub(crate) fn read_of_files(&self, bytes: u64) {
-        self.lock().file_bytes_read += bytes;
+        self.counters.lock().file_bytes_read += bytes;
     }
     pub(crate) fn downloaded(&self, bytes: usize) {
-        self.lock().bytes_downloaded += bytes as u64;
+        self.counters.lock().bytes_downloaded += bytes as u64;
     }
     pub(crate) fn compiled(&self, time: Duration) {
-        let mut counters = self.lock();
+        let mut counters = self.counters.lock();
         counters.compilations += 1;
         counters.compile_time += time;
     }
     pub(crate) fn improved(&self) {
-        self.lock().improved += 1;
+        self.counters.lock().improved += 1;
     }
     pub(crate) fn prepared_ahead(&self) {
-        self.lock().prepared_ahead += 1;
+        self.counters.lock().prepared_ahead += 1;
     }
     pub(crate) fn waited_for_module(&self, time: Duration) {
-        self.lock().module_wait += time;
+        self.counters.lock().module_wait += time;
     }
     pub(crate) fn found_on_disk(&self) {
-        self.lock().disk_hits += 1;
+        self.counters.lock().disk_hits += 1;
     }
     pub(crate) fn fell_back(&self) {
-        self.lock().fallbacks += 1;
+        self.counters.lock().fallbacks += 1;
     }
     pub(crate) fn spilled(&self, bytes: u64) {
-        self.lock().bytes_spilled += bytes;
+        self.counters.lock().bytes_spilled += bytes;
     }
     pub(crate) fn in_spill_files(&self, bytes: u64) {
-        let mut counters = self.lock();
+        let mut counters = self.counters.lock();
         counters.bytes_in_spill_files = counters.bytes_in_spill_files.max(bytes);
     }
     pub(crate) fn restored(&self, bytes: u64) {
-        self.lock().bytes_restored += bytes;
+        self.counters.lock().bytes_restored += bytes;
     }
     pub(crate) fn part_ran(&self) {
-        self.lock().parts_run += 1;
+        self.counters.lock().parts_run += 1;
     }
     pub(crate) fn in_driver(&self, time: Duration) {
         self.in_driver.fetch_add(time.as_nanos() as u64, Relaxed);
     }
     pub(crate) fn planned(&self, found: bool) {
-        let mut counters = self.lock();
+        let mut counters = self.counters.lock();
         *if found { &mut counters.plans_found } else { &mut counters.plans_made } += 1;
     }
     pub(crate) fn found_in_memory(&self) {
-        self.lock().memory_hits += 1;
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Counters> {
-        self.counters.lock().unwrap_or_else(|e| e.into_inner())
+        self.counters.lock().memory_hits += 1;
     }
 }

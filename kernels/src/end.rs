@@ -1,13 +1,13 @@
 //! What is done at the process's end, whichever way it ends.
 
-use std::sync::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard};
 
 type Work = extern "C" fn();
 
 /// What is done, in the order in which it was registered.
 fn registered() -> MutexGuard<'static, Vec<Work>> {
     static REGISTERED: Mutex<Vec<Work>> = Mutex::new(Vec::new());
-    REGISTERED.lock().unwrap_or_else(|e| e.into_inner())
+    REGISTERED.lock()
 }
 
 /// Has `work` done when the process ends, before what was registered earlier. It may be called

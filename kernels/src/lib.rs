@@ -26,7 +26,9 @@ pub mod timeline;
 mod user;
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 
 pub use argument::Argument;
 pub use compile::ahead::Ahead;
@@ -498,7 +500,7 @@ impl Device {
     }
 
     /// Copies a range of one buffer to one of another, of this device or of one whose branch this
-    /// is.
+    /// is. Of one buffer, the ranges must not overlap.
     pub fn copy(
         &self,
         to: &Buffer,
@@ -517,7 +519,10 @@ impl Device {
             to.len(),
             from.len()
         );
-        // SAFETY: both ranges were checked; they are distinct buffers, so they do not overlap.
+        // A buffer may be both, and what is foreign may lie in one allocation.
+        let apart = to.address().abs_diff(from.address()) >= bytes as u64;
+        assert!(apart, "{bytes} bytes are copied over themselves");
+        // SAFETY: both ranges were checked, and do not overlap.
         unsafe { self.0.driver.copy(to.address(), from.address(), bytes) }
     }
 

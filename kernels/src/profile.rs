@@ -1,6 +1,6 @@
 //! Device time of single kernels, and what operators decided, while somebody asks for it.
 
-use std::sync::MutexGuard;
+use parking_lot::MutexGuard;
 
 use crate::error::Result;
 use crate::{Device, Event};
@@ -159,6 +159,6 @@ impl Device {
     }
 
     fn profile(&self) -> MutexGuard<'_, Profile> {
-        self.0.profile.lock().unwrap_or_else(|e| e.into_inner())
+        self.0.profile.lock()
     }
 }

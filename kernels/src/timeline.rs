@@ -13,9 +13,11 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{LazyLock, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// Spans that are kept; later ones are counted.
 const MOST: usize = 1 << 18;
@@ -151,8 +153,7 @@ impl Drop for Span {
 }
 
 fn lock() -> MutexGuard<'static, Recorded> {
-    // Poisoning is ignored: the list is valid between statements.
-    RECORDED.lock().unwrap_or_else(|e| e.into_inner())
+    RECORDED.lock()
 }
 
 fn is_on() -> bool {

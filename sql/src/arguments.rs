@@ -367,8 +367,11 @@ impl Arguments {
         builder.build().map_err(Failure::of_session)
     }
 
-    /// Makes each file a table of the session.
-    pub fn register(&self, session: &Session) -> Result<(), Failure> {
+    /// Makes each file a table of the session; what is wrong with those of several that are none.
+    ///
+    /// # Errors
+    /// Of files that are missing or of no known kind, and where none is a table.
+    pub fn register(&self, session: &Session) -> Result<Vec<Failure>, Failure> {
         let mut csv = self.csv.options(session)?;
         csv.filename |= self.filename;
         let json = JsonOptions { filename: self.filename, ..JsonOptions::default() };
@@ -383,7 +386,9 @@ impl Arguments {
         for folder in self.files.iter().filter(|file| is_database(file)) {
             session.open(folder)?;
         }
-        for table in self.tables()? {
+        let tables = self.tables()?;
+        let (count, mut wrong) = (tables.len(), vec![]);
+        for table in tables {
             let (path, kind) = match table.content {
                 Content::File(kind) => (table.path, kind),
                 Content::Pipe => {
@@ -402,15 +407,19 @@ impl Arguments {
                 }
             };
             let name = &table.name;
-            match kind {
-                FileKind::Parquet => session.register_parquet_with(name, &path, parquet.clone())?,
-                FileKind::Csv => session.register_csv_with(name, &path, csv.clone())?,
-                FileKind::Json => session.register_json_with(name, &path, json.clone())?,
-                FileKind::Arrow => session.register_ipc_with(name, &path, ipc.clone())?,
-                kind => session.register_files(name, &path, kind)?,
-            }
+            let made = match kind {
+                FileKind::Parquet => session.register_parquet_with(name, &path, parquet.clone()),
+                FileKind::Csv => session.register_csv_with(name, &path, csv.clone()),
+                FileKind::Json => session.register_json_with(name, &path, json.clone()),
+                FileKind::Arrow => session.register_ipc_with(name, &path, ipc.clone()),
+                kind => session.register_files(name, &path, kind),
+            };
+            wrong.extend(made.err().map(Failure::from));
         }
-        Ok(())
+        match wrong.len() == count {
+            true => wrong.into_iter().next().map_or(Ok(vec![]), Err),
+            false => Ok(wrong),
+        }
     }
 
     fn tables(&self) -> Result<Vec<Table>, Failure> {

@@ -106,7 +106,10 @@ fn run(
     if !shell {
         interrupt::watch(&session);
     }
-    arguments.register(&session).inspect_err(|failure| complain(messages, failure))?;
+    let wrong = arguments.register(&session).inspect_err(|failure| complain(messages, failure))?;
+    for failure in wrong {
+        let _ = writeln!(messages, "note: {}; it is no table", report::shown(&failure.to_string()));
+    }
     for note in session.take_file_notes() {
         let _ = writeln!(messages, "note: {}", report::shown(&note));
     }

@@ -2,7 +2,9 @@
 
 use std::io::Write;
 
-use clap::{Arg, ArgAction, Command, CommandFactory};
+use clap::CommandFactory;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::arguments::{Arguments, EXIT_CODES};
 use crate::bench::Bench;
@@ -27,105 +29,52 @@ const ENVIRONMENT: [(&str, &str); 9] = [
 /// # Errors
 /// It cannot be written.
 pub fn run(out: &mut dyn Write) -> Result<(), Failure> {
-    let (mut command, mut bench) = (Arguments::command(), Bench::command());
-    command.build();
-    bench.build();
-    Ok(out.write_all(page(&command, &bench).as_bytes())?)
+    Ok(out.write_all(&page()?)?)
 }
 
-fn page(command: &Command, bench: &Command) -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    let mut page = format!(".TH WARPFRAME 1 \"\" \"warpframe {version}\" \"User Commands\"\n");
-    let text =
-        |text: Option<&clap::builder::StyledStr>| text.map(ToString::to_string).unwrap_or_default();
-    let about = text(command.get_about());
-    page.push_str(&format!(".SH NAME\nwarpframe \\- {}\n", escaped(about.trim_end_matches('.'))));
-    page.push_str(".SH SYNOPSIS\n.B warpframe\n[OPTIONS] [FILES]...\n.br\n");
-    page.push_str(".B warpframe bench\n[OPTIONS] QUERY [FILES]...\n.SH DESCRIPTION\n");
-    paragraphs(
-        &mut page,
-        text(command.get_long_about().or(command.get_about()))
-            .trim_start_matches(&about)
-            .trim_start_matches('.'),
-    );
-    let is_heading = |arg: &&Arg, heading: Option<&str>| arg.get_help_heading() == heading;
-    page.push_str(".SH OPTIONS\n");
-    command
-        .get_arguments()
-        .filter(|arg| is_heading(arg, None))
-        .for_each(|arg| option(&mut page, arg));
-    let headings = command.get_arguments().filter_map(Arg::get_help_heading);
-    let mut headings: Vec<&str> = headings.collect();
-    headings.dedup();
-    for heading in headings {
-        page.push_str(&format!(".SS {heading}\n"));
-        command
-            .get_arguments()
-            .filter(|arg| is_heading(arg, Some(heading)))
-            .for_each(|arg| option(&mut page, arg));
+fn page() -> std::io::Result<Vec<u8>> {
+    let mut page = vec![];
+    let command = Man::new(Arguments::command()).title("WARPFRAME").manual("User Commands");
+    command.render_title(&mut page)?;
+    command.render_name_section(&mut page)?;
+    command.render_synopsis_section(&mut page)?;
+    command.render_description_section(&mut page)?;
+    command.render_options_section(&mut page)?;
+    // What `bench` takes besides the options above.
+    let bench = Bench::command().mut_args(|arg| {
+        let is_known = Arguments::command().get_arguments().any(|it| it.get_id() == arg.get_id());
+        arg.hide(is_known)
+    });
+    let text = bench.get_long_about().or(bench.get_about()).map(ToString::to_string);
+    let mut about = Roff::new();
+    about.control("SH", ["BENCHMARKS"]);
+    for paragraph in text.unwrap_or_default().split("\n\n") {
+        about.text([roman(paragraph.replace('\n', " "))]).control("PP", []);
     }
-    page.push_str(".SH BENCHMARKS\n");
-    paragraphs(&mut page, &text(bench.get_long_about().or(bench.get_about())));
-    let known: Vec<&str> = command.get_arguments().map(|arg| arg.get_id().as_str()).collect();
-    let own = bench.get_arguments().filter(|arg| !known.contains(&arg.get_id().as_str()));
-    own.for_each(|arg| option(&mut page, arg));
-    page.push_str(".SH COMMANDS OF THE SHELL\nThey stand in lines of their own, in files of statements, too.\n");
-    for (command, what) in shell::commands() {
-        entry(&mut page, &format!("\\fB{}\\fR", escaped(&command)), &what);
+    page.extend(about.to_roff().as_bytes());
+    let mut options = vec![];
+    Man::new(bench).render_options_section(&mut options)?;
+    // A section of its own would part them from what is said of them.
+    page.extend(String::from_utf8_lossy(&options).replace(".SH OPTIONS\n", "").as_bytes());
+
+    let codes = EXIT_CODES.map(|(code, what)| (code.to_string(), what.to_string()));
+    let variables = ENVIRONMENT.map(|(name, what)| (name.to_string(), what.to_string()));
+    for section in [
+        entries("COMMANDS OF THE SHELL", shell::commands()),
+        entries("EXIT STATUS", codes),
+        entries("ENVIRONMENT", variables),
+    ] {
+        page.extend(section.to_roff().as_bytes());
     }
-    page.push_str(".SH EXIT STATUS\n");
-    EXIT_CODES.iter().for_each(|(code, what)| entry(&mut page, &format!("\\fB{code}\\fR"), what));
-    page.push_str(".SH ENVIRONMENT\n");
-    ENVIRONMENT
-        .iter()
-        .for_each(|(name, what)| entry(&mut page, &format!("\\fB{}\\fR", escaped(name)), what));
-    page
+    Ok(page)
 }
 
-fn option(page: &mut String, arg: &Arg) {
-    let value: String =
-        arg.get_value_names().into_iter().flatten().map(|name| name.as_str()).collect();
-    let takes =
-        matches!(arg.get_action(), ArgAction::Set | ArgAction::Append) && !arg.is_positional();
-    let short = arg.get_short().map(|short| format!("-{short}"));
-    let names: Vec<String> =
-        short.into_iter().chain(arg.get_long().map(|long| format!("--{long}"))).collect();
-    let mut title: Vec<String> =
-        names.iter().map(|name| format!("\\fB{}\\fR", escaped(name))).collect();
-    if arg.is_positional() {
-        title.push(format!("\\fI{}\\fR", escaped(&value)));
+/// A section of names and what they mean.
+fn entries(title: &str, rows: impl IntoIterator<Item = (String, String)>) -> Roff {
+    let mut section = Roff::new();
+    section.control("SH", [title]);
+    for (name, what) in rows {
+        section.control("TP", []).text([bold(name)]).text([roman(what)]);
     }
-    let title = title.join(", ")
-        + &if takes { format!(" \\fI{}\\fR", escaped(&value)) } else { String::new() };
-    let mut what = arg.get_help().map(ToString::to_string).unwrap_or_default().replace('\n', " ");
-    let words: Vec<String> =
-        arg.get_possible_values().iter().map(|value| value.get_name().to_string()).collect();
-    if takes && !words.is_empty() {
-        what.push_str(&format!(": {}", words.join(", ")));
-    }
-    let usual: Vec<&str> =
-        arg.get_default_values().iter().filter_map(|value| value.to_str()).collect();
-    if takes && !usual.is_empty() {
-        what.push_str(&format!(" (default: {})", usual.join(",")));
-    }
-    entry(page, &title, &what);
-}
-
-fn entry(page: &mut String, title: &str, what: &str) {
-    page.push_str(&format!(".TP\n{title}\n{}\n", escaped(what)));
-}
-
-fn paragraphs(page: &mut String, text: &str) {
-    for (number, paragraph) in text.trim().split("\n\n").enumerate() {
-        if number > 0 {
-            page.push_str(".PP\n");
-        }
-        page.push_str(&format!("{}\n", escaped(&paragraph.replace('\n', " "))));
-    }
-}
-
-/// A line of text: hyphens that are copied as such, and nothing at its begin that commands.
-fn escaped(text: &str) -> String {
-    let text = text.replace('\\', "\\e").replace('-', "\\-");
-    if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
+    section
 }

@@ -2,6 +2,7 @@
 
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 
+use super::device_function::KernelHeader;
 use super::emit::Emitter;
 use super::value::{Value, not_yet, repr_of};
 use crate::column::item_of;
@@ -43,6 +44,7 @@ pub(super) fn slot(
     let number = *next;
     *next += 1;
     let guard = inside.map_or(String::new(), |inside| format!("{inside} && "));
+    out.needs(KernelHeader::List);
     let valid = out.let_("bool", format_args!("{guard}list_valid({view}, {number}, {place})"));
     if let DataType::Struct(fields) = dtype {
         let field =

@@ -2,12 +2,14 @@
 
 use std::cell::RefCell;
 use std::fmt::{Display, Write};
+use std::ops::{Deref, DerefMut};
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 use super::failure::Failure;
 use super::sites::{MOST_OPERANDS, Operand, Sites};
+use super::statements::{Code, StatementKind};
 
 /// Appends a number's digits. `write!` takes several times as long, and every query generates text
 /// with many numbers.
@@ -22,9 +24,10 @@ pub(crate) fn push_number(text: &mut String, number: usize) {
 /// compiler may drop what is not read.
 #[derive(Debug, Default)]
 pub(crate) struct Emitter {
-    body: String,
-    /// Statements to be inserted at places in `body`, in the order in which they were added.
-    inserted: Vec<(InsertionPoint, String)>,
+    code: Code,
+    /// Statements to be inserted among those of `code`, in the order in which they were added, and
+    /// behind how many of these each goes.
+    inserted: (Code, Vec<usize>),
     next: usize,
     prefix: &'static str,
     guards: Vec<String>,
@@ -38,11 +41,26 @@ pub(crate) struct Emitter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct InsertionPoint(usize);
 
+/// An emitter writes statements as [`Code`] does.
+impl Deref for Emitter {
+    type Target = Code;
+
+    fn deref(&self) -> &Code {
+        &self.code
+    }
+}
+
+impl DerefMut for Emitter {
+    fn deref_mut(&mut self) -> &mut Code {
+        &mut self.code
+    }
+}
+
 impl Emitter {
     /// An emitter whose names begin with `prefix`. Two emitters whose statements share a scope need
     /// different prefixes.
     pub(crate) fn new(prefix: &'static str) -> Self {
-        Emitter { prefix, body: String::with_capacity(1024), ..Emitter::default() }
+        Emitter { prefix, code: Code::with_capacity(1024), ..Emitter::default() }
     }
 
     /// An emitter for a kernel in which `other`, which is complete, has sites too. Its sites are
@@ -65,31 +83,23 @@ impl Emitter {
         name
     }
 
-    /// Appends one statement as it is.
-    pub(super) fn line(&mut self, statement: impl Display) {
-        // Written in place: most of the time to generate a kernel goes into allocations.
-        let _ = writeln!(self.body, "{statement}");
-    }
-
     /// Where the next statement will stand.
     pub(super) fn place(&self) -> InsertionPoint {
-        InsertionPoint(self.body.len())
+        InsertionPoint(self.code.count())
     }
 
-    /// Inserts a statement at an earlier place, behind others that were inserted there. For
-    /// statements that depend on later ones.
-    pub(super) fn insert(&mut self, at: InsertionPoint, statement: String) {
-        self.inserted.push((at, statement));
+    /// Writes one statement that goes to an earlier place, behind others that were inserted there.
+    /// For statements that depend on later ones.
+    pub(super) fn insert(&mut self, at: InsertionPoint, write: impl FnOnce(&mut Code)) {
+        let (code, places) = &mut self.inserted;
+        write(code);
+        places.resize(code.count(), at.0);
     }
 
     /// Declares a constant of type `ctype` and returns its name.
     pub(super) fn let_(&mut self, ctype: &str, rvalue: impl Display) -> String {
         let name = self.fresh();
-        for piece in ["const ", ctype, " ", &name, " = "] {
-            self.body.push_str(piece);
-        }
-        let _ = write!(self.body, "{rvalue}");
-        self.body.push_str(";\n");
+        self.code.constant(ctype, &name, rvalue);
         name
     }
 
@@ -130,19 +140,22 @@ impl Emitter {
     ) {
         let operands = &operands[..operands.len().min(MOST_OPERANDS)];
         self.sites.get_mut().add(failure, operands, target);
-        self.body.push_str("if (");
-        for guard in &self.guards {
-            self.body.push_str(guard);
-            self.body.push_str(" && ");
-        }
-        let _ = write!(self.body, "({condition})) WF_FAIL({}, ", failure.device_name());
         let number = self.sites_before + self.sites();
-        push_number(&mut self.body, number);
-        for operand in operands {
-            self.body.push_str(", ");
-            self.body.push_str(&operand.code);
-        }
-        self.body.push_str(");\n");
+        let guards = &self.guards;
+        self.code.written(StatementKind::Plain, |text| {
+            text.push_str("if (");
+            for guard in guards {
+                text.push_str(guard);
+                text.push_str(" && ");
+            }
+            let _ = write!(text, "({condition})) WF_FAIL({}, ", failure.device_name());
+            push_number(text, number);
+            for operand in operands {
+                text.push_str(", ");
+                text.push_str(&operand.code);
+            }
+            text.push_str(");");
+        });
     }
 
     /// How many sites there are.
@@ -184,22 +197,9 @@ impl Emitter {
     }
 
     /// The statements so far; the emitter goes on with fresh names.
-    pub(crate) fn take(&mut self) -> String {
-        let body = std::mem::take(&mut self.body);
-        let mut inserted = std::mem::take(&mut self.inserted);
-        if inserted.is_empty() {
-            return body;
-        }
-        inserted.sort_by_key(|(at, _)| *at);
-        let mut whole = String::with_capacity(body.len() + 32 * inserted.len());
-        let mut from = 0;
-        for (InsertionPoint(at), statement) in inserted {
-            whole.push_str(&body[from..at]);
-            whole.push_str(&statement);
-            whole.push('\n');
-            from = at;
-        }
-        whole.push_str(&body[from..]);
-        whole
+    pub(crate) fn take(&mut self) -> Code {
+        let code = std::mem::take(&mut self.code);
+        let (inserted, places) = std::mem::take(&mut self.inserted);
+        if places.is_empty() { code } else { code.with_inserted(&inserted, &places) }
     }
 }

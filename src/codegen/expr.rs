@@ -44,8 +44,6 @@ mod zone;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Column, DFSchema, ExprSchema, ScalarValue};
@@ -64,7 +62,6 @@ use super::sites::Operand;
 use super::value::{Inputs, Value, both, common_repr, not_yet, repr_of, type_bounds, within};
 use crate::column::{Repr, coded_numbers, is_nested, value_type};
 use crate::error::{Error, ErrorKind, Result};
-use crate::user_code::Definition;
 
 /// Emits the statements that compute `expr` for a row and returns what they compute.
 ///
@@ -134,7 +131,6 @@ impl Inputs for TypedInputs<'_> {
     fn list(&mut self, _list: &ArrayRef) -> String {
         "l".into()
     }
-    fn define(&mut self, _definition: &Arc<Definition>) {}
     fn arena(&mut self) {}
 }
 

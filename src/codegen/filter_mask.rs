@@ -19,6 +19,7 @@ use super::generator::Generator;
 use super::kernel::{Generated, THREADS};
 use super::params::Later;
 use super::prepared::PreparedKernel;
+use super::statements::Code;
 use crate::error::{Error, Result};
 use warpframe_device::Device;
 use warpframe_device::ops::gather_columns::{KeptRows, MASK_TILE};
@@ -50,7 +51,7 @@ impl FilterMask {
         operator: &'static str,
         prepared: &mut PreparedKernel,
         head: &str,
-        decide: &str,
+        decide: &Code,
         rows: u64,
     ) -> Result<KeptRows> {
         let tiles = rows.div_ceil(MASK_TILE);
@@ -61,20 +62,28 @@ impl FilterMask {
         prepared.params.set(self.begins.1, 0u64);
         prepared.params.set(self.few.1, 0u64);
         let items = items_for(prepared.eager_bytes, Effort::of(decide));
-        let (prologue, mask_name, counts_name) = (&prepared.prologue, &self.mask.0, &self.counts.0);
-        let body = format!(
+        let (mask_name, counts_name) = (&self.mask.0, &self.counts.0);
+        let mut body = Code::default();
+        body.line(format_args!(
             "constexpr int ITEMS = {items};\n{head}\
              const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
              for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
-             #define ROW(k) WF_MASK_ROW(tile, k)\n\
-             {prologue}\
-             u32 kept[ITEMS];\n\
+             #define ROW(k) WF_MASK_ROW(tile, k)"
+        ));
+        body.append(&prepared.prologue);
+        body.line(
+            "u32 kept[ITEMS];\n\
              #pragma unroll\n\
-             for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nbool keep = false;\n\
-             if (row < rows) do {{\n{decide}keep = true;\n}} while (0);\n\
-             kept[k] = __ballot_sync(FULL_WARP, keep);\n}}\n\
-             mask_rows<THREADS, ITEMS>(tile * ((u64)ITEMS * THREADS), rows, kept, {mask_name}, {counts_name});\n}}\n"
+             for (int k = 0; k < ITEMS; ++k) {\nconst u64 row = ROW(k);\nbool keep = false;",
         );
+        body.scope("if (row < rows) ");
+        body.append(decide);
+        body.line("keep = true;");
+        body.close("} while (0);");
+        body.line(format_args!(
+            "kept[k] = __ballot_sync(FULL_WARP, keep);\n}}\n\
+             mask_rows<THREADS, ITEMS>(tile * ((u64)ITEMS * THREADS), rows, kept, {mask_name}, {counts_name});\n}}"
+        ));
         let steps = rows.div_ceil(u64::from(items * THREADS));
         Generated::new(device, "filter_mask", prepared, &body)?.fill(device, steps, 0)?;
         let begins = Arc::new(exclusive_scan_u32(device, &counts, tiles)?);
@@ -89,7 +98,7 @@ impl FilterMask {
         prepared: &mut PreparedKernel,
         kept_rows: &KeptRows,
         head: &str,
-        (write, columns): (&str, usize),
+        (write, columns): (&Code, usize),
         kept: u64,
     ) -> Result<()> {
         // Rows of several turns of the loop in flight, as far as registers hold their columns.
@@ -100,7 +109,8 @@ impl FilterMask {
         prepared.params.set(self.begins.1, &*kept_rows.begins);
         prepared.params.set(self.few.1, u64::from(kept_rows.are_few(kept)));
         let (mask, begins, few) = (&self.mask.0, &self.begins.0, &self.few.0);
-        let body = format!(
+        let mut body = Code::default();
+        body.line(format_args!(
             "{head}\
              WF_SHARED_ARRAY(u16, places, MASK_TILE);\n\
              const u64 first = (u64)blockIdx.x * MASK_TILE, begin = {begins}[blockIdx.x];\n\
@@ -111,10 +121,13 @@ impl FilterMask {
              const u16* const own = places + (few ? warp() * (MASK_TILE / (THREADS / 32)) : 0);\n\
              const u64 start = begin + before;\n\
              const u32 step = few ? 32 : THREADS;\n\
-             #pragma unroll {unroll}\n\
-             for (u32 i = few ? lane() : threadIdx.x; i < kept; i += step) do {{\n\
-             const u64 row = first + own[i];\nconst u64 at = start + i;\n{write}}} while (0);\n"
-        );
+             #pragma unroll {unroll}"
+        ));
+        body.scope("for (u32 i = few ? lane() : threadIdx.x; i < kept; i += step) ");
+        body.constant("u64", "row", "first + own[i]");
+        body.constant("u64", "at", "start + i");
+        body.append(write);
+        body.close("} while (0);");
         let blocks = u32::try_from(kept_rows.tiles())
             .map_err(|_| Error::unsupported("filter", "more than 2^32 tiles"))?;
         Generated::new(device, "filter_compact", prepared, &body)?.launch(device, blocks, 0)

@@ -27,6 +27,7 @@ use datafusion::logical_expr::utils::split_conjunction;
 
 use super::arena::Arena;
 use super::constants::Constants;
+use super::device_function::KernelHeader;
 use super::emit::{Emitter, push_number};
 use super::expr::compile;
 use super::flow::{Flow, FlowSource, FlowStage, Probe, SideColumn};
@@ -35,6 +36,7 @@ use super::params::Params;
 use super::prepared::PreparedKernel;
 use super::selectivity::Selectivity;
 use super::sites::Sites;
+use super::statements::Code;
 use super::value::{Value, both};
 use crate::column::{Column, Encoding, EqualSteps, Facts, NO_ROW, Relation, Repr};
 use crate::error::Result;
@@ -161,7 +163,7 @@ impl<'a> Generator<'a> {
                     if pass != Pass::Carried {
                         for conjunct in split_conjunction(predicate) {
                             let keep = self.expr(conjunct, out)?;
-                            out.line(format_args!("if (!({})) break;", keep.truth()));
+                            out.leave_if(format_args!("!({})", keep.truth()));
                             self.weigh(conjunct, &mut share);
                             if share.rows() <= FEW {
                                 self.close_eager();
@@ -462,31 +464,28 @@ impl<'a> Generator<'a> {
     ) -> Result<PreparedKernel> {
         // A string or a list that is made may be too long.
         let may_fail = self.makes_text || emitters.iter().any(|out| out.may_fail());
-        let mut prologue = String::with_capacity(512);
+        let mut prologue = Code::with_capacity(512);
         let arena = self.makes_text.then(|| {
             let (arena, statement) = Arena::declare(&mut self.params, control, device.secret(0));
-            prologue.push_str(&statement);
+            prologue.raw(&statement);
+            prologue.needs(KernelHeader::Text);
             arena
         });
         self.characters.extend(self.constants.upload(device, &mut self.params)?);
         for carried in &self.carried {
-            prologue.push_str(&format!("u32 {carried}[ITEMS];\n"));
+            prologue.object("u32", carried, "[ITEMS]");
         }
         for load in &self.eager {
-            [load.ctype, " ", &load.name, "[ITEMS];\n"]
-                .iter()
-                .for_each(|piece| prologue.push_str(piece));
+            prologue.object(load.ctype, &load.name, "[ITEMS]");
         }
         if !self.eager.is_empty() {
-            prologue.push_str(
-                "#pragma unroll\nfor (int k = 0; k < ITEMS; ++k) {\nconst u64 row = ROW(k);\nif (row < rows) {\n",
+            prologue.line(
+                "#pragma unroll\nfor (int k = 0; k < ITEMS; ++k) {\nconst u64 row = ROW(k);\nif (row < rows) {",
             );
-            for load in &self.eager {
-                [&load.name, "[k] = ", &load.address, ";\n"]
-                    .iter()
-                    .for_each(|piece| prologue.push_str(piece));
+            for EagerLoad { name, address, .. } in &self.eager {
+                prologue.line(format_args!("{name}[k] = {address};"));
             }
-            prologue.push_str("}\n}\n");
+            prologue.line("}\n}");
         }
         let eager_bytes = self.eager.iter().map(|e| e.width.max(4)).sum();
         self.characters.sort_by_key(|b| b.address());

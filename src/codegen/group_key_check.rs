@@ -6,6 +6,7 @@
 
 use super::aggregate::Partial;
 use super::control::{Control, Retry};
+use super::device_function::HASH_FIND;
 use super::effort::{Effort, items_for};
 use super::emit::Emitter;
 use super::flow::{Flow, FlowSource};
@@ -42,7 +43,8 @@ pub(crate) fn group_keys_collide(device: &Device, flow: &Flow, partial: &Partial
     let mask = generator.params.word("u64", partial.slots.slots - 2);
     let first = generator.params.pointer("const u32", first, 0);
     let secret = generator.params.word("u64", layout.secret);
-    let slot = out.let_("u64", format_args!("hash_find({table}, {mask}, {key}, {secret})"));
+    let find = out.calls(HASH_FIND);
+    let slot = out.let_("u64", format_args!("{find}({table}, {mask}, {key}, {secret})"));
     let row = out.let_("u32", format_args!("{first}[{slot}]"));
     let mut same = vec![];
     for (value, at) in mine.iter().zip(columns) {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 
+use super::device_function::AVERAGE_OF;
 use super::emit::Emitter;
 use super::failure::Failure;
 use super::keys::KeyLayout;
@@ -199,7 +200,7 @@ impl DecimalSum {
             DecimalSum::I128(sum) => Value::new(dtype, Repr::I128, sum, valid),
             DecimalSum::Words { high, low } => {
                 let sum = out.fresh();
-                out.line(format_args!("i128 {sum};"));
+                out.unset("i128", &sum);
                 let overflows =
                     out.let_("bool", format_args!("decimal_sum_overflows({high}, {low}, &{sum})"));
                 out.fail_if(overflows, Failure::Overflow, &[], None);
@@ -247,9 +248,10 @@ impl DecimalSum {
             DecimalSum::I64(sum)
                 if factor.saturating_mul(i128::from(rows)) < i128::from(i64::MAX) =>
             {
+                let average = out.calls(AVERAGE_OF);
                 return out.let_(
                     "i128",
-                    format_args!("{some} ? average_of({sum}, (i64){count}, {factor}ll) : (i128)0"),
+                    format_args!("{some} ? {average}({sum}, (i64){count}, {factor}ll) : (i128)0"),
                 );
             }
             DecimalSum::I64(sum) | DecimalSum::I128(sum) => {

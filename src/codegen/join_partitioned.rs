@@ -26,6 +26,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 use super::control::{Control, Retry};
+use super::device_function::KernelHeader;
 use super::emit::Emitter;
 use super::flow::Flow;
 use super::kernel::Generated;
@@ -35,6 +36,7 @@ use super::params::Params;
 use super::prepared::PreparedKernel;
 use super::radix_partition::PartitionedRecords;
 use super::sites::Sites;
+use super::statements::Code;
 use crate::column::Column;
 use crate::error::{Error, Result};
 use sides::{PartitionLayout, SidePipeline};
@@ -213,8 +215,9 @@ impl PartitionedSides<'_> {
         let mut params = Params::default();
         let names = JoinNames::declare(&mut params, self, &items, capacity, most);
         let mut out = Emitter::new("m");
-        let mut loads = self.build.partition.record.emit_load("build", "b");
-        loads.push_str(&self.probe.partition.record.emit_load("record[k]", "c"));
+        let mut write = Code::default();
+        self.build.partition.record.emit_load("build", "b", &mut write);
+        self.probe.partition.record.emit_load("record[k]", "c", &mut write);
         let mut places: Vec<Option<OutputPlace>> = vec![];
         for (at, (from, _)) in self.join.columns.iter().enumerate() {
             let of_side = |side: &SidePipeline, prefix: &str| {
@@ -243,22 +246,16 @@ impl PartitionedSides<'_> {
             };
             places.push(Some(place(value, Codes::Keep, &mut params)));
         }
-        let stores: String = places.iter().flatten().map(store).collect();
         let decoded = out.take();
-        let key = match self.cut.dense {
-            true => "const u64 key = record[k][0];\n".to_string(),
-            false => {
-                let secret = params.word("u64", self.join.layout.secret);
-                format!(
-                    "const u64 key = hash_unmix((u64)record[k][1] << 32 | record[k][0], {secret});\n"
-                )
-            }
-        };
-        let write =
-            format!("{loads}{}{decoded}{stores}", if decoded.is_empty() { "" } else { &key });
+        let key = self.key_of_record(&mut params);
+        if !decoded.is_empty() {
+            write.constant("u64", "key", key);
+        }
+        write.append(&decoded);
+        places.iter().flatten().for_each(|place| store(place, &mut write));
         let mut prepared = PreparedKernel {
             params,
-            prologue: String::new(),
+            prologue: Code::default(),
             rows: self.probe.partition.rows,
             eager_bytes: 0,
             late: false,
@@ -291,52 +288,24 @@ impl PartitionedSides<'_> {
         Ok((retry, rows, columns))
     }
 
-    fn text(&self, names: &JoinNames, write: &str, repeated: bool) -> String {
+    fn key_of_record(&self, params: &mut Params) -> String {
+        if self.cut.dense {
+            return "record[k][0]".into();
+        }
+        let secret = params.word("u64", self.join.layout.secret);
+        format!("hash_unmix((u64)record[k][1] << 32 | record[k][0], {secret})")
+    }
+
+    fn text(&self, names: &JoinNames, write: &Code, repeated: bool) -> Code {
         let control = &names.control;
         let flag = |condition: &str, bit: u32| {
-            format!("if ({condition}) atomicOr((u32*)({control} + 1), {bit}u);\n")
+            format!("if ({condition}) atomicOr((u32*)({control} + 1), {bit}u);")
         };
-        let (declare, find, emit) = match repeated {
-            false => (
-                "u32 turn = 0;\n",
-                "u32 found[ITEMS];\n\
-                 join_partitioned_find<ITEMS, BUILD, PROBE, DENSE>(table, record, wanted, found);\n\
-                 u32 rank[ITEMS];\n\
-                 const u64 start = join_partitioned_places<THREADS, ITEMS>(found, cursor, turn++, rank);\n",
-                format!(
-                    "#pragma unroll\n\
-                     for (int k = 0; k < ITEMS; ++k) {{\nconst u64 at = start + rank[k];\n\
-                     if (found[k] != 0 && at < capacity) {{\n\
-                     const u32* const build = table.records + (u64)(found[k] - 1) * BUILD;\n{write}}}\n}}\n"
-                ),
-            ),
-            true => (
-                "WF_SHARED(u64, begin);\n",
-                "u32 own = 0;\n\
-                 #pragma unroll\n\
-                 for (int k = 0; k < ITEMS; ++k) if ((wanted >> k & 1) != 0) {\n\
-                 u32 slot = join_partitioned_first(table, record[k][0]);\n\
-                 while (join_partitioned_walk<BUILD>(table, slot, record[k]) != 0) {\n++own;\nslot = join_partitioned_next(table, slot);\n}\n}\n\
-                 __syncwarp(FULL_WARP);\n\
-                 u32 kept;\n\
-                 const u32 before = block_scan<THREADS, u32>(own, kept);\n\
-                 if (threadIdx.x == 0) begin = kept != 0 ? atomicAdd(cursor, (u64)kept) : 0;\n\
-                 __syncthreads();  // where the tile's rows go is there\n\
-                 const u64 start = begin;\n",
-                format!(
-                    "u64 at = start + before;\n\
-                     #pragma unroll\n\
-                     for (int k = 0; k < ITEMS; ++k) if ((wanted >> k & 1) != 0) {{\n\
-                     u32 slot = join_partitioned_first(table, record[k][0]);\n\
-                     u32 found = join_partitioned_walk<BUILD>(table, slot, record[k]);\n\
-                     while (found != 0) {{\n\
-                     if (at < capacity) {{\n\
-                     const u32* const build = table.records + (u64)((found & 0xFFFFu) - 1) * BUILD;\n{write}}}\n\
-                     ++at;\nslot = join_partitioned_next(table, slot);\nfound = join_partitioned_walk<BUILD>(table, slot, record[k]);\n}}\n}}\n"
-                ),
-            ),
-        };
-        format!(
+        let [declare, find, begin, end] = of_matches(repeated);
+        let mut code = Code::default();
+        code.needs(KernelHeader::Partition);
+        code.needs(KernelHeader::JoinPartitioned);
+        code.line(format_args!(
             "constexpr u32 BUILD = {build}, PROBE = {probe};\nconstexpr int ITEMS = {ahead};\nconstexpr bool DENSE = {dense};\n\
              const u32 PARTS = (u32){parts};\nconst u64 capacity = {capacity};\n\
              u64* const cursor = {control} + 3;\n\
@@ -363,7 +332,7 @@ impl PartitionedSides<'_> {
              #pragma unroll\n\
              for (int k = 0; k < ITEMS; ++k) {{\nconst u64 at = base + k * THREADS + threadIdx.x;\nrecord[k][0] = 0;\n\
              if (at < end) {{\npartition_load<PROBE>(record[k], {probe_records} + at * PROBE);\nwanted |= 1u << k;\n}}\n}}\n\
-             {find}{emit}}}\n}}\n{full}{again}",
+             {find}{begin}",
             build = self.build.partition.record.words,
             probe = self.probe.partition.record.words,
             ahead = ahead(self.probe.partition.record.words),
@@ -380,9 +349,56 @@ impl PartitionedSides<'_> {
             slots = names.slots,
             most_rows = names.most_rows,
             most = names.most,
-            full = flag("full || (saw & JOIN_PARTITIONED_TOO_MANY) != 0", Retry::TABLE_FULL),
-            again = flag("(saw & JOIN_PARTITIONED_REPEATED) != 0", Retry::REPEATED),
-        )
+        ));
+        code.append(write);
+        code.line(end);
+        code.line("}\n}");
+        code.line(flag("full || (saw & JOIN_PARTITIONED_TOO_MANY) != 0", Retry::TABLE_FULL));
+        code.line(flag("(saw & JOIN_PARTITIONED_REPEATED) != 0", Retry::REPEATED));
+        code
+    }
+}
+
+/// What is declared before the loop over partitions; how a tile's rows get their places; what opens
+/// a match, whose columns are written behind, and what closes it.
+fn of_matches(repeated: bool) -> [&'static str; 4] {
+    match repeated {
+        false => [
+            "u32 turn = 0;\n",
+            "u32 found[ITEMS];\n\
+                 join_partitioned_find<ITEMS, BUILD, PROBE, DENSE>(table, record, wanted, found);\n\
+                 u32 rank[ITEMS];\n\
+                 const u64 start = join_partitioned_places<THREADS, ITEMS>(found, cursor, turn++, rank);\n",
+            "#pragma unroll\n\
+                 for (int k = 0; k < ITEMS; ++k) {\nconst u64 at = start + rank[k];\n\
+                 if (found[k] != 0 && at < capacity) {\n\
+                 const u32* const build = table.records + (u64)(found[k] - 1) * BUILD;",
+            "}\n}",
+        ],
+        true => [
+            "WF_SHARED(u64, begin);\n",
+            "u32 own = 0;\n\
+                 #pragma unroll\n\
+                 for (int k = 0; k < ITEMS; ++k) if ((wanted >> k & 1) != 0) {\n\
+                 u32 slot = join_partitioned_first(table, record[k][0]);\n\
+                 while (join_partitioned_walk<BUILD>(table, slot, record[k]) != 0) {\n++own;\nslot = join_partitioned_next(table, slot);\n}\n}\n\
+                 __syncwarp(FULL_WARP);\n\
+                 u32 kept;\n\
+                 const u32 before = block_scan<THREADS, u32>(own, kept);\n\
+                 if (threadIdx.x == 0) begin = kept != 0 ? atomicAdd(cursor, (u64)kept) : 0;\n\
+                 __syncthreads();  // where the tile's rows go is there\n\
+                 const u64 start = begin;\n",
+            "u64 at = start + before;\n\
+                 #pragma unroll\n\
+                 for (int k = 0; k < ITEMS; ++k) if ((wanted >> k & 1) != 0) {\n\
+                 u32 slot = join_partitioned_first(table, record[k][0]);\n\
+                 u32 found = join_partitioned_walk<BUILD>(table, slot, record[k]);\n\
+                 while (found != 0) {\n\
+                 if (at < capacity) {\n\
+                 const u32* const build = table.records + (u64)((found & 0xFFFFu) - 1) * BUILD;",
+            "}\n\
+                 ++at;\nslot = join_partitioned_next(table, slot);\nfound = join_partitioned_walk<BUILD>(table, slot, record[k]);\n}\n}",
+        ],
     }
 }
 

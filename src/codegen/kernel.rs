@@ -7,49 +7,13 @@ use sha2::{Digest, Sha256};
 
 use super::parts::{in_parts, is_long};
 use super::prepared::PreparedKernel;
+use super::statements::Code;
 use crate::error::Result;
 use crate::user_code::{Definition, in_users_words};
 use warpframe_device::{Argument, Device, Grid, KernelSource, LaunchBounds, Parts};
 
 /// Threads in each block of a generated kernel.
 pub(crate) const THREADS: u32 = 256;
-
-/// Families of device code that a generated kernel may need, in order of inclusion.
-const INCLUDES: [&str; 5] = ["prelude.cuh", "arith.cuh", "decimal.cuh", "time.cuh", "pipeline.cuh"];
-
-/// Families that not all kernels need. A kernel whose text contains the first part includes the
-/// second.
-const RARE_INCLUDES: [(&str, &str); 22] = [
-    ("view", "string.cuh"),
-    ("text_", "text.cuh"),
-    ("view_word", "keys.cuh"),
-    ("hash_view", "keys.cuh"),
-    ("sort_f", "keys.cuh"),
-    ("list_", "list.cuh"),
-    ("order_writer", "order_bytes.cuh"),
-    ("partition_", "partition.cuh"),
-    ("join_partitioned_", "join_partitioned.cuh"),
-    ("format_", "format.cuh"),
-    ("decimal_of_", "format.cuh"),
-    ("parse_", "parse.cuh"),
-    ("parse_", "parse_time.cuh"),
-    ("math_", "math.cuh"),
-    ("random_", "random.cuh"),
-    ("interval_", "interval.cuh"),
-    ("words_", "words.cuh"),
-    ("automaton_", "automaton.cuh"),
-    ("captures_", "captures.cuh"),
-    ("moment_", "moment.cuh"),
-    ("zone_", "zone.cuh"),
-    ("best_row", "best_row.cuh"),
-];
-
-/// The `#include` directives for a kernel of these parameters and this body.
-pub(super) fn includes(declarations: &str, body: &str) -> String {
-    let named = |name: &str| declarations.contains(name) || body.contains(name);
-    let rare = RARE_INCLUDES.iter().filter(|(name, _)| named(name)).map(|(_, header)| header);
-    INCLUDES.iter().chain(rare).map(|header| format!("#include \"{header}\"\n")).collect()
-}
 
 /// Most parameters of a kernel, in words of 8 bytes: CUDA allows 32,764 bytes. If there are more,
 /// they lie in memory.
@@ -58,7 +22,7 @@ const MOST_PARAMETERS: usize = 4095;
 /// Whether a kernel finds its parameters in memory. So it does if there are many, and if the body
 /// is in parts: a part takes the address of the parameters, and each thread would have to copy
 /// those of a launch to have an address.
-fn through_memory(prepared: &PreparedKernel, body: &str) -> bool {
+fn through_memory(prepared: &PreparedKernel, body: &Code) -> bool {
     prepared.params.count() > MOST_PARAMETERS || is_long(body)
 }
 
@@ -79,19 +43,18 @@ pub(crate) struct Generated {
 pub(crate) fn source_of(
     stem: &str,
     prepared: &PreparedKernel,
-    body: &str,
+    code: &Code,
     bounds: LaunchBounds,
 ) -> (KernelSource, String) {
     let LaunchBounds { threads, blocks } = bounds;
-    let declarations = prepared.params.declarations();
-    let definitions = prepared.params.defined_in(body);
-    let defined: String = definitions.iter().map(|definition| definition.text()).collect();
-    let includes = match defined.is_empty() {
-        true => includes(declarations, body),
-        false => includes(declarations, &[body, &defined].concat()) + "#include \"user.cuh\"\n",
-    };
-    let through_memory = through_memory(prepared, body);
-    let body = &*if is_long(body) { Cow::Owned(in_parts(body)) } else { Cow::Borrowed(body) };
+    let (declarations, body) = (prepared.params.declarations(), code.text());
+    let defined: String = code.definitions().iter().map(|definition| definition.text()).collect();
+    let mut includes = code.headers().and(prepared.params.headers()).includes();
+    if !defined.is_empty() {
+        includes.push_str("#include \"user.cuh\"\n");
+    }
+    let through_memory = through_memory(prepared, code);
+    let body = &*if is_long(code) { Cow::Owned(in_parts(code)) } else { Cow::Borrowed(body) };
     let hash = Sha256::new()
         .chain_update(declarations)
         .chain_update(threads.to_le_bytes())
@@ -123,7 +86,7 @@ impl Generated {
         device: &Device,
         stem: &str,
         prepared: &PreparedKernel,
-        body: &str,
+        body: &Code,
     ) -> Result<Self> {
         Self::with_threads(device, stem, prepared, body, THREADS)
     }
@@ -133,7 +96,7 @@ impl Generated {
         device: &Device,
         stem: &str,
         prepared: &PreparedKernel,
-        body: &str,
+        body: &Code,
         threads: u32,
     ) -> Result<Self> {
         Self::with_bounds(device, stem, prepared, body, LaunchBounds { threads, blocks: 1 })
@@ -144,14 +107,15 @@ impl Generated {
         device: &Device,
         stem: &str,
         prepared: &PreparedKernel,
-        body: &str,
+        body: &Code,
         bounds: LaunchBounds,
     ) -> Result<Self> {
-        let parts = Parts { stem, declarations: prepared.params.declarations(), body, bounds };
-        let definitions: Arc<[_]> = prepared.params.defined_in(body).into();
+        let (declarations, text) = (prepared.params.declarations(), body.text());
+        let parts = Parts { stem, declarations, body: text, bounds };
+        let definitions: Arc<[_]> = body.definitions().into();
         let known = device.kernel_of(parts, || {
             let (source, name) = source_of(stem, prepared, body, bounds);
-            (source, name, prepared.params.named_in(body))
+            (source, name, prepared.params.named_in(text))
         });
         let known = known.map_err(|error| in_users_words(error.into(), &definitions))?;
         let arguments = prepared.params.arguments(&known.named, prepared.rows);

@@ -18,6 +18,7 @@
 
 use datafusion::arrow::datatypes::DataType;
 
+use super::device_function::{HASH_I128, HASH_VIEW, VIEWS_EQUAL};
 use super::element::element_of;
 use super::emit::Emitter;
 use super::params::Params;
@@ -155,11 +156,13 @@ impl KeyLayout {
             code = "0ull".into();
         } else if behind > 1 {
             let divisor = params.word("u64", behind as u64);
+            out.divides(1);
             code = out.let_("u64", format_args!("{code} / {divisor}"));
         }
         let this = &self.fields[field];
         if field > 0 && this.radix < WHOLE {
             let radix = params.word("u64", this.radix as u64);
+            out.divides(1);
             code = out.let_("u64", format_args!("{code} % {radix}"));
         }
         this.emit_value(&code, params, out)
@@ -350,7 +353,7 @@ pub(crate) fn dictionary_value(
 /// Emits a hash of a value and what was hashed before.
 pub(super) fn emit_hash(value: &Value, hash: &str, out: &mut Emitter) -> String {
     let mixed = match value.repr {
-        Repr::View => format!("hash_view({hash}, {})", value.code),
+        Repr::View => format!("{}({hash}, {})", out.calls(HASH_VIEW), value.code),
         // Narrow and wide representations of one value must agree.
         Repr::F64 => format!("hash_combine({hash}, order_f64({}))", value.code),
         Repr::F32 => format!("hash_combine({hash}, order_f32({}))", value.code),
@@ -362,16 +365,16 @@ pub(super) fn emit_hash(value: &Value, hash: &str, out: &mut Emitter) -> String 
         }
         Repr::List => {
             let (list, mixed, place) = (out.let_("view", value.stored()), out.fresh(), out.fresh());
-            out.line(format_args!("u64 {mixed} = hash_combine({hash}, {list}.length);"));
-            out.line(format_args!("for (u32 {place} = 0; {place} < {list}.length; {place}++) {{"));
+            out.variable("u64", &mixed, format_args!("hash_combine({hash}, {list}.length)"));
+            out.count_up(&place, 0, format_args!("{list}.length"));
             if let Some(element) = element_of(value, &list, &place, out) {
                 let next = emit_hash(&element, &mixed, out);
                 out.line(format_args!("{mixed} = {next};"));
             }
-            out.line("}");
+            out.close("}");
             mixed
         }
-        _ => format!("hash_i128({hash}, (i128)({}))", value.code),
+        _ => format!("{}({hash}, (i128)({}))", out.calls(HASH_I128), value.code),
     };
     match &value.valid {
         Some(valid) => {
@@ -408,7 +411,7 @@ pub(crate) fn emit_same(left: &Value, right: &Value, out: &mut Emitter) -> Strin
 /// Nulls within lists and structs are equal.
 pub(super) fn emit_equal(left: &Value, right: &Value, out: &mut Emitter) -> String {
     match left.repr {
-        Repr::View => format!("views_equal({}, {})", left.code, right.code),
+        Repr::View => format!("{}({}, {})", out.calls(VIEWS_EQUAL), left.code, right.code),
         Repr::F64 => format!("(order_f64({}) == order_f64({}))", left.code, right.code),
         Repr::F32 => format!("(order_f32({}) == order_f32({}))", left.code, right.code),
         Repr::Struct => {
@@ -422,9 +425,9 @@ pub(super) fn emit_equal(left: &Value, right: &Value, out: &mut Emitter) -> Stri
         Repr::List => {
             let (one, two) = (out.let_("view", left.stored()), out.let_("view", right.stored()));
             let (equal, place) = (out.fresh(), out.fresh());
-            out.line(format_args!("bool {equal} = {one}.length == {two}.length;"));
-            out.line(format_args!(
-                "for (u32 {place} = 0; {equal} && {place} < {one}.length; {place}++) {{"
+            out.variable("bool", &equal, format_args!("{one}.length == {two}.length"));
+            out.repeat(format_args!(
+                "for (u32 {place} = 0; {equal} && {place} < {one}.length; {place}++)"
             ));
             let elements =
                 [(left, &one), (right, &two)].map(|(of, list)| element_of(of, list, &place, out));
@@ -432,7 +435,7 @@ pub(super) fn emit_equal(left: &Value, right: &Value, out: &mut Emitter) -> Stri
                 let same = emit_same(&a, &b, out);
                 out.line(format_args!("{equal} = {same};"));
             }
-            out.line("}");
+            out.close("}");
             equal
         }
         _ => format!("({} == {})", widen(left, Repr::I128), widen(right, Repr::I128)),

@@ -15,12 +15,13 @@ use std::sync::Arc;
 use super::arena::Arena;
 use super::control::Control;
 use super::effort::{Effort, items_for};
-use super::emit::{Emitter, push_number};
+use super::emit::Emitter;
 use super::filter_mask::FilterMask;
 use super::flow::Flow;
 use super::generator::{Generator, Pass};
 use super::kernel::{Generated, THREADS};
 use super::outputs::{Codes, allocate, finish, place, store};
+use super::statements::Code;
 use super::value::Value;
 use crate::column::Column;
 use crate::error::{Error, Result};
@@ -63,10 +64,8 @@ pub(crate) fn materialize(
     let values = outputs(&mut generator, &mut write)?;
     let places: Vec<_> =
         values.into_iter().map(|value| place(value, codes, &mut generator.params)).collect();
-    let mut stores = String::new();
-    for place in &places {
-        stores.push_str(&store(place));
-    }
+    let mut stores = Code::default();
+    places.iter().for_each(|place| store(place, &mut stores));
     let control = Control::new(device)?;
     let pointer = generator.params.pointer("u64", &control.0, 0);
     let row_count = generator.params.word("u64", rows);
@@ -78,7 +77,8 @@ pub(crate) fn materialize(
     if let (Some(mask), true) = (mask, rows > 0) {
         prepared.params.set(state_later, 0u64);
         let head = Control::head(&pointer, &row_count);
-        let write = format!("{}{stores}", write.take());
+        let mut write = write.take();
+        write.append(&stores);
         // The outputs are not allocated yet. The kernel that writes the mask does not use them.
         places.iter().for_each(|place| place.leave_out(&mut prepared));
         let decide = decide.take();
@@ -106,27 +106,28 @@ pub(crate) fn materialize(
     }
     if rows > 0 {
         let head = Control::head(&pointer, &row_count);
-        let (decide, write) = (decide.take(), write.take());
+        let (decide, mut write) = (decide.take(), write.take());
+        let effort = Effort::of(&decide) + Effort::of(&write);
+        if !compacting {
+            write.place_of_row();
+        }
+        write.append(&stores);
         let mut arena = Arena::guess(rows);
         loop {
             prepared.set_arena(device, operator, arena)?;
             let (tiles, body) = if compacting {
-                let items = compact_items(
-                    Effort::of(&decide) + Effort::of(&write) + Effort::characters(stores.len()),
-                );
+                let stored = Effort::characters(stores.text().len());
+                let items = compact_items(effort + stored);
                 let tiles = rows.div_ceil(u64::from(items * THREADS));
                 let states = Arc::new(device.alloc_zeroed(operator, tiles as usize * 8)?);
                 prepared.params.set(state_later, &*states);
                 prepared.params.keep(&states);
                 let (head, control, state) = (&*head, &*pointer, &*state);
-                let (prologue, decide, write, stores) =
-                    (&*prepared.prologue, &*decide, &*write, &*stores);
-                let kernel =
-                    CompactingKernel { head, control, state, prologue, decide, write, stores };
+                let (prologue, decide, write) = (&prepared.prologue, &decide, &write);
+                let kernel = CompactingKernel { head, control, state, prologue, decide, write };
                 (tiles, kernel.body(items))
             } else {
                 prepared.params.set(state_later, 0u64);
-                let write = format!("{write}const u64 at = row;\n{stores}");
                 let items = items_for(prepared.eager_bytes, Effort::of(&write));
                 let tiles = rows.div_ceil(u64::from(items * THREADS));
                 (tiles, striding_body(&head, items, &prepared.prologue, &write))
@@ -204,24 +205,22 @@ pub(crate) fn for_each(
 
 /// The loop of a kernel whose blocks stride over the tiles of a row range; `body` handles one
 /// `row`.
-pub(crate) fn striding_body(head: &str, items: u32, prologue: &str, body: &str) -> String {
-    let mut text = String::with_capacity(512 + head.len() + prologue.len() + body.len());
-    text.push_str("constexpr int ITEMS = ");
-    push_number(&mut text, items as usize);
-    for piece in [
-        ";\n",
-        head,
+pub(crate) fn striding_body(head: &str, items: u32, prologue: &Code, body: &Code) -> Code {
+    let mut code =
+        Code::with_capacity(512 + head.len() + prologue.text().len() + body.text().len());
+    code.line(format_args!("constexpr int ITEMS = {items};"));
+    code.raw(head);
+    code.line(
         "const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
          for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {\n\
-         #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n",
-        prologue,
-        "#pragma unroll\nfor (int k = 0; k < ITEMS; ++k) {\nconst u64 row = ROW(k);\nif (row < rows) do {\n",
-        body,
-        "} while (0);\n}\n}\n",
-    ] {
-        text.push_str(piece);
-    }
-    text
+         #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)",
+    );
+    code.append(prologue);
+    code.line("#pragma unroll\nfor (int k = 0; k < ITEMS; ++k) {\nconst u64 row = ROW(k);");
+    code.scope("if (row < rows) ");
+    code.append(body);
+    code.close("} while (0);\n}\n}");
+    code
 }
 
 /// A kernel that decides about rows, ranks those that stay by decoupled look-back, and writes them.
@@ -230,33 +229,46 @@ struct CompactingKernel<'a> {
     /// C++ names of the first control word and of the look-back's words, one for each tile.
     control: &'a str,
     state: &'a str,
-    prologue: &'a str,
+    prologue: &'a Code,
     /// Statements that break for rows that go.
-    decide: &'a str,
-    /// Statements that compute the values of a row that stays, and those that store them at `at`.
-    write: &'a str,
-    stores: &'a str,
+    decide: &'a Code,
+    /// Statements that compute the values of a row that stays, and store them at `at`.
+    write: &'a Code,
 }
 
 impl CompactingKernel<'_> {
     /// The kernel's body for `items` rows of each thread.
-    fn body(&self, items: u32) -> String {
-        let CompactingKernel { head, control, state, prologue, decide, write, stores } = self;
-        format!(
+    fn body(&self, items: u32) -> Code {
+        let CompactingKernel { head, control, state, prologue, decide, write } = self;
+        let mut code = Code::default();
+        code.line(format_args!(
             "constexpr int ITEMS = {items};\n{head}\
              const u64 tile = compact_ticket({control} + 2);\n\
-             #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
-             {prologue}\
-             u32 keep = 0;\n\
-             #pragma unroll\n\
-             for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nif (row < rows) do {{\n{decide}keep |= 1u << k;\n}} while (0);\n}}\n\
-             __syncwarp(FULL_WARP);\n\
+             #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)"
+        ));
+        code.append(prologue);
+        code.line(
+            "u32 keep = 0;\n#pragma unroll\n\
+             for (int k = 0; k < ITEMS; ++k) {\nconst u64 row = ROW(k);",
+        );
+        code.scope("if (row < rows) ");
+        code.append(decide);
+        code.line("keep |= 1u << k;");
+        code.close("} while (0);\n}");
+        code.line(format_args!(
+            "__syncwarp(FULL_WARP);\n\
              u32 rank[ITEMS];\n\
              const u32 kept = tile_ranks<THREADS, ITEMS>(keep, rank);\n\
              const u64 start = compact_tile_start({state}, tile, kept);\n\
              if (tile == gridDim.x - 1 && threadIdx.x == 0) {control}[3] = start + kept;\n\
              #pragma unroll\n\
-             for (int k = 0; k < ITEMS; ++k) {{\nif (keep >> k & 1) do {{\nconst u64 row = ROW(k);\nconst u64 at = start + rank[k];\n{write}{stores}}} while (0);\n}}\n"
-        )
+             for (int k = 0; k < ITEMS; ++k) {{"
+        ));
+        code.scope("if (keep >> k & 1) ");
+        code.constant("u64", "row", "ROW(k)");
+        code.constant("u64", "at", "start + rank[k]");
+        code.append(write);
+        code.close("} while (0);\n}");
+        code
     }
 }

@@ -45,6 +45,7 @@ impl Middle {
         out: &mut Emitter,
     ) -> Between {
         let Middle::Percentile(share) = self else {
+            out.divides(2);
             let low = out.let_("u32", format_args!("({count} - 1) / 2"));
             return Between {
                 low,
@@ -73,6 +74,11 @@ impl Between {
     ) -> Value {
         let ctype = below.repr.device_type();
         let (a, b) = (&below.code, &above.code);
+        out.divides(match (&self.weight, below.repr) {
+            (Some(_), _) => 0,
+            (None, Repr::I128) => 6,
+            (None, _) => 1,
+        });
         let between = match (&self.weight, below.repr) {
             (Some(weight), _) => {
                 let between = format!("fadd((f64){a}, fmul(fsub((f64){b}, (f64){a}), {weight}))");

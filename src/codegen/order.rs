@@ -10,6 +10,7 @@
 
 use datafusion::arrow::datatypes::DataType;
 
+use super::device_function::{SORT_F32, SORT_F64, VIEW_WORD};
 use super::emit::Emitter;
 use super::params::Params;
 use super::value::{Value, both};
@@ -177,8 +178,8 @@ fn emit_pieces(
     };
     let code = &value.code;
     match value.repr {
-        Repr::F64 => piece(format!("sort_f64({code})"), 64, out),
-        Repr::F32 => piece(format!("sort_f32({code})"), 32, out),
+        Repr::F64 => piece(format!("{}({code})", out.calls(SORT_F64)), 64, out),
+        Repr::F32 => piece(format!("{}({code})", out.calls(SORT_F32)), 32, out),
         Repr::View => {
             let most = if value.dtype == DataType::Binary { LONGEST_BYTES } else { LONGEST_SORTED };
             let longest = value.longest.filter(|longest| *longest <= most).ok_or_else(|| {
@@ -187,7 +188,7 @@ fn emit_pieces(
             let whole = out.let_("view", code);
             for at in (0..longest).step_by(8) {
                 let bits = 8 * (longest - at).min(8);
-                let word = format!("view_word({whole}, {at})");
+                let word = format!("{}({whole}, {at})", out.calls(VIEW_WORD));
                 piece(
                     if bits == 64 { word } else { format!("({word} >> {})", 64 - bits) },
                     bits,

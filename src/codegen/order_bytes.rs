@@ -7,6 +7,7 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
+use super::device_function::{KernelHeader, SORT_F32, SORT_F64};
 use super::element::element_of;
 use super::emit::Emitter;
 use super::flow::Flow;
@@ -65,13 +66,15 @@ pub(crate) fn emit_order_bytes(
     generator.make_text();
     let (writer, pass) = (out.fresh(), out.fresh());
     let first = (nulls == NullsPlace::First) != (direction == Direction::Descending);
-    out.line(format_args!(
-        "order_writer {writer}(arena);\nfor (u32 {pass} = 0; {pass} < 2; {pass}++) {{"
-    ));
-    out.line(format_args!("if ({}) {{", value.validity()));
+    out.needs(KernelHeader::OrderBytes);
+    out.object("order_writer", &writer, "(arena)");
+    out.count_up(&pass, 0, format_args!("2"));
+    out.branch(value.validity());
     let bytes = Bytes { writer: &writer, null: if first { 1 } else { 3 } };
     bytes.of(value, out);
-    out.line(format_args!("}}\nif ({pass} == 0) {writer}.begin(arena);\n}}"));
+    out.close("}");
+    out.line(format_args!("if ({pass} == 0) {writer}.begin(arena);"));
+    out.close("}");
     Value::new(DataType::Binary, Repr::View, format!("{writer}.text.out"), value.valid.clone())
 }
 
@@ -96,17 +99,18 @@ impl Bytes<'_> {
             Repr::Struct => value.fields.iter().for_each(|field| self.of_part(field, out)),
             Repr::List => {
                 let (list, place) = (out.let_("view", value.stored()), out.fresh());
-                out.line(format_args!(
-                    "for (u32 {place} = 0; {place} < {list}.length; {place}++) {{"
-                ));
+                out.count_up(&place, 0, format_args!("{list}.length"));
                 if let Some(element) = element_of(value, &list, &place, out) {
                     self.of_part(&element, out);
                 }
-                out.line(format_args!("}}\n{writer}.put(0);"));
+                out.close("}");
+                out.line(format_args!("{writer}.put(0);"));
             }
             Repr::View => out.line(format_args!("{writer}.string({code});")),
-            Repr::F64 => out.line(format_args!("{writer}.word(sort_f64({code}), 8);")),
-            Repr::F32 => out.line(format_args!("{writer}.word(sort_f32({code}), 4);")),
+            Repr::F64 | Repr::F32 => {
+                let sort = out.calls(if width == 8 { SORT_F64 } else { SORT_F32 });
+                out.line(format_args!("{writer}.word({sort}({code}), {width});"));
+            }
             Repr::Bool => out.line(format_args!("{writer}.put({code} ? 1 : 0);")),
             Repr::I128 => {
                 out.line(format_args!(
@@ -127,8 +131,9 @@ impl Bytes<'_> {
     }
 
     fn of_part(&self, value: &Value, out: &mut Emitter) {
-        out.line(format_args!("if ({}) {{\n{}.put(2);", value.validity(), self.writer));
+        out.branch(value.validity());
+        out.line(format_args!("{}.put(2);", self.writer));
         self.of(value, out);
-        out.line(format_args!("}} else {}.put({});", self.writer, self.null));
+        out.close(format_args!("}} else {}.put({});", self.writer, self.null));
     }
 }

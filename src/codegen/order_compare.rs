@@ -1,9 +1,11 @@
 //! Which of two values comes first, lists and structs among them: element by element, and then the
 //! shorter.
 
+use super::device_function::{DeviceFunction, SORT_F32, SORT_F64};
 use super::element::element_of;
 use super::emit::Emitter;
 use super::order::NullsPlace;
+use super::statements::BlockKind;
 use super::value::{Value, widen};
 use crate::column::Repr;
 
@@ -25,7 +27,7 @@ pub(crate) fn emit_compare(
     out: &mut Emitter,
 ) -> String {
     let order = out.fresh();
-    out.line(format_args!("i32 {order} = 0;"));
+    out.variable("i32", &order, "0");
     compare(left, right, by, &order, out);
     order
 }
@@ -37,43 +39,50 @@ fn compare(left: &Value, right: &Value, by: Comparing, order: &str, out: &mut Em
     if (v, w) == ("true", "true") {
         return compare_valid(left, right, by, order, out);
     }
-    out.line(format_args!("if ({v} != {w}) {order} = {v} ? {} : {null};\nelse if ({v}) {{", -null));
+    let by_null = format!("if ({v} != {w}) {order} = {v} ? {} : {null};", -null);
+    out.open(BlockKind::Branch, format_args!("{by_null}\nelse if ({v}) {{"));
     compare_valid(left, right, by, order, out);
-    out.line("}");
+    out.close("}");
 }
 
 fn compare_valid(left: &Value, right: &Value, by: Comparing, order: &str, out: &mut Emitter) {
     let (a, b) = (&left.code, &right.code);
     let words = |a: String, b: String| format!("{order} = ({a} > {b}) - ({a} < {b});");
-    let zeros = if by.one_zero { "order" } else { "sort" };
+    let float = |apart: DeviceFunction, alike: &'static str, out: &mut Emitter| {
+        // Of both values.
+        let name = if by.one_zero { alike } else { [apart; 2].map(|apart| out.calls(apart))[0] };
+        words(format!("{name}({a})"), format!("{name}({b})"))
+    };
     let statement = match left.repr {
         Repr::View => format!("{order} = compare_views({a}, {b});"),
-        Repr::F64 => words(format!("{zeros}_f64({a})"), format!("{zeros}_f64({b})")),
-        Repr::F32 => words(format!("{zeros}_f32({a})"), format!("{zeros}_f32({b})")),
+        Repr::F64 => float(SORT_F64, "order_f64", out),
+        Repr::F32 => float(SORT_F32, "order_f32", out),
         Repr::Bool => words(format!("(u32)(bool){a}"), format!("(u32)(bool){b}")),
         Repr::Struct => {
             for (left, right) in left.fields.iter().zip(&right.fields) {
-                out.line(format_args!("if ({order} == 0) {{"));
+                out.branch(format_args!("{order} == 0"));
                 compare(left, right, by, order, out);
-                out.line("}");
+                out.close("}");
             }
             return;
         }
         Repr::List => {
             let (one, two) = (out.let_("view", left.stored()), out.let_("view", right.stored()));
             let (place, shorter) = (out.fresh(), out.fresh());
-            out.line(format_args!(
-                "const u32 {shorter} = {one}.length < {two}.length ? {one}.length : {two}.length;"
-            ));
-            out.line(format_args!(
-                "for (u32 {place} = 0; {order} == 0 && {place} < {shorter}; {place}++) {{"
+            out.constant(
+                "u32",
+                &shorter,
+                format_args!("{one}.length < {two}.length ? {one}.length : {two}.length"),
+            );
+            out.repeat(format_args!(
+                "for (u32 {place} = 0; {order} == 0 && {place} < {shorter}; {place}++)"
             ));
             let elements =
                 [(left, &one), (right, &two)].map(|(of, list)| element_of(of, list, &place, out));
             if let [Some(left), Some(right)] = elements {
                 compare(&left, &right, by, order, out);
             }
-            out.line("}");
+            out.close("}");
             let (one, two) = (format!("{one}.length"), format!("{two}.length"));
             format!("if ({order} == 0) {}", words(one, two))
         }

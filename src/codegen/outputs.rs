@@ -7,6 +7,7 @@ use datafusion::arrow::datatypes::DataType;
 
 use super::params::{Later, Params};
 use super::prepared::PreparedKernel;
+use super::statements::Code;
 use super::value::Value;
 use crate::column::{Column, Encoding, Repr, Stats};
 use crate::error::Result;
@@ -62,9 +63,8 @@ pub(super) fn place(value: Value, codes: Codes, params: &mut Params) -> OutputPl
     OutputPlace { value, ctype, data, validity, fields }
 }
 
-pub(super) fn store(place: &OutputPlace) -> String {
+pub(super) fn store(place: &OutputPlace, out: &mut Code) {
     let value = &place.value;
-    let mut text = String::new();
     if let Some((target, _)) = &place.data {
         let code = match (&value.dictionary, place.ctype) {
             (Some(input), "u32") => match &value.valid {
@@ -73,13 +73,12 @@ pub(super) fn store(place: &OutputPlace) -> String {
             },
             _ => value.stored(),
         };
-        text.push_str(&format!("{target}[at] = {code};\n"));
+        out.store(target, code);
     }
     if let (Some((target, _)), Some(valid)) = (&place.validity, &value.valid) {
-        text.push_str(&format!("{target}[at] = {valid} ? 1 : 0;\n"));
+        out.store(target, format_args!("{valid} ? 1 : 0"));
     }
-    text.extend(place.fields.iter().map(store));
-    text
+    place.fields.iter().for_each(|field| store(field, out));
 }
 
 pub(super) fn allocate(

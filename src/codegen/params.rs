@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::device_function::KernelHeaders;
 use super::emit::push_number;
-use crate::user_code::Definition;
 use warpframe_device::{Argument, Buffer};
 
 /// Words of a kernel's parameter structure, in order.
@@ -16,8 +16,8 @@ pub(crate) struct Params {
     keep: Vec<Arc<Buffer>>,
     /// Names by address and type; few enough to look through.
     pointers: Vec<((u64, &'static str), String)>,
-    /// What users wrote, each once.
-    definitions: Vec<Arc<Definition>>,
+    /// Device code that their types are of.
+    headers: KernelHeaders,
 }
 
 /// A parameter whose value is known only after generation.
@@ -33,7 +33,7 @@ impl Default for Params {
             strides: Vec::with_capacity(24),
             keep: Vec::with_capacity(16),
             pointers: Vec::with_capacity(16),
-            definitions: vec![],
+            headers: KernelHeaders::default(),
         }
     }
 }
@@ -96,21 +96,8 @@ impl Params {
         self.keep.push(buffer.clone());
     }
 
-    /// Has the kernels define what a user wrote. Its symbol, which the statements name, is a hash
-    /// of its text, so that kernels are told apart by their statements alone.
-    pub(crate) fn define(&mut self, definition: &Arc<Definition>) {
-        if !self.definitions.iter().any(|known| known.symbol() == definition.symbol()) {
-            self.definitions.push(definition.clone());
-        }
-    }
-
-    /// What users wrote of what a text names.
-    pub(crate) fn defined_in(&self, text: &str) -> Vec<Arc<Definition>> {
-        self.definitions
-            .iter()
-            .filter(|definition| text.contains(definition.symbol()))
-            .cloned()
-            .collect()
+    pub(super) fn headers(&self) -> KernelHeaders {
+        self.headers
     }
 
     /// How many there are.
@@ -154,6 +141,7 @@ impl Params {
         for piece in ["    ", ctype, star, " ", &name[2..], ";\n"] {
             self.declarations.push_str(piece);
         }
+        self.headers.add_of_type(ctype);
         self.words.push(value);
         self.strides.push(match (ctype.strip_suffix('*'), star) {
             (Some(element), _) => stride_of(element),

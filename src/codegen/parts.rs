@@ -23,6 +23,8 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::Range;
 
+use super::statements::{BlockKind, Code, Declaration, KnownStatement, LEAVE, StatementKind, ends};
+
 /// Bytes of a body from which on it is cut.
 const LONG: usize = 48 << 10;
 /// Bytes of a part: some hundred conditions.
@@ -35,61 +37,36 @@ const HANDED_ON: [&str; 14] = [
 ];
 
 /// Whether a kernel's body is one to be cut.
-pub(super) fn is_long(body: &str) -> bool {
-    body.len() >= LONG
+pub(super) fn is_long(body: &Code) -> bool {
+    body.text().len() >= LONG
 }
 
 /// The body with the statements for a row, which stand between `do {` and `} while (0);`, in parts
 /// where they are long.
-pub(super) fn in_parts(body: &str) -> String {
-    let mut text = String::with_capacity(body.len() + body.len() / 4);
-    scopes(body, &mut text);
+pub(super) fn in_parts(body: &Code) -> String {
+    let ends = ends(body);
+    let of = Pieces { text: body.text(), statements: body.statements(), ends: &ends };
+    let mut text = String::with_capacity(body.text().len() + body.text().len() / 4);
+    of.scopes(0..of.statements.len(), &mut text);
     text
 }
 
-/// Copies lines, with the scopes among them cut.
-fn scopes(body: &str, text: &mut String) {
-    let lines: Vec<&str> = body.lines().collect();
-    let mut at = 0;
-    while at < lines.len() {
-        let end = if lines[at].ends_with("do {") { end_of_scope(&lines, at) } else { None };
-        push_line(text, lines[at]);
-        if let Some(end) = end {
-            scope(&lines[at + 1..end], text);
-            push_line(text, lines[end]);
-            at = end;
-        }
-        at += 1;
-    }
+/// Statements, and where each ends.
+#[derive(Clone, Copy)]
+struct Pieces<'a> {
+    text: &'a str,
+    statements: &'a [KnownStatement],
+    ends: &'a [usize],
 }
 
-/// The line that closes the scope that this one opens.
-fn end_of_scope(lines: &[&str], open: usize) -> Option<usize> {
-    let mut depth = 0;
-    for (at, line) in lines.iter().enumerate().skip(open) {
-        depth += depth_of(line);
-        if depth <= 0 && at > open {
-            return line.starts_with("} while (0);").then_some(at);
-        }
-    }
-    None
-}
-
-fn depth_of(line: &str) -> i64 {
-    line.bytes().map(|byte| i64::from(byte == b'{') - i64::from(byte == b'}')).sum()
-}
-
-fn push_line(text: &mut String, line: &str) {
-    text.push_str(line);
-    text.push('\n');
-}
-
-/// One statement of a scope.
+/// One statement of a scope, with what is in its block.
 struct Unit<'a> {
-    lines: &'a [&'a str],
-    bytes: usize,
+    /// Which it is of all statements.
+    pieces: Range<usize>,
+    text: &'a str,
     declares: Option<Declared<'a>>,
-    /// Whether it can stand in a function: what leaves the scope is a whole line.
+    kind: StatementKind,
+    /// Whether it can stand in a function: only a whole statement leaves the scope.
     movable: bool,
 }
 
@@ -100,8 +77,16 @@ struct Declared<'a> {
     /// `None` of what cannot be handed on.
     ctype: Option<&'a str>,
     constant: bool,
-    /// Whether it is given a value at once.
     initialized: bool,
+}
+
+impl<'a> Declared<'a> {
+    fn of(declaration: Declaration, text: &'a str) -> Self {
+        let (ctype, name) = declaration.of(text);
+        let ctype = Some(ctype).filter(|ctype| declaration.is_value && HANDED_ON.contains(ctype));
+        let Declaration { constant, initialized, .. } = declaration;
+        Declared { name, ctype, constant, initialized }
+    }
 }
 
 /// A name of the scope: which units declare it and ask for it last.
@@ -111,119 +96,104 @@ struct KnownName<'a> {
     last: usize,
 }
 
-fn scope(lines: &[&str], text: &mut String) {
-    let bytes: usize = lines.iter().map(|line| line.len() + 1).sum();
-    if bytes < LONG {
-        lines.iter().for_each(|line| push_line(text, line));
-        return;
+impl<'a> Pieces<'a> {
+    fn text(&self, of: Range<usize>) -> &'a str {
+        let begin = |at: usize| if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.text[begin(of.start)..begin(of.end)]
     }
-    let units = stores_moved_up(units(lines));
-    let names = names(&units);
-    let mut first = 0;
-    while first < units.len() {
-        let end = end_of_part(&units, &names, first);
-        match &units[first..end] {
-            // Alone because it is long: perhaps a scope itself.
-            [unit] => scopes(&(unit.lines.join("\n") + "\n"), text),
-            _ => part(&units, first..end, &names, text),
+
+    /// The statement that closes the block that this one opens.
+    fn closing(&self, open: usize) -> usize {
+        let mut depth = 0;
+        for at in open..self.statements.len() {
+            match self.statements[at].kind {
+                StatementKind::Opens(_) => depth += 1,
+                StatementKind::Closes => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                return at;
+            }
         }
-        first = end;
+        self.statements.len()
     }
-}
 
-/// The statements of a scope.
-fn units<'a>(lines: &'a [&'a str]) -> Vec<Unit<'a>> {
-    let mut units = vec![];
-    let mut first = 0;
-    let mut depth = 0;
-    for (at, line) in lines.iter().enumerate() {
-        depth += depth_of(line);
-        let goes_on = lines.get(at + 1).is_some_and(|next| next.trim_start().starts_with("else"));
-        if depth > 0 || goes_on || !line.ends_with([';', '}']) {
-            continue;
-        }
-        units.push(unit(&lines[first..=at]));
-        first = at + 1;
-    }
-    if first < lines.len() {
-        units.push(unit(&lines[first..]));
-    }
-    units
-}
-
-fn unit<'a>(lines: &'a [&'a str]) -> Unit<'a> {
-    let bytes = lines.iter().map(|line| line.len() + 1).sum();
-    let loops = ["for ", "while ", "do "].iter().any(|keyword| lines[0].starts_with(keyword));
-    let leaves = |line: &&str| line.contains("break;") || line.contains("continue;");
-    let movable = loops || lines.len() == 1 && is_leaving(lines[0]) || !lines.iter().any(leaves);
-    Unit {
-        lines,
-        bytes,
-        declares: if lines.len() == 1 { declared(lines[0]) } else { None },
-        movable,
-    }
-}
-
-/// Whether the line, which is a statement, leaves the scope, perhaps under a condition.
-fn is_leaving(line: &str) -> bool {
-    line == "break;" || line.starts_with("if (") && line.ends_with(") break;")
-}
-
-/// What a line declares: `[const] type name …`.
-fn declared(line: &str) -> Option<Declared<'_>> {
-    const STATEMENTS: [&str; 8] =
-        ["if", "for", "while", "do", "else", "return", "break", "continue"];
-    let (constant, rest) = match line.strip_prefix("const ") {
-        Some(rest) => (true, rest),
-        None => (false, line),
-    };
-    let length = rest.find(|c: char| !is_of_name(c))?;
-    let ctype = &rest[..length];
-    if ctype.is_empty() || STATEMENTS.contains(&ctype) {
-        return None;
-    }
-    let mut behind = &rest[length..];
-    let mut plain = true;
-    if behind.starts_with('<') {
-        plain = false;
-        behind = &behind[closing(behind)?..];
-    }
-    let name = behind.trim_start_matches([' ', '*', '&']);
-    plain &= behind.len() == name.len() + 1;
-    if name.len() == behind.len() {
-        return None;
-    }
-    // What follows the name.
-    let end = name.find(|c: char| !is_of_name(c)).unwrap_or(name.len());
-    let (name, behind) = name.split_at(end);
-    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
-    let initialized = behind.starts_with(" = ");
-    let single = behind == ";" || initialized && (constant || !behind.contains(", "));
-    let handed_on = plain && single && HANDED_ON.contains(&ctype);
-    Some(Declared { name, ctype: handed_on.then_some(ctype), constant, initialized })
-}
-
-/// Behind the `>` that closes the `<` that the text begins with.
-fn closing(text: &str) -> Option<usize> {
-    let mut depth = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        depth += i32::from(byte == b'<') - i32::from(byte == b'>');
-        if depth == 0 {
-            return Some(at + 1);
+    /// Copies statements, with the scopes among them cut.
+    fn scopes(&self, of: Range<usize>, text: &mut String) {
+        let mut at = of.start;
+        while at < of.end {
+            text.push_str(self.text(at..at + 1));
+            if self.statements[at].kind == StatementKind::Opens(BlockKind::Scope) {
+                let end = self.closing(at);
+                self.scope(at + 1..end, text);
+                at = end;
+            } else {
+                at += 1;
+            }
         }
     }
-    None
-}
 
-fn is_of_name(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_'
+    fn scope(&self, of: Range<usize>, text: &mut String) {
+        let whole = self.text(of.clone());
+        if whole.len() < LONG {
+            text.push_str(whole);
+            return;
+        }
+        let units = stores_moved_up(self.units(of));
+        let names = names(&units);
+        let mut first = 0;
+        while first < units.len() {
+            let end = end_of_part(&units, &names, first);
+            match &units[first..end] {
+                // Alone because it is long: perhaps a scope itself.
+                [unit] => self.scopes(unit.pieces.clone(), text),
+                _ => part(&units, first..end, &names, text),
+            }
+            first = end;
+        }
+    }
+
+    /// The statements of a scope.
+    fn units(&self, of: Range<usize>) -> Vec<Unit<'a>> {
+        let mut units = vec![];
+        let mut at = of.start;
+        while at < of.end {
+            let kind = self.statements[at].kind;
+            let opens = matches!(kind, StatementKind::Opens(_));
+            let end = if opens { self.closing(at) + 1 } else { at + 1 };
+            let text = self.text(at..end);
+            let declares = match kind {
+                StatementKind::Declares(declaration) | StatementKind::First(declaration) => {
+                    Some(Declared::of(declaration, text))
+                }
+                _ => None,
+            };
+            let movable =
+                kind != StatementKind::Opens(BlockKind::Branch) || !self.leaves(at + 1..end);
+            units.push(Unit { pieces: at..end, text, declares, kind, movable });
+            at = end;
+        }
+        units
+    }
+
+    /// Whether one of these statements leaves what they are in.
+    fn leaves(&self, of: Range<usize>) -> bool {
+        let mut at = of.start;
+        while at < of.end {
+            at = match self.statements[at].kind {
+                StatementKind::Leaves => return true,
+                StatementKind::Opens(BlockKind::Loop | BlockKind::Scope) => self.closing(at) + 1,
+                _ => at + 1,
+            };
+        }
+        false
+    }
 }
 
 /// The names in a text, as often as they occur.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !is_of_name(c)).filter(|word| !word.is_empty())
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.split(move |c: char| !is_of_name(c)).filter(|word| !word.is_empty())
 }
 
 fn names<'a>(units: &[Unit<'a>]) -> HashMap<&'a str, KnownName<'a>> {
@@ -232,7 +202,7 @@ fn names<'a>(units: &[Unit<'a>]) -> HashMap<&'a str, KnownName<'a>> {
         if let Some(declared) = unit.declares {
             names.insert(declared.name, KnownName { declared, at, last: at });
         }
-        for word in unit.lines.iter().flat_map(|line| words(line)) {
+        for word in words(unit.text) {
             if let Some(known) = names.get_mut(word) {
                 known.last = at;
             }
@@ -245,11 +215,11 @@ fn names<'a>(units: &[Unit<'a>]) -> HashMap<&'a str, KnownName<'a>> {
 /// hundreds of columns are not handed on from part to part then. None goes before something that
 /// leaves the row.
 fn stores_moved_up(mut units: Vec<Unit<'_>>) -> Vec<Unit<'_>> {
-    if let Some(at) = units.iter().position(|unit| unit.lines == [PLACE_OF_ROW]) {
+    if let Some(at) = units.iter().position(|unit| matches!(unit.kind, StatementKind::First(_))) {
         let place = units.remove(at);
         units.insert(0, place);
     }
-    let is_store = |unit: &Unit<'_>| matches!(unit.lines, [line] if line.starts_with("p.k") && line.contains("[at] = "));
+    let is_store = |unit: &Unit<'_>| unit.kind == StatementKind::Stores;
     // Behind which unit a name has its value, and whether it has that as soon as it is declared.
     let mut known: HashMap<&str, (usize, bool)> = HashMap::new();
     let mut left = 0;
@@ -257,27 +227,24 @@ fn stores_moved_up(mut units: Vec<Unit<'_>>) -> Vec<Unit<'_>> {
         if let Some(declared) = unit.declares {
             known.insert(declared.name, (at, declared.constant));
         }
-        for word in unit.lines.iter().flat_map(|line| words(line)) {
+        for word in words(unit.text) {
             if let Some((known, false)) = known.get_mut(word) {
                 *known = at;
             }
         }
-        if unit.lines.iter().any(|line| line.contains("break;")) {
+        if unit.kind == StatementKind::Leaves || !unit.movable {
             left = at;
         }
     }
     let mut order: Vec<(usize, Unit<'_>)> = vec![];
     for (at, unit) in units.into_iter().enumerate() {
-        let asked = |line: &&str| words(line).filter_map(|word| Some(known.get(word)?.0)).max();
-        let behind = unit.lines.iter().filter_map(asked).max().unwrap_or(0).max(left);
+        let asked = words(unit.text).filter_map(|word| Some(known.get(word)?.0)).max();
+        let behind = asked.unwrap_or(0).max(left);
         order.push((if is_store(&unit) { behind.min(at) } else { at }, unit));
     }
     order.sort_by_key(|(at, _)| *at);
     order.into_iter().map(|(_, unit)| unit).collect()
 }
-
-/// Where a row of a source that loses none goes, see `materialize.rs`.
-const PLACE_OF_ROW: &str = "const u64 at = row;";
 
 /// Where the part that begins with unit `first` ends.
 fn end_of_part(units: &[Unit<'_>], names: &HashMap<&str, KnownName<'_>>, first: usize) -> usize {
@@ -288,10 +255,10 @@ fn end_of_part(units: &[Unit<'_>], names: &HashMap<&str, KnownName<'_>>, first: 
     // What is declared and cannot be handed on is asked for up to here.
     let mut held = first;
     for (at, unit) in units.iter().enumerate().skip(first) {
-        if !unit.movable || bytes + unit.bytes > PART && at > held {
+        if !unit.movable || bytes + unit.text.len() > PART && at > held {
             return at.max(first + 1);
         }
-        bytes += unit.bytes;
+        bytes += unit.text.len();
         if let Some(known) = unit.declares.and_then(|declared| names.get(declared.name))
             && known.declared.ctype.is_none()
         {
@@ -312,8 +279,7 @@ fn part(
     let mut body = String::new();
     let mut row = false;
     let mut mentioned: HashMap<&str, ()> = HashMap::new();
-    for word in units[range.clone()].iter().flat_map(|unit| unit.lines).flat_map(|line| words(line))
-    {
+    for word in units[range.clone()].iter().flat_map(|unit| words(unit.text)) {
         row |= word == "row" && !names.contains_key(word);
         if mentioned.insert(word, ()).is_some() {
             continue;
@@ -344,15 +310,15 @@ fn part(
         if moved {
             continue;
         }
-        match unit.lines {
-            [line] if is_leaving(line) => {
+        body.push_str(match unit.kind {
+            StatementKind::Leaves => {
                 leaves = true;
-                push_line(
-                    &mut body,
-                    &(line[..line.len() - "break;".len()].to_string() + "return false;"),
-                );
+                &unit.text[..unit.text.len() - LEAVE.len()]
             }
-            lines => lines.iter().for_each(|line| push_line(&mut body, line)),
+            _ => unit.text,
+        });
+        if unit.kind == StatementKind::Leaves {
+            body.push_str("return false;\n");
         }
     }
     for name in handed.iter().map(|of| of.name) {
@@ -378,23 +344,36 @@ mod tests {
     use super::*;
 
     /// Statements of which each asks for the one before.
-    fn chain(length: usize) -> String {
-        let mut body =
-            String::from("for (;;) {\nif (row < rows) do {\nconst i64 v0 = p.k0[row];\ni32 c;\n");
+    fn chain(length: usize) -> Code {
+        let mut body = Code::default();
+        body.scope("for (;;) {\nif (row < rows) ");
+        body.constant("i64", "v0", "p.k0[row]");
+        body.unset("i32", "c");
         for at in 1..=length {
-            let _ = writeln!(body, "const i64 v{at} = wrap_add<i64>(v{}, p.k{at});", at - 1);
+            let sum = format!("wrap_add<i64>(v{}, p.k{at})", at - 1);
+            body.constant("i64", &format!("v{at}"), sum);
             if at % 100 == 0 {
-                let _ = writeln!(body, "if (v{at} == 7) c = {at};\nif (!(v{at} > 0)) break;");
+                body.line(format_args!("if (v{at} == 7) c = {at};"));
+                body.leave_if(format_args!("!(v{at} > 0)"));
             }
         }
-        body + "p.out[row] = c;\n} while (0);\n}\n"
+        body.line("p.out[row] = c;");
+        body.close("} while (0);\n}");
+        body
+    }
+
+    /// Many constants that take some room.
+    fn plenty(of: Range<usize>, body: &mut Code) {
+        of.for_each(|at| {
+            body.constant("u32", &format!("v{at}"), format!("plenty_of_text(p.k{at})"))
+        });
     }
 
     #[test]
     fn short_bodies_stay_as_they_are() {
         let body = chain(10);
         assert!(!is_long(&body));
-        assert_eq!(in_parts(&body), body);
+        assert_eq!(in_parts(&body), body.text());
     }
 
     #[test]
@@ -410,18 +389,24 @@ mod tests {
             cut.contains("i32 c{};\n") && !cut.contains("\ni32 c;\n") && cut.contains("c_ = c;\n")
         );
         assert_eq!(cut.matches("wrap_add").count(), 4000, "nothing is lost");
-        assert!(cut.len() < body.len() + parts * 300);
+        assert!(cut.len() < body.text().len() + parts * 300);
     }
 
     #[test]
     fn stores_follow_what_they_store() {
-        let mut body = String::from("do {\nif (p.k0[row] > 3) break;\n");
-        (0..1000).for_each(|at| {
-            body.push_str(&format!("const i64 v{at} = plenty_of_text(p.k{at}[row]);\n"))
-        });
-        body.push_str("i32 c;\nif (v3 > 1) c = 3;\nif (v4 > 1) c = 4;\nif (v5 > 1) c = 5;\nconst u64 at = row;\n");
-        (0..1000).for_each(|at| body.push_str(&format!("p.k{}[at] = v{at};\n", 1000 + at)));
-        let cut = in_parts(&(body + "p.k9[at] = c;\n} while (0);\n"));
+        let mut body = Code::default();
+        body.scope("");
+        body.leave_if("p.k0[row] > 3");
+        plenty(0..1000, &mut body);
+        body.unset("i32", "c");
+        for at in 3..6 {
+            body.line(format_args!("if (v{at} > 1) c = {at};"));
+        }
+        body.place_of_row();
+        (0..1000).for_each(|at| body.store(&format!("p.k{}", 1000 + at), format!("v{at}")));
+        body.store("p.k9", "c");
+        body.close("} while (0);");
+        let cut = in_parts(&body);
         // Between two parts `at` goes on, and what was stored last perhaps.
         let handed_on: Vec<_> = cut.lines().filter(|line| line.ends_with("{};")).collect();
         assert!(handed_on.len() <= cut.matches("WF_PART").count() + 2, "{handed_on:?}");
@@ -431,44 +416,46 @@ mod tests {
                 && at("return false;") < at("p.k1000[at]")
         );
         assert!(
-            at("p.k1000[at] = v0;") < at("const i64 v900 ") && at("c = 5;") < at("p.k9[at] = c;")
+            at("p.k1000[at] = v0;") < at("const u32 v900 ") && at("c = 5;") < at("p.k9[at] = c;")
         );
     }
 
     #[test]
     fn what_cannot_be_handed_on_stays_in_one_part() {
-        let mut body =
-            String::from("do {\nlist_builder<view> v0(arena, 9);\nu32 v1 = 0, v2 = 0;\n");
-        (3..2000)
-            .for_each(|at| body.push_str(&format!("const u32 v{at} = plenty_of_text(p.k{at});\n")));
-        let rest = "v0.shorten(v2);\n";
-        body.push_str(rest);
-        (2000..4000)
-            .for_each(|at| body.push_str(&format!("const u32 v{at} = plenty_of_text(p.k{at});\n")));
-        let cut = in_parts(&(body + "} while (0);\n"));
+        let mut body = Code::default();
+        body.scope("");
+        body.object("list_builder<view>", "v0", "(arena, 9)");
+        body.variable("u32", "v1", 0);
+        plenty(3..2000, &mut body);
+        let rest = "v0.shorten(v1);";
+        body.line(rest);
+        plenty(2000..4000, &mut body);
+        body.close("} while (0);");
+        let cut = in_parts(&body);
         let first = &cut[..cut.find("return true;").unwrap()];
         assert!(first.contains("list_builder") && first.contains(rest), "{}", &cut[..200]);
         assert!(cut.matches("WF_PART").count() > 2);
     }
 
     #[test]
-    fn declarations_are_told_from_other_statements() {
-        let of = |line| declared(line).map(|d| (d.name, d.ctype, d.constant));
-        assert_eq!(of("const bool v1 = a && b;"), Some(("v1", Some("bool"), true)));
-        assert_eq!(of("i128 v2;"), Some(("v2", Some("i128"), false)));
-        assert_eq!(of("u32 v3 = 0, v4 = 0;"), Some(("v3", None, false)));
-        assert_eq!(of("u32 v3[4];"), Some(("v3", None, false)));
-        assert_eq!(of("list_builder<u32, view> v5(arena, 3);"), Some(("v5", None, false)));
-        assert_eq!(of("const u8* v6 = p.k1;"), Some(("v6", None, true)));
-        for other in [
-            "v1 = 3;",
-            "acc0 += (i64)v2;",
-            "if (a) v1 = 3;",
-            "fail(status, X);",
-            "v0.shorten(v2);",
-            "break;",
-        ] {
-            assert_eq!(of(other), None, "{other}");
+    fn what_leaves_from_within_a_branch_stays_where_it_is() {
+        let mut body = Code::default();
+        body.scope("");
+        plenty(0..1000, &mut body);
+        for (block, head) in [(BlockKind::Branch, "if (v1 > 0) {"), (BlockKind::Loop, "for (;;) {")]
+        {
+            body.open(block, head);
+            body.leave_if("v2 > 0");
+            body.close("}");
         }
+        plenty(1000..2000, &mut body);
+        body.close("} while (0);");
+        let cut = in_parts(&body);
+        assert!(
+            cut.contains("if (v1 > 0) {\nif (v2 > 0) break;\n}\n")
+                && !cut.contains("return false;")
+        );
+        let behind = &cut[cut.find("if (v1 > 0)").unwrap()..];
+        assert!(behind.find("WF_PART") < behind.find("for (;;)"));
     }
 }

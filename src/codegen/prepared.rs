@@ -7,6 +7,7 @@ use super::arena::Arena;
 use super::control::Control;
 use super::params::Params;
 use super::sites::Sites;
+use super::statements::Code;
 use crate::error::Result;
 use warpframe_device::{Buffer, Device};
 
@@ -16,7 +17,7 @@ pub(crate) struct PreparedKernel {
     pub(crate) params: Params,
     /// Statements before those of a row: what is declared once a thread, and the loads ahead of all
     /// of its rows.
-    pub(crate) prologue: String,
+    pub(crate) prologue: Code,
     /// Rows that the kernel reads. The profile computes the bytes that it moves from them.
     pub(crate) rows: u64,
     /// Bytes of registers that one row's eager loads take.

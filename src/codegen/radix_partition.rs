@@ -10,10 +10,12 @@
 //! A dense key's high bits are its partition; other keys are mixed, and the high bits of that are.
 
 use super::control::Retry;
+use super::device_function::KernelHeader;
 use super::kernel::{Generated, THREADS, most_shared};
 use super::params::{Later, Params};
 use super::prepared::PreparedKernel;
 use super::record::Record;
+use super::statements::Code;
 use crate::error::Result;
 use warpframe_device::ops::partition::Partitions;
 use warpframe_device::{Buffer, Device};
@@ -66,8 +68,8 @@ pub(super) struct RowCode<'a> {
     /// Declarations, loads ahead of a thread's rows, and what is done for a row; it breaks where
     /// the row goes.
     pub(super) head: &'a str,
-    pub(super) prologue: &'a str,
-    pub(super) statements: &'a str,
+    pub(super) prologue: &'a Code,
+    pub(super) statements: &'a Code,
     /// A row's key, behind the statements, and what mixes it.
     pub(super) key: &'a str,
     pub(super) secret: &'a str,
@@ -139,7 +141,7 @@ impl RadixPartition {
         prepared.params.set(names.cursors.1, &partitions.cursors);
         prepared.params.set(names.records.1, &records);
         let (threads, items) = self.tile(device);
-        let conditional = if rows.statements.contains("break") { CONDITIONS } else { 0 };
+        let conditional = if rows.statements.leaves() { CONDITIONS } else { 0 };
         let turn = turn_of(prepared.eager_bytes + 4 * self.record.key + conditional).min(items);
         let text = self.scatter_text(rows, names, items, turn);
         let tiles = self.rows.div_ceil(u64::from(items * threads));
@@ -168,18 +170,20 @@ impl RadixPartition {
         tiles.find(|&(threads, items)| fits(threads, items)).unwrap_or((256, 1))
     }
 
-    fn sample_text(&self, rows: &RowCode<'_>, names: &RadixPartitionNames) -> String {
+    fn sample_text(&self, rows: &RowCode<'_>, names: &RadixPartitionNames) -> Code {
         let key = rows.key;
         let (word, shift) = self.part;
-        let key = match self.record.key {
-            1 => format!("const u32 part = (u32){key} >> {shift};\n"),
+        let part = match self.record.key {
+            1 => format!("(u32){key} >> {shift}"),
             _ => format!(
-                "const u32 part = (u32)(hash_mix({key}, {secret}) >> {}) >> {shift};\n",
+                "(u32)(hash_mix({key}, {secret}) >> {}) >> {shift}",
                 32 * word,
                 secret = rows.secret,
             ),
         };
-        format!(
+        let mut code = Code::default();
+        code.needs(KernelHeader::Partition);
+        code.line(format_args!(
             "constexpr int ITEMS = {items};\nconst u32 PARTS = (u32){parts};\n{head}\
              WF_DYNAMIC_SHARED(dynamic);\nu32* const counts = (u32*)dynamic;\n\
              for (u32 i = threadIdx.x; i < PARTS; i += THREADS) counts[i] = 0;\n\
@@ -187,21 +191,25 @@ impl RadixPartition {
              const u32 step = (u32){step};\nconst u64 sampled = (rows + step - 1) / step;\n\
              const u64 tiles = (sampled + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
              for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
-             #define ROW(k) partition_sampled(tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x, step)\n\
-             {prologue}\
-             #pragma unroll\n\
-             for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\n\
-             if (row < rows) do {{\n{statements}{key}atomicAdd(counts + part, 1u);\n}} while (0);\n}}\n}}\n\
-             __syncthreads();  // all are counted\n\
-             for (u32 i = threadIdx.x; i < PARTS; i += THREADS) if (counts[i] != 0) atomicAdd({histogram} + i, counts[i]);\n",
+             #define ROW(k) partition_sampled(tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x, step)",
             items = rows.items,
             parts = names.parts,
             head = rows.head,
             step = names.step.0,
-            prologue = rows.prologue,
-            statements = rows.statements,
+        ));
+        code.append(rows.prologue);
+        code.line("#pragma unroll\nfor (int k = 0; k < ITEMS; ++k) {\nconst u64 row = ROW(k);");
+        code.scope("if (row < rows) ");
+        code.append(rows.statements);
+        code.constant("u32", "part", part);
+        code.line("atomicAdd(counts + part, 1u);");
+        code.close("} while (0);\n}\n}");
+        code.line(format_args!(
+            "__syncthreads();  // all are counted\n\
+             for (u32 i = threadIdx.x; i < PARTS; i += THREADS) if (counts[i] != 0) atomicAdd({histogram} + i, counts[i]);",
             histogram = names.histogram.0,
-        )
+        ));
+        code
     }
 
     fn scatter_text(
@@ -210,9 +218,11 @@ impl RadixPartition {
         names: &RadixPartitionNames,
         items: u32,
         turn: u32,
-    ) -> String {
+    ) -> Code {
         let (word, shift) = self.part;
-        format!(
+        let mut code = Code::default();
+        code.needs(KernelHeader::Partition);
+        code.line(format_args!(
             "constexpr int ROWS = {items};\nconst u32 PARTS = (u32){parts};\nconstexpr u32 WORDS = {words};\n\
              constexpr u32 KEY = {key_words};\n{head}\
              WF_DYNAMIC_SHARED(dynamic);\n\
@@ -229,37 +239,52 @@ impl RadixPartition {
              #define ROW(k) (tile * ((u64)ROWS * THREADS) + (u64)(turn + (k)) * THREADS + threadIdx.x)\n\
              u32 keys[ROWS][KEY];\nu32 place[ROWS];\n\
              #pragma unroll\n\
-             for (int turn = 0; turn < ROWS; turn += ITEMS) {{\n{prologue}\
-             #pragma unroll\n\
-             for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nplace[turn + k] = PARTITION_NONE;\n\
-             if (row < rows) do {{\n{statements}{key}\
-             const u32 part = keys[turn + k][{word}] >> {shift};\n\
-             place[turn + k] = part << 16 | atomicAdd(counts + part, 1u);\n}} while (0);\n}}\n}}\n\
-             __syncthreads();  // all are counted\n\
-             const u32 total = partition_reserve<THREADS>(counts, bases, PARTS, {cursors}, {begins}, full);\n\
-             #pragma unroll\n\
-             for (int turn = 0; turn < ROWS; turn += ITEMS) {{\n{prologue}\
-             #pragma unroll\n\
-             for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nconst u32 own = place[turn + k];\n\
-             if (own != PARTITION_NONE) do {{\n{statements}u32 record[WORDS];\n\
-             for (u32 w = 0; w < KEY; ++w) record[w] = keys[turn + k][w];\n{values}\
-             partition_copy<WORDS>(staged + (counts[own >> 16] + (own & 0xFFFFu)) * WORDS, record);\n\
-             }} while (0);\n}}\n}}\n\
-             __syncthreads();  // records lie by partition\n\
-             partition_write<THREADS, WORDS, {word}>(staged, total, bases, {shift}, {records});\n}}\n{flag}\n",
+             for (int turn = 0; turn < ROWS; turn += ITEMS) {{",
             parts = names.parts,
             words = self.record.words,
             head = rows.head,
-            prologue = rows.prologue,
-            statements = rows.statements,
-            key = self.record.emit_key(rows.key, rows.secret, "keys[turn + k]"),
-            values = self.record.emit_values("record"),
             key_words = self.record.key,
+        ));
+        code.append(rows.prologue);
+        code.line(
+            "#pragma unroll\n\
+             for (int k = 0; k < ITEMS; ++k) {\nconst u64 row = ROW(k);\nplace[turn + k] = PARTITION_NONE;",
+        );
+        code.scope("if (row < rows) ");
+        code.append(rows.statements);
+        self.record.emit_key(rows.key, rows.secret, "keys[turn + k]", &mut code);
+        code.constant("u32", "part", format_args!("keys[turn + k][{word}] >> {shift}"));
+        code.line("place[turn + k] = part << 16 | atomicAdd(counts + part, 1u);");
+        code.close("} while (0);\n}\n}");
+        code.line(format_args!(
+            "__syncthreads();  // all are counted\n\
+             const u32 total = partition_reserve<THREADS>(counts, bases, PARTS, {cursors}, {begins}, full);\n\
+             #pragma unroll\n\
+             for (int turn = 0; turn < ROWS; turn += ITEMS) {{",
             cursors = names.cursors.0,
             begins = names.begins.0,
+        ));
+        code.append(rows.prologue);
+        code.line(
+            "#pragma unroll\n\
+             for (int k = 0; k < ITEMS; ++k) {\nconst u64 row = ROW(k);\nconst u32 own = place[turn + k];",
+        );
+        code.scope("if (own != PARTITION_NONE) ");
+        code.append(rows.statements);
+        code.object("u32", "record", "[WORDS]");
+        code.line("for (u32 w = 0; w < KEY; ++w) record[w] = keys[turn + k][w];");
+        self.record.emit_values("record", &mut code);
+        code.line(
+            "partition_copy<WORDS>(staged + (counts[own >> 16] + (own & 0xFFFFu)) * WORDS, record);",
+        );
+        code.close("} while (0);\n}\n}");
+        code.line(format_args!(
+            "__syncthreads();  // records lie by partition\n\
+             partition_write<THREADS, WORDS, {word}>(staged, total, bases, {shift}, {records});\n}}\n{flag}",
             records = names.records.0,
             flag = rows.flag("full", Retry::PARTITION_FULL),
-        )
+        ));
+        code
     }
 }
 

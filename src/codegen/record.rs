@@ -1,6 +1,7 @@
 //! What travels of a row to its partition: a few 32-bit words, its key first. The partitions of
 //! aggregates and of joins have such records.
 
+use super::statements::Code;
 use super::value::Value;
 use crate::column::Repr;
 
@@ -101,22 +102,20 @@ impl Record {
     }
 
     /// Statements that store a row's key to the array `to` of words; `secret` mixes it.
-    pub(super) fn emit_key(&self, key: &str, secret: &str, to: &str) -> String {
-        match self.key {
-            1 => format!("{to}[0] = (u32){key};\n"),
-            _ => format!(
-                "const u64 mixed = hash_mix({key}, {secret});\n\
-                 {to}[0] = (u32)mixed;\n{to}[1] = (u32)(mixed >> 32);\n"
-            ),
+    pub(super) fn emit_key(&self, key: &str, secret: &str, to: &str, out: &mut Code) {
+        if self.key == 1 {
+            return out.line(format_args!("{to}[0] = (u32){key};"));
         }
+        out.constant("u64", "mixed", format_args!("hash_mix({key}, {secret})"));
+        out.line(format_args!("{to}[0] = (u32)mixed;"));
+        out.line(format_args!("{to}[1] = (u32)(mixed >> 32);"));
     }
 
     /// Statements that store what is behind the key.
-    pub(super) fn emit_values(&self, to: &str) -> String {
-        let mut text = String::new();
+    pub(super) fn emit_values(&self, to: &str, out: &mut Code) {
         for (code, carry, at) in &self.values {
             let mut word = |offset: usize, value: String| {
-                text.push_str(&format!("{to}[{}] = {value};\n", at + offset))
+                out.line(format_args!("{to}[{}] = {value};", at + offset))
             };
             match carry {
                 Carry::Signed32 | Carry::Unsigned32 => word(0, format!("(u32)({code})")),
@@ -138,18 +137,13 @@ impl Record {
                 .iter()
                 .enumerate()
                 .map(|(bit, f)| format!("({f} ? {}u : 0u)", 1u32 << bit));
-            text.push_str(&format!(
-                "{to}[{}] = {};\n",
-                self.words - 1,
-                bits.collect::<Vec<_>>().join(" | ")
-            ));
+            let bits = bits.collect::<Vec<_>>().join(" | ");
+            out.line(format_args!("{to}[{}] = {bits};", self.words - 1));
         }
-        text
     }
 
     /// Statements that give the values of the record `from` names again, which begin with `prefix`.
-    pub(super) fn emit_load(&self, from: &str, prefix: &str) -> String {
-        let mut text = String::new();
+    pub(super) fn emit_load(&self, from: &str, prefix: &str, out: &mut Code) {
         let wide = |at: usize| format!("((u64){from}[{at}] | (u64){from}[{}] << 32)", at + 1);
         for (i, (_, carry, at)) in self.values.iter().enumerate() {
             let (ctype, value) = match carry {
@@ -162,15 +156,12 @@ impl Record {
                     ("i128", format!("i128(make_u128({}, {}))", wide(at + 2), wide(*at)))
                 }
             };
-            text.push_str(&format!("const {ctype} {prefix}{i} = {value};\n"));
+            out.constant(ctype, &format!("{prefix}{i}"), value);
         }
         for bit in 0..self.flags.len() {
-            text.push_str(&format!(
-                "const bool {prefix}_flag{bit} = ({from}[{}] >> {bit} & 1) != 0;\n",
-                self.words - 1
-            ));
+            let flag = format!("({from}[{}] >> {bit} & 1) != 0", self.words - 1);
+            out.constant("bool", &format!("{prefix}_flag{bit}"), flag);
         }
-        text
     }
 
     /// The value as it is called behind [`Record::emit_load`]. Its validity is called as before.

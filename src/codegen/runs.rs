@@ -36,6 +36,7 @@ pub(crate) fn mean_of_run(
 ) -> Value {
     let length = length(offsets, generator);
     let sums = generator.params.borrowed("const f64", sums);
+    out.divides(1);
     let code = out.let_("f64", format_args!("{sums}[row] / (f64){length}"));
     Value::new(DataType::Float64, Repr::F64, code, None)
 }

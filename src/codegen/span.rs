@@ -66,7 +66,9 @@ pub(super) fn search(
     out: &mut Emitter,
 ) -> String {
     let (first, last) = (out.fresh(), out.fresh());
-    out.line(format_args!("{ctype} {first} = {low}, {last} = {high};"));
+    out.variable(ctype, &first, low);
+    out.variable(ctype, &last, high);
+    out.divides(1);
     out.line(format_args!(
         "while ({first} < {last}) {{\nconst {ctype} middle = {first} + ({last} - {first}) / 2;\n\
          if ({array}[middle] < {number}) {first} = middle + 1; else {last} = middle;\n}}"

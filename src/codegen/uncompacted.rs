@@ -57,8 +57,8 @@ pub(crate) fn materialize_uncompacted(
     let columns = columns.collect::<Result<_>>()?;
     let mut decide = out.take();
     if !places.is_empty() {
-        decide.push_str("const u64 at = row;\n");
-        decide.extend(places.iter().map(store));
+        decide.place_of_row();
+        places.iter().for_each(|place| store(place, &mut decide));
     }
     let mut arena = Arena::guess(rows);
     loop {

@@ -56,6 +56,7 @@ pub(crate) fn row_and_place(
     out: &mut Emitter,
 ) -> Vec<Value> {
     let length = generator.params.word("u64", length);
+    out.divides(2);
     let row = out.let_("u32", format_args!("(u32)(row / {length})"));
     let place = out.let_("u32", format_args!("(u32)(row % {length})"));
     vec![Value::number(row), Value::number(place)]

@@ -45,6 +45,7 @@ impl RunOffsets<'_> {
     pub(crate) fn chunks(self, generator: &mut Generator<'_>, out: &mut Emitter) -> Value {
         let bounds = self.array(generator);
         let length = format!("(u64)({bounds}[row + 1] - {bounds}[row])");
+        out.divides(1);
         let count = format!("(u32)(({length} + {}) / {EACH})", EACH - 1);
         Value::number(out.let_("u32", count))
     }
@@ -74,8 +75,9 @@ impl Chunks<'_> {
         let runs = generator.params.word("u64", runs);
         let (run, beyond) = (out.fresh(), out.fresh());
         // The last run that begins at this chunk or before it.
-        out.line(format_args!("u64 {run} = 0;"));
-        out.line(format_args!("u64 {beyond} = {runs};"));
+        out.variable("u64", &run, "0");
+        out.variable("u64", &beyond, &runs);
+        out.divides(1);
         out.line(format_args!(
             "while ({beyond} - {run} > 1) {{ const u64 middle = ({run} + {beyond}) / 2; \
              if ({begins}[middle] <= row) {run} = middle; else {beyond} = middle; }}"
@@ -97,12 +99,13 @@ pub(crate) fn fold(
     let chunk = chunks.own(generator, out);
     let Places { from, to, step } = places_of(chunk, user.is_ordered(), out);
     let symbol = user.definition().symbol();
-    generator.params.define(user.definition());
+    out.defines(user.definition());
     let (whole, at) = (out.fresh(), out.fresh());
-    out.line(format_args!("{symbol}_state {whole};"));
-    out.line(format_args!("for (u64 {at} = {from}; {at} < {to}; {at} += {step}) {{"));
+    let state = format!("{symbol}_state");
+    out.unset(&state, &whole);
+    out.repeat(format_args!("for (u64 {at} = {from}; {at} < {to}; {at} += {step})"));
     let one = out.fresh();
-    out.line(format_args!("{symbol}_state {one};"));
+    out.unset(&state, &one);
     match states {
         Some(states) => state_at(user, states, &at, &one, generator, out)?,
         None => {
@@ -136,7 +139,7 @@ pub(crate) fn fold(
         }
     }
     out.line(format_args!("if ({at} == {from}) {whole} = {one}; else {symbol}_2({whole}, {one});"));
-    out.line("}");
+    out.close("}");
     let field = |(name, dtype): &(String, DataType)| {
         let repr = Repr::of(dtype).ok_or_else(|| Error::internal(format!("{dtype} in a state")))?;
         let ctype = if repr == Repr::Bool { "bool" } else { repr.device_type() };
@@ -169,6 +172,7 @@ fn places_of([number, begin, end]: [String; 3], ordered: bool, out: &mut Emitter
         return Places { from, to, step: "1".into() };
     }
     let tile = EACH * EACH;
+    out.divides(3);
     let base = out.let_("u64", format_args!("{begin} + {number} / {EACH} * {tile}"));
     let to = out.let_("u64", format_args!("minimum({base} + {tile}, (u64){end})"));
     let step = out.let_("u64", format_args!("({to} - {base} + {}) / {EACH}", EACH - 1));
@@ -200,9 +204,9 @@ pub(crate) fn value_of_state(
     out: &mut Emitter,
 ) -> Result<Value> {
     let symbol = user.definition().symbol();
-    generator.params.define(user.definition());
+    out.defines(user.definition());
     let state = out.fresh();
-    out.line(format_args!("{symbol}_state {state};"));
+    out.unset(&format!("{symbol}_state"), &state);
     state_at(user, states, "row", &state, generator, out)?;
     let output = user.output();
     let repr =
@@ -213,7 +217,7 @@ pub(crate) fn value_of_state(
         return Ok(Value::new(output.clone(), repr, code, None));
     }
     let null = out.fresh();
-    out.line(format_args!("bool {null} = false;"));
+    out.variable("bool", &null, "false");
     let code = out.let_(ctype, format_args!("{symbol}_3({state}, {null})"));
     let valid = out.let_("bool", format_args!("!{null}"));
     Ok(Value::new(output.clone(), repr, code, Some(valid)))

@@ -10,7 +10,6 @@ use super::emit::Emitter;
 use super::sites::Operand;
 use crate::column::{Dictionary, Repr, decimal_bound, value_type};
 use crate::error::{Error, Result};
-use crate::user_code::Definition;
 
 /// A value in generated code.
 #[derive(Debug, Clone)]
@@ -69,8 +68,6 @@ pub(crate) trait Inputs {
     fn strings(&mut self, texts: &[&str]) -> String;
     /// A C++ expression of type `view`: the list that an array of one row holds.
     fn list(&mut self, list: &ArrayRef) -> String;
-    /// Has the kernel define what a user wrote, whose symbol the statements name.
-    fn define(&mut self, definition: &Arc<Definition>);
     /// Notes that the expression takes memory for characters or elements from `arena`.
     fn arena(&mut self);
 }

@@ -1,6 +1,6 @@
 //! Arrow arrays to device memory: types of fixed width, and validity.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
@@ -8,6 +8,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
     ArrowNativeType, DataType, Decimal128Type, IntervalUnit, ToByteSlice,
 };
+use parking_lot::Mutex;
 
 use super::pieces::{self, Piece};
 use super::stats::{Integer, PieceStats};
@@ -190,14 +191,14 @@ impl<'a> Inflow<'a> {
             };
             let fed =
                 self.buffer.device().feed(self.buffer, at, part.len(), self.after, &mut copy)?;
-            self.fed.lock().unwrap_or_else(|e| e.into_inner()).push(fed);
+            self.fed.lock().push(fed);
         }
         Ok(())
     }
 
     /// Lets work that is submitted later wait for all bytes.
     pub(super) fn arrive(self) -> Result<()> {
-        let fed = self.fed.into_inner().unwrap_or_else(|e| e.into_inner());
+        let fed = self.fed.into_inner();
         Ok(fed.into_iter().try_for_each(|fed| fed.arrive(self.buffer.device()))?)
     }
 }

@@ -1,6 +1,6 @@
 //! A plan of the CPU engine that runs: what it has read so far, and what its operators took.
 
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
@@ -8,6 +8,7 @@ use datafusion::execution::SessionState;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{self, ExecutionPlan, displayable};
 use futures::{Stream, StreamExt};
+use parking_lot::Mutex;
 
 use super::stops::{HostLimits, of_statement};
 use crate::error::Result;
@@ -42,7 +43,7 @@ impl CpuRun {
     /// None but DataFusion's own.
     pub(crate) fn new(plan: Arc<dyn ExecutionPlan>, board: &CpuBoard) -> Result<CpuRun> {
         let plan = of_statement(plan)?;
-        *board.0.lock().unwrap_or_else(|e| e.into_inner()) = Some(Arc::downgrade(&plan));
+        *board.0.lock() = Some(Arc::downgrade(&plan));
         Ok(CpuRun(plan))
     }
 
@@ -141,7 +142,7 @@ impl CpuBoard {
     /// How much the plan that runs now has read of all that it reads, from 0 to 1; `None` where
     /// none runs, and where nobody knows how much there is.
     pub(crate) fn share_read(&self) -> Option<f64> {
-        let plan = self.0.lock().unwrap_or_else(|e| e.into_inner()).as_ref()?.upgrade()?;
+        let plan = self.0.lock().as_ref()?.upgrade()?;
         let (mut read, mut all) = (0.0, 0.0);
         add_read(&plan, &mut read, &mut all)?;
         (all > 0.0).then(|| f64::clamp(read / all, 0.0, 1.0))

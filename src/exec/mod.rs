@@ -23,6 +23,7 @@ mod sort_bytes;
 mod stage;
 mod stage_device;
 mod stage_inputs;
+mod stage_plan;
 mod stops;
 mod unnest;
 mod user_code;
@@ -32,13 +33,14 @@ mod window;
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use parking_lot::Mutex;
 
 pub use self::cpu_run::OperatorRun;
 pub(crate) use self::cpu_run::{CpuBoard, CpuRun};
@@ -53,9 +55,10 @@ use self::scan::Scans;
 use self::scanned::ScannedTables;
 #[cfg(feature = "proto")]
 pub(crate) use self::stage::stage_parts;
-pub(crate) use self::stage::{StageContext, StageParts, stage_of, stage_plan};
+pub(crate) use self::stage::{StageContext, StageParts, stage_of};
 pub(crate) use self::stage_device::StageDevice;
 pub(crate) use self::stage_inputs::{PlannedTable, scanned_table};
+pub(crate) use self::stage_plan::stage_plan;
 pub(crate) use self::user_code::{aggregated_on_host, compiled_on_host, host_device};
 pub(crate) use self::user_kernel::{KernelInput, LaunchShape, UserKernel};
 
@@ -176,7 +179,7 @@ impl Sentences {
     const MOST: usize = 100;
 
     fn add(&self, sentences: impl IntoIterator<Item = String>) {
-        let mut kept = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        let mut kept = self.0.lock();
         for sentence in sentences {
             if kept.len() < Self::MOST && !kept.contains(&sentence) {
                 kept.push(sentence);
@@ -185,7 +188,7 @@ impl Sentences {
     }
 
     fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(|e| e.into_inner()))
+        std::mem::take(&mut *self.0.lock())
     }
 }
 
@@ -390,7 +393,7 @@ impl Rehearsed {
     const MOST: usize = 1 << 14;
 
     fn is_new(&self, plan: &LogicalPlan) -> bool {
-        let mut plans = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        let mut plans = self.0.lock();
         if plans.len() >= Self::MOST {
             plans.clear();
         }
@@ -398,7 +401,7 @@ impl Rehearsed {
     }
 
     fn knows(&self, plan: &LogicalPlan) -> bool {
-        self.0.lock().unwrap_or_else(|e| e.into_inner()).contains(&Self::hash(plan))
+        self.0.lock().contains(&Self::hash(plan))
     }
 
     fn hash(plan: &LogicalPlan) -> u64 {

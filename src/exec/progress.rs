@@ -1,6 +1,8 @@
 //! How far a plan is that runs in parts, for whoever watches.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// How far a query is that runs in parts, because it does not fit into device memory whole; see
 /// [`Session::progress`](crate::Session::progress).
@@ -36,7 +38,7 @@ struct Posted {
 impl ProgressBoard {
     /// What is to be read here of a plan that begins.
     pub(super) fn begin(&self) -> PlanProgress {
-        let mut posted = self.lock();
+        let mut posted = self.0.lock();
         posted.plan += 1;
         posted.progress = None;
         PlanProgress {
@@ -48,12 +50,7 @@ impl ProgressBoard {
     }
 
     pub(super) fn read(&self) -> Option<PartsProgress> {
-        self.lock().progress
-    }
-
-    /// Poisoning is ignored: the value is valid between statements.
-    fn lock(&self) -> MutexGuard<'_, Posted> {
-        self.0.lock().unwrap_or_else(|e| e.into_inner())
+        self.0.lock().progress
     }
 }
 
@@ -112,7 +109,7 @@ impl PlanProgress {
     }
 
     fn post(&self) {
-        let mut posted = self.board.lock();
+        let mut posted = self.board.0.lock();
         // Another statement may have begun since.
         if posted.plan == self.plan {
             posted.progress = Some(self.now);

@@ -3,16 +3,18 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
+use parking_lot::Mutex;
 
 use crate::error::Result;
 use crate::io::{
-    Chunk, ScannedPart, Snapshot, SomeColumns, SourceTable, some_chunks, source_of_parts,
+    Chunk, ScannedFormat, ScannedPart, Snapshot, SomeColumns, SourceTable, some_chunks,
+    source_of_parts,
 };
 
 /// Most tables that are known at once. A stage reads a few.
@@ -33,7 +35,7 @@ struct KnownTable {
 /// What tells tables and their versions apart.
 #[derive(Debug)]
 enum TableKey {
-    Parts(Vec<ScannedPart>, SchemaRef),
+    Parts(ScannedFormat, Vec<ScannedPart>, SchemaRef),
     /// Batches in host memory, by their columns' identity.
     Batches(Vec<RecordBatch>, SchemaRef),
     /// A part of a session's table in the version of this number.
@@ -41,26 +43,29 @@ enum TableKey {
 }
 
 impl ScannedTables {
-    /// The rows of parts of Parquet files; `None` where the device would read other columns.
+    /// The rows of parts of files; `None` where the device would read other columns.
     ///
     /// # Errors
     /// Of files that cannot be read.
     pub(super) async fn of_parts(
         &self,
         state: &SessionState,
-        parts: Vec<ScannedPart>,
+        (format, parts): (ScannedFormat, Vec<ScannedPart>),
         schema: &SchemaRef,
     ) -> Result<Option<Arc<SourceTable>>> {
         let known = self.find(|key| match key {
-            TableKey::Parts(known, of) => *known == parts && of == schema,
+            TableKey::Parts(known_format, known, of) => {
+                (known_format, known, of) == (&format, &parts, schema)
+            }
             _ => false,
         });
         if known.is_some() {
             return Ok(known);
         }
-        let Some(source) = source_of_parts(state, &parts, schema).await? else { return Ok(None) };
+        let source = source_of_parts(state, &format, &parts, schema).await?;
+        let Some(source) = source else { return Ok(None) };
         let table = Arc::new(SourceTable::new(Snapshot::of(source), None, 0));
-        self.add(TableKey::Parts(parts, schema.clone()), &table);
+        self.add(TableKey::Parts(format, parts, schema.clone()), &table);
         Ok(Some(table))
     }
 
@@ -114,7 +119,7 @@ impl ScannedTables {
     }
 
     fn find(&self, is_wanted: impl Fn(&TableKey) -> bool) -> Option<Arc<SourceTable>> {
-        let mut tables = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        let mut tables = self.0.lock();
         let at = tables.iter().position(|table| is_wanted(&table.key))?;
         let found = tables.remove(at);
         let table = found.table.clone();
@@ -123,7 +128,7 @@ impl ScannedTables {
     }
 
     fn add(&self, key: TableKey, table: &Arc<SourceTable>) {
-        let mut tables = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        let mut tables = self.0.lock();
         tables.retain(|of| !of.key.is_gone() && !key.replaces(&of.key));
         if tables.len() >= MOST {
             tables.remove(0);
@@ -152,7 +157,7 @@ impl TableKey {
         {
             return number != of && Weak::ptr_eq(table, other);
         }
-        let (TableKey::Parts(parts, _), TableKey::Parts(others, _)) = (self, other) else {
+        let (TableKey::Parts(_, parts, _), TableKey::Parts(_, others, _)) = (self, other) else {
             return false;
         };
         let changed = |other: &ScannedPart| {

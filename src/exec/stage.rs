@@ -18,14 +18,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::compute::{SortOptions, cast};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result as PlanResult};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{Distribution, EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::{
+    Distribution, EquivalenceProperties, LexOrdering, OrderingRequirements, PhysicalExpr,
+    PhysicalSortExpr,
+};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
@@ -41,12 +44,12 @@ use futures::{StreamExt, TryStreamExt};
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::stage_device::StageDevice;
-use super::stage_inputs::{InputColumns, Partitions, TaskInput, partitions_of};
+use super::stage_inputs::{InputColumns, Partitions, TaskInput};
 use super::{Engine, Outcome, run_whole_or_divided};
 use crate::cpu;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::DOWNLOAD_ROWS;
-use crate::plan::{DevicePlan, InputRole, PlanTable, Stage, StageRows, bind, placeholder_number};
+use crate::plan::{DevicePlan, InputRole, PlanTable, bind, order_of, placeholder_number};
 
 /// What runs stages.
 #[derive(Clone)]
@@ -67,47 +70,6 @@ pub(crate) struct StageParts {
     /// Answers are those of a DataFusion without this engine: rows that fail on the device are left
     /// to the CPU engine, which may have values for them.
     pub(crate) is_stock: bool,
-}
-
-/// The operators of a stage and of those that it takes rows from. `tables` has the scans of the
-/// plan's tables, by number: what each yields of a table, and of which columns.
-///
-/// # Errors
-/// Of DataFusion.
-pub(crate) fn stage_plan(
-    stage: &Stage,
-    tables: &[(Arc<dyn ExecutionPlan>, Vec<usize>)],
-    context: &StageContext,
-    is_stock: bool,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let (mut inputs, mut plans) = (vec![], vec![]);
-    for input in &stage.inputs {
-        let (plan, columns) = match &input.rows {
-            StageRows::Table(number) => {
-                let (scanned, columns) = tables
-                    .get(*number)
-                    .ok_or_else(|| Error::internal(format!("no table has number {number}")))?;
-                let scanned = partitions_of(scanned, Partitions::All)?;
-                let parted = match input.role {
-                    InputRole::Part => {
-                        let config = context.state.config();
-                        scanned.repartitioned(config.target_partitions(), config.options())?
-                    }
-                    _ => None,
-                };
-                (parted.unwrap_or(scanned), columns.clone())
-            }
-            StageRows::Stage(below) => {
-                let plan = stage_plan(below, tables, context, is_stock)?;
-                let columns = (0..plan.schema().fields().len()).collect();
-                (plan, columns)
-            }
-        };
-        inputs.push((input.role.clone(), columns));
-        plans.push(plan);
-    }
-    let parts = StageParts { fragment: stage.fragment.clone(), inputs, is_stock };
-    stage_of(parts, plans, Some(context.clone()))
 }
 
 /// The operator of a stage, over its inputs. Without a context it can be looked at, and not run.
@@ -133,8 +95,9 @@ pub(crate) fn stage_of(
     for (((role, columns), table), input) in of_inputs.into_iter().zip(tables).zip(&inputs) {
         let (table, yields) = (table.ok_or_else(misfit)?, input.schema());
         let keys = match &role {
-            InputRole::ByKeys(keys) => keys.as_slice(),
-            _ => &[],
+            InputRole::ByKeys(keys) => keys.clone(),
+            InputRole::InOrder(order) => order.iter().map(|(at, _)| *at).collect(),
+            _ => vec![],
         };
         if columns.len() != yields.fields().len()
             || columns.iter().any(|at| *at >= table.fields().len())
@@ -147,6 +110,14 @@ pub(crate) fn stage_of(
     let schema = Arc::new(plan.logical().schema().as_arrow().clone());
     let fragment = Fragment { plan, inputs: all, schema, is_stock };
     Ok(Arc::new(StageExec::new(Arc::new(fragment), inputs, context)))
+}
+
+/// An order as DataFusion has it; `None` of no columns.
+pub(super) fn lexical(order: &[(usize, SortOptions)], schema: &SchemaRef) -> Option<LexOrdering> {
+    LexOrdering::new(order.iter().map(|(at, options)| PhysicalSortExpr {
+        expr: Arc::new(Column::new(schema.field(*at).name(), *at)),
+        options: *options,
+    }))
 }
 
 fn misfit() -> Error {
@@ -202,8 +173,9 @@ impl StageExec {
         let parted = fragment.inputs.iter().zip(&inputs).filter(|(of, _)| of.role.is_parted());
         let count = |input: &Arc<dyn ExecutionPlan>| input.output_partitioning().partition_count();
         let tasks = parted.map(|(_, input)| count(input)).max().unwrap_or(1);
+        let order = lexical(&order_of(fragment.plan.logical()), &fragment.schema);
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(fragment.schema.clone()),
+            EquivalenceProperties::new_with_orderings(fragment.schema.clone(), order),
             Partitioning::UnknownPartitioning(tasks),
             EmissionType::Final,
             Boundedness::Bounded,
@@ -290,7 +262,7 @@ impl ExecutionPlan for StageExec {
             // find: schedulers give each task the partition of its number, but a
             // `SinglePartition` to all.
             InputRole::Part | InputRole::First => Distribution::UnspecifiedDistribution,
-            InputRole::Whole => Distribution::SinglePartition,
+            InputRole::Whole | InputRole::InOrder(_) => Distribution::SinglePartition,
             InputRole::ByKeys(columns) => {
                 let schema = input.schema();
                 let column = |at: &usize| -> Arc<dyn PhysicalExpr> {
@@ -305,6 +277,17 @@ impl ExecutionPlan for StageExec {
             true => InputDistributionRequirements::co_partitioned(distributions),
             false => InputDistributionRequirements::new(distributions),
         }
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        let all = self.fragment.inputs.iter().zip(&self.inputs);
+        let of = |(of, input): (&TaskInputs, &Arc<dyn ExecutionPlan>)| match &of.role {
+            InputRole::InOrder(order) => {
+                lexical(order, &input.schema()).map(OrderingRequirements::from)
+            }
+            _ => None,
+        };
+        all.map(of).collect()
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
@@ -440,7 +423,7 @@ impl StageTask {
         match (&of.role, self.number) {
             (InputRole::Part | InputRole::ByKeys(_), number) => read(Partitions::One(number)).await,
             (InputRole::First, 1..) => read(Partitions::None).await,
-            (InputRole::First | InputRole::Whole, _) => {
+            (InputRole::First | InputRole::Whole | InputRole::InOrder(_), _) => {
                 let whole = self.shared[number].get_or_try_init(|| read(Partitions::All)).await?;
                 Ok(whole.clone())
             }

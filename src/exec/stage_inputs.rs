@@ -1,5 +1,5 @@
-//! What a task of a stage reads: scans of Parquet files and of batches in memory as tables of the
-//! device, everything else as the rows that DataFusion's operators yield.
+//! What a task of a stage reads: scans of Parquet and CSV files and of batches in memory as tables of
+//! the device, everything else as the rows that DataFusion's operators yield.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use futures::TryStreamExt;
 
 use super::Engine;
 use crate::error::{Error, Result};
-use crate::io::{Snapshot, SomeColumns, SourceTable, of_their_types, parquet_parts};
+use crate::io::{Snapshot, SomeColumns, SourceTable, of_their_types, scanned_parts};
 use crate::plan::PlanTable;
 
 /// What a stage's input yields.
@@ -158,7 +158,7 @@ async fn scanned(
 ) -> Result<Option<Arc<SourceTable>>> {
     let Some(scan) = scan.downcast_ref::<DataSourceExec>() else { return Ok(None) };
     if let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() {
-        let Some(parts) = parquet_parts(config) else { return Ok(None) };
+        let Some((format, parts)) = scanned_parts(config) else { return Ok(None) };
         if config.file_schema().fields().len() != schema.fields().len() {
             return Ok(None);
         }
@@ -166,7 +166,10 @@ async fn scanned(
         // DataFusion's reader has the last word on what it cannot read, too.
         return match parts.is_empty() {
             true => Ok(None),
-            false => Ok(engine.scanned.of_parts(state, parts, schema).await.unwrap_or_default()),
+            false => {
+                let found = engine.scanned.of_parts(state, (format, parts), schema).await;
+                Ok(found.unwrap_or_default())
+            }
         };
     }
     let Some(memory) = scan.data_source().downcast_ref::<MemorySourceConfig>() else {

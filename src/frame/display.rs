@@ -4,10 +4,10 @@ mod terminal;
 mod text_table;
 
 use std::fmt::{self, Display};
-use std::sync::RwLock;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::FormatOptions;
+use parking_lot::RwLock;
 
 use super::DataFrame;
 use crate::error::Result;
@@ -189,15 +189,11 @@ impl FrameFormat {
 
     /// Has `Display` and `Debug` of all frames of this process use this format.
     pub fn set_for_process(self) {
-        *OF_PROCESS.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(self);
+        *OF_PROCESS.write() = Some(self);
     }
 
     fn of_process() -> FrameFormat {
-        OF_PROCESS
-            .read()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .clone()
-            .unwrap_or_default()
+        OF_PROCESS.read().clone().unwrap_or_default()
     }
 
     /// A frame as text, without a line end behind the last line. Only the rows that are shown are

@@ -15,7 +15,7 @@ impl LazyFrame {
     /// ```
     /// # use warpframe::prelude::*;
     /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// let query = session.sql("SELECT value FROM range(0, 100) WHERE value < 10")?;
+    /// let query = session.sql("SELECT range FROM range(0, 100) WHERE range < 10")?;
     /// let (frame, operators) = query.profile()?;
     /// let filter = operators.iter().find(|of| of.operator.starts_with("Filter"));
     /// assert_eq!((frame.num_rows(), filter.and_then(|of| of.rows)), (10, Some(10)));

@@ -90,7 +90,7 @@ impl LazyFrame {
     /// ```
     /// # use warpframe::prelude::*;
     /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// let mut batches = session.sql("SELECT value FROM range(0, 1000000000000)")?.batches(1000)?;
+    /// let mut batches = session.sql("SELECT range FROM range(0, 1000000000000)")?.batches(1000)?;
     /// assert_eq!(batches.next().unwrap()?.num_rows(), 1000);
     /// # Ok::<(), warpframe::Error>(())
     /// ```

@@ -1,8 +1,8 @@
 //! Casts that Arrow does otherwise than the device: of decimals to the nearest floats, of floats to
 //! the decimals that their digits say, of both to the nearest integers, of milliseconds to the day
 //! that they lie in, of texts to times (`text_casts.rs`), lists and structs (`nested_texts.rs`), of
-//! texts to bytes and back (`bytes.rs`), of lists to texts, in which nulls are shown, of intervals
-//! to texts (`interval_texts.rs`), of local times to instants (`zones.rs`), and to lists of what is
+//! texts to bytes and back (`bytes.rs`), of lists to texts, in which nulls are shown, of times and
+//! intervals to texts (`time_texts.rs`), of local times to instants (`zones.rs`), and to lists of what is
 //! none.
 //!
 //! Arrow divides a decimal's digits, rounded to a float, by a power of ten, rounded to a float, and
@@ -37,7 +37,7 @@ use half::f16;
 
 pub(super) use self::text_casts::{is_read, whole_minutes};
 pub(crate) use self::text_casts::{plain_moment, with_units};
-use super::interval_texts::{INTERVAL_TEXTS, is_interval, value_texts};
+use super::time_texts::{TIME_TEXTS, is_of_time, value_texts};
 use super::zones;
 
 /// Whether a cast is one of those, in lists and structs too.
@@ -60,7 +60,7 @@ pub(super) fn differs(from: &DataType, to: &DataType) -> bool {
                 || nested_texts::wraps(from, to)
                 || bytes::shows(from, to)
                 || from.is_list() && to.is_string()
-                || is_interval(from) && to.is_string()
+                || is_of_time(from) && to.is_string()
                 || zones::shows(from, to)
         }
     }
@@ -132,10 +132,10 @@ pub(crate) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Re
             let format_options = DEFAULT_CAST_OPTIONS
                 .format_options
                 .with_null("NULL")
-                .with_formatter_factory(Some(&INTERVAL_TEXTS));
+                .with_formatter_factory(Some(&TIME_TEXTS));
             cast_with_options(array, to, &CastOptions { safe: or_null, format_options })?
         }
-        (from, to) if is_interval(from) && to.is_string() => {
+        (from, to) if is_of_time(from) && to.is_string() => {
             let texts = value_texts(array, &DEFAULT_CAST_OPTIONS.format_options)?;
             let text = |row| array.is_valid(row).then(|| texts.value(row).to_string());
             let texts: StringViewArray = (0..array.len()).map(text).collect();

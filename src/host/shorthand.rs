@@ -22,7 +22,9 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue, internal_err, plan_err};
-use datafusion::functions::expr_fn::{character_length, encode, to_hex, trunc, upper};
+use datafusion::functions::expr_fn::{
+    abs, character_length, encode, get_field, isnan, named_struct, to_hex, trunc, upper,
+};
 use datafusion::functions_nested::expr_fn::{self, array_concat, array_has, array_length};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
@@ -199,6 +201,26 @@ pub(crate) fn flatten(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>>
     })
 }
 
+/// A struct with more fields behind its own: of it, and of the name and the value of each.
+pub(crate) fn struct_insert(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    let ([of, more @ ..], [DataType::Struct(fields), ..]) = (args, types) else { return Ok(None) };
+    let mut all = vec![];
+    for field in fields {
+        let name = field.name().as_str();
+        all.extend([lit(name), get_field(of.clone(), name)]);
+    }
+    for pair in more.chunks(2) {
+        let ([_, _], Some(text)) = (pair, pair.first().and_then(constant_text)) else {
+            return Ok(None);
+        };
+        if all.iter().step_by(2).any(|known| constant_text(known) == Some(text)) {
+            return plan_err!("struct_insert: there are two fields {text:?}");
+        }
+        all.extend_from_slice(pair);
+    }
+    Ok(Some(named_struct(all)))
+}
+
 /// The values of a key in a map, in a list, which is empty where there is none.
 pub(crate) fn map_extract(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
     let ([map, key], [dtype, key_type]) = (args, types) else { return Ok(None) };
@@ -294,6 +316,32 @@ fn epoch(args: &[Expr], types: &[DataType], micros: i64) -> Result<Option<Expr>>
     // To the nearest, halves away from zero, as in DuckDB.
     let rounded = ticks.clone() % lit(micros) / lit(micros / 2);
     Ok(Some(ticks / lit(micros) + rounded))
+}
+
+/// Whether a number is neither infinite nor NaN. Dates and timestamps are finite.
+pub(crate) fn is_finite(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    let ([value], [dtype]) = (args, types) else { return Ok(None) };
+    let value = value.clone();
+    Ok(match dtype {
+        float if float.is_floating() => {
+            let size = abs(cast(value.clone(), DataType::Float64));
+            Some(isnan(value).is_not_true().and(size.lt(lit(f64::INFINITY))))
+        }
+        DataType::Date32 | DataType::Timestamp(..) | DataType::Null => {
+            Some(when(value.is_not_null(), lit(true)).end()?)
+        }
+        number if number.is_numeric() => Some(when(value.is_not_null(), lit(true)).end()?),
+        _ => None,
+    })
+}
+
+/// The names of a struct's fields.
+pub(crate) fn struct_keys(args: &[Expr], types: &[DataType]) -> Result<Option<Expr>> {
+    let ([value], [DataType::Struct(fields)]) = (args, types) else { return Ok(None) };
+    let name = |field: &FieldRef| ScalarValue::from(field.name().as_str());
+    let names: Vec<ScalarValue> = fields.iter().map(name).collect();
+    let names = ScalarValue::List(ScalarValue::new_list(&names, &DataType::Utf8, true));
+    Ok(Some(when(value.clone().is_not_null(), lit(names)).end()?))
 }
 
 /// A number without what is behind the point, which a cast would round.

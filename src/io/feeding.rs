@@ -10,7 +10,9 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, Result};
 use warpframe_device::cores::cores;
@@ -115,17 +117,13 @@ pub(super) fn feed(
             });
         }
         let outcome = shared.use_all(&mut used);
-        shared.lock().closed = true;
+        shared.state.lock().closed = true;
         shared.opened.notify_all();
         outcome
     })
 }
 
 impl FeedWork<'_> {
-    fn lock(&self) -> MutexGuard<'_, FeedState> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
     fn use_all(&self, used: &mut impl FnMut(usize, Arc<Buffer>) -> Result<Further>) -> Result<()> {
         for number in 0..self.stretches.len() {
             let first = if number == 0 { 0 } else { number + OPEN - 1 };
@@ -145,7 +143,7 @@ impl FeedWork<'_> {
         let bytes = self.room.before + self.stretches[number].bytes() + self.room.behind;
         let bytes = Arc::new(self.device.alloc("files", bytes)?);
         let after = Arc::new(self.device.record()?);
-        self.lock().open.push_back(OpenStretch {
+        self.state.lock().open.push_back(OpenStretch {
             number,
             bytes,
             after,
@@ -159,7 +157,7 @@ impl FeedWork<'_> {
 
     /// Waits until all bytes of a stretch are on their way.
     fn fed(&self, number: usize) -> Result<OpenStretch> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if let Some(error) = state.failed.take() {
                 return Err(error);
@@ -170,9 +168,7 @@ impl FeedWork<'_> {
             {
                 return Ok(opened);
             }
-            let (next, _) =
-                self.done.wait_timeout(state, interrupt::PACE).unwrap_or_else(|e| e.into_inner());
-            state = next;
+            self.done.wait_for(&mut state, interrupt::PACE);
             interrupt::check()?;
         }
     }
@@ -188,7 +184,7 @@ impl FeedWork<'_> {
                 let offset = self.room.before + piece.begin;
                 self.device.feed(&piece.bytes, offset, piece.length, &piece.after, &mut fill)
             });
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             match fed {
                 Ok(fed) => {
                     if let Some(opened) =
@@ -210,7 +206,7 @@ impl FeedWork<'_> {
     }
 
     fn take(&self) -> Option<StretchPart> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if state.closed {
                 return None;
@@ -224,7 +220,7 @@ impl FeedWork<'_> {
                 let (bytes, after) = (opened.bytes.clone(), opened.after.clone());
                 return Some(StretchPart { number, begin, length, bytes, after });
             }
-            state = self.opened.wait(state).unwrap_or_else(|e| e.into_inner());
+            self.opened.wait(&mut state);
         }
     }
 }

@@ -8,10 +8,11 @@
 //! happens): strings are packed by a kernel that allocates where it can, and every column is copied
 //! behind the work that was submitted before.
 
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+use std::sync::{Arc, Weak};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::column::{Facts, Table};
 use crate::error::Result;
@@ -144,17 +145,12 @@ pub(crate) enum RowsHere {
 
 impl PlacedRows {
     fn place(&self) -> MutexGuard<'_, KeptPlace> {
-        // Poisoning is ignored: the place is valid between statements.
-        self.place.lock().unwrap_or_else(|e| e.into_inner())
+        self.place.lock()
     }
 
     /// The place, unless somebody has it: who asks may be inside an allocation of that thread.
     fn place_unless_locked(&self) -> Option<MutexGuard<'_, KeptPlace>> {
-        match self.place.try_lock() {
-            Ok(place) => Some(place),
-            Err(TryLockError::Poisoned(place)) => Some(place.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        self.place.try_lock()
     }
 }
 

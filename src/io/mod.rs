@@ -49,7 +49,9 @@ pub(crate) use memory::Memory;
 pub(crate) use notes::FileNotes;
 pub use options::{FileKind, IpcOptions, JsonOptions, ParquetOptions};
 pub(crate) use reading::{Reading, diagnose, has_present_types, scans_of_sampled_types, widen};
-pub(crate) use scanned::{ScannedPart, SomeColumns, parquet_parts, some_chunks, source_of_parts};
+pub(crate) use scanned::{
+    ScannedFormat, ScannedPart, SomeColumns, scanned_parts, some_chunks, source_of_parts,
+};
 pub use selection::IntoPaths;
 pub(crate) use selection::refuse_address;
 pub(crate) use sequence::Sequence;

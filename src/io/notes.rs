@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
 
 use datafusion::catalog::Session;
 use datafusion::prelude::SessionConfig;
+use parking_lot::Mutex;
 
 use super::path_columns::PathColumns;
 use crate::error::{Error, ErrorKind, Result, path_text};
@@ -28,7 +29,7 @@ impl FileNotes {
     }
 
     fn add(&self, sentence: String) {
-        let mut kept = locked(&self.files);
+        let mut kept = self.files.lock();
         if kept.len() < Self::MOST && !kept.contains(&sentence) {
             kept.push(sentence);
         }
@@ -36,7 +37,7 @@ impl FileNotes {
 
     /// Tells of a counter of the rows that a scan leaves out.
     pub(super) fn watch(&self, named: &str, counter: &Arc<AtomicU64>) {
-        let mut rows = locked(&self.rows);
+        let mut rows = self.rows.lock();
         let scans = rows.entry(named.to_string()).or_default();
         if !scans.iter().any(|known| Arc::ptr_eq(known, counter)) {
             scans.push(counter.clone());
@@ -45,8 +46,8 @@ impl FileNotes {
 
     /// All notes, a sentence each.
     pub(crate) fn take(&self) -> Vec<String> {
-        let mut notes = std::mem::take(&mut *locked(&self.files));
-        for (named, scans) in std::mem::take(&mut *locked(&self.rows)) {
+        let mut notes = std::mem::take(&mut *self.files.lock());
+        for (named, scans) in std::mem::take(&mut *self.rows.lock()) {
             // Several scans leave out the same rows.
             match scans.iter().map(|scan| scan.load(Relaxed)).max() {
                 None | Some(0) => {}
@@ -56,10 +57,6 @@ impl FileNotes {
         }
         notes
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// The files of a table that are left out, and why; and how many rows of others, as far as that is

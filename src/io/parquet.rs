@@ -16,7 +16,7 @@ mod workers;
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -52,6 +52,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 
 use self::intervals::INTERVAL;
 pub(super) use self::read::DescribedFile;
@@ -330,12 +331,11 @@ impl Footers {
     }
 
     fn known(&self, key: &(Path, bool)) -> Option<Arc<Footer>> {
-        // Poisoning is ignored: the map is valid between statements.
-        self.0.lock().unwrap_or_else(|e| e.into_inner()).get(key).cloned()
+        self.0.lock().get(key).cloned()
     }
 
     fn keep(&self, key: (Path, bool), footer: Arc<Footer>) -> Arc<Footer> {
-        self.0.lock().unwrap_or_else(|e| e.into_inner()).insert(key, footer.clone());
+        self.0.lock().insert(key, footer.clone());
         footer
     }
 }

@@ -2,7 +2,9 @@
 //! all its files, and of some of them. All are of one version of the table.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::column::{Column, Facts, Relation};
 use crate::error::Result;
@@ -106,18 +108,13 @@ impl ResidentColumns {
 
 impl Resident {
     fn held(&self) -> MutexGuard<'_, ResidentColumns> {
-        // Poisoning is ignored: what is held is valid between statements.
-        self.0.lock().unwrap_or_else(|e| e.into_inner())
+        self.0.lock()
     }
 
     /// What is held, unless somebody has the lock: who asks may be inside an allocation of that
     /// thread.
     fn held_unless_locked(&self) -> Option<MutexGuard<'_, ResidentColumns>> {
-        match self.0.try_lock() {
-            Ok(held) => Some(held),
-            Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        self.0.try_lock()
     }
 
     /// What is held, where that is of a version; what there was of an earlier one is let go.

@@ -1,4 +1,4 @@
-//! What DataFusion's scans read, as sources: Parquet files or parts of them, and batches.
+//! What DataFusion's scans read, as sources: Parquet files or parts of them, CSV files, and batches.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,16 @@ use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
+use datafusion::datasource::physical_plan::{CsvSource, FileScanConfig, FileSource, ParquetSource};
 use datafusion::error::{DataFusionError, Result as PlanResult};
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::csv::{CsvFiles, CsvOptions, TextEncoding};
 use super::files::{Files, Format};
 use super::options::ParquetOptions;
 use super::source::{Chunk, ColumnRequest, Read, Source, To};
@@ -43,14 +45,51 @@ impl ScannedPart {
     }
 }
 
-/// The Parquet files of this machine that a scan of DataFusion reads all rows of, by its
-/// partitions; `None` of other scans.
-pub(crate) fn parquet_parts(config: &FileScanConfig) -> Option<Vec<Vec<ScannedPart>>> {
-    let source = config.file_source().downcast_ref::<ParquetSource>()?;
-    let filters = FileSource::filter(source).is_some()
-        && source.table_parquet_options().global.pushdown_filters;
-    if filters
-        || config.limit.is_some()
+/// How the files of a scan are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ScannedFormat {
+    Parquet,
+    Csv(Box<CsvOptions>),
+}
+
+impl ScannedFormat {
+    /// As a scan reads its files; `None` where the device does not read them so.
+    fn of(config: &FileScanConfig) -> Option<ScannedFormat> {
+        let source = config.file_source();
+        if let Some(parquet) = source.downcast_ref::<ParquetSource>() {
+            let filters = FileSource::filter(parquet).is_some()
+                && parquet.table_parquet_options().global.pushdown_filters;
+            return (!filters).then_some(ScannedFormat::Parquet);
+        }
+        let csv = source.downcast_ref::<CsvSource>()?;
+        let is_plain = csv.terminator().is_none()
+            && csv.escape().is_none()
+            && csv.comment().is_none()
+            && !csv.truncate_rows()
+            && config.file_compression_type == FileCompressionType::UNCOMPRESSED;
+        let options = CsvOptions {
+            has_header: Some(csv.has_header()),
+            delimiter: Some(csv.delimiter()),
+            quote: Some(csv.quote()),
+            sniff: false,
+            widen: false,
+            // Arrow's reader does not look at quotes there.
+            allow_quoted_nulls: true,
+            encoding: Some(TextEncoding::Utf8),
+            schema: Some(config.file_schema().clone()),
+            ..CsvOptions::default()
+        };
+        is_plain.then(|| ScannedFormat::Csv(Box::new(options)))
+    }
+}
+
+/// The files of this machine that a scan of DataFusion reads all rows of, by its partitions; `None`
+/// of other scans.
+pub(crate) fn scanned_parts(
+    config: &FileScanConfig,
+) -> Option<(ScannedFormat, Vec<Vec<ScannedPart>>)> {
+    let format = ScannedFormat::of(config)?;
+    if config.limit.is_some()
         || config.object_store_url != ObjectStoreUrl::local_filesystem()
         || !config.table_partition_cols().is_empty()
     {
@@ -67,16 +106,18 @@ pub(crate) fn parquet_parts(config: &FileScanConfig) -> Option<Vec<Vec<ScannedPa
         let is_whole = file.extensions.is_empty() && file.partition_values.is_empty();
         is_whole.then_some(ScannedPart { path, bytes, size, modified })
     };
-    config.file_groups.iter().map(|group| group.iter().map(part).collect()).collect()
+    let parts = config.file_groups.iter().map(|group| group.iter().map(part).collect());
+    Some((format, parts.collect::<Option<_>>()?))
 }
 
-/// The rows of parts of Parquet files; `None` where the device would read other columns than
-/// `schema` has.
+/// The rows of parts of files; `None` where the device would read other columns than `schema` has,
+/// or of a part of a CSV file.
 ///
 /// # Errors
 /// Of files that cannot be read.
 pub(crate) async fn source_of_parts(
     state: &SessionState,
+    format: &ScannedFormat,
     parts: &[ScannedPart],
     schema: &SchemaRef,
 ) -> Result<Option<Arc<dyn Source>>> {
@@ -93,9 +134,24 @@ pub(crate) async fn source_of_parts(
         }
     }
     let (paths, ranges): (Vec<PathBuf>, Vec<_>) = files.into_iter().unzip();
-    let options = ParquetOptions { hive_partitioning: Some(false), ..ParquetOptions::default() };
-    let files = Files::of(paths.clone(), Format::Parquet(options))?;
-    let source = files.source(state, &paths).await?;
+    let source: Arc<dyn Source> = match format {
+        ScannedFormat::Parquet => {
+            let hive_partitioning = Some(false);
+            let options = ParquetOptions { hive_partitioning, ..ParquetOptions::default() };
+            let files = Files::of(paths.clone(), Format::Parquet(options))?;
+            files.source(state, &paths).await?
+        }
+        ScannedFormat::Csv(options) => {
+            let size = |path: &Path| parts.iter().find(|part| part.path == path).map(|of| of.size);
+            let is_whole = |(path, range): (&PathBuf, &Option<Range<u64>>)| {
+                range.as_ref().is_none_or(|range| range.start == 0 && Some(range.end) >= size(path))
+            };
+            if !paths.iter().zip(&ranges).all(is_whole) {
+                return Ok(None);
+            }
+            Arc::new(CsvFiles::on_device(&paths, options)?)
+        }
+    };
     let own = source.schema();
     let same =
         own.fields().len() == schema.fields().len()
@@ -105,7 +161,12 @@ pub(crate) async fn source_of_parts(
     if !same {
         return Ok(None);
     }
-    Ok(source.chunks_within(&ranges).map(|chunks| some_chunks(&source, chunks)))
+    Ok(match format {
+        ScannedFormat::Parquet => {
+            source.chunks_within(&ranges).map(|chunks| some_chunks(&source, chunks))
+        }
+        ScannedFormat::Csv(_) => Some(source),
+    })
 }
 
 /// Chunks of a source that follow one another.

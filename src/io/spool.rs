@@ -16,8 +16,10 @@ use std::io::IsTerminal;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, ErrorKind, Result};
 use warpframe_device::interrupt;
@@ -76,7 +78,7 @@ pub(super) fn real_path(path: &Path) -> Result<PathBuf> {
     }
     let identity = (of.dev(), of.ino(), of.created().ok());
     let spool = {
-        let mut spools = locked(&SPOOLS);
+        let mut spools = SPOOLS.lock();
         let spools = spools.get_or_insert_default();
         match spools.get(&identity) {
             Some(spool) => spool.clone(),
@@ -88,7 +90,7 @@ pub(super) fn real_path(path: &Path) -> Result<PathBuf> {
             }
         }
     };
-    let mut copy = locked(&spool.copy);
+    let mut copy = spool.copy.lock();
     loop {
         match copy.as_ref() {
             Some(Ok(file)) => return Ok(format!("/dev/fd/{}", file.as_raw_fd()).into()),
@@ -99,8 +101,7 @@ pub(super) fn real_path(path: &Path) -> Result<PathBuf> {
             None => {}
         }
         interrupt::check()?;
-        let waited = spool.is_done.wait_timeout(copy, LOOK);
-        copy = waited.unwrap_or_else(|e| e.into_inner()).0;
+        spool.is_done.wait_for(&mut copy, LOOK);
     }
 }
 
@@ -108,19 +109,18 @@ pub(super) fn real_path(path: &Path) -> Result<PathBuf> {
 fn begin(path: PathBuf, spool: Arc<Spool>) -> std::io::Result<()> {
     let copied = move || -> std::io::Result<File> {
         let mut file = File::open(&path)?;
-        let mut copy = tempfile::tempfile()?;
+        let mut copy = tempfile::tempfile().map_err(|error| {
+            let folder = tempfile::env::temp_dir();
+            std::io::Error::other(format!("no copy can be made in {}: {error}", folder.display()))
+        })?;
         std::io::copy(&mut file, &mut copy)?;
         Ok(copy)
     };
     let run = move || {
-        *locked(&spool.copy) = Some(copied());
+        *spool.copy.lock() = Some(copied());
         spool.is_done.notify_all();
     };
     std::thread::Builder::new().name("warpframe-pipe".into()).spawn(run).map(drop)
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 #[cfg(test)]

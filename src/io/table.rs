@@ -1,16 +1,15 @@
 //! The tables of a session, as DataFusion's planner sees them.
 //!
 //! A column whose rows were all read stays in device memory, as long as the version of its table is
-//! the newest and nobody wants the room: the columns used longest ago go first (`kernels/src/memory/room.rs`),
-//! and are read again when a query wants them. A query checks the version by one `stat` of each
-//! file (`version.rs`), and reads changed files anew. Where the first rows are enough, only the
-//! chunks that have them are read, and nothing stays. Tables of other providers have no version:
-//! each query reads them once, and nothing stays.
+//! the newest and nobody wants the room: the columns used longest ago go first, and are read again
+//! when a query wants them. A query checks the version by one `stat` of each file (`version.rs`),
+//! and reads changed files anew. Where the first rows are enough, only the chunks that have them
+//! are read, and nothing stays; nor does what tables of other providers yield.
 
 use std::any::Any;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::AsArray;
@@ -22,6 +21,7 @@ use datafusion::error::Result as PlanResult;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::device_table::DeviceTable;
 use super::files::{Files, Format};
@@ -168,7 +168,7 @@ impl SourceTable {
     }
 
     pub(super) fn last(&self) -> MutexGuard<'_, Arc<Snapshot>> {
-        self.last.lock().unwrap_or_else(|e| e.into_inner())
+        self.last.lock()
     }
 
     /// Whether the files are still in this version.

@@ -1,12 +1,13 @@
 //! A part of a plan that the device runs, with its pipelines as they ran last.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
+use parking_lot::Mutex;
 
 use super::physical::PhysicalPlan;
 use super::pipelines::Planning;
@@ -104,7 +105,7 @@ impl DevicePlan {
         make: impl FnOnce() -> Result<T>,
     ) -> Result<Arc<T>> {
         let facts: Vec<_> = self.scans().into_iter().map(|scan| facts(scan, tables)).collect();
-        let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
+        let mut kept = self.kept.lock();
         if let Some(kept) = kept.as_ref().filter(|kept| kept.facts == facts)
             && let Ok(value) = kept.value.clone().downcast()
         {
@@ -153,8 +154,7 @@ impl DevicePlan {
         let order_joins = order_joins && self.joins > 1;
         let facts =
             order_joins.then(|| self.scans().into_iter().map(|scan| facts(scan, tables)).collect());
-        // Poisoning is ignored: the value is valid between statements.
-        let mut latest = self.physical.lock().unwrap_or_else(|e| e.into_inner());
+        let mut latest = self.physical.lock();
         if let Some(latest) = latest.as_ref().filter(|latest| latest.facts == facts) {
             return Ok(latest.plan.clone());
         }

@@ -73,7 +73,7 @@ pub(crate) use sealed::{
     in_order, in_order_case, in_place, into_operands, is_in_place, is_sealed, is_sealed_case,
     of_some_rows, unseal,
 };
-pub(crate) use stages::{InputRole, Stage, StageInput, StageLimits, StageRows, stages};
+pub(crate) use stages::{InputRole, Stage, StageInput, StageLimits, StageRows, order_of, stages};
 #[cfg(feature = "proto")]
 pub(crate) use subquery::one_row_function;
 pub(crate) use subquery::{is_one_row, one_row_value, with_nullable, with_one_row};

@@ -10,29 +10,32 @@
 //! A [`Stage`] is one fragment, which runs once for each part of its rows. [`stages`] follows the
 //! plan's [`Division`]: what the divider does one part after the other, tasks do side by side. An
 //! operator that nothing is known of for several tasks is run by one task over all rows, which is
-//! always right.
+//! always right. A sort is one of each task's rows, and their merge.
 //!
 //! Rows are parted by a hash of their keys. Keys that are no columns become columns of the fragment
 //! below. The hash is DataFusion's or, between devices of one process, the device's. DataFusion's
 //! hash is one of bits: rows are not parted by keys that may be equal with different bits (floats),
 //! nor by nested ones.
 
+mod columns;
+
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema, DFSchemaRef, JoinType, TableReference};
+use datafusion::arrow::compute::SortOptions;
+use datafusion::common::JoinType;
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, FetchType, Join, Limit, LogicalPlan, Projection, SkipType, TableScan,
-    TableScanBuilder, Union, lit,
+    Expr, ExprSchemable, FetchType, Join, Limit, LogicalPlan, SkipType, Sort, SortExpr, TableScan,
+    Union, lit,
 };
 
+use self::columns::{are_plain, handed_on, numbered, options, read_again, with_keys};
 use super::division::{DividedJoin, DividedOperator, Division, JoinSide, JoinWay, Way};
-use super::names::FreshNames;
-use super::tables::{PlanTable, TablePlaceholder, placeholder_number};
+use super::tables::{TablePlaceholder, placeholder_number};
 use super::two_steps::TwoSteps;
 use super::walk::over;
 use crate::error::{Error, Result};
+
+pub(crate) use self::columns::order_of;
 
 /// What stages follow from, beside the plan and its division.
 #[derive(Debug, Clone, Copy)]
@@ -90,6 +93,8 @@ pub(crate) enum InputRole {
     ByKeys(Vec<usize>),
     /// All.
     Whole,
+    /// All, in the order of these columns: the input's partitions have it, and are merged.
+    InOrder(ColumnOrder),
     /// The first task gets all, the others none.
     First,
 }
@@ -97,7 +102,20 @@ pub(crate) enum InputRole {
 impl InputRole {
     /// Whether tasks get different rows.
     pub(crate) fn is_parted(&self) -> bool {
-        !matches!(self, InputRole::Whole)
+        !matches!(self, InputRole::Whole | InputRole::InOrder(_))
+    }
+}
+
+/// Columns that rows are ordered by, the first one first.
+pub(crate) type ColumnOrder = Vec<(usize, SortOptions)>;
+
+impl Stage {
+    /// The columns of its one input that the fragment hands on, where it does nothing else.
+    pub(crate) fn handed_on(&self) -> Option<Vec<usize>> {
+        match self.inputs.as_slice() {
+            [_] => handed_on(&self.fragment),
+            _ => None,
+        }
     }
 }
 
@@ -233,6 +251,12 @@ impl Cutter {
         if !input.is_parted() {
             return input.map(|input| over(plan, input));
         }
+        if let LogicalPlan::Sort(sort) = plan
+            && sort.fetch.is_none()
+            && !self.limits.on_devices
+        {
+            return self.sorted(input, sort);
+        }
         match &division.way {
             Way::TwoSteps { steps, .. } => self.in_two_steps(input, steps),
             Way::ByKeys { keys, .. } => self.parted_by(input, keys)?.map(|input| over(plan, input)),
@@ -249,10 +273,30 @@ impl Cutter {
         parted.map(|input| steps.finished(input))
     }
 
+    /// Each task sorts its rows, and who reads them merges them; one task sorts all of them where
+    /// they cannot be merged.
+    fn sorted(&self, input: FragmentRows, sort: &Sort) -> Result<FragmentRows> {
+        let schema = input.plan.schema().clone();
+        let keys: Vec<Expr> = sort.expr.iter().map(|key| key.expr.clone()).collect();
+        if !are_plain(&keys, &schema) {
+            return input.gathered()?.map(|input| sort_of(sort.expr.clone(), input));
+        }
+        let (plan, columns) = with_keys(input.plan, &keys)?;
+        let names = plan.schema().columns();
+        let key = |(at, key): (&usize, &SortExpr)| SortExpr {
+            expr: Expr::Column(names[*at].clone()),
+            ..key.clone()
+        };
+        let by_columns = columns.iter().zip(&sort.expr).map(key).collect();
+        let order = columns.iter().copied().zip(sort.expr.iter().map(options)).collect();
+        FragmentRows { plan: sort_of(by_columns, plan)?, inputs: input.inputs }
+            .ended_with(InputRole::InOrder(order), schema.fields().len())
+    }
+
     /// The rows, parted by a hash of keys; all of them for one task where that cannot be.
     fn parted_by(&self, rows: FragmentRows, keys: &[Expr]) -> Result<FragmentRows> {
         let schema = rows.plan.schema().clone();
-        if !self.limits.on_devices && !are_hashable(keys, &schema) {
+        if !self.limits.on_devices && !are_plain(keys, &schema) {
             return rows.gathered();
         }
         let (plan, columns) = with_keys(rows.plan, keys)?;
@@ -384,6 +428,10 @@ impl Cutter {
     }
 }
 
+fn sort_of(keys: Vec<SortExpr>, input: LogicalPlan) -> Result<LogicalPlan> {
+    Ok(LogicalPlan::Sort(Sort { expr: keys, input: Arc::new(input), fetch: None }))
+}
+
 fn joined(join: &Join, left: FragmentRows, right: FragmentRows) -> Result<FragmentRows> {
     FragmentRows::together(vec![left, right], |plans| {
         let mut plans = plans.into_iter().map(Arc::new);
@@ -400,85 +448,6 @@ fn is_hashable(join: &Join) -> bool {
     let of = |key: &Expr, side: &LogicalPlan| key.get_type(side.schema()).ok();
     let same = |(left, right): &(Expr, Expr)| of(left, &join.left) == of(right, &join.right);
     join.on.iter().all(same)
-        && are_hashable(&left, join.left.schema())
-        && are_hashable(&right, join.right.schema())
-}
-
-/// Whether keys that are equal have equal bits.
-fn are_hashable(keys: &[Expr], schema: &DFSchema) -> bool {
-    let is_plain = |key: &Expr| {
-        key.get_type(schema).is_ok_and(|dtype| {
-            !dtype.is_nested()
-                && !dtype.is_floating()
-                && !matches!(dtype, DataType::Dictionary(..) | DataType::Interval(_))
-        })
-    };
-    !keys.is_empty() && keys.iter().all(is_plain)
-}
-
-/// The rows with their keys behind their columns, and where these are.
-fn with_keys(plan: LogicalPlan, keys: &[Expr]) -> Result<(LogicalPlan, Vec<usize>)> {
-    let schema = plan.schema().clone();
-    let own = schema.columns();
-    let mut names = FreshNames::of(&plan)?;
-    let mut exprs: Vec<Expr> = own.iter().cloned().map(Expr::Column).collect();
-    let mut fields: Vec<_> =
-        schema.iter().map(|(of, field)| (of.cloned(), field.clone())).collect();
-    let mut columns = vec![];
-    for key in keys {
-        if let Expr::Column(column) = key
-            && let Ok(at) = schema.index_of_column(column)
-        {
-            columns.push(at);
-            continue;
-        }
-        let name = names.name("key");
-        let (dtype, nullable) = (key.get_type(&schema)?, key.nullable(&schema)?);
-        columns.push(exprs.len());
-        exprs.push(key.clone().alias(&name));
-        fields.push((None, Arc::new(Field::new(name, dtype, nullable))));
-    }
-    if exprs.len() == own.len() {
-        return Ok((plan, columns));
-    }
-    let schema = Arc::new(DFSchema::new_with_metadata(fields, schema.metadata().clone())?);
-    let plan = Projection::try_new_with_schema(exprs, Arc::new(plan), schema)?;
-    Ok((LogicalPlan::Projection(plan), columns))
-}
-
-/// A plan that reads the first columns of a stage's rows, under their own names. What it scans has
-/// one name for all columns and different names for them, as a table has.
-fn read_again(schema: &DFSchemaRef, shown: usize) -> Result<LogicalPlan> {
-    let name = |at: usize| format!("c{at}");
-    let fields = schema.fields().iter().enumerate();
-    let fields = fields.map(|(at, field)| field.as_ref().clone().with_name(name(at)));
-    let found = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    let source = TablePlaceholder::source(0, found);
-    let scan = TableScanBuilder::new(TableReference::bare("stage"), source)
-        .with_projection(Some((0..shown).collect()))
-        .build()?;
-    let scan = LogicalPlan::TableScan(scan);
-    let (mut columns, mut fields) = (vec![], vec![]);
-    for (at, (relation, field)) in schema.iter().take(shown).enumerate() {
-        let column = Column::new(Some("stage"), name(at));
-        columns.push(Expr::Column(column).alias_qualified(relation.cloned(), field.name()));
-        fields.push((relation.cloned(), field.clone()));
-    }
-    let schema = Arc::new(DFSchema::new_with_metadata(fields, schema.metadata().clone())?);
-    let plan = Projection::try_new_with_schema(columns, Arc::new(scan), schema)?;
-    Ok(LogicalPlan::Projection(plan))
-}
-
-/// The plan with these numbers of its placeholders, in place of 0, 1 and so on.
-fn numbered(plan: LogicalPlan, numbers: &[usize]) -> Result<LogicalPlan> {
-    let moved = plan.transform_down(|node| match node {
-        LogicalPlan::TableScan(scan) => {
-            let own = placeholder_number(&scan.source).unwrap_or(0);
-            let number = numbers.get(own).copied().unwrap_or(own);
-            let source: PlanTable = TablePlaceholder::source(number, scan.source.schema());
-            Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })))
-        }
-        node => Ok(Transformed::no(node)),
-    })?;
-    Ok(moved.data)
+        && are_plain(&left, join.left.schema())
+        && are_plain(&right, join.right.schema())
 }

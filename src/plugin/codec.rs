@@ -2,16 +2,18 @@
 //!
 //! ```text
 //!   "WFST"  version: 1 byte   is stock: 1 byte
-//!   inputs: u32, each a role: 1 byte, key columns: u32 and as many u32, columns: likewise
+//!   inputs: u32, each a role: 1 byte, keys: u32 and as many u32, columns: likewise
 //!   fragment: a LogicalPlanNode of datafusion-proto, whose tables are numbers of inputs
 //! ```
 //!
-//! Numbers are little endian. Functions are found by their names in the session that reads.
+//! Numbers are little endian. Keys are columns; those of an order have their options behind each.
+//! Functions are found by their names in the session that reads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -38,7 +40,7 @@ use crate::plan::{InputRole, TablePlaceholder, one_row_function, placeholder_num
 
 const MAGIC: &[u8; 4] = b"WFST";
 /// Of the form above, and of what plans mean.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Most inputs of a stage, and columns of an input, that are believed.
 const MOST: u32 = 1 << 20;
 
@@ -133,14 +135,21 @@ fn encoded(parts: &StageParts, to: &mut Vec<u8>) -> Result<()> {
     to.extend([VERSION, u8::from(parts.is_stock)]);
     number(parts.inputs.len(), to)?;
     for (role, columns) in &parts.inputs {
-        let (kind, keys): (u8, &[usize]) = match role {
-            InputRole::Part => (0, &[]),
-            InputRole::Whole => (1, &[]),
-            InputRole::First => (2, &[]),
-            InputRole::ByKeys(keys) => (3, keys),
+        let (kind, keys) = match role {
+            InputRole::Part => (0u8, vec![]),
+            InputRole::Whole => (1, vec![]),
+            InputRole::First => (2, vec![]),
+            InputRole::ByKeys(keys) => (3, keys.clone()),
+            InputRole::InOrder(order) => {
+                let key = |(at, options): &(usize, SortOptions)| {
+                    let flags = usize::from(options.descending) << 1;
+                    [*at, flags | usize::from(options.nulls_first)]
+                };
+                (4, order.iter().flat_map(key).collect())
+            }
         };
         to.push(kind);
-        for list in [keys, columns] {
+        for list in [&keys, columns] {
             number(list.len(), to)?;
             list.iter().try_for_each(|at| number(*at, to))?;
         }
@@ -191,6 +200,7 @@ fn decoded(bytes: &[u8], task: &TaskContext) -> Result<StageParts> {
             1 => InputRole::Whole,
             2 => InputRole::First,
             3 => InputRole::ByKeys(keys),
+            4 => InputRole::InOrder(keys.chunks(2).map(order_key).collect::<Result<_>>()?),
             _ => return Err(damaged(&format!("it has an input of kind {kind}"))),
         };
         inputs.push((role, columns));
@@ -209,6 +219,17 @@ fn decoded(bytes: &[u8], task: &TaskContext) -> Result<StageParts> {
         node => Ok(Transformed::no(node)),
     })?;
     Ok(StageParts { fragment: fragment.data, inputs, is_stock })
+}
+
+/// A column that rows are ordered by, and its options as two bits.
+fn order_key(key: &[usize]) -> Result<(usize, SortOptions)> {
+    match *key {
+        [at, flags @ 0..4] => {
+            let options = SortOptions { descending: flags & 2 != 0, nulls_first: flags & 1 != 0 };
+            Ok((at, options))
+        }
+        _ => Err(damaged("an order of its input has no such options")),
+    }
 }
 
 /// An operator whose expressions have the names of its columns: who reads it makes these of those.

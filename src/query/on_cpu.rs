@@ -1,10 +1,9 @@
 //! Plans that the CPU engine runs whole, and what their operators took.
 
-use std::sync::Mutex;
-
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use futures::FutureExt;
+use parking_lot::Mutex;
 
 use super::{Answer, Core, Data, aside, is_large, of_one_version, ordered, without_metadata};
 use crate::error::Result;
@@ -62,7 +61,7 @@ impl Core {
                 async {
                     let optimized = self.optimize(&state, plan)?;
                     let (answer, run) = self.run_on_cpu(&state, optimized).await?;
-                    *operators.lock().unwrap_or_else(|e| e.into_inner()) = run.operators();
+                    *operators.lock() = run.operators();
                     Ok(answer)
                 }
                 .boxed()
@@ -72,6 +71,6 @@ impl Core {
                 ran => ran,
             }
         })?;
-        Ok((answer, operators.into_inner().unwrap_or_else(|e| e.into_inner())))
+        Ok((answer, operators.into_inner()))
     }
 }

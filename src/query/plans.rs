@@ -6,8 +6,9 @@
 //! functions have changed, and when others were used more recently.
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;
@@ -18,6 +19,8 @@ use datafusion::logical_expr::planner::{ExprPlanner, RelationPlanner};
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, LogicalPlan, ScalarUDF, WindowUDF};
 use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
 use futures::FutureExt;
+use lru::LruCache;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::hash::{MIXER, hash};
 use super::recipe::{Form, LiftedPlan, Recipe};
@@ -25,7 +28,7 @@ use crate::error::Result;
 use crate::plan::{PlanTable, Prepared, has_subqueries, same_table};
 
 /// Most plans of a kind that are kept.
-const MOST: usize = 256;
+const MOST: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 /// Longest SQL text whose plan is kept: longer ones hold lists of values, and hardly come twice.
 const LONGEST: usize = 1 << 16;
 
@@ -39,9 +42,8 @@ pub(crate) struct Plans {
 
 #[derive(Debug, Default)]
 struct KeptPlans {
-    /// What all of them were made under, and how many there were before it.
+    /// What all of them were made under.
     environment: Environment,
-    generation: u64,
     texts: Recent<KeptText>,
     recipes: Recent<KeptRecipe>,
 }
@@ -70,10 +72,9 @@ pub(crate) type FoundPlan = (Arc<Prepared>, Vec<PlanTable>);
 impl Plans {
     /// Drops what is kept.
     pub(crate) fn forget(&self) {
-        let mut kept = lock(&self.kept);
-        let (environment, generation) =
-            (std::mem::take(&mut kept.environment), kept.generation + 1);
-        *kept = KeptPlans { environment, generation, ..KeptPlans::default() };
+        let mut kept = self.kept.lock();
+        let environment = std::mem::take(&mut kept.environment);
+        *kept = KeptPlans { environment, ..KeptPlans::default() };
     }
 
     /// From now on functions may be other ones.
@@ -163,12 +164,6 @@ impl Plans {
     /// What a recipe's plan was prepared to be.
     pub(crate) fn prepared(&self, state: &SessionState, recipe: &Recipe) -> Option<FoundPlan> {
         let mut kept = self.kept(state);
-        if let Recipe::Plan(lifted, tables) = recipe
-            && let Some((generation, prepared)) = &*lock(&lifted.prepared)
-            && *generation == kept.generation
-        {
-            return Some((prepared.clone(), tables.clone()));
-        }
         let mut tables = None;
         let known = kept.recipes.get(recipe.hash(), |known| {
             tables = known.form.tables(recipe).filter(|_| known.prepared.is_some());
@@ -194,9 +189,6 @@ impl Plans {
         let Some(plan) = optimize(&plan)? else { return Ok(None) };
         let prepared = Arc::new(Prepared::new(plan)?);
         let mut kept = self.kept(state);
-        if let Recipe::Plan(lifted, _) = recipe {
-            *lock(&lifted.prepared) = Some((kept.generation, prepared.clone()));
-        }
         kept.recipes
             .insert(recipe.hash(), KeptRecipe { form, schema, prepared: Some(prepared.clone()) });
         Ok(Some((prepared, tables)))
@@ -204,22 +196,12 @@ impl Plans {
 
     /// What is kept, as far as it was made under the present settings.
     fn kept(&self, state: &SessionState) -> MutexGuard<'_, KeptPlans> {
-        let mut kept = lock(&self.kept);
+        let mut kept = self.kept.lock();
         if !kept.environment.is_that_of(state, self.exposed.load(Relaxed)) {
-            let generation = kept.generation + 1;
-            *kept = KeptPlans {
-                environment: Environment::of(state),
-                generation,
-                ..KeptPlans::default()
-            };
+            *kept = KeptPlans { environment: Environment::of(state), ..KeptPlans::default() };
         }
         kept
     }
-}
-
-/// Poisoning is ignored: what is locked here is valid between statements.
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// The table of a name, where the catalog says so at once.
@@ -317,41 +299,23 @@ fn address<T: ?Sized>(value: &Arc<T>) -> usize {
 }
 
 /// Values by the hash of what they are found by, which they hold; of more than [`MOST`] those used
-/// last.
+/// last. Of two with one hash the last stays.
 #[derive(Debug)]
-struct Recent<V> {
-    values: HashMap<u64, (u64, V)>,
-    clock: u64,
-}
+struct Recent<V>(LruCache<u64, V>);
 
 impl<V> Default for Recent<V> {
     fn default() -> Self {
-        Recent { values: HashMap::new(), clock: 0 }
+        Recent(LruCache::new(MOST))
     }
 }
 
 impl<V> Recent<V> {
     fn get(&mut self, hash: u64, is_it: impl FnOnce(&V) -> bool) -> Option<&V> {
-        self.clock += 1;
-        let (used, value) = self.values.get_mut(&hash)?;
-        if !is_it(value) {
-            return None;
-        }
-        *used = self.clock;
-        Some(value)
+        self.0.get(&hash).filter(|value| is_it(value))
     }
 
-    /// Of two with one hash the last stays.
     fn insert(&mut self, hash: u64, value: V) {
-        self.clock += 1;
-        if self.values.len() >= MOST
-            && !self.values.contains_key(&hash)
-            && let Some(oldest) =
-                self.values.iter().min_by_key(|(_, (used, _))| *used).map(|(hash, _)| *hash)
-        {
-            self.values.remove(&oldest);
-        }
-        self.values.insert(hash, (self.clock, value));
+        self.0.put(hash, value);
     }
 }
 
@@ -361,15 +325,15 @@ mod tests {
 
     #[test]
     fn what_was_used_last_stays() {
-        let mut recent = Recent::default();
-        for key in 0..MOST as u64 {
+        let (mut recent, most) = (Recent::default(), MOST.get() as u64);
+        for key in 0..most {
             recent.insert(key, key);
         }
         assert_eq!(recent.get(0, |_| true), Some(&0));
-        recent.insert(MOST as u64, MOST as u64);
+        recent.insert(most, most);
         assert_eq!(recent.get(0, |_| true), Some(&0));
         assert_eq!(recent.get(1, |_| true), None);
-        assert_eq!(recent.values.len(), MOST);
+        assert_eq!(recent.get(2, |_| true), Some(&2));
     }
 
     #[test]

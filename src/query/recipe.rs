@@ -2,7 +2,7 @@
 //! prepared for frames that came about in the same way, whatever their tables.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::DFSchemaRef;
@@ -13,7 +13,7 @@ use super::scan;
 use super::verb::Verb;
 use crate::error::Result;
 use crate::plan::{
-    PlanTable, Prepared, TablePlaceholder, bind, is_repeatable, is_small, lift, reads_placeholders,
+    PlanTable, TablePlaceholder, bind, is_repeatable, is_small, lift, reads_placeholders,
     same_table,
 };
 
@@ -41,8 +41,6 @@ pub(crate) enum Recipe {
 pub(crate) struct LiftedPlan {
     plan: LogicalPlan,
     hash: OnceLock<u64>,
-    /// What it became, and under which settings.
-    pub(super) prepared: Mutex<Option<(u64, Arc<Prepared>)>>,
 }
 
 impl LiftedPlan {
@@ -61,7 +59,7 @@ impl Recipe {
     pub(crate) fn of(plan: &LogicalPlan) -> Option<Recipe> {
         // Before it is lifted, which recurses as deep as the plan.
         let (plan, tables) = is_small(plan).then(|| lift(plan))??;
-        let lifted = LiftedPlan { plan, hash: OnceLock::new(), prepared: Mutex::default() };
+        let lifted = LiftedPlan { plan, hash: OnceLock::new() };
         Some(Recipe::Plan(Arc::new(lifted), tables))
     }
 

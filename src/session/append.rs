@@ -17,11 +17,11 @@ use crate::io::{CsvOptions, FileKind, Format, IntoPaths, OfSession, wider};
 
 impl Session {
     /// Puts a frame's rows behind those of a table that was made of a frame or of batches. Columns
-    /// are found by name; one that the frame lacks is NULL.
+    /// are found by name; one that the frame lacks has its DEFAULT, or is NULL.
     ///
     /// # Errors
     /// [`crate::ErrorKind::TableNotFound`]; a table of files or of another provider; columns that
-    /// the table has not, or whose values its types do not hold.
+    /// the table has not, or whose values its types do not hold; rows that break a constraint.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -180,6 +180,7 @@ impl Session {
             }
         };
         let (schema, own) = (self.appendable(table)?, rows.schema());
+        let constraints = self.constraints_of(table);
         let stray = own.fields().iter().find(|field| place(&schema, field.name()).is_none());
         if let Some(field) = stray {
             let known: Vec<String> =
@@ -199,7 +200,7 @@ impl Session {
                 found.into_iter().filter(|own| place(&schema, own) == Some(at)).collect();
             let expr = match found[..] {
                 [] => {
-                    exprs.push(NewColumn::null(field));
+                    exprs.push(self.missing_column(&constraints, field)?);
                     continue;
                 }
                 [column] => {
@@ -254,7 +255,9 @@ impl Session {
             }
         };
         let together = self.rows_of(table)?.union(&added.lazy()?)?.collect()?;
-        self.keep(alone, table, &together)?;
+        let constraints = self.constraints_of(table);
+        self.check_rows(table, &constraints, (&added, &together), wrong)?;
+        self.keep_rows(alone, table, &together)?;
         Ok(added.num_rows())
     }
 }

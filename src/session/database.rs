@@ -16,10 +16,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
+use parking_lot::{Mutex, MutexGuard};
 
 use self::attached::Attached;
 use super::Session;
@@ -61,26 +62,25 @@ struct OpenDatabase {
 
 impl Databases {
     fn open(&self) -> MutexGuard<'_, Option<OpenDatabase>> {
-        // Poisoning is ignored: the value is valid between statements.
-        self.open.lock().unwrap_or_else(|e| e.into_inner())
+        self.open.lock()
     }
 
     fn functions(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
-        self.functions.lock().unwrap_or_else(|e| e.into_inner())
+        self.functions.lock()
     }
 
     fn attached(&self) -> Vec<Arc<Attached>> {
-        self.attached.lock().unwrap_or_else(|e| e.into_inner()).clone()
+        self.attached.lock().clone()
     }
 
     fn put(&self, attached: Attached) {
-        let mut all = self.attached.lock().unwrap_or_else(|e| e.into_inner());
+        let mut all = self.attached.lock();
         all.push(Arc::new(attached));
         all.sort_by(|one, other| one.name().cmp(other.name()));
     }
 
     fn take(&self, name: &str) {
-        let mut all = self.attached.lock().unwrap_or_else(|e| e.into_inner());
+        let mut all = self.attached.lock();
         all.retain(|attached| attached.name() != name);
     }
 
@@ -302,6 +302,7 @@ impl Session {
                 }
             };
             statements.push(format!("CREATE TABLE {whole} AS FROM '{file}';\n"));
+            statements.extend(self.constraints_of(&name).statements(&whole));
             saved.insert(whole, (provider, file));
         }
         statements.extend(functions.values().map(|text| format!("{text};\n")));

@@ -17,11 +17,12 @@ mod names;
 mod options;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::common::TableReference;
+use parking_lot::{Mutex, MutexGuard};
 
 pub(super) use self::names::{opened, path_arguments};
 
@@ -79,8 +80,7 @@ impl NamedFiles {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        // Poisoning is ignored: the list is valid between statements.
-        self.kept.lock().unwrap_or_else(|e| e.into_inner())
+        self.kept.lock()
     }
 
     /// Whether a table is of files that are still those that were read last; of other schemas all

@@ -70,7 +70,7 @@ impl Session {
     ///     .combine("a.n *= b.n;")
     ///     .finish("return s.n;");
     /// session.register_aggregate(product)?;
-    /// let made = session.sql("SELECT product(value) AS n FROM generate_series(1, 5)")?.collect()?;
+    /// let made = session.sql("SELECT product(generate_series) AS n FROM generate_series(1, 5)")?.collect()?;
     /// assert_eq!(made.column("n")?.to_vec::<i64>()?, [120]);
     /// # Ok::<(), warpframe::Error>(())
     /// ```

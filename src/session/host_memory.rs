@@ -9,7 +9,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use datafusion::error::{DataFusionError, Result as PlanResult};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -18,6 +18,7 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::SessionConfig;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Error, Result};
 use warpframe_device::{MemoryLimit, SpillBounds};
@@ -122,7 +123,7 @@ impl SharedOut {
     const FIXED: usize = 4;
 
     fn shares(&self) -> MutexGuard<'_, Shares> {
-        self.shares.lock().unwrap_or_else(|e| e.into_inner())
+        self.shares.lock()
     }
 }
 

@@ -12,11 +12,12 @@ use datafusion::common::{ScalarValue, TableReference};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, ident};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, ColumnOption, CreateTable, ExactNumberInfo, Insert, ObjectName, Query, SelectItem,
-    SetExpr, TableObject, Value,
+    self, CreateTable, ExactNumberInfo, Insert, ObjectName, Query, SelectItem, SetExpr,
+    TableObject, Value,
 };
 
 use super::append::{NewColumn, place};
+use super::constraints::Constraints;
 use super::{Session, rules, syntax};
 use crate::error::{Error, ErrorKind, Result, listed};
 use crate::frame::{DataFrame, LazyFrame};
@@ -87,7 +88,7 @@ impl Session {
             return Ok(name.to_string());
         }
         let state = self.core.state();
-        let mut fields: Vec<Field> = vec![];
+        let (mut fields, mut constraints) = (Vec::<Field>::new(), Constraints::default());
         for column in &create.columns {
             let (own, at) = (folded(&column.name), known(column.name.span.start));
             if place(&Schema::new(fields.clone()), &own).is_some() {
@@ -95,24 +96,31 @@ impl Session {
             }
             let of = data_type(&state, column.data_type.clone())
                 .map_err(|message| plan(CREATE, message).at(at))?;
+            constraints.add_options(&own, &column.options).map_err(|error| error.at(at))?;
             fields.push(Field::new(own, of, true));
         }
+        create.constraints.iter().try_for_each(|constraint| constraints.add(constraint))?;
         let rows = RecordBatch::new_empty(Arc::new(Schema::new(fields)));
-        self.keep(&alone, &name, &self.from_arrow([rows])?).map_err(|error| error.at(at))?;
+        let before = self.contents(&alone);
+        let kept = self.keep(&alone, &name, &self.from_arrow([rows])?);
+        if let Err(error) = kept.and_then(|()| self.say(&alone, &name, constraints, CREATE)) {
+            self.restore(&alone, before)?;
+            return Err(error.at(at));
+        }
         Ok(name.to_string())
     }
 
     /// Runs an `INSERT INTO table [(column, …) | BY NAME] query`, which puts the query's rows behind
     /// those of a table that the session keeps; their number. Columns are those of the table in its
     /// order, those that are named, or with `BY NAME` those that have the names of the query's
-    /// columns. The others are NULL. Values get the types of the table's columns as `CAST` gives
+    /// columns. The others have their DEFAULT, or are NULL. Values get the types of the table's columns as `CAST` gives
     /// them.
     pub(super) fn run_insert(&self, insert: Insert, text: &Text<'_>) -> Result<usize> {
         let InsertParts { table, at, columns, by_name, mut query } = InsertParts::of(insert)?;
         // Of two at once, the second would not see the rows of the first.
         let alone = self.alone()?;
         let schema = self.appendable(&table).map_err(|error| error.at(at))?;
-        let called = table.to_string();
+        let (called, constraints) = (table.to_string(), self.constraints_of(&table));
         let mut nulls = vec![];
         let (targets, planned) = if by_name {
             let planned = self.planned_rows(query, text)?;
@@ -121,6 +129,7 @@ impl Session {
             (targets(&schema, &called, &columns)?, planned)
         } else {
             let targets = targets(&schema, &called, &columns)?;
+            put_defaults(&mut query, &constraints, &schema, &targets);
             nulls = fitted_literals(&mut query, &schema, &targets);
             (targets, self.planned_rows(query, text)?)
         };
@@ -133,7 +142,7 @@ impl Session {
         let mut all = vec![];
         for (at, field) in schema.fields().iter().enumerate() {
             let Some(from) = targets.iter().position(|target| *target == at) else {
-                all.push(NewColumn::null(field));
+                all.push(self.missing_column(&constraints, field)?);
                 continue;
             };
             let expr = cast(ident(placeholder(from)), field.data_type().clone());
@@ -208,8 +217,8 @@ impl InsertParts {
         if let Some((_, clause)) = clauses.iter().find(|(there, _)| *there) {
             return unsupported(clause);
         }
-        let Some(query) = insert.source.take() else {
-            return unsupported("DEFAULT VALUES, or with no rows at all");
+        let Some(query) = insert.source.take().or_else(|| default_row(&insert)) else {
+            return unsupported("no rows at all");
         };
         let by_name = matches!(&insert.columns[..], [name]
             if matches!(idents(name)[..], [ident] if syntax::is_mark(ident, syntax::BY_NAME)));
@@ -257,21 +266,15 @@ pub(super) fn bare_statement(text: &str) -> Result<ast::Statement> {
 
 /// Refuses what nothing would look at.
 fn refuse_clauses(create: &CreateTable) -> Result<()> {
-    let constrained = create.columns.iter().find_map(|column| {
-        let option =
-            column.options.iter().find(|option| !matches!(option.option, ColumnOption::Null))?;
-        Some(format!("{} of column {}", option.option, column.name))
-    });
-    let constraint = create.constraints.first().map(|constraint| constraint.to_string());
-    let queried =
-        create.query.as_ref().map(|_| "columns and a query: leave out one of them".to_string());
-    if let Some(clause) = queried.or(constrained).or(constraint) {
-        return Err(Error::unsupported(format!("CREATE TABLE with {clause}"), NOBODY_LOOKS));
+    if create.query.is_some() {
+        let what = "CREATE TABLE with columns and a query: leave out one of them";
+        return Err(Error::unsupported(what, NOBODY_LOOKS));
     }
     let ast::Statement::CreateTable(mut bare) = bare_statement("CREATE TABLE t (a INT)")? else {
         return Err(Error::internal("a statement that makes no table"));
     };
     (bare.name, bare.columns) = (create.name.clone(), create.columns.clone());
+    bare.constraints.clone_from(&create.constraints);
     (bare.or_replace, bare.if_not_exists, bare.temporary) =
         (create.or_replace, create.if_not_exists, create.temporary);
     match bare == *create {
@@ -302,6 +305,42 @@ fn targets(schema: &Schema, table: &str, columns: &[(String, Place)]) -> Result<
         targets.push(target);
     }
     Ok(targets)
+}
+
+/// Stands in VALUES for DEFAULT of all columns.
+const ALL_DEFAULTS: &str = "default values";
+
+/// A row of nothing but DEFAULT, of `DEFAULT VALUES`.
+fn default_row(insert: &Insert) -> Option<Box<Query>> {
+    let is_bare = insert.columns.is_empty() && insert.assignments.is_empty();
+    match bare_statement(&format!("VALUES (\"{ALL_DEFAULTS}\")")).ok().filter(|_| is_bare)? {
+        ast::Statement::Query(query) => Some(query),
+        _ => None,
+    }
+}
+
+/// Puts what columns are where nothing else is said in the place of DEFAULT in VALUES.
+fn put_defaults(query: &mut Query, constraints: &Constraints, schema: &Schema, targets: &[usize]) {
+    let SetExpr::Values(values) = query.body.as_mut() else { return };
+    for row in &mut values.rows {
+        if matches!(&row.content[..], [ast::Expr::Identifier(name)] if name.value == ALL_DEFAULTS) {
+            row.content = vec![ast::Expr::Identifier(ast::Ident::new("default")); targets.len()];
+        }
+        for (expr, target) in row.content.iter_mut().zip(targets) {
+            put_default(expr, constraints, schema.field(*target).name());
+        }
+    }
+}
+
+/// Puts what a column is where nothing else is said in the place of DEFAULT.
+pub(super) fn put_default(expr: &mut ast::Expr, constraints: &Constraints, column: &str) {
+    let is_default = matches!(expr, ast::Expr::Identifier(name)
+        if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"));
+    if is_default {
+        let null = || ast::Expr::value(Value::Null);
+        let value = constraints.default_of(column).cloned().unwrap_or_else(null);
+        *expr = ast::Expr::Nested(Box::new(value));
+    }
 }
 
 /// Makes of the literals of VALUES, and of those that a query selects, what their columns take: the

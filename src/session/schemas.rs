@@ -9,7 +9,7 @@ mod parts;
 mod qualified;
 
 use std::any::Any;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::Schema;
@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::ast::{Ident, ObjectName, SchemaName, Use};
 pub(super) use self::parts::DatabaseSchemas;
 pub(super) use self::qualified::schema_ident;
 use super::Session;
-use super::catalog::Catalog;
+use super::catalog::{Catalog, CatalogTables};
 use super::files::SCHEMA as FILES;
 use super::writers::Alone;
 use crate::error::{Error, ErrorKind, Result, listed};
@@ -397,10 +397,8 @@ impl Session {
     }
 }
 
-type TablesByName = HashMap<String, Arc<dyn TableProvider>>;
-
 /// The tables of schemas, by name.
-pub(super) struct SchemaContents(Vec<(String, TablesByName)>);
+pub(super) struct SchemaContents(Vec<(String, CatalogTables)>);
 
 /// Refuses two columns of one name: no query could tell them apart.
 pub(super) fn distinct(schema: &Schema, what: &str) -> Result<()> {

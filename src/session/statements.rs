@@ -20,6 +20,7 @@ mod prepared;
 mod settings;
 mod views;
 
+pub(super) use self::alter::factor;
 pub(super) use self::export::{plain_name, statements_of_export, whole_name};
 use std::sync::Arc;
 
@@ -68,7 +69,7 @@ impl Session {
     /// # Errors
     /// As [`Session::sql`]; a name that is taken; tables whose rows are not the session's to change;
     /// another number of values than of columns, and values that a column's type does not hold;
-    /// constraints and other clauses that nothing would look at. `CREATE FUNCTION` is an error unless
+    /// rows that break a constraint; clauses that nothing would look at. `CREATE FUNCTION` is an error unless
     /// the session was made with [`SessionBuilder::user_code`](crate::SessionBuilder::user_code): a
     /// body is code that runs on this machine.
     ///
@@ -288,7 +289,7 @@ impl Session {
 }
 
 /// The query `SELECT items FROM table WHERE selection`.
-fn select(
+pub(super) fn select(
     items: Vec<SelectItem>,
     from: TableWithJoins,
     selection: Option<ast::Expr>,

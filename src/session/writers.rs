@@ -5,8 +5,9 @@
 //! [`Session::alone`] gives out. The rows of a query that becomes a table may be computed before.
 
 use std::marker::PhantomData;
-use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread::{self, ThreadId};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::Session;
 use crate::error::Result;
@@ -22,8 +23,7 @@ pub(super) struct Writers {
 
 impl Writers {
     fn writes(&self) -> MutexGuard<'_, Option<(ThreadId, usize)>> {
-        // Poisoning is ignored: nothing panics between two changes of it.
-        self.writes.lock().unwrap_or_else(|e| e.into_inner())
+        self.writes.lock()
     }
 }
 
@@ -62,10 +62,7 @@ impl Session {
                 Some((thread, depth)) if thread == own => depth,
                 Some(_) => {
                     statement.check()?;
-                    writes = writers
-                        .ended
-                        .wait_timeout(writes, PACE)
-                        .map_or_else(|e| e.into_inner().0, |(writes, _)| writes);
+                    writers.ended.wait_for(&mut writes, PACE);
                     continue;
                 }
             };

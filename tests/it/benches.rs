@@ -5,6 +5,9 @@ use crate::differential::builder;
 #[allow(dead_code, reason = "main is the program's")]
 #[path = "../../benches/files.rs"]
 mod files;
+#[allow(dead_code, reason = "main is the program's")]
+#[path = "../../benches/planning.rs"]
+mod planning;
 #[allow(dead_code, reason = "main is the program's, and sweeps are for machines")]
 #[path = "../../benches/primitives/main.rs"]
 mod primitives;
@@ -26,7 +29,18 @@ fn primitives_run() {
 
 #[test]
 fn queries_run() {
-    let has_failed = tpch::run(&words("0.001 q6 q1"), builder(), 1).expect("the benchmark runs");
+    let words = words("0.001 q6 q1 --one-line");
+    let has_failed = tpch::run(&words, builder(), 1).expect("the benchmark runs");
+    assert!(!has_failed, "a query failed: see its line");
+}
+
+#[test]
+fn plans_are_timed() {
+    let queries = tempfile::tempdir().expect("a folder for a query");
+    let text = "SELECT n_regionkey, count(*) FROM nation GROUP BY n_regionkey";
+    std::fs::write(queries.path().join("regions.sql"), text).expect("the query is written");
+    let words = ["data/tpch", &queries.path().to_string_lossy(), "1"].map(String::from);
+    let has_failed = planning::run(&words, builder()).expect("the benchmark runs");
     assert!(!has_failed, "a query failed: see its line");
 }
 

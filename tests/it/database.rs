@@ -32,7 +32,7 @@ fn schemas_tables_functions_and_views_stay() {
     for statement in [
         "CREATE SCHEMA raw",
         "CREATE TABLE raw.\"odd 'name\" AS SELECT 1 AS \"a b\", [1, NULL] AS l, 'é' AS s",
-        "CREATE TABLE t AS SELECT value AS i FROM range(0, 100)",
+        "CREATE TABLE t AS SELECT range AS i FROM range(0, 100)",
         "CREATE FUNCTION twice(n BIGINT) RETURNS BIGINT LANGUAGE CUDA AS $$ return 2 * n; $$",
         // By names that come before those of what they read.
         "CREATE VIEW b AS SELECT i FROM t WHERE i < 10",
@@ -153,8 +153,8 @@ fn made(folder: &Path) {
     session.open(folder).unwrap();
     for statement in [
         "CREATE SCHEMA abc",
-        "CREATE TABLE t AS SELECT value AS i FROM range(0, 10)",
-        "CREATE TABLE abc.t AS SELECT value AS i FROM range(0, 3)",
+        "CREATE TABLE t AS SELECT range AS i FROM range(0, 10)",
+        "CREATE TABLE abc.t AS SELECT range AS i FROM range(0, 3)",
         "CREATE FUNCTION twice(n BIGINT) RETURNS BIGINT LANGUAGE CUDA AS $$ return 2 * n; $$",
         "CREATE VIEW sums AS SELECT sum(twice(i)) AS n FROM t",
         "CREATE VIEW abc.pairs AS SELECT public.t.i AS a, abc.t.i AS b FROM public.t, abc.t
@@ -184,7 +184,7 @@ fn attached_databases_are_read_and_written_beside_the_own() {
     assert_eq!(first.table("one.abc.t").unwrap().collect().unwrap().num_rows(), 3);
     // Tables of one name in three databases.
     first.execute("CREATE TABLE t AS SELECT 4 AS i").unwrap();
-    first.execute("CREATE TABLE \"2\".t AS SELECT value AS i FROM range(3, 6)").unwrap();
+    first.execute("CREATE TABLE \"2\".t AS SELECT range AS i FROM range(3, 6)").unwrap();
     let joined =
         "SELECT count(*) FROM t JOIN one.t ON t.i = one.t.i JOIN \"2\".t ON one.t.i = \"2\".t.i";
     let joined =

@@ -30,7 +30,7 @@ fn used(session: &Session) -> u64 {
 
 const TYPES: &str = "SELECT value::TINYINT AS a, value::SMALLINT AS b, value::INT AS c, value AS d,
     value::INT UNSIGNED AS e, value::REAL / 4 AS f, value::DOUBLE / 8 AS g, DATE '2024-01-01' + value::INT AS h,
-    TIMESTAMP '2024-01-01 00:00:00' AS i, value::DECIMAL(30, 2) AS j FROM generate_series(1, 100)";
+    TIMESTAMP '2024-01-01 00:00:00' AS i, value::DECIMAL(30, 2) AS j FROM generate_series(1, 100) AS t(value)";
 
 #[test]
 fn a_frame_goes_through_arrow_where_it_lies_and_its_memory_is_freed_when_both_let_go() {

@@ -233,11 +233,11 @@ fn times_are_compared_in_a_unit_that_holds_them() {
         ("SELECT k FROM d WHERE d > ALL (SELECT t FROM d WHERE k > 1 AND k < 4)", "1"),
         (
             "SELECT CAST(greatest(d, TIMESTAMP '2024-01-01 12:00:00') AS VARCHAR) FROM d WHERE k < 3",
-            "2024-01-01T12:00:00 | 9999-12-31T00:00:00",
+            "2024-01-01 12:00:00 | 9999-12-31 00:00:00",
         ),
         (
             "SELECT CAST(v AS VARCHAR) FROM (SELECT d AS v FROM d WHERE k = 1 UNION ALL SELECT t FROM d WHERE k = 2)",
-            "2024-01-01T00:00:00 | 9999-12-31T00:00:00",
+            "2024-01-01 00:00:00 | 9999-12-31 00:00:00",
         ),
         (
             "SELECT TRY_CAST(s AS TIMESTAMP) IS NULL FROM (SELECT CAST(t AS VARCHAR) AS s FROM d WHERE k < 4)",
@@ -249,7 +249,7 @@ fn times_are_compared_in_a_unit_that_holds_them() {
         ),
         (
             "SELECT CAST(time_bucket(INTERVAL '1 day', t) AS VARCHAR) FROM d",
-            "- | 0100-01-01T00:00:00 | 2024-01-01T00:00:00 | 9999-12-31T00:00:00",
+            "- | 0100-01-01 00:00:00 | 2024-01-01 00:00:00 | 9999-12-31 00:00:00",
         ),
         ("SELECT d - TIMESTAMP '9999-12-30' = INTERVAL '1 day' FROM d WHERE k = 1", "1"),
         (
@@ -331,15 +331,15 @@ fn middles_are_exact() {
         ("SELECT median(k), median(x) FROM n WHERE k < 3", "1.5 0.0"),
         (
             "SELECT CAST(median(t) AS VARCHAR), CAST(quantile_cont(t, 0.5) AS VARCHAR) FROM d WHERE k IN (2, 4)",
-            "2024-01-01T00:00:00 2024-01-01T00:00:00",
+            "2024-01-01 00:00:00 2024-01-01 00:00:00",
         ),
         (
             "SELECT CAST(quantile_cont(s, 0.5) AS VARCHAR) FROM e WHERE k IN (1, 3)",
-            "2024-01-02T00:45:05.250",
+            "2024-01-02 00:45:05.25",
         ),
         (
             "SELECT CAST(median(d) AS VARCHAR) FROM (VALUES (DATE '2024-01-01'), (DATE '2024-01-04')) v(d)",
-            "2024-01-02T12:00:00",
+            "2024-01-02 12:00:00",
         ),
         (
             "SELECT k, median(i) OVER (PARTITION BY k % 2) FROM n",
@@ -382,15 +382,15 @@ fn timestamps_with_a_zone_keep_it() {
     check(&[
         (
             "SELECT CAST(TIMESTAMPTZ '2024-01-01 12:00:00+02' AT TIME ZONE 'America/New_York' AS VARCHAR)",
-            "2024-01-01T05:00:00",
+            "2024-01-01 05:00:00",
         ),
         (
             "SELECT CAST(CAST('2024-07-01 12:00:00' AS TIMESTAMPTZ) AT TIME ZONE 'Europe/Berlin' AS VARCHAR)",
-            "2024-07-01T14:00:00",
+            "2024-07-01 14:00:00",
         ),
         (
             "SELECT CAST(z AT TIME ZONE 'Asia/Tokyo' AS VARCHAR) FROM (SELECT CAST(t AS TIMESTAMPTZ) AS z FROM d WHERE k = 2)",
-            "2024-01-01T09:00:00",
+            "2024-01-01 09:00:00",
         ),
         (
             "SELECT typeof(z) FROM (SELECT TIMESTAMPTZ '2024-01-01' AS z)",
@@ -401,7 +401,7 @@ fn timestamps_with_a_zone_keep_it() {
         session.execute("CREATE TABLE z (z TIMESTAMPTZ)").unwrap();
         session.execute("INSERT INTO z VALUES ('2024-01-01 12:00:00+02')").unwrap();
         let found = text(session, "SELECT CAST(z AT TIME ZONE 'Europe/Berlin' AS VARCHAR) FROM z");
-        assert_eq!(found.unwrap(), "2024-01-01T11:00:00");
+        assert_eq!(found.unwrap(), "2024-01-01 11:00:00");
     }
 }
 

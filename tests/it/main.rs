@@ -14,6 +14,7 @@ mod chains;
 mod changed;
 mod clauses;
 mod coded;
+mod constraints;
 mod corrupt;
 mod csv;
 mod data;

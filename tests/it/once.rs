@@ -25,7 +25,7 @@ fn sessions() -> Vec<(String, Session)> {
         let session = builder.build().expect("a session");
         let sql = format!(
             "CREATE TABLE t AS SELECT x AS k, 7 * x AS v \
-             FROM (SELECT value % {ROWS} * 1000003 + 5 AS x FROM generate_series(1, {}))",
+             FROM (SELECT generate_series % {ROWS} * 1000003 + 5 AS x FROM generate_series(1, {}))",
             2 * ROWS
         );
         session.execute(&sql).expect("a table");

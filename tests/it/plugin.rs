@@ -120,8 +120,11 @@ impl Both {
             assert_eq!(of(&expected), of(&found), "{sql}");
         }
         let is_ours = |line: &str| {
-            ["DeviceStageExec", "RepartitionExec", "CoalescePartitionsExec", "DataSourceExec"]
+            let exchanges =
+                ["RepartitionExec", "CoalescePartitionsExec", "SortPreservingMergeExec"];
+            ["DeviceStageExec", "DataSourceExec"]
                 .iter()
+                .chain(&exchanges)
                 .any(|name| line.trim_start().starts_with(name))
                 || line.trim_start().starts_with("ProjectionExec")
         };
@@ -175,6 +178,46 @@ fn batches_in_memory_stay_on_the_device_until_their_table_goes() {
     both.execute("DROP TABLE t");
     both.execute("CREATE TABLE t AS SELECT value AS i, value % 5 AS g FROM range(0, 1000)");
     assert!(both.check(sql), "another table of the name");
+}
+
+#[test]
+fn csv_files_are_read_as_by_datafusion() {
+    let both = Both::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        path.display().to_string()
+    };
+    let text = "i,s,f,d,b,at\n1,a,1.5,2024-02-29,true,2024-02-29T12:00:00\n\
+                2,\"\",-.5,2024-03-01,FALSE,2024-02-29 12:00:01.5\n\
+                ,,,,,\n-4,\"x, \"\"y\"\"\",1e3,1999-12-31,true,2024-01-01\n5,NULL,inf,,,\n";
+    let path = write("a.csv", text);
+    both.execute(&format!("CREATE EXTERNAL TABLE a STORED AS CSV LOCATION '{path}'"));
+    for sql in [
+        "SELECT s, count(*), sum(i), max(d) FROM a GROUP BY s ORDER BY s",
+        "SELECT i, s, s IS NULL, f * 2, d, b FROM a WHERE i IS NULL OR i <> 0 ORDER BY i",
+        "SELECT count(*) FROM a WHERE f > 1",
+        "SELECT count(s), count(b), min(at), max(at) FROM a WHERE i > 0",
+    ] {
+        assert!(both.check(sql), "{sql} was left to the CPU");
+    }
+    let sum = "SELECT sum(i), count(*) FROM a WHERE i <> 3";
+    assert!(both.check(sum));
+    let device = both.plugin.device().expect("a device");
+    let before = device.counters().bytes_uploaded;
+    assert!(both.check(sum));
+    assert!(device.counters().bytes_uploaded - before < 10_000, "columns stay");
+    // What is not wholly of its column's type is DataFusion's to read.
+    let path = write("b.csv", "0007|1.239|yes\n+8|2|no\n1|0.001|'n o'\n");
+    both.execute(&format!(
+        "CREATE EXTERNAL TABLE b (i BIGINT, m DECIMAL(9, 2), s VARCHAR) STORED AS CSV
+         LOCATION '{path}'
+         OPTIONS (format.has_header false, format.delimiter '|', format.quote '''')"
+    ));
+    assert!(both.check("SELECT count(*), max(s) FROM b WHERE s <> 'x'"));
+    both.check("SELECT sum(i) FROM b WHERE s <> 'x'");
+    both.check("SELECT sum(m), min(m) FROM b WHERE s <> 'x'");
 }
 
 #[test]

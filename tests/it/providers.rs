@@ -409,7 +409,7 @@ fn the_providers_of_datafusion() -> Result<()> {
         "SELECT k, sum(n), count(*) FROM memory GROUP BY k",
         "SELECT n_regionkey, count(*), min(n_name) FROM files WHERE n_nationkey > 3 GROUP BY n_regionkey",
         "SELECT k, sum(m) FROM seen GROUP BY k",
-        "SELECT count(*), sum(value) FROM generate_series(1, 1000) WHERE value % 3 = 0",
+        "SELECT count(*), sum(generate_series) FROM generate_series(1, 1000) WHERE generate_series % 3 = 0",
         "SELECT n_name, s FROM files JOIN memory ON n_nationkey = n",
     ]);
     // A recursive query reads its own last step, which only the CPU knows.

@@ -51,7 +51,7 @@ fn a_kernel_reads_columns_of_queries_and_queries_read_what_it_made() {
     let saxpy = kernel(&session, SAXPY, "saxpy");
     for n in [1usize, 31, 256, 257, 5000] {
         let query = format!(
-            "SELECT CAST(value AS DOUBLE) AS x, CAST(value % 7 AS DOUBLE) / 4 AS y FROM generate_series(1, {n})"
+            "SELECT CAST(generate_series AS DOUBLE) AS x, CAST(generate_series % 7 AS DOUBLE) / 4 AS y FROM generate_series(1, {n})"
         );
         let frame = session.sql(&query).unwrap().collect().unwrap();
         let (x, y) = (frame.column("x").unwrap(), frame.column("y").unwrap());
@@ -137,7 +137,7 @@ fn kernels_have_shared_memory_barriers_and_atomics() {
     let session = session();
     let n = 1000;
     let frame = session
-        .sql(&format!("SELECT value::DOUBLE AS x FROM generate_series(1, {n})"))
+        .sql(&format!("SELECT generate_series::DOUBLE AS x FROM generate_series(1, {n})"))
         .unwrap()
         .collect()
         .unwrap();
@@ -158,7 +158,8 @@ fn kernels_have_shared_memory_barriers_and_atomics() {
 #[test]
 fn kernels_have_dynamic_shared_memory() {
     let session = session();
-    let query = "SELECT CAST(value * value AS INT) AS x FROM generate_series(1, 3000)";
+    let query =
+        "SELECT CAST(generate_series * generate_series AS INT) AS x FROM generate_series(1, 3000)";
     let x = session.sql(query).unwrap().collect().unwrap().column("x").unwrap();
     let arguments = [
         (&x).into(),

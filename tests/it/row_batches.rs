@@ -28,7 +28,7 @@ fn values(batches: impl IntoIterator<Item = warpframe::Result<RecordBatch>>) -> 
 #[test]
 fn the_first_rows_come_while_the_query_runs() {
     // Nobody waits for the last row of this.
-    let query = on_cpu().sql("SELECT value * 2 AS v FROM range(0, 1000000000000)").unwrap();
+    let query = on_cpu().sql("SELECT range * 2 AS v FROM range(0, 1000000000000)").unwrap();
     let batches = query.batches(1000).unwrap();
     assert_eq!(batches.schema().field(0).name(), "v");
     let first: Vec<_> = batches.take(3).collect();
@@ -40,25 +40,25 @@ fn the_first_rows_come_while_the_query_runs() {
 fn batches_have_all_rows_of_the_answer_in_its_order() {
     let device = builder().build().unwrap();
     for session in [device, on_cpu()] {
-        let query = session.sql("SELECT value AS v FROM range(0, 20001) ORDER BY v DESC").unwrap();
+        let query = session.sql("SELECT range AS v FROM range(0, 20001) ORDER BY v DESC").unwrap();
         let batches: Vec<_> = query.batches(4096).unwrap().collect();
         assert!(batches.iter().all(|batch| batch.as_ref().unwrap().num_rows() <= 4096));
         assert_eq!(values(batches), (0..20001).rev().collect::<Vec<i64>>());
-        let none = session.sql("SELECT value AS v FROM range(0, 9) WHERE value > 10").unwrap();
+        let none = session.sql("SELECT range AS v FROM range(0, 9) WHERE range > 10").unwrap();
         assert_eq!(none.batches(10).unwrap().count(), 0);
     }
 }
 
 #[test]
 fn an_error_behind_rows_is_the_last_item() {
-    let query = on_cpu().sql("SELECT 1 / (value - 500000) AS v FROM range(0, 1000000)").unwrap();
+    let query = on_cpu().sql("SELECT 1 / (range - 500000) AS v FROM range(0, 1000000)").unwrap();
     let mut batches = query.batches(1 << 20).unwrap();
     assert!(batches.next().unwrap().is_ok());
     let error = batches.find_map(Result::err).expect("an error");
     assert!(error.to_string().contains("ivide by zero"), "{error}");
     assert!(batches.next().is_none());
     // One before the first row is told at once.
-    let query = on_cpu().sql("SELECT 1 / value AS v FROM range(0, 10)").unwrap();
+    let query = on_cpu().sql("SELECT 1 / range AS v FROM range(0, 10)").unwrap();
     assert!(query.batches(10).is_err());
 }
 

@@ -43,8 +43,10 @@ fn integers_at_equal_distances_are_made_on_the_device() {
         "generate_series(9223372036854775800, 9223372036854775807)",
     ] {
         for sql in [
-            format!("SELECT value FROM {table} ORDER BY value"),
-            format!("SELECT count(*), min(value), max(value), count(DISTINCT value) FROM {table}"),
+            format!("SELECT value FROM {table} t(value) ORDER BY value"),
+            format!(
+                "SELECT count(*), min(value), max(value), count(DISTINCT value) FROM {table} t(value)"
+            ),
         ] {
             let expected =
                 run(&pair.cpu, &sql).unwrap_or_else(|error| panic!("the CPU: {error}\n  {sql}"));
@@ -59,7 +61,7 @@ fn integers_at_equal_distances_are_made_on_the_device() {
     );
     check(
         &pair,
-        "SELECT a.value, b.value AS other FROM range(100) a JOIN range(50, 200, 3) b ON a.value = b.value ORDER BY 1",
+        "SELECT a.a, b.b AS other FROM range(100) a JOIN range(50, 200, 3) b ON a.a = b.b ORDER BY 1",
     );
     check(
         &pair,
@@ -110,7 +112,7 @@ fn series_that_are_aggregated_are_not_stored() {
     // Read twice, once for a join.
     check(
         &pair,
-        "WITH t AS (SELECT value AS i FROM range(0, 3000)) \
+        "WITH t AS (SELECT range AS i FROM range(0, 3000)) \
                   SELECT (SELECT sum(i) FROM t), count(*) FROM t JOIN t AS u ON t.i = 2 * u.i",
     );
 }
@@ -305,4 +307,24 @@ fn values_fall_into_the_buckets_of_the_cpu_engine() {
         let error = run(&pair.device, &sql).expect_err(&sql);
         assert!(!matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
     }
+}
+
+#[test]
+fn a_series_is_called_as_its_function_or_as_its_table() {
+    let pair = strict();
+    for (from, name) in [
+        ("range(3)", "range"),
+        ("generate_series(1, 3)", "generate_series"),
+        ("range(3) AS r", "r"),
+        ("range(3) AS r(i)", "i"),
+    ] {
+        for session in [&pair.cpu, &pair.device] {
+            let frame = run(session, &format!("FROM {from}")).unwrap();
+            assert_eq!(frame.column_names(), [name], "{from}");
+        }
+        check(&pair, &format!("SELECT sum({name}) FROM {from} WHERE {name} > 1"));
+    }
+    let days =
+        "SELECT range::DATE FROM range(DATE '2024-01-01', DATE '2024-01-03', INTERVAL 1 DAY)";
+    assert_eq!(run(&pair.cpu, days).unwrap().num_rows(), 2);
 }

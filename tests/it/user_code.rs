@@ -104,7 +104,7 @@ fn conformance(rows: usize) -> Vec<warpframe::arrow::array::RecordBatch> {
                 CASE WHEN value % 5 <> 0 THEN CAST((value * 31) % 64 AS DOUBLE) / 8 - 3 END AS f,
                 CASE WHEN value % 11 <> 0 THEN repeat(chr(CAST(97 + value % 5 AS BIGINT)), value % 23) END AS s,
                 CASE WHEN value % 3 <> 0 THEN DATE '2024-01-01' + CAST(value % 90 AS INT) END AS d
-         FROM generate_series(1, {rows})"
+         FROM generate_series(1, {rows}) AS t(value)"
     );
     let session = Session::builder().device(DeviceChoice::Cpu).build().expect("a CPU session");
     run(&session, &values).and_then(|frame| frame.to_arrow()).expect("the rows are made")

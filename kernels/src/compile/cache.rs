@@ -25,9 +25,10 @@ mod turn;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
 
 use crate::KernelSource;
@@ -139,8 +140,8 @@ impl KernelCache {
         let slot = self.slot(source);
         let start = Instant::now();
         let mut slot = match slot.0.try_lock() {
-            Ok(slot) => slot,
-            Err(_) => {
+            Some(slot) => slot,
+            None => {
                 let _span = span(Part::WaitForModule, || source.name.clone());
                 lock_or_stop(&slot.0)?
             }
@@ -172,7 +173,7 @@ impl KernelCache {
     /// Whether somebody asked for the source before: it is loaded, is being compiled, or did not
     /// compile.
     pub(crate) fn knows(&self, source: &KernelSource) -> bool {
-        lock(&self.modules).contains_key(&source.text)
+        self.modules.lock().contains_key(&source.text)
     }
 
     /// Compiles or finds what somebody will ask for, and loads it; nothing where somebody else is
@@ -184,7 +185,7 @@ impl KernelCache {
         source: &KernelSource,
     ) -> Result<()> {
         let slot = self.slot(source);
-        let Ok(mut slot) = slot.0.try_lock() else { return Ok(()) };
+        let Some(mut slot) = slot.0.try_lock() else { return Ok(()) };
         if slot.is_none() {
             self.fill(&mut slot, driver, counters, source)?;
             counters.prepared_ahead();
@@ -200,8 +201,8 @@ impl KernelCache {
         source: &KernelSource,
     ) -> Result<()> {
         // It may have been unloaded by now.
-        let Some(slot) = lock(&self.modules).get(&source.text).cloned() else { return Ok(()) };
-        if lock(&slot.0).as_ref().is_none_or(|loaded| loaded.uses.is_none()) {
+        let Some(slot) = self.modules.lock().get(&source.text).cloned() else { return Ok(()) };
+        if slot.0.lock().as_ref().is_none_or(|loaded| loaded.uses.is_none()) {
             return Ok(());
         }
         let _span = span(Part::Improve, || source.name.clone());
@@ -211,7 +212,7 @@ impl KernelCache {
             Some(module) => module,
             None => driver.load(&self.compile(driver, source, Tier::Full, &files)?)?,
         };
-        let mut slot = lock(&slot.0);
+        let mut slot = slot.0.lock();
         let Some(loaded) = &mut *slot else { return Ok(()) };
         for (name, &function) in &loaded.functions {
             driver.replace(function, driver.function(module, name)?);
@@ -224,12 +225,12 @@ impl KernelCache {
 
     /// The launches of all that was compiled quickly.
     pub(crate) fn quick(&self) -> Vec<Arc<Uses>> {
-        let slots: Vec<_> = lock(&self.modules).values().cloned().collect();
-        slots.iter().filter_map(|slot| lock(&slot.0).as_ref()?.uses.clone()).collect()
+        let slots: Vec<_> = self.modules.lock().values().cloned().collect();
+        slots.iter().filter_map(|slot| slot.0.lock().as_ref()?.uses.clone()).collect()
     }
 
     fn slot(&self, source: &KernelSource) -> Arc<Slot> {
-        let mut modules = lock(&self.modules);
+        let mut modules = self.modules.lock();
         match modules.get(&source.text) {
             Some(slot) => slot.clone(),
             None => modules.entry(source.text.clone()).or_default().clone(),
@@ -261,7 +262,7 @@ impl KernelCache {
     /// they are found again on disk. That waits for the device, so that it is not done for each
     /// one.
     fn unload_unused(&self, driver: &dyn Driver) {
-        let mut modules = lock(&self.modules);
+        let mut modules = self.modules.lock();
         if modules.len() <= self.most_modules {
             return;
         }
@@ -270,7 +271,7 @@ impl KernelCache {
             .filter_map(|(text, slot)| {
                 // Nobody asks for it now, and nobody has one of its functions. Both are only given
                 // out under the lock of the map, so that it stays so.
-                let slot = Arc::get_mut(slot)?.0.get_mut().unwrap_or_else(|e| e.into_inner());
+                let slot = Arc::get_mut(slot)?.0.get_mut();
                 match slot {
                     Some(loaded) => {
                         Arc::get_mut(&mut loaded.hold.0).map(|_| (loaded.asked, text.clone()))
@@ -283,7 +284,7 @@ impl KernelCache {
         unused.truncate(modules.len() - self.most_modules / 4 * 3);
         let slots: Vec<_> = unused.iter().filter_map(|(_, text)| modules.remove(text)).collect();
         drop(modules);
-        let loaded = slots.iter().filter_map(|slot| lock(&slot.0).take());
+        let loaded = slots.iter().filter_map(|slot| slot.0.lock().take());
         let gone: Vec<_> =
             loaded.flat_map(|loaded| [Some(loaded.module), loaded.before]).flatten().collect();
         if gone.is_empty() {
@@ -479,21 +480,13 @@ fn record(directory: &Path, source: &KernelSource) -> Result<()> {
 fn lock_or_stop<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>> {
     loop {
         match mutex.try_lock() {
-            Ok(guard) => return Ok(guard),
-            Err(TryLockError::Poisoned(guard)) => return Ok(guard.into_inner()),
-            Err(TryLockError::WouldBlock) if interrupt::current().is_none() => {
-                return Ok(lock(mutex));
-            }
-            Err(TryLockError::WouldBlock) => {}
+            Some(guard) => return Ok(guard),
+            None if interrupt::current().is_none() => return Ok(mutex.lock()),
+            None => {}
         }
         interrupt::check()?;
         std::thread::sleep(LOOK);
     }
-}
-
-/// Poisoning is ignored: every map is valid between statements.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 #[cfg(test)]

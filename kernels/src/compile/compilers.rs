@@ -6,8 +6,10 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, Weak, mpsc};
+use std::sync::{Arc, Once, Weak, mpsc};
 use std::thread::JoinHandle;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::KernelSource;
 use crate::end::at_end;
@@ -66,7 +68,7 @@ impl Compilers {
     /// Queues a source for whichever thread is free, which may be a new one; nothing where it waits
     /// or is under way, or after the end.
     pub(crate) fn ask(self: &Arc<Self>, source: &KernelSource) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.closed
             || state.waiting.iter().chain(&state.under_way).any(|known| known.text == source.text)
         {
@@ -83,16 +85,16 @@ impl Compilers {
     }
 
     pub(crate) fn closed(&self) -> bool {
-        self.lock().closed
+        self.state.lock().closed
     }
 
     /// Waits until nothing is queued or under way.
     pub(crate) fn settle(&self) {
         let at_work =
             |state: &CompilerState| !state.waiting.is_empty() || !state.under_way.is_empty();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while !state.threads.is_empty() && at_work(&state) {
-            state = self.changed.wait(state).unwrap_or_else(|e| e.into_inner());
+            self.changed.wait(&mut state);
         }
     }
 
@@ -100,7 +102,7 @@ impl Compilers {
     /// work where that can be cancelled.
     pub(crate) fn close(&self) {
         let threads = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.closed = true;
             self.cancelled.store(true, Relaxed);
             state.waiting.clear();
@@ -108,7 +110,7 @@ impl Compilers {
         };
         self.changed.notify_all();
         threads.into_iter().for_each(join);
-        if let Some(panic) = self.lock().panic.take() {
+        if let Some(panic) = self.state.lock().panic.take() {
             raise(panic);
         }
     }
@@ -127,13 +129,13 @@ impl Compilers {
     /// What a thread does.
     fn run(&self) {
         CANCELLED.set(Some(self.cancelled.clone()));
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if let Some(source) = state.waiting.pop_front() {
                 state.under_way.push(source.clone());
                 drop(state);
                 let done = catch_unwind(AssertUnwindSafe(|| (self.work)(&source)));
-                state = self.lock();
+                state = self.state.lock();
                 state.panic = done.err().or(state.panic.take());
                 state.under_way.retain(|other| other.text != source.text);
             } else if state.closed {
@@ -141,15 +143,10 @@ impl Compilers {
             } else {
                 state.idle += 1;
                 self.changed.notify_all();
-                state = self.changed.wait(state).unwrap_or_else(|e| e.into_inner());
+                self.changed.wait(&mut state);
                 state.idle -= 1;
             }
         }
-    }
-
-    /// Poisoning is ignored: the state is valid between statements.
-    fn lock(&self) -> MutexGuard<'_, CompilerState> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 
@@ -157,7 +154,7 @@ impl fmt::Debug for Compilers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Compilers")
             .field("most", &self.most)
-            .field("state", &*self.lock())
+            .field("state", &*self.state.lock())
             .finish_non_exhaustive()
     }
 }
@@ -221,7 +218,7 @@ fn leave_behind(thread: JoinHandle<()>) {
 
 fn left_behind() -> MutexGuard<'static, Vec<JoinHandle<()>>> {
     static LEFT: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
-    LEFT.lock().unwrap_or_else(|e| e.into_inner())
+    LEFT.lock()
 }
 
 extern "C" fn join_left_behind() {
@@ -232,7 +229,7 @@ extern "C" fn join_left_behind() {
 /// Those to close when the process ends.
 fn open_at_exit() -> MutexGuard<'static, Vec<Weak<Compilers>>> {
     static OPEN: Mutex<Vec<Weak<Compilers>>> = Mutex::new(Vec::new());
-    OPEN.lock().unwrap_or_else(|e| e.into_inner())
+    OPEN.lock()
 }
 
 extern "C" fn close_all() {

@@ -140,7 +140,7 @@ mod tests {
         }
         improver.compilers.settle();
         assert_eq!(counters.snapshot().improved, 1);
-        let [(function, _)] = driver.replaced.lock().unwrap()[..] else {
+        let [(function, _)] = driver.replaced.lock()[..] else {
             panic!("one took the place of another")
         };
         assert_eq!(function, found.function);

@@ -2,7 +2,9 @@
 //! neither put together nor hashed by cryptographic means, nor searched for what it calls.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::Result;
 use crate::{Device, Kernel, KernelSource};
@@ -87,8 +89,7 @@ pub(crate) struct ByParts(Mutex<HashMap<u64, PartsEntry>>);
 
 impl ByParts {
     fn entries(&self) -> MutexGuard<'_, HashMap<u64, PartsEntry>> {
-        // Poisoning is ignored: the map is valid between statements.
-        self.0.lock().unwrap_or_else(|e| e.into_inner())
+        self.0.lock()
     }
 }
 

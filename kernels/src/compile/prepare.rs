@@ -11,9 +11,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::compile::cache::KernelCache;
 use crate::compile::compilers::{Compilers, join};
@@ -97,15 +99,11 @@ pub(crate) struct Preparer {
 struct Ended(Mutex<bool>, Condvar);
 
 impl Ended {
-    fn lock(&self) -> MutexGuard<'_, bool> {
-        // Poisoning is ignored: a flag is valid.
-        self.0.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
     /// Waits for so long, or for the end. Returns whether it has come.
     fn within(&self, time: Duration) -> bool {
-        let waited = self.1.wait_timeout_while(self.lock(), time, |ended| !*ended);
-        *waited.unwrap_or_else(|e| e.into_inner()).0
+        let mut ended = self.0.lock();
+        self.1.wait_while_for(&mut ended, |ended| !*ended, time);
+        *ended
     }
 }
 
@@ -167,7 +165,7 @@ impl Preparer {
 
 impl Drop for Preparer {
     fn drop(&mut self) {
-        *self.ended.lock() = true;
+        *self.ended.0.lock() = true;
         self.ended.1.notify_all();
         self.compilers.close();
         self.thread.take().into_iter().for_each(join);

@@ -15,9 +15,10 @@ mod zeros;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use cudarc::driver::sys;
+use parking_lot::Mutex;
 
 use self::calls::{CallQueue, Failed, call};
 use self::code::LoadedCode;
@@ -127,10 +128,6 @@ impl Drop for CudaDriver {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
-}
-
 /// An event without a time that nobody knows yet.
 struct CudaEvent(sys::CUevent);
 
@@ -163,7 +160,7 @@ impl Driver for CudaDriver {
     }
 
     fn admit(&self, ordinal: usize) -> Result<bool> {
-        let mut admitted = lock(&self.admitted);
+        let mut admitted = self.admitted.lock();
         if let Some(known) = admitted.get(&ordinal) {
             return Ok(*known);
         }

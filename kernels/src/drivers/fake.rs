@@ -2,9 +2,10 @@
 //! allocates numbers.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use parking_lot::Mutex;
 
 use crate::KernelSource;
 use crate::drivers::driver::{
@@ -166,27 +167,27 @@ impl Driver for Fake {
             return Err(ErrorKind::Cuda { call: "cuModuleLoadData", code: "refused".into() }.into());
         }
         let text = String::from_utf8_lossy(&image.bytes).into_owned();
-        let mut loaded = self.loaded.lock().unwrap();
+        let mut loaded = self.loaded.lock();
         loaded.push(text);
         Ok(ModuleHandle(loaded.len() as u64 - 1))
     }
 
     fn unload(&self, modules: &[ModuleHandle]) -> Result<()> {
-        let mut unloaded = self.unloaded.lock().unwrap();
+        let mut unloaded = self.unloaded.lock();
         assert!(modules.iter().all(|module| !unloaded.contains(module)), "unloaded twice");
         unloaded.extend(modules);
         Ok(())
     }
 
     fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {
-        match self.loaded.lock().unwrap()[module.0 as usize].find(name) {
+        match self.loaded.lock()[module.0 as usize].find(name) {
             Some(at) => Ok(FunctionHandle(module.0 * 1000 + at as u64)),
             None => Err(ErrorKind::Cuda { call: "cuModuleGetFunction", code: name.into() }.into()),
         }
     }
 
     fn replace(&self, function: FunctionHandle, by: FunctionHandle) {
-        self.replaced.lock().unwrap().push((function, by));
+        self.replaced.lock().push((function, by));
     }
 
     fn trim(&self) -> Result<()> {

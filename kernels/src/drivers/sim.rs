@@ -24,10 +24,10 @@ mod tests;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use parking_lot::Mutex;
 
 use crate::KernelSource;
 use crate::drivers::driver::*;
@@ -193,10 +193,6 @@ impl SimDriver {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, SimState> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
     /// Runs a launch to its end. `state` is locked: nobody else touches the device's memory
     /// meanwhile.
     ///
@@ -223,25 +219,25 @@ impl Driver for SimDriver {
     }
 
     fn free_memory(&self) -> Result<u64> {
-        Ok(self.lock().memory.free_bytes())
+        Ok(self.state.lock().memory.free_bytes())
     }
 
     fn alloc(&self, bytes: usize) -> Result<Option<u64>> {
-        Ok(self.lock().memory.alloc(bytes))
+        Ok(self.state.lock().memory.alloc(bytes))
     }
 
     unsafe fn free(&self, address: u64, bytes: usize) {
-        self.lock().memory.free(address, bytes);
+        self.state.lock().memory.free(address, bytes);
     }
 
     fn trim(&self) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.memory.trim();
         state.memory.take_fault()
     }
 
     unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()> {
-        let state = self.lock();
+        let state = self.state.lock();
         state.memory.check_range("upload", to, from.len())?;
         // SAFETY: the range lies in a live allocation; the caller's bytes are no device memory.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to as *mut u8, from.len()) };
@@ -257,7 +253,7 @@ impl Driver for SimDriver {
     ) -> Result<EventHandle> {
         let mut bytes = vec![memory::POISON; len];
         fill(&mut bytes)?;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.memory.check_range("feed", to, len)?;
         if !state.events.contains_key(&after.0) {
             return Err(fault("feed", "waits for a point that is not recorded"));
@@ -270,15 +266,15 @@ impl Driver for SimDriver {
     }
 
     fn wait_for(&self, event: EventHandle) -> Result<()> {
-        self.lock().arrive(event)
+        self.state.lock().arrive(event)
     }
 
     fn settle(&self, event: EventHandle) -> Result<()> {
-        self.lock().arrive(event)
+        self.state.lock().arrive(event)
     }
 
     unsafe fn download(&self, to: &mut [u8], from: u64) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.memory.take_fault()?;
         state.memory.check_range("download", from, to.len())?;
         // SAFETY: as for an upload.
@@ -287,7 +283,7 @@ impl Driver for SimDriver {
     }
 
     unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
-        let state = self.lock();
+        let state = self.state.lock();
         state.memory.check_range("copy", to, bytes)?;
         state.memory.check_range("copy", from, bytes)?;
         // SAFETY: both ranges lie in live allocations; `copy` allows overlap.
@@ -296,7 +292,7 @@ impl Driver for SimDriver {
     }
 
     unsafe fn fill(&self, to: u64, byte: u8, bytes: usize) -> Result<()> {
-        let state = self.lock();
+        let state = self.state.lock();
         state.memory.check_range("fill", to, bytes)?;
         // SAFETY: the range lies in a live allocation.
         unsafe { std::ptr::write_bytes(to as *mut u8, byte, bytes) };
@@ -324,14 +320,14 @@ impl Driver for SimDriver {
         // SAFETY: the image was made by `compile` from kernel sources, which have no initialisers.
         let library = unsafe { Library::open(Some(&image.path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|e| fault(&image.path.display().to_string(), format!("does not load: {e}")))?;
-        let modules = &mut self.lock().modules;
+        let modules = &mut self.state.lock().modules;
         modules.push(Some(library));
         Ok(ModuleHandle(modules.len() as u64 - 1))
     }
 
     /// Nothing is under way: launches end before they return.
     fn unload(&self, modules: &[ModuleHandle]) -> Result<()> {
-        let state = &mut *self.lock();
+        let state = &mut *self.state.lock();
         for module in modules {
             state.modules[module.0 as usize] = None;
         }
@@ -342,7 +338,7 @@ impl Driver for SimDriver {
     fn replace(&self, _: FunctionHandle, _: FunctionHandle) {}
 
     fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {
-        let state = &mut *self.lock();
+        let state = &mut *self.state.lock();
         let unloaded = || crate::Error::internal("a module is asked that was unloaded");
         let library = state.modules[module.0 as usize].as_ref().ok_or_else(unloaded)?;
         let missing = || -> crate::Error {
@@ -372,7 +368,7 @@ impl Driver for SimDriver {
         grid: Grid,
         arguments: &[u64],
     ) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.memory.take_fault()?;
         let SimFunction { entry, facts } = state.functions[function.0 as usize];
         if arguments.len() != facts.words as usize {
@@ -416,7 +412,7 @@ impl Driver for SimDriver {
         grid: &UserGrid,
         arguments: &[UserArgument],
     ) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.memory.take_fault()?;
         let SimFunction { entry, facts } = state.functions[function.0 as usize];
         // As `raw_launch` of `kernels/raw.cuh` has them.
@@ -459,11 +455,11 @@ impl Driver for SimDriver {
     }
 
     unsafe fn borrow(&self, address: u64, bytes: usize) {
-        self.lock().memory.borrow(address, bytes);
+        self.state.lock().memory.borrow(address, bytes);
     }
 
     fn give_back(&self, address: u64) {
-        self.lock().memory.forget_borrowed(address);
+        self.state.lock().memory.forget_borrowed(address);
     }
 
     fn resident_blocks(&self, _function: FunctionHandle, threads: u32, shared: u32) -> Result<u32> {
@@ -472,15 +468,15 @@ impl Driver for SimDriver {
     }
 
     fn synchronize(&self) -> Result<()> {
-        self.lock().memory.take_fault()
+        self.state.lock().memory.take_fault()
     }
 
     fn record(&self) -> Result<EventHandle> {
-        Ok(EventHandle(self.lock().event()))
+        Ok(EventHandle(self.state.lock().event()))
     }
 
     fn elapsed_ms(&self, from: EventHandle, to: EventHandle) -> Result<f32> {
-        let state = self.lock();
+        let state = self.state.lock();
         let at = |event: EventHandle| state.events[&event.0];
         let (from, to) = (at(from), at(to));
         let ms =
@@ -489,6 +485,6 @@ impl Driver for SimDriver {
     }
 
     fn release(&self, event: EventHandle) {
-        self.lock().events.remove(&event.0);
+        self.state.lock().events.remove(&event.0);
     }
 }

@@ -186,7 +186,8 @@ impl Buffer {
         }
     }
 
-    /// Copies a range of another buffer, of this device or of one that it reaches, to `offset`.
+    /// Copies a range of another buffer, of this device or of one that it reaches, to `offset`. Of
+    /// one buffer, the ranges must not overlap.
     pub fn copy_from(
         &self,
         offset: usize,
@@ -194,19 +195,7 @@ impl Buffer {
         from_offset: usize,
         bytes: usize,
     ) -> Result<()> {
-        self.check(offset, bytes);
-        from.check(from_offset, bytes);
-        if bytes == 0 {
-            return Ok(());
-        }
-        // SAFETY: both ranges were checked; they are distinct buffers, so they do not overlap.
-        unsafe {
-            self.device.0.driver.copy(
-                self.address + offset as u64,
-                from.address + from_offset as u64,
-                bytes,
-            )
-        }
+        self.device.copy(self, offset, from, from_offset, bytes)
     }
 
     /// Copies the first bytes of a slice of another buffer of the same device.

@@ -11,8 +11,10 @@
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+
+use parking_lot::Mutex;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -54,11 +56,11 @@ impl Default for SpillSpace {
 
 impl SpillSpace {
     pub(crate) fn set(&self, bounds: SpillBounds) {
-        *self.bounds.lock().unwrap_or_else(|e| e.into_inner()) = bounds;
+        *self.bounds.lock() = bounds;
     }
 
     pub(crate) fn fail_after(&self, successes: u64) {
-        *self.fail_after.lock().unwrap_or_else(|e| e.into_inner()) = Some(successes);
+        *self.fail_after.lock() = Some(successes);
     }
 
     /// A block is made, filled or read.
@@ -66,11 +68,11 @@ impl SpillSpace {
     /// # Errors
     /// What a full disk says, where a test wants this step to fail.
     fn step(&self) -> Result<()> {
-        let mut fail_after = self.fail_after.lock().unwrap_or_else(|e| e.into_inner());
+        let mut fail_after = self.fail_after.lock();
         match &mut *fail_after {
             Some(0) => {
                 *fail_after = None;
-                let folder = self.bounds.lock().unwrap_or_else(|e| e.into_inner()).folder.clone();
+                let folder = self.bounds.lock().folder.clone();
                 Err(Error::io(folder, std::io::Error::from_raw_os_error(libc::ENOSPC)))
             }
             Some(left) => {
@@ -99,7 +101,7 @@ impl SpillSpace {
     pub(crate) fn block(self: &Arc<Self>, len: usize) -> Result<HostBlock> {
         self.step()?;
         let bytes = len as u64;
-        let bounds = self.bounds.lock().unwrap_or_else(|e| e.into_inner()).clone();
+        let bounds = self.bounds.lock().clone();
         if self.in_memory.fetch_add(bytes, Relaxed) + bytes <= bounds.memory {
             let block = BlockMemory::of_memory(len);
             if block.is_err() {

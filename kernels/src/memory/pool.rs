@@ -1,7 +1,7 @@
 //! Accounting of device memory: a limit, and what is in use. Where an allocation is refused, what
 //! is cached makes room for it (`room.rs`).
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 
 use crate::drivers::driver::Driver;
 use crate::error::{ErrorKind, Result};
@@ -144,31 +144,31 @@ impl Pool {
                 (self.memory as f64 * share.clamp(0.0, 100.0) / 100.0) as u64
             }
         };
-        self.lock().usage.limit = bytes;
+        self.state.lock().usage.limit = bytes;
     }
 
     pub(crate) fn limit(&self) -> u64 {
-        self.lock().usage.limit
+        self.state.lock().usage.limit
     }
 
     pub(crate) fn usage(&self, driver: &dyn Driver) -> MemoryUse {
-        let usage = self.lock().usage;
+        let usage = self.state.lock().usage;
         let reserved = driver.reserved_memory().unwrap_or(usage.used);
         MemoryUse { reserved, evictable: self.holders.evictable(), ..usage }
     }
 
     pub(crate) fn reset_peak(&self) {
-        let usage = &mut self.lock().usage;
+        let usage = &mut self.state.lock().usage;
         usage.peak = usage.used;
     }
 
     pub(crate) fn fail_after(&self, successes: u64) {
-        self.lock().fail_after = Some(successes);
+        self.state.lock().fail_after = Some(successes);
     }
 
     /// Bytes that can still be allocated.
     pub(crate) fn free_bytes(&self, driver: &dyn Driver) -> Result<u64> {
-        let usage = self.lock().usage;
+        let usage = self.state.lock().usage;
         Ok(usage.limit.saturating_sub(usage.used).min(driver.free_memory()?))
     }
 
@@ -190,7 +190,7 @@ impl Pool {
             // Outside of the pool's lock: what goes takes it.
             let more = match refusal {
                 Refusal::Injected => false,
-                Refusal::Limit { .. } if asked > self.lock().usage.limit => false,
+                Refusal::Limit { .. } if asked > self.state.lock().usage.limit => false,
                 Refusal::Limit { beyond } => self.holders.evict_for(beyond)?,
                 // What other streams keep of freed memory.
                 Refusal::Driver if !trimmed => {
@@ -216,7 +216,7 @@ impl Pool {
         ask: impl Fn(&dyn Driver, usize) -> Result<Option<u64>>,
     ) -> Result<Result<u64, Refusal>> {
         let asked = bytes as u64;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match &mut state.fail_after {
             Some(0) => {
                 state.fail_after = None;
@@ -245,7 +245,7 @@ impl Pool {
         asked: u64,
         refusal: Refusal,
     ) -> Result<crate::Error> {
-        let MemoryUse { used, limit, .. } = self.lock().usage;
+        let MemoryUse { used, limit, .. } = self.state.lock().usage;
         let free = match refusal {
             Refusal::Driver => driver.free_memory()?,
             Refusal::Injected | Refusal::Limit { .. } => limit.saturating_sub(used),
@@ -259,15 +259,11 @@ impl Pool {
     /// `address` came from `alloc` of this pool with the same `bytes` and is not used by work
     /// submitted later.
     pub(crate) unsafe fn free(&self, driver: &dyn Driver, address: u64, bytes: usize) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.usage.used -= bytes as u64;
         state.usage.allocations -= 1;
         // SAFETY: the caller's promise is the driver's demand.
         unsafe { driver.free(address, bytes) };
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, PoolState> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 

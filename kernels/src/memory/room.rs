@@ -20,7 +20,9 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 use crate::counters::Counters;
 use crate::error::{Result, Shortage};
@@ -127,7 +129,7 @@ type PieceOfHolder = (Arc<dyn Holder>, HeldPiece);
 
 impl Holders {
     pub(crate) fn add(&self, holder: Weak<dyn Holder>) {
-        let mut known = lock(&self.known);
+        let mut known = self.known.lock();
         // The dead go each time that there is no space left.
         if known.len() == known.capacity() {
             known.retain(|holder| holder.strong_count() > 0);
@@ -138,12 +140,12 @@ impl Holders {
     }
 
     pub(crate) fn add_driver(&self, driver: &Arc<dyn Driver>) {
-        lock(&self.drivers).push(Arc::downgrade(driver));
+        self.drivers.lock().push(Arc::downgrade(driver));
     }
 
     fn pieces(&self) -> Vec<PieceOfHolder> {
         // What is dropped here for the last time frees memory: behind the lock.
-        let holders: Vec<_> = lock(&self.known).iter().filter_map(Weak::upgrade).collect();
+        let holders: Vec<_> = self.known.lock().iter().filter_map(Weak::upgrade).collect();
         let of = |holder: Arc<dyn Holder>| {
             holder.pieces().into_iter().map(move |piece| (holder.clone(), piece))
         };
@@ -257,7 +259,7 @@ impl Holders {
 
     /// Gives back to the device what drivers keep of freed memory.
     pub(crate) fn trim(&self) -> Result<()> {
-        let drivers: Vec<_> = lock(&self.drivers).iter().filter_map(Weak::upgrade).collect();
+        let drivers: Vec<_> = self.drivers.lock().iter().filter_map(Weak::upgrade).collect();
         drivers.iter().try_for_each(|driver| driver.trim())
     }
 
@@ -268,11 +270,6 @@ impl Holders {
         counters.bytes_moved_out = self.bytes_moved_out.load(Relaxed);
         counters.tables_moved_back = self.tables_moved_back.load(Relaxed);
     }
-}
-
-/// Poisoning is ignored: what is locked here is valid between statements.
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 impl Device {

@@ -298,12 +298,22 @@ pub struct Rules<'a> {
     pub trim: bool,
     /// Whether values that a row does not have are null.
     pub fill: bool,
-    /// Texts outside of quotes that are null: views.
+    /// Texts that are null, beside the empty one: views.
     pub nulls: &'a Buffer,
     /// How many.
     pub null_count: u64,
+    /// Whether these are null within quotes, too.
+    pub quoted_nulls: bool,
     /// [`super::powers::for_parse`].
     pub powers: &'a Buffer,
+}
+
+impl Rules<'_> {
+    /// `CSV_TRIM` and so on of kernels/csv.cuh.
+    fn flags(&self) -> u64 {
+        let flags = [self.trim, self.fill, self.quoted_nulls];
+        flags.iter().enumerate().map(|(bit, flag)| u64::from(*flag) << bit).sum()
+    }
 }
 
 /// Values of the columns of a text.
@@ -401,7 +411,7 @@ pub fn convert(
         (columns.len() as u64).into(),
         rules.fields.into(),
         text.marks.word().into(),
-        (u64::from(rules.trim) | u64::from(rules.fill) << 1).into(),
+        rules.flags().into(),
         rules.nulls.into(),
         rules.null_count.into(),
         rules.powers.into(),

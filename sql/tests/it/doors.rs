@@ -373,3 +373,33 @@ fn without_files_statements_and_commands_have_the_tables_of_the_command_line() {
     }
     assert!(!std::path::Path::new(&out).exists());
 }
+
+/// One of several files that is no table, and one that a process left unfinished.
+#[test]
+fn a_file_that_is_no_table_leaves_the_others_alone() {
+    let files = Files::new();
+    let good = files.write("good.csv", "a\n1\n");
+    let empty = files.write("empty.csv", "");
+    let pattern = files.path("*.csv");
+    for arguments in [&[good.as_str(), &empty][..], &[pattern.as_str()]] {
+        let common = ["--device", "cpu", "--csv", "-c", "SELECT sum(a) AS s FROM good"];
+        let run = warpframe(&[arguments, &common].concat());
+        assert_eq!((run.code, run.out.as_str()), (Some(0), "s\n1\n"), "{}", run.messages);
+        assert!(run.messages.contains("empty.csv: is empty; it is no table"), "{}", run.messages);
+    }
+    let messages = warpframe(&[&empty, "--device", "cpu", "-c", "SELECT 1"]).failure(1);
+    assert!(messages.contains("error: ") && messages.contains("is empty"), "{messages}");
+    let folder = std::path::Path::new(&good).parent().expect("it has one").display().to_string();
+    std::fs::remove_file(&empty).unwrap();
+    files.write("2.csv.99.0.partial", "b\n2,3\n");
+    let query = format!("SELECT sum(a) AS s FROM '{folder}'");
+    assert_eq!(warpframe(&["--device", "cpu", "--csv", "-c", &query]).results(), "s\n1\n");
+}
+
+#[test]
+fn a_pipe_without_a_folder_for_its_copy_says_so() {
+    let mut command = crate::command(&["-", "--device", "cpu", "-c", "FROM stdin"]);
+    command.env("TMPDIR", "/nowhere/at/all");
+    let messages = crate::finish(command, "a\n1\n").failure(1);
+    assert!(messages.contains("no copy can be made in /nowhere/at/all"), "{messages}");
+}

@@ -178,3 +178,12 @@ fn unreadable_standard_input_is_an_error() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: standard input: "));
 }
+
+#[test]
+fn where_there_are_no_tables_none_are_listed() {
+    let messages = warpframe(&["--device", "cpu", "-c", "FROM t"]).failure(1);
+    assert!(
+        messages.starts_with("error: no table named \"t\"; there are no tables\n"),
+        "{messages}"
+    );
+}

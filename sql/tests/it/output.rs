@@ -231,3 +231,23 @@ fn intervals_within_values_are_as_they_are_elsewhere() {
         }
     }
 }
+
+#[test]
+fn times_and_texts_within_values_are_written_as_in_duckdb() {
+    let sql = "SELECT TIMESTAMP '2024-01-01 10:00:00.120' AS t, TIMESTAMPTZ '2024-01-01 10:00:00' AS z, \
+               TIME '10:00:00.5' AS c, [TIMESTAMP '2024-01-01'] AS l";
+    let rows = "2024-01-01 10:00:00.12,2024-01-01 10:00:00+00,10:00:00.5,[2024-01-01 00:00:00]\n";
+    let json = "{\"t\":\"2024-01-01 10:00:00.12\",\"z\":\"2024-01-01 10:00:00+00\",\
+                \"c\":\"10:00:00.5\",\"l\":[\"2024-01-01 00:00:00\"]}\n";
+    for device in ["cpu", "sim"] {
+        let of = |format: &str| {
+            warpframe(&["--device", device, "--format", format, "-c", sql]).results()
+        };
+        assert_eq!(of("csv"), format!("t,z,c,l\n{rows}"));
+        assert_eq!(of("ndjson"), json);
+        assert!(of("table").contains("| 2024-01-01 10:00:00.12 | 2024-01-01 10:00:00+00 |"));
+        let texts = "SELECT ['', 'a', 'null', NULL] AS l";
+        let shown = warpframe(&["--device", device, "--format", "markdown", "-c", texts]).results();
+        assert!(shown.contains("| ['', a, 'null', NULL] |"), "{shown}");
+    }
+}

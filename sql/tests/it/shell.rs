@@ -301,7 +301,8 @@ fn shells_of_the_system_complete_options() {
     let path = files.write("warpframe.bash", script("bash"));
     let complete = |words: &str| {
         let line = format!(
-            "source '{path}'; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _warpframe; \
+            "source '{path}'; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _warpframe warpframe \"${{COMP_WORDS[-1]}}\" \"${{COMP_WORDS[-2]}}\"; \
              printf '%s\\n' \"${{COMPREPLY[@]}}\""
         );
         let run = std::process::Command::new("bash")
@@ -313,14 +314,17 @@ fn shells_of_the_system_complete_options() {
     assert_eq!(complete("warpframe --for"), "--format\n");
     assert_eq!(complete("warpframe --format nd"), "ndjson\n");
     assert_eq!(complete("warpframe --device s"), "sim\n");
-    assert_eq!(complete("warpframe data/je"), "data/jets.csv\n");
-    assert_eq!(complete("warpframe --null d"), "\n");
-    assert_eq!(complete("warpframe ben"), "bench\nbenches\n");
+    assert_eq!(complete("warpframe --output data/je"), "data/jets.csv\n");
+    // What has no words is left to the shell, which completes files.
+    assert_eq!(complete("warpframe data/je"), "\n");
+    assert!(script("bash").contains("-o default"));
+    assert_eq!(complete("warpframe ben"), "bench\n");
     assert_eq!(
         (complete("warpframe bench --siz"), complete("warpframe --siz")),
         ("--sizes\n".into(), "\n".into())
     );
-    assert_eq!(complete("warpframe --spill-dir doc"), "docs\n");
+    assert_eq!(complete("warpframe --spill-dir doc"), "\n");
+    assert!(script("bash").contains("-o plusdirs"));
 
     let (zsh, fish) = (script("zsh"), script("fish"));
     let help =
@@ -330,7 +334,8 @@ fn shells_of_the_system_complete_options() {
     assert!(options.len() > 20);
     for option in options {
         let name = option.trim_matches(|c: char| !c.is_alphanumeric());
-        assert!(zsh.contains(&format!("--{name}[")), "{name}\n{zsh}");
+        let named = [format!("--{name}["), format!("--{name}=[")];
+        assert!(named.iter().any(|option| zsh.contains(option)), "{name}\n{zsh}");
         assert!(fish.contains(&format!(" -l {name} ")), "{name}\n{fish}");
     }
     crate::warpframe(&["--completions", "tcsh"]).failure(2);

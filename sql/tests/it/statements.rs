@@ -63,8 +63,8 @@ fn tables_are_made_and_filled_by_statements() {
         messages.contains("line 2, column 16") && messages.contains("none of table \"t\""),
         "{messages}"
     );
-    let messages = refused("CREATE TABLE t (a INT NOT NULL)");
-    assert!(messages.contains("NOT NULL of column a"), "{messages}");
+    let messages = refused("CREATE TABLE t (a INT NOT NULL); INSERT INTO t VALUES (NULL)");
+    assert!(messages.contains("column \"a\" of table \"t\" is NOT NULL"), "{messages}");
 }
 
 #[test]

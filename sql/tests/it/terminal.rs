@@ -432,3 +432,20 @@ fn files_of_a_session_have_what_went_well_and_nothing_that_was_told() {
         assert!(screen.contains(part), "{part:?} in {screen}");
     }
 }
+
+/// The first column stays whole, though names of options are long.
+#[test]
+fn names_of_options_are_told_apart() {
+    let files = Files::new();
+    let entries = [".pager off\r", "SHOW ALL LIKE 'datafusion.execution.parquet.%';\r", ".quit\r"];
+    let Some(screen) = typed_with(&files, &[("SIZE", "120 80")], "--device cpu", &entries) else {
+        return;
+    };
+    let first = |line: &str| line.split('|').nth(1).map(|name| name.trim().to_string());
+    let names: Vec<String> = screen.lines().filter_map(first).collect();
+    assert!(
+        names.iter().any(|name| name.ends_with("maximum_parallel_row_group_writers")),
+        "{screen}"
+    );
+    assert!(names.iter().all(|name| !name.ends_with('…')), "{screen}");
+}

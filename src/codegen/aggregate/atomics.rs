@@ -5,6 +5,8 @@ use super::best_row::ahead;
 use super::kernel::{AggregateKernel, Hoisted};
 use crate::codegen::control::Retry;
 use crate::codegen::groups::Accumulator;
+use crate::codegen::radix_partition::RowCode;
+use crate::codegen::statements::Code;
 
 /// Arrays by slot or by row that the kernel fills besides the accumulators.
 pub(super) struct Extra<'a> {
@@ -18,7 +20,7 @@ pub(super) struct Extra<'a> {
 /// The kernel; the statements `slot` store a row's slot to a variable of that name. Values are
 /// computed first, then the warp meets again, then all atomics follow: lanes leave a probe loop at
 /// different times.
-pub(super) fn body(kernel: &AggregateKernel<'_>, extra: &Extra<'_>, slot: &str) -> String {
+pub(super) fn body(kernel: &AggregateKernel<'_>, extra: &Extra<'_>, slot: &str) -> Code {
     let hoisted = Hoisted::of(kernel);
     let Hoisted { declare, assign, .. } = &hoisted;
     let mut update = String::new();
@@ -37,6 +39,7 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, extra: &Extra<'_>, slot: &str) 
             Accumulator::Row => format!("best_row_put({target} + slot, {value}, {});", ahead(i)),
         };
         update.push_str(&hoisted.guarded(i, input, &step));
+        update.push('\n');
     }
     if let Some(seen) = extra.seen {
         update.push_str(&format!("if ({seen}[slot] == 0) {seen}[slot] = 1;\n"));
@@ -53,24 +56,33 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, extra: &Extra<'_>, slot: &str) 
     let flag = format!("load_relaxed((u32*)({} + 1))", kernel.rows.control);
     let give_up =
         format!("if (__any_sync(FULL_WARP, ({flag} & {}u) != 0)) break;\n", Retry::TABLE_FULL);
-    format!(
-        "constexpr int ITEMS = {items};\n{head}{comparisons}\
-         const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
-         for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
-         #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
-         {prologue}{give_up}\
-         #pragma unroll\n\
-         for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nu64 slot = HASH_NONE;\nbool lost = false;\n{declare}\
-         if (row < rows) do {{\n{statements}{assign}{slot}}} while (0);\n\
-         __syncwarp(FULL_WARP);\n\
+    let RowCode { control, items, head, .. } = kernel.rows;
+    let mut code = Code::default();
+    code.line(format_args!("constexpr int ITEMS = {items};"));
+    code.raw(head);
+    code.append(kernel.comparisons);
+    code.line(
+        "const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
+         for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {\n\
+         #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)",
+    );
+    code.append(kernel.rows.prologue);
+    code.raw(&give_up);
+    code.line(
+        "#pragma unroll\n\
+         for (int k = 0; k < ITEMS; ++k) {\nconst u64 row = ROW(k);\nu64 slot = HASH_NONE;\nbool lost = false;",
+    );
+    code.append(declare);
+    code.scope("if (row < rows) ");
+    code.append(kernel.rows.statements);
+    code.append(assign);
+    code.raw(slot);
+    code.close("} while (0);");
+    code.line(format_args!(
+        "__syncwarp(FULL_WARP);\n\
          if (slot != HASH_NONE) {{\n{update}}}\n\
-         if (lost) atomicOr((u32*)({control} + 1), {inexact}u);\n}}\n}}\n",
-        control = kernel.rows.control,
-        items = kernel.rows.items,
-        head = kernel.rows.head,
-        comparisons = kernel.comparisons,
-        prologue = kernel.rows.prologue,
-        statements = kernel.rows.statements,
+         if (lost) atomicOr((u32*)({control} + 1), {inexact}u);\n}}\n}}",
         inexact = Retry::INEXACT,
-    )
+    ));
+    code
 }

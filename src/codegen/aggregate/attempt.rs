@@ -26,6 +26,7 @@ use crate::codegen::kernel::{Generated, THREADS};
 use crate::codegen::keys::{KeyLayout, NullKeys};
 use crate::codegen::prepared::PreparedKernel;
 use crate::codegen::radix_partition::RowCode;
+use crate::codegen::statements::Code;
 use crate::error::Result;
 use warpframe_device::{Buffer, LaunchBounds};
 
@@ -57,9 +58,9 @@ struct ControlWords {
 
 /// A kernel's code but for its sink.
 struct RowStatements {
-    prologue: String,
-    statements: String,
-    comparisons: String,
+    prologue: Code,
+    statements: Code,
+    comparisons: Code,
     key: String,
     items: u32,
     /// Columns are loaded late.
@@ -143,15 +144,15 @@ impl Request<'_> {
     }
 
     /// Definitions of the comparisons of rows that inputs need.
-    fn comparisons(&self, generator: &mut Generator<'_>, shape: &AggregateShape) -> String {
+    fn comparisons(&self, generator: &mut Generator<'_>, shape: &AggregateShape) -> Code {
         let picked = shape.inputs.iter().enumerate();
-        picked
-            .filter(|(_, input)| input.accumulator == Accumulator::Row)
-            .filter_map(|(at, input)| {
-                let arg = self.calls[input.call].arg.as_ref()?;
-                best_row::comparison(generator, at, input, arg)
-            })
-            .collect()
+        let mut code = Code::default();
+        for (at, input) in picked.filter(|(_, input)| input.accumulator == Accumulator::Row) {
+            let arg = self.calls[input.call].arg.as_ref();
+            let comparison = arg.and_then(|arg| best_row::comparison(generator, at, input, arg));
+            comparison.iter().for_each(|comparison| code.append(comparison));
+        }
+        code
     }
 
     fn control(&self, generator: &mut Generator<'_>) -> Result<ControlWords> {
@@ -252,7 +253,7 @@ impl Request<'_> {
     ) -> Result<()> {
         let (device, rows) = (self.device, self.flow.source.rows());
         let items = kernel.rows.items;
-        let launch = |stem: &str, text: String, threads: u32, shared: u64| -> Result<()> {
+        let launch = |stem: &str, text: Code, threads: u32, shared: u64| -> Result<()> {
             let tiles = rows.div_ceil(u64::from(items * threads));
             Generated::with_threads(device, stem, prepared, &text, threads)?.fill(
                 device,

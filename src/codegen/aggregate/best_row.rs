@@ -4,8 +4,10 @@
 use datafusion::logical_expr::Expr;
 
 use super::inputs::AggregateInput;
+use crate::codegen::device_function::KernelHeader;
 use crate::codegen::emit::Emitter;
 use crate::codegen::generator::Generator;
+use crate::codegen::statements::Code;
 use crate::codegen::value::widen;
 use crate::column::Repr;
 
@@ -40,7 +42,7 @@ pub(super) fn comparison(
     i: usize,
     input: &AggregateInput,
     arg: &Expr,
-) -> Option<String> {
+) -> Option<Code> {
     let (relation, column) = generator.flow().stored_column(arg)?;
     let mut out = Emitter::new("b");
     let [one, other] = ["one", "other"].map(|row| {
@@ -55,9 +57,10 @@ pub(super) fn comparison(
         Some(Repr::View) => format!("compare_views({one}, {other}) < 0"),
         _ => format!("{one} < {other}"),
     };
-    let statements = out.take();
-    Some(format!(
-        "const auto {} = [&](u64 one, u64 other) -> bool {{\n{statements}return {before};\n}};\n",
-        ahead(i)
-    ))
+    let mut code = Code::default();
+    code.needs(KernelHeader::BestRow);
+    code.line(format_args!("const auto {} = [&](u64 one, u64 other) -> bool {{", ahead(i)));
+    code.append(&out.take());
+    code.line(format_args!("return {before};\n}};"));
+    Some(code)
 }

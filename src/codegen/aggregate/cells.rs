@@ -18,6 +18,8 @@ use super::kernel::{AggregateKernel, Hoisted};
 use crate::codegen::control::Retry;
 use crate::codegen::groups::Accumulator;
 use crate::codegen::materialize::striding_body;
+use crate::codegen::radix_partition::RowCode;
+use crate::codegen::statements::Code;
 use crate::column::Repr;
 
 /// What an accumulator keeps in shared memory for a group.
@@ -161,12 +163,12 @@ impl Cells {
         kernel: &AggregateKernel<'_>,
         value: impl Fn(usize, &AggregateInput) -> String,
         guarded: impl Fn(usize, &AggregateInput, &str) -> String,
-    ) -> String {
-        let mut text = String::new();
+        out: &mut Code,
+    ) {
         if let Presence::Bit = self.presence {
-            text.push_str(&format!(
+            out.line(format_args!(
                 "{{ u32* const bits = cells + {} * stride + cell / 32;\n\
-                 if ((*bits >> cell % 32 & 1) == 0) atomicOr(bits, 1u << cell % 32); }}\n",
+                 if ((*bits >> cell % 32 & 1) == 0) atomicOr(bits, 1u << cell % 32); }}",
                 self.limbs()
             ));
         }
@@ -191,9 +193,8 @@ impl Cells {
                     }
                 }
             };
-            text.push_str(&guarded(i, input, &step));
+            out.line(guarded(i, input, &step));
         }
-        text
     }
 
     /// C++ condition that `slot` holds a group.
@@ -301,8 +302,11 @@ pub(super) fn direct_body(
     copies: u64,
     key: &str,
     seen: &str,
-) -> String {
-    let update = cells.update(
+) -> Code {
+    let mut statements = kernel.rows.statements.clone();
+    let cell = format!("(u32){key} * COPIES + threadIdx.x % COPIES");
+    statements.constant("u32", "cell", cell);
+    cells.update(
         kernel,
         |i, input| super::inputs::argument(input, &kernel.exponents[i]).1,
         |_, input, step| {
@@ -313,25 +317,24 @@ pub(super) fn direct_body(
                 _ => step.to_string(),
             };
             match &input.valid {
-                Some(valid) => format!("if ({valid}) {{ {step} }}\n"),
-                None => format!("{{ {step} }}\n"),
+                Some(valid) => format!("if ({valid}) {{ {step} }}"),
+                None => format!("{{ {step} }}"),
             }
         },
+        &mut statements,
     );
-    let statements = format!(
-        "{}const u32 cell = (u32){key} * COPIES + threadIdx.x % COPIES;\n{update}",
-        kernel.rows.statements
-    );
-    let declare = cells.declare(kernel, slots, copies);
-    let loop_ =
-        striding_body(kernel.rows.head, kernel.rows.items, kernel.rows.prologue, &statements);
-    format!(
-        "{declare}{loop_}__syncthreads();  // all rows are in\n\
+    let RowCode { head, items, prologue, .. } = kernel.rows;
+    let mut code = Code::default();
+    code.raw(&cells.declare(kernel, slots, copies));
+    code.append(&striding_body(head, items, prologue, &statements));
+    code.line(format_args!(
+        "__syncthreads();  // all rows are in\n\
          for (u32 slot = threadIdx.x; slot < slots; slot += THREADS) {{\n\
-         const u64 to = slot;\nif ({}) {{\n{seen}[to] = 1;\n{}}}\n}}\n",
+         const u64 to = slot;\nif ({}) {{\n{seen}[to] = 1;\n{}}}\n}}",
         cells.present(),
         cells.flush(kernel, Flush::Add),
-    )
+    ));
+    code
 }
 
 /// The kernel for few groups of any keys: each block finds them by a hash table of its own, and in
@@ -348,7 +351,7 @@ pub(super) fn hash_body(
     key: &str,
     table: &KeyTable<'_>,
     probes: Probes,
-) -> String {
+) -> Code {
     let hoisted = Hoisted::of(kernel);
     let crowded = match probes {
         Probes::Many => String::new(),
@@ -359,42 +362,54 @@ pub(super) fn hash_body(
             kernel.flag("threadIdx.x == 0", Retry::TABLE_FULL)
         ),
     };
-    let rows = format!(
-        "const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
+    let mut code = Code::default();
+    code.line(format_args!(
+        "constexpr int ITEMS = {};\n{}{}\
+         const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
          u32 turn = 0;\n\
          for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
-         #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
-         {prologue}{give_up}\
-         u64 own_keys[ITEMS];\nu32 slot_of[ITEMS];\nu32 wanted = 0;\n\
-         #pragma unroll\n\
-         for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nown_keys[k] = 0;\n\
-         if (row < rows) do {{\n{statements}own_keys[k] = {key};\nwanted |= 1u << k;\n}} while (0);\n}}\n\
-         {crowded}{slots}\
-         #pragma unroll\n\
-         for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nconst u32 slot = slot_of[k];\nbool lost = false;\n\
-         if (slot != CELL_NONE) do {{\n{declare}{statements}{assign}{update}}} while (0);\n{lost}\n}}\n}}\n",
-        // Behind the loads, so that the flag comes with them.
-        prologue = kernel.rows.prologue,
-        give_up = kernel.give_up_in_turn("turn++"),
-        statements = kernel.rows.statements,
-        slots = hash_slots(kernel, "ITEMS", "own_keys", KeyForm::Plain, probes),
-        declare = hoisted.declare,
-        assign = hoisted.assign,
-        update = hashed_update(kernel, cells, &hoisted),
-        lost = kernel.flag("lost", Retry::INEXACT),
-    );
-    format!(
-        "constexpr int ITEMS = {};\n{}{}{rows}__syncthreads();  // all rows are in\n\
-         {}\
-         for (u32 slot = threadIdx.x; slot <= slots; slot += THREADS) if ({}) {{\n{}{}}}\n",
+         #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)",
         kernel.rows.items,
         kernel.rows.head,
         cells.declare(kernel, &slots.to_string(), copies),
+    ));
+    code.append(kernel.rows.prologue);
+    code.line(format_args!(
+        "{give_up}\
+         u64 own_keys[ITEMS];\nu32 slot_of[ITEMS];\nu32 wanted = 0;\n\
+         #pragma unroll\n\
+         for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nown_keys[k] = 0;",
+        // Behind the loads, so that the flag comes with them.
+        give_up = kernel.give_up_in_turn("turn++"),
+    ));
+    code.scope("if (row < rows) ");
+    code.append(kernel.rows.statements);
+    code.line(format_args!("own_keys[k] = {key};"));
+    code.line("wanted |= 1u << k;");
+    code.close("} while (0);\n}");
+    code.line(format_args!(
+        "{crowded}{slots}\
+         #pragma unroll\n\
+         for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nconst u32 slot = slot_of[k];\nbool lost = false;",
+        slots = hash_slots(kernel, "ITEMS", "own_keys", KeyForm::Plain, probes),
+    ));
+    code.scope("if (slot != CELL_NONE) ");
+    code.append(&hoisted.declare);
+    code.append(kernel.rows.statements);
+    code.append(&hoisted.assign);
+    hashed_update(kernel, cells, &hoisted, &mut code);
+    let lost = kernel.flag("lost", Retry::INEXACT);
+    code.close(format_args!("}} while (0);\n{lost}\n}}\n}}"));
+    code.line(format_args!(
+        "__syncthreads();  // all rows are in\n\
+         {}\
+         for (u32 slot = threadIdx.x; slot <= slots; slot += THREADS) if ({}) {{\n{}{}}}",
         kernel.leave(),
         cells.present(),
         table.insert(kernel, KeyForm::Plain),
         cells.flush(kernel, Flush::Add),
-    )
+    ));
+    code
 }
 
 /// How far from its place a key is looked for before the table counts as full.
@@ -441,13 +456,15 @@ pub(super) fn hashed_update(
     kernel: &AggregateKernel<'_>,
     cells: &Cells,
     hoisted: &Hoisted,
-) -> String {
-    let update = cells.update(
+    out: &mut Code,
+) {
+    out.constant("u32", "cell", "slot * COPIES + threadIdx.x % COPIES");
+    cells.update(
         kernel,
         |i, input| hoisted.argument(i, input),
         |i, input, step| hoisted.guarded(i, input, step),
+        out,
     );
-    format!("const u32 cell = slot * COPIES + threadIdx.x % COPIES;\n{update}")
 }
 
 /// A hash table of mixed keys in global memory.

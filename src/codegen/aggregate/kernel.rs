@@ -5,6 +5,7 @@ use super::inputs::{AggregateInput, argument};
 use crate::codegen::control::Retry;
 use crate::codegen::groups::Accumulator;
 use crate::codegen::radix_partition::RowCode;
+use crate::codegen::statements::Code;
 
 /// What every kernel that aggregates is made of, in C++.
 #[derive(Clone, Copy)]
@@ -14,7 +15,7 @@ pub(super) struct AggregateKernel<'a> {
     pub(super) accumulators: &'a [String],
     pub(super) exponents: &'a [String],
     /// Definitions of the comparisons of rows that inputs need (`best_row.rs`).
-    pub(super) comparisons: &'a str,
+    pub(super) comparisons: &'a Code,
     pub(super) rows: RowCode<'a>,
 }
 
@@ -50,28 +51,30 @@ impl AggregateKernel<'_> {
 /// Arguments computed before a row's accumulators are touched: `x0`, `x1`, … and whether they
 /// count: `counts0`, `counts1`, ….
 pub(super) struct Hoisted {
-    pub(super) declare: String,
-    pub(super) assign: String,
+    pub(super) declare: Code,
+    pub(super) assign: Code,
 }
 
 impl Hoisted {
     pub(super) fn of(kernel: &AggregateKernel<'_>) -> Self {
-        let (mut declare, mut assign) = (String::new(), String::new());
+        let (mut declare, mut assign) = (Code::default(), Code::default());
         for (i, input) in kernel.inputs.iter().enumerate() {
             if input.accumulator == Accumulator::Float {
                 continue;
             }
             let (ctype, argument) = argument(input, &kernel.exponents[i]);
             if input.accumulator != Accumulator::Count {
-                declare.push_str(&format!("{ctype} x{i} = 0;\n"));
-                assign.push_str(&match &input.valid {
-                    Some(valid) => format!("if ({valid}) x{i} = {argument};\n"),
-                    None => format!("x{i} = {argument};\n"),
-                });
+                declare.variable(ctype, &format!("x{i}"), "0");
+                match &input.valid {
+                    Some(valid) => {
+                        assign.line(format_args!("if ({valid}) x{i} = {argument};"));
+                    }
+                    None => assign.line(format_args!("x{i} = {argument};")),
+                }
             }
             if let Some(valid) = &input.valid {
-                declare.push_str(&format!("bool counts{i} = false;\n"));
-                assign.push_str(&format!("counts{i} = {valid};\n"));
+                declare.variable("bool", &format!("counts{i}"), "false");
+                assign.line(format_args!("counts{i} = {valid};"));
             }
         }
         Hoisted { declare, assign }
@@ -84,6 +87,6 @@ impl Hoisted {
 
     /// A step of input `i`, where it counts.
     pub(super) fn guarded(&self, i: usize, input: &AggregateInput, step: &str) -> String {
-        if input.valid.is_some() { format!("if (counts{i}) {step}\n") } else { format!("{step}\n") }
+        if input.valid.is_some() { format!("if (counts{i}) {step}") } else { step.to_string() }
     }
 }

@@ -14,6 +14,7 @@ use super::cells::{Cells, Flush, KeyForm, KeyTable, Probes, hash_slots, hashed_u
 use super::inputs::AggregateInput;
 use super::kernel::{AggregateKernel, Hoisted};
 use crate::codegen::control::{Control, Retry};
+use crate::codegen::device_function::KernelHeader;
 use crate::codegen::kernel::{Generated, most_shared};
 use crate::codegen::params::{Later, Params};
 use crate::codegen::prepared::PreparedKernel;
@@ -21,6 +22,7 @@ use crate::codegen::radix_partition::{
     MOST_PARTS, RadixPartition, RadixPartitionNames, SHARED_ON_SIMULATOR, pays_from,
 };
 use crate::codegen::record::Record;
+use crate::codegen::statements::Code;
 use crate::error::Result;
 use warpframe_device::{Buffer, Device};
 
@@ -224,10 +226,9 @@ impl GroupPartitioning {
         kernel: &AggregateKernel<'_>,
         names: &PartitionedNames,
         target: &GroupTarget<'_>,
-    ) -> String {
+    ) -> Code {
         let record = &self.partition.record;
-        let (load, inputs) =
-            (record.emit_load("record[j]", "carried"), loaded(record, kernel.inputs));
+        let inputs = loaded(record, kernel.inputs);
         let kernel = &AggregateKernel { inputs: &inputs, ..*kernel };
         let hoisted = Hoisted::of(kernel);
         let slots = match self.domain {
@@ -240,11 +241,63 @@ impl GroupPartitioning {
                 hash_slots(kernel, "AHEAD", "mixed", KeyForm::Mixed, Probes::Many)
             ),
         };
+        let mut code = Code::default();
+        code.needs(KernelHeader::Partition);
+        code.line(format_args!(
+            "const u32 PARTS = (u32){parts};\nconstexpr u32 WORDS = {words};\nconstexpr int AHEAD = {ahead};\n{head}\
+             const u32 item = blockIdx.x;\nif (item >= {items}[PARTS]) return;\n\
+             const u32 part = partition_of_item({items}, PARTS, item);\n\
+             const bool alone = {items}[part + 1] - {items}[part] == 1;\n\
+             const u64 first = {begins}[part] + (u64)(item - {items}[part]) * {most};\n\
+             const u64 end = minimum(first + {most}, partition_end({begins}, {cursors}, part));\n\
+             {declare}\
+             for (u64 base = first; base < end; base += (u64)THREADS * AHEAD) {{\n\
+             u32 record[AHEAD][WORDS];\nu32 slot_of[AHEAD];\nu32 wanted = 0;\n\
+             #pragma unroll\n\
+             for (int j = 0; j < AHEAD; ++j) {{\nconst u64 at = base + j * THREADS + threadIdx.x;\n\
+             if (at < end) {{\npartition_load<WORDS>(record[j], {records} + at * WORDS);\nwanted |= 1u << j;\n}}\n}}\n\
+             {give_up}\
+             {slots}\
+             #pragma unroll\n\
+             for (int j = 0; j < AHEAD; ++j) {{\nconst u32 slot = slot_of[j];\nbool lost = false;\n\
+             if (slot != CELL_NONE) {{",
+            parts = names.partition.parts,
+            words = record.words,
+            give_up = match self.domain {
+                Domain::Dense(_) => String::new(),
+                Domain::Any(_) => kernel.give_up(),
+            },
+            ahead = if record.words <= 4 { 4 } else { 2 },
+            head = kernel.rows.head,
+            items = names.items.0,
+            begins = names.partition.begins.0,
+            cursors = names.partition.cursors.0,
+            records = names.partition.records.0,
+            most = names.most,
+            declare = self.cells.declare(kernel, &self.slots.to_string(), 1),
+        ));
+        code.append(&hoisted.declare);
+        record.emit_load("record[j]", "carried", &mut code);
+        code.append(&hoisted.assign);
+        hashed_update(kernel, &self.cells, &hoisted, &mut code);
+        let lost = kernel.flag("lost", Retry::INEXACT);
+        code.line(format_args!("}}\n{lost}\n}}\n}}\n__syncthreads();  // all records are in"));
+        code.raw(&self.flush_text(kernel, names, target));
+        code
+    }
+
+    /// Moves the groups of a partition to where groups end up.
+    fn flush_text(
+        &self,
+        kernel: &AggregateKernel<'_>,
+        names: &PartitionedNames,
+        target: &GroupTarget<'_>,
+    ) -> String {
         let (store, add) =
             (self.cells.flush(kernel, Flush::Store), self.cells.flush(kernel, Flush::Add));
         let present = self.cells.present();
         let found = target.found;
-        let flush = match self.domain {
+        match self.domain {
             Domain::Dense(_) => format!(
                 "for (u32 slot = threadIdx.x; slot < slots; slot += THREADS) if ({present}) {{\n\
                  const u64 to = (u64)part * slots + slot;\n{found}[to] = 1;\n\
@@ -268,45 +321,7 @@ impl GroupPartitioning {
                     full = kernel.flag("threadIdx.x == 0", Retry::TABLE_FULL),
                 )
             }
-        };
-        format!(
-            "const u32 PARTS = (u32){parts};\nconstexpr u32 WORDS = {words};\nconstexpr int AHEAD = {ahead};\n{head}\
-             const u32 item = blockIdx.x;\nif (item >= {items}[PARTS]) return;\n\
-             const u32 part = partition_of_item({items}, PARTS, item);\n\
-             const bool alone = {items}[part + 1] - {items}[part] == 1;\n\
-             const u64 first = {begins}[part] + (u64)(item - {items}[part]) * {most};\n\
-             const u64 end = minimum(first + {most}, partition_end({begins}, {cursors}, part));\n\
-             {declare}\
-             for (u64 base = first; base < end; base += (u64)THREADS * AHEAD) {{\n\
-             u32 record[AHEAD][WORDS];\nu32 slot_of[AHEAD];\nu32 wanted = 0;\n\
-             #pragma unroll\n\
-             for (int j = 0; j < AHEAD; ++j) {{\nconst u64 at = base + j * THREADS + threadIdx.x;\n\
-             if (at < end) {{\npartition_load<WORDS>(record[j], {records} + at * WORDS);\nwanted |= 1u << j;\n}}\n}}\n\
-             {give_up}\
-             {slots}\
-             #pragma unroll\n\
-             for (int j = 0; j < AHEAD; ++j) {{\nconst u32 slot = slot_of[j];\nbool lost = false;\n\
-             if (slot != CELL_NONE) {{\n{hoists}{load}{assign}{update}}}\n{lost}\n}}\n}}\n\
-             __syncthreads();  // all records are in\n{flush}",
-            parts = names.partition.parts,
-            words = record.words,
-            give_up = match self.domain {
-                Domain::Dense(_) => String::new(),
-                Domain::Any(_) => kernel.give_up(),
-            },
-            ahead = if record.words <= 4 { 4 } else { 2 },
-            head = kernel.rows.head,
-            items = names.items.0,
-            begins = names.partition.begins.0,
-            cursors = names.partition.cursors.0,
-            records = names.partition.records.0,
-            most = names.most,
-            declare = self.cells.declare(kernel, &self.slots.to_string(), 1),
-            hoists = hoisted.declare,
-            assign = hoisted.assign,
-            update = hashed_update(kernel, &self.cells, &hoisted),
-            lost = kernel.flag("lost", Retry::INEXACT),
-        )
+        }
     }
 }
 

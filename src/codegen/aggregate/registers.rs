@@ -9,6 +9,7 @@ use crate::codegen::emit::push_number;
 use crate::codegen::groups::Accumulator;
 use crate::codegen::kernel::THREADS;
 use crate::codegen::materialize::striding_body;
+use crate::codegen::statements::Code;
 use warpframe_device::Device;
 
 /// Most blocks of a multiprocessor that sum up in registers.
@@ -16,14 +17,13 @@ const BLOCKS: u64 = 8;
 
 /// The kernel. `partials` has room for every block's accumulators; a thread sees at most
 /// `per_thread` rows.
-pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64) -> String {
+pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64) -> Code {
     let mut declare = String::with_capacity(256);
-    let mut update = String::with_capacity(1024);
     let mut publish = String::with_capacity(1024);
     let mut combine = String::with_capacity(1024);
     // Statements before each tile, where rows are picked, and how many accumulators pick one.
-    let (mut learn, mut picks) = (String::new(), 0);
-    update.push_str(kernel.rows.statements);
+    let (mut learn, mut picks) = (Code::default(), 0);
+    let mut update = kernel.rows.statements.clone();
     let mut word = 0;
     for (i, input) in kernel.inputs.iter().enumerate() {
         let (_, argument) = argument(input, "");
@@ -48,32 +48,21 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64
         let width = numbered(" * ", words);
         let target = &kernel.accumulators[i];
         push(&mut declare, &[local, " ", &acc, " = ", initial, ";\n"]);
-        if let Some(valid) = &input.valid {
-            push(&mut update, &["if (", valid, ") "]);
-        }
+        let where_valid = input.valid.as_ref().map(|valid| format!("if ({valid}) "));
+        let where_valid = where_valid.unwrap_or_default();
         match input.accumulator {
             Accumulator::Least | Accumulator::Greatest => {
                 let sign = if input.accumulator == Accumulator::Least { " < " } else { " > " };
-                push(
-                    &mut update,
-                    &[
-                        "{ const u64 x = ",
-                        &argument,
-                        "; if (x",
-                        sign,
-                        &acc,
-                        ") ",
-                        &acc,
-                        " = x; }\n",
-                    ],
-                );
+                update.line(format_args!(
+                    "{where_valid}{{ const u64 x = {argument}; if (x{sign}{acc}) {acc} = x; }}"
+                ));
             }
             Accumulator::Row => {
-                push(&mut update, &[&acc, " = ", &op, "(", &acc, ", ", &argument, ");\n"]);
-                learn.push_str(&best_row::learn(i, &acc, picks));
+                update.line(format_args!("{where_valid}{acc} = {op}({acc}, {argument});"));
+                learn.raw(&best_row::learn(i, &acc, picks));
                 picks += 1;
             }
-            _ => push(&mut update, &[&acc, " += (", local, ")(", &argument, ");\n"]),
+            _ => update.line(format_args!("{where_valid}{acc} += ({local})({argument});")),
         }
         // Each comparison of rows is a type of its own. All reduce in one array.
         let reduce = match input.accumulator {
@@ -108,11 +97,15 @@ pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64
         declare.push_str("WF_SHARED_ARRAY(u64, best_rows, THREADS);\n");
         declare.push_str(&best_row::known_rows(picks));
     }
-    learn.push_str(kernel.rows.prologue);
-    let loop_ = striding_body(kernel.rows.head, kernel.rows.items, &learn, &update);
-    let head = ["u64* const partials = ", partials, ";\n", kernel.comparisons, &declare].concat();
-    let last = ["if (last_block(", kernel.rows.control, " + 2)) {\n", &combine, "}\n"].concat();
-    [head, loop_, publish, last].concat()
+    learn.append(kernel.rows.prologue);
+    let mut code = Code::default();
+    code.line(format_args!("u64* const partials = {partials};"));
+    code.append(kernel.comparisons);
+    code.raw(&declare);
+    code.append(&striding_body(kernel.rows.head, kernel.rows.items, &learn, &update));
+    code.raw(&publish);
+    code.line(format_args!("if (last_block({} + 2)) {{\n{combine}}}", kernel.rows.control));
+    code
 }
 
 fn numbered(text: &str, number: usize) -> String {

@@ -8,6 +8,7 @@ use crate::codegen::effort::{Effort, items_for, items_in_time};
 use crate::codegen::flow::Flow;
 use crate::codegen::kernel::most_shared;
 use crate::codegen::prepared::PreparedKernel;
+use crate::codegen::statements::Code;
 use warpframe_device::Device;
 
 /// Most bytes of shared memory for cells of which several blocks share a multiprocessor.
@@ -140,7 +141,6 @@ pub(super) fn cell_threads(inputs: usize) -> u32 {
 
 /// Whether columns are loaded late: where registers suffice for the accumulators, of so many words,
 /// and for what the rows' code computes.
-pub(super) fn is_late(prepared: &PreparedKernel, words: usize, code: [&str; 2]) -> bool {
-    let wide = |text: &str| text.contains("i128") || text.contains("view");
-    prepared.late && words <= LATE_WORDS && !code.into_iter().any(wide)
+pub(super) fn is_late(prepared: &PreparedKernel, words: usize, code: [&Code; 2]) -> bool {
+    prepared.late && words <= LATE_WORDS && !code.into_iter().any(Code::is_wide)
 }

@@ -5,6 +5,10 @@
 //! where that fits the type nothing can fail, and the narrowest of 32, 64 and 128 bits is used.
 
 use super::*;
+use crate::codegen::device_function::{
+    DeviceFunction, FDIV, MUL_OVERFLOWS, QUOTIENT, QUOTIENT_OVERFLOWS, REMAINDER,
+    REMAINDER_OVERFLOWS,
+};
 
 /// A step of exact integer arithmetic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,34 +77,34 @@ fn interval(
 
 impl ArithmeticStep {
     /// The function of `arith.cuh` that wraps.
-    fn wrapping(self) -> &'static str {
+    fn wrapping(self) -> DeviceFunction {
         match self {
-            ArithmeticStep::Add => "wrap_add",
-            ArithmeticStep::Sub => "wrap_sub",
-            ArithmeticStep::Mul => "wrap_mul",
-            ArithmeticStep::Div => "quotient",
-            ArithmeticStep::Rem => "remainder",
+            ArithmeticStep::Add => "wrap_add".into(),
+            ArithmeticStep::Sub => "wrap_sub".into(),
+            ArithmeticStep::Mul => "wrap_mul".into(),
+            ArithmeticStep::Div => QUOTIENT,
+            ArithmeticStep::Rem => REMAINDER,
         }
     }
 
     /// The function of `decimal.cuh` that tells whether 128 bits overflow.
-    fn checked(self) -> &'static str {
+    fn checked(self) -> DeviceFunction {
         match self {
-            ArithmeticStep::Add => "add_overflows",
-            ArithmeticStep::Sub => "sub_overflows",
-            ArithmeticStep::Mul => "mul_overflows",
-            ArithmeticStep::Div => "quotient_overflows",
-            ArithmeticStep::Rem => "remainder_overflows",
+            ArithmeticStep::Add => "add_overflows".into(),
+            ArithmeticStep::Sub => "sub_overflows".into(),
+            ArithmeticStep::Mul => MUL_OVERFLOWS,
+            ArithmeticStep::Div => QUOTIENT_OVERFLOWS,
+            ArithmeticStep::Rem => REMAINDER_OVERFLOWS,
         }
     }
 
     /// The function of `arith.cuh` that tells whether at most 64 bits overflow; none of a division,
     /// where only the least value by −1 can.
-    fn checked_narrow(self) -> Option<&'static str> {
+    fn checked_narrow(self) -> Option<DeviceFunction> {
         match self {
-            ArithmeticStep::Add => Some("add_exceeds"),
-            ArithmeticStep::Sub => Some("sub_exceeds"),
-            ArithmeticStep::Mul => Some("mul_exceeds"),
+            ArithmeticStep::Add => Some("add_exceeds".into()),
+            ArithmeticStep::Sub => Some("sub_exceeds".into()),
+            ArithmeticStep::Mul => Some("mul_exceeds".into()),
             ArithmeticStep::Div | ArithmeticStep::Rem => None,
         }
     }
@@ -175,7 +179,8 @@ impl Compiler<'_> {
         if let Some(range) = exact.filter(|range| within(*range, limits)) {
             let repr = narrowest(&[ab, bb, range]);
             let ctype = repr.device_type();
-            let rvalue = format!("{}<{ctype}>({}, {})", step.wrapping(), a.code, b.code);
+            let function = self.out.calls(step.wrapping());
+            let rvalue = format!("{function}<{ctype}>({}, {})", a.code, b.code);
             return Ok(self.result(dtype.clone(), repr, rvalue, valid).with_range(Some(range)));
         }
         let repr = repr_of(dtype)?;
@@ -191,11 +196,11 @@ impl Compiler<'_> {
                 let condition = format!("({} == {low} && {} == -1)", a.code, b.code);
                 self.fail_if(&valid, &condition, Failure::Overflow);
             }
-            let rvalue = format!("{}<{ctype}>({operands})", step.wrapping());
+            let rvalue = format!("{}<{ctype}>({operands})", self.out.calls(step.wrapping()));
             return Ok(self.result(dtype.clone(), repr, rvalue, valid));
         };
-        let name = self.out.fresh();
-        self.out.line(format_args!("{ctype} {name};"));
+        let (name, checked) = (self.out.fresh(), self.out.calls(checked));
+        self.out.unset(ctype, &name);
         let flag = self.out.let_("bool", format_args!("{checked}({operands}, &{name})"));
         self.fail_if(&valid, &flag, Failure::Overflow);
         let range = exact.map(|(low, high)| (low.max(limits.0), high.min(limits.1)));
@@ -276,12 +281,13 @@ impl Compiler<'_> {
     ) -> Result<Value> {
         let valid = both(&a.valid, &b.valid, self.out);
         let name = match op {
-            Operator::Plus => "fadd",
-            Operator::Minus => "fsub",
-            Operator::Multiply => "fmul",
-            Operator::Divide => "fdiv",
-            _ => "frem",
+            Operator::Plus => "fadd".into(),
+            Operator::Minus => "fsub".into(),
+            Operator::Multiply => "fmul".into(),
+            Operator::Divide => FDIV,
+            _ => "frem".into(),
         };
+        let name = self.out.calls(name);
         let magnitude = a.magnitude.zip(b.magnitude).and_then(|(x, y)| match op {
             Operator::Plus | Operator::Minus => Some(x + y),
             Operator::Multiply => Some(x * y),

@@ -11,6 +11,7 @@ use regex_automata::util::start;
 use regex_automata::{Anchored, MatchKind};
 
 use super::*;
+use crate::codegen::device_function::KernelHeader;
 
 /// Most bytes of an automaton, and of the one that it is made from, whose repetitions are written
 /// out: what beyond it blows up stays with the CPU.
@@ -181,6 +182,7 @@ impl Compiler<'_> {
     pub(super) fn regex_test(&mut self, value: Value, pattern: &str) -> Result<Value> {
         let view = self.text(&value)?;
         let ahead = self.automaton(pattern, ScanDirection::Ahead)?;
+        self.out.needs(KernelHeader::Automaton);
         let (test, _) = self.unless_lost("bool", &value.valid, |lost| {
             format!("automaton_matches({view}, {ahead}, {lost})")
         });
@@ -219,6 +221,7 @@ impl Compiler<'_> {
             self.automaton(&pattern, ScanDirection::Ahead)?,
             self.automaton(&pattern, ScanDirection::Back)?,
         );
+        self.out.needs(KernelHeader::Automaton);
         let (count, _) = self.unless_lost("i64", &value.valid, |lost| {
             format!("automaton_count({view}, 0u, {ahead}, {back}, {lost})")
         });
@@ -243,6 +246,7 @@ impl Compiler<'_> {
             self.automaton(pattern, ScanDirection::Back)?,
         );
         let call = |lost: &str| format!("automaton_position({view}, {ahead}, {back}, {lost})");
+        self.out.needs(KernelHeader::Automaton);
         let (place, _) = self.unless_lost("i64", &value.valid, call);
         Ok(Value::new(dtype.clone(), Repr::I64, place, value.valid)
             .with_range(Some((0, i32::MAX.into()))))
@@ -275,6 +279,7 @@ impl Compiler<'_> {
                 "automaton_replaced(arena, {view}, {replacement}, {all}, {ahead}, {back}, {lost})"
             )
         };
+        self.out.needs(KernelHeader::Automaton);
         let (made, _) = self.unless_lost("view", &value.valid, call);
         let longest = value.longest.map(|longest| (u64::from(longest) + 1) * (to.len() as u64 + 1));
         self.made(dtype, made, value.valid, longest)
@@ -302,7 +307,7 @@ impl Compiler<'_> {
         call: impl FnOnce(&str) -> String,
     ) -> (String, String) {
         let lost = self.out.fresh();
-        self.out.line(format_args!("bool {lost} = false;"));
+        self.out.variable("bool", &lost, "false");
         let value = self.out.let_(ctype, call(&format!("&{lost}")));
         self.fail_if(valid, &lost, Failure::Beyond);
         (value, lost)

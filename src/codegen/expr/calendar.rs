@@ -6,6 +6,7 @@ use datafusion::arrow::datatypes::TimeUnit;
 
 use super::arithmetic::wide;
 use super::*;
+use crate::codegen::device_function::FLOOR_QUOTIENT;
 
 /// First and last day of Arrow's calendar, counted from 1970-01-01.
 pub(super) const CALENDAR: (i128, i128) = (-96_465_292, 95_026_236);
@@ -49,8 +50,9 @@ impl Compiler<'_> {
         let repr =
             if within(range, (i32::MIN.into(), i32::MAX.into())) { Repr::I32 } else { Repr::I64 };
         let rvalue = format!(
-            "({})floor_quotient<i64>((i64){}, {per_day}ll)",
+            "({}){}<i64>((i64){}, {per_day}ll)",
             repr.device_type(),
+            self.out.calls(FLOOR_QUOTIENT),
             value.code
         );
         self.result(wide(), repr, rvalue, value.valid.clone()).with_range(Some(range))

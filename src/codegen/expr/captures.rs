@@ -4,6 +4,7 @@
 //! A machine finds what the groups matched: it follows all ways through the pattern at once, the
 //! preferred first. A row that needs more ways than there is room for goes to the host.
 
+use crate::codegen::device_function::KernelHeader;
 use regex_automata::nfa::thompson::{self, NFA, State};
 use regex_automata::util::interpolate;
 use regex_automata::util::look::Look;
@@ -279,6 +280,7 @@ impl Compiler<'_> {
                 program.template()
             )
         };
+        self.out.needs(KernelHeader::Captures);
         let (made, _) = self.unless_lost("view", &value.valid, call);
         self.made(dtype, made, value.valid, None)
     }
@@ -305,31 +307,32 @@ impl Compiler<'_> {
         );
         let words = self.inputs.constant(&program.bytes());
         let (slots, count) = (self.out.fresh(), self.out.fresh());
-        self.out.line(format_args!("u32 {slots}[{}];", 2 * program.groups.len()));
+        let groups = program.groups.len();
+        self.out.object("u32", &slots, format_args!("[{}]", 2 * groups));
         let call = |lost: &str| {
             format!(
                 "captures_first<{}>({view}, {ahead}, {back}, (const u32*)({words}), {slots}, {lost})",
                 program.template()
             )
         };
+        self.out.needs(KernelHeader::Captures);
         let (found, _) = self.unless_lost("bool", &value.valid, call);
         let valid = self.out.let_("bool", format_args!("{} && {found}", value.validity()));
+        self.out.variable("u32", &count, "0");
         self.out.line(format_args!(
-            "u32 {count} = 0;\nfor (u32 k = 0; {valid} && k < {}; k++)",
-            program.groups.len()
+            "for (u32 k = 0; {valid} && k < {groups}; k++)\n    \
+             {count} += {slots}[2 * k] != CAPTURES_NONE;"
         ));
-        self.out.line(format_args!("    {count} += {slots}[2 * k] != CAPTURES_NONE;"));
         let builder = self.build(item.data_type(), &count)?;
-        self.out.line(format_args!(
-            "{count} = 0;\nfor (u32 k = 0; {valid} && k < {}; k++) {{",
-            program.groups.len()
-        ));
+        self.out.line(format_args!("{count} = 0;"));
+        self.out.repeat(format_args!("for (u32 k = 0; {valid} && k < {groups}; k++)"));
         self.out.line(format_args!("if ({slots}[2 * k] == CAPTURES_NONE) continue;"));
         let part = format!("slice({view}, {slots}[2 * k], {slots}[2 * k + 1] - {slots}[2 * k])");
         let part =
             Value::new(item.data_type().clone(), Repr::View, self.out.let_("view", part), None);
         self.put(&builder, &count, part)?;
-        self.out.line(format_args!("{count}++;\n}}"));
+        self.out.line(format_args!("{count}++;"));
+        self.out.close("}");
         Ok(self.built(&builder, dtype, Some(valid), value.longest))
     }
 

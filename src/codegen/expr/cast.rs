@@ -10,6 +10,7 @@ use super::calendar::{is_utc, per_second};
 use super::fit::OnError;
 use super::zone::InstantFor;
 use super::*;
+use crate::codegen::device_function::{FDIV, KernelHeader};
 use warpframe_device::ops::powers;
 
 impl Compiler<'_> {
@@ -154,6 +155,7 @@ impl Compiler<'_> {
                     &Duration(TimeUnit::Nanosecond),
                     on_error,
                 )?;
+                self.out.needs(KernelHeader::Interval);
                 let rvalue = format!("interval_packed(0, 0, (i64){})", nanos.code);
                 Ok(self.result(target.clone(), Repr::I128, rvalue, nanos.valid))
             }
@@ -313,7 +315,9 @@ impl Compiler<'_> {
         let ten = format!("double_of_bits({}ull)", power.to_bits());
         let rvalue = match (exact, u32::try_from(scale).ok().filter(|scale| *scale <= MOST_PLACES))
         {
-            (true, Some(_)) => format!("({ctype})fdiv((f64){}, {ten})", value.code),
+            (true, Some(_)) => {
+                format!("({ctype}){}((f64){}, {ten})", self.out.calls(FDIV), value.code)
+            }
             (true, None) => format!("fmul(({ctype}){}, ({ctype}){ten})", value.code),
             (false, Some(scale)) => {
                 let five = power_of_five(scale);
@@ -342,8 +346,9 @@ impl Compiler<'_> {
         };
         let power = 10f64.powi(i32::from(scale));
         let outside = self.out.fresh();
-        self.out.line(format_args!("bool {outside};"));
+        self.out.unset("bool", &outside);
         let table = self.inputs.constant(powers::for_format());
+        self.out.needs(KernelHeader::Format);
         let digits = self.out.let_(
             "i128",
             format_args!(

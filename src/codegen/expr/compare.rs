@@ -10,6 +10,7 @@ use super::arithmetic::wide;
 use super::list::same_form;
 use super::*;
 use crate::codegen::NullsPlace;
+use crate::codegen::device_function::{SORT_F32, SORT_F64, VIEWS_EQUAL};
 use crate::codegen::keys::emit_equal;
 use crate::codegen::order_compare::{Comparing, emit_compare};
 
@@ -103,8 +104,9 @@ impl Compiler<'_> {
         Ok(match (left.repr, right.repr) {
             (Repr::Bool, Repr::Bool) => format!("((u32)(bool){l} {sign} (u32)(bool){r})"),
             (Repr::F32, Repr::F32) | (Repr::F64, Repr::F64) if zeros == ZeroSigns::Apart => {
-                let bits = if left.repr == Repr::F32 { 32 } else { 64 };
-                format!("(sort_f{bits}({l}) {sign} sort_f{bits}({r}))")
+                let sort = if left.repr == Repr::F32 { SORT_F32 } else { SORT_F64 };
+                let [one, other] = [sort; 2].map(|sort| self.out.calls(sort));
+                format!("({one}({l}) {sign} {other}({r}))")
             }
             (Repr::F32, Repr::F32) | (Repr::F64, Repr::F64) => match op {
                 Operator::Eq => float_equal(left, right),
@@ -115,8 +117,8 @@ impl Compiler<'_> {
                 _ => format!("!{}", float_less(left, right)),
             },
             (Repr::View, Repr::View) => match op {
-                Operator::Eq => format!("views_equal({l}, {r})"),
-                Operator::NotEq => format!("!views_equal({l}, {r})"),
+                Operator::Eq => format!("{}({l}, {r})", self.out.calls(VIEWS_EQUAL)),
+                Operator::NotEq => format!("!{}({l}, {r})", self.out.calls(VIEWS_EQUAL)),
                 _ => format!("(compare_views({l}, {r}) {sign} 0)"),
             },
             (a, b) if a.is_integer() && b.is_integer() && compatible(&left.dtype, &right.dtype) => {

@@ -2,12 +2,14 @@
 
 use super::calendar::per_second;
 use super::*;
+use crate::codegen::device_function::KernelHeader;
 use warpframe_device::ops::powers;
 
 impl Compiler<'_> {
     /// What Arrow prints of a value; values that its calendar does not hold fail.
     pub(super) fn formatted(&mut self, value: Value, to: &DataType) -> Result<Value> {
         use DataType::*;
+        self.out.needs(KernelHeader::Format);
         let code = &value.code;
         let (rvalue, longest) = match &value.dtype {
             Boolean => (format!("format_boolean({code})"), 5),
@@ -37,7 +39,10 @@ impl Compiler<'_> {
                 self.within_calendar(&days, &value.valid.clone());
                 let local = &local.code;
                 let ahead = match has_zone {
-                    true => format!("wrap_sub<i64>((i64){local}, (i64){code}) / {ticks}ll"),
+                    true => {
+                        self.out.divides(1);
+                        format!("wrap_sub<i64>((i64){local}, (i64){code}) / {ticks}ll")
+                    }
                     false => "NO_ZONE".into(),
                 };
                 (format!("format_timestamp(arena, (i64){local}, {ticks}, {ahead})"), 41)

@@ -4,6 +4,7 @@ use datafusion::arrow::datatypes::IntervalUnit;
 
 use super::calendar::per_second;
 use super::*;
+use crate::codegen::device_function::{INTERVAL_OF, KernelHeader};
 use crate::host::{IntervalPart, part_of};
 
 /// The type of all intervals in SQL.
@@ -23,6 +24,7 @@ impl Compiler<'_> {
             return Err(not_yet(format!("arithmetic of {} and {}", a.dtype, b.dtype)));
         }
         let valid = both(&a.valid, &b.valid, self.out);
+        self.out.needs(KernelHeader::Interval);
         let call = format!("interval_sum((i128){}, (i128){}, {sign}", a.code, b.code);
         self.by_interval(call, dtype, Repr::I128, valid)
     }
@@ -41,6 +43,7 @@ impl Compiler<'_> {
             _ => return Err(not_yet(format!("{} times {}", by.dtype, factor.dtype))),
         };
         let valid = both(&by.valid, &factor.valid, self.out);
+        self.out.needs(KernelHeader::Interval);
         let call = format!("interval_times((i128){}, ({cast}){}", by.code, factor.code);
         self.by_interval(call, dtype, Repr::I128, valid)
     }
@@ -58,6 +61,7 @@ impl Compiler<'_> {
             }
             other => return Err(not_yet(format!("the length of {other}"))),
         };
+        self.out.needs(KernelHeader::Interval);
         let rvalue = format!("interval_justified({packed})");
         Ok(self.result(dtype.clone(), Repr::I128, rvalue, value.valid))
     }
@@ -72,7 +76,7 @@ impl Compiler<'_> {
         let value = self.value(of)?;
         let parts = match &value.dtype {
             DataType::Interval(IntervalUnit::MonthDayNano) => {
-                format!("interval_of((i128){})", value.code)
+                format!("{}((i128){})", self.out.calls(INTERVAL_OF), value.code)
             }
             DataType::Duration(unit) => {
                 format!("interval_of_ticks((i64){}, {}ll)", value.code, per_second(unit))
@@ -82,8 +86,14 @@ impl Compiler<'_> {
         let Some(part) = part_of(function) else {
             return Err(not_yet("a part of an interval"));
         };
+        self.out.needs(KernelHeader::Interval);
         let of = self.out.let_("interval", parts);
         use IntervalPart::*;
+        self.out.divides(match part {
+            Epoch | Day => 0,
+            Quarter | Minute | Second | Millisecond | Microsecond => 2,
+            _ => 1,
+        });
         let part = match part {
             Millennium => format!("{of}.months / 12000"),
             Century => format!("{of}.months / 1200"),
@@ -121,6 +131,7 @@ impl Compiler<'_> {
         let (low, high) = value.bounds();
         let (least, most) = type_bounds(dtype);
         let within = |bound: i128| (bound * i128::from(length)).clamp(least, most);
+        self.out.needs(KernelHeader::Interval);
         let rvalue = format!("interval_in_unit((i64){}, {length}ll)", value.code);
         let result = self.result(dtype.clone(), Repr::I64, rvalue, value.valid);
         Ok(result.with_range(Some((within(low), within(high)))))

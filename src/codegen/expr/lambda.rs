@@ -61,7 +61,7 @@ impl Compiler<'_> {
     fn capture(&mut self, lambda: &Lambda) -> Result<()> {
         if self.variables.is_empty() && calls_random(&lambda.body) {
             let drawn = self.out.fresh();
-            self.out.line(format_args!("u64 {drawn} = 0;"));
+            self.out.variable("u64", &drawn, "0");
             self.drawn = Some(drawn);
         }
         // In one order, so that equal expressions are equal kernels.
@@ -124,10 +124,13 @@ impl Compiler<'_> {
         let list = self.list(list)?;
         self.capture(lambda)?;
         let found = self.out.fresh();
-        self.out.line(format_args!("u32 {found} = {}.length;", list.view));
+        self.out.variable("u32", &found, format_args!("{}.length", list.view));
         self.each(&list, |this, element, place| {
             let holds = this.holds("array_first", lambda, element)?;
-            this.out.line(format_args!("if ({holds}) {{\n{found} = {place};\nbreak;\n}}"));
+            this.out.branch(&holds);
+            this.out.line(format_args!("{found} = {place};"));
+            this.out.leave();
+            this.out.close("}");
             Ok(())
         })?;
         let inside = self.out.let_("bool", format_args!("{found} < {}.length", list.view));
@@ -140,14 +143,18 @@ impl Compiler<'_> {
         let list = self.list(list)?;
         self.capture(lambda)?;
         let (found, unknown) = (self.out.fresh(), self.out.fresh());
-        self.out.line(format_args!("bool {found} = false, {unknown} = false;"));
+        self.out.variable("bool", &found, "false");
+        self.out.variable("bool", &unknown, "false");
         self.each(&list, |this, element, _| {
             let value = this.applied(lambda, &[element])?;
             if !matches!(value.dtype, DataType::Boolean | DataType::Null) {
                 let what = format!("array_any_match with a lambda that makes {}", value.dtype);
                 return Err(Error::unsupported(what, "is no condition"));
             }
-            this.out.line(format_args!("if ({}) {{\n{found} = true;\nbreak;\n}}", value.truth()));
+            this.out.branch(value.truth());
+            this.out.line(format_args!("{found} = true;"));
+            this.out.leave();
+            this.out.close("}");
             this.out.line(format_args!("if (!{}) {unknown} = true;", value.validity()));
             Ok(())
         })?;
@@ -190,10 +197,7 @@ impl Compiler<'_> {
         accumulator: &Value,
     ) -> Result<()> {
         let place = self.out.fresh();
-        self.out.line(format_args!(
-            "for (u32 {place} = {begin}; {place} < {}.length; {place}++) {{",
-            list.view
-        ));
+        self.out.count_up(&place, &begin, format_args!("{}.length", list.view));
         let element = self.element(list, &place, None)?;
         let value = self.applied(lambda, &[accumulator, &element])?;
         let value = self.cast(value, &accumulator.dtype, OnError::Fail)?;
@@ -203,21 +207,21 @@ impl Compiler<'_> {
         for assignment in assignments {
             self.out.line(assignment);
         }
-        self.out.line("}");
+        self.out.close("}");
         Ok(())
     }
 
     /// A variable of the kernel that begins with this value: of a struct, one for each field.
     fn declared(&mut self, value: &Value) -> Result<Value> {
         let valid = self.out.fresh();
-        self.out.line(format_args!("bool {valid} = {};", value.validity()));
+        self.out.variable("bool", &valid, value.validity());
         if value.repr == Repr::Struct {
             let fields =
                 value.fields.iter().map(|field| self.declared(field)).collect::<Result<_>>()?;
             return Ok(Value::of_fields(value.dtype.clone(), fields, Some(valid)));
         }
         let (repr, name) = (repr_of(&value.dtype)?, self.out.fresh());
-        self.out.line(format_args!("{} {name} = {};", variable_type(repr), value.stored()));
+        self.out.variable(variable_type(repr), &name, value.stored());
         Ok(Value::new(value.dtype.clone(), repr, name, Some(valid)))
     }
 

@@ -8,6 +8,7 @@ use datafusion::logical_expr::expr::Cast;
 
 use super::fit::OnError;
 use super::*;
+use crate::codegen::device_function::KernelHeader;
 use crate::codegen::element::slot;
 use crate::column::{item_of, widths_of};
 
@@ -116,13 +117,10 @@ impl Compiler<'_> {
         body: impl FnOnce(&mut Self, &Value, &str) -> Result<()>,
     ) -> Result<()> {
         let place = self.out.fresh();
-        self.out.line(format_args!(
-            "for (u32 {place} = 0; {place} < {}.length; {place}++) {{",
-            list.view
-        ));
+        self.out.count_up(&place, 0, format_args!("{}.length", list.view));
         let element = self.element(list, &place, None)?;
         body(self, &element, &place)?;
-        self.out.line("}");
+        self.out.close("}");
         Ok(())
     }
 
@@ -134,7 +132,9 @@ impl Compiler<'_> {
         let widths: Vec<String> = widths.iter().map(usize::to_string).collect();
         self.inputs.arena();
         let name = self.out.fresh();
-        self.out.line(format_args!("list_builder<{}> {name}(arena, {room});", widths.join(", ")));
+        self.out.needs(KernelHeader::List);
+        let ctype = format!("list_builder<{}>", widths.join(", "));
+        self.out.object(&ctype, &name, format_args!("(arena, {room})"));
         Ok(ListBuilder { name, item: item.clone() })
     }
 

@@ -56,11 +56,11 @@ impl Compiler<'_> {
             longest = longest_of(element).zip(longest_of(&to)).map(|(a, b)| a.max(b));
             let same = this.compare(Operator::IsNotDistinctFrom, element, &from)?;
             let element = this.with_one_zero(element);
-            this.out.line(format_args!("if ({} && {left}-- > 0) {{", same.code));
+            this.out.branch(format_args!("{} && {left}-- > 0", same.code));
             this.put(&builder, place, to.clone())?;
             this.out.line("} else {");
             this.put(&builder, place, element)?;
-            this.out.line("}");
+            this.out.close("}");
             Ok(())
         })?;
         let valid = both(&list.valid, &most_valid, self.out);
@@ -79,7 +79,7 @@ impl Compiler<'_> {
             }
         };
         let left = self.out.fresh();
-        self.out.line(format_args!("i64 {left} = {code};"));
+        self.out.variable("i64", &left, &code);
         Ok((left, valid))
     }
 
@@ -109,18 +109,16 @@ impl Compiler<'_> {
         let room = self.out.let_("u64", room);
         let builder = self.build(item.data_type(), &room)?;
         let (place, inside) = (self.out.fresh(), self.out.fresh());
-        self.out.line(format_args!(
-            "for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{",
-            builder.name
-        ));
-        self.out.line(format_args!("const bool {inside} = {place} < {}.length;", list.view));
+        self.out.count_up(&place, 0, format_args!("{}.out.length", builder.name));
+        self.out.constant("bool", &inside, format_args!("{place} < {}.length", list.view));
         let element = self.element(&list, &place, Some(&inside))?;
         let longest = longest_of(&element).zip(longest_of(&fill)).map(|(a, b)| a.max(b));
-        self.out.line(format_args!("if ({inside}) {{"));
+        self.out.branch(&inside);
         self.put(&builder, &place, element)?;
         self.out.line("} else {");
         self.put(&builder, &place, fill)?;
-        self.out.line("}\n}");
+        self.out.close("}");
+        self.out.close("}");
         Ok(self.built(&builder, dtype, valid, longest))
     }
 
@@ -142,7 +140,7 @@ impl Compiler<'_> {
             codes.push(format!("(i64){}", place.code));
         }
         let (first, step) = (self.out.fresh(), self.out.let_("i64", &codes[2]));
-        self.out.line(format_args!("u32 {first} = 0;"));
+        self.out.variable("u32", &first, "0");
         let count =
             format!("list_stride({}, {}, {}, {step}, &{first})", list.view, codes[0], codes[1]);
         let count = self.out.let_("u32", count);
@@ -153,15 +151,12 @@ impl Compiler<'_> {
         };
         let builder = self.build(item.data_type(), &room)?;
         let place = self.out.fresh();
-        self.out.line(format_args!(
-            "for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{",
-            builder.name
-        ));
+        self.out.count_up(&place, 0, format_args!("{}.out.length", builder.name));
         let at = self.out.let_("u32", format_args!("(u32)((i64){first} + (i64){place} * {step})"));
         let element = self.element(&list, &at, None)?;
         let longest = longest_of(&element);
         self.put(&builder, &place, element)?;
-        self.out.line("}");
+        self.out.close("}");
         Ok(self.built(&builder, dtype, valid, longest))
     }
 }

@@ -57,7 +57,7 @@ impl Compiler<'_> {
         let room = lengths.collect::<Vec<_>>().join(" + ");
         let builder = self.build(item.data_type(), &room)?;
         let next = self.out.fresh();
-        self.out.line(format_args!("u32 {next} = 0;"));
+        self.out.variable("u32", &next, "0");
         let mut longest = Some(0);
         let mut longer =
             |value: &Value| longest = longest.zip(longest_of(value)).map(|(a, b)| a.max(b));
@@ -112,14 +112,15 @@ impl Compiler<'_> {
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
         let builder = self.build(item.data_type(), &format!("{}.length", list.view))?;
         let next = self.out.fresh();
-        self.out.line(format_args!("u32 {next} = 0;"));
+        self.out.variable("u32", &next, "0");
         let mut longest = None;
         self.each(list, |this, element, _| {
             longest = longest_of(element);
             let (keep, element) = keep(this, element)?;
-            this.out.line(format_args!("if ({keep}) {{"));
+            this.out.branch(&keep);
             this.put(&builder, &next, element)?;
-            this.out.line(format_args!("{next}++;\n}}"));
+            this.out.line(format_args!("{next}++;"));
+            this.out.close("}");
             Ok(())
         })?;
         self.out.line(format_args!("{}.shorten({next});", builder.name));
@@ -136,14 +137,15 @@ impl Compiler<'_> {
         let (list, needle) = (self.list(list)?, self.value(needle)?);
         let builder = self.build(&DataType::UInt64, &format!("{}.length", list.view))?;
         let next = self.out.fresh();
-        self.out.line(format_args!("u32 {next} = 0;"));
+        self.out.variable("u32", &next, "0");
         self.each(&list, |this, element, place| {
             let same = this.compare(Operator::IsNotDistinctFrom, element, &needle)?;
-            this.out.line(format_args!("if ({}) {{", same.code));
+            this.out.branch(&same.code);
             let place =
                 Value::new(DataType::UInt64, Repr::U64, format!("((u64){place} + 1)"), None);
             this.put(&builder, &next, place)?;
-            this.out.line(format_args!("{next}++;\n}}"));
+            this.out.line(format_args!("{next}++;"));
+            this.out.close("}");
             Ok(())
         })?;
         self.out.line(format_args!("{}.shorten({next});", builder.name));
@@ -160,17 +162,22 @@ impl Compiler<'_> {
     ) -> Result<Value> {
         let (list, other) = (self.list(list)?, self.list(other)?);
         let answer = self.out.fresh();
-        self.out.line(format_args!("bool {answer} = {all};"));
+        self.out.variable("bool", &answer, &all);
         self.each(&other, |this, needle, _| {
             let found = this.out.fresh();
-            this.out.line(format_args!("bool {found} = false;"));
+            this.out.variable("bool", &found, "false");
             this.each(&list, |this, element, _| {
                 let same = this.compare(Operator::IsNotDistinctFrom, element, needle)?;
-                this.out.line(format_args!("if ({}) {{\n{found} = true;\nbreak;\n}}", same.code));
+                this.out.branch(&same.code);
+                this.out.line(format_args!("{found} = true;"));
+                this.out.leave();
+                this.out.close("}");
                 Ok(())
             })?;
-            this.out
-                .line(format_args!("if ({found} != {all}) {{\n{answer} = {};\nbreak;\n}}", !all));
+            this.out.branch(format_args!("{found} != {all}"));
+            this.out.line(format_args!("{answer} = {};", !all));
+            this.out.leave();
+            this.out.close("}");
             Ok(())
         })?;
         let valid = both(&list.valid, &other.valid, self.out);
@@ -187,7 +194,8 @@ impl Compiler<'_> {
         }
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
         let (room, next) = (self.out.fresh(), self.out.fresh());
-        self.out.line(format_args!("u64 {room} = 0;\nu32 {next} = 0;"));
+        self.out.variable("u64", &room, "0");
+        self.out.variable("u32", &next, "0");
         self.each(&list, |this, inner, _| {
             let inner = this.list_of(inner)?;
             this.out.line(format_args!("{room} += {}.length;", inner.view));
@@ -249,7 +257,8 @@ impl Compiler<'_> {
             None => ("view{0, 0, 0}".into(), "false".into()),
         };
         let (length, parts, whole) = (self.out.fresh(), self.out.fresh(), self.out.fresh());
-        self.out.line(format_args!("u64 {length} = 0;\nu32 {parts} = 0;"));
+        self.out.variable("u64", &length, "0");
+        self.out.variable("u32", &parts, "0");
         self.each(&list, |this, element, _| {
             let (text, there) = this.part_of(element, &null)?;
             this.out
@@ -257,17 +266,18 @@ impl Compiler<'_> {
             Ok(())
         })?;
         let view = &between.view;
-        self.out.line(format_args!(
-            "if ({parts} != 0) {length} += (u64)({parts} - 1) * {view}.length;\n{parts} = 0;"
-        ));
+        let between_all = format!("(u64)({parts} - 1) * {view}.length");
+        self.out.line(format_args!("if ({parts} != 0) {length} += {between_all};"));
+        self.out.line(format_args!("{parts} = 0;"));
         self.inputs.arena();
-        self.out.line(format_args!("text_writer {whole}(arena, {length});"));
+        self.out.object("text_writer", &whole, format_args!("(arena, {length})"));
         self.each(&list, |this, element, _| {
             let (text, there) = this.part_of(element, &null)?;
-            this.out.line(format_args!(
-                "if ({there}) {{\nif ({parts}++ != 0) {whole}.put({view}, 0, {view}.length);"
-            ));
-            this.out.line(format_args!("{whole}.put({text}, 0, {text}.length);\n}}"));
+            this.out.branch(&there);
+            let between = format!("{whole}.put({view}, 0, {view}.length)");
+            this.out.line(format_args!("if ({parts}++ != 0) {between};"));
+            this.out.line(format_args!("{whole}.put({text}, 0, {text}.length);"));
+            this.out.close("}");
             Ok(())
         })?;
         let valid = both(&list.valid, &between.value.valid, self.out);

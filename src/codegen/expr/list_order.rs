@@ -4,6 +4,7 @@ use super::list::{List, ListBuilder, longest_of};
 use super::*;
 use crate::codegen::NullsPlace;
 use crate::codegen::order_compare::{Comparing, emit_compare};
+use crate::codegen::statements::BlockKind;
 use crate::column::item_of;
 
 /// The order of a sorted list.
@@ -51,20 +52,28 @@ impl Compiler<'_> {
         })?;
         let heap = builder.as_list(longest);
         let [end, start, root, child] = std::array::from_fn(|_| self.out.fresh());
-        self.out.line(format_args!(
-            "for (u32 {end} = {0}.length, {start} = {end} / 2; {end} > 1;) {{",
+        self.out.divides(1);
+        self.out.repeat(format_args!(
+            "for (u32 {end} = {0}.length, {start} = {end} / 2; {end} > 1;)",
             heap.view
         ));
-        self.out.line(format_args!("if ({start} > 0) {start}--;\nelse {{\n{end}--;"));
+        self.out.open(BlockKind::Branch, format_args!("if ({start} > 0) {start}--;\nelse {{"));
+        self.out.line(format_args!("{end}--;"));
         self.swapped(&builder, &heap, &end, "0")?;
-        self.out.line(format_args!("}}\nu32 {root} = {start};\nwhile (2 * {root} + 1 < {end}) {{"));
-        self.out.line(format_args!("u32 {child} = 2 * {root} + 1;\nif ({child} + 1 < {end}) {{"));
+        self.out.close("}");
+        self.out.variable("u32", &root, &start);
+        self.out.repeat(format_args!("while (2 * {root} + 1 < {end})"));
+        self.out.variable("u32", &child, format_args!("2 * {root} + 1"));
+        self.out.branch(format_args!("{child} + 1 < {end}"));
         let less = self.before(&heap, &child, &format!("({child} + 1)"), order)?;
-        self.out.line(format_args!("if ({less}) {child}++;\n}}"));
+        self.out.line(format_args!("if ({less}) {child}++;"));
+        self.out.close("}");
         let less = self.before(&heap, &root, &child, order)?;
-        self.out.line(format_args!("if (!{less}) break;"));
+        self.out.leave_if(format_args!("!{less}"));
         self.swapped(&builder, &heap, &root, &child)?;
-        self.out.line(format_args!("{root} = {child};\n}}\n}}"));
+        self.out.line(format_args!("{root} = {child};"));
+        self.out.close("}");
+        self.out.close("}");
         Ok(self.built(&builder, dtype, list.valid, longest))
     }
 
@@ -108,13 +117,10 @@ impl Compiler<'_> {
         let room = self.out.let_("u64", room);
         let builder = self.build(item.data_type(), &room)?;
         let place = self.out.fresh();
-        self.out.line(format_args!(
-            "for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{",
-            builder.name
-        ));
+        self.out.count_up(&place, 0, format_args!("{}.out.length", builder.name));
         let longest = longest_of(&value);
         self.put(&builder, &place, value)?;
-        self.out.line("}");
+        self.out.close("}");
         Ok(self.built(&builder, dtype, count.valid, longest))
     }
 
@@ -153,10 +159,7 @@ impl Compiler<'_> {
         );
         let builder = self.build(&DataType::Int64, &room)?;
         let place = self.out.fresh();
-        self.out.line(format_args!(
-            "for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{",
-            builder.name
-        ));
+        self.out.count_up(&place, 0, format_args!("{}.out.length", builder.name));
         let value = Value::new(
             DataType::Int64,
             Repr::I64,
@@ -164,7 +167,7 @@ impl Compiler<'_> {
             None,
         );
         self.put(&builder, &place, value)?;
-        self.out.line("}");
+        self.out.close("}");
         Ok(self.built(&builder, dtype, valid, None))
     }
 
@@ -172,12 +175,12 @@ impl Compiler<'_> {
     pub(super) fn array_any_value(&mut self, list: &Expr, dtype: &DataType) -> Result<Value> {
         let list = self.list(list)?;
         let found = self.out.fresh();
-        self.out.line(format_args!("u32 {found} = {}.length;", list.view));
+        self.out.variable("u32", &found, format_args!("{}.length", list.view));
         self.each(&list, |this, element, place| {
-            this.out.line(format_args!(
-                "if ({}) {{\n{found} = {place};\nbreak;\n}}",
-                element.validity()
-            ));
+            this.out.branch(element.validity());
+            this.out.line(format_args!("{found} = {place};"));
+            this.out.leave();
+            this.out.close("}");
             Ok(())
         })?;
         let inside = self.out.let_("bool", format_args!("{found} < {}.length", list.view));

@@ -2,6 +2,7 @@
 
 use super::list::longest_of;
 use super::*;
+use crate::codegen::device_function::KernelHeader;
 use crate::column::item_of;
 use crate::host::list_combinations::MOST_OF;
 
@@ -28,15 +29,16 @@ impl Compiler<'_> {
         let Some(item) = item_of(inner.data_type()) else {
             return Err(not_yet(format!("a list as {dtype}")));
         };
+        self.out.needs(KernelHeader::List);
         let room = format!("list_combinations({}.length, {count})", list.view);
         let room = self.out.let_("u64", room);
         let elements = self.build(item.data_type(), &format!("{room} * {count}"))?;
         let lists = self.build(inner.data_type(), &room)?;
         let next = self.out.fresh();
-        self.out.line(format_args!("u32 {next} = 0;"));
+        self.out.variable("u32", &next, "0");
         // Without memory for both there is nothing to do.
-        self.out.line(format_args!(
-            "if ({}.at != nullptr && {}.at != nullptr) {{",
+        self.out.branch(format_args!(
+            "{}.at != nullptr && {}.at != nullptr",
             elements.name, lists.name
         ));
         let mut chosen = vec![];
@@ -44,10 +46,7 @@ impl Compiler<'_> {
         let mut begin = "0".to_string();
         for _ in 0..count {
             let place = self.out.fresh();
-            self.out.line(format_args!(
-                "for (u32 {place} = {begin}; {place} < {}.length; {place}++) {{",
-                list.view
-            ));
+            self.out.count_up(&place, &begin, format_args!("{}.length", list.view));
             let element = self.element(&list, &place, None)?;
             longest = longest_of(&element);
             chosen.push(element);
@@ -60,7 +59,8 @@ impl Compiler<'_> {
         let mut part = Value::new(inner.data_type().clone(), Repr::List, part, None);
         part.longest = longest;
         self.put(&lists, &next, part)?;
-        self.out.line(format_args!("{next}++;{}\n}}", "\n}".repeat(count)));
+        self.out.line(format_args!("{next}++;"));
+        (0..=count).for_each(|_| self.out.close("}"));
         self.fail_if(&None, &format!("too_long({}.out)", elements.name), Failure::Length);
         Ok(self.built(&lists, dtype, list.valid, longest))
     }
@@ -93,10 +93,7 @@ impl Compiler<'_> {
         let valid = valid.map(|valid| self.out.let_("bool", valid.join(" || ")));
         let builder = self.build(item.data_type(), &room)?;
         let place = self.out.fresh();
-        self.out.line(format_args!(
-            "for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{",
-            builder.name
-        ));
+        self.out.count_up(&place, 0, format_args!("{}.out.length", builder.name));
         let mut values = vec![];
         for list in &lists {
             let inside = self.out.let_("bool", format_args!("{place} < {}.length", list.view));
@@ -105,7 +102,7 @@ impl Compiler<'_> {
         let value = Value::of_fields(item.data_type().clone(), values, None);
         let longest = longest_of(&value);
         self.put(&builder, &place, value)?;
-        self.out.line("}");
+        self.out.close("}");
         Ok(self.built(&builder, dtype, valid, longest))
     }
 }

@@ -96,10 +96,8 @@ impl Compiler<'_> {
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
         let builder = self.build(item.data_type(), room)?;
         let (next, table) = (self.out.fresh(), self.out.fresh());
-        self.out.line(format_args!(
-            "u32 {next} = 0;\nlist_table {table}(arena, {}.out.length);",
-            builder.name
-        ));
+        self.out.variable("u32", &next, "0");
+        self.out.object("list_table", &table, format_args!("(arena, {}.out.length)", builder.name));
         Ok(DistinctListBuilder { builder, next, table, longest: Some(0) })
     }
 
@@ -111,17 +109,24 @@ impl Compiler<'_> {
             set.longest = set.longest.zip(longest_of(element)).map(|(a, b)| a.max(b));
             let element = this.with_one_zero(element);
             let hash = emit_hash(&element, "secret", this.out);
-            this.out.line(format_args!("bool {known} = {table}.slots == nullptr;"));
-            this.out.line(format_args!(
-                "for (u64 {at} = {hash} & {table}.mask; !{known}; {at} = ({at} + 1) & {table}.mask) {{"
+            this.out.variable("bool", &known, format_args!("{table}.slots == nullptr"));
+            this.out.repeat(format_args!(
+                "for (u64 {at} = {hash} & {table}.mask; !{known}; {at} = ({at} + 1) & {table}.mask)"
             ));
-            this.out.line(format_args!("const u32 {other} = {table}.slots[{at}];"));
-            this.out.line(format_args!("if ({other} == 0) {{\n{table}.slots[{at}] = {next} + 1;\nbreak;\n}}"));
-            let before = this.element(&set.builder.as_list(set.longest), &format!("({other} - 1)"), None)?;
+            this.out.constant("u32", &other, format_args!("{table}.slots[{at}]"));
+            this.out.branch(format_args!("{other} == 0"));
+            this.out.line(format_args!("{table}.slots[{at}] = {next} + 1;"));
+            this.out.leave();
+            this.out.close("}");
+            let before =
+                this.element(&set.builder.as_list(set.longest), &format!("({other} - 1)"), None)?;
             let same = emit_same(&element, &before, this.out);
-            this.out.line(format_args!("{known} = {same};\n}}\nif (!{known}) {{"));
+            this.out.line(format_args!("{known} = {same};"));
+            this.out.close("}");
+            this.out.branch(format_args!("!{known}"));
             this.put(&set.builder, next, element)?;
-            this.out.line(format_args!("{next}++;\n}}"));
+            this.out.line(format_args!("{next}++;"));
+            this.out.close("}");
             Ok(())
         })
     }
@@ -134,18 +139,26 @@ impl Compiler<'_> {
         self.each(list, |this, element, _| {
             let element = this.with_one_zero(element);
             let hash = emit_hash(&element, "secret", this.out);
-            this.out.line(format_args!("bool {found} = false;"));
-            this.out.line(format_args!(
-                "for (u64 {at} = {hash} & {table}.mask; {table}.slots != nullptr; {at} = ({at} + 1) & {table}.mask) {{"
+            this.out.variable("bool", &found, "false");
+            this.out.repeat(format_args!(
+                "for (u64 {at} = {hash} & {table}.mask; {table}.slots != nullptr; \
+                 {at} = ({at} + 1) & {table}.mask)"
             ));
-            this.out.line(format_args!("const u32 {other} = {table}.slots[{at}];\nif ({other} == 0) break;"));
+            this.out.constant("u32", &other, format_args!("{table}.slots[{at}]"));
+            this.out.leave_if(format_args!("{other} == 0"));
             let place = format!("(({other} & 0x7fffffffu) - 1)");
             let before = this.element(&set.builder.as_list(set.longest), &place, None)?;
             let same = emit_same(&element, &before, this.out);
-            this.out.line(format_args!("if ({same}) {{\n{found} = {other} >> 31 == 0;"));
-            this.out.line(format_args!("{table}.slots[{at}] = {other} | 1u << 31;\nbreak;\n}}\n}}\nif ({found}) {{"));
+            this.out.branch(&same);
+            this.out.line(format_args!("{found} = {other} >> 31 == 0;"));
+            this.out.line(format_args!("{table}.slots[{at}] = {other} | 1u << 31;"));
+            this.out.leave();
+            this.out.close("}");
+            this.out.close("}");
+            this.out.branch(&found);
             this.put(&set.builder, next, element)?;
-            this.out.line(format_args!("{next}++;\n}}"));
+            this.out.line(format_args!("{next}++;"));
+            this.out.close("}");
             Ok(())
         })
     }

@@ -5,6 +5,7 @@ use datafusion::logical_expr::Case;
 
 use super::*;
 use crate::codegen::emit::InsertionPoint;
+use crate::codegen::statements::Code;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Junction {
@@ -23,10 +24,10 @@ pub(super) struct Choice {
 
 impl Choice {
     /// `name = code`, where it is taken.
-    fn assign(&self, name: &str, code: &str) -> String {
+    fn assign(&self, name: &str, code: &str, out: &mut Code) {
         match &self.taken {
-            Some(taken) => format!("if ({taken}) {name} = {code};"),
-            None => format!("{name} = {code};"),
+            Some(taken) => out.line(format_args!("if ({taken}) {name} = {code};")),
+            None => out.line(format_args!("{name} = {code};")),
         }
     }
 }
@@ -231,9 +232,10 @@ impl Compiler<'_> {
         };
         let code = self.out.fresh();
         let valid = self.choose_validity(begin, choices);
-        self.out.insert(begin, format!("{ctype} {code};"));
+        self.out.insert(begin, |out| out.unset(ctype, &code));
         for choice in choices {
-            self.out.insert(choice.place, choice.assign(&code, &cast(&choice.value)));
+            let value = cast(&choice.value);
+            self.out.insert(choice.place, |out| choice.assign(&code, &value, out));
         }
         let mut result = Value::new(dtype.clone(), repr, code, valid).with_range(range);
         result.magnitude = magnitude;
@@ -247,9 +249,10 @@ impl Compiler<'_> {
             return None;
         }
         let name = self.out.fresh();
-        self.out.insert(begin, format!("bool {name};"));
+        self.out.insert(begin, |out| out.unset("bool", &name));
         for choice in choices {
-            self.out.insert(choice.place, choice.assign(&name, choice.value.validity()));
+            let valid = choice.value.validity();
+            self.out.insert(choice.place, |out| choice.assign(&name, valid, out));
         }
         Some(name)
     }

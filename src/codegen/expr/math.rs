@@ -3,6 +3,7 @@
 
 use super::arithmetic::wide;
 use super::*;
+use crate::codegen::device_function::{FDIV, FLOOR_QUOTIENT, POW, ROUNDED_QUOTIENT};
 
 impl Compiler<'_> {
     /// `function(x)` of a float.
@@ -48,7 +49,8 @@ impl Compiler<'_> {
             return Err(not_yet(format!("{function} of {} and {}", a.dtype, b.dtype)));
         }
         let valid = both(&a.valid, &b.valid, self.out);
-        if function == "pow" {
+        if function == POW.name {
+            self.out.calls(POW);
             let pole = format!("({} == 0 && {} < 0)", a.code, b.code);
             self.fail_if(&valid, &pole, Failure::Domain);
         }
@@ -65,7 +67,7 @@ impl Compiler<'_> {
         };
         let is_exact = exponent.is_some_and(|exponent| matches!(exponent, 2.0 | -1.0));
         if !is_exact || !is_float(dtype) {
-            return self.float_function_of_two("pow", x, y, dtype);
+            return self.float_function_of_two(POW.name, x, y, dtype);
         }
         let value = self.value(x)?;
         if value.dtype != *dtype {
@@ -76,7 +78,8 @@ impl Compiler<'_> {
             _ => {
                 let pole = format!("({} == 0)", value.code);
                 self.fail_if(&value.valid, &pole, Failure::Domain);
-                format!("fdiv(({})1, {})", value.repr.device_type(), value.code)
+                let divided = self.out.calls(FDIV);
+                format!("{divided}(({})1, {})", value.repr.device_type(), value.code)
             }
         };
         Ok(self.result(dtype.clone(), value.repr, code, value.valid))
@@ -179,7 +182,8 @@ impl Compiler<'_> {
                 } else {
                     format!("double_of_bits({}ull)", factor.to_bits())
                 };
-                let rvalue = format!("fdiv(round(fmul({}, {factor})), {factor})", value.code);
+                let product = format!("fmul({}, {factor})", value.code);
+                let rvalue = format!("{}(round({product}), {factor})", self.out.calls(FDIV));
                 Ok(self.result(dtype.clone(), value.repr, rvalue, value.valid))
             }
             (integer, _) if integer.is_integer() && integer == dtype && places >= 0 => {
@@ -217,8 +221,9 @@ impl Compiler<'_> {
         let factor = literal::baked(factor, wide());
         let repr = common_repr(&[value, &factor]);
         let ctype = repr.device_type();
+        let quotient = self.out.calls(ROUNDED_QUOTIENT);
         let rvalue =
-            format!("rounded_quotient<{ctype}>(({ctype}){}, ({ctype}){})", value.code, factor.code);
+            format!("{quotient}<{ctype}>(({ctype}){}, ({ctype}){})", value.code, factor.code);
         Ok(self.result(wide(), repr, rvalue, value.valid.clone()).with_range(Some(range)))
     }
 
@@ -248,8 +253,8 @@ impl Compiler<'_> {
         let constant = literal::baked(factor, wide());
         let repr = common_repr(&[&value, &constant]);
         let (ctype, code) = (repr.device_type(), &value.code);
-        let quotient =
-            |of: String| format!("floor_quotient<{ctype}>({of}, ({ctype}){})", constant.code);
+        let floor = self.out.calls(FLOOR_QUOTIENT);
+        let quotient = |of: String| format!("{floor}<{ctype}>({of}, ({ctype}){})", constant.code);
         let (rvalue, range) = match function {
             "floor" => (
                 quotient(format!("({ctype}){code}")),

@@ -8,6 +8,7 @@ use super::calendar::{NANOS_PER_DAY, per_second};
 use super::fit::OnError;
 use super::time::Interval;
 use super::*;
+use crate::codegen::device_function::KernelHeader;
 use crate::host::checked::MOST_SECONDS;
 
 impl Compiler<'_> {
@@ -53,7 +54,7 @@ impl Compiler<'_> {
             return Err(not_yet("date_bin by such a stride"));
         };
         let name = self.out.fresh();
-        self.out.line(format_args!("i64 {name};"));
+        self.out.unset("i64", &name);
         let (length, origin) =
             (self.inputs.parameter(length as u64), self.inputs.parameter(origin as u64));
         // Times go round the day in nanoseconds.
@@ -61,12 +62,14 @@ impl Compiler<'_> {
             true => (format!("wrap_mul<i64>((i64){}, {scale}ll)", value.code), 1),
             false => (format!("(i64){}", value.code), scale),
         };
+        self.out.needs(KernelHeader::Interval);
         let call =
             format!("{function}({ticks}, {bin_scale}, (i64){length}, (i64){origin}, &{name})");
         let found = self.out.let_("bool", call);
         let valid = both(&value.valid, &Some(found), self.out);
         if of_time {
             let repr = repr_of(dtype)?;
+            self.out.divides(2);
             let ticks = format!("({})({name} % {NANOS_PER_DAY}ll / {scale}ll)", repr.device_type());
             return Ok(self.result(dtype.clone(), repr, ticks, valid));
         }
@@ -93,7 +96,8 @@ impl Compiler<'_> {
         let valid = both(&year.valid, &month.valid, self.out);
         let valid = both(&valid, &day.valid, self.out);
         let name = self.out.fresh();
-        self.out.line(format_args!("i32 {name};"));
+        self.out.unset("i32", &name);
+        self.out.needs(KernelHeader::Interval);
         let call = format!(
             "interval_date((i32){}, (i32){}, (i32){}, &{name})",
             year.code, month.code, day.code
@@ -136,6 +140,7 @@ impl Compiler<'_> {
             from if is_float(from) && name == "to_timestamp" => {
                 let outside = format!("!(fabs((f64){}) < {MOST_SECONDS:?})", value.code);
                 self.fail_if(&value.valid, &outside, Failure::Domain);
+                self.out.needs(KernelHeader::Interval);
                 let rvalue = format!("interval_ticks(fmul((f64){}, 1000000000.0))", value.code);
                 Ok(self.result(dtype.clone(), Repr::I64, rvalue, value.valid))
             }

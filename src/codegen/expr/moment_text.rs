@@ -5,6 +5,7 @@ use datafusion::arrow::datatypes::TimeUnit;
 
 use super::calendar::per_second;
 use super::*;
+use crate::codegen::device_function::KernelHeader;
 
 const MONTHS: [&str; 12] = [
     "January",
@@ -204,6 +205,7 @@ impl Compiler<'_> {
             .flatten()
             .collect::<Vec<_>>()
             .join(" && ");
+        self.out.needs(KernelHeader::Moment);
         let text =
             if asked.is_empty() { text } else { format!("{asked} ? {text} : view{{0, 0, 0}}") };
         self.made(dtype, text, value.valid, Some(made.longest))

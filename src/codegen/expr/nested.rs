@@ -2,6 +2,7 @@
 
 use super::list::longest_of;
 use super::*;
+use crate::codegen::device_function::{FDIV, KernelHeader};
 use crate::column::item_of;
 
 /// What an `f64` is made of elements.
@@ -82,6 +83,7 @@ impl Compiler<'_> {
         dtype: &DataType,
     ) -> Result<Value> {
         let (list, index) = (self.list(list)?, self.integer_of(index)?);
+        self.out.needs(KernelHeader::List);
         let place =
             self.out.let_("u32", format_args!("list_place({}, (i64){})", list.view, index.code));
         let inside = self
@@ -122,7 +124,7 @@ impl Compiler<'_> {
     pub(super) fn cardinality(&mut self, list: &Expr, dtype: &DataType) -> Result<Value> {
         let list = self.list(list)?;
         let count = self.out.fresh();
-        self.out.line(format_args!("u64 {count} = 0;"));
+        self.out.variable("u64", &count, "0");
         self.count_elements(&list, &count)?;
         Ok(Value::new(dtype.clone(), Repr::U64, count, list.valid))
     }
@@ -162,8 +164,8 @@ impl Compiler<'_> {
         }
         let repr = repr_of(dtype)?;
         let (best, any) = (self.out.fresh(), self.out.fresh());
-        self.out
-            .line(format_args!("{0} {best} = {0}{{}};\nbool {any} = false;", repr.device_type()));
+        self.out.variable(repr.device_type(), &best, format_args!("{}{{}}", repr.device_type()));
+        self.out.variable("bool", &any, "false");
         let so_far = Value::new(dtype.clone(), repr, &best, None);
         let op = if least { Operator::Lt } else { Operator::Gt };
         let mut longest = None;
@@ -171,12 +173,9 @@ impl Compiler<'_> {
             longest = element.longest;
             let better = this.compare_with(op, element, &so_far, compare::ZeroSigns::Apart)?;
             let code = element.stored();
-            this.out.line(format_args!(
-                "if ({} && (!{any} || {})) {{",
-                element.validity(),
-                better.code
-            ));
-            this.out.line(format_args!("{best} = {code};\n{any} = true;\n}}"));
+            this.out.branch(format_args!("{} && (!{any} || {})", element.validity(), better.code));
+            this.out.line(format_args!("{best} = {code};\n{any} = true;"));
+            this.out.close("}");
             Ok(())
         })?;
         let mut result = Value::new(dtype.clone(), repr, best, Some(any));
@@ -198,19 +197,19 @@ impl Compiler<'_> {
         let (all, count) = (self.out.fresh(), self.out.fresh());
         let (start, step) =
             if fold == ListFold::Product { ("1.0", "fmul") } else { ("0.0", "fadd") };
-        self.out.line(format_args!("f64 {all} = {start};\nu32 {count} = 0;"));
+        self.out.variable("f64", &all, start);
+        self.out.variable("u32", &count, "0");
         self.each(&list, |this, element, _| {
             let code = &element.code;
-            this.out.line(format_args!(
-                "if ({}) {{\n{all} = {step}({all}, {code});",
-                element.validity()
-            ));
-            this.out.line(format_args!("{count}++;\n}}"));
+            this.out.branch(element.validity());
+            this.out.line(format_args!("{all} = {step}({all}, {code});"));
+            this.out.line(format_args!("{count}++;"));
+            this.out.close("}");
             Ok(())
         })?;
         let valid = self.out.let_("bool", format_args!("{count} != 0"));
         let code = match fold {
-            ListFold::Average => format!("fdiv({all}, (f64){count})"),
+            ListFold::Average => format!("{}({all}, (f64){count})", self.out.calls(FDIV)),
             _ => all,
         };
         Ok(self.result(DataType::Float64, Repr::F64, code, Some(valid)))
@@ -220,10 +219,13 @@ impl Compiler<'_> {
     pub(super) fn array_has(&mut self, list: &Expr, needle: &Expr) -> Result<Value> {
         let (list, needle) = (self.list(list)?, self.value(needle)?);
         let found = self.out.fresh();
-        self.out.line(format_args!("bool {found} = false;"));
+        self.out.variable("bool", &found, "false");
         self.each(&list, |this, element, _| {
             let equal = this.compare(Operator::Eq, element, &needle)?;
-            this.out.line(format_args!("if ({}) {{\n{found} = true;\nbreak;\n}}", equal.truth()));
+            this.out.branch(equal.truth());
+            this.out.line(format_args!("{found} = true;"));
+            this.out.leave();
+            this.out.close("}");
             Ok(())
         })?;
         let valid = both(&list.valid, &needle.valid, self.out);
@@ -240,13 +242,13 @@ impl Compiler<'_> {
     ) -> Result<Value> {
         let (list, needle) = (self.list(list)?, self.value(needle)?);
         let found = self.out.fresh();
-        self.out.line(format_args!("u64 {found} = 0;"));
+        self.out.variable("u64", &found, "0");
         self.each(&list, |this, element, place| {
             let same = this.compare(Operator::IsNotDistinctFrom, element, &needle)?;
-            this.out.line(format_args!(
-                "if ({}) {{\n{found} = (u64){place} + 1;\nbreak;\n}}",
-                same.code
-            ));
+            this.out.branch(&same.code);
+            this.out.line(format_args!("{found} = (u64){place} + 1;"));
+            this.out.leave();
+            this.out.close("}");
             Ok(())
         })?;
         let valid = self.out.let_("bool", format_args!("{found} != 0"));
@@ -270,6 +272,7 @@ impl Compiler<'_> {
             valid = both(&valid, &place.valid, self.out);
             codes.push(format!("(i64){}", place.code));
         }
+        self.out.needs(KernelHeader::List);
         let mut result = self.result(dtype.clone(), Repr::List, part(&list.view, &codes), valid);
         result.longest = value.longest;
         Ok(result)

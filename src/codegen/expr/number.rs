@@ -1,6 +1,7 @@
 //! Functions of numbers beyond the four operations (`kernels/math.cuh`).
 
 use super::*;
+use crate::codegen::device_function::{FDIV, KernelHeader, REMAINDER};
 
 impl Compiler<'_> {
     /// `gcd(a, b)` and `lcm(a, b)` of integers.
@@ -17,7 +18,8 @@ impl Compiler<'_> {
         }
         let valid = both(&a.valid, &b.valid, self.out);
         let name = self.out.fresh();
-        self.out.line(format_args!("i64 {name};"));
+        self.out.unset("i64", &name);
+        self.out.needs(KernelHeader::Math);
         let call = format!("math_{function}_overflows((i64){}, (i64){}, &{name})", a.code, b.code);
         let overflows = self.out.let_("bool", call);
         self.fail_if(&valid, &overflows, Failure::Overflow);
@@ -33,8 +35,21 @@ impl Compiler<'_> {
         }
         let outside = format!("({0} < 0 || {0} > MOST_FACTORIAL)", n.code);
         self.fail_if(&n.valid, &outside, Failure::Overflow);
+        self.out.needs(KernelHeader::Math);
         let rvalue = format!("math_factorial((i64){})", n.code);
         Ok(self.result(dtype.clone(), Repr::I64, rvalue, n.valid))
+    }
+
+    /// `bit_count(integer)`: of a negative one, of the bits that its type has.
+    pub(super) fn bit_count(&mut self, value: &Expr, dtype: &DataType) -> Result<Value> {
+        let value = self.value(value)?;
+        let Some(bytes) = value.dtype.primitive_width().filter(|_| value.dtype.is_integer()) else {
+            return Err(not_yet(format!("bit_count of {}", value.dtype)));
+        };
+        let ones = u64::MAX >> (64 - 8 * bytes);
+        let rvalue = format!("__popcll((u64)(i64){} & {ones}ull)", value.code);
+        let count = self.result(dtype.clone(), repr_of(dtype)?, rvalue, value.valid);
+        Ok(count.with_range(Some((0, 64))))
     }
 
     /// `log(x)`, to the base 10, and `log(base, x)`.
@@ -56,18 +71,19 @@ impl Compiler<'_> {
             return Err(not_yet(format!("log of {} to the base {}", x.dtype, base.dtype)));
         }
         let valid = both(&x.valid, &base.valid, self.out);
-        let rvalue = format!("fdiv(log({}), log(({}){}))", x.code, x.repr.device_type(), base.code);
+        let (divided, ctype) = (self.out.calls(FDIV), x.repr.device_type());
+        let rvalue = format!("{divided}(log({}), log(({ctype}){}))", x.code, base.code);
         Ok(self.result(dtype.clone(), x.repr, rvalue, valid))
     }
 
     /// `cot(x)`.
     pub(super) fn cotangent(&mut self, x: &Expr, dtype: &DataType) -> Result<Value> {
         let tangent = self.float_function("tan", x, dtype)?;
-        let ctype = tangent.repr.device_type();
+        let (ctype, divided) = (tangent.repr.device_type(), self.out.calls(FDIV));
         Ok(self.result(
             dtype.clone(),
             tangent.repr,
-            format!("fdiv(({ctype})1, {})", tangent.code),
+            format!("{divided}(({ctype})1, {})", tangent.code),
             tangent.valid,
         ))
     }
@@ -118,7 +134,9 @@ impl Compiler<'_> {
                     }
                     _ => (format!("double_of_bits({}ull)", 10f64.powi(places).to_bits()), "trunc"),
                 };
-                let rvalue = format!("fdiv({truncate}(fmul({}, {factor})), {factor})", value.code);
+                let product = format!("fmul({}, {factor})", value.code);
+                let divided = self.out.calls(FDIV);
+                let rvalue = format!("{divided}({truncate}({product}), {factor})");
                 Ok(self.result(dtype.clone(), value.repr, rvalue, value.valid))
             }
             DataType::Decimal128(_, scale) => {
@@ -137,8 +155,9 @@ impl Compiler<'_> {
                 let factor = literal::baked(factor, arithmetic::wide());
                 let repr = common_repr(&[&value, &factor]);
                 let ctype = repr.device_type();
+                let remainder = self.out.calls(REMAINDER);
                 let rvalue = format!(
-                    "wrap_sub<{ctype}>(({ctype}){0}, remainder<{ctype}>(({ctype}){0}, ({ctype}){1}))",
+                    "wrap_sub<{ctype}>(({ctype}){0}, {remainder}<{ctype}>(({ctype}){0}, ({ctype}){1}))",
                     value.code, factor.code
                 );
                 let range = Some((low.min(0), high.max(0)));

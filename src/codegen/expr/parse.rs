@@ -3,6 +3,7 @@
 use super::calendar::{is_utc, per_second};
 use super::fit::OnError;
 use super::*;
+use crate::codegen::device_function::KernelHeader;
 use warpframe_device::ops::powers;
 
 /// How a text is read: the function and what it is told besides the text, and the representation
@@ -25,7 +26,8 @@ impl Compiler<'_> {
         let reader = self.reader(&value.dtype, to)?;
         let text = self.text(&value)?;
         let name = self.out.fresh();
-        self.out.line(format_args!("{} {name};", reader.repr.device_type()));
+        self.out.unset(reader.repr.device_type(), &name);
+        self.out.needs(KernelHeader::Parse);
         let call = reader.call.replace("{}", &text);
         let read = if reader.leaves {
             let outcome = self.out.let_("u32", format_args!("{call}, &{name})"));
@@ -65,6 +67,7 @@ impl Compiler<'_> {
         // Characters are bytes, but no codes into a dictionary.
         let text = self.text(&value)?;
         let code = self.out.let_("view", &text);
+        self.out.needs(KernelHeader::Parse);
         self.fail_if(&value.valid, &format!("!{test}({code})"), Failure::Beyond);
         Ok(Value { dtype: to.clone(), code, dictionary: None, ..value })
     }

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use datafusion::common::tree_node::TreeNode;
 
 use super::*;
+use crate::codegen::device_function::KernelHeader;
 use crate::host::random::MOST_POISSON_MEAN;
 
 /// Whether a part of the expression is a call of `random()`.
@@ -25,6 +26,7 @@ impl Compiler<'_> {
         if let (Some(drawn), false) = (&self.drawn, self.variables.is_empty()) {
             seed = format!("({seed} + {drawn}++)");
         }
+        self.out.needs(KernelHeader::Random);
         let code = self.out.let_("f64", format_args!("random_uniform((i64){seed}, (i64)row)"));
         Value { magnitude: Some(1.0), ..Value::new(DataType::Float64, Repr::F64, code, None) }
     }
@@ -38,6 +40,7 @@ impl Compiler<'_> {
         others: &[Expr],
         dtype: &DataType,
     ) -> Result<Value> {
+        self.out.needs(KernelHeader::Random);
         let mut values = vec![self.value(seed)?, self.value(number)?];
         for other in others {
             values.push(self.value(other)?);

@@ -3,6 +3,9 @@
 use datafusion::logical_expr::Like;
 
 use super::*;
+use crate::codegen::device_function::{
+    DeviceFunction, ENDS_WITH, STARTS_WITH, TRIMMED_OF, VIEWS_EQUAL,
+};
 
 /// What a LIKE pattern asks for; `%` in the middle of `Segments` only.
 #[derive(Debug, PartialEq, Eq)]
@@ -113,7 +116,7 @@ impl Compiler<'_> {
         match LikePattern::of(pattern) {
             LikePattern::Exact(exact) => {
                 let exact = self.inputs.string(&exact);
-                format!("views_equal({text}, {exact})")
+                format!("{}({text}, {exact})", self.out.calls(VIEWS_EQUAL))
             }
             LikePattern::General => {
                 let pattern = self.inputs.string(pattern);
@@ -137,8 +140,12 @@ impl Compiler<'_> {
         let views: Vec<String> = pieces.iter().map(|p| self.inputs.string(p)).collect();
         match (pieces.len(), starts, ends) {
             (0, _, _) => return "true".into(),
-            (1, true, false) => return format!("starts_with({text}, {})", views[0]),
-            (1, false, true) => return format!("ends_with({text}, {})", views[0]),
+            (1, true, false) => {
+                return format!("{}({text}, {})", self.out.calls(STARTS_WITH), views[0]);
+            }
+            (1, false, true) => {
+                return format!("{}({text}, {})", self.out.calls(ENDS_WITH), views[0]);
+            }
             (1, false, false) => return format!("contains({text}, {})", views[0]),
             _ => {}
         }
@@ -147,12 +154,13 @@ impl Compiler<'_> {
         let mut middle = 0..pieces.len();
         let mut begin = "0u".to_string();
         if starts {
-            tests.push(format!("starts_with({text}, {})", views[0]));
+            tests.push(format!("{}({text}, {})", self.out.calls(STARTS_WITH), views[0]));
             begin = format!("{}u", pieces[0].len());
             middle.start += 1;
         }
         if ends {
-            tests.push(format!("ends_with({text}, {})", views[pieces.len() - 1]));
+            let last = &views[pieces.len() - 1];
+            tests.push(format!("{}({text}, {last})", self.out.calls(ENDS_WITH)));
             middle.end -= 1;
         }
         let possible = self.out.let_("bool", tests.join(" && "));
@@ -179,14 +187,20 @@ impl Compiler<'_> {
     }
 
     /// `function(text, part)` with a boolean result.
-    pub(super) fn text_test(&mut self, function: &str, value: &Expr, part: &Expr) -> Result<Value> {
+    pub(super) fn text_test(
+        &mut self,
+        function: impl Into<DeviceFunction>,
+        value: &Expr,
+        part: &Expr,
+    ) -> Result<Value> {
         let (value, part) = (self.value(value)?, self.value(part)?);
         if value.dtype.is_null() || part.dtype.is_null() {
             return self.null(&DataType::Boolean);
         }
         let valid = both(&value.valid, &part.valid, self.out);
         let (text, part) = (self.text(&value)?, self.text(&part)?);
-        Ok(self.result(DataType::Boolean, Repr::Bool, format!("{function}({text}, {part})"), valid))
+        let test = format!("{}({text}, {part})", self.out.calls(function.into()));
+        Ok(self.result(DataType::Boolean, Repr::Bool, test, valid))
     }
 
     /// `strpos(text, part)`.
@@ -261,12 +275,12 @@ impl Compiler<'_> {
     /// A view into the characters of the first argument: `function(text, more…)`.
     pub(super) fn part(
         &mut self,
-        function: &str,
+        function: impl Into<DeviceFunction>,
         value: &Expr,
         more: &str,
         dtype: &DataType,
     ) -> Result<Value> {
-        let value = self.value(value)?;
+        let (value, function) = (self.value(value)?, self.out.calls(function.into()));
         if !is_string(dtype) {
             return Err(not_yet(format!("{function} of {dtype}")));
         }
@@ -291,8 +305,7 @@ impl Compiler<'_> {
     ) -> Result<Value> {
         let set = self.value(set)?;
         let characters = self.text(&set)?;
-        let mut result =
-            self.part("trimmed_of", value, &format!("{characters}, {sides}"), dtype)?;
+        let mut result = self.part(TRIMMED_OF, value, &format!("{characters}, {sides}"), dtype)?;
         result.valid = both(&result.valid, &set.valid, self.out);
         Ok(result)
     }
@@ -338,7 +351,7 @@ impl Compiler<'_> {
     /// `left(text, n)` and `right(text, n)`.
     pub(super) fn end(
         &mut self,
-        function: &str,
+        function: &'static str,
         value: &Expr,
         count: &Expr,
         dtype: &DataType,

@@ -2,6 +2,7 @@
 //! (`kernels/text.cuh`).
 
 use super::*;
+use crate::codegen::device_function::DeviceFunction;
 
 /// `LONGEST_TEXT` of the kernels.
 const LONGEST_TEXT: u64 = i32::MAX as u64;
@@ -79,11 +80,11 @@ impl Compiler<'_> {
     /// characters sends the query to the CPU.
     pub(super) fn in_case(
         &mut self,
-        function: &str,
+        function: impl Into<DeviceFunction>,
         text: &Expr,
         dtype: &DataType,
     ) -> Result<Value> {
-        let text = self.text_of(text)?;
+        let (text, function) = (self.text_of(text)?, self.out.calls(function.into()));
         let other = format!("!is_ascii({})", text.view);
         self.fail_if(&text.value.valid.clone(), &other, Failure::NotAscii);
         let longest = text.value.longest.map(u64::from);

@@ -13,6 +13,9 @@ use super::fit::OnError;
 use super::interval_parts::INTERVAL;
 use super::zone::InstantFor;
 use super::*;
+use crate::codegen::device_function::{
+    DAY_OF, DeviceFunction, FDIV, FLOOR_REMAINDER, KernelHeader, MONTH_OF, QUARTER_OF, YEAR_OF,
+};
 
 /// A constant interval, sign included.
 pub(super) struct Interval {
@@ -204,6 +207,7 @@ impl Compiler<'_> {
             return Err(not_yet(format!("arithmetic of {} and {}", point.dtype, by.dtype)));
         }
         let valid = both(&point.valid, &by.valid, self.out);
+        self.out.needs(KernelHeader::Interval);
         match dtype {
             DataType::Date32 => {
                 let call = format!("interval_moves_date({}, (i128){}, {sign}", point.code, by.code);
@@ -230,7 +234,7 @@ impl Compiler<'_> {
         valid: Option<String>,
     ) -> Result<Value> {
         let name = self.out.fresh();
-        self.out.line(format_args!("{} {name};", repr.device_type()));
+        self.out.unset(repr.device_type(), &name);
         let made = self.out.let_("bool", format_args!("{call}, &{name})"));
         self.fail_if(&valid, &format!("!{made}"), Failure::Overflow);
         Ok(Value::new(dtype.clone(), repr, name, valid))
@@ -303,16 +307,16 @@ impl Compiler<'_> {
             return self.epoch(&value, unit, dtype);
         }
         let value = self.local_time(value)?;
-        let calendar = match part.as_str() {
-            "year" | "years" | "y" | "yr" | "yrs" => Some(("year_of", CALENDAR_YEARS)),
-            "isoyear" => Some(("iso_year", CALENDAR_YEARS)),
-            "quarter" | "qtr" => Some(("quarter_of", (1, 4))),
-            "month" | "months" | "mon" | "mons" => Some(("month_of", (1, 12))),
-            "week" | "weeks" | "w" => Some(("iso_week", (1, 53))),
-            "day" | "days" | "d" => Some(("day_of", (1, 31))),
-            "doy" => Some(("day_of_year", (1, 366))),
-            "dow" => Some(("weekday_from_sunday", (0, 6))),
-            "isodow" => Some(("iso_weekday", (1, 7))),
+        let calendar: Option<(DeviceFunction, _)> = match part.as_str() {
+            "year" | "years" | "y" | "yr" | "yrs" => Some((YEAR_OF, CALENDAR_YEARS)),
+            "isoyear" => Some(("iso_year".into(), CALENDAR_YEARS)),
+            "quarter" | "qtr" => Some((QUARTER_OF, (1, 4))),
+            "month" | "months" | "mon" | "mons" => Some((MONTH_OF, (1, 12))),
+            "week" | "weeks" | "w" => Some(("iso_week".into(), (1, 53))),
+            "day" | "days" | "d" => Some((DAY_OF, (1, 31))),
+            "doy" => Some(("day_of_year".into(), (1, 366))),
+            "dow" => Some(("weekday_from_sunday".into(), (0, 6))),
+            "isodow" => Some(("iso_weekday".into(), (1, 7))),
             _ => None,
         };
         let days = match unit {
@@ -327,7 +331,7 @@ impl Compiler<'_> {
             }
         };
         if let Some((function, range)) = calendar {
-            let rvalue = format!("{function}((i32){})", days.code);
+            let rvalue = format!("{}((i32){})", self.out.calls(function), days.code);
             return Ok(self
                 .result(dtype.clone(), Repr::I32, rvalue, valid)
                 .with_range(Some(range)));
@@ -365,7 +369,10 @@ impl Compiler<'_> {
         let seconds = match unit {
             None => format!("fmul((f64){}, 86400.0)", value.code),
             Some(TimeUnit::Second) => format!("(f64){}", value.code),
-            Some(unit) => format!("fdiv((f64){}, {:?})", value.code, per_second(&unit) as f64),
+            Some(unit) => {
+                let (divided, ticks) = (self.out.calls(FDIV), per_second(&unit) as f64);
+                format!("{divided}((f64){}, {ticks:?})", value.code)
+            }
         };
         let mut result = self.result(dtype.clone(), Repr::F64, seconds, value.valid.clone());
         result.magnitude = Some(1e19);
@@ -434,8 +441,9 @@ impl Compiler<'_> {
             }
             let (low, high) = value.bounds();
             let range = ((low - low.rem_euclid(ticks)).max(type_bounds(dtype).0), high);
+            let remainder = self.out.calls(FLOOR_REMAINDER);
             let rvalue = format!(
-                "wrap_sub<i64>((i64){0}, floor_remainder<i64>((i64){0}, {ticks}ll))",
+                "wrap_sub<i64>((i64){0}, {remainder}<i64>((i64){0}, {ticks}ll))",
                 value.code
             );
             return Ok(self

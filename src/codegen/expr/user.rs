@@ -42,7 +42,7 @@ impl Compiler<'_> {
                 false => valid = both(&valid, &value.valid, self.out),
             }
         }
-        self.inputs.define(definition);
+        self.out.defines(definition);
         let output = function.output();
         let (repr, asked) = (repr_of(output)?, [valid.clone(), self.out.guarded()]);
         let asked: Vec<String> = asked.into_iter().flatten().collect();

@@ -2,6 +2,7 @@
 
 use super::text::StringOperand;
 use super::*;
+use crate::codegen::device_function::{KernelHeader, WORDS_BEFORE};
 
 impl Compiler<'_> {
     /// `concat_ws(between, …)`: nulls are left out; a null separator makes all null.
@@ -26,6 +27,7 @@ impl Compiler<'_> {
                 .zip(between.value.longest)
                 .map(|(part, between)| u64::from(part) + u64::from(between));
             longest = longest.zip(added).map(|(whole, added)| whole + added);
+            self.out.needs(KernelHeader::Words);
             let joined = format!("words_joined(arena, {whole}, {begun}, {}, {view})", between.view);
             (whole, begun) = match &part.valid {
                 None => (self.out.let_("view", joined), "true".to_string()),
@@ -50,6 +52,7 @@ impl Compiler<'_> {
         let valid = self.all_valid(&[&text, &from, &to]);
         // A byte becomes a character, of at most 4.
         let longest = text.value.longest.map(|longest| 4 * u64::from(longest));
+        self.out.needs(KernelHeader::Words);
         let call = format!("words_translated(arena, {}, {}, {})", text.view, from.view, to.view);
         self.made(dtype, call, valid, longest)
     }
@@ -73,6 +76,7 @@ impl Compiler<'_> {
         }
         let before = format!("{} < 1", start.code);
         self.fail_if(&valid, &before, Failure::Domain);
+        self.out.needs(KernelHeader::Words);
         // Where it fails nobody looks at what is made.
         let first = self.out.let_("i64", format_args!("maximum<i64>((i64){}, 1)", start.code));
         let longest = text
@@ -96,6 +100,7 @@ impl Compiler<'_> {
         }
         let none = format!("!is_character((i64){})", code.code);
         self.fail_if(&code.valid, &none, Failure::Domain);
+        self.out.needs(KernelHeader::Words);
         let rvalue = format!("words_character((i64){})", code.code);
         let mut result = self.result(dtype.clone(), Repr::View, rvalue, code.valid);
         result.longest = Some(4);
@@ -109,6 +114,7 @@ impl Compiler<'_> {
             return Err(not_yet(format!("to_hex of {}", value.dtype)));
         }
         let ctype = if value.dtype.is_signed_integer() { "i64" } else { "u64" };
+        self.out.needs(KernelHeader::Format);
         self.made(
             dtype,
             format!("format_hex(arena, (u64)({ctype}){})", value.code),
@@ -117,13 +123,29 @@ impl Compiler<'_> {
         )
     }
 
+    /// `bin(integer)`: of a negative one, the 64 bits.
+    pub(super) fn bits(&mut self, value: &Expr, dtype: &DataType) -> Result<Value> {
+        let value = self.value(value)?;
+        if !value.dtype.is_integer() {
+            return Err(not_yet(format!("bin of {}", value.dtype)));
+        }
+        let ctype = if value.dtype.is_signed_integer() { "i64" } else { "u64" };
+        self.made(
+            dtype,
+            format!("format_bits(arena, (u64)({ctype}){})", value.code),
+            value.valid,
+            Some(64),
+        )
+    }
+
     /// `levenshtein(one, two)`.
     pub(super) fn distance(&mut self, one: &Expr, two: &Expr, dtype: &DataType) -> Result<Value> {
         let (one, two) = (self.text_of(one)?, self.text_of(two)?);
         repr_of(dtype)?;
         let valid = self.all_valid(&[&one, &two]);
+        self.out.needs(KernelHeader::Words);
         let lost = self.out.fresh();
-        self.out.line(format_args!("bool {lost};"));
+        self.out.unset("bool", &lost);
         let distance = self
             .out
             .let_("i32", format_args!("words_distance({}, {}, &{lost})", one.view, two.view));
@@ -142,6 +164,7 @@ impl Compiler<'_> {
         let (text, list) = (self.text_of(text)?, self.text_of(list)?);
         repr_of(dtype)?;
         let valid = self.all_valid(&[&text, &list]);
+        self.out.needs(KernelHeader::Words);
         let rvalue = format!("words_place({}, {})", text.view, list.view);
         Ok(self
             .result(dtype.clone(), Repr::I32, rvalue, valid)
@@ -161,7 +184,7 @@ impl Compiler<'_> {
             return Err(not_yet(format!("substr_index with {}", count.dtype)));
         }
         let more = format!("{}, (i64){}", between.view, count.code);
-        let mut result = self.part("words_before", text, &more, dtype)?;
+        let mut result = self.part(WORDS_BEFORE, text, &more, dtype)?;
         let others = both(&between.value.valid, &count.valid, self.out);
         result.valid = both(&result.valid, &others, self.out);
         Ok(result)

@@ -2,15 +2,17 @@
 //! table of its offsets, made of the database that Arrow reads zones from.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 
 use chrono::{DateTime, Offset, TimeZone};
 use datafusion::arrow::array::timezone::Tz;
+use parking_lot::Mutex;
 
 use super::calendar::{is_utc, outside_calendar, per_second};
 use super::fit::OnError;
 use super::literal::baked_i64;
 use super::*;
+use crate::codegen::device_function::KernelHeader;
 
 /// What asks for an instant: it says which of two is meant, and what becomes of what 64 bits do not
 /// hold.
@@ -101,7 +103,7 @@ impl Compiler<'_> {
     /// argument.
     fn by_zone(&mut self, call: &str) -> (String, String) {
         let name = self.out.fresh();
-        self.out.line(format_args!("i64 {name};"));
+        self.out.unset("i64", &name);
         let fits = self.out.let_("bool", format_args!("{call}, &{name})"));
         (name, fits)
     }
@@ -109,6 +111,7 @@ impl Compiler<'_> {
     /// A zone as the first two arguments of these functions.
     fn zone(&mut self, name: &str) -> Result<String> {
         let table = offsets(name).ok_or_else(|| not_yet(format!("the time zone {name}")))?;
+        self.out.needs(KernelHeader::Zone);
         let entries = self.inputs.parameter((table.len() / ENTRY) as u64);
         Ok(format!("(const i64*)({}), (u32){entries}", self.inputs.constant(&table)))
     }
@@ -124,8 +127,7 @@ const KNOWN: (i64, i64) = (-5_364_662_400, 7_258_118_400);
 /// The table of a zone, as `kernels/zone.cuh` draws it; `None` where there is no such zone.
 fn offsets(zone: &str) -> Option<Arc<[u8]>> {
     static TABLES: LazyLock<Mutex<HashMap<String, Arc<[u8]>>>> = LazyLock::new(Mutex::default);
-    // Poisoning is ignored: a table is entered whole.
-    let lock = || TABLES.lock().unwrap_or_else(|e| e.into_inner());
+    let lock = || TABLES.lock();
     if let Some(known) = lock().get(zone) {
         return Some(known.clone());
     }

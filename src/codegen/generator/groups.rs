@@ -25,11 +25,11 @@ impl Generator<'_> {
             Occupancy::All => {}
             Occupancy::Hashed(keys) => {
                 let keys = self.params.pointer("const u64", keys, 0);
-                out.line(format_args!("if ({keys}[row] == HASH_EMPTY) break;"));
+                out.leave_if(format_args!("{keys}[row] == HASH_EMPTY"));
             }
             Occupancy::Seen(seen) => {
                 let seen = self.params.pointer("const u8", seen, 0);
-                out.line(format_args!("if ({seen}[row] == 0) break;"));
+                out.leave_if(format_args!("{seen}[row] == 0"));
             }
         }
     }
@@ -145,6 +145,7 @@ impl Generator<'_> {
             OutputKind::FloatAverage(sum, count) => {
                 let (_, sum) = self.accumulated(groups, *sum, slot, &DataType::Float64);
                 let count = self.accumulator_word(groups, *count, 0, slot);
+                out.divides(1);
                 let code = out.let_("f64", format_args!("{sum} / (f64){count}"));
                 Value::new(dtype, Repr::F64, code, valid)
             }

@@ -1,7 +1,5 @@
 //! What expressions over a level of the flow read: its columns, parameters and constants.
 
-use std::sync::Arc;
-
 use datafusion::arrow::array::ArrayRef;
 use datafusion::common::Column as Name;
 
@@ -9,7 +7,6 @@ use super::Generator;
 use crate::codegen::emit::Emitter;
 use crate::codegen::value::{Inputs, Value};
 use crate::error::{ErrorKind, Result};
-use crate::user_code::Definition;
 
 /// The columns of one level, as expressions over it see them.
 pub(super) struct At<'g, 'a> {
@@ -50,10 +47,6 @@ impl Inputs for At<'_, '_> {
 
     fn list(&mut self, list: &ArrayRef) -> String {
         format!("(*{})", self.generator.constants.list(list, &mut self.generator.params))
-    }
-
-    fn define(&mut self, definition: &Arc<Definition>) {
-        self.generator.params.define(definition);
     }
 
     fn arena(&mut self) {

@@ -18,6 +18,7 @@ use datafusion::common::DFSchemaRef;
 use datafusion::logical_expr::Expr;
 
 use super::{Generator, Level, LevelKind, Pass};
+use crate::codegen::device_function::PAIR_FIND;
 use crate::codegen::emit::Emitter;
 use crate::codegen::flow::{Candidates, Flow, Keep, Probe, Residual, SideColumn};
 use crate::codegen::keys::{KeyLayout, NullKeys};
@@ -116,7 +117,7 @@ impl Generator<'_> {
                     Keep::All | Keep::Mark => None,
                 };
                 if let Some(test) = leave {
-                    out.line(format_args!("if ({found} {test} {NO_ROW}) break;"));
+                    out.leave_if(format_args!("{found} {test} {NO_ROW}"));
                 }
                 if pass == Pass::DecideAndCarry
                     && matches!(probe.keep, Keep::Matched | Keep::All | Keep::Mark)
@@ -156,10 +157,10 @@ impl Generator<'_> {
         if let (Keep::NotIn { null_seen }, true) = (&probe.keep, probe.build.rows > 0) {
             if let Some(seen) = null_seen {
                 let seen = self.params.pointer("const u32", seen, 0);
-                out.line(format_args!("if (*{seen} != 0) break;"));
+                out.leave_if(format_args!("*{seen} != 0"));
             }
             for valid in values.iter().filter_map(|value| value.valid.as_ref()) {
-                out.line(format_args!("if (!({valid})) break;"));
+                out.leave_if(format_args!("!({valid})"));
             }
         }
         // What follows is loaded only for rows that match.
@@ -173,14 +174,15 @@ impl Generator<'_> {
             self.load_ahead(probe, residual, out)?;
         }
         let found = out.fresh();
-        out.line(format_args!("u32 {found} = {NO_ROW};\ndo {{"));
+        out.variable("u32", &found, NO_ROW);
+        out.scope("");
         // What is computed in there is out of scope afterwards.
         let known: Vec<_> = self.levels.iter().map(|level| level.known.clone()).collect();
         self.search(probe, &values, Hit::First(&found), out)?;
         for (level, known) in self.levels.iter_mut().zip(known) {
             level.known = known;
         }
-        out.line("} while (0);");
+        out.close("} while (0);");
         Ok(found)
     }
 
@@ -224,19 +226,19 @@ impl Generator<'_> {
         let candidate = out.fresh();
         let loops = match &probe.candidates {
             Candidates::Every if probe.build.rows == 0 => {
-                out.line("break;");
+                out.leave();
                 return Ok(());
             }
             Candidates::Every
                 if probe.build.rows == 1 || (only_existence && probe.residual.is_none()) =>
             {
-                out.line(format_args!("const u32 {candidate} = 0;"));
+                out.constant("u32", &candidate, "0");
                 false
             }
             Candidates::Every => {
                 let rows = self.params.word("u64", probe.build.rows);
-                out.line(format_args!(
-                    "for (u32 {candidate} = 0; {candidate} < {rows}; ++{candidate}) {{"
+                out.repeat(format_args!(
+                    "for (u32 {candidate} = 0; {candidate} < {rows}; ++{candidate})"
                 ));
                 true
             }
@@ -244,8 +246,8 @@ impl Generator<'_> {
                 let key = self.key(layout, values, out);
                 let domain = self.params.word("u64", *domain);
                 let seen = self.params.pointer("const u8", seen, 0);
-                out.line(format_args!("if ({key} >= {domain} || {seen}[{key}] == 0) break;"));
-                out.line(format_args!("const u32 {candidate} = 0;"));
+                out.leave_if(format_args!("{key} >= {domain} || {seen}[{key}] == 0"));
+                out.constant("u32", &candidate, "0");
                 false
             }
             Candidates::Keyed { table, layout, .. } => {
@@ -256,14 +258,14 @@ impl Generator<'_> {
                         && probe.residual.is_none()
                         && matches!(table.slots, Slots::Hash(_)) =>
                     {
-                        out.line(format_args!("const u32 {candidate} = 0;"));
+                        out.constant("u32", &candidate, "0");
                         false
                     }
                     None => {
                         let row = self.candidate_of(table, &slot);
-                        out.line(format_args!("const u32 {candidate} = {row};"));
+                        out.constant("u32", &candidate, &row);
                         if matches!(table.slots, Slots::Direct(_)) {
-                            out.line(format_args!("if ({candidate} == {NO_ROW}) break;"));
+                            out.leave_if(format_args!("{candidate} == {NO_ROW}"));
                         }
                         false
                     }
@@ -271,43 +273,41 @@ impl Generator<'_> {
                         let rows = self.params.borrowed("const u32", rows);
                         let (begin, end) = self.bounds_of(table, &slot, out);
                         let at = out.fresh();
-                        out.line(format_args!(
-                            "for (u32 {at} = {begin}; {at} < {end}; ++{at}) {{\nconst u32 {candidate} = {rows}[{at}];"
-                        ));
+                        out.repeat(format_args!("for (u32 {at} = {begin}; {at} < {end}; ++{at})"));
+                        out.constant("u32", &candidate, format_args!("{rows}[{at}]"));
                         true
                     }
                 }
             }
         };
-        let leave = if loops { "continue" } else { "break" };
         if let Hit::Each(matched) = hit {
-            out.line(format_args!("if ({matched}[{candidate}] != 0) {leave};"));
+            pass_over(loops, format_args!("{matched}[{candidate}] != 0"), out);
         }
         if let Some(residual) = &probe.residual {
-            self.test(probe, residual, &candidate, leave, out)?;
+            self.test(probe, residual, &candidate, loops, out)?;
         }
         match hit {
             Hit::First(found) => {
                 out.line(format_args!("{found} = {candidate};"));
                 if loops {
-                    out.line("break;");
+                    out.leave();
                 }
             }
             Hit::Each(matched) => out.line(format_args!("{matched}[{candidate}] = 1;")),
         }
         if loops {
-            out.line("}");
+            out.close("}");
         }
         Ok(())
     }
 
-    /// Emits the residual conditions on a candidate; `leave` is done where one does not hold.
+    /// Emits the residual conditions on a candidate, which is passed over where one does not hold.
     fn test(
         &mut self,
         probe: &Arc<Probe>,
         residual: &Residual,
         candidate: &str,
-        leave: &str,
+        loops: bool,
         out: &mut Emitter,
     ) -> Result<()> {
         let before = self.schema().fields().len();
@@ -324,7 +324,7 @@ impl Generator<'_> {
         });
         for conjunct in &residual.conjuncts {
             let holds = self.expr(conjunct, out)?;
-            out.line(format_args!("if (!({})) {leave};", holds.truth()));
+            pass_over(loops, format_args!("!({})", holds.truth()), out);
         }
         self.levels.pop();
         Ok(())
@@ -347,7 +347,9 @@ impl Generator<'_> {
     ) -> Result<CandidateRange> {
         let values = self.probe_keys(probe, out)?;
         let (begin, count) = (out.fresh(), out.fresh());
-        out.line(format_args!("u32 {begin} = 0, {count} = 0;\ndo {{"));
+        out.variable("u32", &begin, "0");
+        out.variable("u32", &count, "0");
+        out.scope("");
         match &probe.candidates {
             Candidates::Every => {
                 let rows = self.params.word("u64", probe.build.rows);
@@ -359,18 +361,18 @@ impl Generator<'_> {
                 match table.rows {
                     Some(_) => {
                         let (first, end) = self.bounds_of(table, &slot, out);
-                        out.line(format_args!("{begin} = {first};\n{count} = {end} - {begin};"));
+                        out.line(format_args!("{begin} = {first};"));
+                        out.line(format_args!("{count} = {end} - {begin};"));
                     }
                     None => {
                         let row = self.candidate_of(table, &slot);
-                        out.line(format_args!(
-                            "{begin} = {row};\n{count} = {begin} != {NO_ROW} ? 1 : 0;"
-                        ));
+                        out.line(format_args!("{begin} = {row};"));
+                        out.line(format_args!("{count} = {begin} != {NO_ROW} ? 1 : 0;"));
                     }
                 }
             }
         }
-        out.line("} while (0);");
+        out.close("} while (0);");
         Ok(CandidateRange { begin, count })
     }
 
@@ -383,12 +385,12 @@ impl Generator<'_> {
     ) -> String {
         for (value, field) in values.iter().zip(&layout.fields) {
             if let (Some(valid), false) = (&value.valid, field.nullable) {
-                out.line(format_args!("if (!({valid})) break;"));
+                out.leave_if(format_args!("!({valid})"));
             }
         }
         let (key, outside) = layout.emit(values, &mut self.params, out);
         if let Some(outside) = outside {
-            out.line(format_args!("if ({outside}) break;"));
+            out.leave_if(outside);
         }
         key
     }
@@ -407,14 +409,15 @@ impl Generator<'_> {
                 let slots = self.params.pointer("const u64", slots, 0);
                 let mask = self.params.word("u64", table.mask_or_domain);
                 let secret = self.params.word("u64", table.secret);
+                let find = out.calls(PAIR_FIND);
                 let slot =
-                    out.let_("u64", format_args!("pair_find({slots}, {mask}, {key}, {secret})"));
-                out.line(format_args!("if ({slot} == HASH_NONE) break;"));
+                    out.let_("u64", format_args!("{find}({slots}, {mask}, {key}, {secret})"));
+                out.leave_if(format_args!("{slot} == HASH_NONE"));
                 slot
             }
             Slots::Direct(_) | Slots::Ordered => {
                 let domain = self.params.word("u64", table.mask_or_domain);
-                out.line(format_args!("if ({key} >= {domain}) break;"));
+                out.leave_if(format_args!("{key} >= {domain}"));
                 key
             }
         }
@@ -451,5 +454,14 @@ impl Generator<'_> {
             }
             Slots::Ordered => (format!("(u32){slot}"), format!("(u32){slot} + 1")),
         }
+    }
+}
+
+/// Emits that a candidate is passed over where the condition holds: in a loop with the next, else
+/// with the row.
+fn pass_over(loops: bool, condition: std::fmt::Arguments<'_>, out: &mut Emitter) {
+    match loops {
+        true => out.line(format_args!("if ({condition}) continue;")),
+        false => out.leave_if(condition),
     }
 }

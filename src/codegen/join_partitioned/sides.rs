@@ -16,6 +16,7 @@ use crate::codegen::radix_partition::{
     SHARED_ON_SIMULATOR,
 };
 use crate::codegen::record::Record;
+use crate::codegen::statements::Code;
 use crate::codegen::value::Value;
 use crate::error::Result;
 use warpframe_device::Device;
@@ -75,7 +76,7 @@ pub(super) struct SidePipeline {
     pub(super) prepared: PreparedKernel,
     pub(super) pointer: String,
     pub(super) head: String,
-    pub(super) statements: String,
+    pub(super) statements: Code,
     pub(super) key: String,
     pub(super) secret: String,
     /// The columns that travel, by their place in the result.

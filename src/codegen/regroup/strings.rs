@@ -52,20 +52,19 @@ impl Strings<'_> {
         let between = out.let_("view", between.code);
         generator.make_text();
         let length = out.fresh();
-        out.line(format_args!(
-            "u64 {length} = {begin} < {end} ? (u64)({end} - {begin} - 1) * {between}.length : 0;"
-        ));
+        let between_all = format!("(u64)({end} - {begin} - 1) * {between}.length");
+        out.variable("u64", &length, format_args!("{begin} < {end} ? {between_all} : 0"));
         let mut each = |out: &mut Emitter, body: &dyn Fn(&str) -> String| {
-            out.line(format_args!("for (u32 i = {begin}; i < {end}; i++) {{"));
+            out.repeat(format_args!("for (u32 i = {begin}; i < {end}; i++)"));
             let row = out.let_("u32", row_at("i"));
             let value = self.column.load(&row, generator, out);
             let text = out.let_("view", value.code);
             out.line(body(&text));
-            out.line("}");
+            out.close("}");
         };
         each(out, &|text| format!("{length} += {text}.length;"));
         let whole = out.fresh();
-        out.line(format_args!("text_writer {whole}(arena, {length});"));
+        out.object("text_writer", &whole, format_args!("(arena, {length})"));
         each(out, &|text| {
             format!(
                 "if (i != {begin}) {whole}.put({between}, 0, {between}.length);\n{whole}.put({text}, 0, {text}.length);"

@@ -10,6 +10,7 @@ use super::super::regroup::ColumnOf;
 use super::super::span::{Span, search};
 use super::super::value::{Value, both, repr_of, widen};
 use super::places::{FrameEdge, RowPlaces};
+use crate::codegen::device_function::FDIV;
 use crate::column::Repr;
 use crate::error::Result;
 use warpframe_device::Buffer;
@@ -49,16 +50,19 @@ impl RowPlaces<'_> {
             RankFunction::PercentRank => {
                 let first = self.peer_group(generator, out).begin;
                 let others = format!("maximum({end} - {begin} - 1, 1u)");
-                (Repr::F64, format!("fdiv((f64)({first} - {begin}), (f64){others})"))
+                let divided = out.calls(FDIV);
+                (Repr::F64, format!("{divided}((f64)({first} - {begin}), (f64){others})"))
             }
             RankFunction::CumeDist => {
                 let last = self.peer_group(generator, out).end;
-                (Repr::F64, format!("fdiv((f64)({last} - {begin}), (f64)({end} - {begin}))"))
+                let divided = out.calls(FDIV);
+                (Repr::F64, format!("{divided}((f64)({last} - {begin}), (f64)({end} - {begin}))"))
             }
             RankFunction::Tile(tiles) => {
                 // The first tiles have a row more than the others, as many as are left over.
                 let tiles = generator.params.word("u64", tiles);
                 let row = out.let_("u64", format_args!("row - {begin}"));
+                out.divides(4);
                 let least = out.let_("u64", format_args!("({end} - {begin}) / {tiles}"));
                 let over = out.let_("u64", format_args!("({end} - {begin}) % {tiles}"));
                 let larger = out.let_("u64", format_args!("{over} * ({least} + 1)"));

@@ -180,7 +180,7 @@ impl FrameStates<'_> {
         std::array::from_fn(|field| {
             let name = out.fresh();
             let field = at + field as u64;
-            out.line(format_args!("u32 {name} = {pointer}[{field} * {frames} + row];"));
+            out.variable("u32", &name, format_args!("{pointer}[{field} * {frames} + row]"));
             name
         })
     }

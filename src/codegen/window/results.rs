@@ -15,6 +15,7 @@ use super::super::span::Span;
 use super::super::value::Value;
 use super::arguments::ExtremumEncoding;
 use super::places::{FrameEdge, RowPlaces};
+use crate::codegen::device_function::FDIV;
 use crate::column::Repr;
 use crate::error::{Error, Result};
 use warpframe_device::Buffer;
@@ -193,6 +194,7 @@ pub(crate) fn average(
             Value::new(dtype, Repr::I128, code, sum.valid)
         }
         _ => {
+            out.divides(1);
             let code = out.let_("f64", format_args!("{} / (f64){}", sum.code, count.code));
             Value::new(dtype, Repr::F64, code, sum.valid)
         }
@@ -215,7 +217,7 @@ pub(crate) fn variance(
         0 => format!("(f64){count}"),
         _ => format!("(f64)({count} - {spent})"),
     };
-    let share = format!("fdiv({}, {divisor})", squares.code);
+    let share = format!("{}({}, {divisor})", out.calls(FDIV), squares.code);
     let code = out.let_("f64", if root { format!("sqrt({share})") } else { share });
     Value::new(dtype.clone(), Repr::F64, code, Some(valid))
 }

@@ -294,7 +294,7 @@ impl StageRun<'_> {
                     InputRole::First | InputRole::ByKeys(_) => {
                         to[0].push(self.sent(block.clone(), from, 0)?);
                     }
-                    InputRole::Whole | InputRole::Part => {
+                    InputRole::Whole | InputRole::InOrder(_) | InputRole::Part => {
                         for (task, of_task) in to.iter_mut().enumerate() {
                             of_task.push(self.sent(block.clone(), from, task)?);
                         }

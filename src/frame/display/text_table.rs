@@ -166,7 +166,7 @@ impl TextTable {
         let fits = |to: usize, kept: usize| {
             whole(&|at, column| if at < kept { column.width } else { cut(column, to) }) <= most
         };
-        let is_short = self.columns.first().is_some_and(|first| first.width <= most / 2);
+        let is_short = self.columns.first().is_some_and(|first| first.width <= most / 3 * 2);
         let kept = usize::from(is_short && fits(least, 1));
         let possible = fits(least, kept);
         if !possible && self.columns.len() > 2 {

@@ -11,9 +11,10 @@
 //! of every state, on all cores ([`CsvFile::states`]); whoever reads from the begin on needs none.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use memchr::memchr;
+use parking_lot::Mutex;
 
 use super::columns::RowLayout;
 use super::dialect::Dialect;
@@ -60,7 +61,7 @@ impl CsvFile {
     /// # Errors
     /// A file that cannot be read; an interrupt.
     pub(crate) fn states(&self, dialect: &Dialect, block: usize) -> Result<Arc<Vec<State>>> {
-        let mut known = self.states.lock().unwrap_or_else(|e| e.into_inner());
+        let mut known = self.states.lock();
         if let Some(states) = known.as_ref().filter(|_| block == BLOCK) {
             return Ok(states.clone());
         }

@@ -1,5 +1,4 @@
-//! CSV files read by the device: bytes by threads (`io/feeding.rs`), everything else by kernels
-//! (`kernels/src/ops/csv.rs`).
+//! CSV files read by the device: threads feed it bytes (`io/feeding.rs`), kernels do the rest.
 //!
 //! ```text
 //!   file     │ stretch 0          │ stretch 1          │ stretch 2      │
@@ -202,7 +201,7 @@ fn kind(dtype: &DataType) -> Option<CsvKind> {
         DataType::Time32(unit) | DataType::Time64(unit) => {
             CsvKind::Time { width: width()?, per_second: per_second(unit) }
         }
-        DataType::Utf8View => CsvKind::Text,
+        DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8 => CsvKind::Text,
         _ => return None,
     })
 }
@@ -295,8 +294,8 @@ impl<'a> Texts<'a> {
         }
         let base = region.begin / ALIGNED * ALIGNED;
         let (begin, end) = ((region.begin - base) as u64, (region.end - base) as u64);
-        if end > MOST_TEXT || region.end - region.begin > length + self.table.dialect.max_row_bytes
-        {
+        let dialect = &self.table.dialect;
+        if end > MOST_TEXT || region.end - region.begin > length + dialect.max_row_bytes {
             return Ok(self.give_up("a row has more bytes than it may have"));
         }
         let text = CsvText {
@@ -314,10 +313,11 @@ impl<'a> Texts<'a> {
         let fields = text.fields(self.device, &scanned)?;
         let rules = Rules {
             fields: self.table.files[stretch.file].layout.values as u64,
-            trim: self.table.dialect.trim,
-            fill: self.table.dialect.ragged == Ragged::Fill,
+            trim: dialect.trim,
+            fill: dialect.ragged == Ragged::Fill,
             nulls: &self.nulls.0,
-            null_count: self.table.dialect.nulls.len() as u64,
+            null_count: dialect.nulls.len() as u64,
+            quoted_nulls: dialect.quoted_nulls,
             powers: &self.powers,
         };
         let converted =

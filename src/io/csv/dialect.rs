@@ -21,6 +21,8 @@ pub(crate) struct Dialect {
     pub(crate) misfits_are_skipped: bool,
     /// Unquoted texts that are NULL besides the empty one.
     pub(crate) nulls: Vec<Vec<u8>>,
+    /// Whether quoted ones are, too.
+    pub(crate) quoted_nulls: bool,
     pub(crate) trim: bool,
     pub(crate) notation: Notation,
     pub(crate) max_row_bytes: usize,
@@ -57,6 +59,7 @@ impl Dialect {
             ragged: options.ragged,
             misfits_are_skipped: options.ignore_errors,
             nulls: options.nulls.iter().map(|text| text.clone().into_bytes()).collect(),
+            quoted_nulls: options.allow_quoted_nulls,
             trim: options.trim,
             notation,
             max_row_bytes: options.max_row_bytes.min(MOST_BYTES / 2),
@@ -67,15 +70,18 @@ impl Dialect {
     /// The text of a value, or `None` where it is NULL in a column of text.
     pub(crate) fn text<'a>(&self, bytes: &'a [u8], span: ValueSpan) -> Option<Cow<'a, [u8]>> {
         if span.is_quoted() {
-            return Some(span.text(bytes, &self.grammar));
+            let text = span.text(bytes, &self.grammar);
+            return Some(text).filter(|text| !self.quoted_nulls || !self.is_null(text));
         }
         let mut raw = &bytes[span.range()];
         if self.trim {
             raw = without_blanks(raw);
         }
-        let is_null =
-            raw.is_empty() || (!self.nulls.is_empty() && self.nulls.iter().any(|null| null == raw));
-        (!is_null).then_some(Cow::Borrowed(raw))
+        (!self.is_null(raw)).then_some(Cow::Borrowed(raw))
+    }
+
+    fn is_null(&self, text: &[u8]) -> bool {
+        text.is_empty() || (!self.nulls.is_empty() && self.nulls.iter().any(|null| null == text))
     }
 
     /// The values of a file's first row, which is the header where there is one, and where the

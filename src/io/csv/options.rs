@@ -132,6 +132,13 @@ pub struct CsvOptions {
     /// let options = CsvOptions { nulls: vec!["NA".into(), "\\N".into()], ..CsvOptions::default() };
     /// ```
     pub nulls: Vec<String>,
+    /// Whether quoted values may be NULL, too: the empty one and those of [`CsvOptions::nulls`].
+    ///
+    /// ```
+    /// use warpframe::CsvOptions;
+    /// let options = CsvOptions { allow_quoted_nulls: true, ..CsvOptions::default() };
+    /// ```
+    pub allow_quoted_nulls: bool,
     /// Whether spaces and tabs around unquoted values are dropped. Around numbers, dates and the
     /// like they are in any case.
     ///
@@ -301,6 +308,7 @@ impl Default for CsvOptions {
             sample_size: Some(1000),
             widen: true,
             nulls: vec![],
+            allow_quoted_nulls: false,
             trim: false,
             ragged: Ragged::Error,
             ignore_errors: false,

@@ -1,7 +1,8 @@
 //! Work on all cores, in the statement that asked for it.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 use warpframe_device::cores::cores;
@@ -35,7 +36,7 @@ pub(crate) fn on_cores<T: Send>(
                 Err(error) => {
                     // Numbers before it were taken already: the first failure is among them.
                     next.store(count, Relaxed);
-                    let mut failed = failed.lock().unwrap_or_else(|e| e.into_inner());
+                    let mut failed = failed.lock();
                     if failed.as_ref().is_none_or(|(known, _)| number < *known) {
                         *failed = Some((number, error));
                     }
@@ -51,7 +52,7 @@ pub(crate) fn on_cores<T: Send>(
         };
         threads.into_iter().flat_map(join).collect::<Vec<_>>()
     });
-    if let Some((_, error)) = failed.into_inner().unwrap_or_else(|e| e.into_inner()) {
+    if let Some((_, error)) = failed.into_inner() {
         return Err(error);
     }
     done.sort_unstable_by_key(|(number, _)| *number);

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use parking_lot::Mutex;
 
 use super::blocks::{BLOCK, Block, Blocks, CsvFile, FilePiece};
 use super::columns::{FileColumns, PickedValues, given_fields};
@@ -160,7 +161,7 @@ impl CsvTable {
 
     /// Notes that a value of a column does not fit its inferred type.
     pub(crate) fn note_misfit(&self, column: usize) {
-        self.misfits.lock().unwrap_or_else(|e| e.into_inner()).insert(column);
+        self.misfits.lock().insert(column);
     }
 
     /// The table with types that fit all values of the columns with misfits; `None` where no type
@@ -170,7 +171,7 @@ impl CsvTable {
     /// As [`CsvTable::seen`].
     pub(crate) fn widened(&self) -> Result<Option<CsvTable>> {
         // Whoever comes at the same time would find out the same.
-        let misfits = self.misfits.lock().unwrap_or_else(|e| e.into_inner());
+        let misfits = self.misfits.lock();
         let columns: Vec<usize> =
             misfits.iter().copied().filter(|column| self.may_widen[*column]).collect();
         if columns.is_empty() {

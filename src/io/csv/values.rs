@@ -374,7 +374,7 @@ pub(crate) fn date(text: &[u8]) -> Option<i32> {
 }
 
 /// `date hh:mm[:ss[.fraction]][zone]`, with a space or T between date and time, up to nine digits
-/// of a fraction, and a zone of `Z` or `±hh[:]mm`.
+/// of a fraction, and a zone of `Z` or `±hh[[:]mm]`.
 pub(crate) fn timestamp(text: &[u8]) -> Option<Timestamp> {
     let days = date(text.get(..10)?)?;
     if !matches!(text.get(10)?, b' ' | b'T') || *text.get(13)? != b':' {
@@ -413,11 +413,12 @@ fn offset(zone: &[u8]) -> Option<Option<i64>> {
     let (sign, minutes) = match zone {
         [] => return Some(None),
         b"Z" => return Some(Some(0)),
-        [sign @ (b'+' | b'-'), _, _, b':', _, _] => (sign, 4),
-        [sign @ (b'+' | b'-'), _, _, _, _] => (sign, 3),
+        [sign @ (b'+' | b'-'), _, _, b':', _, _] => (sign, two(zone, 4)?),
+        [sign @ (b'+' | b'-'), _, _, _, _] => (sign, two(zone, 3)?),
+        [sign @ (b'+' | b'-'), _, _] => (sign, 0),
         _ => return None,
     };
-    let (hours, minutes) = (two(zone, 1)?, two(zone, minutes)?);
+    let hours = two(zone, 1)?;
     if hours > 23 || minutes > 59 {
         return None;
     }

@@ -15,10 +15,11 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use parking_lot::Mutex;
 
 use super::cursor::{Cursor, JsonWord, Wrong, unescaped};
 use super::rows::{RowBlock, RowBlocks};
@@ -279,7 +280,7 @@ fn of_blocks(
 ) -> std::result::Result<Vec<(usize, RowsShape)>, (usize, Error)> {
     let mut found = Ok(vec![]);
     loop {
-        let next = blocks.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = blocks.lock().recv();
         let Ok((number, block)) = next else { return found };
         if let Ok(shapes) = &mut found {
             match of_block(path, block) {

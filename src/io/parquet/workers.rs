@@ -11,7 +11,9 @@
 
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
 
 use super::batches::{Batch, ChunkAt, FedPiece, Opened, Run};
 use super::headers::{Located, Pages, Reason};
@@ -117,15 +119,11 @@ impl<'a> DecodeQueue<'a> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, WorkerState> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
     /// Works until there is nothing left, or something failed.
     pub(super) fn run(&self) {
         while let Some(task) = self.take() {
             let done = self.perform(&task);
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let is_last = match (done, task) {
                 (Ok(TaskDone { headers, fed, damaged }), task) => {
                     state.damaged.extend(damaged);
@@ -159,7 +157,7 @@ impl<'a> DecodeQueue<'a> {
     }
 
     fn take(&self) -> Option<Task> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if state.closed || state.failed.is_some() {
                 return None;
@@ -176,7 +174,7 @@ impl<'a> DecodeQueue<'a> {
             if state.bytes == self.batches.len() {
                 return None;
             }
-            state = self.opened.wait(state).unwrap_or_else(|e| e.into_inner());
+            self.opened.wait(&mut state);
         }
     }
 
@@ -331,7 +329,7 @@ impl<'a> DecodeQueue<'a> {
 
     /// Lets workers feed a batch.
     pub(super) fn open(&self, batch: usize, memory: BatchMemory) {
-        let progress = &mut self.lock().of[batch];
+        let progress = &mut self.state.lock().of[batch];
         progress.pieces = memory.pieces.len();
         progress.memory = Some(Arc::new(memory));
         self.opened.notify_all();
@@ -372,7 +370,7 @@ impl<'a> DecodeQueue<'a> {
     }
 
     fn wait<T>(&self, mut done: impl FnMut(&mut WorkerState) -> Option<T>) -> Result<T> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if let Some(error) = state.failed.take() {
                 state.closed = true;
@@ -386,21 +384,19 @@ impl<'a> DecodeQueue<'a> {
             if let Some(done) = done(&mut state) {
                 return Ok(done);
             }
-            let (next, _) =
-                self.done.wait_timeout(state, interrupt::PACE).unwrap_or_else(|e| e.into_inner());
-            state = next;
+            self.done.wait_for(&mut state, interrupt::PACE);
             interrupt::check()?;
         }
     }
 
     /// The chunks with a page that the host could not unpack.
     pub(super) fn take_damaged(&self) -> Vec<(usize, Reason)> {
-        std::mem::take(&mut self.lock().damaged)
+        std::mem::take(&mut self.state.lock().damaged)
     }
 
     /// Ends the workers, whatever is left.
     pub(super) fn close(&self) {
-        self.lock().closed = true;
+        self.state.lock().closed = true;
         self.opened.notify_all();
     }
 }
@@ -446,7 +442,7 @@ mod tests {
                 queue.open(0, memory(&device, pieces));
                 if pieces > 0 {
                     assert!(matches!(queue.take(), Some(Task::Bytes { batch: 0, .. })));
-                    queue.lock().of[0].pieces_done = 1;
+                    queue.state.lock().of[0].pieces_done = 1;
                 }
                 queue.fed(0).unwrap();
                 let queue = &queue;

@@ -1,8 +1,9 @@
 //! Work on all cores whose results are used in order.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
+
+use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 use warpframe_device::cores::cores;
@@ -29,7 +30,7 @@ pub(super) fn in_order<T: Send, R: Send>(
         for _ in 0..cores {
             scope.spawn(|| {
                 loop {
-                    let job = queue.lock().unwrap_or_else(|e| e.into_inner()).recv();
+                    let job = queue.lock().recv();
                     let Ok((item, reply)) = job else { return };
                     let reply: std::sync::mpsc::Sender<Result<R>> = reply;
                     // Nobody waits where an earlier one failed.

@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Error, Result};
 use crate::io::refuse_address;
@@ -15,7 +16,7 @@ static BEGUN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn begun() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     // Nothing panics between two changes of it.
-    BEGUN.lock().unwrap_or_else(|e| e.into_inner())
+    BEGUN.lock()
 }
 
 /// A path beside another one, at which nobody else writes. What is there when this is dropped is

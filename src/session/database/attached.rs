@@ -15,11 +15,12 @@ mod names;
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use datafusion::common::TableReference;
 use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast::Query;
+use parking_lot::{Mutex, MutexGuard};
 
 use self::names::{AttachedCatalog, RenamedSchemas};
 use super::{CATALOG, LOCK, OpenDatabase, locked};
@@ -44,8 +45,7 @@ pub(in crate::session) struct Attached {
 
 impl Attached {
     pub(super) fn database(&self) -> MutexGuard<'_, OpenDatabase> {
-        // Poisoning is ignored: the value is valid between statements.
-        self.database.lock().unwrap_or_else(|e| e.into_inner())
+        self.database.lock()
     }
 
     pub(super) fn name(&self) -> &str {

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::ColumnDef;
 
@@ -82,7 +82,7 @@ macro_rules! of_paths {
 }
 
 /// The options of CSV files, each with its other names.
-const CSV: [(&str, &[&str]); 29] = [
+const CSV: [(&str, &[&str]); 30] = [
     ("delim", &["sep", "delimiter"]),
     ("header", &["has_header"]),
     ("quote", &[]),
@@ -101,6 +101,7 @@ const CSV: [(&str, &[&str]); 29] = [
     ("timestampformat", &["timestamp_format"]),
     ("decimal_separator", &[]),
     ("thousands", &[]),
+    ("allow_quoted_nulls", &[]),
     ("trim", &[]),
     ("ragged", &[]),
     ("null_padding", &[]),
@@ -142,11 +143,7 @@ pub(super) fn csv(state: &SessionState, by: &str, given: &[Given]) -> Result<Csv
             "skip" => options.skip = reader.count()?,
             "nullstr" => options.nulls = reader.texts()?,
             "names" => options.names = Some(reader.texts()?),
-            "columns" => {
-                let fields =
-                    reader.columns()?.into_iter().map(|(name, of)| Field::new(name, of, true));
-                options.schema = Some(Arc::new(Schema::new(fields.collect::<Vec<_>>())));
-            }
+            "columns" => options.schema = Some(reader.schema()?),
             "types" => match &option.value {
                 OptionValue::List(texts) => types = Some((reader, texts)),
                 _ => options.types = reader.columns()?,
@@ -161,6 +158,7 @@ pub(super) fn csv(state: &SessionState, by: &str, given: &[Given]) -> Result<Csv
                 options.decimal_comma = reader.one_of(&[(".", false), (",", true)])?
             }
             "thousands" => options.thousands = Some(reader.byte()?),
+            "allow_quoted_nulls" => options.allow_quoted_nulls = reader.flag()?,
             "trim" => options.trim = reader.flag()?,
             "ragged" => {
                 options.ragged = reader.one_of(&[
@@ -423,6 +421,12 @@ impl OptionReader<'_> {
         let names =
             || known.iter().map(|(name, _)| format!("'{name}'")).collect::<Vec<_>>().join(", ");
         found.map(|(_, of)| *of).ok_or_else(|| self.takes(&format!("one of {}", names())))
+    }
+
+    /// A schema of the columns that [`Self::columns`] reads.
+    fn schema(&self) -> Result<SchemaRef> {
+        let fields = self.columns()?.into_iter().map(|(name, of)| Field::new(name, of, true));
+        Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
     }
 
     /// Columns with their types: `{'a': 'BIGINT'}`, or `'a BIGINT, b VARCHAR'`.

@@ -19,7 +19,7 @@
 //! that.
 //!
 //! As in DuckDB, `x -> x + 1`, `(a, b) -> a + b` and `lambda x : x + 1` are lambdas, `a ** b` is a
-//! power, which binds tighter than `*`, and `s GLOB 'a*'` and `x IN l`, of a list, are conditions
+//! power, which binds tighter than `*`, `~a` turns all bits, and `s GLOB 'a*'` and `x IN l`, of a list, are conditions
 //! (`operators.rs`).
 
 use std::any::TypeId;
@@ -162,6 +162,20 @@ impl Dialect for Ours {
             Token::Word(_) if glob(parser).is_some() => Some(Ok(self.prec_value(Precedence::Like))),
             _ => None,
         }
+    }
+
+    /// `~` takes in what binds tighter than other operators: `~1 + 1` is `~(1 + 1)`.
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        if !parser.consume_token(&Token::Tilde) {
+            return None;
+        }
+        let value = parser.parse_subexpr(OTHER);
+        Some(
+            value.map(|value| Expr::UnaryOp {
+                op: UnaryOperator::BitwiseNot,
+                expr: Box::new(value),
+            }),
+        )
     }
 
     /// DuckDB's.

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!   a ** b               power(CAST(a AS DOUBLE), CAST(b AS DOUBLE))
+//!   ~i                   bitwise_not(i)
+//!   s ^@ 'a', l && m     starts_with(s, 'a'), list_has_any(l, m)
 //!   s GLOB 'a*_?'        s LIKE 'a%\__'
 //!   s GLOB '[a-c]*'      s ~ '^[a-c](?s:.)*$'
 //!   s LIKE 'a$%' ESCAPE '$'  s LIKE 'a\%'
@@ -36,6 +38,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::numbers;
+use crate::codegen::{InSql, in_sql};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::once_a_row::alike;
 use crate::sql::ast::{bare, binary, call, cast, known, text};
@@ -64,16 +67,35 @@ pub(super) fn is_one(expr: &Expr) -> bool {
         expr,
         Expr::BinaryOp { op: BinaryOperator::Custom(_) | BinaryOperator::DuckIntegerDivide, .. }
             | Expr::AtTimeZone { .. }
+            | Expr::UnaryOp { op: UnaryOperator::BitwiseNot, .. }
+            | Expr::BinaryOp { op: BinaryOperator::PGStartsWith | BinaryOperator::PGOverlap, .. }
     )
 }
 
-/// Writes a power, a GLOB, IN a list or AT TIME ZONE out, if it is one.
+/// Writes a power, a GLOB, IN a list, AT TIME ZONE, `~`, `^@` or `&&` out, if it is one.
 ///
 /// # Errors
 /// A pattern of GLOB that is computed, or has brackets that do not close.
 pub(super) fn write_out(expr: &mut Expr) -> Result<()> {
     if let Expr::AtTimeZone { timestamp, time_zone } = &*expr {
         *expr = call("timezone", vec![(**time_zone).clone(), (**timestamp).clone()]);
+        return Ok(());
+    }
+    if let Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: value } = &*expr {
+        *expr = call("bitwise_not", vec![(**value).clone()]);
+        return Ok(());
+    }
+    if let Expr::BinaryOp { left, op: BinaryOperator::PGStartsWith, right } = &*expr {
+        *expr = call("starts_with", vec![(**left).clone(), (**right).clone()]);
+        return Ok(());
+    }
+    if let Expr::BinaryOp { left, op: BinaryOperator::PGOverlap, right } = &*expr {
+        let lists = [(**left).clone(), (**right).clone()];
+        if let Some(InSql::Written(writing)) = in_sql("list_has_any")
+            && let Some(written) = (writing.written)(writing.name, &lists)
+        {
+            *expr = written;
+        }
         return Ok(());
     }
     let Expr::BinaryOp { left, op: BinaryOperator::Custom(name), right } = &*expr else {

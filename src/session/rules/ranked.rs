@@ -7,6 +7,7 @@
 //!   median(x)               median_of(median(median_argument(x)), min(x))
 //!   quantile_cont(x, 0.9)   median_of(percentile_cont(0.9) WITHIN GROUP
 //!                               (ORDER BY CAST(median_argument(x) AS DOUBLE)), min(x))
+//!   histogram(x)            "counts of"(array_agg(x ORDER BY x))
 //!   product(x)              array_product(array_agg(CAST(x AS DOUBLE)))
 //! ```
 //!
@@ -22,6 +23,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::calls::{rename, values, wrong};
 use crate::error::Result;
+use crate::host::maps::COUNTS_OF;
 use crate::sql::ast::{bare, binary, call, cast, number};
 
 /// Which of them a call is.
@@ -38,6 +40,8 @@ pub(super) enum Ranked {
     /// The value in the middle, or between two.
     Median,
     Product,
+    /// How often each value is there.
+    Counts,
 }
 
 impl Ranked {
@@ -55,6 +59,9 @@ impl Ranked {
                 Some(Ranked::Median)
             }
             "product" => Some(Ranked::Product),
+            "histogram" if values(function).is_none_or(|values| values.len() <= 2) => {
+                Some(Ranked::Counts)
+            }
             _ => None,
         }
     }
@@ -63,8 +70,10 @@ impl Ranked {
     /// Other arguments than it takes, and OVER of a list in order.
     pub(super) fn written_out(self, function: &Function) -> Result<Expr> {
         let values = values(function).unwrap_or_default();
-        let of_order =
-            matches!(self, Ranked::Extremes { .. } | Ranked::Quantile { between: false });
+        let of_order = matches!(
+            self,
+            Ranked::Extremes { .. } | Ranked::Quantile { between: false } | Ranked::Counts
+        );
         if of_order && function.over.is_some() {
             return Err(wrong(function, "is an aggregate, without OVER"));
         }
@@ -96,6 +105,12 @@ impl Ranked {
                 let mut found = function.clone();
                 found.args = of_one(call("median_argument", vec![value.clone()]));
                 Ok(of_its_type(function, found, value))
+            }
+            (Ranked::Counts, [value]) => {
+                Ok(call(COUNTS_OF, vec![list(function, value.clone(), value, Some(false))]))
+            }
+            (Ranked::Counts, _) => {
+                Err(wrong(function, "takes a value, or also low, high and how many bins there are"))
             }
             (Ranked::Median, _) => Err(wrong(function, "takes a value")),
             (Ranked::Product, _) => Err(wrong(function, "takes a number")),

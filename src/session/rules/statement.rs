@@ -151,10 +151,13 @@ impl VisitorMut for Longhand<'_> {
                 if let [list] = &array_exprs[..]
                     && !is_struct(list)
                 {
-                    name_elements(alias);
+                    name_elements(alias, "unnest");
                 }
             }
-            TableFactor::Table { args: Some(of), .. } => {
+            TableFactor::Table { name, args: Some(of), alias, .. } => {
+                if let Some(series) = series(name) {
+                    name_elements(alias, series);
+                }
                 for arg in &mut of.args {
                     if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = arg {
                         numbers::in_nanos(expr);
@@ -194,7 +197,13 @@ impl VisitorMut for Longhand<'_> {
                     return ControlFlow::Break(error);
                 }
             }
-            Expr::BinaryOp { op: BinaryOperator::Custom(_), .. } | Expr::AtTimeZone { .. } => {
+            Expr::BinaryOp {
+                op:
+                    BinaryOperator::Custom(_) | BinaryOperator::PGStartsWith | BinaryOperator::PGOverlap,
+                ..
+            }
+            | Expr::AtTimeZone { .. }
+            | Expr::UnaryOp { op: UnaryOperator::BitwiseNot, .. } => {
                 if let Err(error) = operators::write_out(expr) {
                     return ControlFlow::Break(error);
                 }
@@ -261,11 +270,18 @@ fn unshifted(function: &mut Function) {
     }
 }
 
-/// The column of `unnest(l)` in FROM has the table's name, where it has none of its own.
-fn name_elements(alias: &mut Option<TableAlias>) {
+/// Whether a function in FROM is one that makes values at equal distances; its name.
+fn series(name: &ast::ObjectName) -> Option<&'static str> {
+    let name = name.to_string();
+    ["range", "generate_series"].into_iter().find(|series| name.eq_ignore_ascii_case(series))
+}
+
+/// The column of `unnest(l)` and `range(3)` in FROM has the table's name, where it has none of its
+/// own.
+fn name_elements(alias: &mut Option<TableAlias>, function: &str) {
     let table = alias.get_or_insert_with(|| TableAlias {
         explicit: true,
-        name: Ident::new("unnest"),
+        name: Ident::new(function),
         columns: vec![],
         at: None,
     });

@@ -26,7 +26,8 @@ use crate::error::Result;
 use crate::sql::ast::{binary, call, case, cast, folded, number, text};
 
 /// Aggregates that go by another name. Rows of scalar functions have theirs.
-const AGGREGATES: [(&str, &str); 7] = [
+const AGGREGATES: [(&str, &str); 8] = [
+    ("approx_quantile", "approx_percentile_cont"),
     ("arbitrary", "first_value"),
     ("every", "bool_and"),
     ("first", "first_value"),
@@ -58,10 +59,16 @@ enum Synonym {
     Joined,
     /// A struct, whose fields have the names of arguments.
     Packed,
+    /// A struct with more of them.
+    Inserted,
     /// A function of the list of a group's values.
     Ranked(Ranked),
     /// `regr_r2`.
     Determination,
+    /// An aggregate of values as floats.
+    OfFloats(&'static str),
+    /// `exp(avg(ln(x)))`.
+    GeometricMean,
 }
 
 fn synonym(state: &SessionState, function: &Function) -> Option<Synonym> {
@@ -75,7 +82,7 @@ fn synonym(state: &SessionState, function: &Function) -> Option<Synonym> {
             return scalar.map(Synonym::Scalar);
         }
         // The engine has others by these names.
-        "max" | "min" | "median" | "quantile_cont" => {
+        "max" | "min" | "median" | "quantile_cont" | "histogram" => {
             return Ranked::of(&name, function).map(Synonym::Ranked);
         }
         "max_by" | "arg_max" | "argmax" => Synonym::By { greatest: true },
@@ -88,7 +95,11 @@ fn synonym(state: &SessionState, function: &Function) -> Option<Synonym> {
         "string_agg" if arguments(function) == 1 => return Some(Synonym::Joined),
         "approx_count_distinct" => Synonym::AboutDistinct,
         "current_catalog" | "current_database" | "current_schema" => Synonym::InUse,
+        "favg" => Synonym::OfFloats("avg"),
+        "fsum" | "kahan_sum" | "sumkahan" => Synonym::OfFloats("sum"),
+        "geomean" | "geometric_mean" => Synonym::GeometricMean,
         "struct_pack" => Synonym::Packed,
+        "struct_insert" => return Some(Synonym::Inserted),
         name => {
             let aggregate = AGGREGATES.iter().find(|(other, _)| *other == name);
             (Ranked::of(name, function).map(Synonym::Ranked))
@@ -113,6 +124,7 @@ pub(super) fn copies(state: &SessionState, function: &Function) -> bool {
             synonym,
             Synonym::By { .. }
                 | Synonym::Difference
+                | Synonym::Inserted
                 | Synonym::Scalar(InSql::Written(_))
                 | Synonym::Ranked(_)
         )
@@ -146,6 +158,12 @@ pub(super) fn write_out(state: &SessionState, expr: &mut Expr) -> Result<()> {
         Some(Synonym::Ranked(ranked)) => *expr = ranked.written_out(function)?,
         Some(Synonym::Determination) => *expr = determination(function),
         Some(Synonym::Packed) => *expr = packed(function)?,
+        Some(Synonym::Inserted) => inserted(function)?,
+        Some(Synonym::OfFloats(name)) => of_floats(function, name, |float| float)?,
+        Some(Synonym::GeometricMean) => {
+            of_floats(function, "avg", |float| call("ln", vec![float]))?;
+            *expr = call("exp", vec![Expr::Function(function.clone())]);
+        }
         Some(Synonym::CountIf) => count_if(function)?,
         Some(Synonym::InUse) => *expr = in_use(state, function)?,
         Some(Synonym::AboutDistinct) => {
@@ -205,23 +223,61 @@ fn determination(function: &Function) -> Expr {
     case(condition, one, Some(Expr::Function(function.clone())))
 }
 
+/// An aggregate of what is made of each value as a float.
+fn of_floats(function: &mut Function, name: &str, made: fn(Expr) -> Expr) -> Result<()> {
+    let argument = match &mut function.args {
+        FunctionArguments::List(list) => &mut list.args[..],
+        _ => &mut [],
+    };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] = argument else {
+        return Err(wrong(function, "takes a number"));
+    };
+    *value = made(cast(value.clone(), DataType::Double(ExactNumberInfo::None)));
+    rename(function, name);
+    Ok(())
+}
+
 /// A struct of named arguments.
 fn packed(function: &Function) -> Result<Expr> {
     let expected = "takes named values: struct_pack(a := 1, b := 2)";
     let FunctionArguments::List(list) = &function.args else {
         return Err(wrong(function, expected));
     };
-    let mut fields = vec![];
-    for arg in &list.args {
-        let FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } = arg else {
-            return Err(wrong(function, expected));
-        };
-        fields.extend([text(&folded(name)), value.clone()]);
+    match named_values(&list.args) {
+        Some(fields) if !fields.is_empty() => Ok(call("named_struct", fields)),
+        _ => Err(wrong(function, expected)),
     }
-    match fields.is_empty() {
-        true => Err(wrong(function, expected)),
-        false => Ok(call("named_struct", fields)),
-    }
+}
+
+/// Names as texts, and the values behind them; `None` where a value has no name.
+fn named_values(args: &[FunctionArg]) -> Option<Vec<Expr>> {
+    let pair = |arg: &FunctionArg| match arg {
+        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+            Some([text(&folded(name)), value.clone()])
+        }
+        _ => None,
+    };
+    Some(args.iter().map(pair).collect::<Option<Vec<_>>>()?.concat())
+}
+
+/// A struct and named arguments: the names become arguments.
+fn inserted(function: &mut Function) -> Result<()> {
+    let expected = "takes a struct and named values: struct_insert(s, a := 1, b := 2)";
+    let arguments = match &function.args {
+        FunctionArguments::List(list) => &list.args[..],
+        _ => &[],
+    };
+    let more = arguments.get(1..).and_then(named_values).filter(|more| !more.is_empty());
+    let (Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(of))), Some(more)) =
+        (arguments.first(), more)
+    else {
+        return Err(wrong(function, expected));
+    };
+    let Expr::Function(written) = call("struct_insert", [vec![of.clone()], more].concat()) else {
+        return Err(wrong(function, expected));
+    };
+    function.args = written.args;
+    Ok(())
 }
 
 /// `count(*) FILTER (WHERE …)`.

@@ -1,8 +1,9 @@
 //! `ALTER TABLE`: other names for tables and columns, columns more and fewer, and of another type.
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::TableReference;
 use datafusion::sql::sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnOption, Expr, Ident, ObjectName,
+    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, Expr, Ident, ObjectName,
     RenameTableNameKind, SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, Value,
 };
 
@@ -10,6 +11,7 @@ use super::{bare_statement, select};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Session;
 use crate::session::append::place;
+use crate::session::constraints::Constraints;
 use crate::session::insert::fitted_literal;
 use crate::session::types::data_type;
 use crate::session::writers::Alone;
@@ -62,13 +64,14 @@ impl Session {
                 return Err(plan("ALTER TABLE … RENAME TO: a table keeps its schema".into()).at(at));
             }
         };
-        let provider = self.provider_of(table)?;
+        let (provider, constraints) = (self.provider_of(table)?, self.constraints_of(table));
         if self.has_table(&to) {
             return Err(
                 plan(format!("ALTER TABLE: there is a table named {:?}", to.to_string())).at(at)
             );
         }
         self.put(alone, &to, provider)?;
+        self.constrain(alone, &to, constraints);
         self.forget(alone, table)?;
         Ok(format!("table {table} is {to}"))
     }
@@ -101,16 +104,21 @@ impl Session {
         let quoted = |at: usize| Ident::with_quote('"', schema.field(at).name());
         let item = |at: usize| SelectItem::UnnamedExpr(Expr::Identifier(quoted(at)));
         let mut items: Vec<SelectItem> = (0..schema.fields().len()).map(item).collect();
-        let of_type = |expr: Expr, data_type: String| {
-            call("arrow_cast", vec![expr, Expr::value(Value::SingleQuotedString(data_type))])
+        let depends = |column: &str, on: Option<String>| match on {
+            Some(on) => Err(plan(format!("ALTER TABLE: column {column:?} is of {on}")).at(at)),
+            None => Ok(()),
         };
         let state = self.core.state();
+        let mut constraints = self.constraints_of(table);
         let done = match operation {
             AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
                 let (at, to) = (find(&old_column_name)?, free(&new_column_name)?);
                 let alias = Ident::with_quote('"', &to);
+                let own = schema.field(at).name();
+                depends(own, constraints.check_of(own))?;
+                constraints.rename(own, &to);
                 items[at] = SelectItem::ExprWithAlias { expr: Expr::Identifier(quoted(at)), alias };
-                format!("column {} is {to}", schema.field(at).name())
+                format!("column {own} is {to}")
             }
             AlterTableOperation::DropColumn { column_names, if_exists, .. } => {
                 let mut gone = vec![];
@@ -127,6 +135,10 @@ impl Session {
                     ))
                     .at(at));
                 }
+                for own in gone.iter().map(|at| schema.field(*at).name()) {
+                    depends(own, constraints.depends_on(own))?;
+                    constraints.forget(own);
+                }
                 let stays = items.into_iter().enumerate().filter(|(at, _)| !gone.contains(at));
                 items = stays.map(|(_, item)| item).collect();
                 let names: Vec<String> = column_names.iter().map(folded).collect();
@@ -142,30 +154,7 @@ impl Session {
                     return Ok(format!("there is a column {}", folded(&column_def.name)));
                 }
                 let name = free(&column_def.name)?;
-                let place = known(column_def.name.span.start);
-                let of = data_type(&state, column_def.data_type)
-                    .map_err(|message| plan(message).at(place))?;
-                let mut value = Expr::value(Value::Null);
-                for option in column_def.options {
-                    match option.option {
-                        ColumnOption::Default(expr) => value = expr,
-                        ColumnOption::Null => {}
-                        other => {
-                            let what = format!("ALTER TABLE … ADD COLUMN with {other}");
-                            return Err(Error::unsupported(
-                                what,
-                                "no part of the engine would look at it",
-                            )
-                            .at(place));
-                        }
-                    }
-                }
-                fitted_literal(&mut value, &of);
-                let alias = Ident::with_quote('"', &name);
-                items.push(SelectItem::ExprWithAlias {
-                    expr: of_type(value, of.to_string()),
-                    alias,
-                });
+                items.push(self.added(&name, column_def, &mut constraints)?);
                 format!("column {name} is added")
             }
             AlterTableOperation::AlterColumn {
@@ -175,26 +164,79 @@ impl Session {
                 let (at, place) = (find(&column_name)?, known(column_name.span.start));
                 let of = data_type(&state, of).map_err(|message| plan(message).at(place))?;
                 let value = using.unwrap_or_else(|| Expr::Identifier(quoted(at)));
-                items[at] = SelectItem::ExprWithAlias {
-                    expr: of_type(value, of.to_string()),
-                    alias: quoted(at),
-                };
+                items[at] =
+                    SelectItem::ExprWithAlias { expr: of_type(value, &of), alias: quoted(at) };
                 format!("column {} is {of}", schema.field(at).name())
             }
-            other => {
-                let what = format!("ALTER TABLE … {other}");
-                let why = "RENAME TO, RENAME COLUMN, ADD COLUMN, DROP COLUMN and ALTER COLUMN … TYPE are known";
-                return Err(Error::unsupported(what, why).at(at));
+            AlterTableOperation::AlterColumn { column_name, op } => {
+                let own = schema.field(find(&column_name)?).name();
+                return self.alter_constraint(alone, (table, at), own, op);
             }
+            AlterTableOperation::AddConstraint { constraint, not_valid: false } => {
+                constraints.add(&constraint).map_err(|error| error.at(at))?;
+                let said = self.say(alone, table, constraints, "ALTER TABLE");
+                said.map_err(|error| error.at(at))?;
+                return Ok(format!("{constraint} is added"));
+            }
+            other => return Err(unknown(&other.to_string()).at(at)),
         };
         let altered = self.planned_frame(select(items, from, None)?, text)?.collect()?;
+        let before = self.contents(alone);
         self.keep(alone, table, &altered)?;
+        if let Err(error) = self.say(alone, table, constraints, "ALTER TABLE") {
+            self.restore(alone, before)?;
+            return Err(error.at(at));
+        }
         Ok(done)
+    }
+
+    /// A column more, in which rows have its default.
+    fn added(
+        &self,
+        name: &str,
+        column: ColumnDef,
+        constraints: &mut Constraints,
+    ) -> Result<SelectItem> {
+        let place = known(column.name.span.start);
+        let of = data_type(&self.core.state(), column.data_type)
+            .map_err(|message| plan(message).at(place))?;
+        constraints.add_options(name, &column.options).map_err(|error| error.at(place))?;
+        let default = constraints.default_of(name).cloned();
+        let mut value = default.unwrap_or_else(|| Expr::value(Value::Null));
+        fitted_literal(&mut value, &of);
+        let alias = Ident::with_quote('"', name);
+        Ok(SelectItem::ExprWithAlias { expr: of_type(value, &of), alias })
+    }
+
+    /// NOT NULL and DEFAULT of a column that is there.
+    fn alter_constraint(
+        &self,
+        alone: &Alone<'_>,
+        (table, at): (&TableReference, Option<(u64, u64)>),
+        column: &str,
+        operation: AlterColumnOperation,
+    ) -> Result<String> {
+        let mut constraints = self.constraints_of(table);
+        match operation {
+            AlterColumnOperation::SetNotNull => constraints.require(column),
+            AlterColumnOperation::DropNotNull => constraints.no_longer_require(column),
+            AlterColumnOperation::SetDefault { value } => {
+                constraints.set_default(column, Some(value));
+            }
+            AlterColumnOperation::DropDefault => constraints.set_default(column, None),
+            other => return Err(unknown(&format!("ALTER COLUMN {column} {other}")).at(at)),
+        }
+        self.say(alone, table, constraints, "ALTER TABLE").map_err(|error| error.at(at))?;
+        Ok(format!("column {column} is altered"))
     }
 }
 
+fn of_type(expr: Expr, of: &DataType) -> Expr {
+    call("arrow_cast", vec![expr, Expr::value(Value::SingleQuotedString(of.to_string()))])
+}
+
 /// A table by its name.
-fn factor(name: &ObjectName) -> Result<TableFactor> {
+pub(in crate::session) fn factor(name: &ObjectName) -> Result<TableFactor> {
     let mut statement = bare_statement("SELECT * FROM t")?;
     if let Statement::Query(query) = &mut statement
         && let SetExpr::Select(select) = query.body.as_mut()
@@ -205,6 +247,12 @@ fn factor(name: &ObjectName) -> Result<TableFactor> {
         return Ok(table.relation);
     }
     Err(Error::internal("a query without a table"))
+}
+
+fn unknown(operation: &str) -> Error {
+    let why = "RENAME TO, RENAME COLUMN, ADD COLUMN, DROP COLUMN, ALTER COLUMN … TYPE, NOT NULL and \
+               DEFAULT, and ADD of constraints are known";
+    Error::unsupported(format!("ALTER TABLE … {operation}"), why)
 }
 
 fn plan(message: String) -> Error {

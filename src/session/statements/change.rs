@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::plan::FreshNames;
 use crate::session::Session;
 use crate::session::append::place;
-use crate::session::insert::fitted_literal;
+use crate::session::insert::{fitted_literal, put_default};
 use crate::session::rules::refuse_columns;
 use crate::sql::Text;
 use crate::sql::ast::table_name;
@@ -52,7 +52,7 @@ impl Session {
             }
         };
         let kept = kept.collect()?;
-        self.keep(&alone, &table, &kept)?;
+        self.keep_rows(&alone, &table, &kept)?;
         Ok(before - kept.num_rows())
     }
 
@@ -72,6 +72,7 @@ impl Session {
         let schema = self
             .changeable(&table, "UPDATE")
             .map_err(|error| error.at(at.or(text.place_of(table.table()))))?;
+        let constraints = self.constraints_of(&table);
         let mut assigned: Vec<Option<Expr>> = vec![None; schema.fields().len()];
         for assignment in update.assignments {
             let AssignmentTarget::ColumnName(name) = &assignment.target else {
@@ -87,7 +88,9 @@ impl Session {
                 let all = schema.fields().iter().map(|field| field.name().clone()).collect();
                 return Err(Error::from(ErrorKind::ColumnNotFound { name: own, known: all }).at(at));
             };
-            if assigned[target].replace(assignment.value).is_some() {
+            let mut value = assignment.value;
+            put_default(&mut value, &constraints, schema.field(target).name());
+            if assigned[target].replace(value).is_some() {
                 return Err(plan(format!("UPDATE: column {own:?} is set twice")).at(at));
             }
         }
@@ -121,13 +124,13 @@ impl Session {
         }
         let Some(name) = changed else {
             let updated = self.planned_frame(select(items, from, None)?, text)?.collect()?;
-            self.keep(&alone, &table, &updated)?;
+            self.keep_checked(&alone, &table, &updated, "UPDATE")?;
             return Ok(updated.num_rows());
         };
         items.push(SelectItem::UnnamedExpr(quoted(&name)));
         let updated = self.planned_frame(select(items, from, None)?, text)?.collect()?;
         let changed = updated.filter(ident(&name))?.num_rows();
-        self.keep(&alone, &table, &updated.drop([name.as_str()])?)?;
+        self.keep_checked(&alone, &table, &updated.drop([name.as_str()])?, "UPDATE")?;
         Ok(changed)
     }
 
@@ -172,7 +175,7 @@ impl Session {
             emptied.push((table, empty));
         }
         for (table, empty) in &emptied {
-            self.keep(&alone, table, empty)?;
+            self.keep_rows(&alone, table, empty)?;
         }
         Ok(rows)
     }

@@ -36,6 +36,7 @@ impl Session {
                 let format = WriteFormat::Parquet(ParquetWriteOptions::default());
                 self.rows_of(&name)?.write(folder.join(&file), &format)?;
                 statements.push(format!("CREATE TABLE {} AS FROM '{file}';\n", whole_name(&name)));
+                statements.extend(self.constraints_of(&name).statements(&whole_name(&name)));
                 tables += 1;
             }
         }

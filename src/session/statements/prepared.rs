@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{
     self, DataType, Expr, Ident, ObjectName, OneOrManyWithParens, Value, Visit, VisitMut, Visitor,
     VisitorMut,
 };
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Session;
@@ -33,8 +34,7 @@ struct PreparedStatement {
 
 impl PreparedStatements {
     fn all(&self) -> MutexGuard<'_, BTreeMap<String, PreparedStatement>> {
-        // Poisoning is ignored: the map is valid between statements.
-        self.0.lock().unwrap_or_else(|e| e.into_inner())
+        self.0.lock()
     }
 }
 

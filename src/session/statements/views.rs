@@ -130,11 +130,14 @@ impl Session {
         if let Some(query) = self.view_text(&name)? {
             return Ok(format!("CREATE VIEW {called} AS {query};"));
         }
+        let constraints = self.constraints_of(&name);
         let column = |field: &FieldRef| {
-            format!("    {} {}", quoted_name(field.name()), type_name(field.data_type()))
+            let more = constraints.text_of_column(field.name());
+            format!("{} {}{more}", quoted_name(field.name()), type_name(field.data_type()))
         };
-        let columns = self.schema(table)?.fields().iter().map(column).collect::<Vec<_>>();
-        Ok(format!("CREATE TABLE {called} (\n{}\n);", columns.join(",\n")))
+        let mut lines = self.schema(table)?.fields().iter().map(column).collect::<Vec<_>>();
+        lines.extend(constraints.texts());
+        Ok(format!("CREATE TABLE {called} (\n    {}\n);", lines.join(",\n    ")))
     }
 
     /// Whether there is a view of this name.

@@ -23,14 +23,14 @@ fn says(pair: &Pair, expr: &str, expected: &str) {
 #[test]
 fn texts_of_timestamps_need_no_seconds() {
     let cases = [
-        ("2024-01-31 10:15", Some("2024-01-31T10:15:00")),
-        ("2024-01-31T10:15", Some("2024-01-31T10:15:00")),
-        ("2024-01-31 23:59Z", Some("2024-01-31T23:59:00")),
-        ("2024-01-31 10:15+02:30", Some("2024-01-31T10:15:00")),
-        ("2024-01-31 10:15 -0130", Some("2024-01-31T10:15:00")),
-        ("1969-12-31 00:00-12", Some("1969-12-31T00:00:00")),
-        ("2024-01-31 10:15:16", Some("2024-01-31T10:15:16")),
-        ("2024-01-31", Some("2024-01-31T00:00:00")),
+        ("2024-01-31 10:15", Some("2024-01-31 10:15:00")),
+        ("2024-01-31T10:15", Some("2024-01-31 10:15:00")),
+        ("2024-01-31 23:59Z", Some("2024-01-31 23:59:00")),
+        ("2024-01-31 10:15+02:30", Some("2024-01-31 10:15:00")),
+        ("2024-01-31 10:15 -0130", Some("2024-01-31 10:15:00")),
+        ("1969-12-31 00:00-12", Some("1969-12-31 00:00:00")),
+        ("2024-01-31 10:15:16", Some("2024-01-31 10:15:16")),
+        ("2024-01-31", Some("2024-01-31 00:00:00")),
         ("2024-01-31 10:60", None),
         ("2024-01-31 24:15", None),
         ("2024-02-30 10:15", None),
@@ -65,15 +65,15 @@ fn texts_of_timestamps_need_no_seconds() {
 #[test]
 fn constants_of_timestamps_need_no_seconds() {
     let pair = texts(&[Some("2024-01-31 10:15"), Some("2024-01-31 10:16"), None]);
-    says(&pair, "CAST('2024-01-31 10:15' AS TIMESTAMP)", "2024-01-31T10:15:00");
-    says(&pair, "TIMESTAMP '2024-01-31T10:15'", "2024-01-31T10:15:00");
-    says(&pair, "('2024-01-31 10:' || '15') :: timestamp", "2024-01-31T10:15:00");
+    says(&pair, "CAST('2024-01-31 10:15' AS TIMESTAMP)", "2024-01-31 10:15:00");
+    says(&pair, "TIMESTAMP '2024-01-31T10:15'", "2024-01-31 10:15:00");
+    says(&pair, "('2024-01-31 10:' || '15') :: timestamp", "2024-01-31 10:15:00");
     says(&pair, "CAST('2024-01-31 10:15' AS DATE)", "2024-01-31");
-    says(&pair, "to_timestamp('2024-01-31 10:15')", "2024-01-31T10:15:00");
-    says(&pair, "TIMESTAMPTZ '2024-01-31 10:15+02:30'", "2024-01-31T07:45:00Z");
-    says(&pair, "TIMESTAMPTZ '2024-01-31 10:15 Europe/Berlin'", "2024-01-31T09:15:00Z");
-    says(&pair, "TIMESTAMP '2024-01-31 10:15' + INTERVAL '1 day'", "2024-02-01T10:15:00");
-    says(&pair, "date_trunc('hour', TIMESTAMP '2024-01-31 10:15')", "2024-01-31T10:00:00");
+    says(&pair, "to_timestamp('2024-01-31 10:15')", "2024-01-31 10:15:00");
+    says(&pair, "TIMESTAMPTZ '2024-01-31 10:15+02:30'", "2024-01-31 07:45:00+00");
+    says(&pair, "TIMESTAMPTZ '2024-01-31 10:15 Europe/Berlin'", "2024-01-31 09:15:00+00");
+    says(&pair, "TIMESTAMP '2024-01-31 10:15' + INTERVAL '1 day'", "2024-02-01 10:15:00");
+    says(&pair, "date_trunc('hour', TIMESTAMP '2024-01-31 10:15')", "2024-01-31 10:00:00");
     says(&pair, "TRY_CAST('2024-01-31 10:60' AS TIMESTAMP) IS NULL", "true");
     for condition in [
         "ts > '2024-01-31 10:15'",
@@ -91,7 +91,7 @@ fn constants_of_timestamps_need_no_seconds() {
     let sql =
         "SELECT CAST(column1 AS varchar) AS a FROM (VALUES (TIMESTAMP '2024-01-31 10:15'), (NULL))";
     for (name, rows) in both(&pair, sql) {
-        let expected = [vec![Cell::Text("2024-01-31T10:15:00".into())], vec![Cell::Null]];
+        let expected = [vec![Cell::Text("2024-01-31 10:15:00".into())], vec![Cell::Null]];
         assert_eq!(rows, expected, "{name}");
     }
     let error = pair.check_error("SELECT TIMESTAMP '2024-01-31 10:60' AS a FROM t");
@@ -104,7 +104,7 @@ fn a_number_is_no_text_of_a_time() {
     let sql = "SELECT CAST(TRY_CAST(s AS time) AS varchar) AS a FROM t";
     let time = |text: &str| vec![Cell::Text(text.into())];
     let null = || vec![Cell::Null];
-    let expected = [null(), null(), null(), time("01:30:00"), time("23:59:59.500"), null()];
+    let expected = [null(), null(), null(), time("01:30:00"), time("23:59:59.5"), null()];
     for (name, rows) in both(&pair, sql) {
         assert_eq!(rows, expected, "{name}");
     }
@@ -126,21 +126,21 @@ fn texts_of_intervals_have_hours_and_minutes() {
     // What comes of noon, 2000-01-01.
     let cases = [
         ("1", "12:00:01"),
-        ("2.5", "12:00:02.500"),
+        ("2.5", "12:00:02.5"),
         ("1:30", "13:30:00"),
         ("1:30:00", "13:30:00"),
-        ("-1:30:00.5", "10:29:59.500"),
-        ("1 day 1:30:00", "2000-01-02T13:30:00"),
-        ("1 day -01:30", "2000-01-02T10:30:00"),
-        ("2 months 100:00", "2000-03-05T16:00:00"),
+        ("-1:30:00.5", "10:29:59.5"),
+        ("1 day 1:30:00", "2000-01-02 13:30:00"),
+        ("1 day -01:30", "2000-01-02 10:30:00"),
+        ("2 months 100:00", "2000-03-05 16:00:00"),
         ("1.5 hours", "13:30:00"),
-        ("1y 2 mons", "2001-03-01T12:00:00"),
+        ("1y 2 mons", "2001-03-01 12:00:00"),
     ];
     let given: Vec<_> = cases.iter().map(|(text, _)| Some(*text)).collect();
     let pair = texts(&given);
-    let whole = |text: &str| match text.contains('T') {
+    let whole = |text: &str| match text.contains(' ') {
         true => text.to_string(),
-        false => format!("2000-01-01T{text}"),
+        false => format!("2000-01-01 {text}"),
     };
     for (text, expected) in cases {
         for interval in [format!("CAST('{text}' AS INTERVAL)"), format!("INTERVAL '{text}'")] {
@@ -160,4 +160,43 @@ fn texts_of_intervals_have_hours_and_minutes() {
     }
     let sql = "SELECT INTERVAL '1:30' HOUR";
     assert!(run(&pair.cpu, sql).expect_err(sql).to_string().contains("1:30"));
+}
+
+#[test]
+fn times_are_written_as_in_duckdb() {
+    let pair = texts(&[
+        Some("2024-01-31 10:15:00.5"),
+        Some("1969-12-31 23:59:59.123456"),
+        Some("2024-07-01"),
+        None,
+    ]);
+    let sql = "SELECT s::TIMESTAMP::VARCHAR AS a, s::TIMESTAMP(3)::VARCHAR AS b, \
+               arrow_cast(s, 'Timestamp(Nanosecond, None)')::VARCHAR AS c, \
+               (s::TIMESTAMP AT TIME ZONE 'America/New_York')::VARCHAR AS d, \
+               (s::TIMESTAMP AT TIME ZONE 'Asia/Kolkata')::VARCHAR AS e, \
+               s::TIMESTAMPTZ::VARCHAR AS f, 'at ' || s::TIMESTAMP AS g, \
+               s::TIMESTAMP::TIME::VARCHAR AS h FROM t WHERE s LIKE '2024-01%' OR s LIKE '1969%'";
+    pair.check(sql);
+    let found = Rows::of(&run(&pair.device, sql).unwrap()).rows;
+    let of = |row: &[Cell]| -> Vec<String> {
+        let text = |cell: &Cell| match cell {
+            Cell::Text(text) => text.clone(),
+            other => format!("{other:?}"),
+        };
+        row.iter().map(text).collect()
+    };
+    assert_eq!(
+        of(&found[0]),
+        [
+            "2024-01-31 10:15:00.5",
+            "2024-01-31 10:15:00.5",
+            "2024-01-31 10:15:00.5",
+            "2024-01-31 10:15:00.5-05",
+            "2024-01-31 10:15:00.5+05:30",
+            "2024-01-31 10:15:00.5+00",
+            "at 2024-01-31 10:15:00.5",
+            "10:15:00.5",
+        ]
+    );
+    assert_eq!(of(&found[1])[..2], ["1969-12-31 23:59:59.123456", "1969-12-31 23:59:59.123"]);
 }

@@ -66,7 +66,7 @@ fn pipe(content: Vec<u8>) -> (std::io::PipeReader, String) {
 fn pipes_are_read_once_and_by_every_query() {
     let (files, pair) = (Files::new(), Pair::new());
     let csv: String = (0..50_000).map(|n| format!("{n},text {n}\n")).collect();
-    let parquet = files.parquet("t.parquet", "SELECT value AS a FROM range(0, 50000)");
+    let parquet = files.parquet("t.parquet", "SELECT range AS a FROM range(0, 50000)");
     let parquet = std::fs::read(parquet).expect("it was written");
     let json = (0..50_000).map(|n| format!("{{\"a\": {n}}}\n")).collect::<String>();
     for (function, content) in [

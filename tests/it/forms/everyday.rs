@@ -280,6 +280,12 @@ fn functions_of_duckdb_that_are_others() {
          WHERE id = 1",
         &["public|1|1"],
     );
+    check_rows(
+        &pair,
+        "SELECT typeof(now()), typeof(current_timestamp), typeof(localtimestamp), \
+         now() > ts, now()::DATE = current_date FROM t WHERE id = 1",
+        &["TIMESTAMP WITH TIME ZONE|TIMESTAMP WITH TIME ZONE|TIMESTAMP|1|1"],
+    );
     let texts = "SELECT base64(encode(s)), base64('ab'), decode(unhex(hex(s))) FROM t WHERE id = 1";
     assert_eq!(rows_on(&pair.cpu, texts), ["YXBwbGU=|YWI=|apple"]);
     pair.device.execute("CREATE SCHEMA raw").expect("a schema");

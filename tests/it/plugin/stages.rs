@@ -50,7 +50,21 @@ fn what_stages_are_made_of() {
     let joined =
         text("SELECT o_orderkey, l_partkey FROM orders JOIN lineitem ON o_orderkey = l_orderkey");
     assert!(stages(&joined) == 3 && joined.matches("RepartitionExec").count() == 2, "{joined}");
+    let sorted = text("SELECT o_orderkey FROM orders ORDER BY o_totalprice % 7 DESC, o_orderkey");
+    let merged = sorted.find("SortPreservingMergeExec").expect("parts are merged");
+    assert!(stages(&sorted) == 1 && merged < sorted.find("DeviceStageExec").unwrap(), "{sorted}");
+    let computed =
+        text("SELECT o_orderkey + 1 FROM (SELECT * FROM orders ORDER BY o_comment NULLS FIRST)");
+    assert!(!computed.contains("SortExec"), "{computed}");
     for sql in [
+        "SELECT upper(o_comment) FROM orders ORDER BY o_orderpriority, o_totalprice DESC, o_orderkey",
+        "SELECT CASE WHEN o_custkey % 3 > 0 THEN o_orderkey END AS k, o_orderkey FROM orders
+         ORDER BY k NULLS FIRST, o_orderkey DESC",
+        "SELECT CASE WHEN o_custkey % 3 > 0 THEN o_orderkey END AS k, o_orderkey FROM orders
+         ORDER BY k DESC NULLS LAST, o_orderkey",
+        "SELECT o_orderkey FROM orders ORDER BY o_totalprice::DOUBLE DESC, o_orderkey",
+        "SELECT o_orderkey FROM orders UNION ALL SELECT l_orderkey FROM lineitem ORDER BY 1 DESC",
+        "SELECT o_orderstatus, count(*) AS n FROM orders GROUP BY 1 ORDER BY n, 1",
         "SELECT o_custkey, count(*) FROM orders GROUP BY o_custkey",
         "SELECT sum(o_totalprice), count(DISTINCT o_custkey) FROM orders",
         "SELECT o_orderkey, o_orderpriority, row_number() OVER (PARTITION BY o_orderpriority ORDER BY o_orderkey) AS r

@@ -195,7 +195,7 @@ fn volatile_functions_are_neither_folded_nor_shared() {
         session.sql("SELECT lane() AS a, lane() AS b, seven() AS c FROM generate_series(1, 3)");
     let explained = explained.and_then(|frame| frame.explain()).expect("it is planned");
     assert_eq!(explained.matches("lane()").count(), 2, "{explained}");
-    let lanes = "SELECT value, lane() AS lane FROM generate_series(1, 64)";
+    let lanes = "SELECT generate_series, lane() AS lane FROM generate_series(1, 64)";
     assert_eq!(
         scalar(&session, &format!("SELECT count(DISTINCT lane) FROM ({lanes})")),
         Cell::Int(64)
@@ -209,20 +209,19 @@ fn volatile_functions_are_neither_folded_nor_shared() {
         return;
     }
     create(&session, ticks);
-    let rows = "(SELECT value, ticks() AS t FROM generate_series(1, 5000))";
+    let rows = "(SELECT generate_series, ticks() AS t FROM generate_series(1, 5000))";
     let query = format!("SELECT count(*) FROM {rows} a WHERE t % 2 = 0 AND t % 2 = 1");
     assert_eq!(scalar(&session, &query), Cell::Int(0));
     let query =
         format!("SELECT sum(n) FROM (SELECT t % 10 AS d, count(*) AS n FROM {rows} GROUP BY d)");
     assert_eq!(scalar(&session, &query), Cell::Int(5000));
-    let query =
-        "SELECT count(*) FROM (SELECT value FROM generate_series(1, 5000) WHERE ticks() % 2 = 0)";
+    let query = "SELECT count(*) FROM (SELECT generate_series FROM generate_series(1, 5000) WHERE ticks() % 2 = 0)";
     assert_eq!(scalar(&session, query), Cell::Int(2500));
     let strict = allowed().strict(true).build().expect("the device opens");
     create(&strict, ticks);
     let groups = "SELECT count(*) FROM (SELECT ticks() % 3 AS t, count(*) AS n FROM generate_series(1, 9) GROUP BY t)";
     assert_eq!(scalar(&strict, groups), Cell::Int(3));
-    let join = "SELECT count(*) FROM generate_series(1, 9) a LEFT JOIN generate_series(1, 9) b ON a.value + ticks() > b.value";
+    let join = "SELECT count(*) FROM generate_series(1, 9) a LEFT JOIN generate_series(1, 9) b ON a.a + ticks() > b.b";
     let error = run(&strict, join).unwrap_err();
     assert!(error.to_string().contains("volatile function"), "{error}");
 }

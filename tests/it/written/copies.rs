@@ -14,26 +14,26 @@ fn text_of(session: &Session, files: &Files, options: &str) -> Result<String> {
 #[test]
 fn csv_files_are_written_as_the_options_say() -> Result<()> {
     both(|session, files| {
-        let rows = "1,x,,\"\",\"q\"\"q\",2024-01-31,2024-01-31T10:15:00\n";
+        let rows = "1,x,,\"\",\"q\"\"q\",2024-01-31,2024-01-31 10:15:00\n";
         for (options, expected) in [
             ("HEADER false", rows.to_string()),
             (
                 "FORCE_QUOTE *, HEADER false",
-                "\"1\",\"x\",,\"\",\"q\"\"q\",\"2024-01-31\",\"2024-01-31T10:15:00\"\n".into(),
+                "\"1\",\"x\",,\"\",\"q\"\"q\",\"2024-01-31\",\"2024-01-31 10:15:00\"\n".into(),
             ),
             ("FORCE_QUOTE (A, c)", format!("\"a\",b,\"c\",d,e,f,g\n\"1\"{}", &rows[1..])),
-            ("QUOTE '', HEADER false", "1,x,,,q\"q,2024-01-31,2024-01-31T10:15:00\n".into()),
+            ("QUOTE '', HEADER false", "1,x,,,q\"q,2024-01-31,2024-01-31 10:15:00\n".into()),
             (
                 "QUOTE '''', ESCAPE '\\', HEADER false",
-                "1,x,,'',q\"q,2024-01-31,2024-01-31T10:15:00\n".into(),
+                "1,x,,'',q\"q,2024-01-31,2024-01-31 10:15:00\n".into(),
             ),
             (
                 "ESCAPE '\\', HEADER false",
-                "1,x,,\"\",\"q\\\"q\",2024-01-31,2024-01-31T10:15:00\n".into(),
+                "1,x,,\"\",\"q\\\"q\",2024-01-31,2024-01-31 10:15:00\n".into(),
             ),
             (
                 "NULL 'x', HEADER false",
-                "1,\"x\",x,\"\",\"q\"\"q\",2024-01-31,2024-01-31T10:15:00\n".into(),
+                "1,\"x\",x,\"\",\"q\"\"q\",2024-01-31,2024-01-31 10:15:00\n".into(),
             ),
             (
                 "DATEFORMAT '%d.%m.%y %H', TIMESTAMPFORMAT '%-H:%M', HEADER false",

@@ -10,9 +10,10 @@ use std::io::Read;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, Once, OnceLock};
+use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::tidy::tidy;
@@ -286,7 +287,7 @@ impl Store {
         match self.written.as_ref().filter(|_| !self.given_up.load(Relaxed)) {
             Some((folder, _)) => Ok(folder),
             None => {
-                let notes = self.notes.lock().unwrap_or_else(|e| e.into_inner()).all.join("; ");
+                let notes = self.notes.lock().all.join("; ");
                 let why = if notes.is_empty() {
                     "WARPFRAME_CACHE_MIB=0 keeps nothing".into()
                 } else {
@@ -300,14 +301,14 @@ impl Store {
 
     /// What somebody should know of the folders, since this was asked last.
     pub(crate) fn take_notes(&self) -> Vec<String> {
-        let mut notes = self.notes.lock().unwrap_or_else(|e| e.into_inner());
+        let mut notes = self.notes.lock();
         let new = notes.all[notes.taken..].to_vec();
         notes.taken = notes.all.len();
         new
     }
 
     fn tell(&self, note: String) {
-        let mut notes = self.notes.lock().unwrap_or_else(|e| e.into_inner());
+        let mut notes = self.notes.lock();
         if !notes.all.contains(&note) {
             notes.all.push(note);
         }
@@ -387,7 +388,7 @@ pub(super) fn checksum_of(image: &Path) -> PathBuf {
 /// end neither.
 fn tidy_behind(folder: &Path, most_bytes: u64) {
     static TIDIED: Mutex<BTreeMap<PathBuf, Instant>> = Mutex::new(BTreeMap::new());
-    let mut tidied = TIDIED.lock().unwrap_or_else(|e| e.into_inner());
+    let mut tidied = TIDIED.lock();
     if tidied.get(folder).is_some_and(|last| last.elapsed() < TIDIED_AGAIN) {
         return;
     }
@@ -417,7 +418,7 @@ fn make_private(place: &Path) -> Result<PathBuf> {
     static REGISTERED: Once = Once::new();
     let private = unique(&place.join("warpframe"));
     fs::DirBuilder::new().mode(0o700).create(&private).map_err(|e| Error::io(&private, e))?;
-    PRIVATE.lock().unwrap_or_else(|e| e.into_inner()).push(private.clone());
+    PRIVATE.lock().push(private.clone());
     REGISTERED.call_once(|| at_end(remove_all_private));
     match probe(&private, &vec![1; PROBE]) {
         Ok(()) => Ok(private),
@@ -429,12 +430,12 @@ fn make_private(place: &Path) -> Result<PathBuf> {
 }
 
 fn remove_private(folder: &Path) {
-    PRIVATE.lock().unwrap_or_else(|e| e.into_inner()).retain(|other| other != folder);
+    PRIVATE.lock().retain(|other| other != folder);
     let _ = fs::remove_dir_all(folder);
 }
 
 extern "C" fn remove_all_private() {
-    let folders = std::mem::take(&mut *PRIVATE.lock().unwrap_or_else(|e| e.into_inner()));
+    let folders = std::mem::take(&mut *PRIVATE.lock());
     folders.iter().for_each(|folder| drop(fs::remove_dir_all(folder)));
 }
 

@@ -1,7 +1,9 @@
 //! Devices of one kind in a process compile a source once.
 
 use std::collections::HashSet;
-use std::sync::{LazyLock, Mutex, MutexGuard};
+use std::sync::LazyLock;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::LOOK;
 use crate::error::Result;
@@ -36,5 +38,5 @@ impl Drop for Turn {
 }
 
 fn now() -> MutexGuard<'static, HashSet<String>> {
-    COMPILED_NOW.lock().unwrap_or_else(|e| e.into_inner())
+    COMPILED_NOW.lock()
 }

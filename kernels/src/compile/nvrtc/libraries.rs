@@ -17,11 +17,12 @@
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Condvar, LazyLock, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::{Nvrtc, preload_builtins};
 use crate::cores::cores;
@@ -68,8 +69,7 @@ static LIBRARIES: LazyLock<Mutex<Libraries>> = LazyLock::new(|| {
 static FREED: Condvar = Condvar::new();
 
 fn lock() -> MutexGuard<'static, Libraries> {
-    // Poisoning is ignored: the list is valid between statements.
-    LIBRARIES.lock().unwrap_or_else(|e| e.into_inner())
+    LIBRARIES.lock()
 }
 
 /// A library for one compilation.
@@ -94,7 +94,7 @@ pub(super) fn lease(urgency: Urgency, cancelled: &AtomicBool) -> Option<Lease> {
             if cancelled.load(Relaxed) {
                 return None;
             }
-            libraries = FREED.wait_timeout(libraries, LOOK).unwrap_or_else(|e| e.into_inner()).0;
+            FREED.wait_for(&mut libraries, LOOK);
         }
         return libraries.free.pop().map(Lease);
     }
@@ -116,7 +116,7 @@ pub(super) fn lease(urgency: Urgency, cancelled: &AtomicBool) -> Option<Lease> {
             continue;
         }
         libraries.waiting += 1;
-        libraries = FREED.wait_timeout(libraries, LOOK).unwrap_or_else(|e| e.into_inner()).0;
+        FREED.wait_for(&mut libraries, LOOK);
         libraries.waiting -= 1;
         if cancelled.load(Relaxed) {
             return None;

@@ -5,9 +5,10 @@
 
 use std::collections::VecDeque;
 use std::ffi::CStr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CUresult};
+use parking_lot::Mutex;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::timeline::{Part, span};
@@ -256,8 +257,8 @@ impl CallQueue {
         })
     }
 
-    fn suspects(&self) -> std::sync::MutexGuard<'_, Launched> {
-        self.launched.lock().unwrap_or_else(|e| e.into_inner())
+    fn suspects(&self) -> parking_lot::MutexGuard<'_, Launched> {
+        self.launched.lock()
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, c_int};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use cudarc::driver::sys;
+use parking_lot::Mutex;
 
 use super::calls::{CallQueue, call};
 use super::gpu::PrimaryContext;
-use super::lock;
 use crate::drivers::driver::{FunctionHandle, Grid, ModuleHandle, StoredImage};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -56,7 +56,7 @@ impl LoadedCode {
         let bytes = image.bytes.as_ptr().cast();
         // SAFETY: a whole image, which says its own length; the driver copies it.
         queue.check(unsafe { call!(cuModuleLoadData(&mut module, bytes)) })?;
-        let mut modules = lock(&self.modules);
+        let mut modules = self.modules.lock();
         modules.push(Some(Module(module)));
         Ok(ModuleHandle(modules.len() as u64 - 1))
     }
@@ -68,14 +68,14 @@ impl LoadedCode {
         let gone = |function: &CudaFunction| modules.contains(&function.module);
         // A later function may get the address of one that is gone, and have other numbers.
         let mut addresses = HashSet::new();
-        for function in lock(&self.functions).iter_mut() {
+        for function in self.functions.lock().iter_mut() {
             if let Some(taken) = function.take_if(|known| gone(known)) {
                 addresses.insert(taken.function as usize);
             }
         }
-        lock(&self.resident).retain(|(function, ..), _| !addresses.contains(function));
+        self.resident.lock().retain(|(function, ..), _| !addresses.contains(function));
         for handle in modules {
-            let Some(module) = lock(&self.modules)[handle.0 as usize].take() else {
+            let Some(module) = self.modules.lock()[handle.0 as usize].take() else {
                 continue;
             };
             // SAFETY: a live module, taken by this call alone. By the caller's word nobody launches
@@ -100,7 +100,7 @@ impl LoadedCode {
             CString::new(name).map_err(|_| missing("its name holds a zero byte".into()))?;
         queue.bind()?;
         let handle = module;
-        let module = lock(&self.modules)[handle.0 as usize].as_ref().ok_or_else(unloaded)?.0;
+        let module = self.modules.lock()[handle.0 as usize].as_ref().ok_or_else(unloaded)?.0;
         let mut function = std::ptr::null_mut();
         // SAFETY: a live module and a terminated name; writes the handle only.
         match unsafe { call!(cuModuleGetFunction(&mut function, module, symbol.as_ptr())) } {
@@ -123,7 +123,7 @@ impl LoadedCode {
         // index.
         let told = unsafe { call!(cuFuncGetParamInfo(function, 0, &mut offset, &mut size)) };
         let parameters = told.is_ok().then_some(size);
-        let mut functions = lock(&self.functions);
+        let mut functions = self.functions.lock();
         functions.push(Some(CudaFunction {
             function,
             module: handle,
@@ -134,12 +134,12 @@ impl LoadedCode {
     }
 
     pub(super) fn replace(&self, function: FunctionHandle, by: FunctionHandle) {
-        let mut functions = lock(&self.functions);
+        let mut functions = self.functions.lock();
         functions[function.0 as usize] = functions[by.0 as usize].clone();
     }
 
     pub(super) fn find(&self, handle: FunctionHandle) -> Result<CudaFunction> {
-        lock(&self.functions)[handle.0 as usize].clone().ok_or_else(unloaded)
+        self.functions.lock()[handle.0 as usize].clone().ok_or_else(unloaded)
     }
 
     pub(super) fn resident_blocks(
@@ -151,7 +151,7 @@ impl LoadedCode {
     ) -> Result<u32> {
         let function = self.find(function)?.function;
         let key = (function as usize, threads, shared);
-        if let Some(&blocks) = lock(&self.resident).get(&key) {
+        if let Some(&blocks) = self.resident.lock().get(&key) {
             return Ok(blocks);
         }
         queue.bind()?;
@@ -167,7 +167,7 @@ impl LoadedCode {
             ))
         })?;
         let blocks = blocks.max(0) as u32;
-        lock(&self.resident).insert(key, blocks);
+        self.resident.lock().insert(key, blocks);
         Ok(blocks)
     }
 }
@@ -179,7 +179,7 @@ impl Drop for LoadedCode {
         // Errors cannot be reported here.
         unsafe {
             let _ = call!(cuCtxSetCurrent(self.context.0));
-            for module in lock(&self.modules).drain(..).flatten() {
+            for module in self.modules.lock().drain(..).flatten() {
                 let _ = call!(cuModuleUnload(module.0));
             }
         }

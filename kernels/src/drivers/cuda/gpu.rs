@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::sync::Mutex;
 
 use cudarc::driver::sys;
+use parking_lot::Mutex;
 
 use super::calls::{call, unavailable};
-use super::lock;
 use crate::compile::nvrtc::Nvrtc;
 use crate::drivers::driver::DeviceProperties;
 use crate::error::Result;
@@ -117,7 +116,7 @@ fn check_versions(ordinal: usize, nvrtc: &Nvrtc) -> Result<()> {
 /// path that few programs take.
 pub(super) fn primary(device: sys::CUdevice) -> Result<sys::CUcontext> {
     static RETAINED: Mutex<BTreeMap<sys::CUdevice, PrimaryContext>> = Mutex::new(BTreeMap::new());
-    let mut retained = lock(&RETAINED);
+    let mut retained = RETAINED.lock();
     let context = match retained.get(&device) {
         Some(context) => context.0,
         None => {

@@ -5,9 +5,9 @@
 //! Pinning takes half a second a GiB: lanes are made as threads ask for them, few, and kept.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard};
 
 use cudarc::driver::sys;
+use parking_lot::{Condvar, Mutex};
 
 use super::calls::{CallQueue, call};
 use super::staging::Pinned;
@@ -34,13 +34,9 @@ struct Lane {
 }
 
 impl Lanes {
-    fn lock(&self) -> MutexGuard<'_, LaneState> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
     /// A lane that nobody uses: one whose copy is done, a new one, or the first that comes back.
     fn take(&self, queue: &CallQueue) -> Result<Lane> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             let idle = match state.free.front() {
                 Some(lane) if state.made < LANES => lane.is_idle(queue)?,
@@ -54,16 +50,16 @@ impl Lanes {
                 drop(state);
                 let made = Lane::new(queue);
                 if made.is_err() {
-                    self.lock().made -= 1;
+                    self.state.lock().made -= 1;
                 }
                 return made;
             }
-            state = self.returned.wait(state).unwrap_or_else(|e| e.into_inner());
+            self.returned.wait(&mut state);
         }
     }
 
     fn put(&self, lane: Lane) {
-        self.lock().free.push_back(lane);
+        self.state.lock().free.push_back(lane);
         self.returned.notify_one();
     }
 
@@ -91,7 +87,7 @@ impl Lanes {
 
     /// Frees all pinned chunks.
     pub(super) fn clear(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.made -= state.free.len();
         state.free.clear();
     }

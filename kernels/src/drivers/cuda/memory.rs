@@ -8,9 +8,10 @@
 //! blocks that are to be zero come from slabs that were set to zero at once (`zeros.rs`).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use cudarc::driver::sys;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::calls::{Failed, call};
 use super::zeros::{ALIGNMENT, Zeros};
@@ -216,11 +217,11 @@ impl StreamMemory {
     }
 
     fn kept(&self) -> MutexGuard<'_, FreeBlocks> {
-        self.kept.lock().unwrap_or_else(|e| e.into_inner())
+        self.kept.lock()
     }
 
     fn zeros(&self) -> MutexGuard<'_, Zeros> {
-        self.zeros.lock().unwrap_or_else(|e| e.into_inner())
+        self.zeros.lock()
     }
 }
 

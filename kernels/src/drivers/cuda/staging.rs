@@ -15,9 +15,9 @@
 //! once the copies from it are done.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
 
 use cudarc::driver::sys;
+use parking_lot::Mutex;
 
 use super::calls::{CallQueue, call};
 use crate::cores::cores;
@@ -71,7 +71,7 @@ impl Staging {
                 Ok(())
             });
         }
-        let mut ring = lock(&self.ring);
+        let mut ring = self.ring.lock();
         let ring = match &mut *ring {
             Some(ring) => ring,
             empty => empty.insert(Ring::new(queue)?),
@@ -115,7 +115,7 @@ impl Staging {
             })?;
             return queue.wait();
         }
-        let mut landing = lock(&self.landing);
+        let mut landing = self.landing.lock();
         let landing = match &mut *landing {
             Some(landing) => landing,
             empty => empty.insert(Pinned::new(queue, LARGE)?),
@@ -130,9 +130,9 @@ impl Staging {
     /// Frees every pinned buffer. The caller has waited for the stream: the ring's segment being
     /// filled is unmarked.
     pub(super) fn clear(&self) {
-        lock(&self.carriers).clear();
-        *lock(&self.ring) = None;
-        *lock(&self.landing) = None;
+        self.carriers.lock().clear();
+        *self.ring.lock() = None;
+        *self.landing.lock() = None;
     }
 
     /// Runs `work` on as many threads as the copy deserves, each with two buffers of its own.
@@ -144,7 +144,7 @@ impl Staging {
     ) -> Result<()> {
         let cores = cores();
         let count = (chunks.len / PER_CARRIER).clamp(1, CARRIERS.min(cores));
-        let mut carriers = lock(&self.carriers);
+        let mut carriers = self.carriers.lock();
         while carriers.len() < count {
             carriers.push([Pinned::new(queue, CHUNK)?, Pinned::new(queue, CHUNK)?]);
         }
@@ -360,10 +360,6 @@ impl Ring {
         self.used = (self.used + from.len()).next_multiple_of(ALIGNMENT);
         Ok(())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 #[cfg(test)]

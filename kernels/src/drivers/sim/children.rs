@@ -8,8 +8,10 @@
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, Once};
+use std::sync::Once;
 use std::thread::Scope;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::end::at_end;
 use crate::interrupt;
@@ -17,7 +19,7 @@ use crate::interrupt;
 /// Groups of compilers that run.
 fn running() -> MutexGuard<'static, Vec<i32>> {
     static RUNNING: Mutex<Vec<i32>> = Mutex::new(Vec::new());
-    RUNNING.lock().unwrap_or_else(|e| e.into_inner())
+    RUNNING.lock()
 }
 
 /// Runs a compiler with this input. Where the statement that this thread is in is to stop, it is

@@ -26,12 +26,12 @@ impl Shelf {
     }
 
     fn piece(&self, number: usize) -> Arc<Buffer> {
-        lock(&self.pieces)[number].as_ref().unwrap().1.clone()
+        self.pieces.lock()[number].as_ref().unwrap().1.clone()
     }
 
     /// Which pieces are left.
     fn left(&self) -> Vec<usize> {
-        let pieces = lock(&self.pieces);
+        let pieces = self.pieces.lock();
         pieces
             .iter()
             .enumerate()
@@ -48,7 +48,7 @@ fn buffers(buffer: &Arc<Buffer>) -> Vec<HeldBuffer> {
 
 impl Holder for Shelf {
     fn pieces(&self) -> Vec<HeldPiece> {
-        let Ok(pieces) = self.pieces.try_lock() else { return vec![] };
+        let Some(pieces) = self.pieces.try_lock() else { return vec![] };
         let of = |(number, piece): (usize, &ShelfPiece)| {
             let (used, buffer) = piece.as_ref()?;
             Some(HeldPiece { kind: self.kind, number, used: *used, buffers: buffers(buffer) })
@@ -57,7 +57,7 @@ impl Holder for Shelf {
     }
 
     fn let_go(&self, number: usize, holders: &Sharers) -> Result<bool> {
-        let Ok(mut pieces) = self.pieces.try_lock() else { return Ok(false) };
+        let Some(mut pieces) = self.pieces.try_lock() else { return Ok(false) };
         let idle =
             pieces[number].as_ref().is_some_and(|(_, buffer)| holders.are_idle(&buffers(buffer)));
         Ok(idle && pieces[number].take().is_some())
@@ -147,7 +147,7 @@ fn where_the_driver_has_no_memory_freed_blocks_come_back_first() {
 fn whoever_has_the_lock_is_not_waited_for() {
     let (_, device) = device(300);
     let shelf = Shelf::new(&device, PieceKind::Cached, &[(0, 300)]);
-    let locked = lock(&shelf.pieces);
+    let locked = shelf.pieces.lock();
     assert_eq!(refused(device.alloc("test", 1)), (1, 0, 0, 0));
     drop(locked);
     device.alloc("test", 1).unwrap();
@@ -180,7 +180,7 @@ fn what_only_holders_share_goes_with_the_last_of_them() {
     let cached = Shelf::new(&device, PieceKind::Cached, &[(0, 200)]);
     let kept = Shelf::new(&device, PieceKind::Kept, &[(0, 100)]);
     // A kept table of the columns of a file.
-    lock(&kept.pieces).push(Some((1, cached.piece(0))));
+    kept.pieces.lock().push(Some((1, cached.piece(0))));
     assert_eq!(device.memory().evictable, 300);
     assert_eq!(refused(device.alloc("test", 10)), (10, 0, 200, 100));
     assert_eq!(device.make_room(250).unwrap(), 300);
@@ -193,5 +193,5 @@ fn holders_that_are_gone_are_forgotten() {
     for _ in 0..1000 {
         Shelf::new(&device, PieceKind::Kept, &[]);
     }
-    assert!(lock(&device.0.pool.holders.known).len() <= 128);
+    assert!(device.0.pool.holders.known.lock().len() <= 128);
 }

@@ -99,7 +99,15 @@ impl Uploaded {
     }
 
     fn rules(&self, fields: u64, fill: bool) -> Rules<'_> {
-        Rules { fields, trim: false, fill, nulls: &self.nulls, null_count: 0, powers: &self.powers }
+        Rules {
+            fields,
+            trim: false,
+            fill,
+            nulls: &self.nulls,
+            null_count: 0,
+            quoted_nulls: false,
+            powers: &self.powers,
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Functions that choose among their arguments, and those of any value.
 
 use datafusion::arrow::array::StringArray;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr as Tree};
 
 use super::*;
 use crate::host::once_a_row::drawn_alike;
 use crate::host::shorthand::type_of;
-use crate::sql::ast::case;
+use crate::sql::ast::{binary, case, nested};
 
 pub(super) const FAMILY: &[Function] = &[
     row("coalesce").several(0..=usize::MAX, |c, call| c.coalesce(call.args, call.dtype)).total(),
@@ -21,6 +22,13 @@ pub(super) const FAMILY: &[Function] = &[
     row("if").also(&["iif"]).written("takes a condition and two values", |_, args| {
         let [condition, then, otherwise] = args else { return None };
         Some(case(condition.clone(), then.clone(), Some(otherwise.clone())))
+    }),
+    row("constant_or_null").written("takes a value, and others", |_, args| {
+        let [value, others @ ..] = args else { return None };
+        let is_there = |other: &Tree| Tree::IsNotNull(Box::new(nested(other.clone())));
+        let all = others.iter().map(is_there);
+        let all = all.reduce(|all, one| binary(all, BinaryOperator::And, one))?;
+        Some(case(all, value.clone(), None))
     }),
     row("typeof").typed("takes a value", type_of),
     row("arrow_typeof").total(),

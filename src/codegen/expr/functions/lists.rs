@@ -12,7 +12,7 @@ use crate::host::shorthand::{concat_lists, flatten, map_extract, sum_of_none};
 
 pub(super) const FAMILY: &[Function] = &[
     row("make_array")
-        .also(&["list_value"])
+        .also(&["array_value", "list_value"])
         .several(0..=usize::MAX, |c, call| c.array(call.args, call.dtype)),
     row("array_element").two(|c, list, index, dtype| c.array_element(list, index, dtype)),
     row("array_length")
@@ -121,6 +121,9 @@ pub(super) const FAMILY: &[Function] = &[
     row("list_reverse_sort")
         .also(&["array_reverse_sort"])
         .written("takes a list", |_, args| aggregates::reverse_sort(args)),
+    row("list_select")
+        .also(&["array_select"])
+        .written("takes a list, and a list of places", |_, args| aggregates::select(args)),
     row("map_extract").also(&["element_at"]).typed("takes a map and a key", map_extract),
     row("sum_of_none").typed("takes a list of numbers", sum_of_none),
     // With lambdas: `lambda.rs` computes them.
@@ -181,9 +184,9 @@ pub(super) const PAGE: &[Line] = &[
         "",
     ),
     yes(
-        "`array_positions`, `array_has_any`, `array_has_all`, `@>`",
-        "`SELECT array_positions([s, p], 'b'), array_has_any([i, j], [1, 4]), [i, j] @> [5] FROM \
-            t`",
+        "`array_positions`, `array_has_any`, `array_has_all`, `@>`, `&&`",
+        "`SELECT array_positions([s, p], 'b'), array_has_any([i, j], [1, 4]), [i, j] @> [5], [i] \
+            && [j, 1] FROM t`",
         "lists of lists or structs",
     ),
     yes(
@@ -214,8 +217,9 @@ pub(super) const PAGE: &[Line] = &[
         "a computed order",
     ),
     yes(
-        "`list_min`, `split`; `string_split(s, '')`, the characters",
-        "`SELECT list_min([i, j]), split(s, ' '), string_split(s, '') FROM t`",
+        "`list_min`, `list_select(l, places)`, `split`; `string_split(s, '')`, the characters",
+        "`SELECT list_min([i, j]), list_select([x, y], [2, 1]), split(s, ' '), string_split(s, '') \
+            FROM t`",
         "",
     ),
     yes(

@@ -11,9 +11,11 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::*;
+use crate::codegen::device_function::KernelHeader;
+use crate::host::bits;
 use crate::host::calls::HostCall;
 use crate::host::rounding::{ceil, floor};
-use crate::host::shorthand::{middles, whole_part};
+use crate::host::shorthand::{is_finite, middles, whole_part};
 use crate::sql::ast::{binary, call, cast, nested, number, text};
 
 pub(super) const FAMILY: &[Function] = &[
@@ -23,13 +25,27 @@ pub(super) const FAMILY: &[Function] = &[
     }),
     row("round").several(1..=2, |c, call| c.rounded(call.args, call.dtype)).fails(rounding_fails),
     row("floor").on_host(floor).one(|c, x, dtype| c.whole("floor", x, dtype)).total(),
-    row("ceil").on_host(ceil).one(|c, x, dtype| c.whole("ceil", x, dtype)).total(),
+    row("ceil")
+        .also(&["ceiling"])
+        .on_host(ceil)
+        .one(|c, x, dtype| c.whole("ceil", x, dtype))
+        .total(),
     row("trunc").several(1..=2, |c, call| c.truncated(call.args, call.dtype)).fails(rounding_fails),
     row("whole_part").typed("takes a number", whole_part),
     row("signum").also(&["sign"]).one(|c, x, dtype| c.signum(x, dtype)).total(),
     row("even").written("takes a number", |_, args| even(args)),
     row("mod").written("takes two numbers", |_, args| of_two(args, BinaryOperator::Modulo)),
+    row("add").written("takes two numbers", |_, args| of_two(args, BinaryOperator::Plus)),
+    row("subtract").written("takes two numbers", |_, args| of_two(args, BinaryOperator::Minus)),
+    row("multiply").written("takes two numbers", |_, args| of_two(args, BinaryOperator::Multiply)),
+    row("divide")
+        .written("takes two numbers", |_, args| of_two(args, BinaryOperator::DuckIntegerDivide)),
+    row("fdiv").written("takes two numbers", |_, args| floored(args)),
+    row("fmod").written("takes two numbers", |_, args| behind_floored(args)),
     row("xor").written("takes two integers", |_, args| of_two(args, BinaryOperator::BitwiseXor)),
+    row("bit_count").on_host(bits::bit_count).one(|c, x, dtype| c.bit_count(x, dtype)).total(),
+    // What `~i` is written out as.
+    row("bitwise_not").typed("takes an integer", bits::turned),
     row("sqrt").one(|c, x, dtype| c.float_function("sqrt", x, dtype)),
     row("cbrt").one(|c, x, dtype| c.float_function("cbrt", x, dtype)).total(),
     row("exp").one(|c, x, dtype| c.float_function("exp", x, dtype)).total(),
@@ -60,6 +76,7 @@ pub(super) const FAMILY: &[Function] = &[
     row("pi").total(),
     row("isnan").one(|c, x, _| c.float_test(x, "x != x")).total(),
     row("iszero").one(|c, x, _| c.float_test(x, "x == 0")).total(),
+    row("isfinite").typed("takes a number, a date or a timestamp", is_finite),
     row("isinf").written("takes a number", |_, args| is_infinite(args)),
     row("nanvl").two(|c, x, y, dtype| c.unless_nan(x, y, dtype)).total(),
     row("gcd").two(|c, a, b, dtype| c.common_divisor("gcd", a, b, dtype)),
@@ -108,6 +125,7 @@ pub(super) const PAGE: &[Line] = &[
         "`SELECT sin(x), cot(x), atan2(x, y), tanh(x), asinh(x), radians(x), pi() FROM t`",
         "",
     ),
+    yes("`bit_count`, `~`", "`SELECT bit_count(i), ~i FROM t`", ""),
     yes("`isnan`, `iszero`, `nanvl`", "`SELECT isnan(x), iszero(x), nanvl(x, y) FROM t`", ""),
     yes(
         "`gcd`, `lcm`, `factorial`",
@@ -126,9 +144,10 @@ pub(super) const PAGE: &[Line] = &[
         "the nearest `DOUBLE` to x on the side of y",
     ),
     yes(
-        "`mod`, `isinf`, `date_add`, `regexp_full_match` with a constant pattern",
-        "`SELECT mod(i, 3), isinf(x), date_add(d, INTERVAL '1 month'), regexp_full_match(s, \
-            '[a-z]+', 'i') FROM t`",
+        "`mod`, `add`, `subtract`, `multiply`, `divide`, `fdiv`, `fmod`, `isinf`, `isfinite`, \
+            `date_add`, `regexp_full_match` with a constant pattern",
+        "`SELECT mod(i, 3), add(i, j), fdiv(x, y), fmod(x, y), isinf(x), isfinite(d), \
+            date_add(d, INTERVAL '1 month'), regexp_full_match(s, '[a-z]+', 'i') FROM t`",
         "",
     ),
 ];
@@ -142,6 +161,20 @@ fn rounding_fails(args: &[Expr], of: TypeOf<'_>) -> bool {
 pub(super) fn of_two(args: &[Tree], operator: BinaryOperator) -> Option<Tree> {
     let [a, b] = args else { return None };
     Some(nested(binary(nested(a.clone()), operator, nested(b.clone()))))
+}
+
+/// The quotient, cut down to a whole number.
+fn floored(args: &[Tree]) -> Option<Tree> {
+    let [a, b] = args else { return None };
+    let quotient = binary(double(a), BinaryOperator::Divide, double(b));
+    Some(call("floor", vec![quotient]))
+}
+
+/// What that leaves.
+fn behind_floored(args: &[Tree]) -> Option<Tree> {
+    let [a, b] = args else { return None };
+    let whole = binary(floored(args)?, BinaryOperator::Multiply, double(b));
+    Some(nested(binary(double(a), BinaryOperator::Minus, whole)))
 }
 
 fn is_infinite(args: &[Tree]) -> Option<Tree> {
@@ -229,6 +262,7 @@ fn emit_width_bucket(c: &mut Compiler<'_>, call: &FunctionCall<'_>) -> Result<Va
     let bounds = format!("{} && {} && {low} != {high}", is_finite(&low), is_finite(&high));
     let outside = format!("!({value} == {value} && {bounds} && {count} > 0 && {count} < {more}ll)");
     c.fail_if(&valid, &outside, Failure::Domain);
+    c.out.needs(KernelHeader::Math);
     let rvalue = format!("math_width_bucket({value}, {low}, {high}, {count})");
     let result = c.result(call.dtype.clone(), Repr::I64, rvalue, valid);
     Ok(result.with_range(Some((0, most.unwrap_or(i64::MAX.into())))))

@@ -6,7 +6,9 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::super::string::LengthUnit;
 use super::*;
-use crate::host::md5::md5;
+use crate::codegen::device_function::{ENDS_WITH, STARTS_WITH, WORDS_CAPITAL};
+use crate::host::bits::bin;
+use crate::host::digests::{md5, sha256};
 use crate::host::shorthand::{concat, formats, hex, len, length};
 use crate::host::utf8;
 use crate::sql::ast::{binary, call, case, cast, nested, number, text};
@@ -14,11 +16,11 @@ use crate::sql::ast::{binary, call, case, cast, nested, number, text};
 pub(super) const FAMILY: &[Function] = &[
     row("starts_with")
         .also(&["prefix"])
-        .two(|c, value, part, _| c.text_test("starts_with", value, part))
+        .two(|c, value, part, _| c.text_test(STARTS_WITH, value, part))
         .total(),
     row("ends_with")
         .also(&["suffix"])
-        .two(|c, value, part, _| c.text_test("ends_with", value, part))
+        .two(|c, value, part, _| c.text_test(ENDS_WITH, value, part))
         .total(),
     row("contains").two(|c, value, part, _| c.text_test("contains", value, part)).total(),
     row("strpos").two(|c, value, part, dtype| c.position(value, part, dtype)).total(),
@@ -63,7 +65,7 @@ pub(super) const FAMILY: &[Function] = &[
         .also(&["lcase"])
         .one(|c, value, dtype| c.in_case("lower_ascii", value, dtype))
         .total(),
-    row("initcap").one(|c, value, dtype| c.in_case("words_capital", value, dtype)).total(),
+    row("initcap").one(|c, value, dtype| c.in_case(WORDS_CAPITAL, value, dtype)).total(),
     row("concat_ws")
         .several(1..=usize::MAX, |c, call| {
             c.concat_with(&call.args[0], &call.args[1..], call.dtype)
@@ -87,11 +89,21 @@ pub(super) const FAMILY: &[Function] = &[
     row("length").typed("takes a string or a list", length),
     row("hex").typed("takes an integer, a string or bytes", hex),
     row("md5").on_host(md5).total(),
+    row("sha256").on_host(sha256).total(),
+    row("bin")
+        .also(&["to_binary"])
+        .on_host(bin)
+        .one(|c, value, dtype| c.bits(value, dtype))
+        .total(),
     row("encode").typed("takes a text, or a text or bytes and an encoding", utf8::encode),
     row("decode").typed("takes bytes, or a text or bytes and an encoding", utf8::decode),
     row("base64").also(&["to_base64"]).written("takes bytes or a text", |_, args| {
         let [value] = args else { return None };
         Some(call("encode", vec![value.clone(), text("base64pad")]))
+    }),
+    row("from_base64").written("takes a text in base64", |_, args| {
+        let [value] = args else { return None };
+        Some(call("decode", vec![value.clone(), text("base64pad")]))
     }),
     row("unhex").also(&["from_hex"]).written("takes a text of hexadecimal digits", |_, args| {
         let [value] = args else { return None };
@@ -109,17 +121,25 @@ pub(super) const FAMILY: &[Function] = &[
 #[cfg(test)]
 pub(super) const PAGE: &[Line] = &[
     yes(
-        "`len` of strings and lists, `hex` of integers, `typeof`",
-        "`SELECT len(s), len([i, j]), hex(i), typeof(x), typeof([m]) FROM t`",
+        "`len` of strings and lists, `hex` and `bin` (`to_binary`) of integers, `typeof`",
+        "`SELECT len(s), len([i, j]), hex(i), bin(i), typeof(x), typeof([m]) FROM t`",
         "",
     ),
-    no("`hex` of strings and bytes, `md5`", "`SELECT hex(s), md5(s) FROM t`", "not yet"),
+    no(
+        "`hex` of strings and bytes, `bin` of strings, `md5`, `sha256`",
+        "`SELECT hex(s), bin(s), md5(s), sha256(s) FROM t`",
+        "not yet",
+    ),
     no(
         "`encode`, `decode`: bytes of a text in UTF-8 and back, or in `'hex'` and `'base64'`",
         "`SELECT decode(encode(s)), encode(s, 'hex') FROM t`",
         "not yet",
     ),
-    no("`base64`, `unhex`", "`SELECT base64(encode(s)), decode(unhex(hex(s))) FROM t`", "not yet"),
+    no(
+        "`base64`, `from_base64`, `unhex`",
+        "`SELECT base64(encode(s)), from_base64(base64(encode(s))), decode(unhex(hex(s))) FROM t`",
+        "not yet",
+    ),
     yes(
         "`printf`, `format`, with a constant pattern, of integers, strings, booleans and dates: \
             `%d`, `%5d`, `%05d`, `%-5s`, `%.2s`; `{}`, `{0}`, `{:5d}`, `{:<5}`, `{:05d}`",
@@ -132,8 +152,9 @@ pub(super) const PAGE: &[Line] = &[
         "exact digits are written on the host",
     ),
     yes(
-        "`starts_with`, `ends_with`, `contains`, `strpos`",
-        "`SELECT starts_with(s, 'a'), ends_with(s, p), contains(s, 'b'), strpos(s, p) FROM t`",
+        "`starts_with`, `^@`, `ends_with`, `contains`, `strpos`",
+        "`SELECT starts_with(s, 'a'), s ^@ p, ends_with(s, p), contains(s, 'b'), strpos(s, p) \
+            FROM t`",
         "",
     ),
     yes(

@@ -44,6 +44,9 @@ pub(super) const FAMILY: &[Function] = &[
     row("monthname").written("takes a date or a time", |_, args| named(args, "%B")),
     row("yearweek").written("takes a date or a time", |_, args| year_and_week(args)),
     row("century").written("takes a date or a time", |_, args| century(args)),
+    row("millennium").written("takes a date or a time", |_, args| thousands(args)),
+    row("era").written("takes a date or a time", |_, args| era(args)),
+    row("julian").written("takes a date or a time", |_, args| julian_day(args)),
     row("decade").written("takes a date or a time", |_, args| decade(args)),
     row("epoch_ms").typed("takes a date, a timestamp, or milliseconds", epoch_ms),
     row("epoch_us").typed("takes a date or a timestamp", epoch_us),
@@ -78,7 +81,10 @@ pub(super) const FAMILY: &[Function] = &[
         c.local_time(value)
     }),
     row("timezone").typed(moments::TIMEZONE, moments::timezone),
-    row("now").also(&["get_current_timestamp"]).total(),
+    row("now")
+        .also(&["current_timestamp", "get_current_timestamp"])
+        .written_instead("takes nothing", |_, args| instant(args))
+        .total(),
     row("localtimestamp")
         .also(&["current_localtimestamp"])
         .written("takes nothing", |_, args| of_now(args)),
@@ -101,8 +107,10 @@ pub(super) const PAGE: &[Line] = &[
         "",
     ),
     yes(
-        "`century`, `decade`; `get_current_timestamp`, `localtimestamp`",
-        "`SELECT century(d), decade(ts), localtimestamp > ts FROM t`",
+        "`century`, `millennium`, `decade`, `era`, `julian`; `get_current_timestamp`, \
+            `localtimestamp`",
+        "`SELECT century(d), millennium(d), decade(ts), era(d), julian(ts), localtimestamp > ts \
+            FROM t`",
         "",
     ),
     yes(
@@ -205,19 +213,50 @@ fn last_day(args: &[Tree]) -> Option<Tree> {
 
 /// Years before the first are of centuries below zero, as in DuckDB.
 fn century(args: &[Tree]) -> Option<Tree> {
+    many_years(args, "100")
+}
+
+fn thousands(args: &[Tree]) -> Option<Tree> {
+    many_years(args, "1000")
+}
+
+fn many_years(args: &[Tree], many: &str) -> Option<Tree> {
     let [time] = args else { return None };
     let year = || cast(call("date_part", vec![text("year"), time.clone()]), TreeType::BigInt(None));
-    let hundreds = |years: Tree| binary(years, BinaryOperator::Divide, number("100"));
+    let hundreds = |years: Tree| binary(years, BinaryOperator::Divide, number(many));
     let before = binary(hundreds(year()), BinaryOperator::Minus, number("1"));
     let last = nested(binary(year(), BinaryOperator::Minus, number("1")));
     let after = binary(hundreds(last), BinaryOperator::Plus, number("1"));
     Some(case(binary(year(), BinaryOperator::Gt, number("0")), after, Some(before)))
 }
 
+/// 1 of years from the first on, otherwise 0.
+fn era(args: &[Tree]) -> Option<Tree> {
+    let [time] = args else { return None };
+    let year = call("date_part", vec![text("year"), time.clone()]);
+    let is_after = nested(binary(year, BinaryOperator::Gt, number("0")));
+    Some(cast(is_after, TreeType::BigInt(None)))
+}
+
+/// Days since the begin of the Julian calendar's count, at midnight.
+fn julian_day(args: &[Tree]) -> Option<Tree> {
+    const OF_1970: &str = "2440588e0";
+    let [time] = args else { return None };
+    let seconds = call("date_part", vec![text("epoch"), time.clone()]);
+    let days = binary(seconds, BinaryOperator::Divide, number("86400e0"));
+    Some(nested(binary(number(OF_1970), BinaryOperator::Plus, days)))
+}
+
 fn decade(args: &[Tree]) -> Option<Tree> {
     let [time] = args else { return None };
     let year = cast(call("date_part", vec![text("year"), time.clone()]), TreeType::BigInt(None));
     Some(nested(binary(year, BinaryOperator::Divide, number("10"))))
+}
+
+/// The time of the statement, which has a zone: DataFusion's (55.2) has none.
+fn instant(args: &[Tree]) -> Option<Tree> {
+    let zoned = TreeType::Timestamp(Some(6), TimezoneInfo::WithTimeZone);
+    args.is_empty().then(|| cast(call("now", vec![]), zoned))
 }
 
 /// The time of the statement, without a zone.

@@ -21,7 +21,6 @@ use crate::codegen::value::{DictionaryInput, Inputs, Value, widen};
 use crate::column::{Dictionary, Repr};
 use crate::error::Result;
 use crate::host::host_expr;
-use crate::user_code::Definition;
 use warpframe_device::{Argument, Buffer, Device, Grid, KernelSource};
 
 /// Bytes of a string that the kernel copies out.
@@ -204,7 +203,7 @@ impl Context {
         let schema = self.schema.clone();
         let value =
             compile(expr, &schema, self, &mut out).unwrap_or_else(|e| panic!("{expr}: {e}"));
-        let statements = format!("{}{}", out.take(), value.code);
+        let statements = format!("{}{}", out.take().text(), value.code);
         (value, statements)
     }
 
@@ -221,6 +220,7 @@ impl Context {
             let expected = expr.get_type(&self.schema).expect("a type");
             assert_eq!(value.dtype, expected, "{expr}");
             let statements = out.take();
+            let statements = statements.text();
             let repr = Repr::of(&expected).expect("a representation");
             let valid = value.validity().to_string();
             let store = match repr {
@@ -543,10 +543,6 @@ impl Inputs for Context {
             .collect();
         let at = self.upload(&views);
         format!("((const view*)p.a[{at}])")
-    }
-
-    fn define(&mut self, _definition: &Arc<Definition>) {
-        unreachable!("users' functions are tested by whole queries")
     }
 
     fn arena(&mut self) {}

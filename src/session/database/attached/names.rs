@@ -96,6 +96,7 @@ impl Renamed for Statement {
         match self {
             Statement::CreateTable(create) => names.rename(&mut create.name),
             Statement::CreateView(view) => names.rename(&mut view.name),
+            Statement::AlterTable(alter) => names.rename(&mut alter.name),
             Statement::CreateSchema { schema_name: SchemaName::Simple(name), .. } => {
                 if let [own] = idents(name)[..]
                     && let Some(other) = (names.renamed)(&folded(own))

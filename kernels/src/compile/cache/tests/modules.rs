@@ -17,7 +17,7 @@ fn what_was_compiled_quickly_is_improved_in_its_place() {
     cache.improve(&driver, &counters, &source).unwrap();
     // In the module that was loaded second: places of the names in the text without "quick ".
     let better = |at: u64| FunctionHandle(1000 + at);
-    let mut replaced = driver.replaced.lock().unwrap().clone();
+    let mut replaced = driver.replaced.lock().clone();
     replaced.sort_by_key(|(function, _)| function.0);
     assert_eq!(replaced, [(alpha.function, better(0)), (beta.function, better(6))]);
     // Whoever asks later gets the same handle, which leads to the better one, and has nothing to
@@ -72,10 +72,9 @@ fn modules_unused_longest_are_unloaded_and_found_again_on_disk() {
     cache.improve(&driver, &counters, &source(2)).unwrap();
     // Used again, so that it is not among the oldest.
     ask(1);
-    assert!(driver.unloaded.lock().unwrap().is_empty());
+    assert!(driver.unloaded.lock().is_empty());
     ask(8);
-    let mut gone: Vec<u64> =
-        driver.unloaded.lock().unwrap().iter().map(|module| module.0).collect();
+    let mut gone: Vec<u64> = driver.unloaded.lock().iter().map(|module| module.0).collect();
     gone.sort();
     // Of 9 modules 6 stay. The second's better one was loaded after the first eight.
     assert_eq!(gone, [2, 3, 4, 8]);
@@ -100,10 +99,10 @@ fn modules_that_are_held_stay_however_many() {
         cache.function(&driver, &counters, &source, "alpha").unwrap()
     };
     let held: Vec<_> = (0..8).map(ask).collect();
-    assert!(driver.unloaded.lock().unwrap().is_empty());
+    assert!(driver.unloaded.lock().is_empty());
     drop(held);
     ask(8);
-    assert_eq!(driver.unloaded.lock().unwrap().len(), 6);
+    assert_eq!(driver.unloaded.lock().len(), 6);
 }
 
 #[test]
@@ -119,6 +118,6 @@ fn what_cannot_be_improved_stays_as_it_is() {
         cache.function(&driver, &counters, &source, "alpha").unwrap().function,
         alpha.function
     );
-    assert!(driver.replaced.lock().unwrap().is_empty());
+    assert!(driver.replaced.lock().is_empty());
     assert_eq!(counters.snapshot().improved, 0);
 }

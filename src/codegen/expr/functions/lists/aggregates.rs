@@ -72,6 +72,20 @@ pub(super) fn sum(args: &[Expr]) -> Option<Expr> {
     Some(case(any, added, None))
 }
 
+/// The elements at places.
+pub(super) fn select(args: &[Expr]) -> Option<Expr> {
+    let [list, places] = args else { return None };
+    let name = LambdaFunctionParameter { name: Ident::new("place"), data_type: None };
+    let place = Expr::Identifier(Ident::new("place"));
+    let element = Expr::Lambda(LambdaFunction {
+        params: OneOrManyWithParens::One(name),
+        body: Box::new(call("array_element", vec![list.clone(), place])),
+        syntax: LambdaSyntax::Arrow,
+    });
+    let elements = call("array_transform", vec![places.clone(), element]);
+    Some(case(Expr::IsNotNull(Box::new(nested(list.clone()))), elements, None))
+}
+
 /// A number that may be less than another: DataFusion's (55.2) has no sign.
 pub(super) fn length(args: &[Expr]) -> Option<Expr> {
     let is_call = matches!(args, [_] | [_, _]);

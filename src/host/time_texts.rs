@@ -1,6 +1,12 @@
-//! Intervals and durations as texts, as DuckDB writes them: `1 year 2 months`, `-1 day 02:30:00`.
+//! Timestamps, times, intervals, durations, and texts within other values, as DuckDB writes them.
 //!
-//! Arrow (59.3) writes `14 mons`, `-1 days 2 hours 30 mins`, and durations as `PT2628930.25S`.
+//! ```text
+//!   2024-01-01 10:00:00.5+00    Arrow (59.3): 2024-01-01T10:00:00.500Z
+//!   1 year 2 months                           14 mons
+//!   -1 day 02:30:00                           -1 days 2 hours 30 mins
+//!   [a, '', 'NULL', NULL]                     [a, , NULL, NULL]
+//!   30 days 10:15:30.25                       PT2628930.25S, of a duration
+//! ```
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -18,8 +24,8 @@ use datafusion::arrow::util::display::{
     ArrayFormatter, ArrayFormatterFactory, DisplayIndex, FormatOptions, FormatResult,
 };
 
-/// The texts of an array's values, as Arrow writes them but for intervals and durations, within
-/// other values too.
+/// The texts of an array's values, as Arrow writes them but for timestamps, times, intervals and
+/// durations, within other values too. Those for which the options have a format are Arrow's.
 ///
 /// ```
 /// use warpframe::arrow::array::DurationSecondArray;
@@ -39,15 +45,15 @@ pub fn value_texts<'a>(
     array: &'a dyn Array,
     options: &FormatOptions<'a>,
 ) -> Result<ArrayFormatter<'a>, ArrowError> {
-    let options = options.clone().with_formatter_factory(Some(&INTERVAL_TEXTS));
-    match INTERVAL_TEXTS.create_array_formatter(array, &options, None)? {
+    let options = options.clone().with_formatter_factory(Some(&TIME_TEXTS));
+    match TIME_TEXTS.create_array_formatter(array, &options, None)? {
         Some(texts) => Ok(texts),
         None => ArrayFormatter::try_new(array, &options),
     }
 }
 
-/// A writer of JSON with a field for each null, and with intervals and durations as [`value_texts`]
-/// has them, within other values too.
+/// A writer of JSON with a field for each null, and with times and intervals as [`value_texts`] has
+/// them, within other values too.
 ///
 /// ```
 /// use warpframe::arrow::json::writer::LineDelimited;
@@ -65,58 +71,146 @@ pub fn value_texts<'a>(
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn json_writer() -> WriterBuilder {
-    WriterBuilder::new().with_explicit_nulls(true).with_encoder_factory(Arc::new(IntervalTexts))
+    WriterBuilder::new().with_explicit_nulls(true).with_encoder_factory(Arc::new(TimeTexts))
 }
 
 /// What has Arrow write them so where they are within other values.
-pub(super) const INTERVAL_TEXTS: IntervalTexts = IntervalTexts;
+pub(super) const TIME_TEXTS: TimeTexts = TimeTexts;
 
 /// Whether values of a type are written so.
-pub(super) fn is_interval(dtype: &DataType) -> bool {
+pub(super) fn is_of_time(dtype: &DataType) -> bool {
+    is_interval(dtype) || is_moment(dtype)
+}
+
+fn is_interval(dtype: &DataType) -> bool {
     matches!(dtype, DataType::Interval(_) | DataType::Duration(_))
 }
 
-#[derive(Debug)]
-pub(super) struct IntervalTexts;
+fn is_moment(dtype: &DataType) -> bool {
+    matches!(dtype, DataType::Timestamp(..) | DataType::Time32(_) | DataType::Time64(_))
+}
 
-impl ArrayFormatterFactory for IntervalTexts {
+/// Whether options say how times of a type are written.
+fn has_format(dtype: &DataType, options: &FormatOptions<'_>) -> bool {
+    match dtype {
+        DataType::Timestamp(_, None) => options.timestamp_format().is_some(),
+        DataType::Timestamp(_, Some(_)) => options.timestamp_tz_format().is_some(),
+        _ => is_moment(dtype) && options.time_format().is_some(),
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct TimeTexts;
+
+impl ArrayFormatterFactory for TimeTexts {
     fn create_array_formatter<'a>(
         &self,
         array: &'a dyn Array,
         options: &FormatOptions<'a>,
-        _: Option<&'a Field>,
+        field: Option<&'a Field>,
     ) -> Result<Option<ArrayFormatter<'a>>, ArrowError> {
-        if !is_interval(array.data_type()) {
-            return Ok(None);
+        let (dtype, null) = (array.data_type(), options.null());
+        // One of a list, a struct or a map.
+        if field.is_some() && dtype.is_string() && !options.quoted_strings() {
+            let texts = ArrayFormatter::try_new(array, options)?;
+            let shown = Box::new(ShownElement { array, null, texts });
+            return Ok(Some(ArrayFormatter::new(shown, options.safe())));
         }
-        let shown = ShownInterval { array, null: options.null() };
-        Ok(Some(ArrayFormatter::new(Box::new(shown), options.safe())))
+        let shown: Box<dyn DisplayIndex + 'a> = match is_moment(dtype) {
+            true if has_format(dtype, options) => return Ok(None),
+            true => {
+                let texts =
+                    ArrayFormatter::try_new(array, &options.clone().with_formatter_factory(None))?;
+                Box::new(ShownMoment { array, null, texts })
+            }
+            false if is_interval(dtype) => Box::new(ShownInterval { array, null }),
+            false => return Ok(None),
+        };
+        Ok(Some(ArrayFormatter::new(shown, options.safe())))
     }
 }
 
-impl EncoderFactory for IntervalTexts {
+impl EncoderFactory for TimeTexts {
     fn make_default_encoder<'a>(
         &self,
         _: &'a FieldRef,
         array: &'a dyn Array,
-        _: &'a EncoderOptions,
+        options: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
-        let made = || NullableEncoder::new(Box::new(IntervalString(array)), array.nulls().cloned());
-        Ok(is_interval(array.data_type()).then(made))
+        let options = FormatOptions::new()
+            .with_timestamp_format(options.timestamp_format())
+            .with_timestamp_tz_format(options.timestamp_tz_format())
+            .with_time_format(options.time_format());
+        let texts = self.create_array_formatter(array, &options, None)?;
+        let made =
+            |texts| NullableEncoder::new(Box::new(TimeString(texts)), array.nulls().cloned());
+        Ok(texts.map(made))
     }
 }
 
-/// Strings of JSON. No text of an interval has a character that is escaped there.
-struct IntervalString<'a>(&'a dyn Array);
+/// Strings of JSON. No text of a time has a character that is escaped there.
+struct TimeString<'a>(ArrayFormatter<'a>);
 
-impl Encoder for IntervalString<'_> {
+impl Encoder for TimeString<'_> {
     fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
-        let [months, days, nanos] = parts(self.0, row);
-        let mut text = String::new();
-        // Writing to a string does not fail.
-        let _ = put(&mut text, months, days, nanos);
+        let text = self.0.value(row).to_string();
         out.extend([b"\"", text.as_bytes(), b"\""].concat());
     }
+}
+
+struct ShownMoment<'a> {
+    array: &'a dyn Array,
+    null: &'a str,
+    /// As Arrow writes them.
+    texts: ArrayFormatter<'a>,
+}
+
+impl DisplayIndex for ShownMoment<'_> {
+    fn write(&self, row: usize, out: &mut dyn Write) -> FormatResult {
+        if self.array.is_null(row) {
+            return Ok(out.write_str(self.null)?);
+        }
+        Ok(put_moment(out, &self.texts.value(row).try_to_string()?)?)
+    }
+}
+
+/// A text within another value, in quotes where it would be none, or NULL.
+struct ShownElement<'a> {
+    array: &'a dyn Array,
+    null: &'a str,
+    texts: ArrayFormatter<'a>,
+}
+
+impl DisplayIndex for ShownElement<'_> {
+    fn write(&self, row: usize, out: &mut dyn Write) -> FormatResult {
+        if self.array.is_null(row) {
+            return Ok(out.write_str(self.null)?);
+        }
+        let text = self.texts.value(row).try_to_string()?;
+        match text.is_empty() || text.eq_ignore_ascii_case("null") {
+            true => Ok(write!(out, "'{text}'")?),
+            false => Ok(out.write_str(&text)?),
+        }
+    }
+}
+
+/// A blank instead of `T`, no zeros at the end of a fraction, and a zone's minutes only where it has
+/// some.
+fn put_moment(out: &mut dyn Write, text: &str) -> std::fmt::Result {
+    let (date, clock) =
+        text.split_once('T').map_or((None, text), |(date, clock)| (Some(date), clock));
+    let (clock, zone) = clock.split_at(clock.find(['Z', '+', '-']).unwrap_or(clock.len()));
+    if let Some(date) = date {
+        write!(out, "{date} ")?;
+    }
+    match clock.contains('.') {
+        true => out.write_str(clock.trim_end_matches('0').trim_end_matches('.'))?,
+        false => out.write_str(clock)?,
+    }
+    out.write_str(match zone {
+        "Z" => "+00",
+        zone => zone.strip_suffix(":00").unwrap_or(zone),
+    })
 }
 
 struct ShownInterval<'a> {
@@ -197,6 +291,22 @@ fn put(out: &mut dyn Write, months: i128, days: i128, nanos: i128) -> std::fmt::
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moments_are_written_as_in_duckdb() {
+        for (of_arrow, expected) in [
+            ("2024-01-01T10:00:00", "2024-01-01 10:00:00"),
+            ("2024-01-01T10:00:00.120Z", "2024-01-01 10:00:00.12+00"),
+            ("-0044-03-15T10:20:00.000001+05:30", "-0044-03-15 10:20:00.000001+05:30"),
+            ("+12024-01-01T00:00:00-08:00", "+12024-01-01 00:00:00-08"),
+            ("10:00:00.500", "10:00:00.5"),
+            ("10:00:00", "10:00:00"),
+        ] {
+            let mut text = String::new();
+            put_moment(&mut text, of_arrow).expect("writing to a string");
+            assert_eq!(text, expected);
+        }
+    }
 
     #[test]
     fn intervals_are_written_as_in_duckdb() {

@@ -1,4 +1,5 @@
-//! `md5(s)`: the digest of RFC 1321 of a string or of bytes, in small hexadecimal digits.
+//! `md5(s)` and `sha256(s)`: the digests of RFC 1321 and of FIPS 180-4 of a string or of bytes, in
+//! small hexadecimal digits.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -11,23 +12,53 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use md5::{Digest, Md5 as Md5Hasher};
+use md5::{Digest, Md5};
+use sha2::Sha256;
 
 use super::calls::HostCall;
 
 pub(crate) fn md5() -> Arc<ScalarUDF> {
-    let signature = Signature::user_defined(Volatility::Immutable);
-    Arc::new(ScalarUDF::from(Md5 { signature }))
+    DigestFunction::of(Algorithm::Md5)
+}
+
+pub(crate) fn sha256() -> Arc<ScalarUDF> {
+    DigestFunction::of(Algorithm::Sha256)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Algorithm {
+    Md5,
+    Sha256,
+}
+
+impl Algorithm {
+    fn digits(self, message: &[u8]) -> String {
+        match self {
+            Algorithm::Md5 => hexadecimal(Md5::digest(message)),
+            Algorithm::Sha256 => hexadecimal(Sha256::digest(message)),
+        }
+    }
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Md5 {
+struct DigestFunction {
+    algorithm: Algorithm,
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Md5 {
+impl DigestFunction {
+    fn of(algorithm: Algorithm) -> Arc<ScalarUDF> {
+        let signature = Signature::user_defined(Volatility::Immutable);
+        Arc::new(ScalarUDF::from(DigestFunction { algorithm, signature }))
+    }
+}
+
+impl ScalarUDFImpl for DigestFunction {
     fn name(&self) -> &str {
-        "md5"
+        match self.algorithm {
+            Algorithm::Md5 => "md5",
+            Algorithm::Sha256 => "sha256",
+        }
     }
 
     fn signature(&self) -> &Signature {
@@ -38,7 +69,7 @@ impl ScalarUDFImpl for Md5 {
         match types {
             [dtype] if dtype.is_string() || dtype.is_null() => Ok(vec![DataType::Utf8]),
             [dtype] if dtype.is_binary() => Ok(vec![DataType::Binary]),
-            _ => plan_err!("md5 takes a string or bytes"),
+            _ => plan_err!("{} takes a string or bytes", self.name()),
         }
     }
 
@@ -49,19 +80,18 @@ impl ScalarUDFImpl for Md5 {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let call = HostCall::of(&args)?;
         let [values] = call.arrays.as_slice() else {
-            return internal_err!("md5 of {} arguments", call.arrays.len());
+            return internal_err!("{} of {} arguments", self.name(), call.arrays.len());
         };
         let values = cast(values, &DataType::Binary)?;
         let values = values.as_binary::<i32>();
-        let digest =
-            |value: Option<&[u8]>| value.map(|value| hexadecimal(Md5Hasher::digest(value)));
+        let digest = |value: Option<&[u8]>| value.map(|value| self.algorithm.digits(value));
         let found: StringArray = values.iter().map(digest).collect();
         call.yields(Arc::new(found))
     }
 }
 
 fn hexadecimal(digest: impl AsRef<[u8]>) -> String {
-    digest.as_ref().iter().fold(String::with_capacity(32), |mut text, byte| {
+    digest.as_ref().iter().fold(String::with_capacity(64), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
     })
@@ -84,7 +114,18 @@ mod tests {
             (&"x".repeat(64), "c1bb4f81d892b2d57947682aeb252456"),
             (&"x".repeat(1000), "398533d48111e9f664b1f64cb10c4b63"),
         ] {
-            assert_eq!(hexadecimal(Md5Hasher::digest(message.as_bytes())), expected, "{message}");
+            assert_eq!(Algorithm::Md5.digits(message.as_bytes()), expected, "{message}");
+        }
+    }
+    /// The examples of FIPS 180-2, of one block and of two.
+    #[test]
+    fn digests_are_those_of_the_standard() {
+        let two = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
+        for (message, expected) in [
+            ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+            (two, "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"),
+        ] {
+            assert_eq!(Algorithm::Sha256.digits(message.as_bytes()), expected, "{message}");
         }
     }
 }
