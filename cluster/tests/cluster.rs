@@ -246,6 +246,8 @@ async fn two_executors_answer_as_datafusion_does() {
     ] {
         check(&stock, &by_exchanges, sql, false).await;
     }
+    let sql = "SELECT o_orderkey FROM orders ORDER BY o_totalprice DESC, o_orderkey";
+    check(&stock, &by_exchanges, sql, true).await;
     for number in [1, 2] {
         assert!(tasks(&processes.text(number)) > 0, "executor {number} had nothing to do");
     }
