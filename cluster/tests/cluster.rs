@@ -71,6 +71,8 @@ impl Processes {
     fn start_executor(&mut self, device: &str) -> usize {
         let [rows, calls] = free_ports().map(|port| port.to_string());
         let scheduler = self.port.to_string();
+        // It goes with the logs, whatever becomes of the executor.
+        let work_dir = self.logs.path().to_str().expect("a path").to_string();
         self.start(&[
             "executor",
             "--device",
@@ -81,6 +83,8 @@ impl Processes {
             &rows,
             "--grpc-port",
             &calls,
+            "--work-dir",
+            &work_dir,
         ]);
         let number = self.children.len() - 1;
         self.wait_for(number, "registration succeed");
