@@ -12,7 +12,7 @@ module that reach themselves through others, and likewise the files within each 
 `use` or a path names it, or names what the module above re-exports from it. Methods are not looked at.
 
 Names: prints each struct, enum, union, trait and type alias of src/ whose name another one has too, with the places
-of both; likewise in kernels/src/ and sql/src/, which are crates of their own and count by themselves. Looks at definitions that begin a
+of both; likewise in kernels/src/, sql/src/ and cluster/src/, crates of their own that count by themselves. Looks at definitions that begin a
 line: types that an impl or a trait names (`type Item`) and those in a function are indented.
 
 Mends: prints each file of src/mends/ that no test names. A fault of DataFusion's has a test that fails once it is mended
@@ -25,7 +25,7 @@ named as such texts are (EMITTED). What is known of a statement is noted where i
 `codegen/device_function.rs`). Two functions split a text at its names (NAMES), as names are all that nobody notes.
 
 One place: `Tokenizer::new` stands in src/sql/text.rs alone, and the environment is read in kernels/src/environment.rs alone
-(the command in sql/src reads that of a terminal). `DeviceKind` is the device crate's, and interop's.
+(the commands in sql/src and cluster/src read that of a terminal). `DeviceKind` is the device crate's, and interop's.
 
 Length: prints functions of more than 80 lines and files of more than 500 that scripts/long.txt does not list, that
 have more lines than it says, or that it lists although they are short. That list only gets shorter.
@@ -196,6 +196,9 @@ def shared_names(folder):
 # Where a text of SQL becomes tokens, and where the environment is read.
 TOKENS, ENVIRONMENT = "src/sql/text.rs", "kernels/src/environment.rs"
 
+# Crates that are commands.
+COMMANDS = ("sql/src", "cluster/src")
+
 # Where the kind of a device is told to others.
 KINDS = ["src/lib.rs", "src/interop/device_arrow.rs"]
 
@@ -204,8 +207,8 @@ MOST_OF_FUNCTION, MOST_OF_FILE = 80, 500
 
 
 def crates(root):
-    """Where the sources of the engine, of the device and of the command are."""
-    return [root / folder for folder in ("src", "kernels/src", "sql/src")]
+    """Where the sources of the engine, of the device and of the commands are."""
+    return [root / folder for folder in ("src", "kernels/src", *COMMANDS)]
 
 
 def one_place(root):
@@ -218,7 +221,7 @@ def one_place(root):
                     yield f"{path}:{number}: sql::Text has the tokens of a text"
                 if "DeviceKind" in line and name not in KINDS and folder == root / "src":
                     yield f"{path}:{number}: Device::of_kind tells what is otherwise in the simulator"
-                if "env::var" in line and name != ENVIRONMENT and folder != root / "sql" / "src":
+                if "env::var" in line and name != ENVIRONMENT and folder not in [root / of for of in COMMANDS]:
                     yield f"{path}:{number}: `environment` reads variables"
 
 

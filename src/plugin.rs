@@ -35,10 +35,13 @@
 //! | `scans` | the tables of a subtree, planned |
 //! | `planner` | the query planner |
 //! | `codec` | stages as bytes |
+//! | `remote` | exchanges between tasks of different processes |
 
 #[cfg(feature = "proto")]
 mod codec;
 mod planner;
+#[cfg(feature = "proto")]
+mod remote;
 mod scans;
 mod stock;
 mod subqueries;
@@ -52,8 +55,10 @@ use parking_lot::Mutex;
 #[cfg(feature = "proto")]
 pub use self::codec::StageCodec;
 use self::planner::StagePlanner;
+#[cfg(feature = "proto")]
+pub use self::remote::RemoteExchanges;
 use crate::error::Result;
-use crate::exec::{Engine, Runtime};
+use crate::exec::{Runtime, StageDevice};
 use crate::session::SessionBuilder;
 use warpframe_device::Device;
 
@@ -72,21 +77,9 @@ use warpframe_device::Device;
 #[derive(Debug, Clone)]
 pub struct Plugin {
     /// `None` where there is no device.
-    opened: Option<OpenedDevice>,
+    opened: Option<StageDevice>,
     stages: bool,
     broadcast: u64,
-}
-
-#[derive(Clone)]
-struct OpenedDevice {
-    engine: Engine,
-    runtime: Arc<Runtime>,
-}
-
-impl std::fmt::Debug for OpenedDevice {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.engine.fmt(f)
-    }
 }
 
 /// Bytes of a side of a join up to which each task gets it whole.
@@ -101,7 +94,7 @@ impl Plugin {
     /// As [`SessionBuilder::build`].
     pub fn new(session: SessionBuilder) -> Result<Plugin> {
         let opened = match session.engine()? {
-            Some(engine) => Some(OpenedDevice { engine, runtime: Arc::new(Runtime::new()?) }),
+            Some(engine) => Some(StageDevice { engine, runtime: Arc::new(Runtime::new()?) }),
             None => None,
         };
         Ok(Plugin { opened, stages: false, broadcast: BROADCAST })
@@ -154,8 +147,8 @@ impl Plugin {
 
     /// A query planner that gives the device its part of a plan, and `theirs` the rest.
     fn planner(&self, theirs: Option<Arc<dyn QueryPlanner + Send + Sync>>) -> Option<StagePlanner> {
-        let OpenedDevice { engine, runtime } = self.opened.clone()?;
-        Some(StagePlanner::new(engine, runtime, theirs, (self.stages, self.broadcast)))
+        let device = self.opened.clone()?;
+        Some(StagePlanner::new(device, theirs, (self.stages, self.broadcast)))
     }
 }
 

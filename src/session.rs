@@ -7,8 +7,8 @@ mod checks;
 mod config;
 mod constraints;
 mod database;
-#[cfg(feature = "ffi")]
 mod device_choice;
+#[cfg(feature = "ffi")]
 mod device_doors;
 mod files;
 mod from_values;

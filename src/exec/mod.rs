@@ -21,6 +21,7 @@ mod scanned;
 mod sort;
 mod sort_bytes;
 mod stage;
+mod stage_device;
 mod stage_inputs;
 mod stage_plan;
 mod stops;
@@ -55,6 +56,7 @@ use self::scanned::ScannedTables;
 #[cfg(feature = "proto")]
 pub(crate) use self::stage::stage_parts;
 pub(crate) use self::stage::{StageContext, StageParts, stage_of};
+pub(crate) use self::stage_device::StageDevice;
 pub(crate) use self::stage_inputs::{PlannedTable, scanned_table};
 pub(crate) use self::stage_plan::stage_plan;
 pub(crate) use self::user_code::{aggregated_on_host, compiled_on_host, host_device};

@@ -43,21 +43,20 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::{OnceCell, Semaphore};
 
-use super::runtime::Runtime;
+use super::stage_device::StageDevice;
 use super::stage_inputs::{InputColumns, Partitions, TaskInput};
 use super::{Engine, Outcome, run_whole_or_divided};
 use crate::cpu;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::DOWNLOAD_ROWS;
 use crate::plan::{DevicePlan, InputRole, PlanTable, bind, order_of, placeholder_number};
-use warpframe_device::interrupt::{Running, Switch};
 
 /// What runs stages.
 #[derive(Clone)]
 pub(crate) struct StageContext {
-    pub(crate) engine: Engine,
+    /// `None` where the CPU engine runs them.
+    pub(crate) device: Option<StageDevice>,
     pub(crate) state: Arc<SessionState>,
-    pub(crate) runtime: Arc<Runtime>,
 }
 
 /// What an operator of a stage is, beside its inputs: all that another process needs of it.
@@ -259,10 +258,11 @@ impl ExecutionPlan for StageExec {
     fn input_distribution_requirements(&self) -> InputDistributionRequirements {
         let all = self.fragment.inputs.iter().zip(&self.inputs);
         let of = |(of, input): (&TaskInputs, &Arc<dyn ExecutionPlan>)| match &of.role {
-            InputRole::Part => Distribution::UnspecifiedDistribution,
-            InputRole::Whole | InputRole::InOrder(_) | InputRole::First => {
-                Distribution::SinglePartition
-            }
+            // The first task's input has one partition, which tasks in other processes are not to
+            // find: schedulers give each task the partition of its number, but a
+            // `SinglePartition` to all.
+            InputRole::Part | InputRole::First => Distribution::UnspecifiedDistribution,
+            InputRole::Whole | InputRole::InOrder(_) => Distribution::SinglePartition,
             InputRole::ByKeys(columns) => {
                 let schema = input.schema();
                 let column = |at: &usize| -> Arc<dyn PhysicalExpr> {
@@ -382,10 +382,14 @@ impl StageTask {
             inputs.push(self.input(number).await?);
         }
         let _turn = self.turn.acquire().await.map_err(|_| Error::internal("no turn comes"))?;
-        let (engine, state) = (self.context.engine.clone(), self.context.state.clone());
+        let Some(device) = &self.context.device else {
+            let batches = self.run_on_cpu(&inputs).await?;
+            return Ok((futures::stream::iter(batches.into_iter().map(Ok)).boxed(), true));
+        };
+        let (engine, state) = (device.engine.clone(), self.context.state.clone());
         let plan = self.fragment.plan.clone();
         let tables: Vec<PlanTable> = inputs.iter().map(|input| input.table.clone()).collect();
-        let ran = self.context.on_own_thread(async move {
+        let ran = device.on_own_thread(async move {
             match run_whole_or_divided(&state, &engine, &plan, &tables).await? {
                 Outcome::Device(table) => Ok(Outcome::Host(table.to_batches(DOWNLOAD_ROWS)?)),
                 outcome => Ok(outcome),
@@ -400,8 +404,8 @@ impl StageTask {
                 Ok((futures::stream::iter(batches).boxed(), false))
             }
             Ok(Outcome::Device(_)) => Err(Error::internal("rows were left on the device").into()),
-            Err(error) if self.gives_way(&error) => {
-                self.context.engine.give_up(&error);
+            Err(error) if self.gives_way(&device.engine, &error) => {
+                device.engine.give_up(&error);
                 let batches = self.run_on_cpu(&inputs).await?;
                 Ok((futures::stream::iter(batches.into_iter().map(Ok)).boxed(), true))
             }
@@ -409,10 +413,11 @@ impl StageTask {
         }
     }
 
-    async fn input(&self, number: usize) -> Result<TaskInput> {
+    async fn input(&self, number: usize) -> PlanResult<TaskInput> {
         let (of, input) = (&self.fragment.inputs[number], &self.inputs[number]);
         let read = |partitions| {
-            let StageContext { engine, state, .. } = &self.context;
+            let StageContext { device, state } = &self.context;
+            let engine = device.as_ref().map(|device| &device.engine);
             TaskInput::of(engine, state, input, &of.columns, partitions, &self.host)
         };
         match (&of.role, self.number) {
@@ -442,36 +447,11 @@ impl StageTask {
     }
 
     /// Whether the CPU engine may do what failed so on the device.
-    fn gives_way(&self, error: &Error) -> bool {
-        let engine = &self.context.engine;
+    fn gives_way(&self, engine: &Engine, error: &Error) -> bool {
         let fails = matches!(
             error.kind(),
             ErrorKind::Arithmetic { .. } | ErrorKind::Parse { path: None, .. }
         );
         engine.gives_way(error) || self.fragment.is_stock && !engine.strict && fails
-    }
-}
-
-impl StageContext {
-    /// Does something as a statement on a thread whose stack suffices for deep plans, and which may
-    /// block. Dropping the future stops the statement.
-    async fn on_own_thread<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T>> + Send + 'static,
-    ) -> Result<T> {
-        let statement = Running::apart(&Arc::<Switch>::default());
-        let _stop = statement.stop_on_drop();
-        let runtime = self.runtime.clone();
-        let done = self.runtime.spawn_blocking(move || {
-            let _entered = statement.enter();
-            runtime.block_on(statement.or_stop(work))
-        });
-        match done.await {
-            Ok(done) => done,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => Err(crate::io::of_panic("a stage", panic.as_ref())),
-                Err(error) => Err(Error::internal(format!("a stage: {error}"))),
-            },
-        }
     }
 }

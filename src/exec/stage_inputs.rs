@@ -63,24 +63,31 @@ pub(super) enum Partitions {
 }
 
 impl TaskInput {
-    /// The rows of partitions of an input.
+    /// The rows of partitions of an input, for a device or the CPU engine alone.
     ///
     /// # Errors
-    /// Of the operators below; of files.
+    /// Of the operators below, as they are: who runs this one may know them. Of files.
     pub(super) async fn of(
-        engine: &Engine,
+        engine: Option<&Engine>,
         state: &SessionState,
         input: &Arc<dyn ExecutionPlan>,
         columns: &InputColumns,
         partitions: Partitions,
         context: &Arc<TaskContext>,
-    ) -> Result<TaskInput> {
+    ) -> PlanResult<TaskInput> {
         let (scan, of_scan) = scan_beneath(input, partitions);
-        if let Some(table) = scanned(engine, state, &scan, &columns.table, of_scan).await? {
-            return Ok(TaskInput {
-                table: provider_as_source(table),
-                on_cpu: OnCpu::Scan(scan, of_scan),
-            });
+        let table: Option<PlanTable> = match engine {
+            Some(engine) => {
+                let table = scanned(engine, state, &scan, &columns.table, of_scan).await?;
+                table.map(|table| provider_as_source(table))
+            }
+            None if has_rows_of(&scan, of_scan)? => {
+                Some(provider_as_source(Arc::new(EmptyTable::new(columns.table.clone()))))
+            }
+            None => None,
+        };
+        if let Some(table) = table {
+            return Ok(TaskInput { table, on_cpu: OnCpu::Scan(scan, of_scan) });
         }
         let batches = batches(input, partitions, context).await?;
         for batch in &batches {
@@ -231,6 +238,14 @@ pub(super) fn partitions_of(
     Ok(Arc::new(DataSourceExec::new(source)))
 }
 
+/// Whether a scan's partitions can be read alone, and there is one to read.
+fn has_rows_of(scan: &Arc<dyn ExecutionPlan>, partitions: Partitions) -> PlanResult<bool> {
+    let Some(of) = scan.downcast_ref::<DataSourceExec>() else { return Ok(false) };
+    let source = of.data_source();
+    let can = source.is::<FileScanConfig>() || source.is::<MemorySourceConfig>();
+    Ok(can && partitions_of(scan, partitions)?.output_partitioning().partition_count() > 0)
+}
+
 impl Partitions {
     fn of<T>(self, all: Vec<T>) -> Vec<T> {
         match self {
@@ -246,7 +261,7 @@ async fn batches(
     plan: &Arc<dyn ExecutionPlan>,
     partitions: Partitions,
     context: &Arc<TaskContext>,
-) -> Result<Vec<RecordBatch>> {
+) -> PlanResult<Vec<RecordBatch>> {
     let count = plan.output_partitioning().partition_count();
     let mut batches = vec![];
     for number in partitions.of((0..count).collect()) {
@@ -261,7 +276,8 @@ async fn batches(
             plan.name(),
             batch.num_columns(),
             schema.fields().len()
-        ))),
+        ))
+        .into()),
         None => Ok(batches),
     }
 }

@@ -6,7 +6,8 @@
 //!   fragment: a LogicalPlanNode of datafusion-proto, whose tables are numbers of inputs
 //! ```
 //!
-//! Numbers are little endian. Keys are columns; those of an order have their options behind each. Functions are found by their names in the session that reads.
+//! Numbers are little endian. Keys are columns; those of an order have their options behind each.
+//! Functions are found by their names in the session that reads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use datafusion_proto::bytes::{
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
-use super::{OpenedDevice, Plugin};
+use super::Plugin;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{StageContext, StageParts, stage_of, stage_parts};
 use crate::host::named_function;
@@ -46,7 +47,8 @@ const MOST: u32 = 1 << 20;
 /// Writes and reads stages (`DeviceStageExec`) for datafusion-proto; other operators are another
 /// codec's.
 ///
-/// Without a device it reads stages that can be looked at, and handed on, but that do not run.
+/// Without a plugin it reads stages that can be looked at, and handed on, but that do not run. By a
+/// plugin without a device, DataFusion's own operators run them.
 #[derive(Debug, Clone, Default)]
 pub struct StageCodec {
     plugin: Option<Plugin>,
@@ -58,9 +60,31 @@ impl StageCodec {
         StageCodec { plugin: Some(plugin.clone()) }
     }
 
+    /// Whether an operator is a stage, which this codec writes.
+    ///
+    /// ```
+    /// use datafusion::arrow::datatypes::Schema;
+    /// use datafusion::physical_plan::empty::EmptyExec;
+    /// use warpframe::plugin::StageCodec;
+    /// assert!(!StageCodec::writes(&EmptyExec::new(Schema::empty().into())));
+    /// ```
+    pub fn writes(operator: &dyn ExecutionPlan) -> bool {
+        stage_parts(operator).is_some()
+    }
+
+    /// Whether bytes are a stage's, which this codec reads. Those of protocol buffers never are.
+    ///
+    /// ```
+    /// assert!(!warpframe::plugin::StageCodec::reads(&[0x0a, 0x02]));
+    /// ```
+    pub fn reads(bytes: &[u8]) -> bool {
+        // `W` is the key of a field of wire type 7, which protocol buffers do not have.
+        bytes.starts_with(MAGIC)
+    }
+
     /// What runs the stages that are read; the host's functions and settings are the task's.
     fn context(&self, task: &TaskContext) -> Option<StageContext> {
-        let OpenedDevice { engine, runtime } = self.plugin.as_ref()?.opened.clone()?;
+        let device = self.plugin.as_ref()?.opened.clone();
         let state = datafusion::execution::SessionStateBuilder::new_with_default_features()
             .with_config(task.session_config().clone())
             .with_runtime_env(task.runtime_env())
@@ -68,7 +92,7 @@ impl StageCodec {
             .with_aggregate_functions(task.aggregate_functions().values().cloned().collect())
             .with_window_functions(task.window_functions().values().cloned().collect())
             .build();
-        Some(StageContext { engine, state: Arc::new(state), runtime })
+        Some(StageContext { device, state: Arc::new(state) })
     }
 }
 

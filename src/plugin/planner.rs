@@ -22,7 +22,7 @@ use super::scans::{PlannedScans, scanned};
 use super::stock::{as_arrow_does, refused};
 use super::subqueries::with_joins;
 use crate::error::{Error, Result};
-use crate::exec::{Engine, PlannedTable, Runtime, StageContext, division_of, stage_plan};
+use crate::exec::{PlannedTable, StageContext, StageDevice, division_of, stage_plan};
 use crate::plan::{
     CpuOperator, DeviceNode, DevicePlan, PlanTable, Root, StageLimits, any_node, cut_unless,
     different, order_joins, stages,
@@ -30,8 +30,7 @@ use crate::plan::{
 
 /// Gives the device its part of plans, and another planner the rest.
 pub(super) struct StagePlanner {
-    engine: Engine,
-    runtime: Arc<Runtime>,
+    device: StageDevice,
     theirs: Option<Arc<dyn QueryPlanner + Send + Sync>>,
     /// Whether stages have several tasks.
     stages: bool,
@@ -40,12 +39,11 @@ pub(super) struct StagePlanner {
 
 impl StagePlanner {
     pub(super) fn new(
-        engine: Engine,
-        runtime: Arc<Runtime>,
+        device: StageDevice,
         theirs: Option<Arc<dyn QueryPlanner + Send + Sync>>,
         (stages, broadcast): (bool, u64),
     ) -> StagePlanner {
-        StagePlanner { engine, runtime, theirs, stages, broadcast }
+        StagePlanner { device, theirs, stages, broadcast }
     }
 }
 
@@ -105,7 +103,7 @@ impl StagePlanner {
     /// left to it, too: the deepest has the reason.
     fn refuse(&self, left: &[CpuOperator]) -> Result<()> {
         match left.last() {
-            Some(CpuOperator { operator, why }) if self.engine.strict => {
+            Some(CpuOperator { operator, why }) if self.device.engine.strict => {
                 Err(Error::unsupported(format!("on the device: {operator}"), why.clone()))
             }
             _ => Ok(()),
@@ -164,24 +162,21 @@ impl StagePlanner {
     async fn stage(&self, state: &SessionState, subtree: &DevicePlan) -> Result<LogicalPlan> {
         let schema = subtree.logical().schema().clone();
         let plan = as_arrow_does(with_different_names(subtree.logical().clone())?)?;
-        let PlannedScans { mut plan, tables } = scanned(state, &self.engine, plan).await?;
+        let engine = &self.device.engine;
+        let PlannedScans { mut plan, tables } = scanned(state, engine, plan).await?;
         let known: Vec<PlanTable> = tables.iter().map(|table| table.table.clone()).collect();
         let tasks = if self.stages { state.config().target_partitions() } else { 1 };
         // One task orders its joins itself.
-        if tasks > 1 && self.engine.orders_joins() {
+        if tasks > 1 && engine.orders_joins() {
             plan = order_joins(plan, &known)?.plan;
         }
-        let division = division_of(state, &self.engine, &plan, &known)?;
+        let division = division_of(state, engine, &plan, &known)?;
         let limits = StageLimits { tasks, broadcast: self.broadcast, on_devices: false };
         let stage = stages(&plan, &division, limits)?;
         // As this engine's readers of files want it: rows come in the order of the files.
         let mut own = state.clone();
         own.config_mut().options_mut().execution.enable_file_stream_work_stealing = false;
-        let context = StageContext {
-            engine: self.engine.clone(),
-            state: Arc::new(own),
-            runtime: self.runtime.clone(),
-        };
+        let context = StageContext { device: Some(self.device.clone()), state: Arc::new(own) };
         let scans: Vec<_> = tables.into_iter().map(|table| (table.scan, table.columns)).collect();
         let planned = stage_plan(&stage, &scans, &context, true)?;
         let names = schema.columns();

@@ -1,0 +1,286 @@
+//! Ballista's executor with a device: one process for each device, which runs one task at a time.
+
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ballista_core::JobId;
+use ballista_core::config::TaskSchedulingPolicy;
+use ballista_core::error::{BallistaError, Result};
+use ballista_core::serde::protobuf::scheduler_grpc_client::SchedulerGrpcClient;
+use ballista_core::serde::protobuf::{
+    ExecutorStoppedParams, RuntimeStatsReport, ShuffleWritePartition, TaskColumnStats,
+    WindowStateReport,
+};
+use ballista_executor::execution_engine::{
+    DefaultExecutionEngine, ExecutionEngine, QueryStageExecutor,
+};
+use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
+use datafusion::error::Result as PlanResult;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::metrics::MetricsSet;
+use datafusion::prelude::SessionConfig;
+use tempfile::TempDir;
+use tokio::sync::Notify;
+use warpframe::plugin::Plugin;
+use warpframe::{DeviceChoice, Session};
+
+use crate::codec::ClusterCodec;
+use crate::failures::Failure;
+use crate::settings::{HEARTBEAT, MESSAGE, session_config};
+
+/// A device, and where its executor listens.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ExecutorOptions {
+    /// The device: cuda:N, sim (a simulator of a GPU, for tests) or cpu
+    #[arg(long, value_name = "DEVICE", default_value = "cuda:0", value_parser = one_device)]
+    pub device: DeviceChoice,
+
+    /// Make it an error if a stage cannot run on the device
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Where the scheduler is
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
+    pub scheduler_host: String,
+
+    /// The scheduler's port
+    #[arg(long, value_name = "PORT", default_value_t = 50050)]
+    pub scheduler_port: u16,
+
+    /// Address to listen on; 0.0.0.0 for all. Whoever reaches it may read rows
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub bind_host: String,
+
+    /// Port from which rows are fetched
+    #[arg(long, value_name = "PORT", default_value_t = 50051)]
+    pub bind_port: u16,
+
+    /// Port for the scheduler's calls; otherwise the one after --bind-port
+    #[arg(long, value_name = "PORT")]
+    pub grpc_port: Option<u16>,
+
+    /// The name by which others reach this machine; otherwise the address that it calls from
+    #[arg(long, value_name = "HOST")]
+    pub external_host: Option<String>,
+
+    /// Folder for rows between stages, of this machine and best in memory (/dev/shm); otherwise the
+    /// one for temporary files
+    #[arg(long, value_name = "FOLDER")]
+    pub work_dir: Option<PathBuf>,
+}
+
+/// A process has one device, so that its loss costs no other.
+fn one_device(text: &str) -> std::result::Result<DeviceChoice, String> {
+    match text.parse::<DeviceChoice>().map_err(|error| error.to_string())? {
+        choice @ (DeviceChoice::Cuda(_) | DeviceChoice::Sim | DeviceChoice::Cpu) => Ok(choice),
+        _ => Err("an executor has one device: cuda:N, sim or cpu".into()),
+    }
+}
+
+impl ExecutorOptions {
+    fn grpc_port(&self) -> u16 {
+        self.grpc_port.unwrap_or(self.bind_port.saturating_add(1))
+    }
+
+    /// What the logs call it. Another process in its place is another executor.
+    fn id(&self) -> String {
+        let host = self.external_host.as_ref().unwrap_or(&self.bind_host);
+        format!("{}@{host}:{}#{}", self.device, self.bind_port, std::process::id())
+    }
+}
+
+/// Runs tasks until the process is told to end (SIGTERM, Ctrl-C), or its device is lost.
+///
+/// # Errors
+/// If there is no such device, if the scheduler cannot be reached within 30 seconds, and once the
+/// device is lost: whoever started the process starts it again.
+pub async fn run(options: &ExecutorOptions) -> Result<()> {
+    let builder = Session::builder().device(options.device.clone()).strict(options.strict);
+    let plugin = Plugin::new(builder).map_err(|error| refused(error.to_string()))?;
+    for port in [options.bind_port, options.grpc_port()] {
+        TcpListener::bind((options.bind_host.as_str(), port))
+            .map_err(|error| refused(format!("{}:{port}: {error}", options.bind_host)))?;
+    }
+    let folder = WorkFolder::new(options)?;
+    let work_dir = folder.path().to_str();
+    let work_dir =
+        work_dir.ok_or_else(|| refused(format!("{}: not UTF-8", folder.path().display())))?;
+    let settings = session_config()?;
+    let lost = Arc::new(Notify::new());
+    let engine = WatchedEngine {
+        executor: options.id(),
+        // Each fetch has a connection of its own: Ballista keeps its pool of them to itself.
+        inner: DefaultExecutionEngine::new(),
+        lost: lost.clone(),
+    };
+    let config = ExecutorProcessConfig {
+        executor_id: options.id(),
+        bind_host: options.bind_host.clone(),
+        external_host: options.external_host.clone(),
+        port: options.bind_port,
+        grpc_port: options.grpc_port(),
+        scheduler_host: options.scheduler_host.clone(),
+        scheduler_port: options.scheduler_port,
+        scheduler_connect_timeout_seconds: 30,
+        vcores: 1,
+        task_scheduling_policy: TaskSchedulingPolicy::PushStaged,
+        work_dir: Some(work_dir.into()),
+        executor_heartbeat_interval_seconds: HEARTBEAT.as_secs(),
+        grpc_max_decoding_message_size: MESSAGE,
+        grpc_max_encoding_message_size: MESSAGE,
+        override_config_producer: Some(Arc::new(move || settings.clone())),
+        override_physical_codec: Some(Arc::new(ClusterCodec::new(&plugin))),
+        override_execution_engine: Some(Arc::new(engine)),
+        ..ExecutorProcessConfig::default()
+    };
+    log::info!("executor {} has the device {}", options.id(), options.device);
+    tokio::select! {
+        ended = start_executor_process(Arc::new(config)) => ended,
+        () = lost.notified() => {
+            leave(options).await;
+            Err(refused(format!("{} is lost", options.device)))
+        }
+    }
+}
+
+/// A folder for rows between stages, which goes when the executor ends.
+enum WorkFolder {
+    Given(PathBuf),
+    Temporary(TempDir),
+}
+
+impl WorkFolder {
+    fn new(options: &ExecutorOptions) -> Result<WorkFolder> {
+        let Some(parent) = &options.work_dir else {
+            let named = tempfile::Builder::new().prefix("warpframe-executor-").tempdir();
+            return Ok(WorkFolder::Temporary(named?));
+        };
+        let path = parent.join(format!("warpframe-executor-{}", options.bind_port));
+        // One that is there already is of an executor that was killed: nobody listens there.
+        match std::fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        std::fs::create_dir_all(&path)?;
+        Ok(WorkFolder::Given(path))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            WorkFolder::Given(path) => path,
+            WorkFolder::Temporary(folder) => folder.path(),
+        }
+    }
+}
+
+impl Drop for WorkFolder {
+    fn drop(&mut self) {
+        if let WorkFolder::Given(path) = self
+            && let Err(error) = std::fs::remove_dir_all(&path)
+        {
+            log::warn!("{}: {error}", path.display());
+        }
+    }
+}
+
+fn refused(why: String) -> BallistaError {
+    BallistaError::Configuration(why)
+}
+
+/// Tells the scheduler to give the tasks to others, at once and not after a silence.
+async fn leave(options: &ExecutorOptions) {
+    let scheduler = format!("http://{}:{}", options.scheduler_host, options.scheduler_port);
+    let told = async {
+        let mut scheduler = SchedulerGrpcClient::connect(scheduler).await?;
+        let reason = format!("its device {} is lost", options.device);
+        scheduler
+            .executor_stopped(ExecutorStoppedParams { executor_id: options.id(), reason })
+            .await?;
+        Ok::<(), BallistaError>(())
+    };
+    // What the task told has a moment to arrive first.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    match tokio::time::timeout(Duration::from_secs(5), told).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => log::warn!("the scheduler was not told: {error}"),
+        Err(_) => log::warn!("the scheduler was not told: it does not answer"),
+    }
+}
+
+/// Ballista's engine, whose failures are told apart.
+struct WatchedEngine {
+    executor: String,
+    inner: DefaultExecutionEngine,
+    lost: Arc<Notify>,
+}
+
+impl ExecutionEngine for WatchedEngine {
+    fn create_query_stage_exec(
+        &self,
+        job: JobId,
+        stage: usize,
+        task: usize,
+        partitions: Vec<usize>,
+        plan: Arc<dyn ExecutionPlan>,
+        work_dir: &str,
+        config: &SessionConfig,
+    ) -> PlanResult<Arc<dyn QueryStageExecutor>> {
+        let name = format!("{job}/{stage}/{partitions:?} on {}", self.executor);
+        let inner = self
+            .inner
+            .create_query_stage_exec(job, stage, task, partitions, plan, work_dir, config)?;
+        Ok(Arc::new(WatchedStage { name, inner, lost: self.lost.clone() }))
+    }
+}
+
+#[derive(Debug)]
+struct WatchedStage {
+    /// Job, stage, partitions and executor, for the log.
+    name: String,
+    inner: Arc<dyn QueryStageExecutor>,
+    lost: Arc<Notify>,
+}
+
+impl std::fmt::Display for WatchedStage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+#[async_trait::async_trait]
+impl QueryStageExecutor for WatchedStage {
+    async fn execute_query_stage(
+        &self,
+        task: usize,
+        context: Arc<TaskContext>,
+    ) -> PlanResult<Vec<ShuffleWritePartition>> {
+        self.inner.execute_query_stage(task, context).await.map_err(|error| {
+            let Failure { error, lost_device } = Failure::of(error);
+            log::warn!("{}: {error}", self.name);
+            if lost_device {
+                self.lost.notify_one();
+            }
+            error
+        })
+    }
+
+    fn collect_plan_metrics(&self) -> Vec<MetricsSet> {
+        self.inner.collect_plan_metrics()
+    }
+
+    fn collect_runtime_stats_reports(&self) -> Vec<RuntimeStatsReport> {
+        self.inner.collect_runtime_stats_reports()
+    }
+
+    fn collect_window_state_reports(&self) -> PlanResult<Vec<WindowStateReport>> {
+        self.inner.collect_window_state_reports()
+    }
+
+    fn collect_column_stats(&self) -> Vec<TaskColumnStats> {
+        self.inner.collect_column_stats()
+    }
+}

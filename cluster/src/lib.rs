@@ -1,0 +1,34 @@
+//! warpframe on several machines.
+//!
+//! [Ballista](https://datafusion.apache.org/ballista/) schedules: it cuts a plan at its exchanges,
+//! hands tasks to executors, moves rows between them and runs lost tasks again. What is ours are
+//! the plan, whose stages are `warpframe`'s, and the executors, each with a device.
+//!
+//! ```text
+//!   client                     scheduler                    executors
+//!   SQL ─▶ physical plan ────▶ cut at exchanges ─────tasks─▶ a stage on a device
+//!          of stages                                         │  ▲
+//!   rows ◀───────────────────────────────────────────────────┘  └── rows between stages
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | [`client`] | plans queries, submits the finished plans, and reads their rows |
+//! | [`scheduler`] | Ballista's scheduler, which knows plans with our stages |
+//! | [`executor`] | Ballista's executor with a device |
+//! | [`local`] | a cluster on this machine, for trying |
+//! | `codec` | plans with our stages as bytes |
+//! | `failures` | which failures are worth another try |
+//! | `settings` | what all processes must have the same |
+
+#![warn(missing_docs)]
+
+pub mod client;
+mod codec;
+pub mod executor;
+mod failures;
+pub mod local;
+pub mod scheduler;
+mod settings;
+
+pub use self::codec::ClusterCodec;

@@ -1,0 +1,46 @@
+//! What the tasks of stages run on.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Engine;
+use super::runtime::Runtime;
+use crate::error::{Error, Result};
+use warpframe_device::interrupt::{Running, Switch};
+
+/// A device, and the threads that wait for it.
+#[derive(Clone)]
+pub(crate) struct StageDevice {
+    pub(crate) engine: Engine,
+    pub(crate) runtime: Arc<Runtime>,
+}
+
+impl fmt::Debug for StageDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.engine.fmt(f)
+    }
+}
+
+impl StageDevice {
+    /// Does something as a statement on a thread whose stack suffices for deep plans, and which may
+    /// block. Dropping the future stops the statement.
+    pub(super) async fn on_own_thread<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let statement = Running::apart(&Arc::<Switch>::default());
+        let _stop = statement.stop_on_drop();
+        let runtime = self.runtime.clone();
+        let done = self.runtime.spawn_blocking(move || {
+            let _entered = statement.enter();
+            runtime.block_on(statement.or_stop(work))
+        });
+        match done.await {
+            Ok(done) => done,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => Err(crate::io::of_panic("a stage", panic.as_ref())),
+                Err(error) => Err(Error::internal(format!("a stage: {error}"))),
+            },
+        }
+    }
+}
