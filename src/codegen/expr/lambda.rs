@@ -197,7 +197,7 @@ impl Compiler<'_> {
         accumulator: &Value,
     ) -> Result<()> {
         let place = self.out.fresh();
-        self.out.count_up(&place, &begin, format_args!("{}.length", list.view));
+        self.out.count_up(&place, begin, format_args!("{}.length", list.view));
         let element = self.element(list, &place, None)?;
         let value = self.applied(lambda, &[accumulator, &element])?;
         let value = self.cast(value, &accumulator.dtype, OnError::Fail)?;

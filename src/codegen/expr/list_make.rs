@@ -162,7 +162,7 @@ impl Compiler<'_> {
     ) -> Result<Value> {
         let (list, other) = (self.list(list)?, self.list(other)?);
         let answer = self.out.fresh();
-        self.out.variable("bool", &answer, &all);
+        self.out.variable("bool", &answer, all);
         self.each(&other, |this, needle, _| {
             let found = this.out.fresh();
             this.out.variable("bool", &found, "false");
