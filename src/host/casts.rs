@@ -137,8 +137,13 @@ pub(crate) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Re
         }
         (from, to) if is_of_time(from) && to.is_string() => {
             let texts = value_texts(array, &DEFAULT_CAST_OPTIONS.format_options)?;
-            let text = |row| array.is_valid(row).then(|| texts.value(row).to_string());
-            let texts: StringViewArray = (0..array.len()).map(text).collect();
+            // What no calendar has is an error there, and no text.
+            let text = |row| match texts.value(row).try_to_string() {
+                _ if array.is_null(row) => Ok(None),
+                Err(_) if or_null => Ok(None),
+                text => text.map(Some),
+            };
+            let texts: StringViewArray = (0..array.len()).map(text).collect::<Result<_, _>>()?;
             cast(&(Arc::new(texts) as ArrayRef), to)?
         }
         (from, to) if bytes::shows(from, to) => bytes::shown(array, to)?,

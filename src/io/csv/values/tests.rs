@@ -120,10 +120,14 @@ fn dates_and_timestamps_are_those_of_cast() {
         }
     }
     assert_eq!(timestamp(b"2020-01-31 12:34").unwrap().seconds % 60, 0);
+    // As they are written, which Arrow does not read.
+    let hours = timestamp(b"2020-01-31 12:34:56+01");
+    assert_eq!(hours, timestamp(b"2020-01-31 12:34:56+01:00"));
+    assert!(hours.is_some_and(|read| read.is_zoned));
     for text in
         "2020-01-31|2020-01-31 12|2020-01-31 12:34:56 ERROR|2020-01-31 24:00:00|2020-01-31 12:60|\
         2020-01-31 12:34:56.|2020-01-31 12:34:56.1234567890|2020-01-31 12:34:56 +01:00|12:30 PM|\
-        2020-01-31 12:34:56,896|2020-01-31 12:34:56+01|2020-01-31 12:34:|2020-01-31 12:3"
+        2020-01-31 12:34:56,896|2020-01-31 12:34:56+1|2020-01-31 12:34:|2020-01-31 12:3"
             .split('|')
     {
         assert_eq!(timestamp(text.as_bytes()), None, "{text}");
