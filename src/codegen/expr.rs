@@ -66,8 +66,8 @@ use crate::error::{Error, ErrorKind, Result};
 /// Emits the statements that compute `expr` for a row and returns what they compute.
 ///
 /// `expr` is coerced (as after DataFusion's analyzer). In scope in the kernel must be `u32*
-/// status`, `u8* report`, what [`KernelHeaders::includes`][headers] names, and `text_arena arena` and
-/// `u64 secret`, if [`Inputs::arena`] is called.
+/// status`, `u8* report`, what [`KernelHeaders::includes`][headers] names, and `text_arena arena`
+/// and `u64 secret`, if [`Inputs::arena`] is called.
 ///
 /// [headers]: super::device_function::KernelHeaders::includes
 ///

@@ -2,8 +2,8 @@
 //! the decimals that their digits say, of both to the nearest integers, of milliseconds to the day
 //! that they lie in, of texts to times (`text_casts.rs`), lists and structs (`nested_texts.rs`), of
 //! texts to bytes and back (`bytes.rs`), of lists to texts, in which nulls are shown, of times and
-//! intervals to texts (`time_texts.rs`), of local times to instants (`zones.rs`), and to lists of what is
-//! none.
+//! intervals to texts (`time_texts.rs`), of local times to instants (`zones.rs`), and to lists of
+//! what is none.
 //!
 //! Arrow divides a decimal's digits, rounded to a float, by a power of ten, rounded to a float, and
 //! so rounds up to three times (arrow-cast 59.3,
