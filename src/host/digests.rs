@@ -117,6 +117,7 @@ mod tests {
             assert_eq!(Algorithm::Md5.digits(message.as_bytes()), expected, "{message}");
         }
     }
+
     /// The examples of FIPS 180-2, of one block and of two.
     #[test]
     fn digests_are_those_of_the_standard() {
