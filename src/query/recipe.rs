@@ -115,7 +115,10 @@ impl Recipe {
     /// The plan over placeholders, numbered as [`Form::of`] numbers its tables. `None` where it
     /// cannot be kept.
     pub(super) fn lifted(&self, tables: &[PlanTable]) -> Result<Option<Cow<'_, LogicalPlan>>> {
-        if let Recipe::Plan(lifted, _) = self {
+        // Two placeholders of a text may stand for one table by now: they have one number then.
+        if let Recipe::Plan(lifted, sources) = self
+            && sources.len() == tables.len()
+        {
             return Ok(Some(Cow::Borrowed(&lifted.plan)));
         }
         let plan = self.plan_over(&mut |table| {
