@@ -24,6 +24,9 @@ Emitted: prints each line of src/codegen/ that searches text which was emitted: 
 named as such texts are (EMITTED). What is known of a statement is noted where it is written (`codegen/statements.rs`,
 `codegen/device_function.rs`). Two functions split a text at its names (NAMES), as names are all that nobody notes.
 
+Encodings: prints each line outside of src/column/ that names an encoding of columns, but for the two files that read and
+write them in kernels (ENCODED). Others ask what they want to know (`column/encoding.rs`).
+
 One place: `Tokenizer::new` stands in src/sql/text.rs alone, and the environment is read in kernels/src/environment.rs alone
 (the commands in sql/src and cluster/src read that of a terminal). `DeviceKind` is the device crate's, and interop's.
 
@@ -94,6 +97,18 @@ def searched_text(root):
             function = next((found[2] for line in reversed(before) if (found := FUNCTION.match(line))), "")
             if NAMES.get(path.name) != function:
                 yield f"{path}:{len(before)}: searches emitted text: note what it says where it is written"
+
+
+ENCODED = ("codegen/generator.rs", "codegen/outputs.rs")
+
+
+def named_encodings(root):
+    """Encodings of columns that are named outside of src/column/."""
+    for path, place, code in sources(root):
+        if place[0] != "column" and path.relative_to(root).as_posix() not in ENCODED:
+            for number, line in enumerate(code.splitlines(), 1):
+                if re.search(r"\bEncoding::(Plain|Dictionary)\b", line):
+                    yield f"{path}:{number}: names an encoding: ask the column, see column/encoding.rs"
 
 
 def unwatched_mends(root):
@@ -288,7 +303,7 @@ def comments(root):
 
 root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 src = root / "src"
-found = [*late_uses(src), *device_text(src), *searched_text(src), *unwatched_mends(src), *one_place(root), *too_long(root), *comments(root)]
+found = [*late_uses(src), *device_text(src), *searched_text(src), *named_encodings(src), *unwatched_mends(src), *one_place(root), *too_long(root), *comments(root)]
 for crate in crates(root)[:2]:
     for folder in sorted(path for path in crate.iterdir() if path.is_dir()):
         found += circles(folder, f"crate::{folder.name}")

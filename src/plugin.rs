@@ -50,6 +50,7 @@ use std::sync::{Arc, LazyLock};
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::QueryPlanner;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use parking_lot::Mutex;
 
 #[cfg(feature = "proto")]
@@ -58,8 +59,9 @@ use self::planner::StagePlanner;
 #[cfg(feature = "proto")]
 pub use self::remote::RemoteExchanges;
 use crate::error::Result;
-use crate::exec::{Runtime, StageDevice};
+use crate::exec::{Runtime, StageDevice, aggregated_on_host, checked, compiled_on_host};
 use crate::session::SessionBuilder;
+use crate::user_code::{AggregateFunction, ScalarFunction};
 use warpframe_device::Device;
 
 /// The device for sessions of DataFusion's. Clones share it, with the columns that it keeps.
@@ -80,6 +82,8 @@ pub struct Plugin {
     opened: Option<StageDevice>,
     stages: bool,
     broadcast: u64,
+    /// Whether plans of other processes may bring code.
+    user_code: bool,
 }
 
 /// Bytes of a side of a join up to which each task gets it whole.
@@ -87,17 +91,19 @@ const BROADCAST: u64 = 1 << 30;
 
 impl Plugin {
     /// Opens the device that a session of this builder would have. What a builder says of device,
-    /// strictness, device memory, spilled rows, join order and division holds; the rest is the
+    /// strictness, device memory, spilled rows, join order, division, and of code that plans of
+    /// other processes bring holds; the rest is the
     /// other session's own.
     ///
     /// # Errors
     /// As [`SessionBuilder::build`].
     pub fn new(session: SessionBuilder) -> Result<Plugin> {
+        let user_code = session.allows_user_code();
         let opened = match session.engine()? {
             Some(engine) => Some(StageDevice { engine, runtime: Arc::new(Runtime::new()?) }),
             None => None,
         };
-        Ok(Plugin { opened, stages: false, broadcast: BROADCAST })
+        Ok(Plugin { opened, stages: false, broadcast: BROADCAST, user_code })
     }
 
     /// Whether plans are cut into stages of several tasks, with exchanges of DataFusion's between
@@ -137,6 +143,61 @@ impl Plugin {
     /// The device: its memory, counters and times. `None` where everything runs on the CPU.
     pub fn device(&self) -> Option<&Device> {
         self.opened.as_ref().map(|opened| &opened.engine.device)
+    }
+
+    /// A function in CUDA C++ as one of DataFusion's, which sessions with this plugin run on the
+    /// device. The device's compiler looks at its body at once.
+    ///
+    /// # Errors
+    /// As [`Session::register_function`](crate::Session::register_function), but for names that
+    /// are taken: the session that registers it has its own.
+    ///
+    /// ```
+    /// use warpframe::ScalarFunction;
+    /// use warpframe::arrow::datatypes::DataType;
+    /// use warpframe::plugin::Plugin;
+    /// use warpframe::{DeviceChoice, Session};
+    /// let plugin = Plugin::new(Session::builder().device(DeviceChoice::Sim))?;
+    /// let inputs = [("n", DataType::Int64)];
+    /// let next = ScalarFunction::new("next", inputs, DataType::Int64, "return n + 1;");
+    /// let context = datafusion::prelude::SessionContext::new();
+    /// context.register_udf(plugin.scalar_function(next)?);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn scalar_function(&self, function: ScalarFunction) -> Result<ScalarUDF> {
+        let function = function.planned(compiled_on_host)?;
+        if let Some(definition) = function.definition() {
+            checked(self.device(), definition, function.has_closure())?;
+        }
+        Ok(ScalarUDF::from(function))
+    }
+
+    /// An aggregate in CUDA C++ as one of DataFusion's, as [`Plugin::scalar_function`] makes
+    /// functions.
+    ///
+    /// # Errors
+    /// As [`Session::register_aggregate`](crate::Session::register_aggregate).
+    ///
+    /// ```
+    /// use warpframe::AggregateFunction;
+    /// use warpframe::arrow::datatypes::DataType::Int64;
+    /// use warpframe::plugin::Plugin;
+    /// use warpframe::{DeviceChoice, Session};
+    /// let plugin = Plugin::new(Session::builder().device(DeviceChoice::Sim))?;
+    /// let most = AggregateFunction::new("most", [("n", Int64)], Int64)
+    ///     .state([("n", Int64)])
+    ///     .identity("s.n = LLONG_MIN;")
+    ///     .map("s.n = n;")
+    ///     .combine("a.n = a.n > b.n ? a.n : b.n;")
+    ///     .finish("return s.n;");
+    /// let context = datafusion::prelude::SessionContext::new();
+    /// context.register_udaf(plugin.aggregate_function(most)?);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn aggregate_function(&self, function: AggregateFunction) -> Result<AggregateUDF> {
+        let function = function.planned(aggregated_on_host)?;
+        checked(self.device(), function.definition(), false)?;
+        Ok(AggregateUDF::from(function))
     }
 
     /// Why parts of plans that were begun on the device went to the CPU, since this was asked last;

@@ -19,6 +19,7 @@
 //! | `diagnosis` | what compilers and the simulator say, in the user's lines |
 //! | `scalar`, `aggregate` | functions of a row, and of many |
 //! | `raw` | whole kernels |
+//! | `written` | functions as bytes, for another process |
 
 mod aggregate;
 mod arguments;
@@ -27,6 +28,8 @@ mod definition;
 mod diagnosis;
 mod raw;
 mod scalar;
+#[cfg(feature = "proto")]
+mod written;
 
 use datafusion::logical_expr::Expr;
 

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::secret::seeded_secret;
 
 /// How often what waits for something else looks.
 pub const PACE: Duration = Duration::from_millis(5);
@@ -55,6 +56,15 @@ pub struct Running {
     limit: Option<(Instant, Duration)>,
     /// Whether nobody waits for it any more.
     abandoned: Arc<AtomicBool>,
+    /// What its random numbers follow from, where it was given that.
+    draws: Option<Arc<Draws>>,
+}
+
+/// A seed, and how many seeds were drawn from it.
+#[derive(Debug)]
+struct Draws {
+    seed: u64,
+    drawn: AtomicU64,
 }
 
 /// Stops one statement when it is dropped.
@@ -101,7 +111,13 @@ impl Running {
                 .timeout()
                 .and_then(|limit| Some((Instant::now().checked_add(limit)?, limit))),
             abandoned: Arc::default(),
+            draws: None,
         }
+    }
+
+    /// The statement, whose random numbers follow from a seed: who runs it again has them again.
+    pub fn drawing(self, seed: u64) -> Running {
+        Running { draws: Some(Arc::new(Draws { seed, drawn: AtomicU64::new(0) })), ..self }
     }
 
     /// What stops this statement, and no other, once it is dropped.
@@ -171,6 +187,14 @@ impl Running {
 /// The statement that this thread is in.
 pub fn current() -> Option<Running> {
     CURRENT.with_borrow(Clone::clone)
+}
+
+/// The next seed of the statement that this thread is in, if it draws them from one.
+pub fn drawn_seed() -> Option<u64> {
+    CURRENT.with_borrow(|current| {
+        let draws = current.as_ref()?.draws.as_ref()?;
+        Some(seeded_secret(draws.seed, draws.drawn.fetch_add(1, Relaxed)))
+    })
 }
 
 /// Fails where the statement that this thread is in is to stop.

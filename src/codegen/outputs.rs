@@ -92,8 +92,11 @@ pub(super) fn allocate(
     let value = &place.value;
     let repr = Repr::of(&value.dtype).expect("checked by `place`");
     let dictionary = value.dictionary.as_ref().filter(|_| codes == Codes::Keep);
-    let width = if dictionary.is_some() { 4 } else { repr.width() };
-    let data = device.alloc(operator, rows as usize * width)?;
+    let encoding = match dictionary {
+        Some(input) => Encoding::Dictionary(input.dictionary.clone()),
+        None => Encoding::Plain,
+    };
+    let data = device.alloc(operator, rows as usize * encoding.stored(repr).width())?;
     if let Some((_, later)) = &place.data {
         prepared.params.set(*later, &data);
     }
@@ -105,14 +108,7 @@ pub(super) fn allocate(
         }
         None => None,
     };
-    let (encoding, range) = match dictionary {
-        Some(input) => {
-            let last = (input.dictionary.values.len() as i128 - 1).max(0);
-            (Encoding::Dictionary(input.dictionary.clone()), Some((0, last)))
-        }
-        None if repr.is_integer() => (Encoding::Plain, Some(value.bounds())),
-        None => (Encoding::Plain, None),
-    };
+    let range = encoding.range().or_else(|| repr.is_integer().then(|| value.bounds()));
     let stats = Stats {
         range,
         magnitude: value.magnitude,
@@ -150,7 +146,7 @@ fn finished(
     rows: u64,
     characters: &Arc<[Arc<Buffer>]>,
 ) -> Result<Column> {
-    let points = output.repr.points() && matches!(output.encoding, Encoding::Plain);
+    let points = output.encoding.stored(output.repr).points();
     let shrink = |buffer: Buffer| shrunk(device, operator, buffer, kept, rows);
     let fields = output
         .fields

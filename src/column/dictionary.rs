@@ -53,16 +53,21 @@ impl Dictionary {
         self.values.as_string_view()
     }
 
+    /// The least and the greatest code.
+    pub(super) fn codes(&self) -> (i128, i128) {
+        (0, (self.len() as i128 - 1).max(0))
+    }
+
     /// What is known of a column of its codes.
     pub(crate) fn stats(&self) -> Stats {
         let longest = self.strings().lengths().max();
-        Stats { range: Some((0, self.len() as i128 - 1)), longest, ..Stats::default() }
+        Stats { range: Some(self.codes()), longest, ..Stats::default() }
     }
 }
 
 impl Column {
     /// The column, whose values are codes of this dictionary.
-    pub(super) fn coded(self, dictionary: Dictionary) -> Column {
+    pub(crate) fn coded(self, dictionary: Dictionary) -> Column {
         Column {
             stats: dictionary.stats(),
             encoding: Encoding::Dictionary(Arc::new(dictionary)),

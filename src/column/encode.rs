@@ -131,7 +131,7 @@ mod tests {
         let same = whole.clone().settled(&device).unwrap();
         assert!(Arc::ptr_eq(&same.characters[0], &whole.characters[0]), "all of them are wanted");
         let part = Column { len: 1500, ..whole }.settled(&device).unwrap();
-        assert!(matches!(part.encoding, Encoding::Plain));
+        assert!(part.is_plain());
         assert!(part.characters[0].len() < held / 2);
         assert_eq!(&back(&part), &array.slice(0, 1500));
     }

@@ -9,7 +9,7 @@ use datafusion::arrow::array::{ArrayData, ArrayRef, BooleanArray, make_array};
 use datafusion::arrow::buffer::{BooleanBuffer, Buffer as ArrowBuffer, MutableBuffer, NullBuffer};
 use datafusion::arrow::datatypes::{ArrowNativeType, DataType, IntervalUnit};
 
-use super::{Column, Encoding, Repr, interval, value_type};
+use super::{Column, Repr, interval, value_type};
 use crate::error::Result;
 
 impl Column {
@@ -34,7 +34,7 @@ impl Column {
     }
 
     fn export_fixed(&self) -> Result<ArrayRef> {
-        debug_assert!(matches!(self.encoding, Encoding::Plain), "dictionaries are of strings");
+        debug_assert!(self.is_plain(), "dictionaries are of strings");
         let validity = self.read_validity()?;
         let dtype = value_type(&self.dtype);
         let values = match (self.repr(), dtype) {

@@ -1,7 +1,5 @@
 //! What statistics say of a column, for estimates.
 
-use datafusion::arrow::array::Array;
-
 use super::{Column, Repr};
 
 /// Facts for estimates, of a column as it lies in its table. Unlike [`super::Stats`] nothing relies
@@ -28,7 +26,7 @@ impl Facts {
     pub(crate) fn of(column: &Column) -> Facts {
         let rows = column.len as f64;
         let stats = &column.stats;
-        let codes = column.dictionary().map(|dictionary| dictionary.values.len() as f64);
+        let codes = column.encoding.distinct().map(|codes| codes as f64);
         let range =
             stats.range.filter(|_| codes.is_none()).map(|(low, high)| (low as f64, high as f64));
         let distinct = match (codes, range, column.repr()) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 
-use super::{Column, Encoding, Index, Relation, Repr, Stats, value_type};
+use super::{Column, Index, Relation, Repr, Stats, value_type};
 use crate::error::Result;
 use warpframe_device::ops::gather_columns::{
     GatherColumn, Gathered, KeptRows, gather_columns, gather_kept,
@@ -134,7 +134,7 @@ impl<'a> Gather<'a> {
 
     fn column(&mut self, column: &'a Column, index: Option<&'a Index>) -> Result<Column> {
         let validity = self.validity(column, index)?;
-        let is_struct = matches!(column.encoding, Encoding::Plain) && column.repr() == Repr::Struct;
+        let is_struct = column.repr() == Repr::Struct;
         // A struct has no values of its own.
         let data = match is_struct {
             true => Arc::new(self.device.alloc(self.operator, 0)?),

@@ -14,6 +14,7 @@ mod bytes;
 mod concatenate;
 mod dictionary;
 mod encode;
+mod encoding;
 mod export;
 mod export_strings;
 mod facts;
@@ -42,6 +43,7 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
 pub(crate) use bytes::{least_row_bytes, row_bytes, value_bytes};
+pub(crate) use encoding::Encoding;
 pub(crate) use facts::Facts;
 pub(crate) use gathered::{Digit, Rows, WantedColumn};
 pub(crate) use import_strings::distinct_limit;
@@ -65,8 +67,7 @@ pub(crate) struct Column {
     pub(crate) len: usize,
     /// Index in `data` and `validity` of the first row (slices share buffers).
     pub(crate) offset: usize,
-    /// Values: `Repr::of(dtype).width()` bytes a row, or `u32` codes where `encoding` is
-    /// `Dictionary`.
+    /// What `encoding` says, `width()` bytes a row.
     pub(crate) data: Arc<Buffer>,
     /// One byte a row, 1 = valid, or `None` where every row is valid.
     pub(crate) validity: Option<Arc<Buffer>>,
@@ -79,16 +80,6 @@ pub(crate) struct Column {
     pub(crate) children: Arc<[Column]>,
     /// What is known of the values.
     pub(crate) stats: Stats,
-}
-
-/// How a column's `data` is to be read.
-#[derive(Debug, Clone)]
-pub(crate) enum Encoding {
-    /// Values of the type's representation.
-    Plain,
-    /// `u32` codes into a dictionary of strings sorted bytewise without duplicates: order of codes
-    /// is order of values.
-    Dictionary(Arc<Dictionary>),
 }
 
 /// Distinct strings in byte order, on both sides. There is always at least one, so that code 0 can
@@ -161,18 +152,9 @@ impl Column {
         }
     }
 
-    /// The representation of the logical type; where `encoding` is `Dictionary`, that of the
-    /// decoded values.
+    /// The representation of the logical type: that of decoded values, whatever `encoding` is.
     pub(crate) fn repr(&self) -> Repr {
         Repr::of(&self.dtype).expect("columns are made of types that have a representation")
-    }
-
-    /// Bytes a row in `data`.
-    pub(crate) fn width(&self) -> usize {
-        match self.encoding {
-            Encoding::Plain => self.repr().width(),
-            Encoding::Dictionary(_) => CODE_WIDTH,
-        }
     }
 
     /// Whether a row is null. Waits for the device where that is not known.
@@ -184,14 +166,6 @@ impl Column {
         let mut rows = vec![0; self.len];
         validity.read(self.offset, &mut rows)?;
         Ok(rows.contains(&0))
-    }
-
-    /// The dictionary that the column's codes point into.
-    pub(crate) fn dictionary(&self) -> Option<&Arc<Dictionary>> {
-        match &self.encoding {
-            Encoding::Plain => None,
-            Encoding::Dictionary(dictionary) => Some(dictionary),
-        }
     }
 }
 

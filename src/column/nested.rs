@@ -20,7 +20,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, ToByteSlice};
 
 use super::export::cut;
 use super::import::{IMPORT, ImportedRows, StringImport};
-use super::{Column, Encoding, Repr, Stats, VIEW_WIDTH, item_of, repr_of};
+use super::{Column, Repr, Stats, VIEW_WIDTH, item_of, repr_of};
 use crate::error::{Error, Result};
 use warpframe_device::ops::list::{Flat, flatten};
 use warpframe_device::{Buffer, Device};
@@ -131,10 +131,7 @@ impl Column {
     }
 
     fn push_slots(&self, words: &mut Vec<u64>) {
-        debug_assert!(
-            matches!(self.encoding, Encoding::Plain),
-            "elements of lists are values, not codes"
-        );
+        debug_assert!(self.is_plain(), "elements of lists are values, not codes");
         words.push(self.data.slice(self.offset * self.width()).address());
         words.push(
             self.validity.as_ref().map_or(0, |validity| validity.slice(self.offset).address()),

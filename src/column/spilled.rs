@@ -142,7 +142,7 @@ pub(super) struct GatheredStrings {
 impl Column {
     /// The column's strings; `None` of a column without, and of codes.
     pub(super) fn gathered(&self, device: &Device) -> Result<Option<GatheredStrings>> {
-        if self.repr() != Repr::View || self.dictionary().is_some() {
+        if !self.has_views() {
             return Ok(None);
         }
         let width = self.width();

@@ -52,7 +52,7 @@ impl Column {
 /// What a column's values are to the kernels; nothing where there is nothing to be known, or where
 /// it is known already.
 fn scalar(column: &Column) -> Option<Scalar> {
-    if column.dictionary().is_some() {
+    if !column.is_plain() {
         return None;
     }
     Some(match column.repr() {

@@ -59,7 +59,7 @@ pub(crate) use self::stage::{StageContext, StageParts, stage_of};
 pub(crate) use self::stage_device::StageDevice;
 pub(crate) use self::stage_inputs::{PlannedTable, scanned_table};
 pub(crate) use self::stage_plan::stage_plan;
-pub(crate) use self::user_code::{aggregated_on_host, compiled_on_host, host_device};
+pub(crate) use self::user_code::{aggregated_on_host, checked, compiled_on_host};
 pub(crate) use self::user_kernel::{KernelInput, LaunchShape, UserKernel};
 
 use crate::column::Table;

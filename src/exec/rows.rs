@@ -57,7 +57,7 @@ pub(super) fn concatenated(tables: &[Table]) -> Result<Table> {
 /// A table's columns, with strings instead of codes.
 fn without_codes(table: &Table) -> Result<Vec<Column>> {
     let coded: Vec<usize> =
-        (0..table.columns.len()).filter(|at| has_codes(&table.columns[*at])).collect();
+        (0..table.columns.len()).filter(|at| table.columns[*at].is_encoded()).collect();
     if coded.is_empty() {
         return Ok(table.columns.clone());
     }
@@ -71,15 +71,11 @@ fn without_codes(table: &Table) -> Result<Vec<Column>> {
         })?;
     let mut columns = table.columns.clone();
     for (at, decoded) in coded.into_iter().zip(decoded) {
-        let longest = columns[at].dictionary().and_then(|dictionary| dictionary.stats().longest);
+        let longest = columns[at].encoding.longest();
         let stats = Stats { longest: decoded.stats.longest.or(longest), ..decoded.stats };
         columns[at] = Column { stats, ..decoded };
     }
     Ok(columns)
-}
-
-fn has_codes(column: &Column) -> bool {
-    column.dictionary().is_some() || column.children.iter().any(has_codes)
 }
 
 /// Some rows of a table, evenly spaced, at most so many.

@@ -17,7 +17,7 @@ use crate::codegen::{
     Codes, Emitter, Flow, FlowSource, Generator, KeyLayout, Value, materialize,
     materialize_uncompacted,
 };
-use crate::column::{Column, Digit, Encoding, Index, Relation, Rows, Stats, Table, WantedColumn};
+use crate::column::{Column, Digit, Index, Relation, Rows, Stats, Table, WantedColumn};
 use crate::error::{Error, Result};
 use crate::plan::{
     DevicePlan, PhysicalPlan, Pipeline, PipelineInput, PipelineSink, PipelineStage, PlanTable,
@@ -332,7 +332,7 @@ impl Runner {
                 continue;
             };
             let suits = |(of, column): &(usize, Column)| {
-                let plain = matches!(column.encoding, Encoding::Plain) && column.validity.is_none();
+                let plain = column.is_plain() && column.validity.is_none();
                 let large =
                     (column.len * 8 >= least_bytes) && column.len as u64 <= relation.rows * 2;
                 *of == number && plain && column.width() == 8 && large
@@ -501,7 +501,7 @@ pub(super) fn digits_of(
         let at = flow.schema().index_of_column(name)?;
         let whole = flow.origin(at).is_some_and(|(index, column)| {
             let gaps = source.indices[index].as_ref().is_some_and(|index| index.gaps);
-            !gaps && column.validity.is_none() && matches!(column.encoding, Encoding::Plain)
+            !gaps && column.validity.is_none() && column.is_plain()
         });
         if !whole {
             return Ok(None);
@@ -513,17 +513,8 @@ pub(super) fn digits_of(
 
 /// A column of row numbers.
 pub(super) fn u32_column(rows: Arc<Buffer>, offset: u64, len: u64) -> Column {
-    Column {
-        dtype: DataType::UInt32,
-        len: len as usize,
-        offset: offset as usize,
-        data: rows,
-        validity: None,
-        encoding: Encoding::Plain,
-        characters: Arc::new([]),
-        children: Arc::new([]),
-        stats: Stats::default(),
-    }
+    let column = Column::plain(DataType::UInt32, len as usize, rows, None);
+    Column { offset: offset as usize, ..column }
 }
 
 /// A column of this exact name. DataFusion's `col` would parse the name as SQL.

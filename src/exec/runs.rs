@@ -10,7 +10,7 @@ use datafusion::logical_expr::Expr;
 use super::run::{Runner, anonymous};
 use crate::codegen::runs::{mean_of_run, rows_of_run};
 use crate::codegen::{AggregateCall, AggregateKind, Codes, Flow, FlowSource, materialize};
-use crate::column::{Column, Encoding, Relation, Repr, Stats};
+use crate::column::{Column, Relation, Repr, Stats};
 use crate::error::Result;
 use warpframe_device::Buffer;
 use warpframe_device::ops::segment::{Reduction, Segments, runs, segmented_reduce};
@@ -113,7 +113,7 @@ fn column_in_place(flow: &Flow, expr: &Expr) -> Option<Column> {
     };
     let FlowSource::Relation(relation) = &flow.source else { return None };
     let (index, column) = flow.origin(flow.schema().index_of_column(name).ok()?)?;
-    let plain = matches!(column.encoding, Encoding::Plain) && column.validity.is_none();
+    let plain = column.is_plain() && column.validity.is_none();
     (plain && relation.indices[index].is_none() && !flow.drops_rows()).then_some(column)
 }
 

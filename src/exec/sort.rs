@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, SortExpr};
 use super::run::Runner;
 use super::sort_bytes::OrderKey;
 use crate::codegen::{Direction, Flow, FlowSource, NullsPlace, emit_words};
-use crate::column::{Column, Encoding, Index, Relation, Repr, Stats};
+use crate::column::{Column, Index, Relation, Repr, Stats};
 use crate::error::{Error, Result};
 use crate::plan::{PipelineSink, sink_name};
 use warpframe_device::Buffer;
@@ -260,24 +260,22 @@ fn not_in_place() -> Error {
 
 /// The key that a column is, if it has no nulls and a type that sorts by its bits.
 fn sort_key(column: &Column, descending: bool) -> Option<SortKey<'_>> {
-    let kind = match (&column.encoding, column.repr()) {
-        (Encoding::Dictionary(_), _) => KeyKind::U32,
-        (_, Repr::U64) => KeyKind::Word,
-        (_, Repr::U32) => KeyKind::U32,
-        (_, Repr::I32) => KeyKind::I32,
-        (_, Repr::I64) => KeyKind::I64,
-        (_, Repr::F32) => KeyKind::F32,
-        (_, Repr::F64) => KeyKind::F64,
+    let kind = match column.encoding.stored(column.repr()) {
+        Repr::U64 => KeyKind::Word,
+        Repr::U32 => KeyKind::U32,
+        Repr::I32 => KeyKind::I32,
+        Repr::I64 => KeyKind::I64,
+        Repr::F32 => KeyKind::F32,
+        Repr::F64 => KeyKind::F64,
         _ => return None,
     };
     if column.validity.is_some() {
         return None;
     }
     let key = SortKey::new(column.data.slice(column.offset * kind.width()), kind, descending);
-    Some(match (column.stats.range, column.dictionary()) {
-        (_, Some(dictionary)) => key.within(0, (dictionary.values.len() as i128 - 1).max(0)),
-        (Some((low, high)), None) => key.within(low, high),
-        (None, None) => key,
+    Some(match column.encoding.range().or(column.stats.range) {
+        Some((low, high)) => key.within(low, high),
+        None => key,
     })
 }
 

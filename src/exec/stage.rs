@@ -50,6 +50,7 @@ use crate::cpu;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::DOWNLOAD_ROWS;
 use crate::plan::{DevicePlan, InputRole, PlanTable, bind, order_of, placeholder_number};
+use warpframe_device::seeded_secret;
 
 /// What runs stages.
 #[derive(Clone)]
@@ -70,6 +71,9 @@ pub(crate) struct StageParts {
     /// Answers are those of a DataFusion without this engine: rows that fail on the device are left
     /// to the CPU engine, which may have values for them.
     pub(crate) is_stock: bool,
+    /// What random numbers follow from, with the task's number: a task that runs again draws what
+    /// it drew.
+    pub(crate) seed: u64,
 }
 
 /// The operator of a stage, over its inputs. Without a context it can be looked at, and not run.
@@ -81,7 +85,7 @@ pub(crate) fn stage_of(
     inputs: Vec<Arc<dyn ExecutionPlan>>,
     context: Option<StageContext>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let StageParts { fragment, inputs: of_inputs, is_stock } = parts;
+    let StageParts { fragment, inputs: of_inputs, is_stock, seed } = parts;
     let plan = DevicePlan::of(fragment);
     if of_inputs.len() != inputs.len() {
         return Err(misfit());
@@ -108,7 +112,7 @@ pub(crate) fn stage_of(
         all.push(TaskInputs { role, columns: InputColumns { table, columns } });
     }
     let schema = Arc::new(plan.logical().schema().as_arrow().clone());
-    let fragment = Fragment { plan, inputs: all, schema, is_stock };
+    let fragment = Fragment { plan, inputs: all, schema, is_stock, seed };
     Ok(Arc::new(StageExec::new(Arc::new(fragment), inputs, context)))
 }
 
@@ -133,6 +137,7 @@ pub(crate) fn stage_parts(plan: &dyn ExecutionPlan) -> Option<StageParts> {
         fragment: fragment.plan.logical().clone(),
         inputs: inputs.map(|of| (of.role.clone(), of.columns.columns.clone())).collect(),
         is_stock: fragment.is_stock,
+        seed: fragment.seed,
     })
 }
 
@@ -142,6 +147,7 @@ struct Fragment {
     inputs: Vec<TaskInputs>,
     schema: SchemaRef,
     is_stock: bool,
+    seed: u64,
 }
 
 /// Which rows tasks get of an input, and of which columns.
@@ -389,7 +395,8 @@ impl StageTask {
         let (engine, state) = (device.engine.clone(), self.context.state.clone());
         let plan = self.fragment.plan.clone();
         let tables: Vec<PlanTable> = inputs.iter().map(|input| input.table.clone()).collect();
-        let ran = device.on_own_thread(async move {
+        let seed = seeded_secret(self.fragment.seed, self.number as u64);
+        let ran = device.on_own_thread(seed, async move {
             match run_whole_or_divided(&state, &engine, &plan, &tables).await? {
                 Outcome::Device(table) => Ok(Outcome::Host(table.to_batches(DOWNLOAD_ROWS)?)),
                 outcome => Ok(outcome),

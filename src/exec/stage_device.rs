@@ -23,12 +23,13 @@ impl fmt::Debug for StageDevice {
 
 impl StageDevice {
     /// Does something as a statement on a thread whose stack suffices for deep plans, and which may
-    /// block. Dropping the future stops the statement.
+    /// block. Its random numbers follow from the seed. Dropping the future stops the statement.
     pub(super) async fn on_own_thread<T: Send + 'static>(
         &self,
+        seed: u64,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
-        let statement = Running::apart(&Arc::<Switch>::default());
+        let statement = Running::apart(&Arc::<Switch>::default()).drawing(seed);
         let _stop = statement.stop_on_drop();
         let runtime = self.runtime.clone();
         let done = self.runtime.spawn_blocking(move || {

@@ -1,5 +1,6 @@
 //! From the stages of a plan to operators of DataFusion.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use datafusion::logical_expr::LogicalPlan;
@@ -59,7 +60,8 @@ pub(crate) fn stage_plan(
     {
         return Ok(rows);
     }
-    let parts = StageParts { fragment: stage.fragment.clone(), inputs, is_stock };
+    let seed = RandomState::new().hash_one(());
+    let parts = StageParts { fragment: stage.fragment.clone(), inputs, is_stock, seed };
     stage_of(parts, plans, Some(context.clone()))
 }
 

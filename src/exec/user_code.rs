@@ -12,7 +12,7 @@ use crate::codegen::user_fold::{Chunks, EACH, FoldedRows, RunOffsets, fold, valu
 use crate::codegen::{Codes, Flow, FlowSource, materialize};
 use crate::column::{Column, Relation};
 use crate::error::{Error, ErrorKind, Result};
-use crate::user_code::{UserAggregate, UserFunction};
+use crate::user_code::{Definition, UserAggregate, UserFunction};
 use warpframe_device::ops::scan::exclusive_scan_u32;
 use warpframe_device::{Buffer, Device, MemoryLimit, SimOptions};
 
@@ -23,7 +23,7 @@ const OPERATOR: &str = "a user's function";
 ///
 /// # Errors
 /// [`ErrorKind::DeviceUnavailable`] where there is no C++ compiler.
-pub(crate) fn host_device(function: &str) -> Result<&'static Device> {
+fn host_device(function: &str) -> Result<&'static Device> {
     static DEVICE: LazyLock<warpframe_device::Result<Device>> =
         LazyLock::new(|| Device::sim(SimOptions::default(), MemoryLimit::default()));
     DEVICE.as_ref().map_err(|error| match error.kind() {
@@ -34,6 +34,23 @@ pub(crate) fn host_device(function: &str) -> Result<&'static Device> {
         .into(),
         _ => Error::internal(format!("function {function}: {error}")),
     })
+}
+
+/// Has what will run a function look at its code: the device, or where there is none the host's
+/// compiler, unless a closure does its work.
+///
+/// # Errors
+/// `UserCode` of what does not compile; of a host without a compiler.
+pub(crate) fn checked(
+    device: Option<&Device>,
+    definition: &Arc<Definition>,
+    has_closure: bool,
+) -> Result<()> {
+    match device {
+        Some(device) => definition.check(device),
+        None if has_closure => Ok(()),
+        None => definition.check(host_device(definition.name())?),
+    }
 }
 
 /// What a function makes of arrays of so many rows, whose types are those of its arguments.

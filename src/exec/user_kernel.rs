@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 
-use crate::column::{Column, Encoding, Repr};
+use crate::column::{Column, Repr};
 use crate::error::Result;
 use crate::user_code::{CClass, ColumnUse, KernelText, ParameterKind, wrong};
 use warpframe_device::{Buffer, Device, Kernel, UserArgument, UserGrid};
@@ -179,7 +179,7 @@ impl UserKernel {
 
     /// Refuses a column that does not lie as a kernel expects it.
     fn check(&self, at: usize, column: &Column, used: ColumnUse) -> Result<()> {
-        if let Encoding::Dictionary(_) = column.encoding {
+        if !column.is_plain() {
             return Err(self
                 .text
                 .wrong_argument(at, "a column of strings: kernels take numbers".into()));

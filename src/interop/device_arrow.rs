@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::arrow::datatypes::{DataType, Schema, SchemaRef};
 use crate::arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
-use crate::column::{Column, Encoding, Repr, Table};
+use crate::column::{Column, Repr, Table};
 use crate::error::{Error, ErrorKind, Result};
 use warpframe_device::{Buffer, Device, DeviceKind, Event, ForeignMemory};
 
@@ -162,7 +162,7 @@ fn arrow_width(name: &str, dtype: &DataType) -> Result<usize> {
 /// Refuses a column with nulls, or one that is encoded.
 pub(super) fn check_plain(name: &str, column: &Column) -> Result<()> {
     let what = || format!("column {name:?} as memory of a device");
-    if let Encoding::Dictionary(_) = column.encoding {
+    if !column.is_plain() {
         return Err(Error::unsupported(what(), "it is encoded"));
     }
     if column.has_nulls()? {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
 
-use crate::column::{Column, Encoding, Repr};
+use crate::column::Column;
 use crate::error::Result;
 use warpframe_device::Device;
 use warpframe_device::ops::gather::gather;
@@ -34,10 +34,7 @@ pub(super) fn of_runs(device: &Device, values: &ArrayRef, runs: &[u64]) -> Resul
         index.copy_from(at, &same, 0, bytes)?;
         at += bytes;
     }
-    let width = match &own.encoding {
-        Encoding::Plain => Repr::of(&own.dtype).map_or(0, Repr::width),
-        Encoding::Dictionary(_) => INDEX_WIDTH,
-    };
+    let width = own.width();
     let data = gather(device, width, own.data.slice(own.offset * width), &index, rows)?;
     let validity = match &own.validity {
         Some(validity) => {
@@ -46,12 +43,11 @@ pub(super) fn of_runs(device: &Device, values: &ArrayRef, runs: &[u64]) -> Resul
         None => None,
     };
     let plain = Column::plain(own.dtype.clone(), rows as usize, Arc::new(data), validity);
-    let mut column = match own.encoding {
-        Encoding::Plain => Column { characters: own.characters, ..plain },
-        encoding => {
-            return Ok(Column { encoding, stats: own.stats, characters: own.characters, ..plain });
-        }
-    };
+    if !own.is_plain() {
+        let Column { encoding, characters, stats, .. } = own;
+        return Ok(Column { encoding, characters, stats, ..plain });
+    }
+    let mut column = Column { characters: own.characters, ..plain };
     Column::survey(device, std::iter::once(&mut column))?;
     Ok(column)
 }

@@ -1,13 +1,14 @@
 //! Stages as bytes, for another process: what [`StageCodec`] writes, it reads there.
 //!
 //! ```text
-//!   "WFST"  version: 1 byte   is stock: 1 byte
+//!   "WFST"  version: 1 byte   is stock: 1 byte   seed: 8 bytes
 //!   inputs: u32, each a role: 1 byte, keys: u32 and as many u32, columns: likewise
 //!   fragment: a LogicalPlanNode of datafusion-proto, whose tables are numbers of inputs
 //! ```
 //!
 //! Numbers are little endian. Keys are columns; those of an order have their options behind each.
-//! Functions are found by their names in the session that reads.
+//! Functions are found by their names in the session that reads; those that users wrote travel as
+//! text (`user_code/written.rs`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use datafusion::datasource::{TableType, provider_as_source, source_as_provider};
 use datafusion::error::{DataFusionError, Result as PlanResult};
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{
-    Aggregate, Expr, Extension, LogicalPlan, Projection, ScalarUDF, TableScan, Window,
+    Aggregate, AggregateUDF, Expr, Extension, LogicalPlan, Projection, ScalarUDF, TableScan, Window,
 };
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::bytes::{
@@ -32,15 +33,18 @@ use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
 use super::Plugin;
-use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{StageContext, StageParts, stage_of, stage_parts};
+use crate::error::{Error, ErrorKind, Permission, Result};
+use crate::exec::{
+    StageContext, StageParts, aggregated_on_host, compiled_on_host, stage_of, stage_parts,
+};
 use crate::host::named_function;
 use crate::io::of_panic;
 use crate::plan::{InputRole, TablePlaceholder, one_row_function, placeholder_number};
+use crate::user_code::{AggregateFunction, ScalarFunction, UserAggregate, UserFunction};
 
 const MAGIC: &[u8; 4] = b"WFST";
 /// Of the form above, and of what plans mean.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// Most inputs of a stage, and columns of an input, that are believed.
 const MOST: u32 = 1 << 20;
 
@@ -82,6 +86,11 @@ impl StageCodec {
         bytes.starts_with(MAGIC)
     }
 
+    /// The codec of what is in fragments. Who only hands stages on runs no code of theirs.
+    fn functions(&self) -> FragmentCodec {
+        FragmentCodec { user_code: self.plugin.as_ref().is_none_or(|plugin| plugin.user_code) }
+    }
+
     /// What runs the stages that are read; the host's functions and settings are the task's.
     fn context(&self, task: &TaskContext) -> Option<StageContext> {
         let device = self.plugin.as_ref()?.opened.clone();
@@ -105,7 +114,8 @@ impl PhysicalExtensionCodec for StageCodec {
         _: &dyn PhysicalProtoConverterExtension,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
         // A message that was changed on its way is an error, whatever its readers do.
-        let parts = catch_unwind(AssertUnwindSafe(|| decoded(buf, ctx)))
+        let codec = self.functions();
+        let parts = catch_unwind(AssertUnwindSafe(|| decoded(buf, ctx, &codec)))
             .unwrap_or_else(|panic| Err(of_panic("a stage", panic.as_ref())))?;
         Ok(stage_of(parts, inputs.to_vec(), self.context(ctx))?)
     }
@@ -125,14 +135,27 @@ impl PhysicalExtensionCodec for StageCodec {
         }
     }
 
+    fn try_encode_udf(&self, node: &ScalarUDF, buf: &mut Vec<u8>) -> PlanResult<()> {
+        self.functions().try_encode_udf(node, buf)
+    }
+
     fn try_decode_udf(&self, name: &str, buf: &[u8]) -> PlanResult<Arc<ScalarUDF>> {
-        FragmentCodec.try_decode_udf(name, buf)
+        self.functions().try_decode_udf(name, buf)
+    }
+
+    fn try_encode_udaf(&self, node: &AggregateUDF, buf: &mut Vec<u8>) -> PlanResult<()> {
+        self.functions().try_encode_udaf(node, buf)
+    }
+
+    fn try_decode_udaf(&self, name: &str, buf: &[u8]) -> PlanResult<Arc<AggregateUDF>> {
+        self.functions().try_decode_udaf(name, buf)
     }
 }
 
 fn encoded(parts: &StageParts, to: &mut Vec<u8>) -> Result<()> {
     to.extend(MAGIC);
     to.extend([VERSION, u8::from(parts.is_stock)]);
+    to.extend(parts.seed.to_le_bytes());
     number(parts.inputs.len(), to)?;
     for (role, columns) in &parts.inputs {
         let (kind, keys) = match role {
@@ -167,12 +190,15 @@ fn encoded(parts: &StageParts, to: &mut Vec<u8>) -> Result<()> {
         }
         node => Ok(Transformed::no(node)),
     })?;
-    let bytes = logical_plan_to_bytes_with_extension_codec(&tables.data, &FragmentCodec)?;
+    let bytes = logical_plan_to_bytes_with_extension_codec(
+        &tables.data,
+        &FragmentCodec { user_code: true },
+    )?;
     to.extend(bytes.iter());
     Ok(())
 }
 
-fn decoded(bytes: &[u8], task: &TaskContext) -> Result<StageParts> {
+fn decoded(bytes: &[u8], task: &TaskContext, codec: &FragmentCodec) -> Result<StageParts> {
     let mut rest = bytes;
     if take(&mut rest, MAGIC.len())? != MAGIC {
         return Err(damaged("these bytes are no stage"));
@@ -185,6 +211,8 @@ fn decoded(bytes: &[u8], task: &TaskContext) -> Result<StageParts> {
         )));
     }
     let is_stock = *is_stock != 0;
+    let seed = take(&mut rest, 8)?.try_into().map_err(|_| damaged("it ends early"))?;
+    let seed = u64::from_le_bytes(seed);
     let mut inputs = vec![];
     for _ in 0..count(&mut rest)? {
         let kind = take(&mut rest, 1)?[0];
@@ -205,7 +233,7 @@ fn decoded(bytes: &[u8], task: &TaskContext) -> Result<StageParts> {
         };
         inputs.push((role, columns));
     }
-    let plan = logical_plan_from_bytes_with_extension_codec(rest, task, &FragmentCodec)?;
+    let plan = logical_plan_from_bytes_with_extension_codec(rest, task, codec)?;
     let fragment = plan.transform_down(|node| match node {
         LogicalPlan::TableScan(scan) => {
             let provider = source_as_provider(&scan.source)?;
@@ -218,7 +246,7 @@ fn decoded(bytes: &[u8], task: &TaskContext) -> Result<StageParts> {
         }
         node => Ok(Transformed::no(node)),
     })?;
-    Ok(StageParts { fragment: fragment.data, inputs, is_stock })
+    Ok(StageParts { fragment: fragment.data, inputs, is_stock, seed })
 }
 
 /// A column that rows are ordered by, and its options as two bits.
@@ -297,9 +325,24 @@ fn damaged(what: &str) -> Error {
     ErrorKind::Plan { message: format!("a stage cannot be read: {what}"), location: None }.into()
 }
 
-/// Placeholders of fragments by their numbers, and functions that only plans have.
+/// Placeholders of fragments by their numbers, functions that only plans have, and those that users
+/// wrote.
 #[derive(Debug)]
-struct FragmentCodec;
+struct FragmentCodec {
+    /// Whether functions may be read that users wrote.
+    user_code: bool,
+}
+
+impl FragmentCodec {
+    /// The bytes of a function that a user wrote, which may not be wanted here.
+    fn allowed<'a>(&self, name: &str, bytes: &'a [u8]) -> Result<&'a [u8]> {
+        if self.user_code {
+            return Ok(bytes);
+        }
+        let what = format!("function {name} of a plan");
+        Err(ErrorKind::Forbidden { what, needs: Permission::UserCode }.into())
+    }
+}
 
 impl LogicalExtensionCodec for FragmentCodec {
     fn try_decode(&self, _: &[u8], _: &[LogicalPlan], _: &TaskContext) -> PlanResult<Extension> {
@@ -334,12 +377,40 @@ impl LogicalExtensionCodec for FragmentCodec {
         }
     }
 
-    fn try_decode_udf(&self, name: &str, _: &[u8]) -> PlanResult<Arc<ScalarUDF>> {
-        let ours = named_function(name).or_else(|| one_row_function(name));
-        ours.ok_or_else(|| {
-            DataFusionError::Plan(format!("function {name} is not known in this process"))
-        })
+    fn try_encode_udf(&self, node: &ScalarUDF, buf: &mut Vec<u8>) -> PlanResult<()> {
+        if let Some(function) = UserFunction::of(node) {
+            buf.extend(function.written().to_bytes()?);
+        }
+        Ok(())
     }
+
+    fn try_encode_udaf(&self, node: &AggregateUDF, buf: &mut Vec<u8>) -> PlanResult<()> {
+        if let Some(function) = UserAggregate::of(node) {
+            buf.extend(function.written().to_bytes()?);
+        }
+        Ok(())
+    }
+
+    fn try_decode_udaf(&self, name: &str, buf: &[u8]) -> PlanResult<Arc<AggregateUDF>> {
+        if buf.is_empty() {
+            return Err(unknown(name));
+        }
+        let function = AggregateFunction::of_bytes(self.allowed(name, buf)?)?;
+        Ok(Arc::new(function.planned(aggregated_on_host)?.into()))
+    }
+
+    fn try_decode_udf(&self, name: &str, buf: &[u8]) -> PlanResult<Arc<ScalarUDF>> {
+        if !buf.is_empty() {
+            let function = ScalarFunction::of_bytes(self.allowed(name, buf)?)?;
+            return Ok(Arc::new(function.planned(compiled_on_host)?.into()));
+        }
+        let ours = named_function(name).or_else(|| one_row_function(name));
+        ours.ok_or_else(|| unknown(name))
+    }
+}
+
+fn unknown(name: &str) -> DataFusionError {
+    DataFusionError::Plan(format!("function {name} is not known in this process"))
 }
 
 /// A placeholder, as datafusion-proto takes one: it has no rows.

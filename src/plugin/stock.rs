@@ -24,6 +24,7 @@ use crate::codegen::is_stock;
 use crate::error::Result;
 use crate::host::{ArrowForm, differs_from_stock};
 use crate::plan::{FreshNames, is_one_row, schema_beneath};
+use crate::user_code::{UserAggregate, UserFunction};
 
 /// Aggregates that mean on the device what they mean to DataFusion.
 const AGGREGATES: [&str; 28] = [
@@ -118,14 +119,18 @@ fn refused_expr(expr: &Expr, schema: &DFSchema) -> PlanResult<Option<String>> {
     let mut why = None;
     expr.apply(|part| {
         why = match part {
-            Expr::ScalarFunction(call) if !is_one_row(&call.func) && !is_stock(&call.func) => {
+            Expr::ScalarFunction(call)
+                if !is_one_row(&call.func)
+                    && !is_stock(&call.func)
+                    && UserFunction::of(&call.func).is_none() =>
+            {
                 Some(format!("function {} is the session's own", call.name()))
             }
-            Expr::AggregateFunction(call) if !is_stock_aggregate(&call.func) => {
+            Expr::AggregateFunction(call) if !is_known_aggregate(&call.func) => {
                 Some(format!("aggregate {} is DataFusion's to compute", call.func.name()))
             }
             Expr::WindowFunction(call) => match &call.fun {
-                WindowFunctionDefinition::AggregateUDF(func) if is_stock_aggregate(func) => None,
+                WindowFunctionDefinition::AggregateUDF(func) if is_known_aggregate(func) => None,
                 WindowFunctionDefinition::WindowUDF(func) if is_stock_window(func) => None,
                 fun => Some(format!("window function {} is DataFusion's to compute", fun.name())),
             },
@@ -143,6 +148,12 @@ fn refused_expr(expr: &Expr, schema: &DFSchema) -> PlanResult<Option<String>> {
         why = Some("frames over ranges of floats are DataFusion's to compute".into());
     }
     Ok(why)
+}
+
+/// Whether an aggregate means on the device what it means to DataFusion: one of its own, or one
+/// that a user wrote for the device.
+fn is_known_aggregate(func: &AggregateUDF) -> bool {
+    is_stock_aggregate(func) || UserAggregate::of(func).is_some()
 }
 
 fn is_stock_aggregate(func: &AggregateUDF) -> bool {

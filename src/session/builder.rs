@@ -216,6 +216,11 @@ impl SessionBuilder {
         self
     }
 
+    /// Whether statements, and plans of other processes, may bring code.
+    pub(crate) fn allows_user_code(&self) -> bool {
+        self.user_code
+    }
+
     /// Whether statements may name files, which they may otherwise: read them (`FROM 'x.csv'`,
     /// `read_csv`, `CREATE EXTERNAL TABLE`, `IMPORT DATABASE`) and write them (`EXPORT DATABASE`).
     /// Without files they bring no code either, which could open some. What a program registers,

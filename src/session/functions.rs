@@ -9,13 +9,10 @@ use datafusion::logical_expr::{AggregateUDF, Expr as PlanExpr, ScalarUDF};
 use self::statement::{Create, Created};
 use super::Session;
 use crate::error::{Error, ErrorKind, Permission, Result};
-use crate::exec::{aggregated_on_host, compiled_on_host, host_device};
+use crate::exec::{aggregated_on_host, checked, compiled_on_host};
 use crate::frame::Expr;
 use crate::sql::Text;
-use crate::user_code::{
-    AggregateFunction, Definition, ScalarFunction, UserAggregate, UserFunction,
-};
-use warpframe_device::Device;
+use crate::user_code::{AggregateFunction, ScalarFunction, UserAggregate, UserFunction};
 
 impl Session {
     /// Makes a user's function one of the session's, in SQL and by [`Session::call`]; another one
@@ -42,7 +39,7 @@ impl Session {
             let function = function.planned(compiled_on_host)?;
             self.refuse_built_in(function.name())?;
             if let Some(definition) = function.definition() {
-                self.check(definition, function.has_closure())?;
+                checked(self.core.device(), definition, function.has_closure())?;
             }
             self.core.context.deregister_udaf(function.name());
             self.core.context.register_udf(ScalarUDF::from(function));
@@ -78,7 +75,7 @@ impl Session {
         self.core.as_statement(|| {
             let function = function.planned(aggregated_on_host)?;
             self.refuse_built_in(function.definition().name())?;
-            self.check(function.definition(), false)?;
+            checked(self.core.device(), function.definition(), false)?;
             self.core.context.deregister_udf(function.definition().name());
             self.core.context.register_udaf(AggregateUDF::from(function));
             self.core.plans.forget();
@@ -230,16 +227,5 @@ impl Session {
         let message =
             format!("{name:?} is a function of the engine's, which users' do not replace");
         Err(ErrorKind::Plan { message, location: None }.into())
-    }
-
-    /// Has what will run the code look at it: the device, or where there is none the host's
-    /// compiler, unless a closure does its work.
-    fn check(&self, definition: &Arc<Definition>, has_closure: bool) -> Result<()> {
-        let device: &Device = match self.core.device() {
-            Some(device) => device,
-            None if has_closure => return Ok(()),
-            None => host_device(definition.name())?,
-        };
-        definition.check(device)
     }
 }

@@ -55,13 +55,13 @@ use crate::error::{Error, ErrorKind, Result};
 /// ```
 #[derive(Debug, Clone)]
 pub struct AggregateFunction {
-    name: String,
-    inputs: Vec<(String, DataType)>,
-    state: Vec<(String, DataType)>,
-    output: DataType,
+    pub(super) name: String,
+    pub(super) inputs: Vec<(String, DataType)>,
+    pub(super) state: Vec<(String, DataType)>,
+    pub(super) output: DataType,
     /// In the order of [`BODIES`].
-    bodies: [Option<Body>; 4],
-    ordered: bool,
+    pub(super) bodies: [Option<Body>; 4],
+    pub(super) ordered: bool,
 }
 
 /// What the bodies are called.
@@ -175,23 +175,22 @@ impl AggregateFunction {
     /// # Errors
     /// Names that are none, types that bodies do not have, bodies that are not there.
     pub(crate) fn planned(self, compiled: CompiledAggregate) -> Result<UserAggregate> {
-        let AggregateFunction { name, inputs, state, output, bodies, ordered } = self;
-        named(&name, &inputs, ArgumentNames::InBodies)?;
-        named(&name, &state, ArgumentNames::InBodies)?;
+        let AggregateFunction { name, inputs, state, output, bodies, .. } = &self;
+        named(name, inputs, ArgumentNames::InBodies)?;
+        named(name, state, ArgumentNames::InBodies)?;
         let wrong = |message: String| Error::from(ErrorKind::Plan { message, location: None });
-        for (what, fields) in [("arguments", &inputs), ("fields of its state", &state)] {
+        for (what, fields) in [("arguments", inputs), ("fields of its state", state)] {
             if fields.is_empty() {
                 return Err(wrong(format!("aggregate {name} has no {what}")));
             }
         }
-        let missing = |at: usize| wrong(format!("aggregate {name} has no {}", BODIES[at]));
-        let mut found = vec![];
-        for (at, body) in bodies.into_iter().enumerate() {
-            found.push(body.ok_or_else(|| missing(at))?);
-        }
+        let body = |(body, what): (&Option<Body>, &str)| {
+            body.clone().ok_or_else(|| wrong(format!("aggregate {name} has no {what}")))
+        };
+        let found = bodies.iter().zip(BODIES).map(body).collect::<Result<Vec<_>>>()?;
         let (mut fields, mut parameters, mut values) =
             (String::new(), String::new(), String::new());
-        for (field, dtype) in &state {
+        for (field, dtype) in state {
             match ctype(dtype)? {
                 "text" => {
                     return Err(Error::unsupported(
@@ -202,17 +201,17 @@ impl AggregateFunction {
                 ctype => fields.push_str(&format!("{ctype} {field}; ")),
             }
         }
-        for (argument, dtype) in &inputs {
+        for (argument, dtype) in inputs {
             let ctype = ctype(dtype)?;
             parameters.push_str(&format!(", {ctype} {argument}"));
             values.push_str(&format!(", {ctype}{{}}"));
         }
-        let result = ctype(&output)?;
+        let result = ctype(output)?;
         if result == "text" {
             let what = format!("aggregate {name} with a value of type {output}");
             return Err(Error::unsupported(what, "aggregates of users yield no strings"));
         }
-        if least_and_greatest(&output).is_some() {
+        if least_and_greatest(output).is_some() {
             let what = format!("aggregate {name} with a value of type {output}");
             return Err(Error::unsupported(
                 what,
@@ -241,19 +240,9 @@ impl AggregateFunction {
             "{of_state} s, t;\nbool n = false;\n{SYMBOL}(s);\n{SYMBOL}_1(s{values});\n{SYMBOL}(t);\n{SYMBOL}_2(s, t);\n\
              {SYMBOL}_3(s{null});"
         );
-        let definition = Arc::new(Definition::new(&name, &ahead, &framed, "", &calls));
+        let definition = Arc::new(Definition::new(name, &ahead, &framed, "", &calls));
         let signature = Signature::user_defined(Volatility::Immutable);
-        Ok(UserAggregate {
-            name,
-            inputs,
-            state,
-            output,
-            definition,
-            yields_null,
-            ordered,
-            signature,
-            compiled,
-        })
+        Ok(UserAggregate { function: Arc::new(self), definition, yields_null, signature, compiled })
     }
 }
 
@@ -265,13 +254,9 @@ pub(crate) type CompiledAggregate = fn(&UserAggregate, &[ArrayRef], usize) -> Re
 /// `symbol_1` (map), `symbol_2` (combine) and `symbol_3` (finish), its state is `symbol_state`.
 #[derive(Clone)]
 pub(crate) struct UserAggregate {
-    name: String,
-    inputs: Vec<(String, DataType)>,
-    state: Vec<(String, DataType)>,
-    output: DataType,
+    function: Arc<AggregateFunction>,
     definition: Arc<Definition>,
     yields_null: bool,
-    ordered: bool,
     signature: Signature,
     compiled: CompiledAggregate,
 }
@@ -283,16 +268,22 @@ impl UserAggregate {
     }
 
     pub(crate) fn inputs(&self) -> &[(String, DataType)] {
-        &self.inputs
+        &self.function.inputs
+    }
+
+    /// What the user wrote.
+    #[cfg(feature = "proto")]
+    pub(crate) fn written(&self) -> &AggregateFunction {
+        &self.function
     }
 
     /// The fields of its state.
     pub(crate) fn fields(&self) -> &[(String, DataType)] {
-        &self.state
+        &self.function.state
     }
 
     pub(crate) fn output(&self) -> &DataType {
-        &self.output
+        &self.function.output
     }
 
     pub(crate) fn definition(&self) -> &Arc<Definition> {
@@ -305,24 +296,24 @@ impl UserAggregate {
     }
 
     pub(crate) fn is_ordered(&self) -> bool {
-        self.ordered
+        self.function.ordered
     }
 }
 
 impl std::fmt::Debug for UserAggregate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "UserAggregate({} as {})", self.name, self.definition.symbol())
+        write!(f, "UserAggregate({} as {})", self.function.name, self.definition.symbol())
     }
 }
 
 impl PartialEq for UserAggregate {
     fn eq(&self, other: &Self) -> bool {
         self.definition.symbol() == other.definition.symbol()
-            && self.name == other.name
-            && self.inputs == other.inputs
-            && self.state == other.state
-            && self.output == other.output
-            && self.ordered == other.ordered
+            && self.function.name == other.function.name
+            && self.function.inputs == other.function.inputs
+            && self.function.state == other.function.state
+            && self.function.output == other.function.output
+            && self.function.ordered == other.function.ordered
     }
 }
 
@@ -330,14 +321,14 @@ impl Eq for UserAggregate {}
 
 impl Hash for UserAggregate {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
+        self.function.name.hash(state);
         self.definition.symbol().hash(state);
     }
 }
 
 impl AggregateUDFImpl for UserAggregate {
     fn name(&self) -> &str {
-        &self.name
+        &self.function.name
     }
 
     fn signature(&self) -> &Signature {
@@ -345,15 +336,15 @@ impl AggregateUDFImpl for UserAggregate {
     }
 
     fn return_type(&self, _types: &[DataType]) -> PlanResult<DataType> {
-        Ok(self.output.clone())
+        Ok(self.function.output.clone())
     }
 
     fn coerce_types(&self, types: &[DataType]) -> PlanResult<Vec<DataType>> {
-        coerced(&self.name, &self.inputs, types)
+        coerced(&self.function.name, &self.function.inputs, types)
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        if self.ordered {
+        if self.function.ordered {
             AggregateOrderSensitivity::HardRequirement
         } else {
             AggregateOrderSensitivity::Insensitive
@@ -362,7 +353,7 @@ impl AggregateUDFImpl for UserAggregate {
 
     /// All rows that were seen: what is made of them depends on their order.
     fn state_fields(&self, args: StateFieldsArgs) -> PlanResult<Vec<FieldRef>> {
-        let arguments = self.inputs.iter().map(|(_, dtype)| dtype);
+        let arguments = self.function.inputs.iter().map(|(_, dtype)| dtype);
         let types = arguments.chain(args.ordering_fields.iter().map(|field| field.data_type()));
         let field = |(at, dtype): (usize, &DataType)| {
             Arc::new(Field::new_list(format!("{}[{at}]", args.name), item(dtype), true))
@@ -371,8 +362,9 @@ impl AggregateUDFImpl for UserAggregate {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> PlanResult<Box<dyn Accumulator>> {
-        let order = if self.ordered { args.order_bys } else { &[] };
-        let mut types: Vec<DataType> = self.inputs.iter().map(|(_, dtype)| dtype.clone()).collect();
+        let order = if self.function.ordered { args.order_bys } else { &[] };
+        let mut types: Vec<DataType> =
+            self.function.inputs.iter().map(|(_, dtype)| dtype.clone()).collect();
         for key in order {
             types.push(key.expr.data_type(args.schema)?);
         }
@@ -414,7 +406,7 @@ impl SeenRows {
     /// The arguments in the order that was asked for. The engine sorts ahead only where it wants
     /// to.
     fn arguments(&self) -> PlanResult<Vec<ArrayRef>> {
-        let count = self.of.inputs.len();
+        let count = self.of.inputs().len();
         let arguments = (0..count).map(|at| self.column(at)).collect::<PlanResult<Vec<_>>>()?;
         if self.order.is_empty() {
             return Ok(arguments);
@@ -434,7 +426,7 @@ impl SeenRows {
 impl Accumulator for SeenRows {
     fn update_batch(&mut self, values: &[ArrayRef]) -> PlanResult<()> {
         let mut keep: Option<BooleanArray> = None;
-        for array in values.iter().take(self.of.inputs.len()).filter(|array| array.is_nullable()) {
+        for array in values.iter().take(self.of.inputs().len()).filter(|array| array.is_nullable()) {
             let known = is_not_null(array)?;
             keep = Some(match keep {
                 Some(keep) => and(&keep, &known)?,
@@ -471,7 +463,7 @@ impl Accumulator for SeenRows {
     fn evaluate(&mut self) -> PlanResult<ScalarValue> {
         let arrays = self.arguments()?;
         match arrays.first().map_or(0, |array| array.len()) {
-            0 => ScalarValue::try_from(&self.of.output),
+            0 => ScalarValue::try_from(self.of.output()),
             rows => ScalarValue::try_from_array(&(self.of.compiled)(&self.of, &arrays, rows)?, 0),
         }
     }

@@ -36,13 +36,13 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone)]
 pub struct ScalarFunction {
-    name: String,
-    inputs: Vec<(String, DataType)>,
-    output: DataType,
+    pub(super) name: String,
+    pub(super) inputs: Vec<(String, DataType)>,
+    pub(super) output: DataType,
     /// `None` where a closure alone computes it.
-    body: Option<Body>,
-    volatile: bool,
-    called_on_null: bool,
+    pub(super) body: Option<Body>,
+    pub(super) volatile: bool,
+    pub(super) called_on_null: bool,
     host: Option<HostClosure>,
 }
 
@@ -191,6 +191,8 @@ impl ScalarFunction {
                 (None, true)
             }
         };
+        #[cfg(feature = "proto")]
+        let written = Arc::new(ScalarFunction { host: None, ..self.clone() });
         let ScalarFunction { name, inputs, output, volatile, called_on_null, host, .. } = self;
         let volatility = if volatile { Volatility::Volatile } else { Volatility::Immutable };
         let signature = match inputs.is_empty() {
@@ -207,6 +209,8 @@ impl ScalarFunction {
             yields_null,
             signature,
             host,
+            #[cfg(feature = "proto")]
+            written,
         })
     }
 
@@ -275,6 +279,8 @@ pub(crate) struct UserFunction {
     yields_null: bool,
     signature: Signature,
     host: HostWork,
+    #[cfg(feature = "proto")]
+    written: Arc<ScalarFunction>,
 }
 
 impl UserFunction {
@@ -293,6 +299,12 @@ impl UserFunction {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What the user wrote, without the closure.
+    #[cfg(feature = "proto")]
+    pub(crate) fn written(&self) -> &ScalarFunction {
+        &self.written
     }
 
     /// What the device compiles; `None` where a closure alone computes the function.

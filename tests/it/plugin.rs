@@ -4,6 +4,7 @@
 mod codec;
 mod floats;
 mod foreign;
+mod functions;
 mod stages;
 
 use std::sync::Arc;

@@ -7,6 +7,7 @@ use datafusion::common::tree_node::TreeNode;
 use super::*;
 use crate::codegen::device_function::KernelHeader;
 use crate::host::random::MOST_POISSON_MEAN;
+use warpframe_device::interrupt::drawn_seed;
 
 /// Whether a part of the expression is a call of `random()`.
 pub(super) fn calls_random(expr: &Expr) -> bool {
@@ -19,10 +20,11 @@ pub(super) fn calls_random(expr: &Expr) -> bool {
 }
 
 impl Compiler<'_> {
-    /// `random()`: that of a seed which each call in each run has for itself, and of the row of the
-    /// flow's source. In a lambda each element has one, of the next seed.
+    /// `random()`: that of a seed which each call in each run has for itself (the statement draws
+    /// it, where its numbers are to come again), and of the row of the flow's source. In a lambda each element has one, of the next seed.
     pub(super) fn random_of_row(&mut self) -> Value {
-        let mut seed = self.inputs.parameter(RandomState::new().hash_one(()));
+        let seed = drawn_seed().unwrap_or_else(|| RandomState::new().hash_one(()));
+        let mut seed = self.inputs.parameter(seed);
         if let (Some(drawn), false) = (&self.drawn, self.variables.is_empty()) {
             seed = format!("({seed} + {drawn}++)");
         }

@@ -348,7 +348,7 @@ impl LastingStats {
     pub(super) fn of(&mut self, mut relation: Relation) -> Relation {
         self.0.resize(relation.columns.len(), None);
         for ((_, column), seen) in relation.columns.iter_mut().zip(&mut self.0) {
-            if column.dictionary().is_some() || column.len == 0 {
+            if !column.is_plain() || column.len == 0 {
                 column.stats = Stats { unique: false, ..column.stats };
                 continue;
             }

@@ -343,10 +343,7 @@ impl ChunkRun<'_> {
 
 /// The rows, of whose integers nothing is known: then no table has a slot for each possible key.
 fn without_ranges(mut chunk: Relation) -> Relation {
-    chunk.columns.iter_mut().filter(|(_, column)| column.dictionary().is_none()).for_each(
-        |(_, column)| {
-            column.stats.range = None;
-        },
-    );
+    let plain = chunk.columns.iter_mut().filter(|(_, column)| column.is_plain());
+    plain.for_each(|(_, column)| column.stats.range = None);
     chunk
 }

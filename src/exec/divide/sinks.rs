@@ -9,7 +9,7 @@ use datafusion::common::DFSchemaRef;
 use super::exchange::HashParts;
 use super::run_over::run_over;
 use super::stored::{StoredBlock, StoredRows, downloaded, parted, table_bytes};
-use crate::column::{Column, Encoding, Repr, Table};
+use crate::column::{Column, Table};
 use crate::error::Result;
 use crate::exec::Engine;
 use crate::exec::rows::{concatenated, evenly_spaced};
@@ -138,9 +138,7 @@ fn compact_column(device: &Device, column: &Column) -> Result<Option<Column>> {
     }
     let column = own.as_ref().unwrap_or(column);
     let held: usize = column.characters.iter().map(|buffer| buffer.len()).sum();
-    let plain = column.repr() == Repr::View
-        && matches!(column.encoding, Encoding::Plain)
-        && column.offset == 0;
+    let plain = column.has_views() && column.offset == 0;
     let most =
         column.stats.longest.map_or(usize::MAX, |longest| longest as usize).min(16) * column.len;
     if plain && held > 2 * most + (SMALL << 8) {

@@ -17,7 +17,7 @@ use datafusion::arrow::array::{Array, AsArray, StringViewArray};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{HashMap, HashSet};
 
-use crate::column::{Column, Dictionary, Encoding, distinct_limit};
+use crate::column::{Column, Dictionary, distinct_limit};
 use crate::error::Result;
 use warpframe_device::cores::cores;
 use warpframe_device::ops::gather::gather;
@@ -117,11 +117,8 @@ impl StringTarget {
                 let places =
                     device.upload(OPERATOR, if places.is_empty() { &[0; 4] } else { &places })?;
                 let data = gather(device, CODE_WIDTH, places.slice(0), codes, rows as u64)?;
-                return Ok(Column {
-                    stats: dictionary.stats(),
-                    encoding: Encoding::Dictionary(Arc::new(dictionary)),
-                    ..Column::plain(dtype.clone(), rows, Arc::new(data), validity)
-                });
+                let codes = Column::plain(dtype.clone(), rows, Arc::new(data), validity);
+                return Ok(codes.coded(dictionary));
             }
         }
         let data = gather(device, VIEW_WIDTH, table.slice(0), codes, rows as u64)?;
