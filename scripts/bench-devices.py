@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Runs the queries of a folder on several choices of devices, one after the other on one machine.
+
+usage: bench-devices.py [--runs N] PROGRAM QUERIES TABLES OUT DEVICE...
+
+PROGRAM   the command `warpframe`
+QUERIES   a folder of .sql files, a query each
+TABLES    a folder of Parquet files, or of folders of them
+OUT       a folder: rows of each query, and OUT/times.jsonl, a line for each query and choice
+DEVICE    such as cuda:0, cuda:0,1, cuda:0,0, sim:2; the others are compared with the first
+
+For each choice one process runs all queries, each once over files and then N times (5) over columns
+that lie on the devices. The table, printed last, has for each query the first run and the median of
+the others in ms, how many times as fast as the first choice that is, and whether the rows are those
+of the first choice (floats to 1e-6). A query that fails is left out of sums and means.
+"""
+import argparse
+import csv
+import glob
+import json
+import math
+import os
+import re
+import statistics
+import subprocess
+import sys
+
+
+def arguments():
+    parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].removeprefix("usage: "))
+    parser.add_argument("--runs", type=int, default=5)
+    for name in ("program", "queries", "tables", "out"):
+        parser.add_argument(name)
+    parser.add_argument("devices", nargs="+")
+    return parser.parse_args()
+
+
+def milliseconds(text):
+    value, unit = text.split()
+    return float(value) * {"us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3}[unit]
+
+
+def tables_of(folder):
+    files = sorted(glob.glob(f"{folder}/*.parquet"))
+    return files or sorted(path for path in glob.glob(f"{folder}/*") if os.path.isdir(path))
+
+
+def run(args, device, queries, out):
+    """The times of each query, or what went wrong; a query after a failure begins a process anew."""
+    left, times = list(queries), {}
+    while left:
+        script = ["SET timer = on;"]
+        for name in left:
+            script += [f".output {out}/{name}.csv", f"{queries[name]};"]
+            script += [".output /dev/null"] + [f"{queries[name]};"] * args.runs + [".output"]
+        command = [args.program, *tables_of(args.tables), "--device", device, "--strict", "--csv", "-f", "-"]
+        done = subprocess.run(command, input="\n".join(script), text=True, capture_output=True)
+        # The first is that of SET.
+        found = [milliseconds(time) for time in re.findall(r"^time: (.*)$", done.stderr, re.M)][1:]
+        of_each = args.runs + 1
+        whole = min(len(found) // of_each, len(left))
+        for at, name in enumerate(left[:whole]):
+            times[name] = found[at * of_each:(at + 1) * of_each]
+        if whole < len(left):
+            lines = [line for line in done.stderr.splitlines() if line and not line.startswith("time:")]
+            times[left[whole]] = " ".join(lines[-6:]) or f"exit code {done.returncode}"
+        left = left[whole + 1:]
+    return times
+
+
+def rows_of(path):
+    def value(text):
+        try:
+            return f"{float(text):.6g}"
+        except ValueError:
+            return text
+    with open(path, newline="") as file:
+        header, *rows = csv.reader(file)
+    return header, sorted([value(text) for text in row] for row in rows)
+
+
+def main():
+    args = arguments()
+    queries = {}
+    by_number = lambda path: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path)]
+    for path in sorted(glob.glob(f"{args.queries}/*.sql"), key=by_number):
+        with open(path) as file:
+            queries[os.path.basename(path)[:-len(".sql")]] = file.read().strip().rstrip(";")
+    if not queries:
+        sys.exit(f"{args.queries} has no .sql files")
+    times = {}
+    for device in args.devices:
+        out = f"{args.out}/{device.replace(':', '-').replace(',', '-')}"
+        os.makedirs(out, exist_ok=True)
+        times[device] = (run(args, device, queries, out), out)
+    first = args.devices[0]
+    with open(f"{args.out}/times.jsonl", "w") as file:
+        for device, (of_device, _) in times.items():
+            for name, ms in of_device.items():
+                file.write(json.dumps({"device": device, "query": name, "ms": ms}) + "\n")
+    print("query      " + "".join(f"{device + ' first':>16} {'hot':>9} {'times':>6} {'rows':>6}" for device in times))
+    sums = {device: [] for device in times}
+    for name in queries:
+        line = f"{name:10} "
+        for device, (of_device, out) in times.items():
+            ms, base = of_device.get(name), times[first][0].get(name)
+            if not isinstance(ms, list) or not isinstance(base, list):
+                line += f"{'failed':>16} {'':>9} {'':>6} {'':>6}"
+                continue
+            hot, base_hot = statistics.median(ms[1:] or ms), statistics.median(base[1:] or base)
+            same = rows_of(f"{out}/{name}.csv") == rows_of(f"{times[first][1]}/{name}.csv")
+            sums[device].append((ms[0], hot, base[0], base_hot))
+            line += f"{ms[0]:16.1f} {hot:9.2f} {base_hot / hot:6.2f} {'equal' if same else 'DIFFER':>6}"
+        print(line)
+    for device, found in sums.items():
+        if found:
+            firsts, hots, base_firsts, base_hots = zip(*found)
+            geomean = math.exp(statistics.mean(math.log(b / h) for b, h in zip(base_hots, hots)))
+            print(f"{device}: {len(found)} queries, first {sum(firsts):.0f} ms ({sum(base_firsts) / sum(firsts):.2f} times {first}), "
+                  f"hot {sum(hots):.1f} ms ({sum(base_hots) / sum(hots):.2f} times, geometric mean {geomean:.2f}, "
+                  f"least {min(b / h for b, h in zip(base_hots, hots)):.2f})")
+    for device, (of_device, _) in times.items():
+        for name, ms in of_device.items():
+            if not isinstance(ms, list):
+                print(f"{device} {name}: {ms}")
+
+
+if __name__ == "__main__":
+    main()
