@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::catalog::Session;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::listing::PartitionedFile;
@@ -111,7 +111,7 @@ pub(crate) fn scanned_parts(
 }
 
 /// The rows of parts of files; `None` where the device would read other columns than `schema` has,
-/// or of a part of a CSV file.
+/// or nulls where it has none, and of a part of a CSV file.
 ///
 /// # Errors
 /// Of files that cannot be read.
@@ -153,12 +153,15 @@ pub(crate) async fn source_of_parts(
         }
     };
     let own = source.schema();
-    let same =
-        own.fields().len() == schema.fields().len()
-            && own.fields().iter().zip(schema.fields()).all(|(own, field)| {
-                own.name() == field.name() && own.data_type() == field.data_type()
-            });
-    if !same {
+    // That a column has no nulls may be said by a table and not by its files.
+    let same = |(own, field): (&FieldRef, &FieldRef)| {
+        own.name() == field.name()
+            && own.data_type() == field.data_type()
+            && (field.is_nullable() || !own.is_nullable())
+    };
+    if own.fields().len() != schema.fields().len()
+        || !own.fields().iter().zip(schema.fields()).all(same)
+    {
         return Ok(None);
     }
     Ok(match format {

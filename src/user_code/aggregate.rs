@@ -426,7 +426,8 @@ impl SeenRows {
 impl Accumulator for SeenRows {
     fn update_batch(&mut self, values: &[ArrayRef]) -> PlanResult<()> {
         let mut keep: Option<BooleanArray> = None;
-        for array in values.iter().take(self.of.inputs().len()).filter(|array| array.is_nullable()) {
+        for array in values.iter().take(self.of.inputs().len()).filter(|array| array.is_nullable())
+        {
             let known = is_not_null(array)?;
             keep = Some(match keep {
                 Some(keep) => and(&keep, &known)?,

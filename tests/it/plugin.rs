@@ -219,6 +219,19 @@ fn csv_files_are_read_as_by_datafusion() {
     assert!(both.check("SELECT count(*), max(s) FROM b WHERE s <> 'x'"));
     both.check("SELECT sum(i) FROM b WHERE s <> 'x'");
     both.check("SELECT sum(m), min(m) FROM b WHERE s <> 'x'");
+    // Columns that are said to have no nulls.
+    let path = write("c.csv", "1,1\n2,3\n200,10\n255,10\n");
+    both.execute(&format!(
+        "CREATE EXTERNAL TABLE c (a TINYINT UNSIGNED NOT NULL, b TINYINT UNSIGNED NOT NULL)
+         STORED AS CSV LOCATION '{path}' OPTIONS (format.has_header false)"
+    ));
+    both.check("SELECT a + b AS r, count(*) AS n FROM c WHERE a > 1 GROUP BY a + b ORDER BY r");
+    let path = folder.path().join("d.parquet").display().to_string();
+    both.run(&both.stock, &format!("COPY (SELECT 1 AS a UNION ALL SELECT 2) TO '{path}'"))
+        .expect("written");
+    let table = "CREATE EXTERNAL TABLE d (a BIGINT NOT NULL) STORED AS PARQUET LOCATION";
+    both.execute(&format!("{table} '{path}'"));
+    both.check("SELECT sum(a) AS s FROM d WHERE a <> 3");
 }
 
 #[test]
