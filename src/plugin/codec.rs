@@ -113,10 +113,8 @@ impl PhysicalExtensionCodec for StageCodec {
         ctx: &TaskContext,
         _: &dyn PhysicalProtoConverterExtension,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        // A message that was changed on its way is an error, whatever its readers do.
         let codec = self.functions();
-        let parts = catch_unwind(AssertUnwindSafe(|| decoded(buf, ctx, &codec)))
-            .unwrap_or_else(|panic| Err(of_panic("a stage", panic.as_ref())))?;
+        let parts = read("a stage", || decoded(buf, ctx, &codec))?;
         Ok(stage_of(parts, inputs.to_vec(), self.context(ctx))?)
     }
 
@@ -140,7 +138,7 @@ impl PhysicalExtensionCodec for StageCodec {
     }
 
     fn try_decode_udf(&self, name: &str, buf: &[u8]) -> PlanResult<Arc<ScalarUDF>> {
-        self.functions().try_decode_udf(name, buf)
+        read("a function", || Ok(self.functions().try_decode_udf(name, buf)?))
     }
 
     fn try_encode_udaf(&self, node: &AggregateUDF, buf: &mut Vec<u8>) -> PlanResult<()> {
@@ -148,8 +146,15 @@ impl PhysicalExtensionCodec for StageCodec {
     }
 
     fn try_decode_udaf(&self, name: &str, buf: &[u8]) -> PlanResult<Arc<AggregateUDF>> {
-        self.functions().try_decode_udaf(name, buf)
+        read("a function", || Ok(self.functions().try_decode_udaf(name, buf)?))
     }
+}
+
+/// What a reader makes of a message. One that was changed on its way is an error, whatever the
+/// reader does.
+fn read<T>(what: &str, reader: impl FnOnce() -> Result<T>) -> PlanResult<T> {
+    let made = catch_unwind(AssertUnwindSafe(reader));
+    Ok(made.unwrap_or_else(|panic| Err(of_panic(what, panic.as_ref())))?)
 }
 
 fn encoded(parts: &StageParts, to: &mut Vec<u8>) -> Result<()> {

@@ -121,9 +121,13 @@ mod as_bytes {
     use datafusion_proto::bytes::{
         physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
     };
+    use datafusion_proto::physical_plan::PhysicalExtensionCodec;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
     use warpframe::plugin::StageCodec;
 
     use super::*;
+    use crate::differential::seed;
 
     #[test]
     fn functions_and_seeds_travel_with_stages() {
@@ -151,5 +155,36 @@ mod as_bytes {
                 }
             }
         }
+    }
+
+    #[test]
+    fn damaged_functions_are_errors() {
+        let both = both(plugin(), 1);
+        register(&both);
+        let codec = StageCodec::new(&both.plugin);
+        let (mut scalar, mut aggregate) = (vec![], vec![]);
+        let state = both.ours.state();
+        codec.try_encode_udf(&state.scalar_functions()["cubed"], &mut scalar).expect("bytes");
+        codec
+            .try_encode_udaf(&state.aggregate_functions()["farthest"], &mut aggregate)
+            .expect("bytes");
+        assert_eq!(codec.try_decode_udf("cubed", &scalar).expect("a function").name(), "cubed");
+        let mut random = StdRng::seed_from_u64(seed());
+        let (mut read, mut refused) = (0, 0);
+        for _ in 0..500 {
+            for bytes in [&scalar, &aggregate] {
+                let mut damaged = bytes.clone();
+                let at = random.random_range(0..damaged.len());
+                match random.random_range(0..3) {
+                    0 => damaged.truncate(at.max(1)),
+                    1 => damaged[at] = random.random(),
+                    _ => drop(damaged.splice(at..at, [random.random()])),
+                }
+                let is_read = codec.try_decode_udf("cubed", &damaged).is_ok()
+                    || codec.try_decode_udaf("farthest", &damaged).is_ok();
+                *(if is_read { &mut read } else { &mut refused }) += 1;
+            }
+        }
+        assert!(refused > 100, "{refused} of {} were refused", read + refused);
     }
 }
