@@ -7,7 +7,8 @@ PROGRAM   the command `warpframe`
 QUERIES   a folder of .sql files, a query each
 TABLES    a folder of Parquet files, or of folders of them
 OUT       a folder: rows of each query, and OUT/times.jsonl, a line for each query and choice
-DEVICE    such as cuda:0, cuda:0,1, cuda:0,0, sim:2; the others are compared with the first
+DEVICE    such as cuda:0, cuda:0,1, cuda:0,0, sim:2, or a cluster's df://host:port; the others are
+          compared with the first
 
 For each choice one process runs all queries, each once over files and then N times (5) over columns
 that lie on the devices. The table, printed last, has for each query the first run and the median of
@@ -53,7 +54,8 @@ def run(args, device, queries, out):
         for name in left:
             script += [f".output {out}/{name}.csv", f"{queries[name]};"]
             script += [".output /dev/null"] + [f"{queries[name]};"] * args.runs + [".output"]
-        command = [args.program, *tables_of(args.tables), "--device", device, "--strict", "--csv", "-f", "-"]
+        where = ["--cluster", device] if device.startswith("df://") else ["--device", device, "--strict"]
+        command = [args.program, *tables_of(args.tables), *where, "--csv", "-f", "-"]
         done = subprocess.run(command, input="\n".join(script), text=True, capture_output=True)
         # The first is that of SET.
         found = [milliseconds(time) for time in re.findall(r"^time: (.*)$", done.stderr, re.M)][1:]
@@ -90,7 +92,7 @@ def main():
         sys.exit(f"{args.queries} has no .sql files")
     times = {}
     for device in args.devices:
-        out = f"{args.out}/{device.replace(':', '-').replace(',', '-')}"
+        out = f"{args.out}/{re.sub('[^A-Za-z0-9]+', '-', device)}"
         os.makedirs(out, exist_ok=True)
         times[device] = (run(args, device, queries, out), out)
     first = args.devices[0]
