@@ -20,7 +20,7 @@ use super::wide::for_cpu;
 use crate::host::{
     FloatForm, HostOperation, after, concerns, holds_floats, host_expr, is_extreme_of_floats,
 };
-use crate::plan::schema_beneath;
+use crate::plan::{order_crosses, schema_beneath};
 
 /// Plans queries for the CPU engine.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl QueryPlanner for HostPlanner {
 /// The optimized plan as the CPU engine shall run it. Its columns are those of the plan that is
 /// given.
 pub(crate) fn plan(plan: &LogicalPlan) -> Result<LogicalPlan> {
-    let plan = evaluated_in_order(for_cpu(plan.clone())?)?;
+    let plan = evaluated_in_order(for_cpu(order_crosses(plan.clone())?)?)?;
     Ok(plan.transform_up_with_subqueries(|node| Ok(Transformed::yes(changed(node)?)))?.data)
 }
 

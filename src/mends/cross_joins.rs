@@ -8,36 +8,69 @@
 //! ```
 //!
 //! A cross join has rows by the product of its sides, of which an equality behind it may leave few.
+//! DataFusion's search for the next table looks at all equalities and columns for each that is left,
+//! and copies what is joined so far: 64 tables take most of a second. So equalities of WHERE become
+//! keys here, and its rule runs where others are left that may: those within OR, say.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
-use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, JoinConstraint, JoinType, NullEquality};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, JoinConstraint, JoinType, NullEquality};
 use datafusion::error::Result;
-use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection};
+use datafusion::logical_expr::utils::{can_hash, merge_schema};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, Filter, Join, LogicalPlan, Operator, Projection,
+};
 use datafusion::optimizer::OptimizerConfig;
 
 use super::LogicalRule;
-use crate::plan::any_node;
-use crate::plan::{can_fail, conjunction, is_volatile};
+use crate::plan::{any_node, can_fail, conjunction, is_volatile, operands};
 
-/// The rule that orders cross joins, followed by ours.
+/// The rule that orders cross joins, between ours.
 pub(super) fn rewrite(
     rule: &LogicalRule,
     plan: LogicalPlan,
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
-    let joined = rule.rewrite(plan, config)?;
-    if !any_node(&joined.data, |node| Ok(is_cross(node)))? {
-        return Ok(joined);
+    connected(plan)?
+        .transform_data(|plan| match any_node(&plan, |node| Ok(finds_keys(node)))? {
+            true => rule.rewrite(plan, config),
+            false => Ok(Transformed::no(plan)),
+        })?
+        .transform_data(connected)
+}
+
+/// The plan whose cross joins come after joins by keys.
+fn connected(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if !any_node(&plan, |node| Ok(is_cross(node)))? {
+        return Ok(Transformed::no(plan));
     }
-    joined.transform_data(|plan| {
-        plan.transform_down_with_subqueries(|node| match ConnectedTables::of(&node) {
-            Some(tables) => tables.joined(node.schema().columns(), &node),
-            None => Ok(Transformed::no(node)),
-        })
+    plan.transform_down_with_subqueries(|node| match ConnectedTables::of(&node)? {
+        Some(tables) => tables.joined(node.schema().columns(), &node),
+        None => Ok(Transformed::no(node)),
     })
+}
+
+/// Whether DataFusion's rule may find keys at an operator.
+fn finds_keys(node: &LogicalPlan) -> bool {
+    match node {
+        LogicalPlan::Filter(filter) => {
+            matches!(filter.input.as_ref(), LogicalPlan::Join(join) if join.join_type == JoinType::Inner)
+                && has_key(&filter.predicate)
+        }
+        node => is_cross(node),
+    }
+}
+
+/// Whether columns are compared with columns, outside of all but AND and OR.
+fn has_key(predicate: &Expr) -> bool {
+    let Expr::BinaryExpr(binary) = predicate else { return false };
+    match binary.op {
+        Operator::Eq => [&binary.left, &binary.right].iter().all(|side| side.any_column_refs()),
+        Operator::And | Operator::Or => has_key(&binary.left) || has_key(&binary.right),
+        _ => false,
+    }
 }
 
 fn is_cross(node: &LogicalPlan) -> bool {
@@ -59,10 +92,13 @@ struct ConnectedTables {
     tables: Vec<LogicalPlan>,
     equalities: Vec<Equality>,
     conditions: Vec<(Expr, TableSet)>,
+    /// Conditions of the filter above that are no equalities.
+    above: Vec<Expr>,
     /// The sets that equalities of two tables connect.
     connected: Vec<TableSet>,
 }
 
+#[derive(PartialEq)]
 struct Equality {
     sides: [(Expr, TableSet); 2],
 }
@@ -86,40 +122,58 @@ impl Equality {
 }
 
 impl ConnectedTables {
-    /// Those of the joins that begin here, where some tables are connected and others are not.
-    fn of(plan: &LogicalPlan) -> Option<ConnectedTables> {
-        let (mut tables, mut equalities, mut conditions) = (vec![], vec![], vec![]);
-        let mut crosses = false;
-        flatten(plan, &mut tables, &mut equalities, &mut conditions, &mut crosses)?;
-        if !crosses || equalities.is_empty() || !(3..=64).contains(&tables.len()) {
-            return None;
+    /// Those of the joins that begin here, or below a filter, where a cross join may come after
+    /// joins by keys, or be one.
+    fn of(plan: &LogicalPlan) -> Result<Option<ConnectedTables>> {
+        let (root, predicate) = match plan {
+            LogicalPlan::Filter(filter) => (filter.input.as_ref(), Some(&filter.predicate)),
+            other => (other, None),
+        };
+        let mut joins = Joins::default();
+        if !crosses(root) || joins.flatten(root).is_none() {
+            return Ok(None);
+        }
+        let Joins { tables, equalities: keys, conditions } = joins;
+        if tables.len() > 64 {
+            return Ok(None);
         }
         let sets = |expr: &Expr| set_of(expr, &tables);
-        let equalities: Vec<Equality> = equalities
-            .into_iter()
-            .map(|(left, right)| {
-                let sides = [(sets(&left)?, left), (sets(&right)?, right)];
-                let sides = sides.map(|(set, expr)| (expr, set));
-                sides.iter().all(|(_, set)| *set != 0).then_some(Equality { sides })
-            })
-            .collect::<Option<_>>()?;
-        let conditions: Vec<(Expr, TableSet)> = conditions
-            .into_iter()
-            .map(|expr| Some((sets(&expr)?, expr)).map(|(set, expr)| (expr, set)))
-            .collect::<Option<_>>()?;
-        let mut connected: Vec<TableSet> = (0..tables.len()).map(|at| 1 << at).collect();
-        for equality in &equalities {
-            if equality.sides.iter().all(|(_, set)| set.count_ones() == 1) {
-                let (with, without): (Vec<TableSet>, Vec<TableSet>) =
-                    connected.into_iter().partition(|set| set & equality.of() != 0);
-                connected = without;
-                connected.push(with.into_iter().fold(0, |all, set| all | set));
+        let sides = |left: Expr, right: Expr| -> Option<Equality> {
+            let sides = [(sets(&left)?, left), (sets(&right)?, right)];
+            sides
+                .iter()
+                .all(|(set, _)| *set != 0)
+                .then_some(Equality { sides: sides.map(|(set, expr)| (expr, set)) })
+        };
+        let mut equalities = vec![];
+        for (left, right) in keys {
+            let Some(equality) = sides(left, right) else { return Ok(None) };
+            equalities.push(equality);
+        }
+        let mut of_conditions = vec![];
+        for condition in conditions {
+            let Some(set) = sets(&condition) else { return Ok(None) };
+            of_conditions.push((condition, set));
+        }
+        let (mut above, known) = (vec![], equalities.len());
+        for condition in predicate.map(|of| operands(of, Operator::And)).unwrap_or_default() {
+            let key =
+                key_of(condition, root.schema())?.and_then(|(left, right)| sides(left, right));
+            match key.filter(|key| key.sides[0].1 & key.sides[1].1 == 0) {
+                Some(key) if equalities.contains(&key) => {}
+                Some(key) => equalities.push(key),
+                None => above.push(condition.clone()),
             }
         }
-        // Those first that are joined by keys, and of each kind the one with the first table.
-        connected.sort_by_key(|set| (set.count_ones() == 1, set.trailing_zeros()));
+        let connected = connected_sets(tables.len(), &equalities);
         let several = connected.len() > 1 && connected.len() < tables.len();
-        several.then_some(ConnectedTables { tables, equalities, conditions, connected })
+        let finds = match predicate {
+            Some(_) => equalities.len() > known,
+            None => several,
+        };
+        let conditions = of_conditions;
+        let tables = ConnectedTables { tables, equalities, conditions, above, connected };
+        Ok(finds.then_some(tables))
     }
 
     /// The joins in their order, with the columns of those that there were.
@@ -150,6 +204,9 @@ impl ConnectedTables {
                 Arc::new(joined),
                 schema,
             )?);
+        }
+        if let Some(predicate) = conjunction(self.above) {
+            joined = LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(joined))?);
         }
         Ok(Transformed::yes(joined))
     }
@@ -213,34 +270,87 @@ impl ConnectedTables {
     }
 }
 
-/// Collects what inner joins join; nothing where one of them has to stay where it is.
-fn flatten(
-    plan: &LogicalPlan,
-    tables: &mut Vec<LogicalPlan>,
-    equalities: &mut Vec<(Expr, Expr)>,
-    conditions: &mut Vec<Expr>,
-    crosses: &mut bool,
-) -> Option<()> {
-    let LogicalPlan::Join(join) = plan else {
-        tables.push(plan.clone());
-        return Some(());
+/// Whether some of the joins that begin here has no key.
+fn crosses(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
+            join.on.is_empty() || crosses(&join.left) || crosses(&join.right)
+        }
+        _ => false,
+    }
+}
+
+/// The sides of an equality that may be a key wherever it stands.
+fn key_of(condition: &Expr, schema: &DFSchema) -> Result<Option<(Expr, Expr)>> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else {
+        return Ok(None);
     };
-    if join.join_type != JoinType::Inner {
-        tables.push(plan.clone());
-        return Some(());
+    let holds_plan = condition.exists(|part| {
+        Ok(matches!(
+            part,
+            Expr::ScalarSubquery(_)
+                | Expr::Exists(_)
+                | Expr::InSubquery(_)
+                | Expr::SetComparison(_)
+                | Expr::OuterReferenceColumn(_, _)
+        ))
+    })?;
+    let stays = holds_plan || condition.is_volatile() || is_volatile(condition);
+    match !stays && !can_fail(condition, schema) && can_hash(&left.get_type(schema)?) {
+        true => Ok(Some((left.as_ref().clone(), right.as_ref().clone()))),
+        false => Ok(None),
     }
-    // In another order, conditions would meet other rows.
-    let schema = merge_schema(&plan.inputs());
-    let stays = |expr: &Expr| can_fail(expr, &schema) || is_volatile(expr);
-    let keys = join.on.iter().flat_map(|(left, right)| [left, right]);
-    if !is_inner(join) || keys.chain(&join.filter).any(stays) {
-        return None;
+}
+
+/// The sets of so many tables that equalities of two of them connect: those first that are joined by
+/// keys, and of each kind the one with the first table.
+fn connected_sets(tables: usize, equalities: &[Equality]) -> Vec<TableSet> {
+    let mut connected: Vec<TableSet> = (0..tables).map(|at| 1 << at).collect();
+    for equality in equalities {
+        if equality.sides.iter().all(|(_, set)| set.count_ones() == 1) {
+            let (with, without): (Vec<TableSet>, Vec<TableSet>) =
+                connected.into_iter().partition(|set| set & equality.of() != 0);
+            connected = without;
+            connected.push(with.into_iter().fold(0, |all, set| all | set));
+        }
     }
-    *crosses |= join.on.is_empty();
-    equalities.extend(join.on.iter().cloned());
-    conditions.extend(join.filter.iter().cloned());
-    flatten(&join.left, tables, equalities, conditions, crosses)?;
-    flatten(&join.right, tables, equalities, conditions, crosses)
+    connected.sort_by_key(|set| (set.count_ones() == 1, set.trailing_zeros()));
+    connected
+}
+
+/// What inner joins join, and by what.
+#[derive(Default)]
+struct Joins {
+    tables: Vec<LogicalPlan>,
+    equalities: Vec<(Expr, Expr)>,
+    conditions: Vec<Expr>,
+}
+
+impl Joins {
+    /// Collects it; nothing where one of the joins has to stay where it is.
+    fn flatten(&mut self, plan: &LogicalPlan) -> Option<()> {
+        let LogicalPlan::Join(join) = plan else {
+            self.tables.push(plan.clone());
+            return Some(());
+        };
+        if join.join_type != JoinType::Inner {
+            self.tables.push(plan.clone());
+            return Some(());
+        }
+        // In another order, conditions would meet other rows.
+        let schema = OnceCell::new();
+        let stays = |expr: &Expr| {
+            is_volatile(expr) || can_fail(expr, schema.get_or_init(|| merge_schema(&plan.inputs())))
+        };
+        let keys = join.on.iter().flat_map(|(left, right)| [left, right]);
+        if !is_inner(join) || keys.chain(&join.filter).any(stays) {
+            return None;
+        }
+        self.equalities.extend(join.on.iter().cloned());
+        self.conditions.extend(join.filter.iter().cloned());
+        self.flatten(&join.left)?;
+        self.flatten(&join.right)
+    }
 }
 
 /// The tables whose columns an expression looks at; `None` where one is of none, or of two.

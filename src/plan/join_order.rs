@@ -8,14 +8,16 @@
 //! The number of rows of a set of leaves does not depend on the order within it: the product of the
 //! leaves' rows and of the shares that the predicates leave. Up to [`MOST_EXACT`] leaves every tree
 //! is looked at, bushy ones too; of more, the cheapest join is made again and again. A tree is
-//! replaced where another is expected to cost clearly less. No order joins what no equality
-//! connects.
+//! replaced where another is expected to cost clearly less. Sides that no equality connects are
+//! joined only in a query that has such joins itself: cross joins, or joins by other conditions.
 //!
 //! Predicates that can fail (a division, say) would meet other rows in another order: a join or a
-//! filter that has one is no part of a tree, but may be a leaf of one, or have one below it.
+//! filter that has one is no part of a tree, but may be a leaf of one, or have one below it. So with
+//! volatile functions, which would be called for other rows.
 
 mod cost;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -31,6 +33,8 @@ pub(crate) use self::cost::join_cost;
 use super::estimate::estimate;
 use super::failing::{can_fail, is_comparison};
 use super::tables::PlanTable;
+use super::volatile::is_volatile;
+use super::walk::any_node;
 
 /// Leaves up to which every tree is looked at: 3^n pairs of sets.
 const MOST_EXACT: usize = 10;
@@ -48,29 +52,47 @@ pub(crate) struct ReorderedPlan {
 /// Orders the inner joins of a plan; `tables` are those that placeholders stand for. The schema
 /// stays as it is, and so do the rows but for their order.
 pub(crate) fn order_joins(plan: LogicalPlan, tables: &[PlanTable]) -> PlanResult<ReorderedPlan> {
-    let mut changed = 0;
-    let plan = visit(plan, tables, &mut changed)?;
-    Ok(ReorderedPlan { plan, changed })
+    let mut orderer = Orderer { tables, crosses: false, changed: 0 };
+    let plan = orderer.ordered(plan)?;
+    Ok(ReorderedPlan { plan, changed: orderer.changed })
 }
 
-fn visit(plan: LogicalPlan, tables: &[PlanTable], changed: &mut usize) -> PlanResult<LogicalPlan> {
-    let Some(tree) = Tree::of(&plan) else {
-        return Ok(plan
-            .map_children(|child| Ok(Transformed::yes(visit(child, tables, changed)?)))?
-            .data);
+/// As [`order_joins`], but only trees of joins in which no equality connects some sides. For the
+/// CPU engine, which the estimates of other joins are not made for.
+pub(crate) fn order_crosses(plan: LogicalPlan) -> PlanResult<LogicalPlan> {
+    let crosses = |node: &LogicalPlan| {
+        Ok(matches!(node, LogicalPlan::Join(join) if join.on.is_empty() && is_inner(node)))
     };
-    let leaves = tree
-        .leaves
-        .iter()
-        .map(|leaf| visit(leaf.clone(), tables, changed))
-        .collect::<PlanResult<Vec<_>>>()?;
-    let tree = Tree { leaves, ..tree };
-    if let Some(order) = tree.order(tables) {
-        *changed += 1;
-        return tree.plan(&order, &plan);
+    match any_node(&plan, crosses)? {
+        true => Orderer { tables: &[], crosses: true, changed: 0 }.ordered(plan),
+        false => Ok(plan),
     }
-    let mut leaves = tree.leaves.into_iter();
-    put_back(plan, &mut leaves)
+}
+
+struct Orderer<'a> {
+    tables: &'a [PlanTable],
+    /// Only trees with sides that no equality connects.
+    crosses: bool,
+    changed: usize,
+}
+
+impl Orderer<'_> {
+    fn ordered(&mut self, plan: LogicalPlan) -> PlanResult<LogicalPlan> {
+        let Some(tree) = Tree::of(&plan) else {
+            return Ok(plan.map_children(|child| Ok(Transformed::yes(self.ordered(child)?)))?.data);
+        };
+        let leaves = tree.leaves.iter().map(|leaf| self.ordered(leaf.clone()));
+        let leaves = leaves.collect::<PlanResult<Vec<_>>>()?;
+        let tree = Tree { leaves, ..tree };
+        if (tree.crosses || !self.crosses)
+            && let Some(order) = tree.order(self.tables)
+        {
+            self.changed += 1;
+            return tree.plan(&order, &plan);
+        }
+        let mut leaves = tree.leaves.into_iter();
+        put_back(plan, &mut leaves)
+    }
 }
 
 /// The tree as the query has it, with the leaves that stand for its own.
@@ -93,9 +115,28 @@ struct Tree {
     predicates: Vec<Predicate>,
     /// The query's own order.
     shape: JoinTree,
+    /// Whether the query joins sides that no equality connects.
+    crosses: bool,
     columns: Arc<DFSchema>,
     /// Columns that come out.
     wanted: Vec<Name>,
+    /// Who looks at a column of a leaf; nobody at one that is not here.
+    readers: HashMap<Name, ColumnReaders>,
+}
+
+/// Who looks at a column.
+#[derive(Default)]
+struct ColumnReaders {
+    wanted: bool,
+    /// Leaves of the predicates that do.
+    predicates: Vec<LeafSet>,
+}
+
+impl ColumnReaders {
+    /// Whether the column of a set of leaves is looked at outside of it.
+    fn are_outside(&self, set: LeafSet) -> bool {
+        self.wanted || self.predicates.iter().any(|of| !within(*of, set))
+    }
 }
 
 struct Predicate {
@@ -128,12 +169,11 @@ fn is_inner(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Join(join) => {
             join.join_type == JoinType::Inner
-                && !join.on.is_empty()
                 && !join.null_aware
                 && join.null_equality == NullEquality::NullEqualsNothing
-                && !can_any_fail(plan)
+                && !depends_on_rows(plan)
         }
-        LogicalPlan::Filter(filter) => is_inner(&filter.input) && !can_any_fail(plan),
+        LogicalPlan::Filter(filter) => is_inner(&filter.input) && !depends_on_rows(plan),
         LogicalPlan::Projection(project) => {
             project.expr.iter().all(|expr| matches!(expr, Expr::Column(_)))
                 && is_inner(&project.input)
@@ -142,15 +182,17 @@ fn is_inner(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether a condition or a key can fail.
-fn can_any_fail(plan: &LogicalPlan) -> bool {
+/// Whether a condition or a key can fail, or is another one for each row that it meets.
+fn depends_on_rows(plan: &LogicalPlan) -> bool {
     let mut schema = None;
     let mut fails = false;
     // Nothing is an error here.
     let _ = plan.apply_expressions(|expr| {
         // Most look at nothing but columns and constants: then their types need not be known.
         if !is_plain(expr) {
-            fails |= can_fail(expr, schema.get_or_insert_with(|| merge_schema(&plan.inputs())));
+            fails |= expr.is_volatile()
+                || is_volatile(expr)
+                || can_fail(expr, schema.get_or_insert_with(|| merge_schema(&plan.inputs())));
         }
         Ok(TreeNodeRecursion::Continue)
     });
@@ -185,11 +227,10 @@ impl Tree {
         if !(3..=MOST).contains(&leaves.len()) {
             return None;
         }
+        let fields = leaves.iter().flat_map(|leaf| leaf.schema().iter());
+        let fields = fields.map(|(of, field)| (of.cloned(), field.clone())).collect();
         // Fails where two leaves have columns of one name.
-        let mut columns = DFSchema::empty();
-        for leaf in &leaves {
-            columns = columns.join(leaf.schema()).ok()?;
-        }
+        let columns = DFSchema::new_with_metadata(fields, HashMap::new()).ok()?;
         let mut predicates = vec![];
         for (left, right) in equalities {
             let expr = binary_expr(left.clone(), Operator::Eq, right.clone());
@@ -205,11 +246,13 @@ impl Tree {
         for expr in conditions {
             predicates.push(Predicate { of: leaves_of(&expr, &leaves)?, expr, sides: None });
         }
-        let columns = match predicates.iter().all(|p: &Predicate| p.of != 0) {
-            true => Arc::new(columns),
-            false => return None,
-        };
-        Some(Tree { leaves, predicates, shape, columns, wanted: plan.schema().columns() })
+        if predicates.iter().any(|p| p.of == 0) {
+            return None;
+        }
+        let (wanted, columns) = (plan.schema().columns(), Arc::new(columns));
+        let readers = readers(&wanted, &predicates);
+        let crosses = has_crosses(&shape, &predicates);
+        Some(Tree { leaves, predicates, shape, crosses, columns, wanted, readers })
     }
 
     /// A cheaper order, if there is one.
@@ -283,23 +326,37 @@ impl Tree {
 
     /// The columns of a part that are looked at outside of it.
     fn pruned(&self, plan: LogicalPlan, set: LeafSet) -> PlanResult<LogicalPlan> {
-        let outside: Vec<_> = self
-            .predicates
-            .iter()
-            .filter(|p| !within(p.of, set))
-            .flat_map(|p| p.expr.column_refs())
-            .collect();
         let columns = plan.schema().columns();
-        let kept: Vec<Expr> = (columns.iter())
-            .filter(|c| self.wanted.contains(c) || outside.contains(c))
-            .cloned()
-            .map(Expr::Column)
-            .collect();
-        if kept.len() == columns.len() || kept.is_empty() {
+        let count = columns.len();
+        let outside = |column: &Name| self.readers.get(column).is_some_and(|r| r.are_outside(set));
+        let kept: Vec<Expr> = columns.into_iter().filter(outside).map(Expr::Column).collect();
+        if kept.len() == count || kept.is_empty() {
             return Ok(plan);
         }
         Ok(LogicalPlan::Projection(Projection::try_new(kept, Arc::new(plan))?))
     }
+}
+
+/// Who looks at each column that anybody looks at.
+fn readers(wanted: &[Name], predicates: &[Predicate]) -> HashMap<Name, ColumnReaders> {
+    let mut readers: HashMap<Name, ColumnReaders> = HashMap::new();
+    for column in wanted {
+        readers.entry(column.clone()).or_default().wanted = true;
+    }
+    for predicate in predicates {
+        for column in predicate.expr.column_refs() {
+            readers.entry(column.clone()).or_default().predicates.push(predicate.of);
+        }
+    }
+    readers
+}
+
+/// Whether a join has sides that no equality connects.
+fn has_crosses(shape: &JoinTree, predicates: &[Predicate]) -> bool {
+    let JoinTree::Join(a, b) = shape else { return false };
+    let (left, right) = (a.set(), b.set());
+    let connects = |predicate: &Predicate| predicate.connects(left, right);
+    !predicates.iter().any(connects) || has_crosses(a, predicates) || has_crosses(b, predicates)
 }
 
 fn within(part: LeafSet, whole: LeafSet) -> bool {
@@ -307,6 +364,12 @@ fn within(part: LeafSet, whole: LeafSet) -> bool {
 }
 
 impl Predicate {
+    /// Whether it is an equality of something on the left and something on the right.
+    fn connects(&self, left: LeafSet, right: LeafSet) -> bool {
+        let Some([(_, of_a), (_, of_b)]) = &self.sides else { return false };
+        within(*of_a, left) && within(*of_b, right) || within(*of_a, right) && within(*of_b, left)
+    }
+
     /// An equality as a pair of keys, the first over `left` and the second over `right`.
     fn across(&self, left: LeafSet, right: LeafSet) -> Option<(Expr, Expr)> {
         let [(a, of_a), (b, of_b)] = self.sides.as_ref()?;

@@ -57,7 +57,7 @@ pub(crate) use estimate::{Estimate, estimate};
 pub(crate) use explain::{explain, explain_on_cpu, files_of, join_name, sink_name};
 pub(crate) use failing::{can_fail, fails_itself, has_failing, is_comparison, operands, sum_fails};
 pub(crate) use foresight::Foresight;
-pub(crate) use join_order::{join_cost, order_joins};
+pub(crate) use join_order::{join_cost, order_crosses, order_joins};
 pub(crate) use names::{FreshNames, different};
 pub(crate) use nesting::{MOST_NESTED, balanced, conjunction, too_nested};
 pub(crate) use node::DeviceNode;

@@ -143,3 +143,49 @@ fn chains_stars_and_cliques_of_random_tables_agree() {
     }
     assert!(ordered > 3, "{ordered} orders differ from the query's");
 }
+
+/// Rows of the operator of the CPU engine that yields most.
+fn most_rows(pair: &Pair, sql: &str) -> u64 {
+    let profiled = pair.cpu.sql(sql).and_then(|frame| frame.profile());
+    let (_, operators) = profiled.expect("it runs");
+    operators.iter().filter_map(|operator| operator.rows).max().expect("rows are counted")
+}
+
+/// Bytes that the device's kernels move for a query whose tables are there, and kernels known.
+fn bytes_moved(pair: &Pair, sql: &str) -> u64 {
+    pair.check(sql);
+    let before = pair.gpu().counters().bytes_moved;
+    run(&pair.device, sql).expect("it ran before");
+    pair.gpu().counters().bytes_moved - before
+}
+
+#[test]
+fn cross_joins_come_after_what_cuts_them() {
+    let pair = Pair::new();
+    for session in [&pair.cpu, &pair.device] {
+        for (table, rows) in [("a", 60), ("b", 60), ("c", 60), ("s", 4), ("m", 50)] {
+            let sql = format!("CREATE TABLE {table} AS SELECT value AS x FROM range(0, {rows})");
+            session.execute(&sql).expect("a table");
+        }
+        session.execute("CREATE TABLE d AS SELECT 7 AS x").expect("a table");
+    }
+    // Rows, and pairs of rows that a condition has to look at, in the best order.
+    for (from, most, pairs) in [
+        // The equality leaves one row of `c`.
+        ("a, b, c, d WHERE c.x = d.x", 60 * 60, 60 * 60),
+        ("s a, s b, s c, s d, m e, s f WHERE e.x = f.x", 4 * 4 * 4 * 4 * 4, 4 * 4 * 4 * 4 * 4),
+        // No equality, but the last table has one row.
+        ("a, b, c, d WHERE a.x < d.x AND b.x < d.x AND c.x < d.x", 7 * 7 * 7, 7 * 7 * 60),
+        // The condition leaves fewer rows of `a` and `c` than of `a` and `b`.
+        ("a, b, c, d WHERE c.x = d.x AND a.x < c.x AND b.x > a.x", 7 * 60, 7 * 60),
+        ("a CROSS JOIN b CROSS JOIN c JOIN d ON c.x = d.x AND d.x > a.x", 7 * 60, 7 * 60),
+    ] {
+        let names = if from.starts_with('s') { "a.x + b.x + e.x" } else { "a.x + b.x + c.x" };
+        let sql = format!("SELECT count(*), sum({names}) FROM {from}");
+        let rows = most_rows(&pair, &sql);
+        assert!(rows <= 2 * most, "{rows} rows on the CPU of {most}: {sql}");
+        // A pair of row numbers and three columns of 8 bytes, written and read: 64 bytes a row.
+        let bytes = bytes_moved(&pair, &sql);
+        assert!(bytes <= 64 * (2 * pairs + 1000), "{bytes} bytes on the device: {sql}");
+    }
+}

@@ -1,11 +1,12 @@
 //! What orders of joins cost, and the search for the cheapest.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use datafusion::common::Column as Name;
 use datafusion::logical_expr::Expr;
 
-use super::{JoinTree, LeafSet, Predicate, Tree, within};
+use super::{ColumnReaders, JoinTree, LeafSet, Predicate, Tree, within};
 use crate::codegen::selectivity;
 use crate::column::{Facts, Repr};
 use crate::plan::estimate::{Estimate, key_selectivity};
@@ -19,6 +20,10 @@ const CACHED_ROWS: f64 = 2e6;
 /// are written and read, for each byte.
 const PIPELINE: f64 = 4e6;
 const PIPELINE_BYTE: f64 = 0.25;
+
+/// What a pair of rows costs that no key brings together, in rows read: its numbers are written, and
+/// read with the columns of both rows.
+const PAIR: f64 = 4.0;
 
 /// What it costs to build a table of one side and compare the other with it, in rows read. Rows of
 /// a key that repeats are sorted into lists, and matches become pairs.
@@ -43,16 +48,14 @@ pub(super) struct Costs<'a> {
     shares: Vec<(LeafSet, f64)>,
     /// Which of an equality's sides is known to be unique.
     unique: Vec<[bool; 2]>,
-    columns: Vec<Width>,
+    columns: Vec<Width<'a>>,
 }
 
 /// Bytes of a leaf's column, and who looks at it.
-struct Width {
+struct Width<'a> {
     leaf: LeafSet,
     bytes: f64,
-    wanted: bool,
-    /// Leaves of the predicates that do.
-    predicates: Vec<LeafSet>,
+    readers: &'a ColumnReaders,
 }
 
 /// The best order of a set of leaves that is known so far.
@@ -117,13 +120,9 @@ impl<'a> Costs<'a> {
         let mut widths = vec![];
         for (at, leaf) in tree.leaves.iter().enumerate() {
             for (name, field) in leaf.schema().columns().into_iter().zip(leaf.schema().fields()) {
-                let looks = |p: &&Predicate| p.expr.column_refs().contains(&name);
-                widths.push(Width {
-                    leaf: 1 << at,
-                    bytes: Repr::of(field.data_type()).map_or(8, Repr::width) as f64,
-                    wanted: tree.wanted.contains(&name),
-                    predicates: tree.predicates.iter().filter(looks).map(|p| p.of).collect(),
-                });
+                let Some(readers) = tree.readers.get(&name) else { continue };
+                let bytes = Repr::of(field.data_type()).map_or(8, Repr::width) as f64;
+                widths.push(Width { leaf: 1 << at, bytes, readers });
             }
         }
         Costs { tree, leaves, shares, unique, columns: widths }
@@ -139,9 +138,7 @@ impl<'a> Costs<'a> {
 
     /// What it costs to make a build side of a join, besides its table.
     fn pipeline(&self, set: LeafSet, rows: f64) -> f64 {
-        let outside = |c: &&Width| {
-            within(c.leaf, set) && (c.wanted || c.predicates.iter().any(|of| !within(*of, set)))
-        };
+        let outside = |c: &&Width<'_>| within(c.leaf, set) && c.readers.are_outside(set);
         let bytes: f64 = self.columns.iter().filter(outside).map(|c| c.bytes).sum();
         PIPELINE + PIPELINE_BYTE * rows * bytes
     }
@@ -151,9 +148,39 @@ impl<'a> Costs<'a> {
         BestOrder { set, cost: 0.0, rows: self.leaves[at], as_build: 0.0, once: set, sides: None }
     }
 
-    /// The join of two parts, the way round that costs less, if it costs less than what is known of
-    /// their set; `None` also where no equality connects them.
+    /// The join of two parts, if it costs less than what is known of their set; `None` also where no
+    /// equality connects them, unless the query has such joins.
     fn join(&self, a: &BestOrder, b: &BestOrder, known: Option<&BestOrder>) -> Option<BestOrder> {
+        let connected = |p: &Predicate| p.connects(a.set, b.set);
+        if self.tree.crosses && !self.tree.predicates.iter().any(connected) {
+            return self.pairs(a, b, known);
+        }
+        self.by_keys(a, b, known)
+    }
+
+    /// The join of two parts by all pairs of their rows, as [`Costs::join`] has it.
+    fn pairs(&self, a: &BestOrder, b: &BestOrder, known: Option<&BestOrder>) -> Option<BestOrder> {
+        let of_a = (a.rows, a.as_build) < (b.rows, b.as_build);
+        let (probe, build) = if of_a { (b, a) } else { (a, b) };
+        // One row is looked at by a stage of the probe.
+        let pairs = if build.rows > 1.0 { PAIR * a.rows * b.rows } else { 0.3 * probe.rows };
+        let cost = a.cost + b.cost + pairs + build.as_build;
+        if known.is_some_and(|known| known.cost <= cost) {
+            return None;
+        }
+        let of = |part: &BestOrder, other: &BestOrder| if other.rows > 1.0 { 0 } else { part.once };
+        let once = of(a, b) | of(b, a);
+        Some(self.joined([probe, build], cost, once, known))
+    }
+
+    /// The join of two parts by the keys that connect them, the way round that costs less, as
+    /// [`Costs::join`] has it.
+    fn by_keys(
+        &self,
+        a: &BestOrder,
+        b: &BestOrder,
+        known: Option<&BestOrder>,
+    ) -> Option<BestOrder> {
         let (set_a, set_b) = (a.set, b.set);
         let (mut connected, mut keys) = (false, 0);
         let (mut unique_a, mut unique_b) = (false, false);
@@ -182,14 +209,24 @@ impl<'a> Costs<'a> {
         }
         let cost_a = join_cost(a.rows, build_a, b.rows) + a.as_build;
         let cost_b = join_cost(b.rows, build_b, a.rows) + b.as_build;
-        let (sides, cost) =
-            if cost_a < cost_b { ([set_b, set_a], cost_a) } else { ([set_a, set_b], cost_b) };
+        let (sides, cost) = if cost_a < cost_b { ([b, a], cost_a) } else { ([a, b], cost_b) };
         let cost = a.cost + b.cost + cost;
         if known.is_some_and(|known| known.cost <= cost) {
             return None;
         }
-        let set = set_a | set_b;
         let once = if unique_b { a.once } else { 0 } | if unique_a { b.once } else { 0 };
+        Some(self.joined(sides, cost, once, known))
+    }
+
+    /// The join of a probe's and a build's side; `known` is another one of the same leaves.
+    fn joined(
+        &self,
+        [probe, build]: [&BestOrder; 2],
+        cost: f64,
+        once: LeafSet,
+        known: Option<&BestOrder>,
+    ) -> BestOrder {
+        let (set, sides) = (probe.set | build.set, Some([probe.set, build.set]));
         let (rows, as_build) = match known {
             Some(known) => (known.rows, known.as_build),
             None => {
@@ -197,7 +234,7 @@ impl<'a> Costs<'a> {
                 (rows, self.pipeline(set, rows))
             }
         };
-        Some(BestOrder { set, cost, rows, as_build, once, sides: Some(sides) })
+        BestOrder { set, cost, rows, as_build, once, sides }
     }
 
     /// What a given order costs.
@@ -236,29 +273,54 @@ impl<'a> Costs<'a> {
         Some((shape_of(all, &|set| best[set as usize].and_then(|part| part.sides)), cost))
     }
 
-    /// Joins what is cheapest to join until everything is.
+    /// Joins what is cheapest to join until everything is; what no equality connects once nothing else
+    /// is left.
     pub(super) fn greedy(&self) -> Option<(JoinTree, f64)> {
         let mut parts: Vec<BestOrder> = (0..self.leaves.len()).map(|at| self.leaf(at)).collect();
         let mut made: HashMap<LeafSet, [LeafSet; 2]> = HashMap::new();
+        let mut found = vec![];
+        for at in 1..parts.len() {
+            self.add_joins(&parts[..at], &parts[at], &mut found);
+        }
         while parts.len() > 1 {
-            let mut cheapest: Option<(f64, usize, usize, BestOrder)> = None;
-            for b in 1..parts.len() {
-                for a in 0..b {
-                    let Some(joined) = self.join(&parts[a], &parts[b], None) else { continue };
-                    // What comes out is met again by all that follows.
-                    let added = joined.cost - parts[a].cost - parts[b].cost + joined.rows;
-                    if cheapest.as_ref().is_none_or(|(least, ..)| added < *least) {
-                        cheapest = Some((added, a, b, joined));
-                    }
-                }
-            }
-            let (_, a, b, joined) = cheapest?;
-            made.insert(joined.set, joined.sides?);
-            parts.swap_remove(b);
-            parts[a] = joined;
+            let joined = found.iter().min_by(|a, b| a.comes_before(b))?.joined;
+            let sides = joined.sides?;
+            made.insert(joined.set, sides);
+            // All others are as they were.
+            parts.retain(|part| !within(part.set, joined.set));
+            found.retain(|other| other.joined.set & joined.set == 0);
+            self.add_joins(&parts, &joined, &mut found);
+            parts.push(joined);
         }
         let whole = parts.pop()?;
         Some((shape_of(whole.set, &|set| made.get(&set).copied()), whole.cost))
+    }
+
+    /// Adds the joins of these parts with one more.
+    fn add_joins(&self, parts: &[BestOrder], with: &BestOrder, found: &mut Vec<FoundJoin>) {
+        for part in parts {
+            let Some(joined) = self.join(part, with, None) else { continue };
+            // What comes out is met again by all that follows.
+            let added = joined.cost - part.cost - with.cost + joined.rows;
+            let connects = |p: &Predicate| p.connects(part.set, with.set);
+            let crosses = self.tree.crosses && !self.tree.predicates.iter().any(connects);
+            found.push(FoundJoin { joined, added, crosses });
+        }
+    }
+}
+
+/// A join that [`Costs::greedy`] may make.
+struct FoundJoin {
+    joined: BestOrder,
+    /// What it costs besides its parts.
+    added: f64,
+    /// No equality connects its sides.
+    crosses: bool,
+}
+
+impl FoundJoin {
+    fn comes_before(&self, other: &FoundJoin) -> Ordering {
+        self.crosses.cmp(&other.crosses).then(self.added.total_cmp(&other.added))
     }
 }
 

@@ -1,7 +1,7 @@
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::logical_expr::builder::table_scan;
-use datafusion::logical_expr::{LogicalPlanBuilder, lit};
-use datafusion::prelude::col;
+use datafusion::logical_expr::{LogicalPlanBuilder, cast, lit};
+use datafusion::prelude::{col, random};
 
 use super::*;
 use crate::column::Facts;
@@ -45,8 +45,11 @@ fn joined(tables: &[SizedTable], on: &[&[(&str, &str)]]) -> LogicalPlan {
             .iter()
             .map(|(l, r)| (Name::from_qualified_name(*l), Name::from_qualified_name(*r)))
             .unzip();
-        plan =
-            plan.join(table.plan().build().unwrap(), JoinType::Inner, (left, right), None).unwrap();
+        let table = table.plan().build().unwrap();
+        plan = match left.is_empty() {
+            true => plan.cross_join(table).unwrap(),
+            false => plan.join(table, JoinType::Inner, (left, right), None).unwrap(),
+        };
     }
     plan.build().unwrap()
 }
@@ -239,7 +242,52 @@ fn trees_that_may_fail_or_are_small_or_have_two_columns_of_a_name_stay() {
         "division by zero"
     );
     assert!(Tree::of(&joined(&tables()[..2], &on[..1])).is_none());
-    let crossed = tables()[0].plan().cross_join(tables()[1].plan().build().unwrap()).unwrap();
-    let crossed = crossed.cross_join(tables()[2].plan().build().unwrap()).unwrap().build().unwrap();
-    assert!(Tree::of(&crossed).is_none(), "cross joins are the query's");
+    let volatile = (random() * lit(9.0)).lt(cast(col("a.c"), DataType::Float64));
+    assert!(Tree::of(&filtered(volatile)).is_none(), "it is another one for each row");
+}
+
+#[test]
+fn what_no_equality_connects_is_joined_last() {
+    let tables = [
+        table("a", 300.0, 300.0),
+        table("b", 300.0, 300.0),
+        table("c", 300.0, 300.0),
+        table("d", 1.0, 1.0),
+    ];
+    let plan = joined(&tables, &[&[], &[], &[("c.a", "d.k")]]);
+    let found = orders(&tables, &plan);
+    for order in [&found.exact, &found.greedy] {
+        assert!(order.contains("(c d)"), "{order}");
+    }
+    let text = format!("{}", found.plan.display_indent());
+    assert_eq!(text.matches("Cross Join").count(), 2, "{text}");
+}
+
+#[test]
+fn conditions_that_leave_few_rows_come_early_among_cross_joins() {
+    let tables = [
+        table("a", 300.0, 300.0),
+        table("b", 300.0, 300.0),
+        table("c", 300.0, 300.0),
+        table("d", 1.0, 1.0),
+    ];
+    let plan = joined(&tables, &[&[], &[], &[]]);
+    let below = |name: &str| col(format!("{name}.a")).lt(col("d.a"));
+    let condition = below("a").and(below("b")).and(below("c"));
+    let plan = LogicalPlanBuilder::from(plan).filter(condition).unwrap().build().unwrap();
+    let found = orders(&tables, &plan);
+    let (first, _) = found.exact.split_once(')').unwrap();
+    assert!(first.ends_with(" d"), "its one row comes first: {}", found.exact);
+    assert!(!format!("{}", found.plan.display_indent()).contains("Cross Join"));
+}
+
+#[test]
+fn a_query_without_cross_joins_gets_none() {
+    // A product of both small tables would be compared with the large one only once.
+    let tables = [table("small", 2.0, 2.0), table("fact", 1e8, 2.0), table("tiny", 3.0, 3.0)];
+    let plan = joined(&tables, &[&[("small.k", "fact.a")], &[("fact.b", "tiny.k")]]);
+    let found = orders(&tables, &plan);
+    for order in [found.exact, found.greedy] {
+        assert!(!order.contains("(small tiny)") && !order.contains("(tiny small)"), "{order}");
+    }
 }

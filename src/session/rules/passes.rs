@@ -8,9 +8,10 @@
 
 use std::sync::Arc;
 
+use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TreeNodeRewriter};
 use datafusion::error::Result;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::{LogicalRule, any_node, guards, holds_subquery};
@@ -80,8 +81,27 @@ fn if_needed(rule: LogicalRule) -> LogicalRule {
             Arc::new(IfNeeded { rule, needed: holds_subquery })
         }
         "extract_leaf_expressions" => Arc::new(IfNeeded { rule, needed: has_leaf }),
+        "eliminate_join" => Arc::new(IfNeeded { rule, needed: drops_joins }),
         _ => rule,
     }
+}
+
+/// Whether an operator may let a join be left out, or yield the rows of one side: a join of another
+/// kind than inner, a key that occurs once, a condition that is false, or an operator above that
+/// takes equal rows once.
+fn drops_joins(node: &LogicalPlan) -> Result<bool> {
+    Ok(match node {
+        LogicalPlan::Distinct(_) => true,
+        LogicalPlan::Aggregate(aggregate) => aggregate.aggr_expr.is_empty(),
+        LogicalPlan::Join(join) => {
+            let has_key = |side: &LogicalPlan| !side.schema().functional_dependencies().is_empty();
+            join.join_type != JoinType::Inner
+                || matches!(join.filter, Some(Expr::Literal(..)))
+                || has_key(&join.left)
+                || has_key(&join.right)
+        }
+        _ => false,
+    })
 }
 
 /// A rule that runs only if the plan has an operator that needs it.
@@ -162,7 +182,7 @@ mod tests {
             .into_iter()
             .map(if_needed)
             .filter(|rule| format!("{rule:?}").starts_with("IfNeeded"));
-        assert_eq!(needed.count(), 3);
+        assert_eq!(needed.count(), 4);
     }
 
     #[test]
