@@ -274,6 +274,6 @@ impl Source for SomeColumns {
 }
 
 /// The CPU engine reads what the scan reads that these are made of.
-fn read_by_device() -> DataFusionError {
+pub(super) fn read_by_device() -> DataFusionError {
     DataFusionError::Internal("a source of a device's scan is read by the CPU engine".into())
 }

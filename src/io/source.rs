@@ -47,6 +47,13 @@ pub(crate) trait Source: Debug + Send + Sync {
         None
     }
 
+    /// The least and the greatest value of a column in each chunk, where these are integers on the
+    /// device and none is null, by what the source says of itself: who relies on them looks at what
+    /// it reads.
+    fn chunk_ranges(&self, _column: usize) -> Option<Vec<(i128, i128)>> {
+        None
+    }
+
     /// Reads columns of chunks into device memory. No columns read is still the right number of
     /// rows.
     ///

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use tempfile::TempDir;
 use warpframe::arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
 use warpframe::arrow::record_batch::RecordBatch;
-use warpframe::{DeviceChoice, Session};
+use warpframe::{DeviceChoice, ParquetWriteOptions, Session};
 
 use crate::differential::{Pair, builder, data, run};
 
@@ -50,6 +51,60 @@ fn table(rows: i64) -> Vec<RecordBatch> {
         .expect("a batch")
     };
     (0..8).map(|part| batch(rows * part / 8, rows * (part + 1) / 8)).collect()
+}
+
+/// The TPC-H tables in files of many row groups, on so many devices. Who has it keeps the files.
+fn tpch(count: usize) -> (Pair, TempDir) {
+    let (pair, folder) = (pair(count), tempfile::tempdir().expect("a folder"));
+    let writer = Session::builder().device(DeviceChoice::Cpu).build().expect("the CPU is there");
+    for (table, group_rows) in [
+        ("lineitem", 2000),
+        ("orders", 700),
+        ("customer", 100),
+        ("part", 150),
+        ("partsupp", 500),
+        ("supplier", 1000),
+        ("nation", 1000),
+        ("region", 1000),
+    ] {
+        let frame = writer.scan_parquet(data(&format!("tpch/{table}.parquet")));
+        let frame = frame.and_then(|frame| frame.collect()).expect("the sample is there");
+        let path = folder.path().join(format!("{table}.parquet"));
+        let options =
+            ParquetWriteOptions { row_group_rows: Some(group_rows), ..Default::default() };
+        frame.write_parquet_with(&path, options).expect("a file");
+        for session in [&pair.cpu, &pair.device] {
+            session.register_parquet(table, &path).expect("a table");
+        }
+    }
+    (pair, folder)
+}
+
+fn tpch_query(number: usize) -> String {
+    let path = data(&format!("queries/q{number}.sql"));
+    let sql = std::fs::read_to_string(path).expect("the sample is there");
+    sql.trim().trim_end_matches(';').to_string()
+}
+
+/// Bytes of rows that devices sent to each other in all.
+fn sent(session: &Session) -> u64 {
+    session.devices().iter().map(|device| device.counters().bytes_sent).sum()
+}
+
+/// Prints the bytes that TPC-H's queries move between two devices.
+#[test]
+#[ignore = "a measurement"]
+fn bytes_that_tpch_moves_between_devices() {
+    let (pair, _files) = tpch(2);
+    let mut all = 0;
+    for number in 1..=22 {
+        let before = sent(&pair.device);
+        pair.check(&tpch_query(number));
+        let moved = sent(&pair.device) - before;
+        all += moved;
+        println!("Q{number} {moved}");
+    }
+    println!("all {all}");
 }
 
 #[test]
