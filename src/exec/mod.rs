@@ -93,6 +93,8 @@ pub(crate) struct Engine {
     cuts: KnownCuts,
     /// Engines of further devices.
     others: Arc<[Engine]>,
+    /// Whether a statement's error said that the device is lost.
+    told_lost: Arc<AtomicBool>,
 }
 
 /// Where a result lies.
@@ -118,6 +120,7 @@ impl Engine {
             scanned: ScannedTables::default(),
             cuts: KnownCuts::default(),
             others: Arc::new([]),
+            told_lost: Arc::default(),
         }
     }
 
@@ -132,10 +135,11 @@ impl Engine {
         std::iter::once(self).chain(self.others.iter())
     }
 
-    /// It and the engines of its further devices that are not lost.
+    /// It and the engines of its further devices, but for those of which a statement said that they
+    /// are lost.
     pub(crate) fn devices(&self) -> impl Iterator<Item = &Engine> {
-        let others = self.others.iter();
-        std::iter::once(self).chain(others.filter(|other| !other.device.is_lost()))
+        let others = self.others.iter().filter(|other| !other.told_lost.load(Relaxed));
+        std::iter::once(self).chain(others)
     }
 
     fn has_others(&self) -> bool {
@@ -323,7 +327,11 @@ async fn run_whole_or_divided(
             Err(error) => return Err(error),
         }
     }
-    run_on_one_device(state, engine, plan, tables).await
+    let ran = run_on_one_device(state, engine, plan, tables).await;
+    match engine.others.is_empty() {
+        true => ran,
+        false => ran.map_err(|error| engine.told_of_loss(&[engine], error)),
+    }
 }
 
 /// Runs a supported plan: whole, or where it finds no memory for that in parts.

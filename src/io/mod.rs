@@ -57,7 +57,7 @@ pub use selection::IntoPaths;
 pub(crate) use selection::refuse_address;
 pub(crate) use sequence::Sequence;
 pub(crate) use some_rows::{PartKeys, SomeRows};
-pub(crate) use source::{BYTES_TO_READ, Chunk, ColumnRequest, Read, Source, To, rows};
+pub(crate) use source::{BYTES_TO_READ, Chunk, ColumnRequest, Read, Source, To, even_chunks, rows};
 pub(crate) use stream::{batches_in_order, partitions_in_order, upload};
 pub(crate) use table::{Extent, OfSession, Snapshot, SourceTable};
 pub(crate) use unite::wider;

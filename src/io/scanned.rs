@@ -20,7 +20,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::csv::{CsvFiles, CsvOptions, TextEncoding};
 use super::files::{Files, Format};
 use super::options::ParquetOptions;
-use super::source::{Chunk, ColumnRequest, Read, Source, To};
+use super::source::{Chunk, ColumnRequest, Read, Source, To, rows};
 use crate::column::{Facts, Table};
 use crate::error::{Error, Result};
 
@@ -201,6 +201,12 @@ impl Source for SomeChunks {
         let begin = self.chunks.start;
         let chunks = begin + wanted.chunks.start..begin + wanted.chunks.end;
         self.source.read(to, &ColumnRequest { chunks, ..*wanted }).await
+    }
+
+    fn within(&self) -> Option<(&Arc<dyn Source>, Range<u64>)> {
+        let all = self.source.chunks();
+        let begin = rows(&all[..self.chunks.start])?;
+        Some((&self.source, begin..begin + rows(&all[self.chunks.clone()])?))
     }
 
     async fn scan(

@@ -21,7 +21,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::scanned::read_by_device;
-use super::source::{Chunk, ColumnRequest, Read, Source, To};
+use super::source::{Chunk, ColumnRequest, Read, Source, To, rows};
 use super::table::OfSession;
 use crate::column::{Column, Facts};
 use crate::error::{Error, ErrorKind, Result};
@@ -146,6 +146,13 @@ impl Source for SomeRows {
             self.check(to.device, keys)?;
         }
         Ok(read)
+    }
+
+    fn within(&self) -> Option<(&Arc<dyn Source>, Range<u64>)> {
+        let begin = rows(&self.source.chunks()[..self.chunks.start])?;
+        let begin = begin + self.rows.first().map_or(0, |rows| rows.start);
+        let count: u64 = self.rows.iter().map(|rows| rows.end - rows.start).sum();
+        Some((&self.source, begin..begin + count))
     }
 
     async fn scan(

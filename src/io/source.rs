@@ -97,6 +97,12 @@ pub(crate) trait Source: Debug + Send + Sync {
         None
     }
 
+    /// The source of which it has some rows that follow one another, and which these are; `None` of
+    /// a source of its own.
+    fn within(&self) -> Option<(&Arc<dyn Source>, Range<u64>)> {
+        None
+    }
+
     /// The rows as record batches, for DataFusion's operators on the host.
     ///
     /// # Errors
@@ -163,6 +169,15 @@ impl Read {
     pub(crate) fn new(rows: u64, columns: Vec<Column>) -> Read {
         Read { rows, columns, by_host: vec![] }
     }
+}
+
+/// So many rows in chunks that any part of them may be read by: few, and small ones.
+pub(crate) fn even_chunks(rows: u64) -> Vec<Chunk> {
+    const LEAST_ROWS: u64 = 1 << 10;
+    const MOST: u64 = 1 << 10;
+    let each = rows.div_ceil(MOST).max(LEAST_ROWS);
+    let begins = (0..rows.max(1)).step_by(each as usize);
+    begins.map(|begin| Chunk { rows: Some(each.min(rows - begin)), bytes: None }).collect()
 }
 
 /// The rows of all chunks, where each knows its number.

@@ -84,7 +84,8 @@ pub(in crate::exec) async fn run_on_devices(
         let staged = match known.filter(|staged| staged.is_still(engine, &devices, &open)) {
             Some(staged) => staged,
             None => {
-                let staged = StagedPlan::of(state, &devices, &logical, (&tables, &open)).await?;
+                let staged = StagedPlan::of(state, &devices, &logical, (&tables, &open)).await;
+                let staged = staged.map_err(|error| engine.told_of_loss(&devices, error))?;
                 let staged = Arc::new(staged);
                 plan.keep(&tables, staged.clone());
                 staged

@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::catalog::Session;
-use datafusion::datasource::provider_as_source;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::super::arrow;
 use super::super::stored::{StoredBlock, StoredRows};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::io::{
     Chunk, ColumnRequest, DeviceTable, KeptTable, Read, Snapshot, Source, SourceTable, To,
+    even_chunks, rows,
 };
 use crate::plan::PlanTable;
 
@@ -28,6 +29,9 @@ pub(super) fn table_of(rows: StoredRows) -> Result<PlanTable> {
     let table = KeptTable::new(rows.load()?);
     Ok(provider_as_source(Arc::new(DeviceTable { table })))
 }
+
+/// Rows that come back for the host's reader at once.
+const PIECE: usize = 128;
 
 #[derive(Debug)]
 struct WaitingRows {
@@ -42,27 +46,33 @@ impl Source for WaitingRows {
     }
 
     fn chunks(&self) -> Vec<Chunk> {
-        let chunk = |block: &StoredBlock| Chunk {
-            rows: Some(block.rows() as u64),
-            bytes: Some(block.bytes()),
-        };
-        self.rows.blocks.iter().map(chunk).collect()
+        even_chunks(self.rows.rows() as u64)
     }
 
     async fn read(&self, _: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
-        let blocks = self.rows.blocks[wanted.chunks.clone()].to_vec();
-        let table = StoredRows { blocks, ..self.rows.clone() }.load()?;
+        let chunks = self.chunks();
+        let count = |chunks: &[Chunk]| rows(chunks).unwrap_or(0) as usize;
+        let begin = count(&chunks[..wanted.chunks.start]);
+        let some = self.rows.range(begin, count(&chunks[wanted.chunks.clone()]));
+        let table = some.load()?;
         let columns = wanted.columns.iter().map(|at| table.columns[*at].clone()).collect();
         Ok(Read::new(table.rows as u64, columns))
     }
 
+    /// Where a chunk finds no memory, its rows come in smaller pieces.
     async fn scan(
         &self,
-        _: &dyn Session,
-        _: Option<&Vec<usize>>,
-        _: &[Expr],
-        _: Option<usize>,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        Err(Error::internal("rows of a stage are read by the CPU engine").into())
+        let mut batches = vec![];
+        for begin in (0..self.rows.rows()).step_by(PIECE) {
+            batches.extend(self.rows.range(begin, PIECE).load()?.to_batches(PIECE)?);
+        }
+        MemTable::try_new(self.schema.clone(), vec![batches])?
+            .scan(state, projection, filters, limit)
+            .await
     }
 }
