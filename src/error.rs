@@ -91,6 +91,14 @@ pub enum ErrorKind {
         /// Name and text of the driver's error code.
         code: String,
     },
+    /// One of a session's devices failed so that it can do nothing any more. The statement has no
+    /// result. Queries go on with the others, unless it is the first, where results lie.
+    DeviceLost {
+        /// Its number among [`Session::devices`](crate::Session::devices).
+        device: usize,
+        /// What failed.
+        why: String,
+    },
     /// A device cannot be used on this machine: driver, NVRTC or C++ compiler missing.
     DeviceUnavailable {
         /// The device asked for.

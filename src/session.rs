@@ -143,7 +143,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn devices(&self) -> Vec<Device> {
-        let engines = self.core.engine.iter().flat_map(|engine| engine.devices());
+        let engines = self.core.engine.iter().flat_map(|engine| engine.all_devices());
         engines.map(|engine| engine.device.clone()).collect()
     }
 

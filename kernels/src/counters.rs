@@ -71,6 +71,10 @@ pub struct Counters {
     pub bytes_restored: u64,
     /// Most bytes of these that lay in files at once.
     pub bytes_in_spill_files: u64,
+    /// Bytes of rows that other devices of the session were sent.
+    pub bytes_sent: u64,
+    /// Bytes of rows that came from other devices of the session.
+    pub bytes_received: u64,
     /// Parts of divided plans that ran.
     pub parts_run: u64,
     /// Queries and verbs that were planned: analysed, optimized, and cut into what runs where.
@@ -174,6 +178,12 @@ impl Counting {
     }
     pub(crate) fn restored(&self, bytes: u64) {
         self.counters.lock().bytes_restored += bytes;
+    }
+    pub(crate) fn sent(&self, bytes: u64) {
+        self.counters.lock().bytes_sent += bytes;
+    }
+    pub(crate) fn received(&self, bytes: u64) {
+        self.counters.lock().bytes_received += bytes;
     }
     pub(crate) fn part_ran(&self) {
         self.counters.lock().parts_run += 1;

@@ -20,6 +20,24 @@ impl Device {
         }
     }
 
+    /// Whether the device can do nothing any more: a fault of a kernel or of the hardware has its
+    /// driver refuse every call.
+    pub fn is_lost(&self) -> bool {
+        self.0.driver.is_lost()
+    }
+
+    /// Loses a simulated device, as a GPU is lost by a fault: for tests.
+    #[doc(hidden)]
+    pub fn lose(&self) {
+        self.0.driver.lose();
+    }
+
+    /// Notes that bytes of rows of this device were sent to another one.
+    pub fn count_sent(&self, bytes: u64, to: &Device) {
+        self.0.counters.sent(bytes);
+        to.0.counters.received(bytes);
+    }
+
     /// How many CUDA devices there are, of those that `CUDA_VISIBLE_DEVICES` leaves.
     ///
     /// # Errors

@@ -28,6 +28,8 @@ struct OfDevice {
     has_result: bool,
     before: Counters,
     after: Counters,
+    /// Before and after, of each device of a session that has several.
+    each: Vec<(Counters, Counters)>,
     kernels: Vec<KernelTime>,
     /// Why parts that were planned for the device ran on the CPU.
     fallbacks: Vec<String>,
@@ -60,7 +62,9 @@ impl Account {
         session: &Session,
         frame: &LazyFrame,
     ) -> Result<Account, Failure> {
-        let before = device.counters();
+        let devices = session.devices();
+        let counters = || devices.iter().map(Device::counters).collect::<Vec<_>>();
+        let (before, each) = (device.counters(), counters());
         // Of earlier statements.
         session.take_host_reads();
         let recorder = Recorder::start();
@@ -76,6 +80,10 @@ impl Account {
             has_result: result.is_on_device(),
             before,
             after,
+            each: match devices.len() {
+                1 => vec![],
+                _ => each.into_iter().zip(counters()).collect(),
+            },
             kernels,
             fallbacks: session.take_fallback_reasons(),
             host_reads: session.take_host_reads(),
@@ -154,6 +162,14 @@ impl OfDevice {
                 self.spent(|c| c.tables_moved_back),
             ));
         }
+        for (number, (before, after)) in self.each.iter().enumerate() {
+            text.push_str(&format!(
+                "device {number}: launches {}, bytes sent to other devices {}, bytes received {}\n",
+                after.launches - before.launches,
+                after.bytes_sent - before.bytes_sent,
+                after.bytes_received - before.bytes_received,
+            ));
+        }
         for reason in &self.fallbacks {
             text.push_str(&format!("a part planned for the device ran on the CPU: {reason}\n"));
         }
@@ -189,6 +205,16 @@ impl OfDevice {
             "module_wait_ms",
             milliseconds(self.after.module_wait - self.before.module_wait),
         );
+        let each = self.each.iter().map(|(before, after)| {
+            let mut object = Object::default();
+            object.number("launches", after.launches - before.launches);
+            object.number("bytes_sent", after.bytes_sent - before.bytes_sent);
+            object.number("bytes_received", after.bytes_received - before.bytes_received);
+            object.closed()
+        });
+        if !self.each.is_empty() {
+            run.list("devices", each);
+        }
         run.list("fallbacks", self.fallbacks.iter().map(|reason| text(reason)));
         run.list("host_reads", self.host_reads.iter().map(|sentence| text(sentence)));
         run.list(

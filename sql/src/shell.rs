@@ -153,11 +153,28 @@ fn obey_foreign(runner: &mut Runner<'_>, entry: &str) -> Result<Next, Failure> {
 
 fn device_line(device: &Device) -> String {
     let properties = device.properties();
-    match device.kind() {
+    let line = match device.kind() {
         DeviceKind::Cuda(ordinal) => {
             format!("cuda:{ordinal} ({}, {})", properties.name, bytes(properties.memory))
         }
         DeviceKind::Sim => properties.name.clone(),
+    };
+    if device.is_lost() { format!("{line}, lost") } else { line }
+}
+
+/// Each device on a line, by its number where there are several.
+fn device_lines(devices: &[Device]) -> String {
+    match devices {
+        [device] => device_line(device),
+        devices => {
+            let line = |(number, of): (usize, &Device)| {
+                let counters = of.counters();
+                let (sent, received) = (bytes(counters.bytes_sent), bytes(counters.bytes_received));
+                let line = device_line(of);
+                format!("device {number}: {line}, sent {sent} to others, received {received}")
+            };
+            devices.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+        }
     }
 }
 

@@ -14,11 +14,9 @@ impl fmt::Display for Error {
             ErrorKind::OutOfDeviceMemory { operator, asked, free, limit, used, cached, kept } => {
                 write!(
                     f,
-                    "out of device memory: {operator} asked for {asked} bytes, {free} of {limit} bytes are free"
-                )?;
-                write!(
-                    f,
-                    "; of {used} in use, {cached} hold columns of files and {kept} kept tables"
+                    "out of device memory: {operator} asked for {asked} bytes, {free} of {limit} \
+                     bytes are free; of {used} in use, {cached} hold columns of files and {kept} \
+                     kept tables"
                 )
             }
             ErrorKind::OutOfHostMemory { account, limit, spill_limit } => {
@@ -27,6 +25,7 @@ impl fmt::Display for Error {
                 spill_limit.iter().try_for_each(|bytes| write!(f, ", and {bytes} bytes of files"))
             }
             ErrorKind::Cuda { call, code } => write!(f, "CUDA driver: {call} failed: {code}"),
+            ErrorKind::DeviceLost { device, why } => of_loss(f, *device, why),
             ErrorKind::DeviceUnavailable { device, why } => {
                 write!(f, "device {device} is not available: {why}")
             }
@@ -100,6 +99,14 @@ impl fmt::Display for Error {
             ErrorKind::Io { path, source } => of_system(f, path, source),
         }
     }
+}
+
+fn of_loss(f: &mut fmt::Formatter<'_>, device: usize, why: &str) -> fmt::Result {
+    let next = match device {
+        0 => "results lie there: open the session anew",
+        _ => "queries go on with the others",
+    };
+    write!(f, "device {device} is lost ({next}): {why}")
 }
 
 /// What the system says, behind the file that it is about, if that is known.

@@ -102,6 +102,7 @@ fn copy(error: &Error) -> Error {
             spill_limit: *spill_limit,
         },
         K::Cuda { call, code } => K::Cuda { call, code: code.clone() },
+        K::DeviceLost { device, why } => K::DeviceLost { device: *device, why: why.clone() },
         K::DeviceUnavailable { device, why } => {
             K::DeviceUnavailable { device: device.clone(), why: why.clone() }
         }

@@ -22,6 +22,7 @@
 mod chunks;
 mod devices;
 mod exchange;
+mod facts;
 mod foresight;
 mod group;
 mod join;
@@ -46,9 +47,10 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
 use self::chunks::OpenedScan;
-pub(super) use self::devices::run_on_devices;
-pub(crate) use self::foresight::{ForeseenPlans, division_of};
-use self::foresight::{PlanFacts, seed_of};
+pub(super) use self::devices::{KnownCuts, run_on_devices};
+pub(crate) use self::facts::division_of;
+use self::facts::{PlanFacts, seed_of};
+pub(crate) use self::foresight::ForeseenPlans;
 use self::group::DividedRows;
 pub(crate) use self::result::DividedResult;
 use self::sinks::RowStore;
@@ -103,18 +105,16 @@ pub(super) fn columns_exceed_device(
     plan: &DevicePlan,
     tables: &[PlanTable],
 ) -> Result<bool> {
-    columns_exceed(state, plan, tables, engine.device.memory_limit() as f64, false)
+    Ok(columns_bytes(state, plan, tables, false)? > engine.device.memory_limit() as f64)
 }
 
-/// Whether a plan's columns take more than so many bytes on a device; those of kept tables may
-/// count, too.
-fn columns_exceed(
+/// Bytes that a plan's columns take on a device, at least; those of kept tables may count, too.
+fn columns_bytes(
     state: &SessionState,
     plan: &DevicePlan,
     tables: &[PlanTable],
-    most: f64,
     counts_kept: bool,
-) -> Result<bool> {
+) -> Result<f64> {
     let (mut bytes, scans, filters) = (0f64, plan.scans(), plan.scan_filters());
     for (at, scan) in scans.iter().enumerate() {
         let reads_same = |other: &&TableScan| {
@@ -142,7 +142,7 @@ fn columns_exceed(
         };
         bytes += rows * least_row_bytes(&arrow(&scan.projected_schema)) as f64;
     }
-    Ok(bytes > most)
+    Ok(bytes)
 }
 
 /// Divides one plan.

@@ -44,6 +44,7 @@ use parking_lot::Mutex;
 
 pub use self::cpu_run::OperatorRun;
 pub(crate) use self::cpu_run::{CpuBoard, CpuRun};
+use self::divide::KnownCuts;
 pub(crate) use self::divide::{DividedResult, ForeseenPlans, division_of};
 use self::node::Planner;
 pub use self::progress::PartsProgress;
@@ -88,8 +89,12 @@ pub(crate) struct Engine {
     host_reads: Sentences,
     /// Tables that scans of DataFusion read, in one version each.
     scanned: ScannedTables,
+    /// How tables are cut for several devices.
+    cuts: KnownCuts,
     /// Engines of further devices.
     others: Arc<[Engine]>,
+    /// Whether a statement's error said that the device is lost.
+    told_lost: Arc<AtomicBool>,
 }
 
 /// Where a result lies.
@@ -113,7 +118,9 @@ impl Engine {
             given_up: Sentences::default(),
             host_reads: Sentences::default(),
             scanned: ScannedTables::default(),
+            cuts: KnownCuts::default(),
             others: Arc::new([]),
+            told_lost: Arc::default(),
         }
     }
 
@@ -124,8 +131,29 @@ impl Engine {
     }
 
     /// It and the engines of its further devices.
-    pub(crate) fn devices(&self) -> impl Iterator<Item = &Engine> {
+    pub(crate) fn all_devices(&self) -> impl Iterator<Item = &Engine> {
         std::iter::once(self).chain(self.others.iter())
+    }
+
+    /// It and the engines of its further devices, but for those of which a statement said that they
+    /// are lost.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = &Engine> {
+        let others = self.others.iter().filter(|other| !other.told_lost.load(Relaxed));
+        std::iter::once(self).chain(others)
+    }
+
+    fn has_others(&self) -> bool {
+        self.devices().nth(1).is_some()
+    }
+
+    /// An error of work on these devices; if one of them is lost by now, it says so.
+    fn told_of_loss(&self, devices: &[&Engine], error: Error) -> Error {
+        let is_one = |other: &Engine| devices.iter().any(|of| of.device.same(&other.device));
+        let mut all = self.all_devices().enumerate();
+        match all.find(|(_, other)| is_one(other) && other.device.is_lost()) {
+            Some((device, _)) => ErrorKind::DeviceLost { device, why: error.to_string() }.into(),
+            None => error,
+        }
     }
 
     pub(crate) fn orders_joins(&self) -> bool {
@@ -290,7 +318,7 @@ async fn run_whole_or_divided(
     plan: &DevicePlan,
     tables: &[PlanTable],
 ) -> Result<Outcome> {
-    if !engine.others.is_empty() {
+    if engine.has_others() {
         match divide::run_on_devices(state, engine, plan, tables).await {
             Ok(Some(outcome)) => return Ok(outcome),
             Ok(None) => {}
@@ -299,7 +327,11 @@ async fn run_whole_or_divided(
             Err(error) => return Err(error),
         }
     }
-    run_on_one_device(state, engine, plan, tables).await
+    let ran = run_on_one_device(state, engine, plan, tables).await;
+    match engine.others.is_empty() {
+        true => ran,
+        false => ran.map_err(|error| engine.told_of_loss(&[engine], error)),
+    }
 }
 
 /// Runs a supported plan: whole, or where it finds no memory for that in parts.
@@ -346,7 +378,7 @@ pub(crate) fn run_here(
     tables: &[PlanTable],
 ) -> Result<Option<Table>> {
     let limit = engine.device.memory_limit();
-    if plan.is_too_large(limit) || !engine.others.is_empty() && !plan.is_for_one_device() {
+    if plan.is_too_large(limit) || engine.has_others() && !plan.is_for_one_device() {
         return Ok(None);
     }
     let Some(scans) = scan::resident(plan, tables)? else {

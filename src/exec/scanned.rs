@@ -1,6 +1,7 @@
 //! Tables that DataFusion's scans read, as tables of the engine: their columns stay on the device
 //! until others want the room, and the next scan of them finds these.
 
+use std::convert::Infallible;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -11,10 +12,10 @@ use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
 use parking_lot::Mutex;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::{
-    Chunk, ScannedFormat, ScannedPart, Snapshot, SomeColumns, SourceTable, some_chunks,
-    source_of_parts,
+    Chunk, PartKeys, ScannedFormat, ScannedPart, Snapshot, SomeColumns, SomeRows, Source,
+    SourceTable, some_chunks, source_of_parts,
 };
 
 /// Most tables that are known at once. A stage reads a few.
@@ -39,7 +40,21 @@ enum TableKey {
     /// Batches in host memory, by their columns' identity.
     Batches(Vec<RecordBatch>, SchemaRef),
     /// A part of a session's table in the version of this number.
-    Snapshot(Weak<dyn TableProvider>, u64, (usize, usize)),
+    Snapshot(Weak<dyn TableProvider>, u64, TablePart),
+}
+
+/// Which rows of a table a device has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum TablePart {
+    /// One of so many parts of about equal bytes.
+    Chunks(usize, usize),
+    Rows(Range<u64>),
+}
+
+impl TablePart {
+    fn is_whole(&self) -> bool {
+        *self == TablePart::Chunks(0, 1)
+    }
 }
 
 impl ScannedTables {
@@ -100,22 +115,65 @@ impl ScannedTables {
         snapshot: &Snapshot,
         part: (usize, usize),
     ) -> Arc<SourceTable> {
-        let number = snapshot.number();
+        let (of, count) = part;
+        let Ok(made) = self.of_part(table, snapshot.number(), TablePart::Chunks(of, count), || {
+            let source = snapshot.source();
+            Ok::<_, Infallible>(some_chunks(source, dealt(&source.chunks(), part)))
+        });
+        made
+    }
+
+    /// Rows of a session's table in one version that follow one another, and the keys that they may
+    /// have, for the device of this engine.
+    ///
+    /// # Errors
+    /// `Internal` of a table whose chunks do not know their rows.
+    pub(super) fn of_rows(
+        &self,
+        table: &Arc<dyn TableProvider>,
+        snapshot: &Snapshot,
+        (rows, keys): (Range<u64>, PartKeys),
+    ) -> Result<Arc<SourceTable>> {
+        self.of_part(table, snapshot.number(), TablePart::Rows(rows.clone()), || {
+            let some = SomeRows::new(snapshot.source(), rows, keys);
+            let some = some.ok_or_else(|| Error::internal("a chunk does not know its rows"))?;
+            Ok(Arc::new(some))
+        })
+    }
+
+    /// A part of a table that a device keeps, as so many equal ones.
+    pub(super) fn of_kept<S: Source + 'static>(
+        &self,
+        table: &Arc<dyn TableProvider>,
+        (part, of): (usize, usize),
+        source: impl FnOnce() -> Arc<S>,
+    ) -> Arc<SourceTable> {
+        // It has one version.
+        let Ok(made) = self.of_part(table, 0, TablePart::Chunks(part, of), || {
+            Ok::<Arc<dyn Source>, Infallible>(source())
+        });
+        made
+    }
+
+    fn of_part<E>(
+        &self,
+        table: &Arc<dyn TableProvider>,
+        number: u64,
+        part: TablePart,
+        source: impl FnOnce() -> std::result::Result<Arc<dyn Source>, E>,
+    ) -> std::result::Result<Arc<SourceTable>, E> {
         let known = self.find(|key| match key {
             TableKey::Snapshot(of, known, known_part) => {
-                (*known, *known_part) == (number, part) && is_same(of, table)
+                (known, known_part) == (&number, &part) && is_same(of, table)
             }
             _ => false,
         });
         if let Some(known) = known {
-            return known;
+            return Ok(known);
         }
-        let source = snapshot.source();
-        let chunks = dealt(&source.chunks(), part);
-        let source = some_chunks(source, chunks);
-        let made = Arc::new(SourceTable::new(Snapshot::of(source), None, 0));
+        let made = Arc::new(SourceTable::new(Snapshot::of(source()?), None, 0));
         self.add(TableKey::Snapshot(Arc::downgrade(table), number, part), &made);
-        made
+        Ok(made)
     }
 
     fn find(&self, is_wanted: impl Fn(&TableKey) -> bool) -> Option<Arc<SourceTable>> {
@@ -150,12 +208,14 @@ impl TableKey {
         }
     }
 
-    /// Whether the other is of a file or table of this in another version.
+    /// Whether the other is of a file or table of this in another version, or another part of it:
+    /// a device has one part of a table, beside all of it.
     fn replaces(&self, other: &TableKey) -> bool {
-        if let (TableKey::Snapshot(table, number, _), TableKey::Snapshot(other, of, _)) =
+        if let (TableKey::Snapshot(table, number, part), TableKey::Snapshot(other, of, of_part)) =
             (self, other)
         {
-            return number != of && Weak::ptr_eq(table, other);
+            let is_other = part != of_part && !part.is_whole() && !of_part.is_whole();
+            return (number != of || is_other) && Weak::ptr_eq(table, other);
         }
         let (TableKey::Parts(_, parts, _), TableKey::Parts(_, others, _)) = (self, other) else {
             return false;

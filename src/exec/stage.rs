@@ -97,6 +97,9 @@ pub(crate) fn stage_of(
     }
     let mut all = vec![];
     for (((role, columns), table), input) in of_inputs.into_iter().zip(tables).zip(&inputs) {
+        if matches!(role, InputRole::ByCuts(_)) {
+            return Err(Error::internal("DataFusion exchanges no rows by cuts"));
+        }
         let (table, yields) = (table.ok_or_else(misfit)?, input.schema());
         let keys = match &role {
             InputRole::ByKeys(keys) => keys.clone(),
@@ -267,7 +270,9 @@ impl ExecutionPlan for StageExec {
             // The first task's input has one partition, which tasks in other processes are not to
             // find: schedulers give each task the partition of its number, but a
             // `SinglePartition` to all.
-            InputRole::Part | InputRole::First => Distribution::UnspecifiedDistribution,
+            InputRole::Part | InputRole::First | InputRole::ByCuts(_) => {
+                Distribution::UnspecifiedDistribution
+            }
             InputRole::Whole | InputRole::InOrder(_) => Distribution::SinglePartition,
             InputRole::ByKeys(columns) => {
                 let schema = input.schema();
@@ -428,7 +433,9 @@ impl StageTask {
             TaskInput::of(engine, state, input, &of.columns, partitions, &self.host)
         };
         match (&of.role, self.number) {
-            (InputRole::Part | InputRole::ByKeys(_), number) => read(Partitions::One(number)).await,
+            (InputRole::Part | InputRole::ByKeys(_) | InputRole::ByCuts(_), number) => {
+                read(Partitions::One(number)).await
+            }
             (InputRole::First, 1..) => read(Partitions::None).await,
             (InputRole::First | InputRole::Whole | InputRole::InOrder(_), _) => {
                 let whole = self.shared[number].get_or_try_init(|| read(Partitions::All)).await?;

@@ -82,7 +82,7 @@ fn handed_on(
             None => return Ok(None),
         },
         InputRole::Whole | InputRole::InOrder(_) => input.clone(),
-        InputRole::ByKeys(_) | InputRole::First => return Ok(None),
+        InputRole::ByKeys(_) | InputRole::ByCuts(_) | InputRole::First => return Ok(None),
     };
     let found = input.schema();
     let exprs = columns.iter().zip(fragment.schema().fields()).map(|(at, field)| {

@@ -27,6 +27,17 @@ pub(crate) const DOWNLOAD_ROWS: usize = 1 << 16;
 #[derive(Debug, Clone)]
 pub(crate) struct KeptTable(Arc<PlacedRows>);
 
+/// A kept table that others keep, and may drop.
+#[derive(Debug, Clone)]
+pub(crate) struct WeakKeptTable(Weak<PlacedRows>);
+
+impl WeakKeptTable {
+    /// The table, unless it was dropped.
+    pub(crate) fn table(&self) -> Option<KeptTable> {
+        self.0.upgrade().map(KeptTable)
+    }
+}
+
 #[derive(Debug)]
 struct PlacedRows {
     device: Device,
@@ -56,6 +67,10 @@ impl KeptTable {
         let holder: Weak<PlacedRows> = Arc::downgrade(&kept);
         kept.device.hold(holder);
         KeptTable(kept)
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakKeptTable {
+        WeakKeptTable(Arc::downgrade(&self.0))
     }
 
     pub(crate) fn device(&self) -> &Device {

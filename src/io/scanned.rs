@@ -20,7 +20,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::csv::{CsvFiles, CsvOptions, TextEncoding};
 use super::files::{Files, Format};
 use super::options::ParquetOptions;
-use super::source::{Chunk, ColumnRequest, Read, Source, To};
+use super::source::{Chunk, ColumnRequest, Read, Source, To, rows};
 use crate::column::{Facts, Table};
 use crate::error::{Error, Result};
 
@@ -206,6 +206,12 @@ impl Source for SomeChunks {
         self.source.read(to, &ColumnRequest { chunks, ..*wanted }).await
     }
 
+    fn within(&self) -> Option<(&Arc<dyn Source>, Range<u64>)> {
+        let all = self.source.chunks();
+        let begin = rows(&all[..self.chunks.start])?;
+        Some((&self.source, begin..begin + rows(&all[self.chunks.clone()])?))
+    }
+
     async fn scan(
         &self,
         _: &dyn Session,
@@ -277,6 +283,6 @@ impl Source for SomeColumns {
 }
 
 /// The CPU engine reads what the scan reads that these are made of.
-fn read_by_device() -> DataFusionError {
+pub(super) fn read_by_device() -> DataFusionError {
     DataFusionError::Internal("a source of a device's scan is read by the CPU engine".into())
 }

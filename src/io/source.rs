@@ -47,6 +47,13 @@ pub(crate) trait Source: Debug + Send + Sync {
         None
     }
 
+    /// The least and the greatest value of a column in each chunk, where these are integers on the
+    /// device and none is null, by what the source says of itself: who relies on them looks at what
+    /// it reads.
+    fn chunk_ranges(&self, _column: usize) -> Option<Vec<(i128, i128)>> {
+        None
+    }
+
     /// Reads columns of chunks into device memory. No columns read is still the right number of
     /// rows.
     ///
@@ -87,6 +94,12 @@ pub(crate) trait Source: Debug + Send + Sync {
     /// The chunks that begin within a range of bytes of each file, or of those without a range
     /// all; `None` where they do not follow one another, and of what is no files.
     fn chunks_within(&self, _ranges: &[Option<Range<u64>>]) -> Option<Range<usize>> {
+        None
+    }
+
+    /// The source of which it has some rows that follow one another, and which these are; `None` of
+    /// a source of its own.
+    fn within(&self) -> Option<(&Arc<dyn Source>, Range<u64>)> {
         None
     }
 
@@ -156,6 +169,15 @@ impl Read {
     pub(crate) fn new(rows: u64, columns: Vec<Column>) -> Read {
         Read { rows, columns, by_host: vec![] }
     }
+}
+
+/// So many rows in chunks that any part of them may be read by: few, and small ones.
+pub(crate) fn even_chunks(rows: u64) -> Vec<Chunk> {
+    const LEAST_ROWS: u64 = 1 << 10;
+    const MOST: u64 = 1 << 10;
+    let each = rows.div_ceil(MOST).max(LEAST_ROWS);
+    let begins = (0..rows.max(1)).step_by(each as usize);
+    begins.map(|begin| Chunk { rows: Some(each.min(rows - begin)), bytes: None }).collect()
 }
 
 /// The rows of all chunks, where each knows its number.

@@ -11,6 +11,7 @@
 //! Strings, lists and structs are kept until all are there: how they lie on the device depends on
 //! all of them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
@@ -19,6 +20,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect_partitioned};
+use futures::future::ready;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use tokio::task::JoinSet;
@@ -79,10 +81,36 @@ pub(crate) async fn batches_in_order(
     state: &SessionState,
     columns: &[usize],
 ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
-    partitions_in_order(
-        source.scan(state, Some(&columns.to_vec()), &[], None).await?,
-        state.task_ctx(),
-    )
+    let (source, rows) = match source.within() {
+        Some((all, rows)) => (all.as_ref(), Some(rows)),
+        None => (source, None),
+    };
+    let scan = source.scan(state, Some(&columns.to_vec()), &[], None).await?;
+    let batches = partitions_in_order(scan, state.task_ctx())?;
+    Ok(match rows {
+        Some(rows) => some_rows(batches, rows),
+        None => batches,
+    })
+}
+
+/// Those of the rows that are of a range.
+fn some_rows(
+    batches: BoxStream<'static, Result<RecordBatch>>,
+    rows: Range<u64>,
+) -> BoxStream<'static, Result<RecordBatch>> {
+    let some = move |begin: &mut u64, batch: Result<RecordBatch>| {
+        // Nobody reads what is behind.
+        let is_wanted = *begin < rows.end;
+        let some = batch.map(|batch| {
+            let end = *begin + batch.num_rows() as u64;
+            let (from, to) = (rows.start.clamp(*begin, end), rows.end.clamp(*begin, end));
+            let some = batch.slice((from - *begin) as usize, to.saturating_sub(from) as usize);
+            *begin = end;
+            some
+        });
+        ready(is_wanted.then_some(some))
+    };
+    batches.scan(0, some).boxed()
 }
 
 /// The batches of a plan, one partition after the other.

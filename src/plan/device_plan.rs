@@ -94,26 +94,20 @@ impl DevicePlan {
         self.on_one.store(if one { ON_ONE } else { ON_SEVERAL }, Relaxed);
     }
 
-    /// What its executor keeps with it: the value of the last time, unless its tables changed in
-    /// size.
-    ///
-    /// # Errors
-    /// Of `make`.
-    pub(crate) fn kept<T: Any + Send + Sync>(
-        &self,
-        tables: &[PlanTable],
-        make: impl FnOnce() -> Result<T>,
-    ) -> Result<Arc<T>> {
-        let facts: Vec<_> = self.scans().into_iter().map(|scan| facts(scan, tables)).collect();
-        let mut kept = self.kept.lock();
-        if let Some(kept) = kept.as_ref().filter(|kept| kept.facts == facts)
-            && let Ok(value) = kept.value.clone().downcast()
-        {
-            return Ok(value);
-        }
-        let value = Arc::new(make()?);
-        *kept = Some(KeptBeside { facts, value: value.clone() });
-        Ok(value)
+    /// What its executor kept with it last, unless its tables changed in size since.
+    pub(crate) fn kept<T: Any + Send + Sync>(&self, tables: &[PlanTable]) -> Option<Arc<T>> {
+        let facts = self.facts(tables);
+        let kept = self.kept.lock();
+        kept.as_ref().filter(|kept| kept.facts == facts)?.value.clone().downcast().ok()
+    }
+
+    /// Keeps something with the plan, for as long as its tables have their sizes.
+    pub(crate) fn keep<T: Any + Send + Sync>(&self, tables: &[PlanTable], value: Arc<T>) {
+        *self.kept.lock() = Some(KeptBeside { facts: self.facts(tables), value });
+    }
+
+    fn facts(&self, tables: &[PlanTable]) -> Vec<TableFacts> {
+        self.scans().into_iter().map(|scan| facts(scan, tables)).collect()
     }
 
     /// The scans of all its tables, in the order of a walk.

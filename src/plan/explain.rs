@@ -1,6 +1,7 @@
 //! EXPLAIN: what runs where, in which pipelines, and why not on the device. How that is shown is in
 //! `explain/shown.rs`.
 
+mod devices;
 mod shown;
 
 use std::fmt::Display;
@@ -10,6 +11,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr, TableScan};
 
+use self::devices::ExplainedDevices;
 use super::cut::{Cut, Root};
 use super::device_plan::DevicePlan;
 use super::division::Divides;
@@ -45,6 +47,8 @@ pub(super) struct ExplainedCpu {
 }
 
 pub(super) struct ExplainedDevice {
+    /// What several devices do.
+    pub(super) devices: Option<ExplainedDevices>,
     /// Why the plan would be divided.
     pub(super) divided: Option<String>,
     /// The last, whose rows are the result, comes first.
@@ -149,6 +153,7 @@ impl Explainer<'_> {
     }
 
     fn device(&mut self, plan: &DevicePlan) -> Result<ExplainedDevice> {
+        let devices = self.foresight.on_devices(plan)?.map(ExplainedDevices::of);
         let why = self.foresight.why_divided(plan)?;
         let foresight = why.as_ref().map(|_| self.foresight as &dyn Divides);
         let filters = plan.scan_filters();
@@ -193,7 +198,7 @@ impl Explainer<'_> {
             operators.push(input);
             pipelines.push(ExplainedPipeline { number, rows: pipeline.rows, operators });
         }
-        Ok(ExplainedDevice { divided: why, pipelines })
+        Ok(ExplainedDevice { devices, divided: why, pipelines })
     }
 }
 

@@ -22,6 +22,7 @@ mod explain;
 mod failing;
 mod foresight;
 mod join_order;
+mod key_links;
 mod names;
 mod nesting;
 mod node;
@@ -56,8 +57,9 @@ pub(crate) use division::{
 pub(crate) use estimate::{Estimate, estimate};
 pub(crate) use explain::{explain, explain_on_cpu, files_of, join_name, sink_name};
 pub(crate) use failing::{can_fail, fails_itself, has_failing, is_comparison, operands, sum_fails};
-pub(crate) use foresight::Foresight;
+pub(crate) use foresight::{Foresight, OnDevices};
 pub(crate) use join_order::{join_cost, order_crosses, order_joins};
+pub(crate) use key_links::{KeyLinks, TableColumn};
 pub(crate) use names::{FreshNames, different};
 pub(crate) use nesting::{MOST_NESTED, balanced, conjunction, too_nested};
 pub(crate) use node::DeviceNode;
@@ -73,7 +75,10 @@ pub(crate) use sealed::{
     in_order, in_order_case, in_place, into_operands, is_in_place, is_sealed, is_sealed_case,
     of_some_rows, unseal,
 };
-pub(crate) use stages::{InputRole, Stage, StageInput, StageLimits, StageRows, order_of, stages};
+pub(crate) use stages::{
+    Cuts, InputRole, Stage, StageInput, StageLimits, StageRows, TableCuts, may_be_cut, order_of,
+    stages, task_by_cuts,
+};
 #[cfg(feature = "proto")]
 pub(crate) use subquery::one_row_function;
 pub(crate) use subquery::{is_one_row, one_row_value, with_nullable, with_one_row};

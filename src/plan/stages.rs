@@ -12,34 +12,38 @@
 //! operator that nothing is known of for several tasks is run by one task over all rows, which is
 //! always right. A sort is one of each task's rows, and their merge.
 //!
-//! Rows are parted by a hash of their keys. Keys that are no columns become columns of the fragment
+//! Rows are parted by a hash of their keys, unless those of equal keys are of one task already
+//! (`stages/parting.rs`). Keys that are no columns become columns of the fragment
 //! below. The hash is DataFusion's or, between devices of one process, the device's. DataFusion's
 //! hash is one of bits: rows are not parted by keys that may be equal with different bits (floats),
 //! nor by nested ones.
 
 mod columns;
+mod join;
+mod parting;
 
 use std::sync::Arc;
 
 use datafusion::arrow::compute::SortOptions;
-use datafusion::common::JoinType;
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, FetchType, Join, Limit, LogicalPlan, SkipType, Sort, SortExpr, TableScan,
-    Union, lit,
+    Distinct, Expr, FetchType, Limit, LogicalPlan, SkipType, Sort, SortExpr, TableScan, Union, lit,
 };
 
 use self::columns::{are_plain, handed_on, numbered, options, read_again, with_keys};
-use super::division::{DividedJoin, DividedOperator, Division, JoinSide, JoinWay, Way};
+use self::parting::{Parting, are_together, common, through};
+use super::division::{DividedOperator, Division, Way};
 use super::tables::{TablePlaceholder, placeholder_number};
 use super::two_steps::TwoSteps;
 use super::walk::over;
 use crate::error::{Error, Result};
 
+pub(super) use self::columns::STAGE;
 pub(crate) use self::columns::order_of;
+pub(crate) use self::parting::{Cuts, TableCuts, may_be_cut, task_by_cuts};
 
 /// What stages follow from, beside the plan and its division.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct StageLimits {
+pub(crate) struct StageLimits<'a> {
     /// Tasks of a stage.
     pub(crate) tasks: usize,
     /// A side of a join of at most so many bytes is given whole to each task.
@@ -47,6 +51,8 @@ pub(crate) struct StageLimits {
     /// Tasks are devices of one process. The device's hash parts rows, by keys of any type. A side of
     /// a join that only reads tables is computed by each task anew, and not moved.
     pub(crate) on_devices: bool,
+    /// How the plan's tables lie, by their numbers, as far as they are cut by keys.
+    pub(crate) tables: &'a [Option<TableCuts>],
 }
 
 /// A fragment of a plan, which one task or several run.
@@ -91,6 +97,8 @@ pub(crate) enum InputRole {
     Part,
     /// Those of its own partition, after the input was parted by a hash of these columns.
     ByKeys(Vec<usize>),
+    /// Those of its own partition, after the input was cut so: between devices of one process.
+    ByCuts(TableCuts),
     /// All.
     Whole,
     /// All, in the order of these columns: the input's partitions have it, and are merged.
@@ -127,7 +135,7 @@ impl Stage {
 pub(crate) fn stages(
     plan: &LogicalPlan,
     division: &Division,
-    limits: StageLimits,
+    limits: StageLimits<'_>,
 ) -> Result<Stage> {
     let rows = Cutter { limits }.rows_of(plan, &division.root)?;
     Ok(Stage { fragment: rows.plan, inputs: rows.inputs })
@@ -137,6 +145,8 @@ pub(crate) fn stages(
 struct FragmentRows {
     plan: LogicalPlan,
     inputs: Vec<StageInput>,
+    /// What tells the task of a row, each for itself.
+    partings: Vec<Parting>,
 }
 
 impl FragmentRows {
@@ -145,13 +155,21 @@ impl FragmentRows {
         self.inputs.iter().any(|input| input.role.is_parted())
     }
 
+    /// The rows through an operator that leaves partings what they are.
     fn map(self, operator: impl FnOnce(LogicalPlan) -> Result<LogicalPlan>) -> Result<Self> {
-        Ok(FragmentRows { plan: operator(self.plan)?, inputs: self.inputs })
+        Ok(FragmentRows { plan: operator(self.plan)?, ..self })
+    }
+
+    /// The rows through an operator of a plan.
+    fn through(self, operator: &LogicalPlan) -> Result<Self> {
+        let partings = through(operator, &self.partings);
+        Ok(FragmentRows { partings, ..self.map(|input| over(operator, input))? })
     }
 
     /// The fragments of several inputs as one, by what is made of their plans.
     fn together(
         all: Vec<FragmentRows>,
+        partings: Vec<Parting>,
         operator: impl FnOnce(Vec<LogicalPlan>) -> Result<LogicalPlan>,
     ) -> Result<FragmentRows> {
         let (mut plans, mut inputs) = (vec![], Vec::<StageInput>::new());
@@ -167,7 +185,7 @@ impl FragmentRows {
             }
             plans.push(numbered(rows.plan, &numbers)?);
         }
-        Ok(FragmentRows { plan: operator(plans)?, inputs })
+        Ok(FragmentRows { plan: operator(plans)?, inputs, partings })
     }
 
     /// The fragment is ended; another one reads its rows.
@@ -185,8 +203,14 @@ impl FragmentRows {
         };
         let plan = read_again(fragment.schema(), shown)?;
         let stage = Arc::new(Stage { fragment, inputs: self.inputs });
+        let partings = match &role {
+            InputRole::ByKeys(columns) if columns.iter().all(|at| *at < shown) => {
+                vec![Parting::Hash { columns: columns.clone() }]
+            }
+            _ => vec![],
+        };
         let inputs = vec![StageInput { rows: StageRows::Stage(stage), role }];
-        Ok(FragmentRows { plan, inputs })
+        Ok(FragmentRows { plan, inputs, partings })
     }
 
     /// All rows for one task.
@@ -198,22 +222,34 @@ impl FragmentRows {
     }
 }
 
-/// Cuts a plan into stages.
-struct Cutter {
-    limits: StageLimits,
+/// Keys of which an operator takes all rows that have equal ones at once; none where it takes all.
+fn keys_of(plan: &LogicalPlan, division: &DividedOperator) -> Vec<Expr> {
+    match (plan, &division.way) {
+        (LogicalPlan::Aggregate(aggregate), _) => aggregate.group_expr.clone(),
+        (LogicalPlan::Distinct(Distinct::All(input)), _) => {
+            input.schema().columns().into_iter().map(Expr::Column).collect()
+        }
+        (LogicalPlan::Window(_), Way::ByKeys { keys, .. }) => keys.clone(),
+        _ => vec![],
+    }
 }
 
-impl Cutter {
+/// Cuts a plan into stages.
+struct Cutter<'a> {
+    limits: StageLimits<'a>,
+}
+
+impl Cutter<'_> {
     fn rows_of(&self, plan: &LogicalPlan, division: &DividedOperator) -> Result<FragmentRows> {
         match plan {
             LogicalPlan::TableScan(scan) => self.scan(scan),
             LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => {
-                Ok(FragmentRows { plan: plan.clone(), inputs: vec![] })
+                Ok(FragmentRows { plan: plan.clone(), inputs: vec![], partings: vec![] })
             }
             LogicalPlan::SubqueryAlias(_)
             | LogicalPlan::Projection(_)
             | LogicalPlan::Filter(_)
-            | LogicalPlan::Unnest(_) => self.input(plan, division)?.map(|input| over(plan, input)),
+            | LogicalPlan::Unnest(_) => self.input(plan, division)?.through(plan),
             LogicalPlan::Union(union) => self.union(union, division),
             LogicalPlan::Limit(limit) => self.limit(limit, plan, division),
             LogicalPlan::Join(join) => self.join(join, division),
@@ -238,18 +274,32 @@ impl Cutter {
             true => InputRole::Part,
             false => InputRole::Whole,
         };
+        let cuts = self.limits.tables.get(number).and_then(|cuts| cuts.as_ref());
+        let place = |column: usize| match &scan.projection {
+            Some(columns) => columns.iter().position(|at| *at == column),
+            None => Some(column),
+        };
+        let parting = cuts
+            .filter(|_| role == InputRole::Part)
+            .and_then(|of| Some(Parting::Cut { column: place(of.column)?, cuts: of.cuts.clone() }));
         let inputs = vec![StageInput { rows: StageRows::Table(number), role }];
-        Ok(FragmentRows { plan: LogicalPlan::TableScan(own), inputs })
+        let partings = parting.into_iter().collect();
+        Ok(FragmentRows { plan: LogicalPlan::TableScan(own), inputs, partings })
     }
 
     /// An operator that takes all rows, or all of equal keys, at once.
     fn of_all_rows(&self, plan: &LogicalPlan, division: &DividedOperator) -> Result<FragmentRows> {
-        if let Way::DistinctFirst(instead) = &division.way {
+        if let Way::DistinctFirst(instead) = &division.way
+            && !self.has_together(plan, division)?
+        {
             return self.rows_of(&instead.0, &instead.1);
         }
         let input = self.input(plan, division)?;
+        if self.limits.on_devices && are_together(&input, &keys_of(plan, division)) {
+            return input.through(plan);
+        }
         if !input.is_parted() {
-            return input.map(|input| over(plan, input));
+            return input.through(plan);
         }
         if let LogicalPlan::Sort(sort) = plan
             && sort.fetch.is_none()
@@ -259,9 +309,15 @@ impl Cutter {
         }
         match &division.way {
             Way::TwoSteps { steps, .. } => self.in_two_steps(input, steps),
-            Way::ByKeys { keys, .. } => self.parted_by(input, keys)?.map(|input| over(plan, input)),
-            _ => input.gathered()?.map(|input| over(plan, input)),
+            Way::ByKeys { keys, .. } => self.parted_by(input, keys)?.through(plan),
+            _ => input.gathered()?.through(plan),
         }
+    }
+
+    /// Whether the rows that an operator takes are of one task where their keys are equal.
+    fn has_together(&self, plan: &LogicalPlan, division: &DividedOperator) -> Result<bool> {
+        let keys = keys_of(plan, division);
+        Ok(self.limits.on_devices && are_together(&self.input(plan, division)?, &keys))
     }
 
     fn in_two_steps(&self, input: FragmentRows, steps: &TwoSteps) -> Result<FragmentRows> {
@@ -289,7 +345,8 @@ impl Cutter {
         };
         let by_columns = columns.iter().zip(&sort.expr).map(key).collect();
         let order = columns.iter().copied().zip(sort.expr.iter().map(options)).collect();
-        FragmentRows { plan: sort_of(by_columns, plan)?, inputs: input.inputs }
+        let sorted = sort_of(by_columns, plan)?;
+        FragmentRows { plan: sorted, inputs: input.inputs, partings: vec![] }
             .ended_with(InputRole::InOrder(order), schema.fields().len())
     }
 
@@ -301,7 +358,7 @@ impl Cutter {
         }
         let (plan, columns) = with_keys(rows.plan, keys)?;
         // Who reads them does not see the keys.
-        FragmentRows { plan, inputs: rows.inputs }
+        FragmentRows { plan, inputs: rows.inputs, partings: vec![] }
             .ended_with(InputRole::ByKeys(columns), schema.fields().len())
     }
 
@@ -318,7 +375,8 @@ impl Cutter {
             };
             all = all.into_iter().map(first).collect::<Result<_>>()?;
         }
-        FragmentRows::together(all, |plans| {
+        let partings = common(&all);
+        FragmentRows::together(all, partings, |plans| {
             let inputs = plans.into_iter().map(Arc::new).collect();
             Ok(LogicalPlan::Union(Union { inputs, schema: union.schema.clone() }))
         })
@@ -344,110 +402,10 @@ impl Cutter {
             }
             rows = rows.gathered()?;
         }
-        rows.map(|input| over(plan, input))
-    }
-
-    fn join(&self, join: &Join, division: &DividedOperator) -> Result<FragmentRows> {
-        let Way::Join(way) = &division.way else {
-            return Err(Error::internal("a join is divided as no join"));
-        };
-        let left = self.rows_of(&join.left, division.input(0)?)?;
-        let right = self.rows_of(&join.right, division.input(1)?)?;
-        if !left.is_parted() && !right.is_parted() {
-            return joined(join, left, right);
-        }
-        let hashes = matches!(way.otherwise, JoinWay::Hash { .. })
-            && (self.limits.on_devices || is_hashable(join));
-        if let Some(side) = self.broadcast(join, way, (&left, &right), hashes) {
-            return match side {
-                JoinSide::Left => joined(join, self.whole(left)?, self.beside(right)?),
-                JoinSide::Right => joined(join, self.beside(left)?, self.whole(right)?),
-            };
-        }
-        if hashes {
-            let (of_left, of_right): (Vec<Expr>, Vec<Expr>) = join.on.iter().cloned().unzip();
-            let left = self.parted_by(left, &of_left)?;
-            return joined(join, left, self.parted_by(right, &of_right)?);
-        }
-        joined(join, left.gathered()?, right.gathered()?)
-    }
-
-    /// Whether each task computes rows anew from whole tables where it needs all of them.
-    fn is_read_again(&self, rows: &FragmentRows) -> bool {
-        let is_table = |input: &StageInput| matches!(input.rows, StageRows::Table(_));
-        self.limits.on_devices && rows.inputs.iter().all(is_table)
-    }
-
-    /// Rows that may have other inputs beside theirs. DataFusion parts several inputs alike only where
-    /// these are all that an operator has.
-    fn beside(&self, rows: FragmentRows) -> Result<FragmentRows> {
-        let by_keys = |input: &&StageInput| matches!(input.role, InputRole::ByKeys(_));
-        match !self.limits.on_devices && rows.inputs.iter().filter(by_keys).count() > 1 {
-            true => rows.ended(InputRole::Part),
-            false => Ok(rows),
-        }
-    }
-
-    /// Rows that each task gets whole.
-    fn whole(&self, mut rows: FragmentRows) -> Result<FragmentRows> {
-        if rows.inputs.is_empty() {
-            return Ok(rows);
-        }
-        if self.is_read_again(&rows) {
-            rows.inputs.iter_mut().for_each(|input| input.role = InputRole::Whole);
-            return Ok(rows);
-        }
-        rows.ended(InputRole::Whole)
-    }
-
-    /// The side that each task gets whole: one whose rows are all in one place already or that is
-    /// small, while tasks have parts of the other.
-    fn broadcast(
-        &self,
-        join: &Join,
-        way: &DividedJoin,
-        rows: (&FragmentRows, &FragmentRows),
-        hashes: bool,
-    ) -> Option<JoinSide> {
-        let may = |side: &JoinSide| {
-            side.other().goes_by(join.join_type) && side.other().of(rows).is_parted()
-        };
-        let sides = [JoinSide::Right, JoinSide::Left].into_iter().filter(may);
-        let bytes = |side: &JoinSide| side.of(way.bytes).unwrap_or(u64::MAX);
-        let least = sides.min_by_key(bytes)?;
-        let small = match self.is_read_again(least.of(rows)) {
-            // Each task does the work of all tasks on this side, and less on the other.
-            true => {
-                let others = self.limits.tasks.saturating_sub(1) as u64;
-                bytes(&least).saturating_mul(others) <= bytes(&least.other())
-            }
-            false => bytes(&least) <= self.limits.broadcast,
-        };
-        (small || !least.of(rows).is_parted() && join.join_type != JoinType::Full || !hashes)
-            .then_some(least)
+        rows.through(plan)
     }
 }
 
 fn sort_of(keys: Vec<SortExpr>, input: LogicalPlan) -> Result<LogicalPlan> {
     Ok(LogicalPlan::Sort(Sort { expr: keys, input: Arc::new(input), fetch: None }))
-}
-
-fn joined(join: &Join, left: FragmentRows, right: FragmentRows) -> Result<FragmentRows> {
-    FragmentRows::together(vec![left, right], |plans| {
-        let mut plans = plans.into_iter().map(Arc::new);
-        let (Some(left), Some(right)) = (plans.next(), plans.next()) else {
-            return Err(Error::internal("a join has two sides"));
-        };
-        Ok(LogicalPlan::Join(Join { left, right, ..join.clone() }))
-    })
-}
-
-/// Whether equal keys of both sides have equal hashes.
-fn is_hashable(join: &Join) -> bool {
-    let (left, right): (Vec<Expr>, Vec<Expr>) = join.on.iter().cloned().unzip();
-    let of = |key: &Expr, side: &LogicalPlan| key.get_type(side.schema()).ok();
-    let same = |(left, right): &(Expr, Expr)| of(left, &join.left) == of(right, &join.right);
-    join.on.iter().all(same)
-        && are_plain(&left, join.left.schema())
-        && are_plain(&right, join.right.schema())
 }

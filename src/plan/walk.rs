@@ -6,7 +6,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Filter, Limit, LogicalPlan, Projection, Sort, SubqueryAlias, Unnest,
+    Aggregate, Distinct, Expr, Filter, Limit, LogicalPlan, Projection, Sort, SubqueryAlias, Unnest,
     Window,
 };
 
@@ -52,6 +52,15 @@ pub(crate) fn schema_beneath(node: &LogicalPlan) -> Result<DFSchemaRef> {
         schema.merge(input.schema());
     }
     Ok(Arc::new(schema))
+}
+
+/// The place of a column, where an expression is one and nothing else.
+pub(crate) fn place_of(expr: &Expr, schema: &DFSchema) -> Option<usize> {
+    match expr {
+        Expr::Column(column) => schema.maybe_index_of_column(column),
+        Expr::Alias(alias) => place_of(&alias.expr, schema),
+        _ => None,
+    }
 }
 
 /// An operator of one input over another one of the same columns.

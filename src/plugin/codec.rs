@@ -168,6 +168,9 @@ fn encoded(parts: &StageParts, to: &mut Vec<u8>) -> Result<()> {
             InputRole::Whole => (1, vec![]),
             InputRole::First => (2, vec![]),
             InputRole::ByKeys(keys) => (3, keys.clone()),
+            InputRole::ByCuts(_) => {
+                return Err(Error::internal("rows are cut between processes"));
+            }
             InputRole::InOrder(order) => {
                 let key = |(at, options): &(usize, SortOptions)| {
                     let flags = usize::from(options.descending) << 1;

@@ -171,7 +171,8 @@ impl StagePlanner {
             plan = order_joins(plan, &known)?.plan;
         }
         let division = division_of(state, engine, &plan, &known)?;
-        let limits = StageLimits { tasks, broadcast: self.broadcast, on_devices: false };
+        let limits =
+            StageLimits { tasks, broadcast: self.broadcast, on_devices: false, tables: &[] };
         let stage = stages(&plan, &division, limits)?;
         // As this engine's readers of files want it: rows come in the order of the files.
         let mut own = state.clone();

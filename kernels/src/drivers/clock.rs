@@ -36,6 +36,14 @@ impl Driver for Clocked {
         self.driver.properties()
     }
 
+    fn is_lost(&self) -> bool {
+        self.driver.is_lost()
+    }
+
+    fn lose(&self) {
+        self.driver.lose();
+    }
+
     fn admit(&self, ordinal: usize) -> Result<bool> {
         self.driver.admit(ordinal)
     }

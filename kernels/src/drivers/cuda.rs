@@ -159,6 +159,10 @@ impl Driver for CudaDriver {
         &self.properties
     }
 
+    fn is_lost(&self) -> bool {
+        self.queue.is_lost()
+    }
+
     fn admit(&self, ordinal: usize) -> Result<bool> {
         let mut admitted = self.admitted.lock();
         if let Some(known) = admitted.get(&ordinal) {

@@ -97,6 +97,14 @@ pub(crate) trait Driver: Send + Sync + Debug {
         Ok(false)
     }
 
+    /// Whether the device can do nothing any more: every call fails from now on.
+    fn is_lost(&self) -> bool {
+        false
+    }
+
+    /// Loses the device, where tests may do that.
+    fn lose(&self) {}
+
     /// Opens another stream of the device; `None` where there is only one. Modules and functions
     /// are shared.
     fn beside(&self) -> Result<Option<Arc<dyn Driver>>> {

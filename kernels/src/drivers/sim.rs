@@ -19,11 +19,13 @@ mod children;
 mod compiler;
 mod memory;
 mod runtime;
+mod seeds;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -36,6 +38,7 @@ use crate::interrupt;
 use compiler::CxxCompiler;
 use memory::SimMemory;
 use runtime::{HostEntry, KernelFacts, Launch, SimRuntime};
+use seeds::{seed_of_launch, unasked_seed};
 
 /// How the simulator schedules.
 #[derive(Debug, Clone)]
@@ -67,38 +70,6 @@ impl Default for SimOptions {
     }
 }
 
-#[cfg(not(test))]
-fn unasked_seed() -> u64 {
-    0
-}
-
-/// Drawn by each process of tests, which says it past what captures the output of tests.
-#[cfg(test)]
-fn unasked_seed() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    use std::io::Write;
-    use std::sync::LazyLock;
-
-    static DRAWN: LazyLock<u64> = LazyLock::new(|| {
-        let seed = RandomState::new().hash_one(0u64) % 1_000_000;
-        let _ = writeln!(std::io::stderr(), "WARPFRAME_SIM_SEED={seed}");
-        seed
-    });
-    *DRAWN
-}
-
-/// The seed of a launch, by its number: rows that are computed twice come in two orders, as they
-/// may on a GPU. The steps are those of splitmix64.
-fn seed_of_launch(seed: u64, launch: u64) -> u64 {
-    if seed < 2 {
-        return seed;
-    }
-    let mut mixed = seed.wrapping_add(launch.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    (mixed ^ mixed >> 31) | 2
-}
-
 const MULTIPROCESSORS: u32 = 4;
 const SHARED_PER_BLOCK: u32 = 227 * 1024;
 const THREADS_PER_MULTIPROCESSOR: u32 = 2048;
@@ -118,6 +89,7 @@ pub(crate) struct SimDriver {
     runtime: &'static SimRuntime,
     /// One lock for all: the device does one thing at a time.
     state: Mutex<SimState>,
+    lost: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -190,7 +162,16 @@ impl SimDriver {
             compiler,
             runtime,
             state: Mutex::new(state),
+            lost: AtomicBool::new(false),
         })
+    }
+
+    /// The fault that was found since the last call, if any; the loss of the device is one for good.
+    fn check(&self, state: &mut SimState) -> Result<()> {
+        if self.is_lost() {
+            return Err(fault("of any kind", "the device is lost"));
+        }
+        state.memory.take_fault()
     }
 
     /// Runs a launch to its end. `state` is locked: nobody else touches the device's memory
@@ -205,7 +186,7 @@ impl SimDriver {
             return Err(fault(kernel, report));
         }
         state.memory.check_guards(kernel);
-        state.memory.take_fault()
+        self.check(state)
     }
 }
 
@@ -216,6 +197,14 @@ fn fault(kernel: &str, report: impl Into<String>) -> crate::Error {
 impl Driver for SimDriver {
     fn properties(&self) -> &DeviceProperties {
         &self.properties
+    }
+
+    fn is_lost(&self) -> bool {
+        self.lost.load(Relaxed)
+    }
+
+    fn lose(&self) {
+        self.lost.store(true, Relaxed);
     }
 
     fn free_memory(&self) -> Result<u64> {
@@ -233,7 +222,7 @@ impl Driver for SimDriver {
     fn trim(&self) -> Result<()> {
         let mut state = self.state.lock();
         state.memory.trim();
-        state.memory.take_fault()
+        self.check(&mut state)
     }
 
     unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()> {
@@ -275,7 +264,7 @@ impl Driver for SimDriver {
 
     unsafe fn download(&self, to: &mut [u8], from: u64) -> Result<()> {
         let mut state = self.state.lock();
-        state.memory.take_fault()?;
+        self.check(&mut state)?;
         state.memory.check_range("download", from, to.len())?;
         // SAFETY: as for an upload.
         unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to.as_mut_ptr(), to.len()) };
@@ -369,7 +358,7 @@ impl Driver for SimDriver {
         arguments: &[u64],
     ) -> Result<()> {
         let mut state = self.state.lock();
-        state.memory.take_fault()?;
+        self.check(&mut state)?;
         let SimFunction { entry, facts } = state.functions[function.0 as usize];
         if arguments.len() != facts.words as usize {
             return Err(fault(
@@ -413,7 +402,7 @@ impl Driver for SimDriver {
         arguments: &[UserArgument],
     ) -> Result<()> {
         let mut state = self.state.lock();
-        state.memory.take_fault()?;
+        self.check(&mut state)?;
         let SimFunction { entry, facts } = state.functions[function.0 as usize];
         // As `raw_launch` of `kernels/raw.cuh` has them.
         let sides = grid.blocks.iter().chain(&grid.threads).copied().chain([grid.shared]);
@@ -468,7 +457,7 @@ impl Driver for SimDriver {
     }
 
     fn synchronize(&self) -> Result<()> {
-        self.state.lock().memory.take_fault()
+        self.check(&mut self.state.lock())
     }
 
     fn record(&self) -> Result<EventHandle> {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use warpframe::{FileKind, Session};
 
-use super::{Next, device_line, edit, memory_of_all, plot, script};
+use super::{Next, device_lines, edit, memory_of_all, plot, script};
 use crate::interrupt::{Lent, Running};
 use crate::outlet::{FileFormat, Outlet};
 use crate::pager::Paging;
@@ -140,7 +140,7 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
             let devices = runner.session.devices();
             let text = match devices.is_empty() {
                 true => runner.session.notice().unwrap_or("the CPU, as was asked for").to_string(),
-                false => devices.iter().map(device_line).collect::<Vec<_>>().join("\n"),
+                false => device_lines(&devices),
             };
             runner.print(&format!("{text}\n"))?;
         }

@@ -9,36 +9,39 @@
 //!          │_______________________________╱                        the last rows go to the first
 //! ```
 //!
-//! A table's chunks are dealt out by their bytes. A device's part of a table stays on it for later
+//! A table is cut at keys (`devices/cuts.rs`), so that devices have the same keys of several tables,
+//! or its chunks are dealt out by their bytes. A device's part of a table stays on it for later
 //! queries. Rows that change the device go straight to its memory where the devices reach each
 //! other, else through the host's. The result lies on the first device.
 
-use std::sync::Arc;
-use std::thread::ScopedJoinHandle;
+mod cuts;
+mod exchanged;
+mod foreseen;
+mod kept;
+mod waiting;
 
-use async_trait::async_trait;
-use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::catalog::Session;
+use std::ops::Range;
+use std::sync::Arc;
+
 use datafusion::datasource::{provider_as_source, source_as_provider};
-use datafusion::error::Result as PlanResult;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{Expr, LogicalPlan};
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::logical_expr::LogicalPlan;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::columns_exceed;
-use super::exchange::HashParts;
-use super::foresight::{division_of, seed_of};
+pub(in crate::exec) use self::cuts::KnownCuts;
+use self::cuts::{CutTable, OpenTable, cut_tables};
+use self::exchanged::{Exchange, on_devices};
+pub(super) use self::foreseen::foreseen;
+use self::kept::KeptPart;
+use self::waiting::table_of;
+use super::columns_bytes;
+use super::facts::division_of;
 use super::result::DividedResult;
-use super::stored::{StoredBlock, StoredRows, downloaded};
-use crate::column::Table;
+use super::stored::{StoredBlock, StoredRows};
 use crate::error::{Error, Result};
 use crate::exec::{Engine, Outcome, run_on_one_device};
-use crate::io::{
-    Chunk, ColumnRequest, DeviceTable, KeptTable, OfSession, Read, Snapshot, Source, SourceTable,
-    To,
-};
+use crate::io::{OfSession, PartKeys, Snapshot, SourceTable, rows};
 use crate::plan::{
     Budget, DevicePlan, InputRole, PlanTable, Stage, StageInput, StageLimits, StageRows,
     is_foreign, lift, order_joins, placeholder_number, stages,
@@ -50,8 +53,6 @@ use warpframe_device::interrupt;
 const LEAST_BYTES: u64 = 2 << 30;
 /// A side of a join of at most so many bytes is given whole to each device.
 const BROADCAST: u64 = 1 << 30;
-/// Bytes of the stack of a device's thread: as that of a query's.
-const STACK: usize = 64 << 20;
 /// How often a plan is begun anew where files change meanwhile.
 const PATIENCE: usize = 5;
 
@@ -59,37 +60,41 @@ const PATIENCE: usize = 5;
 /// plan cannot be dealt out.
 ///
 /// # Errors
-/// Of the parts.
+/// Of the parts; [`DeviceLost`](crate::ErrorKind::DeviceLost) where a device was lost meanwhile.
 pub(in crate::exec) async fn run_on_devices(
     state: &SessionState,
     engine: &Engine,
     plan: &DevicePlan,
     tables: &[PlanTable],
 ) -> Result<Option<Outcome>> {
-    if plan.scans().into_iter().any(is_foreign) {
-        return Ok(None);
-    }
-    let devices = engine.devices().count() as u64;
-    let least = engine.device.of_kind(LEAST_BYTES, 0);
-    let least = engine.device.shared_bytes().unwrap_or(least);
-    let pays = columns_exceed(state, plan, tables, (least * devices) as f64, true)?;
-    plan.runs_on_one(!pays);
-    if !pays {
-        return Ok(None);
-    }
-    let bare = plan.scans().iter().all(|scan| placeholder_number(&scan.source).is_some());
-    let (logical, tables) = match bare {
-        true => (plan.logical().clone(), tables.to_vec()),
-        false => match lift(plan.logical()) {
-            Some(lifted) => lifted,
-            None => return Ok(None),
-        },
+    let (logical, tables) = match dealt_out(state, engine, plan, tables)? {
+        Ok(dealt) => {
+            plan.runs_on_one(false);
+            dealt
+        }
+        Err(why) => {
+            plan.runs_on_one(matches!(why, OnOne::Small { .. }));
+            return Ok(None);
+        }
     };
-    let stage =
-        plan.kept(&tables, || Ok(PreparedStage::of(&staged(state, engine, logical, &tables)?)))?;
     for _ in 0..PATIENCE {
-        let mut run = StageRun { state, engine, tables: &tables, read: vec![] };
-        let ran = run.last(&stage).await;
+        let devices: Vec<&Engine> = engine.devices().collect();
+        let open = open_tables(state, &tables).await?;
+        let known = plan.kept::<StagedPlan>(&tables);
+        let staged = match known.filter(|staged| staged.is_still(engine, &devices, &open)) {
+            Some(staged) => staged,
+            None => {
+                let staged = StagedPlan::of(state, &devices, &logical, (&tables, &open)).await;
+                let staged = staged.map_err(|error| engine.told_of_loss(&devices, error))?;
+                let staged = Arc::new(staged);
+                plan.keep(&tables, staged.clone());
+                staged
+            }
+        };
+        let run =
+            StageRun { state, devices: &devices, tables: &tables, open: &open, cut: &staged.cut };
+        let ran = run.last(&staged.stage).await;
+        let ran = ran.map_err(|error| engine.told_of_loss(&devices, error));
         if run.is_of_one_version()? {
             return ran.map(Some);
         }
@@ -97,24 +102,119 @@ pub(in crate::exec) async fn run_on_devices(
     Err(crate::exec::scan::restless(plan.scans().first().copied()))
 }
 
-fn staged(
+/// Why one device runs a plan of a session that has several.
+enum OnOne {
+    /// It reads a table of another provider.
+    Foreign,
+    /// Its columns take so many bytes, which is less than so many for each device.
+    Small { bytes: u64, least: u64 },
+    /// Its parts would not be those of one plan: a function yields something else each time.
+    Volatile,
+}
+
+/// The plan over placeholders, and its tables; or why one device runs it.
+fn dealt_out(
     state: &SessionState,
     engine: &Engine,
-    plan: LogicalPlan,
+    plan: &DevicePlan,
     tables: &[PlanTable],
+) -> Result<std::result::Result<(LogicalPlan, Vec<PlanTable>), OnOne>> {
+    if plan.scans().into_iter().any(is_foreign) {
+        return Ok(Err(OnOne::Foreign));
+    }
+    let least = engine.device.of_kind(LEAST_BYTES, 0);
+    let least = engine.device.shared_bytes().unwrap_or(least);
+    let bytes = columns_bytes(state, plan, tables, true)?;
+    if bytes <= (least * engine.devices().count() as u64) as f64 {
+        return Ok(Err(OnOne::Small { bytes: bytes as u64, least }));
+    }
+    let bare = plan.scans().iter().all(|scan| placeholder_number(&scan.source).is_some());
+    Ok(match bare {
+        true => Ok((plan.logical().clone(), tables.to_vec())),
+        false => lift(plan.logical()).ok_or(OnOne::Volatile),
+    })
+}
+
+/// Those of a plan's tables whose rows come from sources, in their present version.
+async fn open_tables(state: &SessionState, tables: &[PlanTable]) -> Result<Vec<Option<OpenTable>>> {
+    let mut open = vec![];
+    for table in tables {
+        let provider = source_as_provider(table)?;
+        let snapshot = match OfSession::of(provider.as_ref()) {
+            Some(OfSession::Source(source)) => Some(source.current(state).await?),
+            _ => None,
+        };
+        open.push(snapshot.map(|snapshot| OpenTable { provider, snapshot }));
+    }
+    Ok(open)
+}
+
+/// A plan with its joins in order.
+fn in_order(engine: &Engine, plan: &LogicalPlan, tables: &[PlanTable]) -> Result<LogicalPlan> {
+    Ok(match engine.orders_joins() {
+        true => order_joins(plan.clone(), tables)?.plan,
+        false => plan.clone(),
+    })
+}
+
+/// The stages of a plan whose joins are in order, and whose tables are cut so.
+fn stages_of(
+    state: &SessionState,
+    devices: &[&Engine],
+    plan: &LogicalPlan,
+    (tables, cut): (&[PlanTable], &[Option<CutTable>]),
 ) -> Result<Stage> {
-    let plan = match engine.orders_joins() {
-        true => order_joins(plan, tables)?.plan,
-        false => plan,
-    };
-    let division = division_of(state, engine, &plan, tables)?;
+    let engine = devices[0];
+    let division = division_of(state, engine, plan, tables)?;
     let broadcast = engine.device.of_kind(BROADCAST, 1 << 12);
-    let tasks = engine.devices().count();
-    stages(&plan, &division, StageLimits { tasks, broadcast, on_devices: true })
+    let cuts: Vec<_> = cut.iter().map(|cut| cut.as_ref().map(|cut| cut.cuts.clone())).collect();
+    let tasks = devices.len();
+    stages(plan, &division, StageLimits { tasks, broadcast, on_devices: true, tables: &cuts })
+}
+
+/// A plan in stages, for so many devices and for tables in these versions.
+struct StagedPlan {
+    stage: PreparedStage,
+    cut: Vec<Option<CutTable>>,
+    versions: Vec<Option<u64>>,
+    devices: usize,
+}
+
+impl StagedPlan {
+    async fn of(
+        state: &SessionState,
+        devices: &[&Engine],
+        plan: &LogicalPlan,
+        (tables, open): (&[PlanTable], &[Option<OpenTable>]),
+    ) -> Result<StagedPlan> {
+        let plan = in_order(devices[0], plan, tables)?;
+        let cut = cut_tables(state, devices, &plan, open).await?;
+        let stage = stages_of(state, devices, &plan, (tables, &cut))?;
+        Ok(StagedPlan {
+            stage: PreparedStage::of(&stage, &mut 0),
+            cut,
+            versions: versions(open),
+            devices: devices.len(),
+        })
+    }
+
+    fn is_still(&self, engine: &Engine, devices: &[&Engine], open: &[Option<OpenTable>]) -> bool {
+        let mut cut = open.iter().zip(&self.cut);
+        self.devices == devices.len()
+            && self.versions == versions(open)
+            && cut
+                .all(|(open, cut)| open.as_ref().is_none_or(|open| engine.cuts.is_still(open, cut)))
+    }
+}
+
+fn versions(open: &[Option<OpenTable>]) -> Vec<Option<u64>> {
+    open.iter().map(|open| open.as_ref().map(|open| open.snapshot.number())).collect()
 }
 
 /// A stage whose fragment is kept with its pipelines.
 struct PreparedStage {
+    /// Stages whose rows it reads have lesser ones.
+    number: usize,
     plan: Arc<DevicePlan>,
     inputs: Vec<PreparedInput>,
 }
@@ -130,38 +230,43 @@ enum PreparedRows {
 }
 
 impl PreparedStage {
-    fn of(stage: &Stage) -> PreparedStage {
+    fn of(stage: &Stage, next: &mut usize) -> PreparedStage {
         let input = |input: &StageInput| PreparedInput {
             role: input.role.clone(),
             rows: match &input.rows {
                 StageRows::Table(number) => PreparedRows::Table(*number),
-                StageRows::Stage(below) => PreparedRows::Stage(PreparedStage::of(below)),
+                StageRows::Stage(below) => PreparedRows::Stage(PreparedStage::of(below, next)),
             },
         };
-        let plan = DevicePlan::of(stage.fragment.clone());
-        PreparedStage { plan, inputs: stage.inputs.iter().map(input).collect() }
+        let inputs = stage.inputs.iter().map(input).collect();
+        let number = *next;
+        *next += 1;
+        PreparedStage { number, plan: DevicePlan::of(stage.fragment.clone()), inputs }
     }
 }
 
 /// One run of a plan's stages.
 struct StageRun<'a> {
     state: &'a SessionState,
-    engine: &'a Engine,
+    /// The first one first; they stay what they are, also where one is lost meanwhile.
+    devices: &'a [&'a Engine],
     tables: &'a [PlanTable],
-    /// Versions of tables of files that were read, by the tables' numbers.
-    read: Vec<(usize, Arc<Snapshot>)>,
+    /// Those of `tables` whose rows come from sources.
+    open: &'a [Option<OpenTable>],
+    /// How these are cut.
+    cut: &'a [Option<CutTable>],
 }
 
 impl StageRun<'_> {
     /// The rows of the last stage, on the first device.
-    async fn last(&mut self, stage: &PreparedStage) -> Result<Outcome> {
+    async fn last(&self, stage: &PreparedStage) -> Result<Outcome> {
         let rows = self.rows_of(stage).await?;
-        let mut gathered = self.moved(rows, &InputRole::First, 1)?;
+        let mut gathered = Exchange::of(self.devices).moved(rows, &InputRole::First, 1)?;
         let stored = gathered.pop().ok_or_else(|| Error::internal("a stage has no task"))?;
         match stored.load() {
             Ok(table) => Ok(Outcome::Device(table)),
             Err(error) if error.is_out_of_device_memory() => {
-                let part = Budget::of(&self.engine.device).part;
+                let part = Budget::of(&self.devices[0].device).part;
                 Ok(Outcome::Divided(DividedResult::new(stored, part)))
             }
             Err(error) => Err(error),
@@ -169,26 +274,24 @@ impl StageRun<'_> {
     }
 
     /// The rows of a stage's tasks, each on its device or on the host.
-    fn rows_of<'s>(
-        &'s mut self,
-        stage: &'s PreparedStage,
-    ) -> BoxFuture<'s, Result<Vec<StoredRows>>> {
+    fn rows_of<'s>(&'s self, stage: &'s PreparedStage) -> BoxFuture<'s, Result<Vec<StoredRows>>> {
         async move {
             let parted = stage.inputs.iter().any(|input| input.role.is_parted());
-            let tasks = if parted { self.engine.devices().count() } else { 1 };
+            let tasks = if parted { self.devices.len() } else { 1 };
             let mut inputs: Vec<Vec<PlanTable>> = vec![vec![]; tasks];
             for input in &stage.inputs {
                 match &input.rows {
                     PreparedRows::Table(number) => {
-                        let of_table = self.table(*number, &input.role, tasks).await?;
+                        let of_table = self.table(*number, &input.role, tasks)?;
                         inputs.iter_mut().zip(of_table).for_each(|(of, table)| of.push(table));
                     }
                     PreparedRows::Stage(below) => {
                         let rows = self.rows_of(below).await?;
-                        let moved = self.moved(rows, &input.role, tasks)?;
+                        let exchange = Exchange::of(self.devices);
+                        let moved = exchange.moved(rows, &input.role, tasks)?;
+                        self.note(below, &exchange);
                         for (of, rows) in inputs.iter_mut().zip(moved) {
-                            let table = KeptTable::new(rows.load()?);
-                            of.push(provider_as_source(Arc::new(DeviceTable { table })));
+                            of.push(table_of(rows)?);
                         }
                     }
                 }
@@ -196,7 +299,7 @@ impl StageRun<'_> {
             let (state, schema) = (self.state, stage.plan.logical().schema());
             let inputs = &inputs;
             let runtime = tokio::runtime::Handle::current();
-            on_devices(self.engine, tasks, |task, engine| {
+            on_devices(self.devices, tasks, |task, engine| {
                 let ran = run_on_one_device(state, engine, &stage.plan, &inputs[task]);
                 let ran = match interrupt::current() {
                     Some(statement) => runtime.block_on(statement.or_stop(ran)),
@@ -214,136 +317,61 @@ impl StageRun<'_> {
         .boxed()
     }
 
+    /// Says what an exchange moved, while somebody records.
+    fn note(&self, of: &PreparedStage, exchange: &Exchange<'_>) {
+        let device = &self.devices[0].device;
+        let _operator = device.operator(|| format!("stage {}", of.number));
+        device.note(|| format!("{} bytes of its rows went to other devices", exchange.bytes()));
+    }
+
     /// A table, or its part, for each task.
-    async fn table(
-        &mut self,
-        number: usize,
-        role: &InputRole,
-        tasks: usize,
-    ) -> Result<Vec<PlanTable>> {
+    fn table(&self, number: usize, role: &InputRole, tasks: usize) -> Result<Vec<PlanTable>> {
         let table = self
             .tables
             .get(number)
             .ok_or_else(|| Error::internal(format!("no table has number {number}")))?;
         let provider = source_as_provider(table)?;
-        let part = |task: usize| match role {
-            InputRole::Part => (task, tasks),
-            _ => (0, 1),
-        };
-        let engines = self.engine.devices().take(tasks).enumerate();
-        let parts: Vec<PlanTable> = match OfSession::of(provider.as_ref()) {
-            Some(OfSession::Device(kept)) => engines
-                .map(|(task, engine)| match role {
-                    InputRole::Part => kept_part(&kept.table, part(task)),
-                    // It is there already.
-                    _ if kept.table.device().same(&engine.device) => table.clone(),
-                    _ => kept_part(&kept.table, (0, 1)),
-                })
-                .collect(),
-            Some(OfSession::Source(source)) => {
-                let snapshot = source.current(self.state).await?;
-                self.read.push((number, snapshot.clone()));
-                engines
-                    .map(|(task, engine)| match (role, task) {
-                        (InputRole::Part, _) | (_, 1..) => {
-                            let of = engine.scanned.of_snapshot(&provider, &snapshot, part(task));
-                            provider_as_source(of)
-                        }
-                        _ => table.clone(),
-                    })
-                    .collect()
-            }
-            None => return Err(Error::internal("a provider's table is dealt out")),
-        };
-        Ok(parts)
-    }
-
-    /// Rows of tasks where those of the next stage want them.
-    fn moved(
-        &self,
-        rows: Vec<StoredRows>,
-        role: &InputRole,
-        tasks: usize,
-    ) -> Result<Vec<StoredRows>> {
-        let schema = rows.first().map(|rows| rows.schema.clone());
-        let schema = schema.ok_or_else(|| Error::internal("a stage has no task"))?;
-        let seed = seed_of(&self.engine.device);
-        let rows = &rows;
-        // Each device parts its own rows, and sends what others want.
-        let sent = on_devices(self.engine, rows.len(), |from, engine| {
-            let mut to: Vec<Vec<StoredBlock>> = vec![vec![]; tasks];
-            for block in &rows[from].blocks {
-                match role {
-                    InputRole::ByKeys(columns) if tasks > 1 => {
-                        let whole = StoredRows {
-                            blocks: vec![block.clone()],
-                            ..StoredRows::new(&engine.device, &schema)
-                        };
-                        let names = schema.columns();
-                        let keys = columns.iter().map(|at| Expr::Column(names[*at].clone()));
-                        let (keys, parts) = (keys.collect(), tasks as u32);
-                        let by = HashParts { keys, parts, round: 0, seed };
-                        let (table, begins) = by.part(&engine.device, &schema, &whole.load()?)?;
-                        for (task, bounds) in begins.windows(2).enumerate() {
-                            let part = table.slice(bounds[0], bounds[1] - bounds[0]);
-                            if part.rows > 0 {
-                                to[task].push(self.sent(StoredBlock::Device(part), from, task)?);
-                            }
-                        }
+        let engines = self.devices.iter().copied().take(tasks).enumerate();
+        let is_part = *role == InputRole::Part;
+        if let Some(OfSession::Device(kept)) = OfSession::of(provider.as_ref()) {
+            let of = |(task, engine): (usize, &Engine)| {
+                let part = if is_part { (task, tasks) } else { (0, 1) };
+                let source = || Arc::new(KeptPart::of(&kept.table, part));
+                match (kept.table.device().same(&engine.device), is_part) {
+                    (true, false) => table.clone(),
+                    // It is there already, and shares the table's memory.
+                    (true, true) => {
+                        let snapshot = Snapshot::of(source());
+                        provider_as_source(Arc::new(SourceTable::new(snapshot, None, 0)))
                     }
-                    InputRole::First | InputRole::ByKeys(_) => {
-                        to[0].push(self.sent(block.clone(), from, 0)?);
-                    }
-                    InputRole::Whole | InputRole::InOrder(_) | InputRole::Part => {
-                        for (task, of_task) in to.iter_mut().enumerate() {
-                            of_task.push(self.sent(block.clone(), from, task)?);
-                        }
-                    }
+                    _ => provider_as_source(engine.scanned.of_kept(&provider, part, source)),
                 }
-            }
-            Ok(to)
-        })?;
-        let engines: Vec<&Engine> = self.engine.devices().collect();
-        let mut moved: Vec<StoredRows> = engines
-            .iter()
-            .take(tasks)
-            .map(|engine| StoredRows::new(&engine.device, &schema))
-            .collect();
-        for of_device in sent {
-            for (rows, blocks) in moved.iter_mut().zip(of_device) {
-                rows.blocks.extend(blocks);
-            }
+            };
+            return Ok(engines.map(of).collect());
         }
-        // Side by side, too: each device has its own link.
-        if tasks > 1 {
-            let loaded = on_devices(self.engine, tasks, |task, _| moved[task].load())?;
-            for (rows, table) in moved.iter_mut().zip(loaded) {
-                rows.blocks = vec![StoredBlock::Device(table)];
+        let Some(open) = self.open.get(number).and_then(|open| open.as_ref()) else {
+            return Err(Error::internal("a provider's table is dealt out"));
+        };
+        let cut = self.cut.get(number).and_then(|cut| cut.as_ref()).filter(|_| is_part);
+        let of = |(task, engine): (usize, &Engine)| match (cut, task) {
+            (Some(cut), _) => {
+                let part = part_of(open, cut, task)?;
+                Ok(provider_as_source(engine.scanned.of_rows(&provider, &open.snapshot, part)?))
             }
-        }
-        Ok(moved)
-    }
-
-    /// Rows of a task for another one, or for itself: straight to the other device, or on the host.
-    fn sent(&self, block: StoredBlock, from: usize, to: usize) -> Result<StoredBlock> {
-        match &block {
-            StoredBlock::Device(table) if from != to => {
-                let other = self.engine.devices().nth(to);
-                let other = other.ok_or_else(|| Error::internal("no device has this number"))?;
-                match table.on_peer(&other.device)? {
-                    Some(table) => Ok(StoredBlock::Device(table)),
-                    None => downloaded(table),
-                }
+            (None, task) if is_part || task > 0 => {
+                let part = if is_part { (task, tasks) } else { (0, 1) };
+                let of = engine.scanned.of_snapshot(&provider, &open.snapshot, part);
+                Ok(provider_as_source(of))
             }
-            _ => Ok(block),
-        }
+            _ => Ok(table.clone()),
+        };
+        engines.map(of).collect()
     }
 
     fn is_of_one_version(&self) -> Result<bool> {
-        for (number, snapshot) in &self.read {
-            let provider = source_as_provider(&self.tables[*number])?;
-            if let Some(OfSession::Source(source)) = OfSession::of(provider.as_ref())
-                && !source.is_current(snapshot)?
+        for open in self.open.iter().flatten() {
+            if let Some(OfSession::Source(source)) = OfSession::of(open.provider.as_ref())
+                && !source.is_current(&open.snapshot)?
             {
                 return Ok(false);
             }
@@ -352,85 +380,11 @@ impl StageRun<'_> {
     }
 }
 
-/// Does something on so many of the devices side by side, each on a thread of its own, in the
-/// statement of this one.
-fn on_devices<T: Send>(
-    engine: &Engine,
-    tasks: usize,
-    work: impl Fn(usize, &Engine) -> Result<T> + Sync,
-) -> Result<Vec<T>> {
-    let (statement, work) = (interrupt::current(), &work);
-    std::thread::scope(|scope| {
-        let thread = |(number, engine): (usize, &Engine)| {
-            let (engine, statement) = (engine.clone(), statement.clone());
-            let thread = std::thread::Builder::new().name(format!("warpframe-device-{number}"));
-            thread.stack_size(STACK).spawn_scoped(scope, move || {
-                let _entered = statement.as_ref().map(|statement| statement.enter());
-                work(number, &engine)
-            })
-        };
-        let threads: Vec<_> = engine.devices().take(tasks).enumerate().map(thread).collect();
-        let join = |thread: std::io::Result<ScopedJoinHandle<'_, Result<T>>>| match thread {
-            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(error) => Err(Error::internal(format!("the system gives no thread: {error}"))),
-        };
-        // All of them end before the first error is told.
-        let ended: Vec<Result<T>> = threads.into_iter().map(join).collect();
-        ended.into_iter().collect()
-    })
-}
-
-/// A part of a kept table, as so many equal ones.
-fn kept_part(table: &KeptTable, (part, of): (usize, usize)) -> PlanTable {
-    let at = |part: usize| table.rows() * part / of;
-    let rows = at(part)..at(part + 1);
-    let source = Arc::new(KeptPart { table: table.clone(), rows });
-    provider_as_source(Arc::new(SourceTable::new(Snapshot::of(source), None, 0)))
-}
-
-/// Some rows of a table that a device keeps, for any device.
-#[derive(Debug)]
-struct KeptPart {
-    table: KeptTable,
-    rows: std::ops::Range<usize>,
-}
-
-#[async_trait]
-impl Source for KeptPart {
-    fn schema(&self) -> SchemaRef {
-        self.table.schema().clone()
-    }
-
-    fn chunks(&self) -> Vec<Chunk> {
-        vec![Chunk { rows: Some(self.rows.len() as u64), bytes: None }]
-    }
-
-    async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
-        let whole = self.table.table()?;
-        let schema = Arc::new(whole.schema.project(wanted.columns)?);
-        let columns = wanted.columns.iter().map(|at| whole.columns[*at].clone()).collect();
-        let table = Table::with_rows(&whole.device, schema.clone(), columns, whole.rows)?;
-        let part = table.slice(self.rows.start, self.rows.len());
-        if whole.device.same(to.device) {
-            return Ok(Read::new(part.rows as u64, part.columns));
-        }
-        let StoredBlock::Host(rows, _) = downloaded(&part)? else {
-            return Err(Error::internal("rows were not downloaded"));
-        };
-        let mut moved = Table::restored(to.device, &schema, &[rows])?;
-        match moved.len() {
-            1 => Ok(Read::new(self.rows.len() as u64, moved.remove(0).columns)),
-            pieces => Err(Error::internal(format!("one table came back as {pieces}"))),
-        }
-    }
-
-    async fn scan(
-        &self,
-        _: &dyn Session,
-        _: Option<&Vec<usize>>,
-        _: &[Expr],
-        _: Option<usize>,
-    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        Err(Error::internal("a device's part of a table is read by the CPU engine").into())
-    }
+/// Which rows of a table are a device's, and the keys that these may have.
+fn part_of(open: &OpenTable, cut: &CutTable, device: usize) -> Result<(Range<u64>, PartKeys)> {
+    let all = rows(&open.snapshot.source().chunks());
+    let all = all.ok_or_else(|| Error::internal("a table without a number of rows is cut"))?;
+    let provider = open.provider.as_ref();
+    let keys = PartKeys::of(provider, cut.cuts.column, cut.keys(device));
+    Ok((cut.rows(device, all), keys))
 }

@@ -1,4 +1,4 @@
-//! Rows parted by a hash of their keys.
+//! Rows parted by a hash of their keys, or by where these lie between cuts.
 
 use std::sync::Arc;
 
@@ -6,10 +6,11 @@ use datafusion::common::DFSchemaRef;
 use datafusion::logical_expr::Expr;
 
 use super::arrow;
-use crate::codegen::{Flow, FlowSource, emit_part};
+use crate::codegen::{Emitter, Flow, FlowSource, Generator, Value, emit_part};
 use crate::column::Table;
 use crate::error::{Error, Result};
 use crate::exec::run::Runner;
+use crate::plan::{Cuts, task_by_cuts};
 use warpframe_device::ops::gather::gather;
 use warpframe_device::ops::segment::runs;
 use warpframe_device::ops::sort::{KeyKind, SortKey, argsort_key};
@@ -41,29 +42,66 @@ impl HashParts {
         schema: &DFSchemaRef,
         table: &Table,
     ) -> Result<(Table, Vec<usize>)> {
-        let (rows, parts) = (table.rows as u64, self.parts as usize);
-        if rows == 0 {
-            return Ok((table.clone(), vec![0; parts + 1]));
-        }
-        let runner = Runner::of_columns(device);
-        let flow = Flow::new(FlowSource::Relation(super::relation(table)?), schema.clone());
         let secret = seeded_secret(self.seed, self.round);
-        let (mut relation, numbers) = runner.relation_with(EXCHANGE, &flow, |generator, out| {
+        part_by(device, schema, table, self.parts, |generator, out| {
             let keys =
                 self.keys.iter().map(|key| generator.expr(key, out)).collect::<Result<Vec<_>>>()?;
-            Ok(vec![emit_part(&keys, secret, self.parts, &mut generator.params, out)])
-        })?;
-        relation.columns.truncate(table.columns.len());
-        let number = numbers.first().ok_or_else(|| Error::internal("rows have no part"))?;
-        let number = number.data.slice(number.offset * WIDTH);
-        let key = SortKey::new(number, KeyKind::U32, false).within(0, i128::from(self.parts) - 1);
-        let order = argsort_key(device, &key, rows)?;
-        let sorted = gather(device, WIDTH, number, &order, rows)?;
-        let begins = begins(device, &sorted, rows, parts)?;
-        let relation = runner.reindexed(relation, rows, Arc::new(order))?;
-        let (_, columns) = runner.dense(EXCHANGE, relation)?;
-        Ok((Table::with_rows(device, arrow(schema), columns, table.rows)?, begins))
+            Ok(emit_part(&keys, secret, self.parts, &mut generator.params, out))
+        })
     }
+}
+
+/// How rows are parted by where their keys lie between cuts. Rows of one part stay in the order in
+/// which they came.
+#[derive(Debug, Clone)]
+pub(super) struct CutParts {
+    pub(super) key: Expr,
+    pub(super) cuts: Cuts,
+}
+
+impl CutParts {
+    /// As [`HashParts::part`].
+    ///
+    /// # Errors
+    /// As [`HashParts::part`].
+    pub(super) fn part(
+        &self,
+        device: &Device,
+        schema: &DFSchemaRef,
+        table: &Table,
+    ) -> Result<(Table, Vec<usize>)> {
+        let number = task_by_cuts(&self.key, schema, &self.cuts)?;
+        let parts = self.cuts.len() as u32 + 1;
+        part_by(device, schema, table, parts, |generator, out| generator.expr(&number, out))
+    }
+}
+
+/// The rows part by part, by the numbers of the parts.
+fn part_by(
+    device: &Device,
+    schema: &DFSchemaRef,
+    table: &Table,
+    parts: u32,
+    number: impl FnOnce(&mut Generator<'_>, &mut Emitter) -> Result<Value>,
+) -> Result<(Table, Vec<usize>)> {
+    let (rows, count) = (table.rows as u64, parts as usize);
+    if rows == 0 {
+        return Ok((table.clone(), vec![0; count + 1]));
+    }
+    let runner = Runner::of_columns(device);
+    let flow = Flow::new(FlowSource::Relation(super::relation(table)?), schema.clone());
+    let (mut relation, numbers) = runner
+        .relation_with(EXCHANGE, &flow, |generator, out| Ok(vec![number(generator, out)?]))?;
+    relation.columns.truncate(table.columns.len());
+    let number = numbers.first().ok_or_else(|| Error::internal("rows have no part"))?;
+    let number = number.data.slice(number.offset * WIDTH);
+    let key = SortKey::new(number, KeyKind::U32, false).within(0, i128::from(parts) - 1);
+    let order = argsort_key(device, &key, rows)?;
+    let sorted = gather(device, WIDTH, number, &order, rows)?;
+    let begins = begins(device, &sorted, rows, count)?;
+    let relation = runner.reindexed(relation, rows, Arc::new(order))?;
+    let (_, columns) = runner.dense(EXCHANGE, relation)?;
+    Ok((Table::with_rows(device, arrow(schema), columns, table.rows)?, begins))
 }
 
 /// Where each part begins among sorted numbers of parts, and where the last ends.

@@ -1,52 +1,29 @@
-//! What is known of a plan before it runs: whether it is expected to be divided, which EXPLAIN says,
-//! and what its division follows from (`plan/division.rs`).
+//! What is known of a plan before it runs, which EXPLAIN says: whether it is expected to be divided,
+//! and what several devices would do.
 //!
 //! Whether a plan runs divided does not depend on it: a plan is divided once it finds no memory.
 
-use datafusion::arrow::datatypes::FieldRef;
-use datafusion::common::DFSchema;
-use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, Window};
+use datafusion::logical_expr::{LogicalPlan, TableScan};
 
-use super::window::goes_in_order;
-use crate::column::{Facts, Repr, value_bytes, value_type};
+use super::devices::foreseen;
+use super::facts::{PlanFacts, width};
 use crate::error::Result;
 use crate::exec::Engine;
-use crate::io::OfSession;
 use crate::plan::{
-    Budget, ByteCount, DevicePlan, Divides, Division, DivisionFacts, Estimate, Foresight,
-    PlanTable, decide, estimate, identity, order_joins, placeholder_number, projection,
-    table_source,
+    ByteCount, DevicePlan, Divides, Division, Estimate, Foresight, OnDevices, PlanTable, decide,
+    estimate, identity, order_joins,
 };
-use warpframe_device::Device;
 
 /// Bytes of a hash table, an order or a place in a join's result, for each row.
 const PER_ROW: f64 = 16.0;
-/// Bytes of the code of a string of which there are few different ones.
-const CODE: f64 = 4.0;
 
 /// Plans of a session, before they run.
 pub(crate) struct ForeseenPlans<'a> {
     state: &'a SessionState,
     engine: &'a Engine,
     tables: &'a [PlanTable],
-    budget: Budget,
     limit: u64,
-}
-
-/// How a plan over placeholders would be divided, whose joins are in order.
-///
-/// # Errors
-/// Of the plan.
-pub(crate) fn division_of(
-    state: &SessionState,
-    engine: &Engine,
-    plan: &LogicalPlan,
-    tables: &[PlanTable],
-) -> Result<Division> {
-    let facts = ForeseenPlans::new(state, engine, tables);
-    decide(plan, &facts.facts())
 }
 
 /// Bytes of device memory that a plan takes, beside the columns of its tables.
@@ -65,13 +42,11 @@ impl<'a> ForeseenPlans<'a> {
         engine: &'a Engine,
         tables: &'a [PlanTable],
     ) -> Self {
-        let (budget, limit) = (Budget::expected(&engine.device), engine.device.memory_limit());
-        ForeseenPlans { state, engine, tables, budget, limit }
+        ForeseenPlans { state, engine, tables, limit: engine.device.memory_limit() }
     }
 
     fn facts(&self) -> PlanFacts<'_> {
-        let ForeseenPlans { state, tables, budget, .. } = *self;
-        PlanFacts { state, tables, budget, seed: seed_of(&self.engine.device), in_order: false }
+        PlanFacts::of(self.state, self.engine, self.tables)
     }
 
     /// Bytes that a plan takes at most when it runs whole; `None` where a table's size is not
@@ -162,74 +137,6 @@ impl<'a> ForeseenPlans<'a> {
     }
 }
 
-/// The seed of exchanges in this process.
-pub(super) fn seed_of(device: &Device) -> u64 {
-    // Groups and joins have hashes of their own.
-    device.secret(1000)
-}
-
-/// What a division follows from.
-pub(super) struct PlanFacts<'a> {
-    pub(super) state: &'a SessionState,
-    pub(super) tables: &'a [PlanTable],
-    pub(super) budget: Budget,
-    pub(super) seed: u64,
-    pub(super) in_order: bool,
-}
-
-impl PlanFacts<'_> {
-    /// Bytes of the columns that a scan reads, of the rows that `filters` may want.
-    fn columns(&self, scan: &TableScan, filters: &[Vec<Expr>]) -> Result<Option<f64>> {
-        let provider = source_as_provider(table_source(scan, self.tables))?;
-        let (rows, facts) = match OfSession::of(provider.as_ref()) {
-            Some(OfSession::Source(table)) => {
-                let (known, facts) = OfSession::Source(table).facts(&projection(scan));
-                (table.known_rows(self.state, filters)?.or(known), facts)
-            }
-            Some(kept) => kept.facts(&projection(scan)),
-            None => (
-                estimate(&LogicalPlan::TableScan(scan.clone()), self.tables)
-                    .map(|of| of.rows as u64),
-                vec![],
-            ),
-        };
-        Ok(rows.map(|rows| {
-            let facts = facts.into_iter().map(|facts| facts.unwrap_or(Facts::unknown(rows as f64)));
-            rows as f64 * width(&scan.projected_schema, &facts.collect::<Vec<_>>())
-        }))
-    }
-}
-
-impl DivisionFacts for PlanFacts<'_> {
-    fn tables(&self) -> &[PlanTable] {
-        self.tables
-    }
-
-    fn budget(&self) -> &Budget {
-        &self.budget
-    }
-
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    fn scan_bytes(&self, scan: &TableScan) -> Option<u64> {
-        // Rows that the divider gave a plan are no table.
-        if placeholder_number(&scan.source).is_some_and(|number| number >= self.tables.len()) {
-            return None;
-        }
-        Some(self.columns(scan, &[]).ok()?? as u64)
-    }
-
-    fn goes_in_order(&self, window: &Window) -> bool {
-        goes_in_order(window)
-    }
-
-    fn windows_in_order(&self) -> bool {
-        self.in_order
-    }
-}
-
 impl Divides for ForeseenPlans<'_> {
     fn division(&self, plan: &LogicalPlan) -> Result<Division> {
         decide(plan, &self.facts())
@@ -237,6 +144,10 @@ impl Divides for ForeseenPlans<'_> {
 }
 
 impl Foresight for ForeseenPlans<'_> {
+    fn on_devices(&self, plan: &DevicePlan) -> Result<Option<OnDevices>> {
+        foreseen(self.state, self.engine, plan, self.tables)
+    }
+
     fn why_divided(&self, plan: &DevicePlan) -> Result<Option<String>> {
         if !self.engine.divides {
             return Ok(None);
@@ -252,15 +163,4 @@ impl Foresight for ForeseenPlans<'_> {
             format!("it needs about {}, and the limit is {limit}", ByteCount(bytes as u64))
         }))
     }
-}
-
-/// Bytes of a row on the device, by what is known of its columns.
-fn width(schema: &DFSchema, facts: &[Facts]) -> f64 {
-    let of = |(at, field): (usize, &FieldRef)| {
-        let is_text = matches!(Repr::of(value_type(field.data_type())), Some(Repr::View));
-        let is_coded = facts.get(at).is_some_and(|of| of.distinct < of.rows / 2.0);
-        let value = if is_text && is_coded { CODE } else { value_bytes(field.data_type()) as f64 };
-        value + f64::from(u8::from(field.is_nullable()))
-    };
-    schema.fields().iter().enumerate().map(of).sum()
 }

@@ -47,6 +47,13 @@ pub(crate) struct ParquetFiles {
     chunks: Vec<Chunk>,
 }
 
+/// What statistics say of a column in a row group.
+struct GroupRange {
+    least: i64,
+    greatest: i64,
+    nulls: Option<u64>,
+}
+
 impl ParquetFiles {
     pub(in crate::io) fn new(
         named: PathBuf,
@@ -112,9 +119,9 @@ impl ParquetFiles {
         of_runs(device, &values, &runs)
     }
 
-    /// The least and the greatest value of a column by the statistics of all row groups, where they
-    /// are integers and lie in the files as they do on the device.
-    fn range(&self, column: usize) -> Option<(i64, i64)> {
+    /// The least and the greatest value of a column by the statistics of each row group, and how
+    /// many nulls it has, where they are integers and lie in the files as they do on the device.
+    fn ranges(&self, column: usize) -> Option<Vec<GroupRange>> {
         let schema = self.table.schema();
         let field = schema.field(column);
         if column >= self.table.columns_of_files() {
@@ -132,7 +139,7 @@ impl ParquetFiles {
             | DataType::Decimal128(..) => {}
             _ => return None,
         }
-        let mut range: Option<(i64, i64)> = None;
+        let mut ranges = vec![];
         for file in &self.files {
             let name = file.own_name(&schema, field.name());
             let leaves = file.footer.metadata.file_metadata().schema_descr();
@@ -144,18 +151,23 @@ impl ParquetFiles {
                 return None;
             }
             for group in file.footer.metadata.row_groups() {
-                let (least, greatest) = match group.column(leaf).statistics()? {
+                let of = group.column(leaf).statistics()?;
+                let (least, greatest) = match of {
                     Statistics::Int32(of) => (i64::from(*of.min_opt()?), i64::from(*of.max_opt()?)),
                     Statistics::Int64(of) => (*of.min_opt()?, *of.max_opt()?),
                     _ => return None,
                 };
-                range =
-                    Some(range.map_or((least, greatest), |(low, high)| {
-                        (low.min(least), high.max(greatest))
-                    }));
+                ranges.push(GroupRange { least, greatest, nulls: of.null_count_opt() });
             }
         }
-        range
+        Some(ranges)
+    }
+
+    /// The least and the greatest value of a column, where [`ParquetFiles::ranges`] tells.
+    fn range(&self, column: usize) -> Option<(i64, i64)> {
+        let ranges = self.ranges(column)?.into_iter();
+        let ends = |one: (i64, i64), other: (i64, i64)| (one.0.min(other.0), one.1.max(other.1));
+        ranges.map(|of| (of.least, of.greatest)).reduce(ends)
     }
 
     /// About how many values the largest dictionary of a column has, by its bytes. `None` where a
@@ -206,6 +218,14 @@ impl Source for ParquetFiles {
         let distinct =
             in_range.into_iter().chain(self.dictionary_values(column)).reduce(f64::min)?;
         Some(Facts { range, distinct: distinct.clamp(1.0, rows.max(1.0)), ..Facts::unknown(rows) })
+    }
+
+    fn chunk_ranges(&self, column: usize) -> Option<Vec<(i128, i128)>> {
+        let range = |of: GroupRange| {
+            let (least, greatest) = (i128::from(of.least), i128::from(of.greatest));
+            (of.nulls == Some(0) && least <= greatest).then_some((least, greatest))
+        };
+        self.ranges(column)?.into_iter().map(range).collect()
     }
 
     async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {

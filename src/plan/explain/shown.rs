@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use serde_json::{Map, Value, json};
 
+use super::devices::{ExplainedDevices, ExplainedStage};
 use super::{
     Explained, ExplainedCpu, ExplainedDevice, ExplainedOperator, ExplainedPart, ExplainedPipeline,
 };
@@ -58,7 +59,8 @@ impl PlanLines {
                 self.line("cpu", &margin(depth), of_cpu(operator));
                 operator.inputs.iter().for_each(|input| self.indent(input, depth + 1));
             }
-            ExplainedPart::Device(ExplainedDevice { divided, pipelines }) => {
+            ExplainedPart::Device(ExplainedDevice { devices, divided, pipelines }) => {
+                self.on_devices(devices.as_ref(), &margin(depth));
                 if let Some(why) = divided {
                     self.line("device", &margin(depth), format_args!("{WOULD_BE_DIVIDED}{why}"));
                 }
@@ -83,6 +85,18 @@ impl PlanLines {
         }
     }
 
+    /// What several devices do, above what is done.
+    fn on_devices(&mut self, devices: Option<&ExplainedDevices>, before: &str) {
+        let Some(devices) = devices else { return };
+        self.line("device", before, devices.head());
+        for stage in devices.stages() {
+            self.line("device", &format!("{before}  "), stage.text());
+            for input in &stage.inputs {
+                self.line("device", &format!("{before}    "), input);
+            }
+        }
+    }
+
     fn branch(&mut self, part: &ExplainedPart, at: &Branch) {
         match part {
             ExplainedPart::Cpu(operator) => {
@@ -94,6 +108,10 @@ impl PlanLines {
             }
             ExplainedPart::Device(part) => {
                 let mut at = at.clone();
+                if part.devices.is_some() {
+                    self.on_devices(part.devices.as_ref(), &at.first);
+                    at.first = at.rest.clone();
+                }
                 if let Some(why) = &part.divided {
                     self.line("device", &at.first, format_args!("{WOULD_BE_DIVIDED}{why}"));
                     at.first = at.rest.clone();
@@ -190,12 +208,30 @@ fn of_part(part: &ExplainedPart) -> Value {
             object.insert("inputs".into(), inputs.iter().map(of_part).collect());
             object.into()
         }
-        ExplainedPart::Device(ExplainedDevice { divided, pipelines }) => {
+        ExplainedPart::Device(ExplainedDevice { devices, divided, pipelines }) => {
             let mut object = Map::new();
             object.insert("place".into(), "device".into());
+            put(&mut object, "devices", devices.as_ref().map(of_devices));
             put(&mut object, "would_be_divided", divided.clone());
             object.insert("pipelines".into(), pipelines.iter().map(of_pipeline).collect());
             object.into()
+        }
+    }
+}
+
+fn of_devices(devices: &ExplainedDevices) -> Value {
+    match devices {
+        ExplainedDevices::One { devices, why } => json!({ "count": devices, "on_one": why }),
+        ExplainedDevices::Several { devices, stages } => {
+            let stage = |stage: &ExplainedStage| {
+                json!({
+                    "stage": stage.number,
+                    "on_each_device": stage.each,
+                    "operators": stage.operators,
+                    "reads": stage.inputs,
+                })
+            };
+            json!({ "count": devices, "stages": stages.iter().map(stage).collect::<Vec<_>>() })
         }
     }
 }

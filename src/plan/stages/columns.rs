@@ -95,6 +95,9 @@ pub(super) fn with_keys(plan: LogicalPlan, keys: &[Expr]) -> Result<(LogicalPlan
     Ok((LogicalPlan::Projection(plan), columns))
 }
 
+/// What a stage's rows are called as a table.
+pub(crate) const STAGE: &str = "stage";
+
 /// A plan that reads the first columns of a stage's rows, under their own names. What it scans has
 /// one name for all columns and different names for them, as a table has.
 pub(super) fn read_again(schema: &DFSchemaRef, shown: usize) -> Result<LogicalPlan> {
@@ -103,13 +106,13 @@ pub(super) fn read_again(schema: &DFSchemaRef, shown: usize) -> Result<LogicalPl
     let fields = fields.map(|(at, field)| field.as_ref().clone().with_name(name(at)));
     let found = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let source = TablePlaceholder::source(0, found);
-    let scan = TableScanBuilder::new(TableReference::bare("stage"), source)
+    let scan = TableScanBuilder::new(TableReference::bare(STAGE), source)
         .with_projection(Some((0..shown).collect()))
         .build()?;
     let scan = LogicalPlan::TableScan(scan);
     let (mut columns, mut fields) = (vec![], vec![]);
     for (at, (relation, field)) in schema.iter().take(shown).enumerate() {
-        let column = Column::new(Some("stage"), name(at));
+        let column = Column::new(Some(STAGE), name(at));
         columns.push(Expr::Column(column).alias_qualified(relation.cloned(), field.name()));
         fields.push((relation.cloned(), field.clone()));
     }

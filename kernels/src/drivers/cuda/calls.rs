@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use cudarc::driver::sys::{self, CUresult};
 use parking_lot::Mutex;
@@ -184,6 +185,8 @@ pub(super) struct CallQueue {
     context: sys::CUcontext,
     stream: sys::CUstream,
     launched: Mutex<Launched>,
+    /// Whether the context is lost, which all queues of it share.
+    lost: Arc<AtomicBool>,
 }
 
 // SAFETY: the driver's handles may be used from any thread.
@@ -211,14 +214,21 @@ impl CallQueue {
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: a context is bound, by the caller's promise.
         unsafe { call!(cuStreamCreate(&mut stream, flags))? };
-        Ok(CallQueue { context, stream, launched: Mutex::default() })
+        Ok(CallQueue { context, stream, launched: Mutex::default(), lost: Arc::default() })
     }
 
     /// Another stream of the context.
     pub(super) fn beside(&self) -> Result<Self> {
         self.bind()?;
         // SAFETY: the context was just bound, and lives as long as any queue.
-        unsafe { CallQueue::new(self.context) }
+        let mut beside = unsafe { CallQueue::new(self.context) }?;
+        beside.lost = self.lost.clone();
+        Ok(beside)
+    }
+
+    /// Whether a call failed so that every later one does.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.load(Relaxed)
     }
 
     pub(super) fn stream(&self) -> sys::CUstream {
@@ -251,6 +261,7 @@ impl CallQueue {
         result.map_err(|failed| {
             let mut code = failed.describe();
             if failed.is_sticky() {
+                self.lost.store(true, Relaxed);
                 code.push_str(&self.suspects().describe());
             }
             ErrorKind::Cuda { call: failed.call, code }.into()
