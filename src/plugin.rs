@@ -35,13 +35,13 @@
 //! | `scans` | the tables of a subtree, planned |
 //! | `planner` | the query planner |
 //! | `codec` | stages as bytes |
-//! | `remote` | exchanges between tasks of different processes |
+//!
+//! A [`Cluster`] runs the stages of this crate's own sessions:
+//! [`SessionBuilder::cluster`](crate::SessionBuilder::cluster).
 
 #[cfg(feature = "proto")]
 mod codec;
 mod planner;
-#[cfg(feature = "proto")]
-mod remote;
 mod scans;
 mod stock;
 mod subqueries;
@@ -56,9 +56,10 @@ use parking_lot::Mutex;
 #[cfg(feature = "proto")]
 pub use self::codec::StageCodec;
 use self::planner::StagePlanner;
-#[cfg(feature = "proto")]
-pub use self::remote::RemoteExchanges;
 use crate::error::Result;
+pub use crate::exec::{
+    Cluster, ClusterJob, ClusterWatch, RemoteExchanges, StageReport, StagesProgress,
+};
 use crate::exec::{Runtime, StageDevice, aggregated_on_host, checked, compiled_on_host};
 use crate::session::SessionBuilder;
 use crate::user_code::{AggregateFunction, ScalarFunction};

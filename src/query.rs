@@ -120,9 +120,11 @@ impl Drop for Core {
 }
 
 impl Core {
-    /// The device that runs queries, if there is one.
+    /// The device that runs queries, if there is one. With a cluster there is none: plans are only
+    /// made as for a device.
     pub(crate) fn device(&self) -> Option<&Device> {
-        self.engine.as_ref().map(|engine| &engine.device)
+        let engine = self.engine.as_ref().filter(|engine| engine.cluster.is_none());
+        engine.map(|engine| &engine.device)
     }
 
     /// Does something as a statement, or as a part of the one that this thread is in.
@@ -451,7 +453,8 @@ impl Core {
         };
         self.block_on(async {
             let state = self.state();
-            let foresight = ForeseenPlans::new(&state, engine, &tables);
+            let places = exec::places(&state, engine, prepared.cut(), &tables).await?;
+            let foresight = ForeseenPlans::new(&state, engine, &tables).with_places(places);
             let explained =
                 explain(prepared.cut(), &tables, engine.orders_joins(), &state, &foresight);
             explained.map(|explained| explained.shown(format))
@@ -466,8 +469,9 @@ impl Core {
             let optimized = self.optimized(&state, shared::written_out(&analyzed)?.into_owned())?;
             match &self.engine {
                 Some(engine) => {
-                    let foresight = ForeseenPlans::new(&state, engine, &[]);
                     let prepared = Prepared::new(optimized)?;
+                    let places = exec::places(&state, engine, prepared.cut(), &[]).await?;
+                    let foresight = ForeseenPlans::new(&state, engine, &[]).with_places(places);
                     let explained =
                         explain(prepared.cut(), &[], engine.orders_joins(), &state, &foresight);
                     explained.map(|explained| explained.shown(format))
@@ -556,9 +560,9 @@ impl Core {
         Ok(Arc::new(SourceTable::new(Snapshot::of(Arc::new(memory)), None, self.most_filters())))
     }
 
-    /// Most filters that scans of the CPU engine take. The device filters itself.
+    /// Most filters that scans of the CPU engine take. Devices filter themselves.
     pub(crate) fn most_filters(&self) -> usize {
-        self.device().map_or(MOST_NESTED, |_| 0)
+        self.engine.as_ref().map_or(MOST_NESTED, |_| 0)
     }
 
     /// Waits for a future on a thread of its own: the caller may itself be inside a runtime, where

@@ -4,8 +4,10 @@ mod append;
 mod builder;
 mod catalog;
 mod checks;
+mod cluster;
 mod config;
 mod constraints;
+mod context;
 mod database;
 mod device_choice;
 #[cfg(feature = "ffi")]
@@ -19,6 +21,7 @@ mod insert;
 mod kernels;
 mod mistakes;
 mod outside_subqueries;
+mod progress;
 mod relations;
 mod rules;
 mod schemas;
@@ -39,13 +42,15 @@ use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast;
 
 pub use builder::SessionBuilder;
+#[cfg(feature = "proto")]
+pub(crate) use context::state_of_executors;
 pub use device_choice::DeviceChoice;
 pub use kernels::{Dim3, KernelArg, RawKernel};
 pub use statements::{Executed, Setting};
 
 use self::files::NamedFiles;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{Engine, PartsProgress};
+use crate::exec::Engine;
 use crate::frame::LazyFrame;
 use crate::io::FileNotes;
 use crate::query::Core;
@@ -116,7 +121,7 @@ impl Session {
         SessionBuilder::default()
     }
 
-    /// The device that runs queries, or `None` where the CPU does.
+    /// The device that runs queries, or `None` where the CPU or a cluster does.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -143,7 +148,8 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn devices(&self) -> Vec<Device> {
-        let engines = self.core.engine.iter().flat_map(|engine| engine.all_devices());
+        let engine = self.core.engine.as_ref().filter(|_| self.core.device().is_some());
+        let engines = engine.into_iter().flat_map(Engine::all_devices);
         engines.map(|engine| engine.device.clone()).collect()
     }
 
@@ -210,45 +216,6 @@ impl Session {
     /// ```
     pub fn take_file_notes(&self) -> Vec<String> {
         FileNotes::of(self.core.state().config()).map_or_else(Vec::new, |notes| notes.take())
-    }
-
-    /// How far a query is that runs in parts, because it does not fit into device memory; `None`
-    /// where the last one that began to has not come to its first step yet, and where none did. It
-    /// stays as it is at the end of the query, until another one begins. May be called from any
-    /// thread, and costs nothing to speak of. Of what else a query does [`Device::counters`] tells,
-    /// such as the bytes of files that were read.
-    ///
-    /// ```
-    /// # use warpframe::{DeviceChoice, Session};
-    /// use warpframe::device::MemoryLimit;
-    /// let limit = MemoryLimit::Bytes(2 << 20);
-    /// let session = Session::builder().device(DeviceChoice::Sim).memory_limit(limit).build()?;
-    /// session.register_csv("jets", "data/jets.csv")?;
-    /// assert!(session.progress().is_none());
-    /// session.sql("SELECT jetid, max(px) FROM jets GROUP BY jetid")?.collect()?;
-    /// let progress = session.progress().expect("it does not fit whole");
-    /// assert_eq!((progress.parts_done, Some(progress.rows_done)), (progress.parts, progress.rows));
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn progress(&self) -> Option<PartsProgress> {
-        self.core.engine.as_ref().and_then(Engine::progress)
-    }
-
-    /// How much the query that runs now has read of its tables and files, from 0 to 1, where the CPU
-    /// engine runs it. `None` where no query runs, where it runs on a device, and where nobody knows
-    /// how much there is to read. May be called from any thread.
-    ///
-    /// ```
-    /// # use warpframe::{DeviceChoice, Session};
-    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// assert!(session.share_read().is_none());
-    /// let mut rows = session.read_csv("data/jets.csv")?.lazy()?.batches(10)?;
-    /// rows.next();
-    /// assert!(session.share_read().is_some_and(|share| share <= 1.0));
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn share_read(&self) -> Option<f64> {
-        self.core.cpu_board.share_read()
     }
 
     /// Whether a part of a query that cannot run on the device is an error.

@@ -1,6 +1,8 @@
 //! Runs plans for a session that has a device.
 
 mod aggregate;
+mod cluster;
+mod cluster_plan;
 mod cpu_run;
 mod divide;
 mod foreign;
@@ -12,6 +14,7 @@ mod join_records;
 mod node;
 mod progress;
 mod regroup;
+mod remote;
 mod rows;
 mod run;
 mod runs;
@@ -42,6 +45,9 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use parking_lot::Mutex;
 
+pub(crate) use self::cluster::ClusterEngine;
+pub use self::cluster::{Cluster, ClusterJob, ClusterWatch, StageReport, StagesProgress};
+pub(crate) use self::cluster_plan::places;
 pub use self::cpu_run::OperatorRun;
 pub(crate) use self::cpu_run::{CpuBoard, CpuRun};
 use self::divide::KnownCuts;
@@ -49,6 +55,7 @@ pub(crate) use self::divide::{DividedResult, ForeseenPlans, division_of};
 use self::node::Planner;
 pub use self::progress::PartsProgress;
 use self::progress::ProgressBoard;
+pub use self::remote::RemoteExchanges;
 pub(crate) use self::rows::{ROW, nullable, running_sums, take};
 use self::run::Runner;
 pub(crate) use self::runtime::{Runtime, join_later};
@@ -95,6 +102,8 @@ pub(crate) struct Engine {
     others: Arc<[Engine]>,
     /// Whether a statement's error said that the device is lost.
     told_lost: Arc<AtomicBool>,
+    /// What runs plans instead of the device, which they are only made for.
+    pub(crate) cluster: Option<Arc<ClusterEngine>>,
 }
 
 /// Where a result lies.
@@ -121,7 +130,14 @@ impl Engine {
             cuts: KnownCuts::default(),
             others: Arc::new([]),
             told_lost: Arc::default(),
+            cluster: None,
         }
+    }
+
+    /// With a cluster, which runs all plans: nothing runs on the device.
+    pub(crate) fn with_cluster(mut self, cluster: Arc<dyn Cluster>) -> Engine {
+        self.cluster = Some(Arc::new(ClusterEngine::new(cluster)));
+        self
     }
 
     /// With further devices, which run large plans together with its own.
@@ -263,6 +279,9 @@ pub(crate) async fn order(
         refuse(&prepared.cut().left)?;
     }
     let Root::Device(plan) = &prepared.cut().root else { return Ok(None) };
+    if engine.cluster.is_some() {
+        return Ok(None);
+    }
     let ordered = match scan::load(state, engine, plan, tables).await {
         Ok(scans) => {
             Runner::of(engine, plan, tables, scans).and_then(|runner| rows::order(&runner))
@@ -285,30 +304,37 @@ pub(crate) fn order_here(
     plan: &DevicePlan,
     tables: &[PlanTable],
 ) -> Result<Option<Table>> {
+    if engine.cluster.is_some() {
+        return Ok(None);
+    }
     let Some(scans) = scan::resident(plan, tables)? else { return Ok(None) };
     rows::order(&Runner::of(engine, plan, tables, scans)?).map(Some)
 }
 
 /// Runs a supported plan. Where the data shows that the device cannot do it after all (strings too
 /// long to sort, say, or more than its memory holds), the CPU does, unless the engine is strict;
-/// `Counters::fallbacks` tells, and [`Engine::take_reasons`] why.
+/// `Counters::fallbacks` tells, and [`Engine::take_reasons`] why. So it does what cannot be sent to
+/// a cluster, and what is not worth it.
 pub(crate) async fn run_subtree(
     state: &SessionState,
     engine: &Engine,
     plan: &DevicePlan,
     tables: &[PlanTable],
 ) -> Result<Outcome> {
-    match run_whole_or_divided(state, engine, plan, tables).await {
-        Ok(outcome) => Ok(outcome),
-        Err(error) if engine.gives_way(&error) => {
-            engine.give_up(&error);
-            let planner = DefaultPhysicalPlanner::default();
-            let logical = plan::bind(plan.logical(), tables)?;
-            let physical = planner.create_physical_plan(&cpu::plan(&logical)?, state).await?;
-            Ok(Outcome::Host(CpuRun::new(physical, &CpuBoard::default())?.collect(state).await?))
-        }
-        Err(error) => Err(error),
+    let ran = match &engine.cluster {
+        Some(cluster) => cluster_plan::run(state, engine, cluster, plan, tables).await,
+        None => run_whole_or_divided(state, engine, plan, tables).await.map(Some),
+    };
+    match ran {
+        Ok(Some(outcome)) => return Ok(outcome),
+        Ok(None) => {}
+        Err(error) if engine.gives_way(&error) => engine.give_up(&error),
+        Err(error) => return Err(error),
     }
+    let planner = DefaultPhysicalPlanner::default();
+    let logical = plan::bind(plan.logical(), tables)?;
+    let physical = planner.create_physical_plan(&cpu::plan(&logical)?, state).await?;
+    Ok(Outcome::Host(CpuRun::new(physical, &CpuBoard::default())?.collect(state).await?))
 }
 
 /// Runs a supported plan: on several devices where that pays, whole, or in parts.
@@ -378,7 +404,10 @@ pub(crate) fn run_here(
     tables: &[PlanTable],
 ) -> Result<Option<Table>> {
     let limit = engine.device.memory_limit();
-    if plan.is_too_large(limit) || engine.has_others() && !plan.is_for_one_device() {
+    if plan.is_too_large(limit)
+        || engine.has_others() && !plan.is_for_one_device()
+        || engine.cluster.is_some()
+    {
         return Ok(None);
     }
     let Some(scans) = scan::resident(plan, tables)? else {

@@ -132,7 +132,6 @@ fn misfit() -> Error {
 }
 
 /// What a stage is, if an operator is one.
-#[cfg(feature = "proto")]
 pub(crate) fn stage_parts(plan: &dyn ExecutionPlan) -> Option<StageParts> {
     let fragment = &plan.downcast_ref::<StageExec>()?.fragment;
     let inputs = fragment.inputs.iter();

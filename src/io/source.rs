@@ -103,6 +103,11 @@ pub(crate) trait Source: Debug + Send + Sync {
         None
     }
 
+    /// Whether another machine that has the files reads the rows by [`Source::scan`].
+    fn is_read_anywhere(&self) -> bool {
+        false
+    }
+
     /// The rows as record batches, for DataFusion's operators on the host.
     ///
     /// # Errors

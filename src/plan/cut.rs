@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
 
 use super::device_plan::DevicePlan;
 use super::node::DeviceNode;
 use super::support::unsupported_node;
+use super::tables::PlanTable;
 use crate::error::Result;
 
 /// An optimized plan whose largest supported subtrees are cut out.
@@ -15,6 +17,30 @@ pub(crate) struct Cut {
     pub(crate) root: Root,
     /// Operators left to the CPU, and why, from the root down and from left to right.
     pub(crate) left: Vec<CpuOperator>,
+}
+
+impl Cut {
+    /// The parts for the device, and the tables that their placeholders stand for, where these are
+    /// bound to them.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub(crate) fn device_plans(&self) -> Result<Vec<(Arc<DevicePlan>, Arc<[PlanTable]>)>> {
+        let plan = match &self.root {
+            Root::Device(plan) => return Ok(vec![(plan.clone(), Arc::new([]))]),
+            Root::Cpu(plan) => plan,
+        };
+        let mut found = vec![];
+        plan.apply(|node| {
+            if let LogicalPlan::Extension(extension) = node
+                && let Some(node) = DeviceNode::of(extension)
+            {
+                found.push((node.plan().clone(), node.tables().clone()));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(found)
+    }
 }
 
 /// What the root of a plan runs on.

@@ -1,6 +1,7 @@
 //! EXPLAIN: what runs where, in which pipelines, and why not on the device. How that is shown is in
 //! `explain/shown.rs`.
 
+mod cluster;
 mod devices;
 mod shown;
 
@@ -15,7 +16,7 @@ use self::devices::ExplainedDevices;
 use super::cut::{Cut, Root};
 use super::device_plan::DevicePlan;
 use super::division::Divides;
-use super::foresight::Foresight;
+use super::foresight::{Foresight, Placed};
 use super::node::DeviceNode;
 use super::physical::{
     GroupKeys, PhysicalPlan, PipelineInput, PipelineJoin, PipelineSink, PipelineStage,
@@ -24,6 +25,9 @@ use super::pipelines::Planning;
 use super::tables::{PlanTable, identity, table_source};
 use crate::error::Result;
 use crate::io::OfSession;
+
+/// Where operators run that neither a device nor a cluster does.
+const CPU: &str = "cpu";
 
 /// A plan, and what is known of it before it runs.
 pub(crate) struct Explained {
@@ -38,10 +42,12 @@ pub(super) enum ExplainedPart {
     Device(ExplainedDevice),
 }
 
-/// An operator of the CPU engine.
+/// An operator of DataFusion's.
 pub(super) struct ExplainedCpu {
+    /// Where it runs.
+    pub(super) place: &'static str,
     pub(super) text: String,
-    /// Why it is not on the device, and how many files it reads.
+    /// Why it is there and not on the device, and how many files it reads.
     pub(super) why: Option<String>,
     pub(super) inputs: Vec<ExplainedPart>,
 }
@@ -87,7 +93,7 @@ pub(crate) fn explain(
     let how = Planning { tables, order_joins, estimates: true, foresight: None };
     let mut explainer = Explainer { reordered: 0, how, state, foresight };
     let root = match &cut.root {
-        Root::Device(plan) => ExplainedPart::Device(explainer.device(plan)?),
+        Root::Device(plan) => explainer.part(plan)?,
         Root::Cpu(plan) => explainer.cpu(plan, &mut cut.left.iter().map(|of| of.why.as_str()))?,
     };
     Ok(Explained { root, reordered: explainer.reordered > 0 })
@@ -107,7 +113,8 @@ pub(crate) fn explain_on_cpu(plan: &LogicalPlan, state: &dyn Session) -> Result<
         };
         let inputs =
             plan.inputs().into_iter().map(|input| of(input, state)).collect::<Result<_>>()?;
-        Ok(ExplainedPart::Cpu(ExplainedCpu { text: plan.display().to_string(), why, inputs }))
+        let text = plan.display().to_string();
+        Ok(ExplainedPart::Cpu(ExplainedCpu { place: CPU, text, why, inputs }))
     }
     Ok(Explained { root: of(plan, state)?, reordered: false })
 }
@@ -129,7 +136,7 @@ impl Explainer<'_> {
         if let LogicalPlan::Extension(extension) = plan
             && let Some(node) = DeviceNode::of(extension)
         {
-            return Ok(ExplainedPart::Device(self.device(node.plan())?));
+            return self.part(node.plan());
         }
         let why = reasons.next().unwrap_or_default();
         let files = match plan {
@@ -146,10 +153,29 @@ impl Explainer<'_> {
             .map(|input| self.cpu(input, reasons))
             .collect::<Result<_>>()?;
         Ok(ExplainedPart::Cpu(ExplainedCpu {
+            place: CPU,
             text: plan.display().to_string(),
             why: Some(why),
             inputs,
         }))
+    }
+
+    /// A part for a device, where it runs.
+    fn part(&mut self, plan: &DevicePlan) -> Result<ExplainedPart> {
+        match self.foresight.placed(plan) {
+            None => Ok(ExplainedPart::Device(self.device(plan)?)),
+            Some(Placed::OnCluster(operator)) => Ok(cluster::operators(operator)),
+            Some(Placed::Here(why)) => self.here(plan.logical(), Some(why)),
+        }
+    }
+
+    /// A part of a plan for a cluster that runs in this process.
+    fn here(&self, plan: &LogicalPlan, why: Option<&str>) -> Result<ExplainedPart> {
+        let inputs = plan.inputs().into_iter().map(|input| self.here(input, None));
+        let inputs = inputs.collect::<Result<_>>()?;
+        let why = why.map(|why| format!("not on the cluster: {why}"));
+        let text = plan.display().to_string();
+        Ok(ExplainedPart::Cpu(ExplainedCpu { place: CPU, text, why, inputs }))
     }
 
     fn device(&mut self, plan: &DevicePlan) -> Result<ExplainedDevice> {

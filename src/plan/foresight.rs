@@ -1,5 +1,9 @@
 //! What is expected of plans that may not fit into device memory.
 
+use std::sync::Arc;
+
+use datafusion::physical_plan::ExecutionPlan;
+
 use super::device_plan::DevicePlan;
 use super::division::Divides;
 use super::stages::Stage;
@@ -18,6 +22,9 @@ pub(crate) trait Foresight: Divides {
     /// # Errors
     /// Of its tables.
     fn on_devices(&self, plan: &DevicePlan) -> Result<Option<OnDevices>>;
+
+    /// Where a plan runs instead of on a device; `None` of one that does run there.
+    fn placed(&self, plan: &DevicePlan) -> Option<&Placed>;
 }
 
 /// What several devices would do of a plan.
@@ -31,4 +38,16 @@ pub(crate) enum OnDevices {
         /// Where the plan's tables lie, by their numbers.
         lie: Vec<String>,
     },
+}
+
+/// Where the parts of a plan run.
+pub(crate) type PlacedParts = Vec<(Arc<DevicePlan>, Placed)>;
+
+/// Where a plan runs of a session with a cluster.
+#[derive(Debug)]
+pub(crate) enum Placed {
+    /// On the cluster: these operators.
+    OnCluster(Arc<dyn ExecutionPlan>),
+    /// By the CPU engine of this process, for this reason.
+    Here(String),
 }

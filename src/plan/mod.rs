@@ -48,7 +48,7 @@ pub(crate) use aggregates::{
 };
 pub(crate) use bind::bind;
 pub(crate) use budget::{Budget, LEAST_ROWS};
-pub(crate) use cut::{CpuOperator, Root, cut_unless};
+pub(crate) use cut::{CpuOperator, Cut, Root, cut_unless};
 pub(crate) use device_plan::{DevicePlan, projection};
 pub(crate) use division::{
     ByteCount, DividedOperator, Divides, Division, DivisionFacts, JoinSide, JoinWay, PARTIAL_PARTS,
@@ -57,10 +57,10 @@ pub(crate) use division::{
 pub(crate) use estimate::{Estimate, estimate};
 pub(crate) use explain::{explain, explain_on_cpu, files_of, join_name, sink_name};
 pub(crate) use failing::{can_fail, fails_itself, has_failing, is_comparison, operands, sum_fails};
-pub(crate) use foresight::{Foresight, OnDevices};
+pub(crate) use foresight::{Foresight, OnDevices, Placed, PlacedParts};
 pub(crate) use join_order::{join_cost, order_crosses, order_joins};
 pub(crate) use key_links::{KeyLinks, TableColumn};
-pub(crate) use names::{FreshNames, different};
+pub(crate) use names::{FreshNames, different, with_different_names};
 pub(crate) use nesting::{MOST_NESTED, balanced, conjunction, too_nested};
 pub(crate) use node::DeviceNode;
 pub(crate) use partial::{average, projected};
@@ -90,7 +90,7 @@ pub(crate) use tables::{
 pub(crate) use truth::UnknownAs;
 pub(crate) use two_steps::TwoSteps;
 pub(crate) use volatile::{is_repeatable, is_volatile, is_volatile_call};
-pub(crate) use walk::{any_node, holds_subquery, over, schema_beneath};
+pub(crate) use walk::{any_node, holds_subquery, is_worth_it, over, schema_beneath};
 pub(crate) use window::{
     Bound, Frame, RangeOffset, WindowCall, WindowKeys, WindowKind, device_window,
 };

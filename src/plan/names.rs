@@ -2,10 +2,11 @@
 //! among those that no column of the plan has.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
 
 /// Names that neither a plan has nor has been given out.
 #[derive(Debug, Default)]
@@ -71,6 +72,19 @@ pub(crate) fn different(names: &[String]) -> Vec<String> {
         }
     };
     names.iter().map(of_its_own).collect()
+}
+
+/// The plan with different names for its columns, as a table has them.
+pub(crate) fn with_different_names(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let own: Vec<String> =
+        plan.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let names = different(&own);
+    if names == own {
+        return Ok(plan);
+    }
+    let columns = plan.schema().columns().into_iter().zip(names);
+    let columns = columns.map(|(column, name)| Expr::Column(column).alias(name)).collect();
+    Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?))
 }
 
 #[cfg(test)]

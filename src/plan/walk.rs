@@ -27,6 +27,26 @@ pub(crate) fn any_node(
     Ok(found)
 }
 
+/// Whether a plan does more with tables than to hand their rows on. Without that it is over sooner
+/// than rows come to a device and back.
+pub(crate) fn is_worth_it(plan: &LogicalPlan) -> crate::Result<bool> {
+    let computes =
+        |expr: &Expr| !matches!(expr.clone().unalias(), Expr::Column(_) | Expr::Literal(..));
+    let works = any_node(plan, |node| {
+        Ok(match node {
+            LogicalPlan::Filter(_)
+            | LogicalPlan::Aggregate(_)
+            | LogicalPlan::Distinct(_)
+            | LogicalPlan::Join(_)
+            | LogicalPlan::Sort(_)
+            | LogicalPlan::Window(_) => true,
+            LogicalPlan::Projection(project) => project.expr.iter().any(computes),
+            _ => false,
+        })
+    })?;
+    Ok(works && any_node(plan, |node| Ok(matches!(node, LogicalPlan::TableScan(_))))?)
+}
+
 /// Whether an expression of the operator holds a plan.
 pub(crate) fn holds_subquery(node: &LogicalPlan) -> Result<bool> {
     let mut found = false;

@@ -7,21 +7,23 @@
 //! ```
 //!
 //! Numbers are little endian. Keys are columns; those of an order have their options behind each.
-//! Functions are found by their names in the session that reads; those that users wrote travel as
-//! text (`user_code/written.rs`).
+//! Functions are found by their names: those of stock stages in the session that reads. Those that
+//! users wrote travel as text (`user_code/written.rs`).
+
+mod called;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::compute::SortOptions;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::datasource::{TableType, provider_as_source, source_as_provider};
 use datafusion::error::{DataFusionError, Result as PlanResult};
-use datafusion::execution::TaskContext;
+use datafusion::execution::{SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::{
     Aggregate, AggregateUDF, Expr, Extension, LogicalPlan, Projection, ScalarUDF, TableScan, Window,
 };
@@ -32,6 +34,7 @@ use datafusion_proto::bytes::{
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
+use self::called::called;
 use super::Plugin;
 use crate::error::{Error, ErrorKind, Permission, Result};
 use crate::exec::{
@@ -40,6 +43,7 @@ use crate::exec::{
 use crate::host::named_function;
 use crate::io::of_panic;
 use crate::plan::{InputRole, TablePlaceholder, one_row_function, placeholder_number};
+use crate::session::state_of_executors;
 use crate::user_code::{AggregateFunction, ScalarFunction, UserAggregate, UserFunction};
 
 const MAGIC: &[u8; 4] = b"WFST";
@@ -91,17 +95,61 @@ impl StageCodec {
         FragmentCodec { user_code: self.plugin.as_ref().is_none_or(|plugin| plugin.user_code) }
     }
 
-    /// What runs the stages that are read; the host's functions and settings are the task's.
-    fn context(&self, task: &TaskContext) -> Option<StageContext> {
-        let device = self.plugin.as_ref()?.opened.clone();
-        let state = datafusion::execution::SessionStateBuilder::new_with_default_features()
+    /// Whether a stage can be sent: who reads it finds the functions that it calls, and the columns
+    /// that it yields.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] of a stage of a session for which this is not so. Of operators that
+    /// are no stages.
+    pub fn check(operator: &dyn ExecutionPlan) -> Result<()> {
+        let parts = stage_parts(operator)
+            .ok_or_else(|| Error::internal(format!("{} is no stage", operator.name())))?;
+        let cannot = |why: String| Error::unsupported("sending a stage", why);
+        let mut bytes = vec![];
+        encoded(&parts, &mut bytes).map_err(|error| cannot(error.to_string()))?;
+        // Where a stage has DataFusion's functions alone, it is the task's to know them.
+        if parts.is_stock {
+            return Ok(());
+        }
+        let read = decoded(&bytes, &TaskContext::default(), &FragmentCodec { user_code: true });
+        let read = read.map_err(|error| cannot(error.to_string()))?.fragment;
+        let (ours, theirs) = (called(&parts.fragment)?, called(&read)?);
+        if let Some(other) = ours.iter().find(|function| !theirs.contains(function)) {
+            return Err(cannot(format!("{} is another function there", other.name())));
+        }
+        let types = |plan: &LogicalPlan| -> Vec<DataType> {
+            plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
+        };
+        match types(&parts.fragment) == types(&read) {
+            true => Ok(()),
+            false => Err(cannot("its columns have other types there".into())),
+        }
+    }
+
+    /// What runs the stages that are read. The functions and settings of stock ones are the task's,
+    /// those of others a session's.
+    fn context(&self, task: &TaskContext, is_stock: bool) -> Result<Option<StageContext>> {
+        let Some(plugin) = &self.plugin else { return Ok(None) };
+        let device = plugin.opened.clone();
+        if !is_stock {
+            let mut config = state_of_executors()?.config().clone();
+            let (own, of_task) = (config.options_mut(), task.session_config().options());
+            own.execution.time_zone = of_task.execution.time_zone.clone();
+            own.execution.batch_size = of_task.execution.batch_size;
+            let state = SessionStateBuilder::new_from_existing(state_of_executors()?.clone())
+                .with_config(config)
+                .with_runtime_env(task.runtime_env())
+                .build();
+            return Ok(Some(StageContext { device, state: Arc::new(state) }));
+        }
+        let state = SessionStateBuilder::new_with_default_features()
             .with_config(task.session_config().clone())
             .with_runtime_env(task.runtime_env())
             .with_scalar_functions(task.scalar_functions().values().cloned().collect())
             .with_aggregate_functions(task.aggregate_functions().values().cloned().collect())
             .with_window_functions(task.window_functions().values().cloned().collect())
             .build();
-        Some(StageContext { device, state: Arc::new(state) })
+        Ok(Some(StageContext { device, state: Arc::new(state) }))
     }
 }
 
@@ -115,7 +163,8 @@ impl PhysicalExtensionCodec for StageCodec {
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
         let codec = self.functions();
         let parts = read("a stage", || decoded(buf, ctx, &codec))?;
-        Ok(stage_of(parts, inputs.to_vec(), self.context(ctx))?)
+        let context = self.context(ctx, parts.is_stock)?;
+        Ok(stage_of(parts, inputs.to_vec(), context)?)
     }
 
     fn try_encode(
@@ -241,7 +290,13 @@ fn decoded(bytes: &[u8], task: &TaskContext, codec: &FragmentCodec) -> Result<St
         };
         inputs.push((role, columns));
     }
-    let plan = logical_plan_from_bytes_with_extension_codec(rest, task, codec)?;
+    let plan = match is_stock {
+        true => logical_plan_from_bytes_with_extension_codec(rest, task, codec)?,
+        false => {
+            let functions = state_of_executors()?.task_ctx();
+            logical_plan_from_bytes_with_extension_codec(rest, &functions, codec)?
+        }
+    };
     let fragment = plan.transform_down(|node| match node {
         LogicalPlan::TableScan(scan) => {
             let provider = source_as_provider(&scan.source)?;

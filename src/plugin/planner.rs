@@ -24,8 +24,8 @@ use super::subqueries::with_joins;
 use crate::error::{Error, Result};
 use crate::exec::{PlannedTable, StageContext, StageDevice, division_of, stage_plan};
 use crate::plan::{
-    CpuOperator, DeviceNode, DevicePlan, PlanTable, Root, StageLimits, any_node, cut_unless,
-    different, order_joins, stages,
+    CpuOperator, DeviceNode, DevicePlan, PlanTable, Root, StageLimits, cut_unless, is_worth_it,
+    order_joins, stages, with_different_names,
 };
 
 /// Gives the device its part of plans, and another planner the rest.
@@ -202,39 +202,6 @@ fn device_plan(node: &LogicalPlan) -> Option<Arc<DevicePlan>> {
         LogicalPlan::Extension(extension) => Some(DeviceNode::of(extension)?.plan().clone()),
         _ => None,
     }
-}
-
-/// The plan with different names for its columns, as a table has them.
-fn with_different_names(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let own: Vec<String> =
-        plan.schema().fields().iter().map(|field| field.name().clone()).collect();
-    let names = different(&own);
-    if names == own {
-        return Ok(plan);
-    }
-    let columns = plan.schema().columns().into_iter().zip(names);
-    let columns = columns.map(|(column, name)| Expr::Column(column).alias(name)).collect();
-    Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?))
-}
-
-/// Whether a plan does more with tables than to hand their rows on. Without that it is over sooner
-/// than rows come to a device and back.
-fn is_worth_it(plan: &LogicalPlan) -> Result<bool> {
-    let computes =
-        |expr: &Expr| !matches!(expr.clone().unalias(), Expr::Column(_) | Expr::Literal(..));
-    let works = any_node(plan, |node| {
-        Ok(match node {
-            LogicalPlan::Filter(_)
-            | LogicalPlan::Aggregate(_)
-            | LogicalPlan::Distinct(_)
-            | LogicalPlan::Join(_)
-            | LogicalPlan::Sort(_)
-            | LogicalPlan::Window(_) => true,
-            LogicalPlan::Projection(project) => project.expr.iter().any(computes),
-            _ => false,
-        })
-    })?;
-    Ok(works && any_node(plan, |node| Ok(matches!(node, LogicalPlan::TableScan(_))))?)
 }
 
 /// The query's plan, and what of it is left to the CPU; `None` where that is nothing.

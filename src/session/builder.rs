@@ -5,12 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
-use datafusion::execution::FunctionRegistry;
-use datafusion::execution::context::SessionContext;
-use datafusion::execution::session_state::SessionStateBuilder;
 
 use super::catalog::Catalog;
 use super::config::config;
+use super::context::context;
 use super::device_choice::{DeviceChoice, setting};
 use super::files::{self, NamedFiles};
 use super::host_memory::HostResources;
@@ -18,8 +16,7 @@ use super::information::Information;
 use super::sequences;
 use super::{Session, relations, rules, statements};
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{CpuBoard, Engine, Runtime};
-use crate::host;
+use crate::exec::{Cluster, CpuBoard, Engine, Runtime};
 use crate::query::{Core, Plans};
 use warpframe_device::interrupt::Switch;
 use warpframe_device::{Device, MemoryLimit, SimOptions};
@@ -44,6 +41,7 @@ pub struct SessionBuilder {
     statement_timeout: Option<Duration>,
     user_code: bool,
     no_files: bool,
+    pub(super) cluster: Option<Arc<dyn Cluster>>,
 }
 
 impl SessionBuilder {
@@ -257,41 +255,10 @@ impl SessionBuilder {
         let (engine, notice) = self.open(&host)?;
 
         let runtime = Runtime::new()?;
-        let mut defaults = SessionStateBuilder::new_with_default_features();
-        // Before DataFusion's, which take any subscript for a list's.
-        let planners = defaults.expr_planners().get_or_insert_default();
-        planners.insert(0, Arc::new(rules::TypedOperators));
-        let state = defaults
-            .with_config(host.configure(config(engine.is_some(), self.partitions)?))
-            .with_runtime_env(host.runtime()?)
-            .with_optimizer_rules(rules::logical(engine.is_some()))
-            .with_query_planner(Arc::new(crate::cpu::HostPlanner))
-            .with_type_planner(Arc::new(rules::SqlTypes))
-            .with_analyzer_rules(rules::analyzer_rules(engine.is_some()))
-            .with_physical_optimizer_rules(rules::rules())
-            .build();
-        let mut context = SessionContext::new_with_state(state);
-        context.register_expr_planner(Arc::new(rules::IntervalOperators))?;
-        for function in crate::codegen::host_functions() {
-            context.register_udf(function.as_ref().clone());
-        }
-        for function in [
-            host::booleans::sum(),
-            host::booleans::avg(),
-            host::mode::mode(),
-            host::percentile::percentile_cont(),
-        ] {
-            context.register_udaf(function.as_ref().clone());
-        }
-        context.register_udaf(host::histogram::histogram());
-        for function in host::ranks::ranks() {
-            context.register_udwf(function);
-        }
-        context.register_udf(rules::share_of_rows());
-        for function in host::lambdas::functions() {
-            context.register_higher_order_function(function);
-        }
-        if engine.is_some() {
+        let has_engine = engine.is_some();
+        let config = host.configure(config(has_engine, self.partitions)?);
+        let context = context(config, host.runtime()?, has_engine)?;
+        if has_engine {
             sequences::register(&context);
         }
         let names = context.copied_config().options().catalog.clone();
@@ -330,9 +297,15 @@ impl SessionBuilder {
 
     /// Opens the device, or tells why there is none.
     fn open(&self, host: &HostResources) -> Result<(Option<Engine>, Option<String>)> {
-        let choice = match &self.device {
-            Some(choice) => choice.clone(),
-            None => variable("WARPFRAME_DEVICE")?.unwrap_or_default(),
+        let choice = match (&self.device, &self.cluster) {
+            // Plans are made as for a device, which this machine need not have.
+            (None, Some(_)) => DeviceChoice::Sim,
+            (Some(_), Some(cluster)) => {
+                let name = cluster.name();
+                return Err(setting(format!("a session has a device or a cluster: {name}")));
+            }
+            (Some(choice), None) => choice.clone(),
+            (None, None) => variable("WARPFRAME_DEVICE")?.unwrap_or_default(),
         };
         let strict = match self.strict {
             Some(strict) => strict,
@@ -370,7 +343,10 @@ impl SessionBuilder {
         };
         let others = devices.map(engine_of).collect();
         let engine = device.map(|device| engine_of(device).with_others(others));
-        Ok((engine, notice))
+        Ok(match &self.cluster {
+            Some(cluster) => (engine.map(|engine| engine.with_cluster(cluster.clone())), None),
+            None => (engine, notice),
+        })
     }
 }
 

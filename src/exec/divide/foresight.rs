@@ -11,8 +11,8 @@ use super::facts::{PlanFacts, width};
 use crate::error::Result;
 use crate::exec::Engine;
 use crate::plan::{
-    ByteCount, DevicePlan, Divides, Division, Estimate, Foresight, OnDevices, PlanTable, decide,
-    estimate, identity, order_joins,
+    ByteCount, DevicePlan, Divides, Division, Estimate, Foresight, OnDevices, Placed, PlacedParts,
+    PlanTable, decide, estimate, identity, order_joins,
 };
 
 /// Bytes of a hash table, an order or a place in a join's result, for each row.
@@ -24,6 +24,8 @@ pub(crate) struct ForeseenPlans<'a> {
     engine: &'a Engine,
     tables: &'a [PlanTable],
     limit: u64,
+    /// Where the parts of a plan run, where not on the device.
+    placed: PlacedParts,
 }
 
 /// Bytes of device memory that a plan takes, beside the columns of its tables.
@@ -42,7 +44,12 @@ impl<'a> ForeseenPlans<'a> {
         engine: &'a Engine,
         tables: &'a [PlanTable],
     ) -> Self {
-        ForeseenPlans { state, engine, tables, limit: engine.device.memory_limit() }
+        ForeseenPlans { state, engine, tables, limit: engine.device.memory_limit(), placed: vec![] }
+    }
+
+    /// With where the parts of a plan run, of a session with a cluster.
+    pub(crate) fn with_places(self, placed: PlacedParts) -> Self {
+        ForeseenPlans { placed, ..self }
     }
 
     fn facts(&self) -> PlanFacts<'_> {
@@ -162,5 +169,10 @@ impl Foresight for ForeseenPlans<'_> {
         Ok(needs.map(|bytes| {
             format!("it needs about {}, and the limit is {limit}", ByteCount(bytes as u64))
         }))
+    }
+
+    fn placed(&self, plan: &DevicePlan) -> Option<&Placed> {
+        let found = self.placed.iter().find(|(of, _)| std::ptr::eq(&**of, plan));
+        found.map(|(_, placed)| placed)
     }
 }

@@ -297,6 +297,10 @@ impl Source for ParquetFiles {
             .then_some(all)
     }
 
+    fn is_read_anywhere(&self) -> bool {
+        true
+    }
+
     async fn scan(
         &self,
         state: &dyn Session,

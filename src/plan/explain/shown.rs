@@ -56,7 +56,7 @@ impl PlanLines {
         let margin = |depth: usize| "  ".repeat(depth);
         match part {
             ExplainedPart::Cpu(operator) => {
-                self.line("cpu", &margin(depth), of_cpu(operator));
+                self.line(operator.place, &margin(depth), of_cpu(operator));
                 operator.inputs.iter().for_each(|input| self.indent(input, depth + 1));
             }
             ExplainedPart::Device(ExplainedDevice { devices, divided, pipelines }) => {
@@ -100,7 +100,7 @@ impl PlanLines {
     fn branch(&mut self, part: &ExplainedPart, at: &Branch) {
         match part {
             ExplainedPart::Cpu(operator) => {
-                self.line("cpu", &at.first, of_cpu(operator));
+                self.line(operator.place, &at.first, of_cpu(operator));
                 let last = operator.inputs.len().saturating_sub(1);
                 for (number, input) in operator.inputs.iter().enumerate() {
                     self.branch(input, &at.below(number == last));
@@ -202,8 +202,8 @@ fn about(rows: Option<f64>) -> String {
 
 fn of_part(part: &ExplainedPart) -> Value {
     match part {
-        ExplainedPart::Cpu(ExplainedCpu { text, why, inputs }) => {
-            let mut object = named("cpu", text);
+        ExplainedPart::Cpu(ExplainedCpu { place, text, why, inputs }) => {
+            let mut object = named(place, text);
             put(&mut object, "why", why.clone());
             object.insert("inputs".into(), inputs.iter().map(of_part).collect());
             object.into()

@@ -142,13 +142,13 @@ impl Session {
                 self.set_statement_timeout(None);
                 Ok(())
             }
-            JOIN_ORDER if self.device().is_some() => {
+            JOIN_ORDER if self.core.engine.is_some() => {
                 self.core.engine.iter().for_each(|engine| engine.order_joins(true));
                 Ok(())
             }
             other => {
                 let options: ConfigOptions =
-                    config(self.device().is_some(), None)?.options().as_ref().clone();
+                    config(self.core.engine.is_some(), None)?.options().as_ref().clone();
                 let found = options.entries().into_iter().find(|entry| entry.key == other);
                 let Some(entry) = found else { return Err(self.no_setting(other)) };
                 match entry.value {

@@ -15,7 +15,7 @@ use datafusion::physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, Partitioning, replace_children_if_necessary,
 };
 
-use crate::exec::stage_parts;
+use super::stage::stage_parts;
 use crate::plan::InputRole;
 
 /// Exchanges that stages need where their tasks are processes of their own, as Ballista's are.
