@@ -4,11 +4,13 @@ use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use warpframe::device::{Counters, Device, KernelTime, OperatorNote};
+use warpframe::plugin::StageReport;
 use warpframe::timeline::{PartTime, Recorder};
 use warpframe::{LazyFrame, OperatorRun, Session};
 
 use crate::report::Failure;
 use crate::run::{count, in_words};
+use crate::stages::stage_table;
 
 /// One of the device's counters.
 type Counter = fn(&Counters) -> u64;
@@ -20,6 +22,8 @@ pub struct Account {
     device: Option<OfDevice>,
     /// What operators of the CPU engine did, where there is no device.
     operators: Vec<OperatorRun>,
+    /// What stages did, where a cluster ran them.
+    stages: Vec<StageReport>,
 }
 
 /// What it took of the device.
@@ -52,7 +56,8 @@ impl Account {
                 let start = Instant::now();
                 let (rows, operators) = frame.profile()?;
                 let (rows, wall) = (rows.num_rows(), start.elapsed());
-                Ok(Account { rows, wall, device: None, operators })
+                let stages = session.take_stage_runs();
+                Ok(Account { rows, wall, device: None, operators, stages })
             }
         }
     }
@@ -91,7 +96,8 @@ impl Account {
             notes: device.take_operator_notes(),
         };
         let device = Some(of_device);
-        Ok(Account { rows: result.num_rows(), wall, device, operators: vec![] })
+        let rows = result.num_rows();
+        Ok(Account { rows, wall, device, operators: vec![], stages: vec![] })
     }
 
     /// The lines of a plan with what its operators decided, and the account behind them.
@@ -99,7 +105,11 @@ impl Account {
         let (account, notes) = match &self.device {
             None => {
                 let whole = format!("{} in {}", count(self.rows), in_words(self.wall));
-                (whole + &operator_table(&self.operators), vec![])
+                let stages = match self.stages.is_empty() {
+                    true => String::new(),
+                    false => format!("\n\n{}", stage_table(&self.stages)),
+                };
+                (whole + &operator_table(&self.operators) + &stages, vec![])
             }
             Some(device) => (device.text(self.rows, self.wall), device.notes.clone()),
         };
@@ -114,6 +124,9 @@ impl Account {
         match &self.device {
             Some(device) => device.json(&mut run),
             None => run.list("operators", self.operators.iter().map(operator_object)),
+        }
+        if !self.stages.is_empty() {
+            run.list("stages", self.stages.iter().map(stage_object));
         }
         let plan = plan.trim_end().trim_end_matches('}').trim_end();
         format!("{plan},\n  \"run\": {}\n}}", run.closed())
@@ -311,6 +324,27 @@ fn operator_object(of: &OperatorRun) -> String {
     object.closed()
 }
 
+fn stage_object(run: &StageReport) -> String {
+    let mut object = Object::default();
+    object.text("job", &run.job);
+    object.number("stage", run.stage);
+    object.number("tasks", run.tasks);
+    object.number("rows", run.rows);
+    if let Some(bytes) = run.bytes {
+        object.number("bytes", bytes);
+    }
+    object.number("tasks_on_cpu", run.on_cpu);
+    let executor = |(name, tasks): &(String, u64)| {
+        let mut object = Object::default();
+        object.text("executor", name);
+        object.number("tasks", tasks);
+        object.closed()
+    };
+    object.list("executors", run.executors.iter().map(executor));
+    object.list("operators", run.operators.iter().map(|operator| text(operator)));
+    object.closed()
+}
+
 fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
@@ -411,8 +445,13 @@ mod tests {
 
     #[test]
     fn an_account_is_an_object_behind_the_plan() {
-        let account =
-            Account { rows: 2, wall: Duration::from_millis(3), device: None, operators: vec![] };
+        let account = Account {
+            rows: 2,
+            wall: Duration::from_millis(3),
+            device: None,
+            operators: vec![],
+            stages: vec![],
+        };
         let json = account.json("{\n  \"plan\": {}\n}\n");
         assert_eq!(
             json,

@@ -5,16 +5,17 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
-use warpframe::arrow::datatypes::TimeUnit;
 use warpframe::device::MemoryLimit;
 use warpframe::{DeviceChoice, FileKind, IpcOptions, JsonOptions, ParquetOptions, Session};
 
+use crate::Connect;
 use crate::bench::Bench;
 use crate::completions::Shell;
 use crate::files::{self, Content, CsvArguments, InputFormat, Table, is_database};
 use crate::outlet::{FileFormat, Outlet};
 use crate::output::Format;
 use crate::report::Failure;
+use crate::units::Unit;
 
 /// What the process exits with, and when.
 pub const EXIT_CODES: [(u8, &str); 6] = [
@@ -60,6 +61,10 @@ pub struct Arguments {
     /// Where queries run: auto, cuda, cuda:N, sim (a simulator of a GPU, for tests) or cpu
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<DeviceChoice>,
+
+    /// The cluster that runs queries, by its scheduler: df://HOST:PORT
+    #[arg(long, value_name = "URL", conflicts_with = "device")]
+    pub cluster: Option<String>,
 
     /// Make it an error if any part of a query cannot run on the device
     #[arg(long)]
@@ -212,30 +217,6 @@ fn bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Units of time, as Parquet's tools write them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Unit {
-    /// Seconds.
-    S,
-    /// Milliseconds.
-    Ms,
-    /// Microseconds.
-    Us,
-    /// Nanoseconds.
-    Ns,
-}
-
-impl From<Unit> for TimeUnit {
-    fn from(unit: Unit) -> TimeUnit {
-        match unit {
-            Unit::S => TimeUnit::Second,
-            Unit::Ms => TimeUnit::Millisecond,
-            Unit::Us => TimeUnit::Microsecond,
-            Unit::Ns => TimeUnit::Nanosecond,
-        }
-    }
-}
-
 /// What the command line asks for.
 #[derive(Debug)]
 pub enum Asked {
@@ -265,9 +246,8 @@ pub enum Job {
 }
 
 impl Arguments {
-    /// Reads the process's command line; on a mistake says so and exits with 2.
-    pub fn from_command_line() -> (Asked, Vec<Job>) {
-        let words: Vec<OsString> = std::env::args_os().collect();
+    /// Reads a command line; on a mistake says so and exits with 2.
+    pub fn from_words(words: Vec<OsString>) -> (Asked, Vec<Job>) {
         if words.get(1).is_some_and(|word| word == "bench") {
             let words = words.into_iter().skip(2);
             let matches = Bench::command()
@@ -336,8 +316,12 @@ impl Arguments {
     }
 
     /// Makes the session; where no device was asked for, the environment may.
-    pub fn session(&self) -> Result<Session, Failure> {
+    pub fn session(&self, connect: Option<Connect>) -> Result<Session, Failure> {
         let mut builder = Session::builder().user_code(!self.no_user_code).files(!self.no_files);
+        if let Some(connect) = connect {
+            let cluster = connect(self.cluster.as_deref()).map_err(Failure::of_session)?;
+            builder = builder.cluster(cluster);
+        }
         if let Some(device) = self.device.clone() {
             builder = builder.device(device);
         }

@@ -9,6 +9,7 @@ use warpframe::device::Counters;
 use warpframe::{PartsProgress, Session};
 
 use crate::interrupt;
+use crate::stages::told;
 
 /// Shorter statements say nothing.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -50,6 +51,9 @@ impl Progress {
                 let parts = session.progress().filter(|_| now.parts_run > before.parts_run);
                 let share = session.share_read();
                 let mut text = line(start.elapsed(), &before, &now, parts, share);
+                if let Some(stages) = session.stages_progress() {
+                    text = format!("{text} · {}", told(&stages));
+                }
                 if interrupt::is_stopping() {
                     // The CPU engine stops between batches, which may take it long.
                     text.insert_str(0, "stopping; Ctrl-C again leaves · ");
@@ -135,7 +139,7 @@ fn rounded(seconds: f64) -> String {
 }
 
 /// A number of rows as one takes it in at a glance.
-fn count(rows: u64) -> String {
+pub fn count(rows: u64) -> String {
     match rows {
         0..10_000 => rows.to_string(),
         10_000..10_000_000 => format!("{}k", rows / 1000),

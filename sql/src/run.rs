@@ -12,6 +12,7 @@ use warpframe::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
 use warpframe::arrow::datatypes::SchemaRef;
 use warpframe::device::Device;
 use warpframe::frame::terminal_size;
+use warpframe::plugin::StageReport;
 use warpframe::sql::{Statement, Text, type_name};
 use warpframe::timeline::{Part, span};
 use warpframe::{DataFrame, Executed, LazyFrame, Session};
@@ -44,6 +45,8 @@ pub struct Runner<'a> {
     pub last: String,
     /// What came from an editor, until the history has it.
     pub edited: Option<String>,
+    /// What the last query did on a cluster.
+    pub stages: Vec<StageReport>,
 }
 
 /// Rows of one result that a terminal gets to see: some screens, and no flood.
@@ -69,6 +72,7 @@ impl<'a> Runner<'a> {
             paged: Duration::ZERO,
             last: String::new(),
             edited: None,
+            stages: vec![],
         }
     }
 
@@ -89,12 +93,17 @@ impl<'a> Runner<'a> {
             let (start, paged) = (Instant::now(), self.paged);
             let mark = self.outlet().map(|outlet| outlet.mark());
             self.session.take_fallback_reasons();
+            self.session.take_stage_runs();
             let running = Running::begin();
             let result = self.statement(&statement);
             drop(running);
             let result = result.map_err(|failure| failure.in_statement(&statement));
             let result = result.and_then(|()| Ok(self.out().flush()?));
             let result = self.settle(result, mark);
+            let stages = self.session.take_stage_runs();
+            if !stages.is_empty() {
+                self.stages = stages;
+            }
             for reason in self.session.take_fallback_reasons() {
                 self.say(&format!("note: the CPU took over: {}\n", shown(&reason)));
             }

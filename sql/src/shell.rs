@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 use rustyline::{Config, Editor};
+use warpframe::Session;
 use warpframe::device::{Device, DeviceKind};
 
 use crate::interrupt;
@@ -56,10 +57,7 @@ pub fn commands() -> impl Iterator<Item = (String, String)> {
 pub fn run(runner: &mut Runner<'_>) -> Result<(), Failure> {
     let mut terminal = Terminal::open().inspect_err(|failure| runner.complain(failure))?;
     interrupt::watch(&runner.session);
-    let device = match runner.session.device() {
-        Some(device) => device_line(device),
-        None => "the CPU".into(),
-    };
+    let device = place(&runner.session);
     runner.tell(&format!(
         "warpframe {} on {device}. Type SQL that ends in ';', or .help.\n",
         env!("CARGO_PKG_VERSION")
@@ -149,6 +147,15 @@ fn obey_foreign(runner: &mut Runner<'_>, entry: &str) -> Result<Next, Failure> {
         _ => Err(Failure::sql("commands begin with a dot; .help lists them".into(), None)),
     };
     result.inspect_err(|failure| runner.complain(failure))
+}
+
+/// What runs queries.
+fn place(session: &Session) -> String {
+    match (session.device(), session.cluster()) {
+        (Some(device), _) => device_line(device),
+        (None, Some(cluster)) => cluster.into(),
+        (None, None) => "the CPU".into(),
+    }
 }
 
 fn device_line(device: &Device) -> String {
@@ -292,7 +299,7 @@ fn history_file() -> Option<PathBuf> {
 mod tests {
     use std::collections::VecDeque;
 
-    use warpframe::{DeviceChoice, Session};
+    use warpframe::DeviceChoice;
 
     use super::*;
     use crate::output::Format;

@@ -12,11 +12,12 @@ use crate::outlet::{FileFormat, Outlet};
 use crate::pager::Paging;
 use crate::report::{Failure, Source, nearest, shown};
 use crate::run::{Runner, count, formats, switch};
+use crate::stages::stage_table;
 
 /// A command: its name, what it takes, and what it does.
 type Known = (&'static str, &'static str, &'static str);
 
-const COMMANDS: [Known; 32] = [
+const COMMANDS: [Known; 33] = [
     ("bail", "on|off", "whether the first failure ends a file of statements"),
     ("cd", "DIR", "go to a folder"),
     ("device", "", "what runs queries"),
@@ -63,9 +64,20 @@ const COMMANDS: [Known; 32] = [
     ("settings", "", "all options (SHOW ALL)"),
     ("shell", "COMMAND", "run a command of the system's"),
     ("show", "", "the options of the shell"),
+    ("stages", "", "what the last query did on a cluster: its stages, and who ran them"),
     ("tables", "[PATTERN]", "names of tables"),
     ("timer", "on|off", "whether to tell how long statements take"),
 ];
+
+/// What runs queries, a line for each device.
+fn devices(session: &Session) -> String {
+    let devices = session.devices();
+    match (devices.is_empty(), session.cluster()) {
+        (false, _) => device_lines(&devices),
+        (true, Some(cluster)) => cluster.into(),
+        (true, None) => session.notice().unwrap_or("the CPU, as was asked for").into(),
+    }
+}
 
 /// The commands with their dots.
 pub fn names() -> impl Iterator<Item = String> {
@@ -137,11 +149,7 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
             })?;
         }
         "device" | "devices" => {
-            let devices = runner.session.devices();
-            let text = match devices.is_empty() {
-                true => runner.session.notice().unwrap_or("the CPU, as was asked for").to_string(),
-                false => device_lines(&devices),
-            };
+            let text = devices(&runner.session);
             runner.print(&format!("{text}\n"))?;
         }
         "echo" => runner.settings.echo = of_switch()?,
@@ -222,6 +230,7 @@ pub fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
             return runner.run(&source).map(|()| Next::Entry).map_err(reported);
         }
         "shell" => shell(runner, argument)?,
+        "stages" => runner.print_long(&stage_table(&runner.stages.clone()))?,
         "show" => {
             let settings = &runner.settings;
             let on = |on: bool| if on { "on" } else { "off" };

@@ -1,6 +1,7 @@
 //! The command's contract, tested through the binary: what goes in, what comes out on which stream,
 //! with which exit code.
 
+mod cluster;
 mod command_line;
 mod databases;
 mod doors;
