@@ -1,248 +1,208 @@
-//! Queries for a cluster: planned here, run there.
+//! Sessions whose queries a cluster runs: planned here, run there.
 
-use std::path::Path;
+mod address;
+mod job;
+
 use std::sync::Arc;
-use std::time::Duration;
 
-use ballista_core::execution_plans::execute_physical_plan;
-use ballista_core::extension::SessionConfigExt;
-use datafusion::common::tree_node::TreeNode;
-use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder};
-use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use async_trait::async_trait;
+use ballista_core::serde::protobuf::KeyValuePair;
+use datafusion::error::Result as PlanResult;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::streaming::StreamingTableExec;
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::SessionConfig;
+use datafusion_proto::physical_plan::AsExecutionPlan;
 use datafusion_proto::protobuf::PhysicalPlanNode;
-use tokio::net::TcpStream;
-use warpframe::plugin::{Plugin, RemoteExchanges, WithWarpframe};
-use warpframe::{DeviceChoice, Session};
+use uuid::Uuid;
+use warpframe::device::MemoryLimit;
+use warpframe::plugin::{Cluster, ClusterJob, StageCodec};
+use warpframe::{Error, ErrorKind, Result, SessionBuilder};
 
+use self::address::Address;
+use self::job::Submission;
 use crate::codec::ClusterCodec;
-use crate::failures::BEFORE_FAILURE;
 use crate::settings::session_config;
 
-/// How long a scheduler may take to accept a connection.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// How queries are planned.
+/// How queries are planned for a cluster. A URL may say so behind a question mark:
+/// `df://host:50050?partitions=16&broadcast_limit=64MiB`, and settings by their names.
 #[derive(Debug, Clone)]
-pub struct PlanOptions {
+pub struct ClusterOptions {
     /// Tasks of a stage; twice as many as there are executors keep all of them at work.
     pub partitions: usize,
     /// Most bytes of a side of a join that each task gets whole.
     pub broadcast_limit: u64,
-    /// Other settings of DataFusion and Ballista, by their names.
+    /// Settings of DataFusion and Ballista for stages, by their names.
     pub settings: Vec<(String, String)>,
 }
 
-impl Default for PlanOptions {
-    fn default() -> PlanOptions {
-        PlanOptions { partitions: 8, broadcast_limit: 1 << 30, settings: vec![] }
+impl Default for ClusterOptions {
+    fn default() -> ClusterOptions {
+        ClusterOptions { partitions: 8, broadcast_limit: 1 << 30, settings: vec![] }
     }
 }
 
-/// A session whose queries run on a cluster.
-///
-/// ```no_run
-/// use futures::TryStreamExt;
-/// use warpframe_cluster::client::{Cluster, PlanOptions};
-///
-/// # async fn rows() -> datafusion::error::Result<()> {
-/// let cluster = Cluster::new("df://127.0.0.1:50050", &PlanOptions::default())?;
-/// cluster.register_parquet("nation".as_ref(), "/data/nation.parquet".as_ref()).await?;
-/// let rows = cluster.sql("SELECT n_regionkey, count(*) FROM nation GROUP BY 1").await?;
-/// let batches: Vec<_> = rows.try_collect().await?;
-/// # let _ = batches;
-/// # Ok(())
-/// # }
-/// ```
-pub struct Cluster {
-    scheduler: String,
-    codec: ClusterCodec,
-    context: SessionContext,
+impl ClusterOptions {
+    /// What stands behind a URL's question mark, beside these.
+    fn with(mut self, text: &str) -> Result<ClusterOptions> {
+        for option in text.split('&').filter(|option| !option.is_empty()) {
+            let wrong = |why: &str| {
+                let message = format!("{option}: {why}");
+                Error::from(ErrorKind::Plan { message, location: None })
+            };
+            let (name, value) =
+                option.split_once('=').ok_or_else(|| wrong("expected NAME=VALUE"))?;
+            match name {
+                "partitions" => {
+                    let partitions = value.parse().ok().filter(|partitions| *partitions > 0);
+                    self.partitions =
+                        partitions.ok_or_else(|| wrong("expected a number of tasks"))?;
+                }
+                "broadcast_limit" => {
+                    let bytes = value.parse().ok().or_else(|| match value.parse() {
+                        Ok(MemoryLimit::Bytes(bytes)) => Some(bytes),
+                        _ => None,
+                    });
+                    let bytes = bytes.ok_or_else(|| wrong("expected bytes such as 64MiB"))?;
+                    self.broadcast_limit = bytes;
+                }
+                _ => self.settings.push((name.into(), value.into())),
+            }
+        }
+        Ok(self)
+    }
 }
 
-impl Cluster {
-    /// A session for the cluster whose scheduler is there: `df://host:50050`. Nothing is sent
+/// Sessions on clusters, by the address of the scheduler.
+///
+/// ```no_run
+/// use warpframe::Session;
+/// use warpframe_cluster::client::OnCluster;
+///
+/// let session = Session::builder().cluster_url("df://127.0.0.1:50050")?.build()?;
+/// session.register_parquet("nation", "/data/nation.parquet")?;
+/// session.sql("SELECT n_regionkey, count(*) FROM nation GROUP BY 1")?.collect()?.show()?;
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+pub trait OnCluster: Sized {
+    /// Has the cluster run the queries whose scheduler is there: `df://host:50050`. Nothing is sent
     /// before the first query.
     ///
     /// # Errors
-    /// Of an address or settings that mean nothing.
-    pub fn new(url: &str, options: &PlanOptions) -> Result<Cluster> {
-        let scheduler = scheduler_of(url)?;
-        // Plans are made as for a device, which this machine need not have: nothing runs on it.
-        let planned_for = Session::builder().device(DeviceChoice::Sim).strict(false);
-        let plugin = Plugin::new(planned_for)?
-            .with_stages(true)
-            .with_broadcast_limit(options.broadcast_limit);
-        let mut config: SessionConfig = session_config()?;
-        config = config.with_target_partitions(options.partitions.max(1));
+    /// Of an address that is none.
+    fn cluster_url(self, url: &str) -> Result<Self> {
+        self.cluster_with(url, &ClusterOptions::default())
+    }
+
+    /// [`OnCluster::cluster_url`] with options.
+    ///
+    /// # Errors
+    /// Of an address that is none, and of settings that mean nothing.
+    fn cluster_with(self, url: &str, options: &ClusterOptions) -> Result<Self>;
+}
+
+impl OnCluster for SessionBuilder {
+    fn cluster_with(self, url: &str, options: &ClusterOptions) -> Result<SessionBuilder> {
+        Ok(self.cluster(Arc::new(BallistaClient::new(url, options)?)))
+    }
+}
+
+/// A cluster that Ballista schedules.
+#[derive(Debug)]
+pub struct BallistaClient {
+    scheduler: Address,
+    config: SessionConfig,
+    broadcast_limit: u64,
+    codec: ClusterCodec,
+    /// By which the scheduler tells sessions apart.
+    session: String,
+}
+
+impl BallistaClient {
+    /// A cluster whose scheduler is there.
+    ///
+    /// # Errors
+    /// As [`OnCluster::cluster_with`].
+    pub fn new(url: &str, options: &ClusterOptions) -> Result<BallistaClient> {
+        let (url, text) = url.split_once('?').unwrap_or((url, ""));
+        let options = options.clone().with(text)?;
+        let mut config = session_config()?.with_target_partitions(options.partitions.max(1));
         for (name, value) in &options.settings {
             config.options_mut().set(name, value)?;
         }
-        let state = SessionStateBuilder::new_with_default_features()
-            .with_config(config)
-            .with_plugin(&plugin)
-            .with_physical_optimizer_rule(Arc::new(RemoteExchanges))
-            .build();
-        let context = SessionContext::new_with_state(state);
-        Ok(Cluster { scheduler, codec: ClusterCodec::new(&plugin), context })
-    }
-
-    /// The session that plans: its tables, views and settings.
-    pub fn context(&self) -> &SessionContext {
-        &self.context
-    }
-
-    /// Makes a table of a Parquet file, or of a folder of them. Executors read it by its absolute
-    /// path, so all machines must have it there.
-    ///
-    /// # Errors
-    /// Of files that are not there or no Parquet.
-    pub async fn register_parquet(&self, name: &str, path: &Path) -> Result<()> {
-        let absolute = path
-            .canonicalize()
-            .map_err(|error| DataFusionError::Execution(format!("{}: {error}", path.display())))?;
-        let Some(text) = absolute.to_str() else {
-            return Err(DataFusionError::Execution(format!("{}: not UTF-8", absolute.display())));
-        };
-        self.context.register_parquet(name, text, Default::default()).await
-    }
-
-    /// The rows of a query, once the cluster has them. What is about this session alone (EXPLAIN,
-    /// views, settings) is done here.
-    ///
-    /// # Errors
-    /// Of SQL that has no meaning; of statements that clusters do not run; of the cluster.
-    pub async fn sql(&self, sql: &str) -> Result<SendableRecordBatchStream> {
-        let plan = self.context.state().create_logical_plan(sql).await?;
-        match &plan {
-            LogicalPlan::Explain(_) | LogicalPlan::DescribeTable(_) | LogicalPlan::Statement(_) => {
-                return self.run_here(plan).await;
-            }
-            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(_)) => {
-                return Err(not_there("CREATE TABLE … AS", "CREATE VIEW gives a query a name"));
-            }
-            LogicalPlan::Ddl(_) => return self.run_here(plan).await,
-            LogicalPlan::Analyze(_) => {
-                return Err(not_there("EXPLAIN ANALYZE", "EXPLAIN shows the stages"));
-            }
-            LogicalPlan::Dml(_) | LogicalPlan::Copy(_) => {
-                return Err(not_there("writing", "only queries are"));
-            }
-            _ => {}
-        }
-        if plan.exists(|node| Ok(matches!(node, LogicalPlan::RecursiveQuery(_))))? {
-            return Err(not_there("WITH RECURSIVE", "its plan cannot be sent"));
-        }
-        let frame = self.context.execute_logical_plan(plan).await?;
-        let physical = frame.create_physical_plan().await?;
-        if is_of_this_process(&physical) {
-            let context = self.context.task_ctx();
-            return datafusion::physical_plan::execute_stream(physical, context);
-        }
-        self.connect().await?;
-        let config = self.context.copied_config();
-        let ballista = config.ballista_config();
-        execute_physical_plan::<PhysicalPlanNode>(
-            self.scheduler.clone(),
-            &ballista,
-            physical,
-            &self.codec,
-            self.context.session_id(),
+        Ok(BallistaClient {
+            scheduler: Address::of(url)?,
             config,
-        )
-        .await
-        .map_err(in_words)
+            broadcast_limit: options.broadcast_limit,
+            codec: ClusterCodec::default(),
+            session: Uuid::new_v4().to_string(),
+        })
     }
 
-    /// Whether there is a scheduler at all: what Ballista says of it is no sentence.
-    async fn connect(&self) -> Result<()> {
-        let place = self.scheduler.trim_start_matches("http://");
-        let connected = tokio::time::timeout(PATIENCE, TcpStream::connect(place)).await;
-        let why = match connected {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "it does not answer".into(),
+    /// The plan's bytes.
+    fn encoded(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<u8>> {
+        check_stages(plan)?;
+        let cannot = |error: datafusion::error::DataFusionError| {
+            let (what, why) = ("sending a plan".into(), error.strip_backtrace());
+            Error::from(ErrorKind::Unsupported { what, why })
         };
-        Err(DataFusionError::Execution(format!("no scheduler at df://{place}: {why}")))
-    }
-
-    async fn run_here(&self, plan: LogicalPlan) -> Result<SendableRecordBatchStream> {
-        self.context.execute_logical_plan(plan).await?.execute_stream().await
-    }
-}
-
-fn not_there(what: &str, instead: &str) -> DataFusionError {
-    DataFusionError::NotImplemented(format!("{what} is not done by clusters: {instead}"))
-}
-
-/// A job's failure without what Ballista says around it, if it is one that executors told.
-fn in_words(error: DataFusionError) -> DataFusionError {
-    let text = error.strip_backtrace();
-    match text.split_once(BEFORE_FAILURE) {
-        Some((_, told)) => {
-            let told = told.trim_end().trim_end_matches("\")");
-            let told = told.replace("\\n", "\n").replace("\\\"", "\"").replace("\\\\", "\\");
-            DataFusionError::Execution(told)
-        }
-        None => error,
+        let mut bytes = vec![];
+        PhysicalPlanNode::try_from_physical_plan(plan.clone(), &self.codec)
+            .and_then(|plan| plan.try_encode(&mut bytes))
+            .map_err(cannot)?;
+        Ok(bytes)
     }
 }
 
-/// Whether a plan reads what only this process has, such as the names of its tables.
-fn is_of_this_process(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    plan.is::<StreamingTableExec>() || plan.children().into_iter().any(is_of_this_process)
+/// Whether all stages of a plan can be sent.
+fn check_stages(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
+    if StageCodec::writes(plan.as_ref()) {
+        StageCodec::check(plan.as_ref())?;
+    }
+    plan.children().into_iter().try_for_each(check_stages)
 }
 
-/// The address of a scheduler, as gRPC wants it.
-fn scheduler_of(url: &str) -> Result<String> {
-    let place = match url.split_once("://") {
-        None => url,
-        Some(("df" | "http", place)) => place,
-        Some((scheme, _)) => {
-            return Err(DataFusionError::Configuration(format!(
-                "{url}: {scheme} is not spoken; a cluster is df://HOST:PORT"
-            )));
-        }
-    };
-    let place = place.trim_end_matches('/');
-    match place.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
-            Ok(format!("http://{place}"))
-        }
-        _ => Err(DataFusionError::Configuration(format!(
-            "{url}: a cluster is df://HOST:PORT, as df://127.0.0.1:50050"
-        ))),
+#[async_trait]
+impl Cluster for BallistaClient {
+    fn name(&self) -> &str {
+        self.scheduler.name()
+    }
+
+    fn config(&self) -> SessionConfig {
+        self.config.clone()
+    }
+
+    fn broadcast_limit(&self) -> u64 {
+        self.broadcast_limit
+    }
+
+    async fn run(&self, job: ClusterJob) -> PlanResult<SendableRecordBatchStream> {
+        let bytes = self.encoded(&job.plan)?;
+        let entries = job.config.options().entries().into_iter();
+        let settings = entries.map(|entry| KeyValuePair { key: entry.key, value: entry.value });
+        let submission = Submission {
+            scheduler: &self.scheduler,
+            session: self.session.clone(),
+            settings: settings.collect(),
+            plan: bytes,
+        };
+        submission.run(job).await
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ballista_core::error::BallistaError;
-    use ballista_core::serde::protobuf::FailedTask;
-
     use super::*;
 
     #[test]
-    fn failures_are_told_as_executors_tell_them() {
-        let task = FailedTask::from(BallistaError::General("no \"x\"\nhere".into()));
-        let job = format!("Job 1 failed: Job failed due to stage 1 failed: {}\n", task.error);
-        let told = in_words(DataFusionError::Execution(job)).strip_backtrace();
-        assert_eq!(told, "Execution error: no \"x\"\nhere");
-        let other = in_words(DataFusionError::Execution("Job 1 failed".into()));
-        assert_eq!(other.strip_backtrace(), "Execution error: Job 1 failed");
-    }
-
-    #[test]
-    fn addresses_of_schedulers() {
-        let of = |url: &str| scheduler_of(url).map_err(|error| error.strip_backtrace());
-        assert_eq!(of("df://h:50050").as_deref(), Ok("http://h:50050"));
-        assert_eq!(of("h:50050/").as_deref(), Ok("http://h:50050"));
-        assert_eq!(of("http://[::1]:1").as_deref(), Ok("http://[::1]:1"));
-        for wrong in ["df://h", "df://:50050", "h:seventy", "s3://h:50050", ""] {
-            assert!(of(wrong).is_err(), "{wrong}");
+    fn a_url_may_have_options() {
+        let url = "df://h:1?partitions=3&broadcast_limit=1KiB&datafusion.execution.batch_size=77";
+        let client = BallistaClient::new(url, &ClusterOptions::default()).expect("a cluster");
+        assert_eq!((client.name(), client.broadcast_limit()), ("df://h:1", 1024));
+        let config = client.config();
+        assert_eq!((config.target_partitions(), config.batch_size()), (3, 77));
+        for wrong in ["partitions=0", "partitions", "broadcast_limit=50%", "no.setting=1"] {
+            let url = format!("df://h:1?{wrong}");
+            assert!(BallistaClient::new(&url, &ClusterOptions::default()).is_err(), "{wrong}");
         }
     }
 }

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use ballista_core::JobId;
@@ -21,7 +22,7 @@ use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_
 use datafusion::error::Result as PlanResult;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::metrics::MetricsSet;
+use datafusion::physical_plan::metrics::{Count, Metric, MetricValue, MetricsSet};
 use datafusion::prelude::SessionConfig;
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -30,7 +31,7 @@ use warpframe::{DeviceChoice, Session};
 
 use crate::codec::ClusterCodec;
 use crate::failures::Failure;
-use crate::settings::{HEARTBEAT, MESSAGE, session_config};
+use crate::settings::{BYTES_WRITTEN, HEARTBEAT, MESSAGE, ON_EXECUTOR, session_config};
 
 /// A device, and where its executor listens.
 #[derive(Debug, Clone, clap::Args)]
@@ -233,7 +234,8 @@ impl ExecutionEngine for WatchedEngine {
         let inner = self
             .inner
             .create_query_stage_exec(job, stage, task, partitions, plan, work_dir, config)?;
-        Ok(Arc::new(WatchedStage { name, inner, lost: self.lost.clone() }))
+        let (executor, lost) = (self.executor.clone(), self.lost.clone());
+        Ok(Arc::new(WatchedStage { name, executor, inner, lost, bytes: AtomicU64::new(0) }))
     }
 }
 
@@ -241,8 +243,19 @@ impl ExecutionEngine for WatchedEngine {
 struct WatchedStage {
     /// Job, stage, partitions and executor, for the log.
     name: String,
+    executor: String,
     inner: Arc<dyn QueryStageExecutor>,
     lost: Arc<Notify>,
+    /// Written for those who read its rows.
+    bytes: AtomicU64,
+}
+
+/// A metric for those who ask what became of a query.
+fn count(name: String, value: u64) -> Arc<Metric> {
+    let count = Count::new();
+    count.add(usize::try_from(value).unwrap_or(usize::MAX));
+    // A task has one partition.
+    Arc::new(Metric::new(MetricValue::Count { name: name.into(), count }, Some(0)))
 }
 
 impl std::fmt::Display for WatchedStage {
@@ -258,18 +271,26 @@ impl QueryStageExecutor for WatchedStage {
         task: usize,
         context: Arc<TaskContext>,
     ) -> PlanResult<Vec<ShuffleWritePartition>> {
-        self.inner.execute_query_stage(task, context).await.map_err(|error| {
+        let written = self.inner.execute_query_stage(task, context).await.map_err(|error| {
             let Failure { error, lost_device } = Failure::of(error);
             log::warn!("{}: {error}", self.name);
             if lost_device {
                 self.lost.notify_one();
             }
             error
-        })
+        })?;
+        self.bytes.store(written.iter().map(|part| part.num_bytes).sum(), Relaxed);
+        Ok(written)
     }
 
+    /// Of operators, the first one writes the rows.
     fn collect_plan_metrics(&self) -> Vec<MetricsSet> {
-        self.inner.collect_plan_metrics()
+        let mut metrics = self.inner.collect_plan_metrics();
+        if let Some(writer) = metrics.first_mut() {
+            writer.push(count(format!("{ON_EXECUTOR}{}", self.executor), 1));
+            writer.push(count(BYTES_WRITTEN.into(), self.bytes.load(Relaxed)));
+        }
+        metrics
     }
 
     fn collect_runtime_stats_reports(&self) -> Vec<RuntimeStatsReport> {

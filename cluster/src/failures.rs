@@ -5,14 +5,49 @@
 //! device would run into as well stays what it is: a row that fails, a plan that cannot run.
 
 use std::io;
+use std::sync::Arc;
 
 use ballista_core::error::BallistaError;
 use datafusion::error::DataFusionError;
-use warpframe::{Error, ErrorKind};
+use warpframe::{Error, ErrorKind, Fault};
 
 /// What stands before the `Debug` of the message of a failure that ends a query, where the client
 /// gets it.
-pub(crate) const BEFORE_FAILURE: &str = "Task failed due to runtime execution error: General(\"";
+const BEFORE_FAILURE: &str = "Task failed due to runtime execution error: General(\"";
+
+/// What rows run into, as failures of tasks name it before their messages.
+const FAULTS: [Fault; 6] =
+    [Fault::DivideByZero, Fault::Overflow, Fault::Cast, Fault::Domain, Fault::Rows, Fault::Length];
+
+fn tag(fault: Fault) -> String {
+    format!("[{fault:?}] ")
+}
+
+/// An error that ends a query, as its client reads it.
+fn tagged(error: &Error) -> String {
+    match error.kind() {
+        ErrorKind::Arithmetic { fault, .. } => format!("{}{error}", tag(*fault)),
+        _ => error.to_string(),
+    }
+}
+
+/// The failure of a query, by what the scheduler says of it: without what Ballista says around it,
+/// if it is one that executors told.
+pub(crate) fn of_job(text: &str) -> Error {
+    let Some((_, told)) = text.split_once(BEFORE_FAILURE) else {
+        let message = format!("the cluster failed: {}", text.trim_end());
+        return ErrorKind::Plan { message, location: None }.into();
+    };
+    let told = told.trim_end().trim_end_matches("\")");
+    let told = told.replace("\\n", "\n").replace("\\\"", "\"").replace("\\\\", "\\");
+    for fault in FAULTS {
+        if let Some(account) = told.strip_prefix(&tag(fault)) {
+            let account = Some(account.into());
+            return ErrorKind::Arithmetic { fault, operation: None, account }.into();
+        }
+    }
+    ErrorKind::Plan { message: told, location: None }.into()
+}
 
 /// A task's failure, as Ballista takes it.
 #[derive(Debug)]
@@ -31,10 +66,11 @@ impl Failure {
                 Failure { error: DataFusionError::IoError(io::Error::other(message)), lost_device }
             }
             // The client gets the `Debug` of what is told to the scheduler: this is the shortest.
-            Cause::Final(message) => Failure {
-                error: BallistaError::General(message).into_datafusion(),
-                lost_device: false,
-            },
+            Cause::Final => {
+                let message = tagged(&ours(error));
+                let error = BallistaError::General(message).into_datafusion();
+                Failure { error, lost_device: false }
+            }
         }
     }
 }
@@ -47,7 +83,31 @@ enum Cause {
         message: String,
         lost_device: bool,
     },
-    Final(String),
+    /// The query fails.
+    Final,
+}
+
+/// A failure in this engine's words.
+fn ours(error: DataFusionError) -> Error {
+    match error {
+        // Ballista's writers put one around errors of the plans below them.
+        DataFusionError::External(external) => match external.downcast::<BallistaError>() {
+            Ok(ballistas) => match *ballistas {
+                BallistaError::DataFusionError(inner) => ours(*inner),
+                BallistaError::ArrowError(inner) => {
+                    Error::from(DataFusionError::ArrowError(inner, None))
+                }
+                other => ErrorKind::Plan { message: other.to_string(), location: None }.into(),
+            },
+            Err(external) => Error::from(DataFusionError::External(external)),
+        },
+        DataFusionError::Shared(inner) => match Arc::try_unwrap(inner) {
+            Ok(inner) => ours(inner),
+            Err(inner) => Error::from(DataFusionError::Shared(inner)),
+        },
+        DataFusionError::Context(_, inner) => ours(*inner),
+        error => Error::from(error),
+    }
 }
 
 impl Cause {
@@ -59,10 +119,10 @@ impl Cause {
                 match (external.downcast_ref::<Error>(), external.downcast_ref::<BallistaError>()) {
                     (Some(ours), _) => Cause::of_ours(ours),
                     (_, Some(ballistas)) => Cause::of_ballistas(ballistas),
-                    _ => Cause::Final(external.to_string()),
+                    _ => Cause::Final,
                 }
             }
-            _ => Cause::Final(root.strip_backtrace()),
+            _ => Cause::Final,
         }
     }
 
@@ -78,7 +138,7 @@ impl Cause {
             {
                 Cause::Passing { message, lost_device: false }
             }
-            _ => Cause::Final(message),
+            _ => Cause::Final,
         }
     }
 
@@ -89,15 +149,13 @@ impl Cause {
             | BallistaError::IoError(_)
             | BallistaError::Cancelled => Cause::Known,
             BallistaError::DataFusionError(inner) => Cause::of(inner),
-            other => Cause::Final(other.to_string()),
+            _ => Cause::Final,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use ballista_core::serde::protobuf::FailedTask;
 
     use super::*;
@@ -125,13 +183,28 @@ mod tests {
 
     #[test]
     fn a_failing_row_ends_the_query_and_tells_why() {
-        let message = "Arrow error: Divide by zero error";
         let row = DataFusionError::ArrowError(
             Box::new(datafusion::arrow::error::ArrowError::DivideByZero),
             None,
         );
         let (task, lost) = told(BallistaError::from(row).into_datafusion());
-        assert!(!task.retryable && !lost && task.error.contains(message), "{task:?}");
+        assert!(!task.retryable && !lost, "{task:?}");
+        let told_by_job = |task: &FailedTask| {
+            of_job(&format!("Job failed due to stage 1 failed: {}\n", task.error))
+        };
+        let error = told_by_job(&task);
+        let is_fault = |error: &Error, of: Fault| matches!(error.kind(), ErrorKind::Arithmetic { fault, .. } if *fault == of);
+        assert!(is_fault(&error, Fault::DivideByZero), "{error:?}");
+        assert_eq!(error.to_string(), "Divide by zero error");
+        let ours = ErrorKind::Arithmetic {
+            fault: Fault::Cast,
+            operation: None,
+            account: Some("no \"x\"\nhere".into()),
+        };
+        let error = told_by_job(&told(Error::from(ours)).0);
+        assert!(is_fault(&error, Fault::Cast), "{error:?}");
+        assert_eq!(error.to_string(), "no \"x\"\nhere");
+        assert!(of_job("no executors").to_string().contains("no executors"));
         let what = ErrorKind::Unsupported { what: "maps".into(), why: "they are rare".into() };
         let (task, lost) = told(Error::from(what));
         assert!(!task.retryable && !lost && task.error.contains("they are rare"), "{task:?}");

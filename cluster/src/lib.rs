@@ -6,14 +6,14 @@
 //!
 //! ```text
 //!   client                     scheduler                    executors
-//!   SQL ─▶ physical plan ────▶ cut at exchanges ─────tasks─▶ a stage on a device
-//!          of stages                                         │  ▲
+//!   session ─▶ plan of ──────▶ cut at exchanges ─────tasks─▶ a stage on a device
+//!              stages                                        │  ▲
 //!   rows ◀───────────────────────────────────────────────────┘  └── rows between stages
 //! ```
 //!
 //! | module | what |
 //! |---|---|
-//! | [`client`] | plans queries, submits the finished plans, and reads their rows |
+//! | [`client`] | sessions on a cluster: submits their plans, and reads their rows |
 //! | [`scheduler`] | Ballista's scheduler, which knows plans with our stages |
 //! | [`executor`] | Ballista's executor with a device |
 //! | [`local`] | a cluster on this machine, for trying |

@@ -1,18 +1,14 @@
-//! The `warpframe-cluster` command: a scheduler, executors, and queries for them.
+//! The `warpframe-cluster` command: a scheduler, executors, and a shell for them.
 
+use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
-use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::csv::WriterBuilder;
-use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::arrow::util::pretty::pretty_format_batches_with_schema;
-use datafusion::error::{DataFusionError, Result as PlanResult};
-use futures::TryStreamExt;
+use clap::{Args, Parser, Subcommand};
 use tokio::sync::oneshot;
-use warpframe_cluster::client::{Cluster, PlanOptions};
+use warpframe::plugin::Cluster;
+use warpframe_cluster::client::{BallistaClient, ClusterOptions};
 use warpframe_cluster::executor::{self, ExecutorOptions};
 use warpframe_cluster::local::{self, LocalOptions};
 use warpframe_cluster::scheduler::{self, SchedulerOptions};
@@ -61,8 +57,14 @@ enum Command {
         #[command(flatten)]
         options: LocalOptions,
     },
-    /// Run queries over Parquet files on a cluster
-    Sql(SqlArguments),
+    /// The shell `warpframe`, whose queries run on a cluster: all its options, and
+    /// --cluster df://HOST:PORT (df://127.0.0.1:50050 otherwise)
+    #[command(disable_help_flag = true)]
+    Shell {
+        /// As of `warpframe --help`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -72,52 +74,21 @@ struct End {
     until_stdin_closes: bool,
 }
 
-#[derive(Debug, Args)]
-struct SqlArguments {
-    /// Parquet files, or folders of them, that all machines have by these paths; each is a table
-    /// named after it
-    #[arg(value_name = "FILES")]
-    files: Vec<PathBuf>,
+/// Where the cluster of `warpframe-cluster up` is.
+const LOCAL: &str = "df://127.0.0.1:50050";
 
-    /// The scheduler: df://HOST:PORT
-    #[arg(long, value_name = "URL", default_value = "df://127.0.0.1:50050")]
-    cluster: String,
-
-    /// Run this statement; may be given several times
-    #[arg(short = 'c', value_name = "SQL", required = true, allow_hyphen_values = true)]
-    commands: Vec<String>,
-
-    /// Tasks of a stage: twice as many as there are executors keep all of them at work
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    partitions: usize,
-
-    /// Most bytes of a side of a join that each task gets whole
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30)]
-    broadcast_limit: u64,
-
-    /// A setting of DataFusion or Ballista; may be given several times
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = name_and_value)]
-    settings: Vec<(String, String)>,
-
-    /// How rows are written
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
-    Table,
-    Csv,
-}
-
-fn name_and_value(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is expected")?;
-    Ok((name.trim().into(), value.trim().into()))
+fn connect(url: Option<&str>) -> warpframe::Result<Arc<dyn Cluster>> {
+    let client = BallistaClient::new(url.unwrap_or(LOCAL), &ClusterOptions::default())?;
+    Ok(Arc::new(client))
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     log_to_stderr(&arguments.command);
+    if let Command::Shell { words } = arguments.command {
+        let words = std::iter::once("warpframe".into()).chain(words).collect();
+        warpframe_sql::main(words, Some(connect));
+    }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
     let ran = match runtime {
@@ -136,7 +107,8 @@ fn main() -> ExitCode {
 /// Logs what `RUST_LOG` says; by default how jobs go, and which executor gets which task.
 fn log_to_stderr(command: &Command) {
     // Rows are what a query is asked for.
-    let usual = if matches!(command, Command::Sql(_)) { "warn,ballista_core=off" } else { LOGGED };
+    let usual =
+        if matches!(command, Command::Shell { .. }) { "warn,ballista_core=off" } else { LOGGED };
     let asked = env_logger::Env::default().default_filter_or(usual);
     let mut logger = env_logger::Builder::from_env(asked);
     if std::env::var_os("RUST_LOG").is_none() {
@@ -166,7 +138,8 @@ async fn run(command: Command) -> Result<(), String> {
             }
         }
         Command::Up { options } => local::run(&options).await.map_err(|error| error.to_string()),
-        Command::Sql(arguments) => arguments.run().await.map_err(|error| error.strip_backtrace()),
+        // It ended before.
+        Command::Shell { .. } => Ok(()),
     }
 }
 
@@ -183,49 +156,5 @@ impl End {
             let _ = closed.send(());
         });
         let _ = is_closed.await;
-    }
-}
-
-impl SqlArguments {
-    async fn run(self) -> PlanResult<()> {
-        let options = PlanOptions {
-            partitions: self.partitions,
-            broadcast_limit: self.broadcast_limit,
-            settings: self.settings,
-        };
-        let cluster = Cluster::new(&self.cluster, &options)?;
-        for path in &self.files {
-            let Some(name) = path.file_stem().and_then(|name| name.to_str()) else {
-                let message = format!("{}: a table has no such name", path.display());
-                return Err(DataFusionError::Execution(message));
-            };
-            cluster.register_parquet(name, path).await?;
-        }
-        for sql in &self.commands {
-            let rows = cluster.sql(sql).await?;
-            let schema = rows.schema();
-            self.format.write(schema, rows.try_collect().await?)?;
-        }
-        Ok(())
-    }
-}
-
-impl Format {
-    fn write(self, schema: SchemaRef, batches: Vec<RecordBatch>) -> PlanResult<()> {
-        let mut out = io::stdout().lock();
-        match self {
-            _ if schema.fields().is_empty() => {}
-            Format::Table => {
-                writeln!(out, "{}", pretty_format_batches_with_schema(schema, &batches)?)?;
-            }
-            Format::Csv => {
-                let mut writer = WriterBuilder::new().with_header(true).build(&mut out);
-                let nothing = RecordBatch::new_empty(schema);
-                for batch in std::iter::once(&nothing).chain(&batches) {
-                    writer.write(batch)?;
-                }
-            }
-        }
-        Ok(out.flush()?)
     }
 }

@@ -1,24 +1,30 @@
-//! A cluster of processes on this machine, whose answers are DataFusion's.
+//! A cluster of processes on this machine: what sessions answer whose queries it runs is what they
+//! answer on the CPU.
 
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
-use datafusion::prelude::{SessionConfig, SessionContext};
-use futures::TryStreamExt;
 use tempfile::TempDir;
-use tokio::sync::Mutex;
-use warpframe_cluster::client::{Cluster, PlanOptions};
+use warpframe::arrow::array::RecordBatch;
+use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
+use warpframe::plugin::StageReport;
+use warpframe::{DeviceChoice, ErrorKind, ExplainFormat, Fault, Session};
+use warpframe_cluster::client::{ClusterOptions, OnCluster};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const TABLES: [&str; 8] =
     ["customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier"];
+
 /// Of the tests one runs at a time: each has several processes.
-static TURN: Mutex<()> = Mutex::const_new(());
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    // One that failed is no reason for another to.
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../data").join(name)
@@ -125,16 +131,32 @@ impl Processes {
         self.children[number].wait().expect("it ends");
     }
 
-    async fn cluster(&self, broadcast_limit: u64) -> Cluster {
+    fn url(&self) -> String {
+        format!("df://127.0.0.1:{}", self.port)
+    }
+
+    /// A session on the cluster, with these tables.
+    fn session_of(&self, folder: &Path, names: &[String], broadcast_limit: u64) -> Session {
         // The sample's files are small.
         let small = ("datafusion.optimizer.repartition_file_min_size".into(), "0".into());
-        let options = PlanOptions { partitions: 4, broadcast_limit, settings: vec![small] };
-        let url = format!("df://127.0.0.1:{}", self.port);
-        let cluster = Cluster::new(&url, &options).expect("a cluster");
-        for name in TABLES {
-            cluster.register_parquet(name, &table(name)).await.expect("a table");
-        }
-        cluster
+        let options = ClusterOptions { partitions: 4, broadcast_limit, settings: vec![small] };
+        let builder = Session::builder().cluster_with(&self.url(), &options).expect("a cluster");
+        let session = builder.statement_timeout(PATIENCE).build().expect("a session");
+        assert!(session.device().is_none() && session.cluster() == Some(&self.url()));
+        register(&session, folder, names);
+        session
+    }
+
+    /// A session on the cluster, with the sample's tables.
+    fn session(&self, broadcast_limit: u64) -> Session {
+        self.session_of(&data("tpch"), &TABLES.map(String::from), broadcast_limit)
+    }
+}
+
+fn register(session: &Session, folder: &Path, names: &[String]) {
+    for name in names {
+        let path = folder.join(format!("{name}.parquet"));
+        session.register_parquet(name, path).expect("a table");
     }
 }
 
@@ -155,15 +177,15 @@ impl Drop for Processes {
     }
 }
 
-/// DataFusion on the CPU, in this process.
-async fn stock() -> SessionContext {
-    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
-    for name in TABLES {
-        let path = table(name);
-        let path = path.to_str().expect("a path");
-        context.register_parquet(name, path, Default::default()).await.expect("a table");
-    }
-    context
+/// A session of this process's CPU, with these tables.
+fn on_cpu(folder: &Path, names: &[String]) -> Session {
+    let session = Session::builder().device(DeviceChoice::Cpu).build().expect("a session");
+    register(&session, folder, names);
+    session
+}
+
+fn cpu() -> Session {
+    on_cpu(&data("tpch"), &TABLES.map(String::from))
 }
 
 fn texts(batches: &[RecordBatch]) -> Vec<Vec<String>> {
@@ -190,30 +212,45 @@ fn alike(one: &str, other: &str) -> bool {
         }
 }
 
-async fn check(stock: &SessionContext, cluster: &Cluster, sql: &str, sorted: bool) {
+/// The rows of a query, and the names of its columns before them.
+fn answer(session: &Session, sql: &str) -> warpframe::Result<Vec<Vec<String>>> {
+    let frame = session.sql(sql)?.collect()?;
+    let names = frame.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let mut rows = vec![names];
+    rows.extend(texts(&frame.to_arrow()?));
+    Ok(rows)
+}
+
+/// How two answers differ; `None` where they do not.
+fn difference(cpu: &Session, cluster: &Session, sql: &str, sorted: bool) -> Option<String> {
     let begun = Instant::now();
-    let ran = async { cluster.sql(sql).await?.try_collect::<Vec<_>>().await };
-    let found = tokio::time::timeout(PATIENCE, ran).await;
-    let found = found.unwrap_or_else(|_| panic!("it takes too long: {sql}"));
-    let mut found = texts(&found.unwrap_or_else(|error| panic!("{sql}: {error}")));
-    let expected = async { stock.sql(sql).await?.collect().await };
-    let mut expected = texts(&expected.await.expect("DataFusion's answer"));
-    println!(
-        "{} rows in {:?}: {}",
-        found.len(),
-        begun.elapsed(),
-        sql.lines().next().unwrap_or(sql)
-    );
+    let mut found = match answer(cluster, sql) {
+        Ok(found) => found,
+        Err(error) => return Some(format!("it fails: {error}")),
+    };
+    let mut expected = answer(cpu, sql).expect("the CPU's answer");
+    let first = sql.lines().next().unwrap_or(sql);
+    println!("{} rows in {:?}: {first}", found.len() - 1, begun.elapsed());
     if !sorted {
-        found.sort();
-        expected.sort();
+        found[1..].sort();
+        expected[1..].sort();
     }
-    assert_eq!(found.len(), expected.len(), "{sql}");
-    for (found, expected) in found.iter().zip(&expected) {
+    if found.len() != expected.len() {
+        return Some(format!("{} rows instead of {}", found.len() - 1, expected.len() - 1));
+    }
+    let differ = |(found, expected): (&Vec<String>, &Vec<String>)| {
         let same = found.len() == expected.len()
             && found.iter().zip(expected).all(|(one, other)| alike(one, other));
-        assert!(same, "{found:?} instead of {expected:?}: {sql}");
-    }
+        (!same).then(|| format!("{found:?} instead of {expected:?}"))
+    };
+    found.iter().zip(&expected).find_map(differ)
+}
+
+fn check(cpu: &Session, cluster: &Session, sql: &str, sorted: bool) {
+    let differ = difference(cpu, cluster, sql, sorted);
+    assert!(differ.is_none(), "{}: {sql}", differ.unwrap_or_default());
+    let reasons = cluster.take_fallback_reasons();
+    assert!(reasons.is_empty(), "{reasons:?}: {sql}");
 }
 
 /// How many tasks an executor ran, by its log.
@@ -226,18 +263,20 @@ fn begun(log: &str) -> usize {
     log.matches("Execute task").count()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn two_executors_answer_as_datafusion_does() {
-    let _turn = TURN.lock().await;
-    let (stock, processes) = (stock().await, Processes::new(&["sim", "sim"]));
-    let by_broadcasts = processes.cluster(1 << 30).await;
-    let by_exchanges = processes.cluster(0).await;
+#[test]
+fn two_executors_answer_as_the_cpu_does() {
+    let _turn = turn();
+    let (cpu, processes) = (cpu(), Processes::new(&["sim", "sim"]));
+    let by_broadcasts = processes.session(1 << 30);
+    let by_exchanges = processes.session(0);
     // All of TPC-H both ways with WARPFRAME_ALL_QUERIES=1.
     let all = std::env::var_os("WARPFRAME_ALL_QUERIES").is_some();
     let samples = [(&by_broadcasts, [1, 5, 13, 22]), (&by_exchanges, [3, 9, 16, 18])];
     for (cluster, sample) in samples {
         for number in if all { (1..=22).collect() } else { sample.to_vec() } {
-            check(&stock, cluster, &tpch(number), true).await;
+            cluster.take_stage_runs();
+            check(&cpu, cluster, &tpch(number), true);
+            assert!(!cluster.take_stage_runs().is_empty(), "q{number} did not run there");
         }
     }
     // Rows that only the first task gets, and those that all tasks get.
@@ -246,12 +285,17 @@ async fn two_executors_answer_as_datafusion_does() {
         "SELECT count(*) FROM (SELECT o_orderkey FROM orders UNION ALL VALUES (1), (2))",
         "SELECT count(*) FROM orders CROSS JOIN (SELECT max(c_custkey) FROM customer)",
         "SELECT o_orderstatus, median(o_totalprice) FROM orders GROUP BY 1",
-        "SELECT 1 + 1",
+        // What sessions mean by SQL, and DataFusion does not.
+        "SELECT n_regionkey AS r, list(n_name ORDER BY n_name)[1] AS first FROM nation GROUP BY ALL",
+        "SELECT o_orderpriority[1:1] AS p, sum(o_totalprice)::BIGINT FROM orders GROUP BY 1",
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 9) SELECT count(*) FROM t",
+        "SELECT n_name FROM nation LIMIT 3",
+        "SELECT 1 + 1 AS two",
     ] {
-        check(&stock, &by_exchanges, sql, false).await;
+        check(&cpu, &by_exchanges, sql, false);
     }
     let sql = "SELECT o_orderkey FROM orders ORDER BY o_totalprice DESC, o_orderkey";
-    check(&stock, &by_exchanges, sql, true).await;
+    check(&cpu, &by_exchanges, sql, true);
     for number in [1, 2] {
         assert!(tasks(&processes.text(number)) > 0, "executor {number} had nothing to do");
     }
@@ -259,59 +303,158 @@ async fn two_executors_answer_as_datafusion_does() {
     assert!(scheduled.contains("Launching multi task on executor \"sim@127.0.0.1"), "{scheduled}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_fails_is_told() {
-    let _turn = TURN.lock().await;
-    let (stock, processes) = (stock().await, Processes::new(&["sim", "cpu"]));
-    let cluster = processes.cluster(0).await;
-    check(&stock, &cluster, &tpch(3), true).await;
-    (1..=2).for_each(|number| assert!(tasks(&processes.text(number)) > 0, "{number} does nothing"));
-    let fails = async {
-        let rows = cluster.sql("SELECT sum(1 / (o_orderkey - o_orderkey)) FROM orders").await?;
-        rows.try_collect::<Vec<_>>().await
-    };
-    let failed = tokio::time::timeout(PATIENCE, fails).await.expect("it ends");
-    let message = failed.expect_err("it divides by zero").to_string();
-    assert_eq!(message, "Execution error: Arrow error: Divide by zero error");
-    for sql in ["COPY nation TO 'n.parquet'", "EXPLAIN ANALYZE SELECT count(*) FROM orders"] {
-        let error = cluster.sql(sql).await.err().expect("it is refused").to_string();
-        assert!(error.contains("not done by clusters"), "{error}");
+#[test]
+fn rows_of_this_process_go_there_and_rows_from_there_are_kept_here() {
+    let _turn = turn();
+    let (cpu, processes) = (cpu(), Processes::new(&["sim", "cpu"]));
+    let cluster = processes.session(1 << 30);
+    let folder = TempDir::new().expect("a folder");
+    let csv = folder.path().join("notes.csv");
+    std::fs::write(&csv, "key,note\n0,zero\n3,three\n").expect("a file");
+    let written = folder.path().join("written.parquet");
+    for session in [&cpu, &cluster] {
+        session.register_csv("notes", &csv).expect("a table");
+        let statement =
+            "CREATE TABLE sizes AS SELECT n_regionkey AS k, count(*) AS n FROM nation GROUP BY 1";
+        session.execute(statement).expect("a table");
+        session
+            .execute("INSERT INTO sizes SELECT 9, count(*) FROM orders WHERE o_orderstatus = 'O'")
+            .expect("rows");
     }
-    check(&stock, &cluster, &tpch(1), true).await;
+    for sql in [
+        "SELECT n_name, note FROM nation JOIN notes ON n_regionkey = key",
+        "SELECT n_name, n FROM nation JOIN sizes ON n_regionkey = k WHERE n > 1",
+        "SELECT count(*) FROM nation JOIN (VALUES (1), (2)) v(x) ON n_regionkey = x",
+        "SELECT * FROM sizes",
+    ] {
+        check(&cpu, &cluster, sql, false);
+    }
+    cluster.take_stage_runs();
+    let copy =
+        format!("COPY (SELECT max(o_totalprice) AS m FROM orders) TO '{}'", written.display());
+    cluster.execute(&copy).expect("a file");
+    assert!(!cluster.take_stage_runs().is_empty(), "the query ran here");
+    let sql = format!("SELECT m FROM '{}'", written.display());
+    assert_eq!(
+        answer(&cluster, &sql).expect("rows"),
+        answer(&cpu, "SELECT max(o_totalprice) AS m FROM orders").expect("rows")
+    );
+    // More than travels within a plan.
+    cluster.execute("CREATE TABLE many AS SELECT range AS k FROM range(0, 9000000)").expect("rows");
+    let sql = "SELECT count(*) AS n FROM nation JOIN many ON n_nationkey = k";
+    assert_eq!(answer(&cluster, sql).expect("rows")[1], ["25"]);
+    let reasons = cluster.take_fallback_reasons().join("\n");
+    assert!(reasons.contains("\"many\"") && reasons.contains("64 MiB"), "{reasons}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_lost_runs_again() {
-    let _turn = TURN.lock().await;
-    let (stock, mut processes) = (stock().await, Processes::new(&["sim", "sim"]));
-    let cluster = processes.cluster(0).await;
-    check(&stock, &cluster, &tpch(3), true).await;
+#[test]
+fn what_fails_is_told() {
+    let _turn = turn();
+    let (cpu, processes) = (cpu(), Processes::new(&["sim", "cpu"]));
+    let cluster = processes.session(0);
+    check(&cpu, &cluster, &tpch(3), true);
+    (1..=2).for_each(|number| assert!(tasks(&processes.text(number)) > 0, "{number} does nothing"));
+    let error = answer(&cluster, "SELECT sum(1 / (o_orderkey - o_orderkey)) FROM orders");
+    let error = error.expect_err("it divides by zero");
+    let is_fault = matches!(error.kind(), ErrorKind::Arithmetic { fault: Fault::DivideByZero, .. });
+    assert!(is_fault, "{error}");
+    let error = answer(&cluster, "SELECT nobody FROM orders").expect_err("there is no such column");
+    assert!(matches!(error.kind(), ErrorKind::ColumnNotFound { .. }), "{error}");
+    check(&cpu, &cluster, &tpch(1), true);
+    let nobody = Session::builder().cluster_url("df://127.0.0.1:1").expect("an address");
+    let nobody = nobody.build().expect("a session");
+    register(&nobody, &data("tpch"), &["nation".into()]);
+    let error = answer(&nobody, "SELECT count(*) FROM nation WHERE n_regionkey = 1");
+    let error = error.expect_err("nobody is there");
+    assert!(matches!(error.kind(), ErrorKind::Io { .. }), "{error}");
+    assert!(error.to_string().contains("df://127.0.0.1:1: no scheduler there"), "{error}");
+}
+
+#[test]
+fn plans_progress_and_stages_are_seen() {
+    let _turn = turn();
+    let processes = Processes::new(&["sim", "sim"]);
+    let (by_broadcasts, by_exchanges) = (processes.session(1 << 30), processes.session(0));
+    let sql = "SELECT count(*) FROM orders JOIN customer ON o_custkey = c_custkey";
+    let plan = |session: &Session, format| {
+        session.sql(sql).and_then(|query| query.explain_as(format)).expect("a plan")
+    };
+    let exchanged = plan(&by_exchanges, ExplainFormat::Indent);
+    assert!(exchanged.contains("cluster "), "{exchanged}");
+    assert!(
+        exchanged.contains("(exchange: rows of equal keys go to one of 4 tasks)"),
+        "{exchanged}"
+    );
+    assert!(exchanged.contains("DeviceStageExec: "), "{exchanged}");
+    let broadcast = plan(&by_broadcasts, ExplainFormat::Tree);
+    assert!(broadcast.contains("(broadcast: all rows go to each of 4 tasks)"), "{broadcast}");
+    let json = plan(&by_broadcasts, ExplainFormat::Json);
+    assert!(json.contains("\"place\": \"cluster\""), "{json}");
+    let here = by_exchanges.sql("SELECT n_name FROM nation").and_then(|query| query.explain());
+    assert!(here.expect("a plan").contains("not on the cluster: it computes nothing"));
+
+    let seen = std::thread::scope(|scope| {
+        let running = scope.spawn(|| answer(&by_exchanges, &tpch(9)).expect("rows"));
+        let mut seen = None;
+        while !running.is_finished() {
+            seen = by_exchanges.stages_progress().or(seen);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        seen.expect("a query takes longer")
+    });
+    assert!(seen.stages > 5 && seen.stages_done <= seen.stages, "{seen:?}");
+    assert_eq!(by_exchanges.stages_progress(), None);
+    let runs = by_exchanges.take_stage_runs();
+    assert_eq!(runs.len() as u64, seen.stages, "{runs:?}");
+    for run in &runs {
+        let StageReport { tasks, executors, operators, .. } = run;
+        assert_eq!(executors.iter().map(|(_, tasks)| tasks).sum::<u64>(), *tasks, "{run:?}");
+        assert!(!operators.is_empty() && run.bytes > Some(0) && run.on_cpu == 0, "{run:?}");
+        assert!(executors.iter().all(|(name, _)| name.starts_with("sim@127.0.0.1:")), "{run:?}");
+    }
+    assert!(runs.iter().any(|run| run.executors.len() == 2), "{runs:?}");
+    assert!(runs.iter().any(|run| run.rows > 1000), "{runs:?}");
+
+    // What nobody waits for is cancelled.
+    by_exchanges.set_statement_timeout(Some(Duration::from_millis(100)));
+    let error = answer(&by_exchanges, &tpch(21)).expect_err("it takes longer");
+    assert!(matches!(error.kind(), ErrorKind::Interrupted { .. }), "{error}");
+    processes.wait_for(0, "Received cancellation request for job");
+}
+
+#[test]
+fn what_is_lost_runs_again() {
+    let _turn = turn();
+    let (cpu, mut processes) = (cpu(), Processes::new(&["sim", "sim"]));
+    let cluster = processes.session(0);
+    check(&cpu, &cluster, &tpch(3), true);
     // Between queries, and with a task under way while rows of others wait to be fetched.
     processes.kill(1);
-    check(&stock, &cluster, &tpch(3), true).await;
+    check(&cpu, &cluster, &tpch(3), true);
     let another = processes.start_executor("sim");
-    let sql = tpch(21);
-    let in_midst = async {
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| check(&cpu, &cluster, &tpch(21), true));
+        let begin = Instant::now();
         while begun(&processes.text(another)) < 4 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            assert!(begin.elapsed() < PATIENCE, "it has no tasks");
+            std::thread::sleep(Duration::from_millis(5));
         }
         processes.kill(another);
-    };
-    let in_midst = tokio::time::timeout(PATIENCE, in_midst);
-    let ((), killed) = tokio::join!(check(&stock, &cluster, &sql, true), in_midst);
-    killed.expect("it had tasks");
+        running.join().expect("the CPU's answer");
+    });
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_command_shows_rows_and_stages() {
-    let _turn = TURN.lock().await;
+#[test]
+fn the_shell_shows_rows_and_stages() {
+    let _turn = turn();
     let processes = Processes::new(&["sim"]);
-    let url = format!("df://127.0.0.1:{}", processes.port);
+    let url = format!(
+        "{}?partitions=2&broadcast_limit=0&datafusion.optimizer.repartition_file_min_size=0",
+        processes.url()
+    );
     let run = |sql: &str| {
         let output = program()
-            .args(["sql", "--cluster", &url, "--partitions", "2", "--format", "csv", "-c", sql])
-            .args(["--broadcast-limit", "0", "--set"])
-            .arg("datafusion.optimizer.repartition_file_min_size=0")
+            .args(["shell", "--cluster", &url, "--csv", "-c", sql])
             .args([table("nation"), table("orders"), table("customer")])
             .output()
             .expect("it runs");
@@ -321,10 +464,13 @@ async fn the_command_shows_rows_and_stages() {
     let sql = "SELECT n_regionkey AS r, count(*) AS n FROM nation GROUP BY 1 ORDER BY 1";
     let (is_well, rows, told) = run(sql);
     assert!(is_well && rows == "r,n\n0,5\n1,5\n2,5\n3,5\n4,5\n", "{rows}{told}");
-    let sql = "EXPLAIN SELECT count(*) FROM orders JOIN customer ON o_custkey = c_custkey";
+    let sql = "EXPLAIN ANALYZE SELECT count(*) FROM orders JOIN customer ON o_custkey = c_custkey";
     let (is_well, plan, told) = run(sql);
     assert!(is_well && plan.contains("RepartitionExec: partitioning=Hash"), "{plan}{told}");
-    assert!(plan.contains("DeviceStageExec: "), "{plan}");
+    assert!(plan.contains("stage 1: 2 tasks, ") && plan.contains("  on sim@127.0.0.1:"), "{plan}");
+    let (is_well, rows, told) =
+        run("SELECT count(*) AS n FROM orders WHERE o_orderkey > 0;\n.stages");
+    assert!(is_well && rows.contains("stage 1: 2 tasks"), "{rows}{told}");
     let (is_well, _, told) = run("SELECT nobody FROM nation");
     assert!(!is_well && told.contains("nobody"), "{told}");
     let taken = processes.port.to_string();
@@ -335,4 +481,37 @@ async fn the_command_shows_rows_and_stages() {
         let told = String::from_utf8_lossy(&output.expect("it runs").stderr).into_owned();
         assert!(told.contains(why), "{told}");
     }
+}
+
+/// The queries of a folder (`*.sql`) over its tables (`*.parquet`), as of TPC-DS, which
+/// WARPFRAME_QUERIES names. Those that do not end within the tests' patience on the CPU are left out.
+#[test]
+fn the_queries_of_a_folder_are_answered_as_on_the_cpu() {
+    let Some(folder) = std::env::var_os("WARPFRAME_QUERIES").map(PathBuf::from) else {
+        eprintln!("skipped: WARPFRAME_QUERIES names no folder");
+        return;
+    };
+    let _turn = turn();
+    let of_kind = |kind: &str| {
+        let files = std::fs::read_dir(&folder).expect("a folder");
+        let mut paths: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|known| known == kind));
+        paths.sort();
+        paths
+    };
+    let stem = |path: &PathBuf| path.file_stem().expect("a name").to_string_lossy().into_owned();
+    let names: Vec<String> = of_kind("parquet").iter().map(stem).collect();
+    let (cpu, processes) = (on_cpu(&folder, &names), Processes::new(&["sim", "sim"]));
+    let cluster = processes.session_of(&folder, &names, 1 << 20);
+    let (mut wrong, mut here) = (vec![], vec![]);
+    for path in of_kind("sql") {
+        let sql = std::fs::read_to_string(&path).expect("a query");
+        let sql = sql.trim().trim_end_matches(';');
+        println!("{}", stem(&path));
+        wrong.extend(difference(&cpu, &cluster, sql, false).map(|how| (stem(&path), how)));
+        let reasons = cluster.take_fallback_reasons();
+        here.extend((!reasons.is_empty()).then(|| (stem(&path), reasons)));
+    }
+    println!("ran here: {here:#?}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::compute::SortOptions;
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, TableReference};
@@ -34,7 +34,7 @@ use datafusion_proto::bytes::{
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
-use self::called::called;
+use self::called::{called, types};
 use super::Plugin;
 use crate::error::{Error, ErrorKind, Permission, Result};
 use crate::exec::{
@@ -117,9 +117,6 @@ impl StageCodec {
         if let Some(other) = ours.iter().find(|function| !theirs.contains(function)) {
             return Err(cannot(format!("{} is another function there", other.name())));
         }
-        let types = |plan: &LogicalPlan| -> Vec<DataType> {
-            plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
-        };
         match types(&parts.fragment) == types(&read) {
             true => Ok(()),
             false => Err(cannot("its columns have other types there".into())),

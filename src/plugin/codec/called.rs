@@ -1,7 +1,8 @@
-//! The functions that a plan calls.
+//! The functions that a plan calls, and the types of its columns.
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::WindowFunctionDefinition;
@@ -45,4 +46,9 @@ pub(super) fn called(plan: &LogicalPlan) -> Result<Vec<Called>> {
         })
     })?;
     Ok(found)
+}
+
+/// The types of a plan's columns.
+pub(super) fn types(plan: &LogicalPlan) -> Vec<DataType> {
+    plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
 }
