@@ -3,19 +3,20 @@
 mod address;
 mod job;
 
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use ballista_core::serde::protobuf::KeyValuePair;
 use datafusion::error::Result as PlanResult;
-use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::prelude::SessionConfig;
+use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_proto::physical_plan::AsExecutionPlan;
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use uuid::Uuid;
 use warpframe::device::MemoryLimit;
-use warpframe::plugin::{Cluster, ClusterJob, StageCodec};
+use warpframe::plugin::{Cluster, ClusterJob};
 use warpframe::{Error, ErrorKind, Result, SessionBuilder};
 
 use self::address::Address;
@@ -107,7 +108,6 @@ impl OnCluster for SessionBuilder {
 }
 
 /// A cluster that Ballista schedules.
-#[derive(Debug)]
 pub struct BallistaClient {
     scheduler: Address,
     config: SessionConfig,
@@ -115,6 +115,14 @@ pub struct BallistaClient {
     codec: ClusterCodec,
     /// By which the scheduler tells sessions apart.
     session: String,
+    /// As executors read plans.
+    reader: Arc<TaskContext>,
+}
+
+impl fmt::Debug for BallistaClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BallistaClient").field("scheduler", &self.scheduler).finish_non_exhaustive()
+    }
 }
 
 impl BallistaClient {
@@ -129,8 +137,10 @@ impl BallistaClient {
         for (name, value) in &options.settings {
             config.options_mut().set(name, value)?;
         }
+        let reader = SessionContext::new_with_config(config.clone()).task_ctx();
         Ok(BallistaClient {
             scheduler: Address::of(url)?,
+            reader,
             config,
             broadcast_limit: options.broadcast_limit,
             codec: ClusterCodec::default(),
@@ -138,27 +148,26 @@ impl BallistaClient {
         })
     }
 
-    /// The plan's bytes.
+    /// The plan's bytes, which executors can read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] of plans that cannot be sent, such as those with functions that
+    /// have no name elsewhere.
     fn encoded(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<u8>> {
-        check_stages(plan)?;
-        let cannot = |error: datafusion::error::DataFusionError| {
-            let (what, why) = ("sending a plan".into(), error.strip_backtrace());
-            Error::from(ErrorKind::Unsupported { what, why })
-        };
         let mut bytes = vec![];
-        PhysicalPlanNode::try_from_physical_plan(plan.clone(), &self.codec)
+        let sent = PhysicalPlanNode::try_from_physical_plan(plan.clone(), &self.codec)
             .and_then(|plan| plan.try_encode(&mut bytes))
-            .map_err(cannot)?;
-        Ok(bytes)
+            // What reads it here reads it there.
+            .and_then(|()| PhysicalPlanNode::try_decode(&bytes))
+            .and_then(|plan| plan.try_into_physical_plan(&self.reader, &self.codec));
+        match sent {
+            Ok(_) => Ok(bytes),
+            Err(error) => {
+                let (what, why) = ("sending a plan".into(), error.strip_backtrace());
+                Err(ErrorKind::Unsupported { what, why }.into())
+            }
+        }
     }
-}
-
-/// Whether all stages of a plan can be sent.
-fn check_stages(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
-    if StageCodec::writes(plan.as_ref()) {
-        StageCodec::check(plan.as_ref())?;
-    }
-    plan.children().into_iter().try_for_each(check_stages)
 }
 
 #[async_trait]

@@ -84,14 +84,15 @@ pub(crate) async fn places(
 ) -> Result<PlacedParts> {
     let mut places = vec![];
     let Some(cluster) = &engine.cluster else { return Ok(places) };
-    for (plan, of_node) in cut.device_plans()? {
-        let tables = if of_node.is_empty() { tables } else { &of_node };
-        let placed = placed(state, engine, cluster, (&plan, tables), LocalRows::Left).await;
+    for node in cut.device_nodes()? {
+        let (plan, of_node) = (node.plan(), node.tables());
+        let tables = if of_node.is_empty() { tables } else { of_node };
+        let placed = placed(state, engine, cluster, (plan, tables), LocalRows::Left).await;
         let placed = match placed {
             Err(error) if engine.gives_way(&error) => Placed::Here(error.to_string()),
             placed => placed?,
         };
-        places.push((plan, placed));
+        places.push((plan.clone(), placed));
     }
     Ok(places)
 }

@@ -8,7 +8,6 @@ use datafusion::logical_expr::LogicalPlan;
 use super::device_plan::DevicePlan;
 use super::node::DeviceNode;
 use super::support::unsupported_node;
-use super::tables::PlanTable;
 use crate::error::Result;
 
 /// An optimized plan whose largest supported subtrees are cut out.
@@ -20,14 +19,13 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// The parts for the device, and the tables that their placeholders stand for, where these are
-    /// bound to them.
+    /// The parts for the device.
     ///
     /// # Errors
     /// None that is known.
-    pub(crate) fn device_plans(&self) -> Result<Vec<(Arc<DevicePlan>, Arc<[PlanTable]>)>> {
+    pub(crate) fn device_nodes(&self) -> Result<Vec<DeviceNode>> {
         let plan = match &self.root {
-            Root::Device(plan) => return Ok(vec![(plan.clone(), Arc::new([]))]),
+            Root::Device(plan) => return Ok(vec![DeviceNode::new(plan.clone())]),
             Root::Cpu(plan) => plan,
         };
         let mut found = vec![];
@@ -35,7 +33,7 @@ impl Cut {
             if let LogicalPlan::Extension(extension) = node
                 && let Some(node) = DeviceNode::of(extension)
             {
-                found.push((node.plan().clone(), node.tables().clone()));
+                found.push(node.clone());
             }
             Ok(TreeNodeRecursion::Continue)
         })?;

@@ -10,8 +10,6 @@
 //! Functions are found by their names: those of stock stages in the session that reads. Those that
 //! users wrote travel as text (`user_code/written.rs`).
 
-mod called;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -34,7 +32,6 @@ use datafusion_proto::bytes::{
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
-use self::called::{called, types};
 use super::Plugin;
 use crate::error::{Error, ErrorKind, Permission, Result};
 use crate::exec::{
@@ -93,34 +90,6 @@ impl StageCodec {
     /// The codec of what is in fragments. Who only hands stages on runs no code of theirs.
     fn functions(&self) -> FragmentCodec {
         FragmentCodec { user_code: self.plugin.as_ref().is_none_or(|plugin| plugin.user_code) }
-    }
-
-    /// Whether a stage can be sent: who reads it finds the functions that it calls, and the columns
-    /// that it yields.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Unsupported`] of a stage of a session for which this is not so. Of operators that
-    /// are no stages.
-    pub fn check(operator: &dyn ExecutionPlan) -> Result<()> {
-        let parts = stage_parts(operator)
-            .ok_or_else(|| Error::internal(format!("{} is no stage", operator.name())))?;
-        let cannot = |why: String| Error::unsupported("sending a stage", why);
-        let mut bytes = vec![];
-        encoded(&parts, &mut bytes).map_err(|error| cannot(error.to_string()))?;
-        // Where a stage has DataFusion's functions alone, it is the task's to know them.
-        if parts.is_stock {
-            return Ok(());
-        }
-        let read = decoded(&bytes, &TaskContext::default(), &FragmentCodec { user_code: true });
-        let read = read.map_err(|error| cannot(error.to_string()))?.fragment;
-        let (ours, theirs) = (called(&parts.fragment)?, called(&read)?);
-        if let Some(other) = ours.iter().find(|function| !theirs.contains(function)) {
-            return Err(cannot(format!("{} is another function there", other.name())));
-        }
-        match types(&parts.fragment) == types(&read) {
-            true => Ok(()),
-            false => Err(cannot("its columns have other types there".into())),
-        }
     }
 
     /// What runs the stages that are read. The functions and settings of stock ones are the task's,
