@@ -129,7 +129,9 @@ impl Cause {
     fn of_ours(error: &Error) -> Cause {
         let message = error.to_string();
         match error.kind() {
-            ErrorKind::Cuda { .. } => Cause::Passing { message, lost_device: true },
+            ErrorKind::Cuda { .. } | ErrorKind::DeviceLost { .. } => {
+                Cause::Passing { message, lost_device: true }
+            }
             ErrorKind::Io { source, .. }
                 if !matches!(
                     source.kind(),
