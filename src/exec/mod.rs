@@ -167,7 +167,10 @@ impl Engine {
         let is_one = |other: &Engine| devices.iter().any(|of| of.device.same(&other.device));
         let mut all = self.all_devices().enumerate();
         match all.find(|(_, other)| is_one(other) && other.device.is_lost()) {
-            Some((device, _)) => ErrorKind::DeviceLost { device, why: error.to_string() }.into(),
+            Some((device, lost)) => {
+                lost.told_lost.store(true, Relaxed);
+                ErrorKind::DeviceLost { device, why: error.to_string() }.into()
+            }
             None => error,
         }
     }

@@ -14,6 +14,7 @@ use warpframe::arrow::array::{ArrayRef, Date32Array, Int32Array, Int64Array, Str
 use warpframe::arrow::compute::concat_batches;
 use warpframe::arrow::datatypes::DataType;
 use warpframe::arrow::record_batch::RecordBatch;
+use warpframe::prelude::col;
 use warpframe::{ErrorKind, Session};
 
 use super::{pair, sent, tpch};
@@ -297,6 +298,56 @@ fn a_changed_file_is_cut_anew() {
         write(&path, &batch(&keys(from), &DataType::Int64), 50, EnabledStatistics::Chunk);
         pair.check(sql);
         pair.check("SELECT a.k, count(*) FROM a GROUP BY a.k");
+    }
+}
+
+/// A plan is kept for tables of equal sizes. These have the same cut in different rows.
+#[test]
+fn a_plan_that_is_found_again_takes_each_table_as_it_is_cut() {
+    let (pair, folder) = (pair(2), tempfile::tempdir().expect("a folder"));
+    let even = (0..600).map(|row| (row / 3, 5));
+    let uneven = (0..600).map(|row| match row < 200 {
+        true => (row / 2, 35),
+        false => (100 + (row - 200) / 4, 5),
+    });
+    let (even, uneven): (Vec<(i64, usize)>, Vec<(i64, usize)>) = (even.collect(), uneven.collect());
+    let mut paths = vec![];
+    for (name, rows) in [("even", even), ("uneven", uneven)] {
+        let keys = Int64Array::from_iter_values(rows.iter().map(|(key, _)| *key));
+        let numbers = Int64Array::from_iter_values(0..600);
+        let texts = rows.iter().enumerate().map(|(row, (_, length))| format!("{row:length$}"));
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("k", Arc::new(keys)),
+            ("i", Arc::new(numbers)),
+            ("s", Arc::new(StringArray::from_iter_values(texts))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        let properties = WriterProperties::builder()
+            .set_max_row_group_row_count(Some(50))
+            .set_dictionary_enabled(false)
+            .build();
+        let path = folder.path().join(format!("{name}.parquet"));
+        let file = std::fs::File::create(&path).expect("the file can be made");
+        let mut writer =
+            ArrowWriter::try_new(file, batch.schema(), Some(properties)).expect("a writer");
+        writer.write(&batch).expect("rows can be written");
+        writer.close().expect("the file is whole");
+        paths.push(path);
+    }
+    let answer = |session: &Session, path: &Path| {
+        let frame = session.scan_parquet(path).expect("a file").group_by(["k"]);
+        let sums = [col("i").sum().alias("total"), col("i").count().alias("n")];
+        frame.agg(sums).and_then(|frame| frame.collect()).expect("an answer")
+    };
+    let explained = |path: &Path| {
+        let frame = pair.device.scan_parquet(path).expect("a file").group_by(["k"]);
+        frame.agg([col("i").sum()]).and_then(|frame| frame.explain()).expect("it is planned")
+    };
+    for path in [&paths[0], &paths[1], &paths[0], &paths[1]] {
+        let name = path.display().to_string();
+        pair.compare_unordered(&answer(&pair.cpu, path), &answer(&pair.device, path), &name);
+        let text = explained(path);
+        assert!(text.contains("cut by k at 100"), "{text}");
     }
 }
 

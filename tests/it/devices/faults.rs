@@ -135,7 +135,7 @@ fn an_allocation_of_any_device_may_fail() {
             let steps = device.counters().allocations - before;
             for at in (0..steps).step_by((steps as usize / 4).max(1)) {
                 device.fail_allocation_after(at);
-                let ran = run(&pair.device, sql);
+                let ran = run(&pair.device, sql).map(drop);
                 device.fail_allocation_after(u64::MAX);
                 if let Err(error) = ran {
                     let is_memory = matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. });
@@ -171,10 +171,14 @@ fn a_statement_on_two_devices_may_be_stopped_at_any_moment() {
             });
             assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
             all += 1;
-            if let Err(error) = outcome {
-                let interrupted = matches!(error.kind(), ErrorKind::Interrupted { timeout: None });
-                assert!(interrupted, "{error:?}");
-                stopped += 1;
+            match outcome {
+                Ok(frame) => drop(frame),
+                Err(error) => {
+                    let kind = error.kind();
+                    let interrupted = matches!(kind, ErrorKind::Interrupted { timeout: None });
+                    assert!(interrupted, "{error:?}");
+                    stopped += 1;
+                }
             }
             nothing_stays(&pair, &format!("after {wait:?} of {takes:?}\n  {sql}"));
         }

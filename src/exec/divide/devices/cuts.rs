@@ -108,10 +108,14 @@ impl KnownCuts {
         cut.filter(|cut| cut.cuts.cuts.len() + 1 == devices)
     }
 
-    /// Whether a table is still cut so, if it was.
+    /// Whether a table is cut so, if it is cut at all. Plans are kept for tables of equal sizes, which
+    /// may be others than before.
     pub(super) fn is_still(&self, table: &OpenTable, cut: &Option<CutTable>) -> bool {
-        let known = self.with(table, |known| known.cut.as_ref().map(|cut| cut.cuts.clone()));
-        cut.as_ref().is_none_or(|cut| Some(&cut.cuts) == known.as_ref())
+        let Some(cut) = cut else { return true };
+        self.with(table, |known| {
+            let known = known.cut.as_ref();
+            known.is_some_and(|known| known.cuts == cut.cuts && known.starts == cut.starts)
+        })
     }
 }
 
