@@ -164,7 +164,7 @@ fn cross_joins_come_after_what_cuts_them() {
     let pair = Pair::new();
     for session in [&pair.cpu, &pair.device] {
         for (table, rows) in [("a", 60), ("b", 60), ("c", 60), ("s", 4), ("m", 50)] {
-            let sql = format!("CREATE TABLE {table} AS SELECT value AS x FROM range(0, {rows})");
+            let sql = format!("CREATE TABLE {table} AS SELECT range AS x FROM range(0, {rows})");
             session.execute(&sql).expect("a table");
         }
         session.execute("CREATE TABLE d AS SELECT 7 AS x").expect("a table");

@@ -160,11 +160,11 @@ impl<'a> Costs<'a> {
 
     /// The join of two parts by all pairs of their rows, as [`Costs::join`] has it.
     fn pairs(&self, a: &BestOrder, b: &BestOrder, known: Option<&BestOrder>) -> Option<BestOrder> {
-        let of_a = (a.rows, a.as_build) < (b.rows, b.as_build);
-        let (probe, build) = if of_a { (b, a) } else { (a, b) };
-        // One row is looked at by a stage of the probe.
+        let (probe, build) = if a.rows < b.rows { (b, a) } else { (a, b) };
+        // One row is looked at by a stage of the probe. Else both sides are written whole, so that it
+        // does not matter which of them is a join itself.
         let pairs = if build.rows > 1.0 { PAIR * a.rows * b.rows } else { 0.3 * probe.rows };
-        let cost = a.cost + b.cost + pairs + build.as_build;
+        let cost = a.cost + b.cost + pairs;
         if known.is_some_and(|known| known.cost <= cost) {
             return None;
         }

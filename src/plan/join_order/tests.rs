@@ -247,7 +247,7 @@ fn trees_that_may_fail_or_are_small_or_have_two_columns_of_a_name_stay() {
 }
 
 #[test]
-fn what_no_equality_connects_is_joined_last() {
+fn products_of_many_rows_are_made_last() {
     let tables = [
         table("a", 300.0, 300.0),
         table("b", 300.0, 300.0),
@@ -256,11 +256,9 @@ fn what_no_equality_connects_is_joined_last() {
     ];
     let plan = joined(&tables, &[&[], &[], &[("c.a", "d.k")]]);
     let found = orders(&tables, &plan);
-    for order in [&found.exact, &found.greedy] {
-        assert!(order.contains("(c d)"), "{order}");
-    }
-    let text = format!("{}", found.plan.display_indent());
-    assert_eq!(text.matches("Cross Join").count(), 2, "{text}");
+    let (first, _) = found.exact.split_once(')').unwrap();
+    assert!(first.ends_with(" d"), "its one row comes first: {}", found.exact);
+    assert!(found.greedy.contains("(c d)"), "{}", found.greedy);
 }
 
 #[test]
