@@ -34,7 +34,7 @@ pub(crate) enum OnDevices {
     Several {
         devices: usize,
         /// The last one.
-        stage: Stage,
+        stage: Box<Stage>,
         /// Where the plan's tables lie, by their numbers.
         lie: Vec<String>,
     },

@@ -41,7 +41,7 @@ pub(in crate::exec::divide) fn foreseen(
     }
     let logical = in_order(engine, &logical, &tables)?;
     let cut = chosen(&logical, &open, &engine.cuts, devices.len());
-    let stage = stages_of(state, &devices, &logical, (&tables, &cut))?;
+    let stage = Box::new(stages_of(state, &devices, &logical, (&tables, &cut))?);
     let lie = tables.iter().zip(&cut).map(|(table, cut)| lie_of(&devices, table, cut));
     let lie = lie.collect::<Result<_>>()?;
     Ok(Some(OnDevices::Several { devices: devices.len(), stage, lie }))
