@@ -8,7 +8,10 @@
 //!
 //! Numbers are little endian. Keys are columns; those of an order have their options behind each.
 //! Functions are found by their names: those of stock stages in the session that reads. Those that
-//! users wrote travel as text (`user_code/written.rs`).
+//! users wrote travel as text (`user_code/written.rs`), and DataFusion's own are told apart
+//! (`defaults.rs`).
+
+mod defaults;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,7 +26,8 @@ use datafusion::datasource::{TableType, provider_as_source, source_as_provider};
 use datafusion::error::{DataFusionError, Result as PlanResult};
 use datafusion::execution::{SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::{
-    Aggregate, AggregateUDF, Expr, Extension, LogicalPlan, Projection, ScalarUDF, TableScan, Window,
+    Aggregate, AggregateUDF, Expr, Extension, LogicalPlan, Projection, ScalarUDF, TableScan,
+    Window, WindowUDF,
 };
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::bytes::{
@@ -32,6 +36,7 @@ use datafusion_proto::bytes::{
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
+use self::defaults::OF_DATAFUSION;
 use super::Plugin;
 use crate::error::{Error, ErrorKind, Permission, Result};
 use crate::exec::{
@@ -45,7 +50,7 @@ use crate::user_code::{AggregateFunction, ScalarFunction, UserAggregate, UserFun
 
 const MAGIC: &[u8; 4] = b"WFST";
 /// Of the form above, and of what plans mean.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 /// Most inputs of a stage, and columns of an input, that are believed.
 const MOST: u32 = 1 << 20;
 
@@ -409,6 +414,8 @@ impl LogicalExtensionCodec for FragmentCodec {
     fn try_encode_udf(&self, node: &ScalarUDF, buf: &mut Vec<u8>) -> PlanResult<()> {
         if let Some(function) = UserFunction::of(node) {
             buf.extend(function.written().to_bytes()?);
+        } else if defaults::scalar(node.name()).is_some_and(|of| of.as_ref() == node) {
+            buf.extend(OF_DATAFUSION);
         }
         Ok(())
     }
@@ -416,19 +423,39 @@ impl LogicalExtensionCodec for FragmentCodec {
     fn try_encode_udaf(&self, node: &AggregateUDF, buf: &mut Vec<u8>) -> PlanResult<()> {
         if let Some(function) = UserAggregate::of(node) {
             buf.extend(function.written().to_bytes()?);
+        } else if defaults::aggregate(node.name()).is_some_and(|of| of.as_ref() == node) {
+            buf.extend(OF_DATAFUSION);
         }
         Ok(())
+    }
+
+    fn try_encode_udwf(&self, node: &WindowUDF, buf: &mut Vec<u8>) -> PlanResult<()> {
+        if defaults::window(node.name()).is_some_and(|of| of.as_ref() == node) {
+            buf.extend(OF_DATAFUSION);
+        }
+        Ok(())
+    }
+
+    fn try_decode_udwf(&self, name: &str, buf: &[u8]) -> PlanResult<Arc<WindowUDF>> {
+        let own = defaults::window(name).filter(|_| buf == OF_DATAFUSION);
+        own.ok_or_else(|| unknown(name))
     }
 
     fn try_decode_udaf(&self, name: &str, buf: &[u8]) -> PlanResult<Arc<AggregateUDF>> {
         if buf.is_empty() {
             return Err(unknown(name));
         }
+        if buf == OF_DATAFUSION {
+            return defaults::aggregate(name).ok_or_else(|| unknown(name));
+        }
         let function = AggregateFunction::of_bytes(self.allowed(name, buf)?)?;
         Ok(Arc::new(function.planned(aggregated_on_host)?.into()))
     }
 
     fn try_decode_udf(&self, name: &str, buf: &[u8]) -> PlanResult<Arc<ScalarUDF>> {
+        if buf == OF_DATAFUSION {
+            return defaults::scalar(name).ok_or_else(|| unknown(name));
+        }
         if !buf.is_empty() {
             let function = ScalarFunction::of_bytes(self.allowed(name, buf)?)?;
             return Ok(Arc::new(function.planned(compiled_on_host)?.into()));
