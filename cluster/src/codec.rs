@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ballista_core::serde::BallistaPhysicalExtensionCodec;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
-use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 use warpframe::plugin::{Plugin, StageCodec};
@@ -52,19 +52,7 @@ impl PhysicalExtensionCodec for ClusterCodec {
         }
     }
 
-    fn try_encode_udf(&self, function: &ScalarUDF, bytes: &mut Vec<u8>) -> Result<()> {
-        self.stages.try_encode_udf(function, bytes)
-    }
-
     fn try_decode_udf(&self, name: &str, bytes: &[u8]) -> Result<Arc<ScalarUDF>> {
         self.stages.try_decode_udf(name, bytes)
-    }
-
-    fn try_encode_udaf(&self, function: &AggregateUDF, bytes: &mut Vec<u8>) -> Result<()> {
-        self.stages.try_encode_udaf(function, bytes)
-    }
-
-    fn try_decode_udaf(&self, name: &str, bytes: &[u8]) -> Result<Arc<AggregateUDF>> {
-        self.stages.try_decode_udaf(name, bytes)
     }
 }

@@ -55,7 +55,7 @@ impl WrittenFunction {
         if set { self.with(key, "") } else { self }
     }
 
-    fn to_bytes(self) -> Result<Vec<u8>> {
+    fn into_bytes(self) -> Result<Vec<u8>> {
         let fields = self.fields.into_iter().map(|(name, dtype)| Field::new(name, dtype, true));
         let schema = Schema::new_with_metadata(fields.collect::<Vec<_>>(), self.texts);
         let mut writer = StreamWriter::try_new(vec![], &schema)?;
@@ -109,7 +109,7 @@ impl ScalarFunction {
             .with(BODY, &body.text)
             .flagged(VOLATILE, self.volatile)
             .flagged(CALLED_ON_NULL, self.called_on_null)
-            .to_bytes()
+            .into_bytes()
     }
 
     /// The function that bytes are.
@@ -140,7 +140,7 @@ impl AggregateFunction {
             .flagged(ORDERED, self.ordered);
         let bodies = BODIES.iter().zip(&self.bodies);
         let bodies = bodies.filter_map(|(key, body)| Some((key, body.as_ref()?)));
-        bodies.fold(written, |written, (key, body)| written.with(key, &body.text)).to_bytes()
+        bodies.fold(written, |written, (key, body)| written.with(key, &body.text)).into_bytes()
     }
 
     /// The aggregate that bytes are.
