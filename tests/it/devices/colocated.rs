@@ -310,7 +310,8 @@ fn a_plan_that_is_found_again_takes_each_table_as_it_is_cut() {
         true => (row / 2, 35),
         false => (100 + (row - 200) / 4, 5),
     });
-    let (even, uneven): (Vec<(i64, usize)>, Vec<(i64, usize)>) = (even.collect(), uneven.collect());
+    let even: Vec<(i64, usize)> = even.collect();
+    let uneven: Vec<(i64, usize)> = uneven.collect();
     let mut paths = vec![];
     for (name, rows) in [("even", even), ("uneven", uneven)] {
         let keys = Int64Array::from_iter_values(rows.iter().map(|(key, _)| *key));
