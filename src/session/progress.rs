@@ -7,8 +7,9 @@ impl Session {
     /// How far a query is that runs in parts, because it does not fit into device memory; `None`
     /// where the last one that began to has not come to its first step yet, and where none did. It
     /// stays as it is at the end of the query, until another one begins. May be called from any
-    /// thread, and costs nothing to speak of. Of what else a query does [`Device::counters`] tells,
-    /// such as the bytes of files that were read.
+    /// thread, and costs nothing to speak of. Of what else a query does
+    /// [`Device::counters`](crate::device::Device::counters) tells, such as the bytes of files that
+    /// were read.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
