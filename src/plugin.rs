@@ -187,7 +187,7 @@ impl Plugin {
     /// let plugin = Plugin::new(Session::builder().device(DeviceChoice::Sim))?;
     /// let most = AggregateFunction::new("most", [("n", Int64)], Int64)
     ///     .state([("n", Int64)])
-    ///     .identity("s.n = LLONG_MIN;")
+    ///     .identity("s.n = -9223372036854775807;")
     ///     .map("s.n = n;")
     ///     .combine("a.n = a.n > b.n ? a.n : b.n;")
     ///     .finish("return s.n;");

@@ -26,6 +26,12 @@ use super::RemoteExchanges;
 /// Runs the stages of plans elsewhere; see
 /// [`SessionBuilder::cluster`](crate::SessionBuilder::cluster). The crate `warpframe_cluster` has
 /// one for Ballista.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no cluster",
+    label = "what runs stages elsewhere is wanted here",
+    note = "`warpframe_cluster::client::BallistaClient` is one; `cluster_url(\"df://host:50050\")` \
+            of that crate makes it"
+)]
 #[async_trait]
 pub trait Cluster: fmt::Debug + Send + Sync {
     /// What people call it, such as `df://host:50050`.
