@@ -91,10 +91,9 @@ pub struct Plugin {
 const BROADCAST: u64 = 1 << 30;
 
 impl Plugin {
-    /// Opens the device that a session of this builder would have. What a builder says of device,
-    /// strictness, device memory, spilled rows, join order, division, and of code that plans of
-    /// other processes bring holds; the rest is the
-    /// other session's own.
+    /// Opens the device that a session of this builder would have. These settings of the builder
+    /// hold: device, strictness, device memory, spilled rows, join order, division, and whether
+    /// plans of other processes may bring code. Other settings are those of DataFusion's session.
     ///
     /// # Errors
     /// As [`SessionBuilder::build`].

@@ -56,7 +56,7 @@ pub struct Running {
     limit: Option<(Instant, Duration)>,
     /// Whether nobody waits for it any more.
     abandoned: Arc<AtomicBool>,
-    /// What its random numbers follow from, where it was given that.
+    /// The seed of its random numbers, if it was given one.
     draws: Option<Arc<Draws>>,
 }
 
@@ -115,7 +115,7 @@ impl Running {
         }
     }
 
-    /// The statement, whose random numbers follow from a seed: who runs it again has them again.
+    /// The statement with a seed for its random numbers: run again, it draws the same ones.
     pub fn drawing(self, seed: u64) -> Running {
         Running { draws: Some(Arc::new(Draws { seed, drawn: AtomicU64::new(0) })), ..self }
     }
@@ -189,7 +189,7 @@ pub fn current() -> Option<Running> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// The next seed of the statement that this thread is in, if it draws them from one.
+/// The next seed that the statement of this thread draws; `None` if it was given no seed.
 pub fn drawn_seed() -> Option<u64> {
     CURRENT.with_borrow(|current| {
         let draws = current.as_ref()?.draws.as_ref()?;

@@ -5,11 +5,11 @@
 //! | `Plain` | values of the type's representation | – |
 //! | `Dictionary` | `u32` codes into sorted strings | `dictionary.rs` |
 //!
-//! What depends on the encoding alone is answered here, so that a further one is a row of each
-//! `match`. Whoever is outside of `column` asks these questions and names no encoding, but for the
-//! two files that make and take device code: `codegen/generator.rs` (`load_column`) reads a row in a
-//! kernel, `codegen/outputs.rs` writes one. Within `column`, `export_strings.rs` exports codes,
-//! `peer.rs` and `spilled.rs` move them, and `encode.rs` makes them.
+//! What depends on the encoding alone is answered here: a new encoding is a row of each `match`.
+//! Code outside of `column` asks these questions and names no encoding. Two files of `codegen` do
+//! name them: `generator.rs` (`load_column`) reads a row in a kernel, `outputs.rs` writes one.
+//! Within `column`, `export_strings.rs` exports codes, `peer.rs` and `spilled.rs` move them, and
+//! `encode.rs` makes them.
 
 use std::sync::Arc;
 

@@ -71,8 +71,8 @@ pub(crate) struct StageParts {
     /// Answers are those of a DataFusion without this engine: rows that fail on the device are left
     /// to the CPU engine, which may have values for them.
     pub(crate) is_stock: bool,
-    /// What random numbers follow from, with the task's number: a task that runs again draws what
-    /// it drew.
+    /// Random numbers follow from this seed and the task's number, so that a task that runs again
+    /// draws the same ones.
     pub(crate) seed: u64,
 }
 
