@@ -14,8 +14,9 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::logical_expr::LogicalPlan;
 
+use super::Core;
 use super::streamed::StreamedBatches;
-use super::{Core, query_thread};
+use super::threads::query_thread;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::join_later;
 use crate::io::{scans_of_sampled_types, widen};

@@ -5,7 +5,9 @@ use datafusion::logical_expr::LogicalPlan;
 use futures::FutureExt;
 use parking_lot::Mutex;
 
-use super::{Answer, Core, Data, aside, is_large, of_one_version, ordered, without_metadata};
+use super::planning::is_large;
+use super::run::{of_one_version, without_metadata};
+use super::{Answer, Core, Data, aside, ordered};
 use crate::error::Result;
 use crate::exec::{CpuRun, OperatorRun};
 use crate::plan::with_present_types;

@@ -8,7 +8,9 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
 use futures::StreamExt;
 
-use super::{Core, on_thread, ordered, without_metadata};
+use super::run::without_metadata;
+use super::threads::on_thread;
+use super::{Core, ordered};
 use crate::error::Result;
 use crate::exec::CpuRun;
 use crate::io::Reading;
