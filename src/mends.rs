@@ -13,6 +13,7 @@
 //! | `null_safe_keys` | `extract_equijoin_predicate`, … | keys by `=` in a join by `IS NOT DISTINCT FROM` |
 //! | `cross_joins` | `eliminate_cross_join` | tables that no equality connects come first |
 //! | `grouping_set_names` | `type_coercion` | grouping sets are one column |
+//! | `round_places` | `type_coercion` | decimals of two scales are compared |
 //! | `repeated_sort_keys` | `first_value` | a panic where a key comes twice in an order |
 //! | `stale_properties` | `EquivalenceProperties` | columns stay constant where NULL is brought into them |
 //! | `aggregate_statistics` | `aggregate_statistics` | the count of a query within |
@@ -29,6 +30,7 @@ mod filter_pushdown;
 mod grouping_set_names;
 mod null_safe_keys;
 mod repeated_sort_keys;
+mod round_places;
 mod simplifier;
 mod stale_properties;
 
@@ -111,7 +113,7 @@ pub(crate) fn physical(rules: Vec<PhysicalRule>) -> impl Iterator<Item = Physica
 
 /// DataFusion's rules that make types agree in their order, mended.
 pub(crate) fn analysis(rules: Vec<AnalysisRule>) -> impl Iterator<Item = AnalysisRule> {
-    grouping_set_names::guarded(rules)
+    round_places::guarded(grouping_set_names::guarded(rules))
 }
 
 struct Guarded {

@@ -116,6 +116,27 @@ fn what_has_a_place_in_its_type_is_right() {
     ]);
 }
 
+/// The scale of `round(decimal, places)` follows from the places.
+#[test]
+fn rounded_decimals_meet_those_of_other_scales() {
+    check(&[
+        (
+            "SELECT round(m, 1) >= m + m, round(m, 1) < w, m - m = round(w, 2) FROM n WHERE k < 3",
+            "0 0 0 | 0 1 0",
+        ),
+        ("SELECT k FROM n WHERE round(m, 1) BETWEEN m - m AND round(w, 0)", "1 | 2"),
+        (
+            "SELECT round(m, 1) AS r FROM n WHERE k = 2 UNION ALL SELECT m + m FROM n WHERE k = 1 ORDER BY r",
+            "2.000 | 2.010",
+        ),
+        ("SELECT coalesce(round(m, 1), w) FROM n", "1.000 | 2.000 | -"),
+        (
+            "SELECT round(m, 1), count(*) FROM n GROUP BY round(m, 1) HAVING round(m, 1) > m - m ORDER BY 1",
+            "1.0 1 | 2.0 1",
+        ),
+    ]);
+}
+
 #[test]
 fn casts_round_to_the_nearest_integer() {
     check(&[

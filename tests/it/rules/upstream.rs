@@ -194,3 +194,12 @@ fn datafusion_still_forgets_the_tables_of_aggregates() {
     let planned = SessionContext::new().state().optimize(&plan);
     assert!(planned.is_err(), "DataFusion mended this: {planned:?}");
 }
+
+/// `mends/round_places.rs`.
+#[test]
+fn datafusion_still_compares_rounded_decimals_of_other_scales() {
+    let sql =
+        "SELECT round(m, 1) < m + m FROM (VALUES (arrow_cast(1.25, 'Decimal128(15, 2)'))) t(m)";
+    let said = ask(sql).expect_err("DataFusion mended this");
+    assert!(said.contains("Invalid comparison operation"), "{said}");
+}
