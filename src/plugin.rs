@@ -48,9 +48,11 @@ mod subqueries;
 
 use std::sync::{Arc, LazyLock};
 
-use datafusion::execution::SessionStateBuilder;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::{SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use parking_lot::Mutex;
 
 #[cfg(feature = "proto")]
@@ -58,7 +60,7 @@ pub use self::codec::StageCodec;
 use self::planner::StagePlanner;
 use crate::error::Result;
 pub use crate::exec::{
-    Cluster, ClusterJob, ClusterWatch, RemoteExchanges, StageReport, StagesProgress,
+    Cluster, ClusterJob, ClusterWatch, RemoteExchanges, StageReport, StagesProgress, TasksOfStage,
 };
 use crate::exec::{Runtime, StageDevice, aggregated_on_host, checked, compiled_on_host};
 use crate::session::SessionBuilder;
@@ -210,6 +212,43 @@ impl Plugin {
     fn planner(&self, theirs: Option<Arc<dyn QueryPlanner + Send + Sync>>) -> Option<StagePlanner> {
         let device = self.opened.clone()?;
         Some(StagePlanner::new(device, theirs, (self.stages, self.broadcast)))
+    }
+}
+
+/// A stage whose tasks part their rows among the tasks of the next stage on the device, instead of
+/// row by row on the host. The parts are those of DataFusion's `RepartitionExec`: tasks of one stage
+/// may be run by either.
+///
+/// ```
+/// use datafusion::physical_plan::{Partitioning, empty::EmptyExec};
+/// use datafusion::arrow::datatypes::Schema;
+/// use warpframe::plugin::PartedStage;
+/// let other = EmptyExec::new(Schema::empty().into());
+/// let hash = Partitioning::Hash(vec![], 4);
+/// assert!(PartedStage::of(&(std::sync::Arc::new(other) as _), &hash).is_none());
+/// ```
+#[derive(Debug, Clone)]
+pub struct PartedStage(crate::exec::PartedStage);
+
+impl PartedStage {
+    /// `None` where the device does not part the rows: of an operator that is no stage
+    /// ([`StageCodec::writes`]), of a process without a device, of partitionings other than by a
+    /// hash of columns, and of floats, intervals and nested columns as keys.
+    pub fn of(stage: &Arc<dyn ExecutionPlan>, by: &Partitioning) -> Option<PartedStage> {
+        crate::exec::PartedStage::of(stage, by).map(PartedStage)
+    }
+
+    /// Runs a task of the stage. Each batch of its rows has the number of the task of the next
+    /// stage that it is for; those of one task lie together.
+    ///
+    /// # Errors
+    /// As the stage has when it is executed.
+    pub async fn rows(
+        &self,
+        task: usize,
+        context: Arc<TaskContext>,
+    ) -> datafusion::error::Result<Vec<(usize, RecordBatch)>> {
+        self.0.rows(task, context).await
     }
 }
 

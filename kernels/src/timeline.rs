@@ -79,6 +79,8 @@ pub enum Part {
     WaitForModule,
     /// The device ran, or its host submitted work to it.
     Run,
+    /// Rows of a stage went to where other devices want them.
+    Exchange,
     /// A result was copied to the host.
     Download,
     /// A result was written.
@@ -109,6 +111,7 @@ impl Part {
             Part::Improve => "compile modules again",
             Part::WaitForModule => "wait for modules",
             Part::Run => "run",
+            Part::Exchange => "exchange rows between devices",
             Part::Download => "download the result",
             Part::Print => "print the result",
             Part::WaitForEnd => "wait for compilers at the end",

@@ -32,8 +32,9 @@ struct OfDevice {
     has_result: bool,
     before: Counters,
     after: Counters,
-    /// Before and after, of each device of a session that has several.
-    each: Vec<(Counters, Counters)>,
+    /// Of each device of a session that has several.
+    each: Vec<OfEach>,
+    /// Of the first one.
     kernels: Vec<KernelTime>,
     /// Why parts that were planned for the device ran on the CPU.
     fallbacks: Vec<String>,
@@ -42,6 +43,14 @@ struct OfDevice {
     parts: Vec<PartTime>,
     /// What operators decided.
     notes: Vec<OperatorNote>,
+}
+
+/// What it took of one device of several.
+struct OfEach {
+    before: Counters,
+    after: Counters,
+    /// None of the first one, whose kernels stand by themselves.
+    kernels: Vec<KernelTime>,
 }
 
 impl Account {
@@ -74,22 +83,26 @@ impl Account {
         session.take_host_reads();
         let recorder = Recorder::start();
         let start = Instant::now();
-        device.start_profile();
+        devices.iter().for_each(Device::start_profile);
         let result = frame.collect();
         let wall = start.elapsed();
         let after = device.counters();
         // Also where the query failed, so that the device stops to record.
-        let kernels = device.take_profile()?;
-        let result = result?;
+        let kernels: Result<Vec<_>, _> = devices.iter().map(Device::take_profile).collect();
+        let mut kernels = kernels?.into_iter();
+        let (of_first, result) = (kernels.next().unwrap_or_default(), result?);
+        let of_others = std::iter::once(vec![]).chain(kernels);
+        let each = each.into_iter().zip(counters()).zip(of_others);
+        let each = each.map(|((before, after), kernels)| OfEach { before, after, kernels });
         let of_device = OfDevice {
             has_result: result.is_on_device(),
             before,
             after,
             each: match devices.len() {
                 1 => vec![],
-                _ => each.into_iter().zip(counters()).collect(),
+                _ => each.collect(),
             },
-            kernels,
+            kernels: of_first,
             fallbacks: session.take_fallback_reasons(),
             host_reads: session.take_host_reads(),
             parts: recorder.parts(),
@@ -175,10 +188,12 @@ impl OfDevice {
                 self.spent(|c| c.tables_moved_back),
             ));
         }
-        for (number, (before, after)) in self.each.iter().enumerate() {
+        for (number, OfEach { before, after, kernels }) in self.each.iter().enumerate() {
+            let kernels = if number == 0 { &self.kernels } else { kernels };
             text.push_str(&format!(
-                "device {number}: launches {}, bytes sent to other devices {}, bytes received {}\n",
+                "device {number}: launches {} in {:.3} ms, bytes sent to other devices {}, bytes received {}\n",
                 after.launches - before.launches,
+                kernels.iter().map(|kernel| kernel.ms).sum::<f32>(),
                 after.bytes_sent - before.bytes_sent,
                 after.bytes_received - before.bytes_received,
             ));
@@ -188,6 +203,9 @@ impl OfDevice {
         }
         self.host_reads.iter().for_each(|sentence| text.push_str(&format!("{sentence}\n")));
         text.push_str(&kernel_table(&self.kernels));
+        for (number, of) in self.each.iter().enumerate().filter(|(_, of)| !of.kernels.is_empty()) {
+            text.push_str(&format!("\ndevice {number}:{}", kernel_table(&of.kernels)));
+        }
         text.push_str(&part_table(&self.parts));
         text
     }
@@ -218,7 +236,7 @@ impl OfDevice {
             "module_wait_ms",
             milliseconds(self.after.module_wait - self.before.module_wait),
         );
-        let each = self.each.iter().map(|(before, after)| {
+        let each = self.each.iter().map(|OfEach { before, after, .. }| {
             let mut object = Object::default();
             object.number("launches", after.launches - before.launches);
             object.number("bytes_sent", after.bytes_sent - before.bytes_sent);

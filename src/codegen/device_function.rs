@@ -23,13 +23,14 @@ pub(crate) enum KernelHeader {
     Moment,
     Zone,
     BestRow,
+    Exchange,
 }
 
 /// Headers that every kernel includes, in order.
 const ALWAYS: [&str; 5] = ["prelude.cuh", "arith.cuh", "decimal.cuh", "time.cuh", "pipeline.cuh"];
 
 /// The files of other headers, in order of inclusion.
-const FILES: [(KernelHeader, &str); 19] = [
+const FILES: [(KernelHeader, &str); 20] = [
     (KernelHeader::String, "string.cuh"),
     (KernelHeader::Text, "text.cuh"),
     (KernelHeader::Keys, "keys.cuh"),
@@ -49,6 +50,7 @@ const FILES: [(KernelHeader, &str); 19] = [
     (KernelHeader::Moment, "moment.cuh"),
     (KernelHeader::Zone, "zone.cuh"),
     (KernelHeader::BestRow, "best_row.cuh"),
+    (KernelHeader::Exchange, "exchange.cuh"),
 ];
 
 /// Headers that a kernel needs, a bit each.
@@ -134,6 +136,13 @@ pub(super) const HASH_I128: DeviceFunction = inlined("hash_i128", 800);
 pub(super) const HASH_FIND: DeviceFunction = inlined("hash_find", 1000);
 pub(super) const PAIR_FIND: DeviceFunction = inlined("pair_find", 1000);
 pub(super) const VIEW_WORD: DeviceFunction = of(KernelHeader::Keys, "view_word", 0);
+pub(super) const EXCHANGE_NUMBER: DeviceFunction =
+    of(KernelHeader::Exchange, "exchange_number", 300);
+pub(super) const EXCHANGE_COMBINED: DeviceFunction =
+    of(KernelHeader::Exchange, "exchange_combined", 0);
+pub(super) const EXCHANGE_TEXT: DeviceFunction = of(KernelHeader::Exchange, "exchange_text", 0);
+pub(super) const EXCHANGE_BYTES: DeviceFunction = of(KernelHeader::Exchange, "exchange_bytes", 0);
+pub(super) const EXCHANGE_VIEW: DeviceFunction = of(KernelHeader::Exchange, "exchange_view", 0);
 pub(super) const WORDS_BEFORE: DeviceFunction = of(KernelHeader::Words, "words_before", 0);
 pub(super) const WORDS_CAPITAL: DeviceFunction = of(KernelHeader::Words, "words_capital", 0);
 
@@ -176,6 +185,11 @@ mod tests {
             HASH_FIND,
             PAIR_FIND,
             VIEW_WORD,
+            EXCHANGE_NUMBER,
+            EXCHANGE_COMBINED,
+            EXCHANGE_TEXT,
+            EXCHANGE_BYTES,
+            EXCHANGE_VIEW,
             WORDS_BEFORE,
             WORDS_CAPITAL,
         ];

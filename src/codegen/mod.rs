@@ -19,6 +19,7 @@ mod device_function;
 mod effort;
 mod element;
 mod emit;
+mod exchange;
 pub(crate) mod expr;
 mod failure;
 mod filter_mask;
@@ -59,6 +60,7 @@ pub(crate) use aggregate::{
     plain_column, slots_by_keys,
 };
 pub(crate) use emit::Emitter;
+pub(crate) use exchange::{emit_task, has_task};
 pub(crate) use expr::{
     InSql, constant, function_fails, host_functions, in_sql, is_stock, is_total, of_like, of_units,
     to_zero, unsupported,

@@ -32,8 +32,9 @@ use crate::cpu;
 use crate::error::{Error, Result};
 use crate::io::{OfSession, SourceTable, partitions_in_order};
 use crate::plan::{
-    Cut, DevicePlan, Placed, PlacedParts, PlanTable, StageLimits, TablePlaceholder, any_node,
-    is_worth_it, order_joins, projection, same_table, stages, table_source, with_different_names,
+    Cut, DevicePlan, GATHERED, Placed, PlacedParts, PlanTable, StageLimits, TablePlaceholder,
+    any_node, is_worth_it, order_joins, projection, same_table, stages, table_source,
+    with_different_names,
 };
 use crate::user_code::{UserAggregate, is_called_by};
 
@@ -150,11 +151,9 @@ async fn placed(
     let division = division_of(state, engine, &logical, &known)?;
     let tasks = planner.config().target_partitions();
     let broadcast = cluster.cluster.broadcast_limit();
-    let stage = stages(
-        &logical,
-        &division,
-        StageLimits { tasks, broadcast, on_devices: false, tables: &[] },
-    )?;
+    let gathered = broadcast.min(GATHERED);
+    let limits = StageLimits { tasks, broadcast, gathered, on_devices: false, tables: &[] };
+    let stage = stages(&logical, &division, limits)?;
     let context = StageContext { device: None, state: Arc::new(planner.clone()) };
     let physical = stage_plan(&stage, &all, &context, false)?;
     let physical =

@@ -48,6 +48,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
 use self::chunks::OpenedScan;
 pub(super) use self::devices::{KnownCuts, run_on_devices};
+pub(super) use self::exchange::TaskParts;
 pub(crate) use self::facts::division_of;
 use self::facts::{PlanFacts, seed_of};
 pub(crate) use self::foresight::ForeseenPlans;
@@ -57,7 +58,7 @@ use self::sinks::RowStore;
 use super::progress::PlanProgress;
 use super::scan::computed;
 use super::{Engine, Outcome};
-use crate::column::{Relation, Table, least_row_bytes};
+use crate::column::{Relation, Repr, Table, least_row_bytes, value_type};
 use crate::error::{Error, Result};
 use crate::io::OfSession;
 use crate::plan::{
@@ -108,12 +109,16 @@ pub(super) fn columns_exceed_device(
     Ok(columns_bytes(state, plan, tables, false)? > engine.device.memory_limit() as f64)
 }
 
-/// Bytes that a plan's columns take on a device, at least; those of kept tables may count, too.
+/// Bytes of the characters of a text, where nothing is known of them.
+const CHARACTERS: f64 = 32.0;
+
+/// Bytes that a plan's columns take on a device, at least. As they are expected, those of kept tables
+/// and the characters of texts count, too.
 fn columns_bytes(
     state: &SessionState,
     plan: &DevicePlan,
     tables: &[PlanTable],
-    counts_kept: bool,
+    as_expected: bool,
 ) -> Result<f64> {
     let (mut bytes, scans, filters) = (0f64, plan.scans(), plan.scan_filters());
     for (at, scan) in scans.iter().enumerate() {
@@ -137,10 +142,14 @@ fn columns_bytes(
                 table.known_rows(state, &of_table)?.unwrap_or(0) as f64
             }
             // It lies on the device already.
-            Some(OfSession::Device(kept)) if counts_kept => kept.table.rows() as f64,
+            Some(OfSession::Device(kept)) if as_expected => kept.table.rows() as f64,
             _ => continue,
         };
-        bytes += rows * least_row_bytes(&arrow(&scan.projected_schema)) as f64;
+        let fields = scan.projected_schema.fields().iter();
+        let texts = fields.filter(|of| Repr::of(value_type(of.data_type())) == Some(Repr::View));
+        let characters = if as_expected { texts.count() as f64 * CHARACTERS } else { 0.0 };
+        let fixed = least_row_bytes(&arrow(&scan.projected_schema)) as f64;
+        bytes += rows * (fixed + characters);
     }
     Ok(bytes)
 }

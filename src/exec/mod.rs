@@ -61,9 +61,10 @@ use self::run::Runner;
 pub(crate) use self::runtime::{Runtime, join_later};
 use self::scan::Scans;
 use self::scanned::ScannedTables;
+pub use self::stage::TasksOfStage;
 #[cfg(feature = "proto")]
 pub(crate) use self::stage::stage_parts;
-pub(crate) use self::stage::{StageContext, StageParts, stage_of};
+pub(crate) use self::stage::{PartedStage, StageContext, StageParts, stage_of};
 pub(crate) use self::stage_device::StageDevice;
 pub(crate) use self::stage_inputs::{PlannedTable, scanned_table};
 pub(crate) use self::stage_plan::stage_plan;
@@ -406,11 +407,17 @@ pub(crate) fn run_here(
     plan: &DevicePlan,
     tables: &[PlanTable],
 ) -> Result<Option<Table>> {
+    if engine.has_others() && !plan.is_for_one_device() || engine.cluster.is_some() {
+        return Ok(None);
+    }
+    run_resident(engine, plan, tables)
+}
+
+/// Runs a supported plan over columns that all are on the engine's device; `None` where they are not,
+/// or where it finds no memory.
+fn run_resident(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable]) -> Result<Option<Table>> {
     let limit = engine.device.memory_limit();
-    if plan.is_too_large(limit)
-        || engine.has_others() && !plan.is_for_one_device()
-        || engine.cluster.is_some()
-    {
+    if plan.is_too_large(limit) {
         return Ok(None);
     }
     let Some(scans) = scan::resident(plan, tables)? else {

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::error::{Error, Result};
 use crate::io::{
     Chunk, PartKeys, ScannedFormat, ScannedPart, Snapshot, SomeColumns, SomeRows, Source,
-    SourceTable, some_chunks, source_of_parts,
+    SourceTable, of_their_types, some_chunks, source_of_parts,
 };
 
 /// Most tables that are known at once. A stage reads a few.
@@ -84,18 +84,22 @@ impl ScannedTables {
         Ok(Some(table))
     }
 
-    /// The rows of batches that have all columns of a table.
+    /// The rows of batches that have all columns of a table; `None` where values are none of their
+    /// types, which is looked at once.
     pub(super) fn of_batches(
         &self,
         batches: Vec<RecordBatch>,
         schema: &SchemaRef,
-    ) -> Arc<SourceTable> {
+    ) -> Option<Arc<SourceTable>> {
         let known = self.find(|key| match key {
             TableKey::Batches(known, of) => of == schema && are_same(known, &batches),
             _ => false,
         });
-        if let Some(known) = known {
+        if known.is_some() {
             return known;
+        }
+        if batches.iter().any(|batch| of_their_types(batch).is_err()) {
+            return None;
         }
         let columns = (0..schema.fields().len()).collect();
         let source = SomeColumns::new(schema.clone(), columns, batches.clone());
@@ -104,7 +108,7 @@ impl ScannedTables {
         if !schema.fields().is_empty() {
             self.add(TableKey::Batches(batches, schema.clone()), &table);
         }
-        table
+        Some(table)
     }
 
     /// A part of a session's table in one version, as so many of about equal bytes, for the device of

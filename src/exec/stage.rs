@@ -14,6 +14,8 @@
 //! inputs. A fragment that does not fit into device memory is divided, as any plan is. Where the
 //! device cannot run it after all, the CPU engine does, over the same rows.
 
+mod parted;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -31,7 +33,7 @@ use datafusion::physical_expr::{
 };
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{
-    BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -43,9 +45,12 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::{OnceCell, Semaphore};
 
+pub(crate) use self::parted::PartedStage;
+use self::parted::{ForTask, RowsForTasks};
 use super::stage_device::StageDevice;
 use super::stage_inputs::{InputColumns, Partitions, TaskInput};
-use super::{Engine, Outcome, run_whole_or_divided};
+use super::{DividedResult, Engine, Outcome, run_whole_or_divided};
+use crate::column::Table;
 use crate::cpu;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::DOWNLOAD_ROWS;
@@ -75,6 +80,11 @@ pub(crate) struct StageParts {
     /// draws the same ones.
     pub(crate) seed: u64,
 }
+
+/// The numbers that the tasks of a plan have in their stage, where a process runs some of them: an
+/// extension of the task's settings, by which tasks draw random numbers of their own.
+#[derive(Debug, Clone)]
+pub struct TasksOfStage(pub Vec<usize>);
 
 /// The operator of a stage, over its inputs. Without a context it can be looked at, and not run.
 ///
@@ -324,19 +334,22 @@ impl ExecutionPlan for StageExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> PlanResult<SendableRecordBatchStream> {
-        let (schema, task) = (self.fragment.schema.clone(), self.task(partition, context)?);
-        let metrics = BaselineMetrics::new(&self.metrics, partition);
-        let left = MetricBuilder::new(&self.metrics).counter("run_on_cpu", partition);
-        let of_task = schema.clone();
+        let (schema, of_task) = (self.fragment.schema.clone(), self.fragment.schema.clone());
+        let (task, metrics) = (self.task(partition, context)?, TaskMetrics::new(self, partition));
         let batches = async move {
-            let (batches, on_cpu) = {
-                let _timer = metrics.elapsed_compute().timer();
-                task.run().await?
+            let batches: StageBatches = match metrics.of(task.run(None)).await? {
+                TaskRows::Divided(rows) => {
+                    let batches = rows.batches(DOWNLOAD_ROWS).map(|of| of.map_err(Into::into));
+                    futures::stream::iter(batches).boxed()
+                }
+                TaskRows::Batches(batches) => {
+                    futures::stream::iter(batches.into_iter().map(Ok)).boxed()
+                }
+                TaskRows::Parted(_) => return Err(Error::internal("nobody parts rows").into()),
             };
-            left.add(usize::from(on_cpu));
             let counted = batches.map(move |batch| {
                 let batch = fitted(batch?, &of_task)?;
-                metrics.record_output(batch.num_rows());
+                metrics.rows.record_output(batch.num_rows());
                 Ok(batch)
             });
             Ok::<_, DataFusionError>(counted)
@@ -354,6 +367,32 @@ impl ExecutionPlan for StageExec {
         _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> PlanResult<TreeNodeRecursion>,
     ) -> PlanResult<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
+    }
+}
+
+/// What is counted of a task.
+struct TaskMetrics {
+    rows: BaselineMetrics,
+    on_cpu: Count,
+}
+
+impl TaskMetrics {
+    fn new(stage: &StageExec, task: usize) -> TaskMetrics {
+        TaskMetrics {
+            rows: BaselineMetrics::new(&stage.metrics, task),
+            on_cpu: MetricBuilder::new(&stage.metrics).counter("run_on_cpu", task),
+        }
+    }
+
+    /// The rows that a task's run yields.
+    async fn of(
+        &self,
+        run: impl Future<Output = PlanResult<(TaskRows, bool)>>,
+    ) -> PlanResult<TaskRows> {
+        let _timer = self.rows.elapsed_compute().timer();
+        let (rows, on_cpu) = run.await?;
+        self.on_cpu.add(usize::from(on_cpu));
+        Ok(rows)
     }
 }
 
@@ -384,44 +423,62 @@ struct StageTask {
 
 type StageBatches = BoxStream<'static, PlanResult<RecordBatch>>;
 
+/// The rows of a task.
+enum TaskRows {
+    Batches(Vec<RecordBatch>),
+    Divided(DividedResult),
+    /// Parted on the device.
+    Parted(Vec<ForTask>),
+}
+
 impl StageTask {
-    /// The task's rows, and whether the CPU engine computed them.
-    async fn run(self) -> PlanResult<(StageBatches, bool)> {
+    /// The task's rows, and whether the CPU engine computed them. They are parted where that is
+    /// asked for and the device has them all at once.
+    async fn run(self, by: Option<Arc<RowsForTasks>>) -> PlanResult<(TaskRows, bool)> {
         let mut inputs = vec![];
         for number in 0..self.inputs.len() {
             inputs.push(self.input(number).await?);
         }
         let _turn = self.turn.acquire().await.map_err(|_| Error::internal("no turn comes"))?;
         let Some(device) = &self.context.device else {
-            let batches = self.run_on_cpu(&inputs).await?;
-            return Ok((futures::stream::iter(batches.into_iter().map(Ok)).boxed(), true));
+            return Ok((TaskRows::Batches(self.run_on_cpu(&inputs).await?), true));
         };
         let (engine, state) = (device.engine.clone(), self.context.state.clone());
-        let plan = self.fragment.plan.clone();
+        let (plan, schema) = (self.fragment.plan.clone(), self.fragment.schema.clone());
         let tables: Vec<PlanTable> = inputs.iter().map(|input| input.table.clone()).collect();
-        let seed = seeded_secret(self.fragment.seed, self.number as u64);
+        let seed = seeded_secret(self.fragment.seed, self.in_stage() as u64);
         let ran = device.on_own_thread(seed, async move {
             match run_whole_or_divided(&state, &engine, &plan, &tables).await? {
-                Outcome::Device(table) => Ok(Outcome::Host(table.to_batches(DOWNLOAD_ROWS)?)),
-                outcome => Ok(outcome),
+                Outcome::Device(table) => match by {
+                    Some(by) => {
+                        Ok(TaskRows::Parted(by.rows(&engine.device, &plan, &table, &schema)?))
+                    }
+                    None => Ok(TaskRows::Batches(table.to_batches(DOWNLOAD_ROWS)?)),
+                },
+                Outcome::Divided(rows) => match by {
+                    Some(by) => {
+                        let some = |table: &Table| by.rows(&engine.device, &plan, table, &schema);
+                        Ok(TaskRows::Parted(rows.each(some).collect::<Result<_>>()?))
+                    }
+                    None => Ok(TaskRows::Divided(rows)),
+                },
+                Outcome::Host(batches) => Ok(TaskRows::Batches(batches)),
             }
         });
         match ran.await {
-            Ok(Outcome::Host(batches)) => {
-                Ok((futures::stream::iter(batches.into_iter().map(Ok)).boxed(), false))
-            }
-            Ok(Outcome::Divided(rows)) => {
-                let batches = rows.batches(DOWNLOAD_ROWS).map(|batch| batch.map_err(Into::into));
-                Ok((futures::stream::iter(batches).boxed(), false))
-            }
-            Ok(Outcome::Device(_)) => Err(Error::internal("rows were left on the device").into()),
+            Ok(rows) => Ok((rows, false)),
             Err(error) if self.gives_way(&device.engine, &error) => {
                 device.engine.give_up(&error);
-                let batches = self.run_on_cpu(&inputs).await?;
-                Ok((futures::stream::iter(batches.into_iter().map(Ok)).boxed(), true))
+                Ok((TaskRows::Batches(self.run_on_cpu(&inputs).await?), true))
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The task's number among all of its stage.
+    fn in_stage(&self) -> usize {
+        let known = self.host.session_config().get_extension::<TasksOfStage>();
+        known.and_then(|all| all.0.get(self.number).copied()).unwrap_or(self.number)
     }
 
     async fn input(&self, number: usize) -> PlanResult<TaskInput> {

@@ -180,10 +180,7 @@ async fn scanned(
     }
     let batches: Vec<_> =
         partitions.of(memory.partitions().to_vec()).into_iter().flatten().collect();
-    if batches.iter().any(|batch| of_their_types(batch).is_err()) {
-        return Ok(None);
-    }
-    Ok(Some(engine.scanned.of_batches(batches, schema)))
+    Ok(engine.scanned.of_batches(batches, schema))
 }
 
 /// The scan beneath operators that only hand rows on, and which of its partitions those of theirs

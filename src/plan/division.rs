@@ -59,6 +59,8 @@ pub(crate) enum Way {
         steps: TwoSteps,
         /// They are expected to be so many that they are parted by a hash of their keys.
         parted: bool,
+        /// What the merged results are expected to take.
+        bytes: Option<u64>,
     },
     /// An aggregation over distinct values is two aggregations, which are divided instead.
     DistinctFirst(Box<(LogicalPlan, DividedOperator)>),
@@ -231,8 +233,9 @@ fn expected_bytes(plan: &LogicalPlan, facts: &dyn DivisionFacts) -> Option<u64> 
 fn in_two_steps(plan: &LogicalPlan, steps: TwoSteps, facts: &dyn DivisionFacts) -> Way {
     let has_keys = steps.has_keys();
     let is_large = |bytes: u64| bytes > facts.budget().stored;
-    let parted = has_keys && expected_bytes(plan, facts).is_some_and(is_large);
-    Way::TwoSteps { steps, parted }
+    let bytes = expected_bytes(plan, facts);
+    let parted = has_keys && bytes.is_some_and(is_large);
+    Way::TwoSteps { steps, parted, bytes }
 }
 
 fn of_aggregate(

@@ -22,9 +22,11 @@ mod columns;
 mod join;
 mod parting;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use datafusion::arrow::compute::SortOptions;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{
     Distinct, Expr, FetchType, Limit, LogicalPlan, SkipType, Sort, SortExpr, TableScan, Union, lit,
 };
@@ -32,14 +34,19 @@ use datafusion::logical_expr::{
 use self::columns::{are_plain, handed_on, numbered, options, read_again, with_keys};
 use self::parting::{Parting, are_together, common, through};
 use super::division::{DividedOperator, Division, Way};
-use super::tables::{TablePlaceholder, placeholder_number};
+use super::tables::{Reads, TablePlaceholder, placeholder_number};
 use super::two_steps::TwoSteps;
+use super::volatile::is_repeatable;
 use super::walk::over;
 use crate::error::{Error, Result};
 
 pub(super) use self::columns::STAGE;
 pub(crate) use self::columns::order_of;
 pub(crate) use self::parting::{Cuts, TableCuts, may_be_cut, task_by_cuts};
+
+/// Partial results of so many bytes are merged by one task: several would wait longer for one another
+/// than it takes to merge them. An estimate.
+pub(crate) const GATHERED: u64 = 16 << 20;
 
 /// What stages follow from, beside the plan and its division.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +55,8 @@ pub(crate) struct StageLimits<'a> {
     pub(crate) tasks: usize,
     /// A side of a join of at most so many bytes is given whole to each task.
     pub(crate) broadcast: u64,
+    /// Partial results that take at most so many bytes once they are merged are merged by one task.
+    pub(crate) gathered: u64,
     /// Tasks are devices of one process. The device's hash parts rows, by keys of any type. A side of
     /// a join that only reads tables is computed by each task anew, and not moved.
     pub(crate) on_devices: bool,
@@ -71,9 +80,12 @@ pub(crate) struct StageInput {
 }
 
 impl StageInput {
-    /// Whether both give a task the same rows of one table.
-    fn is_same_table(&self, other: &StageInput) -> bool {
+    /// Whether both give a task the same rows.
+    fn is_same(&self, other: &StageInput) -> bool {
         match (&self.rows, &other.rows) {
+            (StageRows::Stage(own), StageRows::Stage(stage)) => {
+                Arc::ptr_eq(own, stage) && self.role == other.role
+            }
             (StageRows::Table(own), StageRows::Table(number)) => {
                 own == number && self.role == other.role
             }
@@ -137,16 +149,20 @@ pub(crate) fn stages(
     division: &Division,
     limits: StageLimits<'_>,
 ) -> Result<Stage> {
-    let rows = Cutter { limits }.rows_of(plan, &division.root)?;
+    let repeated = if limits.on_devices { Repeated::of(plan)? } else { Repeated::default() };
+    let rows = Cutter { limits, repeated }.rows_of(plan, &division.root)?;
     Ok(Stage { fragment: rows.plan, inputs: rows.inputs })
 }
 
 /// Rows that a fragment yields, which is not ended yet.
+#[derive(Clone)]
 struct FragmentRows {
     plan: LogicalPlan,
     inputs: Vec<StageInput>,
     /// What tells the task of a row, each for itself.
     partings: Vec<Parting>,
+    /// Bytes of the columns of tables that all tasks together read.
+    reads: u64,
 }
 
 impl FragmentRows {
@@ -173,11 +189,12 @@ impl FragmentRows {
         operator: impl FnOnce(Vec<LogicalPlan>) -> Result<LogicalPlan>,
     ) -> Result<FragmentRows> {
         let (mut plans, mut inputs) = (vec![], Vec::<StageInput>::new());
+        let reads = all.iter().map(|rows| rows.reads).fold(0, u64::saturating_add);
         for rows in all {
             let mut numbers = vec![];
             for input in rows.inputs {
-                // A table is read once.
-                let known = inputs.iter().position(|known| known.is_same_table(&input));
+                // They are read once.
+                let known = inputs.iter().position(|known| known.is_same(&input));
                 numbers.push(known.unwrap_or(inputs.len()));
                 if known.is_none() {
                     inputs.push(input);
@@ -185,7 +202,7 @@ impl FragmentRows {
             }
             plans.push(numbered(rows.plan, &numbers)?);
         }
-        Ok(FragmentRows { plan: operator(plans)?, inputs, partings })
+        Ok(FragmentRows { plan: operator(plans)?, inputs, partings, reads })
     }
 
     /// The fragment is ended; another one reads its rows.
@@ -207,10 +224,11 @@ impl FragmentRows {
             InputRole::ByKeys(columns) if columns.iter().all(|at| *at < shown) => {
                 vec![Parting::Hash { columns: columns.clone() }]
             }
+            InputRole::Part => self.partings,
             _ => vec![],
         };
         let inputs = vec![StageInput { rows: StageRows::Stage(stage), role }];
-        Ok(FragmentRows { plan, inputs, partings })
+        Ok(FragmentRows { plan, inputs, partings, reads: 0 })
     }
 
     /// All rows for one task.
@@ -234,17 +252,86 @@ fn keys_of(plan: &LogicalPlan, division: &DividedOperator) -> Vec<Expr> {
     }
 }
 
+/// Parts of a plan that stand in it several times, and whose rows are more than a table's: they are
+/// computed once.
+#[derive(Default)]
+struct Repeated<'a>(Vec<RepeatedPart<'a>>);
+
+struct RepeatedPart<'a> {
+    plan: &'a LogicalPlan,
+    reads: Reads,
+    /// Once they were asked for.
+    rows: RefCell<Option<FragmentRows>>,
+}
+
+impl<'a> Repeated<'a> {
+    fn of(plan: &'a LogicalPlan) -> Result<Repeated<'a>> {
+        let (mut seen, mut repeated) = (Vec::<(&LogicalPlan, Reads)>::new(), vec![]);
+        plan.apply(|node| {
+            if !Repeated::counts(node) {
+                return Ok(TreeNodeRecursion::Continue);
+            }
+            let reads = Reads::of(node);
+            let known = seen.iter().any(|(plan, known)| *known == reads && *plan == node);
+            if known && is_repeatable(node) {
+                repeated.push(RepeatedPart { plan: node, reads, rows: RefCell::default() });
+                return Ok(TreeNodeRecursion::Jump);
+            }
+            seen.push((node, reads));
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(Repeated(repeated))
+    }
+
+    fn counts(node: &LogicalPlan) -> bool {
+        matches!(
+            node,
+            LogicalPlan::Aggregate(_)
+                | LogicalPlan::Distinct(_)
+                | LogicalPlan::Join(_)
+                | LogicalPlan::Window(_)
+        )
+    }
+
+    fn part(&self, plan: &LogicalPlan) -> Option<&RepeatedPart<'a>> {
+        if self.0.is_empty() || !Repeated::counts(plan) {
+            return None;
+        }
+        let reads = Reads::of(plan);
+        self.0.iter().find(|part| part.reads == reads && part.plan == plan)
+    }
+}
+
 /// Cuts a plan into stages.
 struct Cutter<'a> {
     limits: StageLimits<'a>,
+    repeated: Repeated<'a>,
 }
 
 impl Cutter<'_> {
     fn rows_of(&self, plan: &LogicalPlan, division: &DividedOperator) -> Result<FragmentRows> {
+        let Some(part) = self.repeated.part(plan) else {
+            return self.rows_of_operator(plan, division);
+        };
+        if let Some(rows) = &*part.rows.borrow() {
+            return Ok(rows.clone());
+        }
+        let rows = self.rows_of_operator(plan, division)?;
+        let role = if rows.is_parted() { InputRole::Part } else { InputRole::Whole };
+        let rows = rows.ended(role)?;
+        Ok(part.rows.borrow_mut().insert(rows).clone())
+    }
+
+    fn rows_of_operator(
+        &self,
+        plan: &LogicalPlan,
+        division: &DividedOperator,
+    ) -> Result<FragmentRows> {
         match plan {
-            LogicalPlan::TableScan(scan) => self.scan(scan),
+            LogicalPlan::TableScan(scan) => self.scan(scan, division),
             LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => {
-                Ok(FragmentRows { plan: plan.clone(), inputs: vec![], partings: vec![] })
+                let plan = plan.clone();
+                Ok(FragmentRows { plan, inputs: vec![], partings: vec![], reads: 0 })
             }
             LogicalPlan::SubqueryAlias(_)
             | LogicalPlan::Projection(_)
@@ -265,7 +352,7 @@ impl Cutter<'_> {
         self.rows_of(input, division.input(0)?)
     }
 
-    fn scan(&self, scan: &TableScan) -> Result<FragmentRows> {
+    fn scan(&self, scan: &TableScan, division: &DividedOperator) -> Result<FragmentRows> {
         let number = placeholder_number(&scan.source)
             .ok_or_else(|| Error::internal("stages are cut of plans over placeholders"))?;
         let own =
@@ -284,7 +371,11 @@ impl Cutter<'_> {
             .and_then(|of| Some(Parting::Cut { column: place(of.column)?, cuts: of.cuts.clone() }));
         let inputs = vec![StageInput { rows: StageRows::Table(number), role }];
         let partings = parting.into_iter().collect();
-        Ok(FragmentRows { plan: LogicalPlan::TableScan(own), inputs, partings })
+        let reads = match &division.way {
+            Way::Chunks { bytes, .. } => bytes.unwrap_or(0),
+            _ => 0,
+        };
+        Ok(FragmentRows { plan: LogicalPlan::TableScan(own), inputs, partings, reads })
     }
 
     /// An operator that takes all rows, or all of equal keys, at once.
@@ -308,7 +399,7 @@ impl Cutter<'_> {
             return self.sorted(input, sort);
         }
         match &division.way {
-            Way::TwoSteps { steps, .. } => self.in_two_steps(input, steps),
+            Way::TwoSteps { steps, bytes, .. } => self.in_two_steps(input, steps, *bytes),
             Way::ByKeys { keys, .. } => self.parted_by(input, keys)?.through(plan),
             _ => input.gathered()?.through(plan),
         }
@@ -320,11 +411,18 @@ impl Cutter<'_> {
         Ok(self.limits.on_devices && are_together(&self.input(plan, division)?, &keys))
     }
 
-    fn in_two_steps(&self, input: FragmentRows, steps: &TwoSteps) -> Result<FragmentRows> {
+    /// Partial results of each task, merged by one of them where they are few.
+    fn in_two_steps(
+        &self,
+        input: FragmentRows,
+        steps: &TwoSteps,
+        bytes: Option<u64>,
+    ) -> Result<FragmentRows> {
         let partial = input.map(|input| steps.partial(input))?;
+        let are_few = bytes.is_some_and(|bytes| bytes <= self.limits.gathered);
         let parted = match steps.keys(partial.plan.schema()) {
-            Some(keys) => self.parted_by(partial, &keys)?,
-            None => partial.gathered()?,
+            Some(keys) if !are_few => self.parted_by(partial, &keys)?,
+            _ => partial.gathered()?,
         };
         parted.map(|input| steps.finished(input))
     }
@@ -346,7 +444,7 @@ impl Cutter<'_> {
         let by_columns = columns.iter().zip(&sort.expr).map(key).collect();
         let order = columns.iter().copied().zip(sort.expr.iter().map(options)).collect();
         let sorted = sort_of(by_columns, plan)?;
-        FragmentRows { plan: sorted, inputs: input.inputs, partings: vec![] }
+        FragmentRows { plan: sorted, inputs: input.inputs, partings: vec![], reads: 0 }
             .ended_with(InputRole::InOrder(order), schema.fields().len())
     }
 
@@ -358,7 +456,7 @@ impl Cutter<'_> {
         }
         let (plan, columns) = with_keys(rows.plan, keys)?;
         // Who reads them does not see the keys.
-        FragmentRows { plan, inputs: rows.inputs, partings: vec![] }
+        FragmentRows { plan, inputs: rows.inputs, partings: vec![], reads: 0 }
             .ended_with(InputRole::ByKeys(columns), schema.fields().len())
     }
 

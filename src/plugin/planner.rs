@@ -24,8 +24,8 @@ use super::subqueries::with_joins;
 use crate::error::{Error, Result};
 use crate::exec::{PlannedTable, StageContext, StageDevice, division_of, stage_plan};
 use crate::plan::{
-    CpuOperator, DeviceNode, DevicePlan, PlanTable, Root, StageLimits, cut_unless, is_worth_it,
-    order_joins, stages, with_different_names,
+    CpuOperator, DeviceNode, DevicePlan, GATHERED, PlanTable, Root, StageLimits, cut_unless,
+    is_worth_it, order_joins, stages, with_different_names,
 };
 
 /// Gives the device its part of plans, and another planner the rest.
@@ -171,8 +171,13 @@ impl StagePlanner {
             plan = order_joins(plan, &known)?.plan;
         }
         let division = division_of(state, engine, &plan, &known)?;
-        let limits =
-            StageLimits { tasks, broadcast: self.broadcast, on_devices: false, tables: &[] };
+        let limits = StageLimits {
+            tasks,
+            broadcast: self.broadcast,
+            gathered: self.broadcast.min(GATHERED),
+            on_devices: false,
+            tables: &[],
+        };
         let stage = stages(&plan, &division, limits)?;
         // As this engine's readers of files want it: rows come in the order of the files.
         let mut own = state.clone();

@@ -14,6 +14,7 @@ pub static HEADERS: &[(&str, &str)] = &[
     ("characters.cuh", include_str!("../../characters.cuh")),
     ("csv.cuh", include_str!("../../csv.cuh")),
     ("dictionary.cuh", include_str!("../../dictionary.cuh")),
+    ("exchange.cuh", include_str!("../../exchange.cuh")),
     ("compact.cuh", include_str!("../../compact.cuh")),
     ("decompress.cuh", include_str!("../../decompress.cuh")),
     ("gather.cuh", include_str!("../../gather.cuh")),

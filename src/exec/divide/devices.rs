@@ -20,14 +20,17 @@ mod foreseen;
 mod kept;
 mod waiting;
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 
 pub(in crate::exec) use self::cuts::KnownCuts;
 use self::cuts::{CutTable, OpenTable, cut_tables};
@@ -40,13 +43,14 @@ use super::facts::division_of;
 use super::result::DividedResult;
 use super::stored::{StoredBlock, StoredRows};
 use crate::error::{Error, Result};
-use crate::exec::{Engine, Outcome, run_on_one_device};
+use crate::exec::{Engine, Outcome, run_on_one_device, run_resident};
 use crate::io::{OfSession, PartKeys, Snapshot, SourceTable, rows};
 use crate::plan::{
-    Budget, DevicePlan, InputRole, PlanTable, Stage, StageInput, StageLimits, StageRows,
+    Budget, DevicePlan, GATHERED, InputRole, PlanTable, Stage, StageInput, StageLimits, StageRows,
     is_foreign, lift, order_joins, placeholder_number, stages,
 };
 use warpframe_device::interrupt;
+use warpframe_device::timeline::{Part, span};
 
 /// Bytes of columns for each device from which on several devices are used. An estimate: a device
 /// reads so many in some 0.6 ms, and a stage starts on another device in a fraction of that.
@@ -67,6 +71,18 @@ pub(in crate::exec) async fn run_on_devices(
     plan: &DevicePlan,
     tables: &[PlanTable],
 ) -> Result<Option<Outcome>> {
+    if let Some(staged) = is_bare(plan).then(|| plan.kept::<StagedPlan>(tables)).flatten() {
+        let devices: Vec<&Engine> = engine.devices().collect();
+        let open = open_tables(state, tables).await?;
+        if staged.is_still(engine, &devices, &open) {
+            let run = StageRun::of(state, &devices, (tables, &open), &staged.cut);
+            let ran = run.last(&staged.stage).await;
+            let ran = ran.map_err(|error| engine.told_of_loss(&devices, error));
+            if run.is_of_one_version()? {
+                return ran.map(Some);
+            }
+        }
+    }
     let (logical, tables) = match dealt_out(state, engine, plan, tables)? {
         Ok(dealt) => {
             plan.runs_on_one(false);
@@ -91,8 +107,7 @@ pub(in crate::exec) async fn run_on_devices(
                 staged
             }
         };
-        let run =
-            StageRun { state, devices: &devices, tables: &tables, open: &open, cut: &staged.cut };
+        let run = StageRun::of(state, &devices, (&tables, &open), &staged.cut);
         let ran = run.last(&staged.stage).await;
         let ran = ran.map_err(|error| engine.told_of_loss(&devices, error));
         if run.is_of_one_version()? {
@@ -128,15 +143,20 @@ fn dealt_out(
     if bytes <= (least * engine.devices().count() as u64) as f64 {
         return Ok(Err(OnOne::Small { bytes: bytes as u64, least }));
     }
-    let bare = plan.scans().iter().all(|scan| placeholder_number(&scan.source).is_some());
-    Ok(match bare {
+    Ok(match is_bare(plan) {
         true => Ok((plan.logical().clone(), tables.to_vec())),
         false => lift(plan.logical()).ok_or(OnOne::Volatile),
     })
 }
 
+/// Whether the plan reads placeholders alone.
+fn is_bare(plan: &DevicePlan) -> bool {
+    plan.scans().iter().all(|scan| placeholder_number(&scan.source).is_some())
+}
+
 /// Those of a plan's tables whose rows come from sources, in their present version.
 async fn open_tables(state: &SessionState, tables: &[PlanTable]) -> Result<Vec<Option<OpenTable>>> {
+    let _span = span(Part::Footers, || "the versions of tables".into());
     let mut open = vec![];
     for table in tables {
         let provider = source_as_provider(table)?;
@@ -168,13 +188,14 @@ fn stages_of(
     let division = division_of(state, engine, plan, tables)?;
     let broadcast = engine.device.of_kind(BROADCAST, 1 << 12);
     let cuts: Vec<_> = cut.iter().map(|cut| cut.as_ref().map(|cut| cut.cuts.clone())).collect();
-    let tasks = devices.len();
-    stages(plan, &division, StageLimits { tasks, broadcast, on_devices: true, tables: &cuts })
+    let gathered = engine.device.of_kind(GATHERED, 0);
+    let (tasks, tables) = (devices.len(), &cuts[..]);
+    stages(plan, &division, StageLimits { tasks, broadcast, gathered, on_devices: true, tables })
 }
 
 /// A plan in stages, for so many devices and for tables in these versions.
 struct StagedPlan {
-    stage: PreparedStage,
+    stage: Arc<PreparedStage>,
     cut: Vec<Option<CutTable>>,
     versions: Vec<Option<u64>>,
     devices: usize,
@@ -191,7 +212,7 @@ impl StagedPlan {
         let cut = cut_tables(state, devices, &plan, open).await?;
         let stage = stages_of(state, devices, &plan, (tables, &cut))?;
         Ok(StagedPlan {
-            stage: PreparedStage::of(&stage, &mut 0),
+            stage: PreparedStage::of(&stage, &mut vec![]),
             cut,
             versions: versions(open),
             devices: devices.len(),
@@ -217,6 +238,8 @@ struct PreparedStage {
     number: usize,
     plan: Arc<DevicePlan>,
     inputs: Vec<PreparedInput>,
+    /// How many inputs its rows are.
+    readers: AtomicUsize,
 }
 
 struct PreparedInput {
@@ -226,22 +249,31 @@ struct PreparedInput {
 
 enum PreparedRows {
     Table(usize),
-    Stage(PreparedStage),
+    Stage(Arc<PreparedStage>),
 }
 
 impl PreparedStage {
-    fn of(stage: &Stage, next: &mut usize) -> PreparedStage {
+    /// The stage, and those below it, each once.
+    fn of(
+        stage: &Stage,
+        known: &mut Vec<(*const Stage, Arc<PreparedStage>)>,
+    ) -> Arc<PreparedStage> {
+        if let Some((_, found)) = known.iter().find(|(of, _)| std::ptr::eq(*of, stage)) {
+            found.readers.fetch_add(1, Relaxed);
+            return found.clone();
+        }
         let input = |input: &StageInput| PreparedInput {
             role: input.role.clone(),
             rows: match &input.rows {
                 StageRows::Table(number) => PreparedRows::Table(*number),
-                StageRows::Stage(below) => PreparedRows::Stage(PreparedStage::of(below, next)),
+                StageRows::Stage(below) => PreparedRows::Stage(PreparedStage::of(below, known)),
             },
         };
         let inputs = stage.inputs.iter().map(input).collect();
-        let number = *next;
-        *next += 1;
-        PreparedStage { number, plan: DevicePlan::of(stage.fragment.clone()), inputs }
+        let (number, plan) = (known.len(), DevicePlan::of(stage.fragment.clone()));
+        let made = Arc::new(PreparedStage { number, plan, inputs, readers: AtomicUsize::new(1) });
+        known.push((stage, made.clone()));
+        made
     }
 }
 
@@ -255,13 +287,28 @@ struct StageRun<'a> {
     open: &'a [Option<OpenTable>],
     /// How these are cut.
     cut: &'a [Option<CutTable>],
+    /// Rows of stages that are read again, by the stages' numbers.
+    rows: Mutex<HashMap<usize, Vec<StoredRows>>>,
 }
 
-impl StageRun<'_> {
+impl<'a> StageRun<'a> {
+    fn of(
+        state: &'a SessionState,
+        devices: &'a [&'a Engine],
+        (tables, open): (&'a [PlanTable], &'a [Option<OpenTable>]),
+        cut: &'a [Option<CutTable>],
+    ) -> StageRun<'a> {
+        StageRun { state, devices, tables, open, cut, rows: Mutex::default() }
+    }
+
     /// The rows of the last stage, on the first device.
     async fn last(&self, stage: &PreparedStage) -> Result<Outcome> {
         let rows = self.rows_of(stage).await?;
-        let mut gathered = Exchange::of(self.devices).moved(rows, &InputRole::First, 1)?;
+        let mut gathered = match rows.len() {
+            // They are there.
+            1 => rows,
+            _ => Exchange::of(self.devices).moved(rows, &InputRole::First, 1)?,
+        };
         let stored = gathered.pop().ok_or_else(|| Error::internal("a stage has no task"))?;
         match stored.load() {
             Ok(table) => Ok(Outcome::Device(table)),
@@ -271,6 +318,20 @@ impl StageRun<'_> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// The rows of a stage, which are computed once however many read them.
+    async fn shared_rows_of(&self, stage: &PreparedStage) -> Result<Vec<StoredRows>> {
+        if stage.readers.load(Relaxed) == 1 {
+            return self.rows_of(stage).await;
+        }
+        let known = self.rows.lock().get(&stage.number).cloned();
+        if let Some(rows) = known {
+            return Ok(rows);
+        }
+        let rows = self.rows_of(stage).await?;
+        self.rows.lock().insert(stage.number, rows.clone());
+        Ok(rows)
     }
 
     /// The rows of a stage's tasks, each on its device or on the host.
@@ -286,7 +347,7 @@ impl StageRun<'_> {
                         inputs.iter_mut().zip(of_table).for_each(|(of, table)| of.push(table));
                     }
                     PreparedRows::Stage(below) => {
-                        let rows = self.rows_of(below).await?;
+                        let rows = self.shared_rows_of(below).await?;
                         let exchange = Exchange::of(self.devices);
                         let moved = exchange.moved(rows, &input.role, tasks)?;
                         self.note(below, &exchange);
@@ -296,25 +357,40 @@ impl StageRun<'_> {
                     }
                 }
             }
-            let (state, schema) = (self.state, stage.plan.logical().schema());
+            if tasks == 1 {
+                return Ok(vec![self.task_rows(stage, self.devices[0], &inputs[0]).await?]);
+            }
             let inputs = &inputs;
             let runtime = tokio::runtime::Handle::current();
             on_devices(self.devices, tasks, |task, engine| {
-                let ran = run_on_one_device(state, engine, &stage.plan, &inputs[task]);
-                let ran = match interrupt::current() {
+                let ran = self.task_rows(stage, engine, &inputs[task]);
+                match interrupt::current() {
                     Some(statement) => runtime.block_on(statement.or_stop(ran)),
                     None => runtime.block_on(ran),
-                };
-                let mut rows = StoredRows::new(&engine.device, schema);
-                match ran? {
-                    Outcome::Device(table) => rows.blocks.push(StoredBlock::Device(table)),
-                    Outcome::Divided(divided) => rows = divided.into_stored(),
-                    Outcome::Host(_) => return Err(Error::internal("rows of the CPU engine")),
                 }
-                Ok(rows)
             })
         }
         .boxed()
+    }
+
+    /// The rows of one task, on its device or on the host.
+    async fn task_rows(
+        &self,
+        stage: &PreparedStage,
+        engine: &Engine,
+        inputs: &[PlanTable],
+    ) -> Result<StoredRows> {
+        let mut rows = StoredRows::new(&engine.device, stage.plan.logical().schema());
+        let ran = match run_resident(engine, &stage.plan, inputs)? {
+            Some(table) => Outcome::Device(table),
+            None => run_on_one_device(self.state, engine, &stage.plan, inputs).await?,
+        };
+        match ran {
+            Outcome::Device(table) => rows.blocks.push(StoredBlock::Device(table)),
+            Outcome::Divided(divided) => rows = divided.into_stored(),
+            Outcome::Host(_) => return Err(Error::internal("rows of the CPU engine")),
+        }
+        Ok(rows)
     }
 
     /// Says what an exchange moved, while somebody records.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::DFSchemaRef;
 use datafusion::logical_expr::Expr;
 
 use super::arrow;
-use crate::codegen::{Emitter, Flow, FlowSource, Generator, Value, emit_part};
+use crate::codegen::{Emitter, Flow, FlowSource, Generator, Value, emit_part, emit_task, has_task};
 use crate::column::Table;
 use crate::error::{Error, Result};
 use crate::exec::run::Runner;
@@ -76,6 +77,48 @@ impl CutParts {
     }
 }
 
+/// How DataFusion's exchanges part rows among tasks, so that rows which they part on the host meet
+/// those parted here.
+#[derive(Debug, Clone)]
+pub(crate) struct TaskParts {
+    /// Places of the keys among the columns.
+    keys: Vec<usize>,
+    tasks: u32,
+    /// The columns, as they are on the host.
+    schema: SchemaRef,
+}
+
+impl TaskParts {
+    /// `None` where a key is of a type that the device does not part as DataFusion does.
+    pub(crate) fn new(keys: Vec<usize>, tasks: u32, schema: SchemaRef) -> Option<TaskParts> {
+        let fields = schema.fields();
+        let has = |at: &usize| fields.get(*at).is_some_and(|field| has_task(field.data_type()));
+        let all = tasks > 0 && !keys.is_empty() && keys.iter().all(has);
+        all.then_some(TaskParts { keys, tasks, schema })
+    }
+
+    /// As [`HashParts::part`].
+    ///
+    /// # Errors
+    /// As [`HashParts::part`].
+    pub(crate) fn part(
+        &self,
+        device: &Device,
+        schema: &DFSchemaRef,
+        table: &Table,
+    ) -> Result<(Table, Vec<usize>)> {
+        part_by(device, schema, table, self.tasks, |generator, out| {
+            let key = |at: &usize| {
+                let dtype = self.schema.field(*at).data_type().clone();
+                Ok((generator.column(*at, out)?, dtype))
+            };
+            let keys = self.keys.iter().map(key).collect::<Result<Vec<_>>>()?;
+            emit_task(&keys, self.tasks, &mut generator.params, out)
+                .ok_or_else(|| Error::internal("keys of no task"))
+        })
+    }
+}
+
 /// The rows part by part, by the numbers of the parts.
 fn part_by(
     device: &Device,
@@ -130,9 +173,16 @@ fn words(buffer: &Buffer, count: usize) -> Result<Vec<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::{AsArray, Int64Array, RecordBatch, StringArray};
-    use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema};
+    use datafusion::arrow::array::{
+        Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray,
+    };
+    use datafusion::arrow::compute::{CastOptions, cast_with_options};
+    use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, TimeUnit};
     use datafusion::common::DFSchema;
+    use datafusion::physical_expr::PhysicalExpr;
+    use datafusion::physical_expr::expressions::Column;
+    use datafusion::physical_plan::metrics::Time;
+    use datafusion::physical_plan::repartition::BatchPartitioner;
     use datafusion::prelude::col;
 
     use super::*;
@@ -150,7 +200,7 @@ mod tests {
             Field::new("s", DataType::Utf8, true),
             Field::new("row", DataType::Int64, false),
         ]));
-        let columns: Vec<datafusion::arrow::array::ArrayRef> = vec![
+        let columns: Vec<ArrayRef> = vec![
             Arc::new(keys),
             Arc::new(strings),
             Arc::new(Int64Array::from_iter_values(0..rows)),
@@ -194,6 +244,90 @@ mod tests {
             assert!(
                 parts < 7 || rows == 0 || rows == 1 || home.values().max() > home.values().min()
             );
+        }
+    }
+
+    /// Texts of every length that the hash tells apart, and of those beside them.
+    fn texts(rows: usize) -> Vec<Option<String>> {
+        let letter = |at: usize| char::from(b'a' + (at * at % 25) as u8);
+        let text = |row: usize| (0..row % 400).map(|at| letter(at + row)).collect::<String>();
+        (0..rows).map(|row| (row % 11 != 5).then(|| text(row))).collect()
+    }
+
+    /// A column of each type whose keys are parted so.
+    fn keys(rows: usize) -> RecordBatch {
+        let numbers = || (0..rows as i64).map(|row| (row % 7 != 3).then_some(row * row - 900));
+        let (numbers, texts) = (Int64Array::from_iter(numbers()), StringArray::from(texts(rows)));
+        let bytes: StringArray = texts.iter().map(|of| of.map(|of| &of[..of.len() / 3])).collect();
+        let as_type = |of: &dyn Array, dtype: &DataType| {
+            let options = CastOptions { safe: true, ..CastOptions::default() };
+            let of = cast_with_options(of, dtype, &options).unwrap();
+            (dtype.to_string(), of)
+        };
+        use DataType::*;
+        let small = Int64Array::from_iter(numbers.iter().map(|of| of.map(|of| of % 100)));
+        let mut columns: Vec<(String, ArrayRef)> = vec![];
+        columns.extend([Boolean, Int8, UInt8].iter().map(|of| as_type(&small, of)));
+        let wide = [Int16, Int32, Int64, UInt16, UInt32, UInt64, Decimal128(38, 12), Date32];
+        columns.extend(wide.iter().map(|of| as_type(&numbers, of)));
+        let times = [Timestamp(TimeUnit::Nanosecond, None), Timestamp(TimeUnit::Second, None)];
+        columns.extend(times.iter().map(|of| as_type(&numbers, of)));
+        columns.extend([Utf8, LargeUtf8, Utf8View].iter().map(|of| as_type(&texts, of)));
+        columns.extend([Binary, LargeBinary, BinaryView].iter().map(|of| as_type(&bytes, of)));
+        columns.push(("row".into(), Arc::new(Int64Array::from_iter_values(0..rows as i64))));
+        RecordBatch::try_from_iter_with_nullable(
+            columns.into_iter().map(|(name, of)| (name, of, true)),
+        )
+        .unwrap()
+    }
+
+    /// The hash is DataFusion's own business, and may change with its version: then this fails.
+    #[test]
+    fn rows_have_the_tasks_that_datafusion_gives_them() {
+        let device = Device::sim(SimOptions::default(), MemoryLimit::Bytes(1 << 30)).unwrap();
+        let batch = keys(1300);
+        let (schema, row) = (batch.schema(), batch.num_columns() - 1);
+        let table = Table::from_batches(&device, schema.clone(), &[batch.clone()]).unwrap();
+        let of_plan = Arc::new(DFSchema::try_from(schema.as_ref().clone()).unwrap());
+        let rows_of =
+            |batch: &RecordBatch| batch.column(row).as_primitive::<Int64Type>().values().to_vec();
+        let check = |keys: &[usize], tasks: u32| {
+            let by = TaskParts::new(keys.to_vec(), tasks, schema.clone()).expect("keys");
+            let (parted, begins) = by.part(&device, &of_plan, &table).unwrap();
+            let found = begins.windows(2).map(|bounds| {
+                let rows = parted.slice(bounds[0], bounds[1] - bounds[0]);
+                rows.to_batches(1 << 20).unwrap().iter().flat_map(&rows_of).collect::<Vec<i64>>()
+            });
+            let columns = keys.iter().map(|at| -> Arc<dyn PhysicalExpr> {
+                Arc::new(Column::new(schema.field(*at).name(), *at))
+            });
+            let columns = columns.collect();
+            let mut theirs =
+                BatchPartitioner::new_hash_partitioner(columns, tasks as usize, Time::new())
+                    .unwrap();
+            let mut expected = vec![vec![]; tasks as usize];
+            let sorted = |task: usize, batch: RecordBatch| {
+                expected[task].extend(rows_of(&batch));
+                Ok(())
+            };
+            theirs.partition(batch.clone(), sorted).unwrap();
+            let names: Vec<_> = keys.iter().map(|at| schema.field(*at).name()).collect();
+            assert_eq!(found.collect::<Vec<_>>(), expected, "{names:?} of {tasks}");
+        };
+        (0..row).for_each(|at| check(&[at], 13));
+        for second in 0..row {
+            check(&[(second + 5) % row, second], 8);
+        }
+        check(&(0..row).collect::<Vec<_>>(), 1 << 16);
+        check(&[0], 1);
+    }
+
+    #[test]
+    fn keys_that_datafusion_hashes_in_other_ways_are_left_to_it() {
+        for dtype in [DataType::Float64, DataType::Null, DataType::FixedSizeBinary(3)] {
+            let schema = Arc::new(Schema::new(vec![Field::new("k", dtype, true)]));
+            assert!(TaskParts::new(vec![0], 4, schema.clone()).is_none());
+            assert!(TaskParts::new(vec![1], 4, schema).is_none());
         }
     }
 

@@ -9,6 +9,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 
 use super::arrow;
 use super::stored::StoredRows;
+use crate::column::Table;
 use crate::error::Result;
 
 /// Rows on the host, or in files beyond its limit, in the form in which they lie on a device.
@@ -44,15 +45,23 @@ impl DividedResult {
 
     /// The rows in batches of at most so many, of which few are in host memory at a time.
     pub(crate) fn batches(&self, most: usize) -> impl Iterator<Item = Result<RecordBatch>> + use<> {
+        self.each(move |table| table.to_batches(most))
+    }
+
+    /// What is made of some of the rows after the other, each as much as the device takes at once.
+    pub(crate) fn each<T, F: Fn(&Table) -> Result<Vec<T>>>(
+        &self,
+        make: F,
+    ) -> impl Iterator<Item = Result<T>> + use<T, F> {
         let DividedResult { rows, mut bytes } = self.clone();
         let (mut at, mut waiting) = (0, VecDeque::new());
         std::iter::from_fn(move || {
             while waiting.is_empty() && at < rows.rows() {
                 let some = rows.some(at, bytes);
-                match some.load().and_then(|table| table.to_batches(most)) {
-                    Ok(batches) => {
+                match some.load().and_then(|table| make(&table)) {
+                    Ok(made) => {
                         at += some.rows();
-                        waiting.extend(batches);
+                        waiting.extend(made);
                     }
                     // Others have the room by now.
                     Err(error) if error.is_out_of_device_memory() && some.rows() > 1 => {

@@ -35,7 +35,7 @@ impl ExplainedDevices {
             OnDevices::One { devices, why } => ExplainedDevices::One { devices, why },
             OnDevices::Several { devices, stage, lie } => {
                 let mut stages = vec![];
-                collect(&stage, &lie, &mut stages);
+                collect(&stage, &lie, &mut stages, &mut vec![]);
                 stages.reverse();
                 ExplainedDevices::Several { devices, stages }
             }
@@ -74,7 +74,16 @@ impl ExplainedStage {
 }
 
 /// The stages below and the stage itself, whose number it yields.
-fn collect(stage: &Stage, lie: &[String], stages: &mut Vec<ExplainedStage>) -> usize {
+fn collect(
+    stage: &Stage,
+    lie: &[String],
+    stages: &mut Vec<ExplainedStage>,
+    known: &mut Vec<(*const Stage, usize)>,
+) -> usize {
+    // One whose rows several stages read stands there once.
+    if let Some((_, number)) = known.iter().find(|(of, _)| std::ptr::eq(*of, stage)) {
+        return *number;
+    }
     let mut inputs = vec![];
     for (at, input) in stage.inputs.iter().enumerate() {
         inputs.push(match &input.rows {
@@ -84,7 +93,7 @@ fn collect(stage: &Stage, lie: &[String], stages: &mut Vec<ExplainedStage>) -> u
                 of_table(&name, lie, &input.role)
             }
             StageRows::Stage(below) => {
-                let number = collect(below, lie, stages);
+                let number = collect(below, lie, stages, known);
                 of_stage(number, below, input)
             }
         });
@@ -94,6 +103,7 @@ fn collect(stage: &Stage, lie: &[String], stages: &mut Vec<ExplainedStage>) -> u
     let number = stages.len();
     let each = stage.inputs.iter().any(|input| input.role.is_parted());
     stages.push(ExplainedStage { number, each, operators, inputs });
+    known.push((stage, number));
     number
 }
 

@@ -13,6 +13,47 @@ use crate::plan::division::{DividedJoin, DividedOperator, JoinSide, JoinWay, Way
 
 const BOTH: [JoinSide; 2] = [JoinSide::Left, JoinSide::Right];
 
+/// A link between two devices takes so much longer for a byte than their memory does: between H200s
+/// 390 GB/s, and 4 TB/s.
+const LINK: f64 = 10.0;
+/// What memory brings while rows change places that are next to none: in some 0.4 ms.
+const EXCHANGE: f64 = 1.6e9;
+/// Bytes of rows of which nothing is known.
+const UNKNOWN: f64 = 1e12;
+
+/// How rows of both sides of a join come together.
+enum Meeting {
+    /// Each task gets all rows of this side.
+    Whole(JoinSide),
+    /// Each task computes all rows of this side, from whole tables.
+    Again(JoinSide),
+    /// Rows of this side move to those of equal keys of the other one, which stay. The other side's
+    /// rows lie so.
+    Moved(JoinSide, Parting),
+}
+
+impl FragmentRows {
+    /// Whether each task could compute all of the rows.
+    fn is_of_tables(&self) -> bool {
+        self.inputs.iter().all(|input| matches!(input.rows, StageRows::Table(_)))
+    }
+
+    /// The rows, all of which each task computes.
+    fn again(mut self) -> FragmentRows {
+        self.inputs.iter_mut().for_each(|input| input.role = InputRole::Whole);
+        self.partings.clear();
+        self
+    }
+
+    /// The rows, all of which each task gets.
+    fn whole(self) -> Result<FragmentRows> {
+        match self.inputs.is_empty() {
+            true => Ok(self),
+            false => self.ended(InputRole::Whole),
+        }
+    }
+}
+
 impl Cutter<'_> {
     pub(super) fn join(&self, join: &Join, division: &DividedOperator) -> Result<FragmentRows> {
         let Way::Join(way) = &division.way else {
@@ -25,65 +66,79 @@ impl Cutter<'_> {
         }
         let hashes = matches!(way.otherwise, JoinWay::Hash { .. })
             && (self.limits.on_devices || is_hashable(join));
-        let moves = self.limits.on_devices && hashes;
-        if moves && are_alike(join, &left, &right) {
+        if self.limits.on_devices && hashes && are_alike(join, &left, &right) {
             return joined(join, left, right, &BOTH);
         }
-        let whole = self.broadcast(join, way, (&left, &right), hashes);
-        if moves && let Some((side, parting)) = self.moving(join, way, (&left, &right), whole) {
-            return match side {
-                JoinSide::Left => joined(join, moved(left, parting)?, right, &BOTH),
-                JoinSide::Right => joined(join, left, moved(right, parting)?, &BOTH),
-            };
+        let meeting = match self.limits.on_devices {
+            true => self.cheapest(join, way, (&left, &right), hashes),
+            false => self.broadcast(join, way, (&left, &right), hashes).map(Meeting::Whole),
+        };
+        match meeting {
+            Some(Meeting::Whole(JoinSide::Left)) => {
+                joined(join, left.whole()?, self.beside(right)?, &[JoinSide::Right])
+            }
+            Some(Meeting::Whole(JoinSide::Right)) => {
+                joined(join, self.beside(left)?, right.whole()?, &[JoinSide::Left])
+            }
+            Some(Meeting::Again(JoinSide::Left)) => {
+                joined(join, left.again(), right, &[JoinSide::Right])
+            }
+            Some(Meeting::Again(JoinSide::Right)) => {
+                joined(join, left, right.again(), &[JoinSide::Left])
+            }
+            Some(Meeting::Moved(JoinSide::Left, parting)) => {
+                joined(join, moved(left, parting)?, right, &BOTH)
+            }
+            Some(Meeting::Moved(JoinSide::Right, parting)) => {
+                joined(join, left, moved(right, parting)?, &BOTH)
+            }
+            None if hashes => {
+                let (of_left, of_right): (Vec<Expr>, Vec<Expr>) = join.on.iter().cloned().unzip();
+                let left = self.parted_by(left, &of_left)?;
+                joined(join, left, self.parted_by(right, &of_right)?, &BOTH)
+            }
+            None => joined(join, left.gathered()?, right.gathered()?, &[]),
         }
-        if let Some(side) = whole {
-            return match side {
-                JoinSide::Left => {
-                    joined(join, self.whole(left)?, self.beside(right)?, &[JoinSide::Right])
-                }
-                JoinSide::Right => {
-                    joined(join, self.beside(left)?, self.whole(right)?, &[JoinSide::Left])
-                }
-            };
-        }
-        if hashes {
-            let (of_left, of_right): (Vec<Expr>, Vec<Expr>) = join.on.iter().cloned().unzip();
-            let left = self.parted_by(left, &of_left)?;
-            return joined(join, left, self.parted_by(right, &of_right)?, &BOTH);
-        }
-        joined(join, left.gathered()?, right.gathered()?, &[])
     }
 
-    /// The side whose rows move to those of equal keys of the other one, which stay, and how they
-    /// lie then. `None` where rows of neither side tell, or where it is better that
-    /// each task gets one side `whole`.
-    fn moving(
+    /// The least expensive way for rows of several devices to meet. `None` where both sides are
+    /// parted by a hash, or gathered.
+    ///
+    /// The expense is in bytes that a device's memory brings in the same time, beyond what the
+    /// device does in any case, for the device that does most.
+    fn cheapest(
         &self,
         join: &Join,
         way: &DividedJoin,
         rows: (&FragmentRows, &FragmentRows),
-        whole: Option<JoinSide>,
-    ) -> Option<(JoinSide, Parting)> {
-        let is_cheap = |side: JoinSide| {
-            // Nothing moves, or few rows that are in one place.
-            self.is_read_again(side.of(rows)) || !side.of(rows).is_parted()
-        };
-        if whole.is_some_and(is_cheap) {
-            return None;
+        hashes: bool,
+    ) -> Option<Meeting> {
+        let tasks = self.limits.tasks as f64;
+        let share = (tasks - 1.0) / tasks;
+        let bytes = |side: JoinSide| side.of(way.bytes).map_or(UNKNOWN, |bytes| bytes as f64);
+        let moves = |side: JoinSide| EXCHANGE + bytes(side) * share * LINK / tasks;
+        let mut ways = vec![];
+        if hashes {
+            ways.push((moves(JoinSide::Left) + moves(JoinSide::Right), None));
         }
-        let bytes = |side: JoinSide| side.of(way.bytes).unwrap_or(u64::MAX);
-        let may = |side: &JoinSide| whole.is_none_or(|whole| whole == *side);
-        let ways = BOTH
-            .into_iter()
-            .filter(may)
-            .filter_map(|side| Some((side, followers(join, side.other(), side.other().of(rows))?)));
-        ways.min_by_key(|(side, _)| bytes(*side))
-    }
-
-    /// Whether each task computes rows anew from whole tables where it needs all of them.
-    fn is_read_again(&self, rows: &FragmentRows) -> bool {
-        let is_table = |input: &StageInput| matches!(input.rows, StageRows::Table(_));
-        self.limits.on_devices && rows.inputs.iter().all(is_table)
+        for side in BOTH {
+            let (own, other) = (side.of(rows), side.other().of(rows));
+            let is_known = side.of(way.bytes).is_some() || !hashes;
+            if side.other().goes_by(join.join_type) && other.is_parted() && is_known {
+                // Each task has a table of all rows to look them up in.
+                let whole = bytes(side) * share;
+                ways.push((EXCHANGE + whole + whole * LINK, Some(Meeting::Whole(side))));
+                if own.is_of_tables() {
+                    // Rows that one task would compute are computed by all at the same time.
+                    let reads = if own.is_parted() { own.reads as f64 * share } else { 0.0 };
+                    ways.push((whole + reads, Some(Meeting::Again(side))));
+                }
+            }
+            if hashes && let Some(parting) = followers(join, side.other(), other) {
+                ways.push((moves(side), Some(Meeting::Moved(side, parting))));
+            }
+        }
+        ways.into_iter().min_by(|(one, _), (other, _)| one.total_cmp(other))?.1
     }
 
     /// Rows that may have other inputs beside theirs. DataFusion parts several inputs alike only where
@@ -94,19 +149,6 @@ impl Cutter<'_> {
             true => rows.ended(InputRole::Part),
             false => Ok(rows),
         }
-    }
-
-    /// Rows that each task gets whole.
-    fn whole(&self, mut rows: FragmentRows) -> Result<FragmentRows> {
-        if rows.inputs.is_empty() {
-            return Ok(rows);
-        }
-        if self.is_read_again(&rows) {
-            rows.inputs.iter_mut().for_each(|input| input.role = InputRole::Whole);
-            rows.partings.clear();
-            return Ok(rows);
-        }
-        rows.ended(InputRole::Whole)
     }
 
     /// The side that each task gets whole: one whose rows are all in one place already or that is
@@ -124,14 +166,7 @@ impl Cutter<'_> {
         let sides = [JoinSide::Right, JoinSide::Left].into_iter().filter(may);
         let bytes = |side: &JoinSide| side.of(way.bytes).unwrap_or(u64::MAX);
         let least = sides.min_by_key(bytes)?;
-        let small = match self.is_read_again(least.of(rows)) {
-            // Each task does the work of all tasks on this side, and less on the other.
-            true => {
-                let others = self.limits.tasks.saturating_sub(1) as u64;
-                bytes(&least).saturating_mul(others) <= bytes(&least.other())
-            }
-            false => bytes(&least) <= self.limits.broadcast,
-        };
+        let small = bytes(&least) <= self.limits.broadcast;
         (small || !least.of(rows).is_parted() && join.join_type != JoinType::Full || !hashes)
             .then_some(least)
     }

@@ -14,6 +14,7 @@ use crate::column::Table;
 use crate::error::{Error, Result};
 use crate::exec::Engine;
 use crate::plan::InputRole;
+use warpframe_device::timeline::{Part, span};
 use warpframe_device::{Device, interrupt};
 
 /// Bytes of the stack of a device's thread: as that of a query's.
@@ -47,11 +48,12 @@ impl<'a> Exchange<'a> {
         role: &InputRole,
         tasks: usize,
     ) -> Result<Vec<StoredRows>> {
+        let _span = span(Part::Exchange, || format!("{role:?}"));
         let schema = rows.first().map(|rows| rows.schema.clone());
         let schema = schema.ok_or_else(|| Error::internal("a stage has no task"))?;
         let rows = &rows;
         // Each device parts its own rows, and sends what others want.
-        let sent = on_devices(self.devices, rows.len(), |from, engine| {
+        let sent_by = |from: usize, engine: &Engine| {
             let mut to: Vec<Vec<StoredBlock>> = vec![vec![]; tasks];
             for block in &rows[from].blocks {
                 let parted = match tasks {
@@ -67,17 +69,26 @@ impl<'a> Exchange<'a> {
                     }
                     continue;
                 }
-                // The first task gets all, or each of them.
+                // The first task gets all, or each of them, or rows stay where they are.
                 let of_all = match role {
-                    InputRole::First | InputRole::ByKeys(_) | InputRole::ByCuts(_) => 1,
-                    InputRole::Whole | InputRole::InOrder(_) | InputRole::Part => tasks,
+                    InputRole::First | InputRole::ByKeys(_) | InputRole::ByCuts(_) => 0..1,
+                    InputRole::Whole | InputRole::InOrder(_) => 0..tasks,
+                    InputRole::Part => from..from + 1,
                 };
-                for (task, of_task) in to.iter_mut().enumerate().take(of_all) {
-                    of_task.push(self.sent(block.clone(), from, task)?);
+                for task in of_all {
+                    to[task].push(self.sent(block.clone(), from, task)?);
                 }
             }
             Ok(to)
-        })?;
+        };
+        let sent: Vec<Vec<Vec<StoredBlock>>> = match tasks {
+            // Nothing is parted, and copies take no thread's time.
+            1 => {
+                let engines = self.devices.iter().take(rows.len()).enumerate();
+                engines.map(|(from, engine)| sent_by(from, engine)).collect::<Result<_>>()?
+            }
+            _ => on_devices(self.devices, rows.len(), sent_by)?,
+        };
         let mut moved: Vec<StoredRows> = self
             .devices
             .iter()
