@@ -1,8 +1,7 @@
 //! Ballista's executor with a device: one process for each device, which runs one task at a time.
 
-use std::io::ErrorKind;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -24,14 +23,15 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::{Count, Metric, MetricValue, MetricsSet};
 use datafusion::prelude::SessionConfig;
-use tempfile::TempDir;
 use tokio::sync::Notify;
-use warpframe::plugin::Plugin;
+use warpframe::plugin::{Plugin, TasksOfStage};
 use warpframe::{DeviceChoice, Session};
 
 use crate::codec::ClusterCodec;
 use crate::failures::Failure;
 use crate::settings::{BYTES_WRITTEN, HEARTBEAT, MESSAGE, ON_EXECUTOR, session_config};
+use crate::shuffle::{DeviceShuffle, TaskId};
+use crate::work_folder::WorkFolder;
 
 /// A device, and where its executor listens.
 #[derive(Debug, Clone, clap::Args)]
@@ -69,9 +69,14 @@ pub struct ExecutorOptions {
     pub external_host: Option<String>,
 
     /// Folder for rows between stages, of this machine and best in memory (/dev/shm); otherwise the
-    /// one for temporary files
+    /// one for temporary files. Executors of one machine with the same folder read one another's
+    /// rows there
     #[arg(long, value_name = "FOLDER")]
     pub work_dir: Option<PathBuf>,
+
+    /// Have the CPU part rows between stages, as Ballista does; otherwise the device does
+    #[arg(long)]
+    pub host_shuffle: bool,
 }
 
 /// A process has one device, so that its loss costs no other.
@@ -106,7 +111,10 @@ pub async fn run(options: &ExecutorOptions) -> Result<()> {
         TcpListener::bind((options.bind_host.as_str(), port))
             .map_err(|error| refused(format!("{}:{port}: {error}", options.bind_host)))?;
     }
-    let folder = WorkFolder::new(options)?;
+    let scheduler = format!("{}:{}", options.scheduler_host, options.scheduler_port);
+    let parent = options.work_dir.clone().unwrap_or_else(std::env::temp_dir);
+    let folder = WorkFolder::open(&parent, &scheduler)
+        .map_err(|error| refused(format!("{}: {error}", parent.display())))?;
     let work_dir = folder.path().to_str();
     let work_dir =
         work_dir.ok_or_else(|| refused(format!("{}: not UTF-8", folder.path().display())))?;
@@ -116,6 +124,7 @@ pub async fn run(options: &ExecutorOptions) -> Result<()> {
         executor: options.id(),
         // Each fetch has a connection of its own: Ballista keeps its pool of them to itself.
         inner: DefaultExecutionEngine::new(),
+        host_shuffle: options.host_shuffle,
         lost: lost.clone(),
     };
     let config = ExecutorProcessConfig {
@@ -148,46 +157,6 @@ pub async fn run(options: &ExecutorOptions) -> Result<()> {
     }
 }
 
-/// A folder for rows between stages, which goes when the executor ends.
-enum WorkFolder {
-    Given(PathBuf),
-    Temporary(TempDir),
-}
-
-impl WorkFolder {
-    fn new(options: &ExecutorOptions) -> Result<WorkFolder> {
-        let Some(parent) = &options.work_dir else {
-            let named = tempfile::Builder::new().prefix("warpframe-executor-").tempdir();
-            return Ok(WorkFolder::Temporary(named?));
-        };
-        let path = parent.join(format!("warpframe-executor-{}", options.bind_port));
-        // One that is there already is of an executor that was killed: nobody listens there.
-        match std::fs::remove_dir_all(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
-        std::fs::create_dir_all(&path)?;
-        Ok(WorkFolder::Given(path))
-    }
-
-    fn path(&self) -> &Path {
-        match self {
-            WorkFolder::Given(path) => path,
-            WorkFolder::Temporary(folder) => folder.path(),
-        }
-    }
-}
-
-impl Drop for WorkFolder {
-    fn drop(&mut self) {
-        if let WorkFolder::Given(path) = self
-            && let Err(error) = std::fs::remove_dir_all(&path)
-        {
-            log::warn!("{}: {error}", path.display());
-        }
-    }
-}
-
 fn refused(why: String) -> BallistaError {
     BallistaError::Configuration(why)
 }
@@ -216,6 +185,7 @@ async fn leave(options: &ExecutorOptions) {
 struct WatchedEngine {
     executor: String,
     inner: DefaultExecutionEngine,
+    host_shuffle: bool,
     lost: Arc<Notify>,
 }
 
@@ -231,11 +201,20 @@ impl ExecutionEngine for WatchedEngine {
         config: &SessionConfig,
     ) -> PlanResult<Arc<dyn QueryStageExecutor>> {
         let name = format!("{job}/{stage}/{partitions:?} on {}", self.executor);
-        let inner = self
-            .inner
-            .create_query_stage_exec(job, stage, task, partitions, plan, work_dir, config)?;
+        let tasks = TasksOfStage(partitions.clone());
+        let id = TaskId { job: job.clone(), stage, task };
+        let by_device = match self.host_shuffle {
+            true => None,
+            false => DeviceShuffle::of(&plan, &id, work_dir)?,
+        };
+        let inner: Arc<dyn QueryStageExecutor> = match by_device {
+            Some(shuffle) => Arc::new(shuffle),
+            None => self
+                .inner
+                .create_query_stage_exec(job, stage, task, partitions, plan, work_dir, config)?,
+        };
         let (executor, lost) = (self.executor.clone(), self.lost.clone());
-        Ok(Arc::new(WatchedStage { name, executor, inner, lost, bytes: AtomicU64::new(0) }))
+        Ok(Arc::new(WatchedStage { name, executor, tasks, inner, lost, bytes: AtomicU64::new(0) }))
     }
 }
 
@@ -244,6 +223,8 @@ struct WatchedStage {
     /// Job, stage, partitions and executor, for the log.
     name: String,
     executor: String,
+    /// Those of the plan, by their numbers in the stage.
+    tasks: TasksOfStage,
     inner: Arc<dyn QueryStageExecutor>,
     lost: Arc<Notify>,
     /// Written for those who read its rows.
@@ -271,6 +252,17 @@ impl QueryStageExecutor for WatchedStage {
         task: usize,
         context: Arc<TaskContext>,
     ) -> PlanResult<Vec<ShuffleWritePartition>> {
+        let config = context.session_config().clone().with_extension(Arc::new(self.tasks.clone()));
+        let context = Arc::new(TaskContext::new(
+            context.task_id(),
+            context.session_id(),
+            config,
+            context.scalar_functions().clone(),
+            context.higher_order_functions().clone(),
+            context.aggregate_functions().clone(),
+            context.window_functions().clone(),
+            context.runtime_env(),
+        ));
         let written = self.inner.execute_query_stage(task, context).await.map_err(|error| {
             let Failure { error, lost_device } = Failure::of(error);
             log::warn!("{}: {error}", self.name);

@@ -20,6 +20,8 @@
 //! | `codec` | plans with our stages as bytes |
 //! | `failures` | which failures are worth another try |
 //! | `settings` | what all processes must have the same |
+//! | `shuffle` | rows between stages, parted on the device |
+//! | `work_folder` | the folder for them |
 
 #![warn(missing_docs)]
 
@@ -30,5 +32,7 @@ mod failures;
 pub mod local;
 pub mod scheduler;
 mod settings;
+mod shuffle;
+mod work_folder;
 
 pub use self::codec::ClusterCodec;

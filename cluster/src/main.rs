@@ -58,7 +58,8 @@ enum Command {
         options: LocalOptions,
     },
     /// The shell `warpframe`, whose queries run on a cluster: all its options, and
-    /// --cluster df://HOST:PORT (df://127.0.0.1:50050 otherwise)
+    /// --cluster df://HOST:PORT (df://127.0.0.1:50050 otherwise); with --device alone this process
+    /// runs them
     #[command(disable_help_flag = true)]
     Shell {
         /// As of `warpframe --help`
@@ -86,8 +87,10 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     log_to_stderr(&arguments.command);
     if let Command::Shell { words } = arguments.command {
+        let has = |option: &str| words.iter().any(|word| word == option);
+        let is_here = has("--device") && !has("--cluster");
         let words = std::iter::once("warpframe".into()).chain(words).collect();
-        warpframe_sql::main(words, Some(connect));
+        warpframe_sql::main(words, if is_here { None } else { Some(connect) });
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
@@ -114,7 +117,9 @@ fn log_to_stderr(command: &Command) {
     if std::env::var_os("RUST_LOG").is_none() {
         logger.format(|out, record| {
             let told = record.args().to_string();
-            if record.level() == log::Level::Debug && !told.starts_with(LAUNCHES) {
+            // Executors of one machine share a folder: what one has removed is gone for the other.
+            let is_gone = told.contains("remove_job_data") && told.contains("not a subdirectory");
+            if is_gone || record.level() == log::Level::Debug && !told.starts_with(LAUNCHES) {
                 return Ok(());
             }
             writeln!(out, "{} {} {told}", out.timestamp(), record.level())

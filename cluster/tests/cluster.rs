@@ -75,11 +75,15 @@ impl Processes {
 
     /// Starts an executor and waits until the scheduler knows it. The executor's number.
     fn start_executor(&mut self, device: &str) -> usize {
+        self.start_executor_with(device, &[])
+    }
+
+    fn start_executor_with(&mut self, device: &str, options: &[&str]) -> usize {
         let [rows, calls] = free_ports().map(|port| port.to_string());
         let scheduler = self.port.to_string();
         // It goes with the logs, whatever becomes of the executor.
         let work_dir = self.logs.path().to_str().expect("a path").to_string();
-        self.start(&[
+        let mut arguments = vec![
             "executor",
             "--device",
             device,
@@ -91,7 +95,9 @@ impl Processes {
             &calls,
             "--work-dir",
             &work_dir,
-        ]);
+        ];
+        arguments.extend(options);
+        self.start(&arguments);
         let number = self.children.len() - 1;
         self.wait_for(number, "registration succeed");
         number
@@ -302,11 +308,40 @@ fn two_executors_answer_as_the_cpu_does() {
     }
     let sql = "SELECT o_orderkey FROM orders ORDER BY o_totalprice DESC, o_orderkey";
     check(&cpu, &by_exchanges, sql, true);
+    // Tasks draw numbers of their own.
+    let sql =
+        "SELECT count(*) = count(DISTINCT r), count(*) FROM (SELECT random() AS r FROM orders)";
+    let drawn = answer(&by_exchanges, sql).expect("rows");
+    assert_eq!(drawn[1][0], "true", "{drawn:?}");
     for number in [1, 2] {
         assert!(tasks(&processes.text(number)) > 0, "executor {number} had nothing to do");
     }
     let scheduled = processes.text(0);
     assert!(scheduled.contains("Launching multi task on executor \"sim@127.0.0.1"), "{scheduled}");
+}
+
+/// Rows that a device parts meet those that a host parts.
+#[test]
+fn executors_part_rows_alike() {
+    let _turn = turn();
+    let cpu = cpu();
+    let mut processes = Processes::new(&["sim", "cpu"]);
+    processes.start_executor_with("sim", &["--host-shuffle"]);
+    let cluster = processes.session(0);
+    for number in [3, 5, 10, 16, 18] {
+        check(&cpu, &cluster, &tpch(number), true);
+    }
+    for sql in [
+        "SELECT l_shipdate, l_shipmode, l_linenumber, count(*) FROM lineitem GROUP BY 1, 2, 3",
+        "SELECT l_discount, l_quantity, sum(l_tax) FROM lineitem GROUP BY ALL",
+        "SELECT count(*) FROM orders JOIN lineitem ON o_comment = l_comment OR o_orderkey = l_orderkey",
+        "SELECT count(*) FROM orders a JOIN orders b ON a.o_comment = b.o_comment AND a.o_orderdate = b.o_orderdate",
+    ] {
+        check(&cpu, &cluster, sql, false);
+    }
+    for number in [1, 2, 3] {
+        assert!(tasks(&processes.text(number)) > 0, "executor {number} had nothing to do");
+    }
 }
 
 #[test]
