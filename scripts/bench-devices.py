@@ -3,12 +3,14 @@
 
 usage: bench-devices.py [--runs N] PROGRAM QUERIES TABLES OUT DEVICE...
 
-PROGRAM   the command `warpframe`
+PROGRAM   the command `warpframe`, or `warpframe-cluster shell`
 QUERIES   a folder of .sql files, a query each
 TABLES    a folder of Parquet files, or of folders of them
 OUT       a folder: rows of each query, and OUT/times.jsonl, a line for each query and choice
-DEVICE    such as cuda:0, cuda:0,1, cuda:0,0, sim:2, or a cluster's df://host:port; the others are
-          compared with the first
+DEVICE    such as cuda:0, cuda:0,1, cuda:0,0, sim:2, or a cluster's df://host:port; duckdb is
+          DuckDB over the same files, and stock:PORT,PARTITIONS Ballista as it is, whose scheduler
+          listens there (STOCK_BALLISTA names cluster/examples/stock_ballista.rs as it was built);
+          the others are compared with the first
 
 For each choice one process runs all queries, each once over files and then N times (5) over columns
 that lie on the devices. The table, printed last, has for each query the first run and the median of
@@ -25,6 +27,7 @@ import re
 import statistics
 import subprocess
 import sys
+import time
 
 
 def arguments():
@@ -46,16 +49,52 @@ def tables_of(folder):
     return files or sorted(path for path in glob.glob(f"{folder}/*") if os.path.isdir(path))
 
 
+def run_duckdb(args, queries, out):
+    import duckdb
+    connection, times = duckdb.connect(), {}
+    for path in tables_of(args.tables):
+        name = os.path.basename(path).removesuffix(".parquet")
+        files = path if path.endswith(".parquet") else f"{path}/*.parquet"
+        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{files}')")
+    for name, sql in queries.items():
+        times[name] = []
+        for _ in range(1 + args.runs):
+            begun = time.monotonic()
+            found = connection.execute(sql)
+            header, rows = [column[0] for column in found.description], found.fetchall()
+            times[name].append((time.monotonic() - begun) * 1e3)
+        with open(f"{out}/{name}.csv", "w", newline="") as file:
+            csv.writer(file).writerows([header, *rows])
+    return times
+
+
+def run_stock(args, device, queries, out):
+    port, partitions = device.removeprefix("stock:").split(",")
+    command = [os.environ["STOCK_BALLISTA"], "run", port, partitions, str(1 + args.runs),
+               args.queries, args.tables, out]
+    done = subprocess.run(command, text=True, capture_output=True)
+    times = {name: done.stderr[-300:] or "no time" for name in queries}
+    for line in done.stdout.splitlines():
+        name, _, found = line.partition(" ")
+        times[name] = found if "failed" in found else [float(ms) for ms in found.split()]
+    return times
+
+
 def run(args, device, queries, out):
     """The times of each query, or what went wrong; a query after a failure begins a process anew."""
+    if device == "duckdb":
+        return run_duckdb(args, queries, out)
+    if device.startswith("stock:"):
+        return run_stock(args, device, queries, out)
     left, times = list(queries), {}
     while left:
         script = ["SET timer = on;"]
         for name in left:
             script += [f".output {out}/{name}.csv", f"{queries[name]};"]
             script += [".output /dev/null"] + [f"{queries[name]};"] * args.runs + [".output"]
-        where = ["--cluster", device] if device.startswith("df://") else ["--device", device, "--strict"]
-        command = [args.program, *tables_of(args.tables), *where, "--csv", "-f", "-"]
+        where = ["--cluster", device] if device.startswith("df://") else ["--device", device]
+        where += ["--strict"] if device.startswith(("cuda", "sim")) else []
+        command = [*args.program.split(), *tables_of(args.tables), *where, "--csv", "-f", "-"]
         done = subprocess.run(command, input="\n".join(script), text=True, capture_output=True)
         # The first is that of SET.
         found = [milliseconds(time) for time in re.findall(r"^time: (.*)$", done.stderr, re.M)][1:]
@@ -73,12 +112,24 @@ def run(args, device, queries, out):
 def rows_of(path):
     def value(text):
         try:
-            return f"{float(text):.6g}"
+            return float(text)
         except ValueError:
-            return text
+            # A date, and a time of midnight.
+            return text.removesuffix("T00:00:00").removesuffix(" 00:00:00")
+    # Engines may have written no line for no rows.
     with open(path, newline="") as file:
-        header, *rows = csv.reader(file)
-    return header, sorted([value(text) for text in row] for row in rows)
+        rows = list(csv.reader(file))[1:]
+    rows = [[value(text) for text in row] for row in rows]
+    return sorted(rows, key=lambda row: [f"{of:.5g}" if isinstance(of, float) else of for of in row])
+
+
+def alike(one, other):
+    def same(a, b):
+        if isinstance(a, float) and isinstance(b, float):
+            return math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-6)
+        return a == b
+    return len(one) == len(other) and all(
+        len(a) == len(b) and all(map(same, a, b)) for a, b in zip(one, other))
 
 
 def main():
@@ -110,7 +161,7 @@ def main():
                 line += f"{'failed':>16} {'':>9} {'':>6} {'':>6}"
                 continue
             hot, base_hot = statistics.median(ms[1:] or ms), statistics.median(base[1:] or base)
-            same = rows_of(f"{out}/{name}.csv") == rows_of(f"{times[first][1]}/{name}.csv")
+            same = alike(rows_of(f"{out}/{name}.csv"), rows_of(f"{times[first][1]}/{name}.csv"))
             sums[device].append((ms[0], hot, base[0], base_hot))
             line += f"{ms[0]:16.1f} {hot:9.2f} {base_hot / hot:6.2f} {'equal' if same else 'DIFFER':>6}"
         print(line)
