@@ -228,14 +228,14 @@ impl Plugin {
 /// assert!(PartedStage::of(&(std::sync::Arc::new(other) as _), &hash).is_none());
 /// ```
 #[derive(Debug, Clone)]
-pub struct PartedStage(crate::exec::PartedStage);
+pub struct PartedStage(crate::exec::PartedTasks);
 
 impl PartedStage {
     /// `None` where the device does not part the rows: of an operator that is no stage
     /// ([`StageCodec::writes`]), of a process without a device, of partitionings other than by a
     /// hash of columns, and of floats, intervals and nested columns as keys.
     pub fn of(stage: &Arc<dyn ExecutionPlan>, by: &Partitioning) -> Option<PartedStage> {
-        crate::exec::PartedStage::of(stage, by).map(PartedStage)
+        crate::exec::PartedTasks::of(stage, by).map(PartedStage)
     }
 
     /// Runs a task of the stage. Each batch of its rows has the number of the task of the next

@@ -113,7 +113,7 @@ impl fmt::Display for DeviceShuffle {
 }
 
 /// Rows for one task, as they are in the file.
-struct Part {
+struct RowsOfTask {
     task: usize,
     batches: u64,
     rows: u64,
@@ -125,14 +125,15 @@ async fn encoded(
     rows: Vec<(usize, RecordBatch)>,
     schema: &SchemaRef,
     options: &IpcWriteOptions,
-) -> Result<Vec<Part>> {
+) -> Result<Vec<RowsOfTask>> {
     let mut encoding = vec![];
     for of_task in rows.chunk_by(|(one, _), (other, _)| one == other) {
         let (task, of_task) = (of_task[0].0, of_task.to_vec());
         let (schema, options) = (schema.clone(), options.clone());
         encoding.push(tokio::task::spawn_blocking(move || {
             let size = of_task.iter().map(|(_, batch)| batch.get_array_memory_size()).sum();
-            let mut part = Part { task, batches: 0, rows: 0, bytes: Vec::with_capacity(size) };
+            let mut part =
+                RowsOfTask { task, batches: 0, rows: 0, bytes: Vec::with_capacity(size) };
             let mut writer = StreamWriter::try_new_with_options(&mut part.bytes, &schema, options)?;
             for (_, batch) in &of_task {
                 writer.write(batch)?;

@@ -152,7 +152,8 @@ async fn placed(
     let tasks = planner.config().target_partitions();
     let broadcast = cluster.cluster.broadcast_limit();
     let gathered = broadcast.min(GATHERED);
-    let limits = StageLimits { tasks, broadcast, gathered, on_devices: false, tables: &[] };
+    let limits =
+        StageLimits { tasks, broadcast, gathered, on_devices: false, exchange: 0, tables: &[] };
     let stage = stages(&logical, &division, limits)?;
     let context = StageContext { device: None, state: Arc::new(planner.clone()) };
     let physical = stage_plan(&stage, &all, &context, false)?;

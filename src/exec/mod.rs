@@ -64,7 +64,7 @@ use self::scanned::ScannedTables;
 pub use self::stage::TasksOfStage;
 #[cfg(feature = "proto")]
 pub(crate) use self::stage::stage_parts;
-pub(crate) use self::stage::{PartedStage, StageContext, StageParts, stage_of};
+pub(crate) use self::stage::{PartedTasks, StageContext, StageParts, stage_of};
 pub(crate) use self::stage_device::StageDevice;
 pub(crate) use self::stage_inputs::{PlannedTable, scanned_table};
 pub(crate) use self::stage_plan::stage_plan;

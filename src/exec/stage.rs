@@ -15,6 +15,7 @@
 //! device cannot run it after all, the CPU engine does, over the same rows.
 
 mod parted;
+mod task;
 
 use std::fmt;
 use std::sync::Arc;
@@ -38,24 +39,22 @@ use datafusion::physical_plan::metrics::{
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
-    InputDistributionRequirements, Partitioning, PlanProperties, collect,
+    InputDistributionRequirements, Partitioning, PlanProperties,
 };
-use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::{OnceCell, Semaphore};
 
-pub(crate) use self::parted::PartedStage;
-use self::parted::{ForTask, RowsForTasks};
+pub(crate) use self::parted::PartedTasks;
+use self::parted::TaskRows;
+use self::task::StageTask;
 use super::stage_device::StageDevice;
-use super::stage_inputs::{InputColumns, Partitions, TaskInput};
-use super::{DividedResult, Engine, Outcome, run_whole_or_divided};
-use crate::column::Table;
-use crate::cpu;
-use crate::error::{Error, ErrorKind, Result};
+use super::stage_inputs::{InputColumns, TaskInput};
+use crate::error::{Error, Result};
 use crate::io::DOWNLOAD_ROWS;
-use crate::plan::{DevicePlan, InputRole, PlanTable, bind, order_of, placeholder_number};
-use warpframe_device::seeded_secret;
+use crate::plan::{DevicePlan, InputRole, order_of, placeholder_number};
+
+type StageBatches = BoxStream<'static, PlanResult<RecordBatch>>;
 
 /// What runs stages.
 #[derive(Clone)]
@@ -407,121 +406,4 @@ fn fitted(batch: RecordBatch, schema: &SchemaRef) -> PlanResult<RecordBatch> {
     let columns = columns.collect::<std::result::Result<Vec<_>, _>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
-}
-
-/// One task of a stage.
-struct StageTask {
-    number: usize,
-    fragment: Arc<Fragment>,
-    inputs: Vec<Arc<dyn ExecutionPlan>>,
-    shared: Arc<[OnceCell<TaskInput>]>,
-    turn: Arc<Semaphore>,
-    context: StageContext,
-    /// Of DataFusion's operators.
-    host: Arc<TaskContext>,
-}
-
-type StageBatches = BoxStream<'static, PlanResult<RecordBatch>>;
-
-/// The rows of a task.
-enum TaskRows {
-    Batches(Vec<RecordBatch>),
-    Divided(DividedResult),
-    /// Parted on the device.
-    Parted(Vec<ForTask>),
-}
-
-impl StageTask {
-    /// The task's rows, and whether the CPU engine computed them. They are parted where that is
-    /// asked for and the device has them all at once.
-    async fn run(self, by: Option<Arc<RowsForTasks>>) -> PlanResult<(TaskRows, bool)> {
-        let mut inputs = vec![];
-        for number in 0..self.inputs.len() {
-            inputs.push(self.input(number).await?);
-        }
-        let _turn = self.turn.acquire().await.map_err(|_| Error::internal("no turn comes"))?;
-        let Some(device) = &self.context.device else {
-            return Ok((TaskRows::Batches(self.run_on_cpu(&inputs).await?), true));
-        };
-        let (engine, state) = (device.engine.clone(), self.context.state.clone());
-        let (plan, schema) = (self.fragment.plan.clone(), self.fragment.schema.clone());
-        let tables: Vec<PlanTable> = inputs.iter().map(|input| input.table.clone()).collect();
-        let seed = seeded_secret(self.fragment.seed, self.in_stage() as u64);
-        let ran = device.on_own_thread(seed, async move {
-            match run_whole_or_divided(&state, &engine, &plan, &tables).await? {
-                Outcome::Device(table) => match by {
-                    Some(by) => {
-                        Ok(TaskRows::Parted(by.rows(&engine.device, &plan, &table, &schema)?))
-                    }
-                    None => Ok(TaskRows::Batches(table.to_batches(DOWNLOAD_ROWS)?)),
-                },
-                Outcome::Divided(rows) => match by {
-                    Some(by) => {
-                        let some = |table: &Table| by.rows(&engine.device, &plan, table, &schema);
-                        Ok(TaskRows::Parted(rows.each(some).collect::<Result<_>>()?))
-                    }
-                    None => Ok(TaskRows::Divided(rows)),
-                },
-                Outcome::Host(batches) => Ok(TaskRows::Batches(batches)),
-            }
-        });
-        match ran.await {
-            Ok(rows) => Ok((rows, false)),
-            Err(error) if self.gives_way(&device.engine, &error) => {
-                device.engine.give_up(&error);
-                Ok((TaskRows::Batches(self.run_on_cpu(&inputs).await?), true))
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// The task's number among all of its stage.
-    fn in_stage(&self) -> usize {
-        let known = self.host.session_config().get_extension::<TasksOfStage>();
-        known.and_then(|all| all.0.get(self.number).copied()).unwrap_or(self.number)
-    }
-
-    async fn input(&self, number: usize) -> PlanResult<TaskInput> {
-        let (of, input) = (&self.fragment.inputs[number], &self.inputs[number]);
-        let read = |partitions| {
-            let StageContext { device, state } = &self.context;
-            let engine = device.as_ref().map(|device| &device.engine);
-            TaskInput::of(engine, state, input, &of.columns, partitions, &self.host)
-        };
-        match (&of.role, self.number) {
-            (InputRole::Part | InputRole::ByKeys(_) | InputRole::ByCuts(_), number) => {
-                read(Partitions::One(number)).await
-            }
-            (InputRole::First, 1..) => read(Partitions::None).await,
-            (InputRole::First | InputRole::Whole | InputRole::InOrder(_), _) => {
-                let whole = self.shared[number].get_or_try_init(|| read(Partitions::All)).await?;
-                Ok(whole.clone())
-            }
-        }
-    }
-
-    /// The fragment by the CPU engine, over the same rows.
-    async fn run_on_cpu(&self, inputs: &[TaskInput]) -> PlanResult<Vec<RecordBatch>> {
-        let mut tables = vec![];
-        for (input, of) in inputs.iter().zip(&self.fragment.inputs) {
-            tables.push(input.on_cpu(&of.columns)?);
-        }
-        let logical = bind(self.fragment.plan.logical(), &tables)?;
-        let logical = match self.fragment.is_stock {
-            true => logical,
-            false => cpu::plan(&logical)?,
-        };
-        let planner = DefaultPhysicalPlanner::default();
-        let plan = planner.create_physical_plan(&logical, &*self.context.state).await?;
-        collect(plan, self.host.clone()).await
-    }
-
-    /// Whether the CPU engine may do what failed so on the device.
-    fn gives_way(&self, engine: &Engine, error: &Error) -> bool {
-        let fails = matches!(
-            error.kind(),
-            ErrorKind::Arithmetic { .. } | ErrorKind::Parse { path: None, .. }
-        );
-        engine.gives_way(error) || self.fragment.is_stock && !engine.strict && fails
-    }
 }

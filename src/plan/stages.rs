@@ -21,22 +21,21 @@
 mod columns;
 mod join;
 mod parting;
+mod repeated;
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use datafusion::arrow::compute::SortOptions;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{
     Distinct, Expr, FetchType, Limit, LogicalPlan, SkipType, Sort, SortExpr, TableScan, Union, lit,
 };
 
 use self::columns::{are_plain, handed_on, numbered, options, read_again, with_keys};
 use self::parting::{Parting, are_together, common, through};
+use self::repeated::Repeated;
 use super::division::{DividedOperator, Division, Way};
-use super::tables::{Reads, TablePlaceholder, placeholder_number};
+use super::tables::{TablePlaceholder, placeholder_number};
 use super::two_steps::TwoSteps;
-use super::volatile::is_repeatable;
 use super::walk::over;
 use crate::error::{Error, Result};
 
@@ -60,6 +59,8 @@ pub(crate) struct StageLimits<'a> {
     /// Tasks are devices of one process. The device's hash parts rows, by keys of any type. A side of
     /// a join that only reads tables is computed by each task anew, and not moved.
     pub(crate) on_devices: bool,
+    /// Bytes that a device's memory brings while rows of next to none change places between devices.
+    pub(crate) exchange: u64,
     /// How the plan's tables lie, by their numbers, as far as they are cut by keys.
     pub(crate) tables: &'a [Option<TableCuts>],
 }
@@ -249,56 +250,6 @@ fn keys_of(plan: &LogicalPlan, division: &DividedOperator) -> Vec<Expr> {
         }
         (LogicalPlan::Window(_), Way::ByKeys { keys, .. }) => keys.clone(),
         _ => vec![],
-    }
-}
-
-/// Parts of a plan that stand in it several times, and whose rows are more than a table's: they are
-/// computed once.
-#[derive(Default)]
-struct Repeated<'a>(Vec<RepeatedPart<'a>>);
-
-struct RepeatedPart<'a> {
-    plan: &'a LogicalPlan,
-    reads: Reads,
-    /// Once they were asked for.
-    rows: RefCell<Option<FragmentRows>>,
-}
-
-impl<'a> Repeated<'a> {
-    fn of(plan: &'a LogicalPlan) -> Result<Repeated<'a>> {
-        let (mut seen, mut repeated) = (Vec::<(&LogicalPlan, Reads)>::new(), vec![]);
-        plan.apply(|node| {
-            if !Repeated::counts(node) {
-                return Ok(TreeNodeRecursion::Continue);
-            }
-            let reads = Reads::of(node);
-            let known = seen.iter().any(|(plan, known)| *known == reads && *plan == node);
-            if known && is_repeatable(node) {
-                repeated.push(RepeatedPart { plan: node, reads, rows: RefCell::default() });
-                return Ok(TreeNodeRecursion::Jump);
-            }
-            seen.push((node, reads));
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        Ok(Repeated(repeated))
-    }
-
-    fn counts(node: &LogicalPlan) -> bool {
-        matches!(
-            node,
-            LogicalPlan::Aggregate(_)
-                | LogicalPlan::Distinct(_)
-                | LogicalPlan::Join(_)
-                | LogicalPlan::Window(_)
-        )
-    }
-
-    fn part(&self, plan: &LogicalPlan) -> Option<&RepeatedPart<'a>> {
-        if self.0.is_empty() || !Repeated::counts(plan) {
-            return None;
-        }
-        let reads = Reads::of(plan);
-        self.0.iter().find(|part| part.reads == reads && part.plan == plan)
     }
 }
 

@@ -176,6 +176,7 @@ impl StagePlanner {
             broadcast: self.broadcast,
             gathered: self.broadcast.min(GATHERED),
             on_devices: false,
+            exchange: 0,
             tables: &[],
         };
         let stage = stages(&plan, &division, limits)?;

@@ -337,10 +337,15 @@ impl Pair {
 
     /// Runs the query on both; panics unless they agree and kernels ran.
     pub fn check(&self, sql: &str) -> usize {
-        let before = self.gpu().counters().launches;
+        // One of several devices may have no rows of what is asked for.
+        let launches = || {
+            let devices = self.device.devices();
+            devices.iter().map(|device| device.counters().launches).sum::<u64>()
+        };
+        let before = launches();
         match self.agreement(sql) {
             Agreement::Rows(rows) => {
-                let launched = self.gpu().counters().launches - before;
+                let launched = launches() - before;
                 assert!(
                     launched > 0 || self.has_empty_table(),
                     "no kernel ran\n  {sql}\n  {}",

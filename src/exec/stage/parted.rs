@@ -12,9 +12,10 @@ use datafusion::physical_plan::metrics::Time;
 use datafusion::physical_plan::repartition::BatchPartitioner;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 
-use super::{StageExec, TaskMetrics, TaskRows, fitted};
+use super::{StageExec, TaskMetrics, fitted};
 use crate::column::Table;
 use crate::error::{Error, Result};
+use crate::exec::DividedResult;
 use crate::exec::divide::TaskParts;
 use crate::io::DOWNLOAD_ROWS;
 use crate::plan::DevicePlan;
@@ -22,6 +23,14 @@ use warpframe_device::Device;
 
 /// Rows of one task of a stage for one of the next, by its number.
 pub(crate) type ForTask = (usize, RecordBatch);
+
+/// The rows of a task.
+pub(super) enum TaskRows {
+    Batches(Vec<RecordBatch>),
+    Divided(DividedResult),
+    /// Parted on the device.
+    Parted(Vec<ForTask>),
+}
 
 /// How a task's rows are parted on the device.
 #[derive(Debug)]
@@ -67,25 +76,25 @@ impl RowsForTasks {
 
 /// A stage whose tasks part their rows among the tasks of the next one.
 #[derive(Debug, Clone)]
-pub(crate) struct PartedStage {
+pub(crate) struct PartedTasks {
     stage: Arc<dyn ExecutionPlan>,
     by: Arc<RowsForTasks>,
     partitioning: Partitioning,
 }
 
-impl PartedStage {
+impl PartedTasks {
     /// `None` of what is no stage with a device, and of rows that the device does not part as
     /// DataFusion does.
     pub(crate) fn of(
         stage: &Arc<dyn ExecutionPlan>,
         partitioning: &Partitioning,
-    ) -> Option<PartedStage> {
+    ) -> Option<PartedTasks> {
         stage.downcast_ref::<StageExec>()?.context.as_ref()?.device.as_ref()?;
         let Partitioning::Hash(keys, tasks) = partitioning else { return None };
         let keys = keys.iter().map(|key| Some(key.downcast_ref::<Column>()?.index()));
         let (keys, tasks) = (keys.collect::<Option<_>>()?, u32::try_from(*tasks).ok()?);
         let by = Arc::new(RowsForTasks(TaskParts::new(keys, tasks, stage.schema())?));
-        Some(PartedStage { stage: stage.clone(), by, partitioning: partitioning.clone() })
+        Some(PartedTasks { stage: stage.clone(), by, partitioning: partitioning.clone() })
     }
 
     /// The rows of a task, each batch with the number of the task that it is for; those of one

@@ -16,8 +16,8 @@ const BOTH: [JoinSide; 2] = [JoinSide::Left, JoinSide::Right];
 /// A link between two devices takes so much longer for a byte than their memory does: between H200s
 /// 390 GB/s, and 4 TB/s.
 const LINK: f64 = 10.0;
-/// What memory brings while rows change places that are next to none: in some 0.4 ms.
-const EXCHANGE: f64 = 1.6e9;
+/// A row in a table to look rows up in takes so much longer than to read it: an estimate.
+const LOOKUP: f64 = 5.0;
 /// Bytes of rows of which nothing is known.
 const UNKNOWN: f64 = 1e12;
 
@@ -116,7 +116,8 @@ impl Cutter<'_> {
         let tasks = self.limits.tasks as f64;
         let share = (tasks - 1.0) / tasks;
         let bytes = |side: JoinSide| side.of(way.bytes).map_or(UNKNOWN, |bytes| bytes as f64);
-        let moves = |side: JoinSide| EXCHANGE + bytes(side) * share * LINK / tasks;
+        let exchange = self.limits.exchange as f64;
+        let moves = |side: JoinSide| exchange + bytes(side) * share * LINK / tasks;
         let mut ways = vec![];
         if hashes {
             ways.push((moves(JoinSide::Left) + moves(JoinSide::Right), None));
@@ -126,8 +127,9 @@ impl Cutter<'_> {
             let is_known = side.of(way.bytes).is_some() || !hashes;
             if side.other().goes_by(join.join_type) && other.is_parted() && is_known {
                 // Each task has a table of all rows to look them up in.
-                let whole = bytes(side) * share;
-                ways.push((EXCHANGE + whole + whole * LINK, Some(Meeting::Whole(side))));
+                let sent = bytes(side) * share;
+                let whole = sent * LOOKUP;
+                ways.push((exchange + sent * LINK + whole, Some(Meeting::Whole(side))));
                 if own.is_of_tables() {
                     // Rows that one task would compute are computed by all at the same time.
                     let reads = if own.is_parted() { own.reads as f64 * share } else { 0.0 };
