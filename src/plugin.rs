@@ -220,12 +220,13 @@ impl Plugin {
 /// may be run by either.
 ///
 /// ```
-/// use datafusion::physical_plan::{Partitioning, empty::EmptyExec};
+/// use std::sync::Arc;
 /// use datafusion::arrow::datatypes::Schema;
+/// use datafusion::physical_plan::empty::EmptyExec;
+/// use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 /// use warpframe::plugin::PartedStage;
-/// let other = EmptyExec::new(Schema::empty().into());
-/// let hash = Partitioning::Hash(vec![], 4);
-/// assert!(PartedStage::of(&(std::sync::Arc::new(other) as _), &hash).is_none());
+/// let other: Arc<dyn ExecutionPlan> = Arc::new(EmptyExec::new(Schema::empty().into()));
+/// assert!(PartedStage::of(&other, &Partitioning::Hash(vec![], 4)).is_none());
 /// ```
 #[derive(Debug, Clone)]
 pub struct PartedStage(crate::exec::PartedTasks);

@@ -287,7 +287,8 @@ mod tests {
         let device = Device::sim(SimOptions::default(), MemoryLimit::Bytes(1 << 30)).unwrap();
         let batch = keys(1300);
         let (schema, row) = (batch.schema(), batch.num_columns() - 1);
-        let table = Table::from_batches(&device, schema.clone(), &[batch.clone()]).unwrap();
+        let table =
+            Table::from_batches(&device, schema.clone(), std::slice::from_ref(&batch)).unwrap();
         let of_plan = Arc::new(DFSchema::try_from(schema.as_ref().clone()).unwrap());
         let rows_of =
             |batch: &RecordBatch| batch.column(row).as_primitive::<Int64Type>().values().to_vec();
