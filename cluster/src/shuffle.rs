@@ -269,6 +269,8 @@ mod tests {
     async fn ballista_reads_what_the_device_parts_and_has_the_same_parts() {
         let sim = Session::builder().device(DeviceChoice::Sim).strict(true);
         let plugin = Plugin::new(sim).expect("a device").with_stages(true);
+        // Few partial results would be gathered, and not parted.
+        let plugin = plugin.with_broadcast_limit(0);
         let config = session_config().expect("settings").with_target_partitions(5);
         let state = SessionStateBuilder::new_with_default_features()
             .with_config(config.clone())

@@ -56,10 +56,10 @@ pub(crate) struct StageLimits<'a> {
     pub(crate) broadcast: u64,
     /// Partial results that take at most so many bytes once they are merged are merged by one task.
     pub(crate) gathered: u64,
-    /// Tasks are devices of one process. The device's hash parts rows, by keys of any type. A side of
-    /// a join that only reads tables is computed by each task anew, and not moved.
+    /// Tasks are devices of one process. The device's hash parts rows, by keys of any type. Joins
+    /// meet in the least expensive way (`stages/join.rs`), whatever `broadcast` is.
     pub(crate) on_devices: bool,
-    /// Bytes that a device's memory brings while rows of next to none change places between devices.
+    /// What an exchange of hardly any rows takes: the bytes that a device's memory brings meanwhile.
     pub(crate) exchange: u64,
     /// How the plan's tables lie, by their numbers, as far as they are cut by keys.
     pub(crate) tables: &'a [Option<TableCuts>],

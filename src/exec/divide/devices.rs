@@ -57,7 +57,7 @@ use warpframe_device::timeline::{Part, span};
 const LEAST_BYTES: u64 = 2 << 30;
 /// A side of a join of at most so many bytes is given whole to each device.
 const BROADCAST: u64 = 1 << 30;
-/// Bytes that a device's memory brings while rows of next to none are exchanged: in some 0.4 ms.
+/// What an exchange of hardly any rows takes, some 0.4 ms: the bytes that memory brings meanwhile.
 const EXCHANGE: u64 = 1_600_000_000;
 /// How often a plan is begun anew where files change meanwhile.
 const PATIENCE: usize = 5;
