@@ -314,7 +314,7 @@ impl KernelCache {
             return Ok((module, Some(Uses::again(source))));
         }
         // Another device of this process may have it made at this moment.
-        let turn = Turn::of(&files.full)?;
+        let turn = Turn::of(&self.store().place(&files.full))?;
         if turn.waited {
             drop(turn);
             return self.load(driver, counters, source);

@@ -171,6 +171,11 @@ impl Store {
         why.is_none()
     }
 
+    /// Where an image of this file name is written to, as far as its folder can be written.
+    pub fn place(&self, file: &str) -> PathBuf {
+        self.folders.first().map_or_else(|| PathBuf::from(file), |folder| folder.join(file))
+    }
+
     /// The image of this file name, if it is whole, and of this compiler where one is named.
     pub fn find(&self, file: &str, compiler: Option<&str>) -> Option<StoredImage> {
         let folders = self.folders.iter().filter(|folder| self.trusts(folder));

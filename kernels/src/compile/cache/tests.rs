@@ -72,6 +72,25 @@ fn threads_and_caches_that_ask_at_once_all_get_the_function() {
 }
 
 #[test]
+fn caches_of_other_folders_are_not_waited_for() {
+    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (driver, counters) = (Fake::new(), Counting::default());
+    let source = KernelSource::new("one", "alpha");
+    let cache = |dir: &tempfile::TempDir| KernelCache::at(Folders::one(dir.path()), None);
+    let file = ImageNames::of(&driver.image_id(), &driver.properties().architecture, &source).full;
+    let turn = Turn::of(&cache(&theirs).store().place(&file)).unwrap();
+    let (done, compiled) = std::sync::mpsc::channel();
+    let other = std::thread::spawn(move || {
+        let _turn = turn;
+        compiled.recv_timeout(Duration::from_secs(10)).is_ok()
+    });
+    cache(&ours).function(&driver, &counters, &source, "alpha").unwrap();
+    let _ = done.send(());
+    assert!(other.join().unwrap(), "compiled while another folder's turn was held");
+    assert_eq!(counters.snapshot().compilations, 1);
+}
+
+#[test]
 fn what_is_found_asks_for_no_compiler() {
     let dir = tempfile::tempdir().unwrap();
     let source = KernelSource::new("one", "alpha");

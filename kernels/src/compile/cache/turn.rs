@@ -1,6 +1,7 @@
 //! Devices of one kind in a process compile a source once.
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -11,23 +12,23 @@ use crate::interrupt;
 
 /// The turn to compile what a file will have.
 pub(super) struct Turn {
-    file: String,
+    file: PathBuf,
     /// Somebody else compiled it meanwhile.
     pub(super) waited: bool,
 }
 
-static COMPILED_NOW: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+static COMPILED_NOW: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
 
 impl Turn {
     /// Waits for whoever else compiles what this file will have.
-    pub(super) fn of(file: &str) -> Result<Turn> {
+    pub(super) fn of(file: &Path) -> Result<Turn> {
         let mut waited = false;
-        while !now().insert(file.to_string()) {
+        while !now().insert(file.to_path_buf()) {
             waited = true;
             interrupt::check()?;
             std::thread::sleep(LOOK);
         }
-        Ok(Turn { file: file.to_string(), waited })
+        Ok(Turn { file: file.to_path_buf(), waited })
     }
 }
 
@@ -37,6 +38,6 @@ impl Drop for Turn {
     }
 }
 
-fn now() -> MutexGuard<'static, HashSet<String>> {
+fn now() -> MutexGuard<'static, HashSet<PathBuf>> {
     COMPILED_NOW.lock()
 }
