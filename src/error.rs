@@ -92,7 +92,8 @@ pub enum ErrorKind {
         code: String,
     },
     /// One of a session's devices failed so that it can do nothing any more. The statement has no
-    /// result. Queries go on with the others, unless it is the first, where results lie.
+    /// result. Queries go on with the others. Results lie on the first device that is left; those
+    /// that lay on the lost one have to be computed anew.
     DeviceLost {
         /// Its number among [`Session::devices`](crate::Session::devices).
         device: usize,

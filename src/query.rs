@@ -112,8 +112,13 @@ impl Core {
     /// The device that runs queries, if there is one. With a cluster there is none: plans are only
     /// made as for a device.
     pub(crate) fn device(&self) -> Option<&Device> {
-        let engine = self.engine.as_ref().filter(|engine| engine.cluster.is_none());
+        let engine = self.engine().filter(|engine| engine.cluster.is_none());
         engine.map(|engine| &engine.device)
+    }
+
+    /// The engine of that device.
+    pub(crate) fn engine(&self) -> Option<&Engine> {
+        self.engine.as_ref().map(Engine::first)
     }
 
     pub(crate) fn state(&self) -> SessionState {
@@ -185,7 +190,7 @@ impl Core {
 
     /// Most filters that scans of the CPU engine take. Devices filter themselves.
     pub(crate) fn most_filters(&self) -> usize {
-        self.engine.as_ref().map_or(MOST_NESTED, |_| 0)
+        self.engine().map_or(MOST_NESTED, |_| 0)
     }
 }
 

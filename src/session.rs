@@ -178,7 +178,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn take_fallback_reasons(&self) -> Vec<String> {
-        self.core.engine.as_ref().map_or_else(Vec::new, Engine::take_reasons)
+        self.core.engine().map_or_else(Vec::new, Engine::take_reasons)
     }
 
     /// Which columns of Parquet files the host's reader brought to the device, and why the device
@@ -197,7 +197,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn take_host_reads(&self) -> Vec<String> {
-        self.core.engine.as_ref().map_or_else(Vec::new, Engine::take_host_reads)
+        self.core.engine().map_or_else(Vec::new, Engine::take_host_reads)
     }
 
     /// Which files were left out of tables, and how many rows of files, a sentence each, since this
@@ -226,7 +226,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn is_strict(&self) -> bool {
-        self.core.engine.as_ref().is_some_and(|engine| engine.strict)
+        self.core.engine().is_some_and(|engine| engine.strict)
     }
 
     /// Stops the statements of this session that run now, on whichever threads: they fail with
@@ -351,7 +351,7 @@ impl Session {
     }
 
     fn known_frame(&self, text: &Text<'_>) -> Result<Option<LazyFrame>> {
-        if self.core.engine.is_none() {
+        if self.core.engine().is_none() {
             return Ok(None);
         }
         let known = {
@@ -370,7 +370,7 @@ impl Session {
             };
             let frame = LazyFrame::of_plan(&self.core, plan)?;
             if let (Some(recipe), Some(tables), Some(_)) =
-                (frame.recipe(), tables, &self.core.engine)
+                (frame.recipe(), tables, self.core.engine())
             {
                 let state = self.core.context.state_ref();
                 self.core.plans.keep_text(&state.read(), text.as_str(), &tables, recipe);

@@ -102,11 +102,11 @@ impl fmt::Display for Error {
 }
 
 fn of_loss(f: &mut fmt::Formatter<'_>, device: usize, why: &str) -> fmt::Result {
-    let next = match device {
-        0 => "results lie there: open the session anew",
-        _ => "queries go on with the others",
-    };
-    write!(f, "device {device} is lost ({next}): {why}")
+    write!(
+        f,
+        "device {device} is lost, and the results that lay there; queries go on with the others: \
+         {why}"
+    )
 }
 
 /// What the system says, behind the file that it is about, if that is known.

@@ -34,7 +34,7 @@ mod user_kernel;
 mod values;
 mod window;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -99,7 +99,9 @@ pub(crate) struct Engine {
     scanned: ScannedTables,
     /// How tables are cut for several devices.
     cuts: KnownCuts,
-    /// Engines of further devices.
+    /// The device's number among those of the session.
+    number: usize,
+    /// Engines of the devices behind it, each of which takes its place if all before it are lost.
     others: Arc<[Engine]>,
     /// Whether a statement's error said that the device is lost.
     told_lost: Arc<AtomicBool>,
@@ -129,6 +131,7 @@ impl Engine {
             host_reads: Sentences::default(),
             scanned: ScannedTables::default(),
             cuts: KnownCuts::default(),
+            number: 0,
             others: Arc::new([]),
             told_lost: Arc::default(),
             cluster: None,
@@ -141,10 +144,21 @@ impl Engine {
         self
     }
 
-    /// With further devices, which run large plans together with its own.
-    pub(crate) fn with_others(mut self, others: Vec<Engine>) -> Engine {
-        self.others = others.into();
-        self
+    /// The engine of several devices, which run large plans together; `None` without any.
+    pub(crate) fn of_all(engines: Vec<Engine>) -> Option<Engine> {
+        let mut behind: VecDeque<Engine> = VecDeque::with_capacity(engines.len());
+        for (number, mut engine) in engines.into_iter().enumerate().rev() {
+            engine.number = number;
+            engine.others = behind.iter().cloned().collect();
+            behind.push_front(engine);
+        }
+        behind.pop_front()
+    }
+
+    /// The engine of the first device of which no statement said that it is lost: results lie
+    /// there.
+    pub(crate) fn first(&self) -> &Engine {
+        self.all_devices().find(|engine| !engine.told_lost.load(Relaxed)).unwrap_or(self)
     }
 
     /// It and the engines of its further devices.
@@ -166,13 +180,13 @@ impl Engine {
     /// An error of work on these devices; if one of them is lost by now, it says so.
     fn told_of_loss(&self, devices: &[&Engine], error: Error) -> Error {
         let is_one = |other: &Engine| devices.iter().any(|of| of.device.same(&other.device));
-        let mut all = self.all_devices().enumerate();
-        match all.find(|(_, other)| is_one(other) && other.device.is_lost()) {
-            Some((device, lost)) => {
+        let mut all = self.all_devices();
+        match all.find(|other| is_one(other) && other.device.is_lost()) {
+            Some(lost) if !self.others.is_empty() => {
                 lost.told_lost.store(true, Relaxed);
-                ErrorKind::DeviceLost { device, why: error.to_string() }.into()
+                ErrorKind::DeviceLost { device: lost.number, why: error.to_string() }.into()
             }
-            None => error,
+            _ => error,
         }
     }
 
@@ -181,7 +195,7 @@ impl Engine {
     }
 
     pub(crate) fn order_joins(&self, on: bool) {
-        self.join_order.store(on, Relaxed);
+        self.all_devices().for_each(|engine| engine.join_order.store(on, Relaxed));
     }
 
     /// Whether the CPU may do what failed here so: what the data showed that the device does not
@@ -292,7 +306,7 @@ pub(crate) async fn order(
         }
         Err(error) => Err(error),
     };
-    match ordered {
+    match ordered.map_err(|error| engine.told_of_loss(&[engine], error)) {
         Err(error) if engine.gives_way(&error) => {
             engine.give_up(&error);
             Ok(None)
@@ -312,7 +326,8 @@ pub(crate) fn order_here(
         return Ok(None);
     }
     let Some(scans) = scan::resident(plan, tables)? else { return Ok(None) };
-    rows::order(&Runner::of(engine, plan, tables, scans)?).map(Some)
+    let ordered = Runner::of(engine, plan, tables, scans).and_then(|runner| rows::order(&runner));
+    ordered.map_err(|error| engine.told_of_loss(&[engine], error)).map(Some)
 }
 
 /// Runs a supported plan. Where the data shows that the device cannot do it after all (strings too
@@ -358,10 +373,7 @@ async fn run_whole_or_divided(
         }
     }
     let ran = run_on_one_device(state, engine, plan, tables).await;
-    match engine.others.is_empty() {
-        true => ran,
-        false => ran.map_err(|error| engine.told_of_loss(&[engine], error)),
-    }
+    ran.map_err(|error| engine.told_of_loss(&[engine], error))
 }
 
 /// Runs a supported plan: whole, or where it finds no memory for that in parts.
@@ -410,7 +422,7 @@ pub(crate) fn run_here(
     if engine.has_others() && !plan.is_for_one_device() || engine.cluster.is_some() {
         return Ok(None);
     }
-    run_resident(engine, plan, tables)
+    run_resident(engine, plan, tables).map_err(|error| engine.told_of_loss(&[engine], error))
 }
 
 /// Runs a supported plan over columns that all are on the engine's device; `None` where they are not,

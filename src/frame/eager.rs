@@ -90,7 +90,7 @@ impl LazyFrame {
     /// The frame of the rows of an eager one, wherever they lie.
     pub(super) fn of_frame(core: &Arc<Core>, frame: &DataFrame) -> Result<LazyFrame> {
         let source = core.source_of(&frame.state.schema, &frame.state.data)?;
-        match core.engine {
+        match core.engine() {
             Some(_) => LazyFrame::of_recipe(core, Recipe::Table(source)),
             None => LazyFrame::of_plan(core, scan(&source)?),
         }

@@ -71,7 +71,7 @@ impl std::fmt::Debug for LazyFrame {
 impl LazyFrame {
     /// The frame of a plan.
     pub(crate) fn of_plan(core: &Arc<Core>, plan: LogicalPlan) -> Result<LazyFrame> {
-        let recipe = core.engine.as_ref().and_then(|_| Recipe::of(&plan));
+        let recipe = core.engine().and_then(|_| Recipe::of(&plan));
         let (core, schema, deep) = (core.clone(), plan.schema().clone(), !is_small(&plan));
         let growth = match recipe {
             Some(recipe) => Growth::Recipe(Arc::new(recipe), OnceLock::from(plan)),

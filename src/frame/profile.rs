@@ -22,7 +22,7 @@ impl LazyFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn profile(&self) -> Result<(DataFrame, Vec<OperatorRun>)> {
-        if self.core.engine.is_some() {
+        if self.core.engine().is_some() {
             return Ok((self.collect()?, vec![]));
         }
         let (answer, operators) = self.core.profiled(self.plan()?)?;

@@ -96,7 +96,7 @@ impl LazyFrame {
     /// ```
     pub fn batches(&self, rows: usize) -> Result<RowBatches> {
         let most = rows.max(1);
-        Ok(match self.core.engine {
+        Ok(match self.core.engine() {
             Some(_) => {
                 let frame = self.collect()?;
                 RowBatches { schema: frame.schema(), rows: BatchSource::Frame(frame, 0), most }

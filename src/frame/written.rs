@@ -121,7 +121,7 @@ impl LazyFrame {
                 drop(batches);
                 Ok(rows)
             };
-        if self.core.engine.is_none() {
+        if self.core.engine().is_none() {
             match self.core.stream(self.plan()?, counted) {
                 // A value that its column's inferred type does not hold: again with wider types.
                 Err(error) if error.misfit().is_some() => {}

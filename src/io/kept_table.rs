@@ -15,7 +15,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::column::{Facts, Table};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use warpframe_device::timeline::{Part, span};
 use warpframe_device::{Device, HeldBuffer, HeldPiece, Holder, PieceKind, Sharers};
 
@@ -93,9 +93,11 @@ impl KeptTable {
     /// The table in device memory, where it stays as long as somebody has what this returns.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::OutOfDeviceMemory`], where it was moved and there is no room for it.
+    /// [`crate::ErrorKind::OutOfDeviceMemory`], where it was moved and there is no room for it;
+    /// [`crate::ErrorKind::DeviceUnavailable`], where the device is lost.
     pub(crate) fn table(&self) -> Result<Table> {
         let of = &*self.0;
+        of.refuse_lost()?;
         let mut place = of.place();
         match &mut *place {
             KeptPlace::Device { table, used } => {
@@ -129,7 +131,10 @@ impl KeptTable {
     /// Of the device.
     pub(crate) fn to_batches(&self) -> Result<Vec<RecordBatch>> {
         match self.rows_here() {
-            RowsHere::Device(table) => table.to_batches(DOWNLOAD_ROWS),
+            RowsHere::Device(table) => {
+                self.0.refuse_lost()?;
+                table.to_batches(DOWNLOAD_ROWS)
+            }
             RowsHere::Host(batches) => Ok(batches.to_vec()),
         }
     }
@@ -159,6 +164,16 @@ pub(crate) enum RowsHere {
 }
 
 impl PlacedRows {
+    /// Rows that lay on a device that is lost are gone.
+    fn refuse_lost(&self) -> Result<()> {
+        if !self.device.is_lost() || matches!(*self.place(), KeptPlace::Host { .. }) {
+            return Ok(());
+        }
+        let device = self.device.properties().name.clone();
+        let why = "it is lost, and rows of a table or frame lay there: make these anew".into();
+        Err(ErrorKind::DeviceUnavailable { device, why }.into())
+    }
+
     fn place(&self) -> MutexGuard<'_, KeptPlace> {
         self.place.lock()
     }

@@ -1,5 +1,5 @@
 //! Columns of a table that stay in device memory for later queries, until others want the room: of
-//! all its files, and of some of them. All are of one version of the table.
+//! all its files, and of some of them. All are of one version of the table, and on one device.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -88,6 +88,13 @@ impl HeldColumns {
 }
 
 impl ResidentColumns {
+    /// Whether its device can do nothing any more.
+    fn is_lost(&self) -> bool {
+        let parts = self.part.iter().map(|(_, part)| part);
+        let mut columns = parts.chain([&self.whole]).flat_map(|held| held.columns.values());
+        columns.next().is_some_and(|resident| resident.column.data.device().is_lost())
+    }
+
     /// Of all files, or of these.
     fn of(&mut self, files: Option<&[usize]>) -> Option<&mut HeldColumns> {
         match files {
@@ -117,9 +124,13 @@ impl Resident {
         self.0.try_lock()
     }
 
-    /// What is held, where that is of a version; what there was of an earlier one is let go.
+    /// What is held, where that is of a version; what there was of an earlier one is let go, and
+    /// what lay on a device that is lost.
     fn of_version(&self, number: u64) -> Option<MutexGuard<'_, ResidentColumns>> {
         let mut held = self.held();
+        if held.is_lost() {
+            *held = ResidentColumns { of: held.of, ..ResidentColumns::default() };
+        }
         if held.of < number {
             *held = ResidentColumns {
                 of: number,

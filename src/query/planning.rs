@@ -85,7 +85,7 @@ impl Core {
     pub(super) fn analyzed(&self, state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
         let plan = self.before_rules(state, plan)?;
         let plan = by_rules(state, plan, |state, plan| analyzed(state, &plan))?;
-        Ok(once::shared(plan, self.engine.is_some())?)
+        Ok(once::shared(plan, self.engine().is_some())?)
     }
 
     /// An analyzed plan, optimized.
@@ -124,7 +124,7 @@ impl Core {
 
     /// The plan of a recipe, and what of it runs where.
     pub(crate) fn explain_recipe(&self, recipe: &Recipe, format: ExplainFormat) -> Result<String> {
-        let Some(engine) = &self.engine else { return self.explain(&recipe.plan()?, format) };
+        let Some(engine) = self.engine() else { return self.explain(&recipe.plan()?, format) };
         let Some((prepared, tables)) = self.prepared_recipe(engine, recipe)? else {
             return self.explain(&recipe.plan()?, format);
         };
@@ -144,7 +144,7 @@ impl Core {
             let state = self.state();
             let analyzed = self.analyzed(&state, &*shared::written_out(plan)?)?;
             let optimized = self.optimized(&state, shared::written_out(&analyzed)?.into_owned())?;
-            match &self.engine {
+            match self.engine() {
                 Some(engine) => {
                     let prepared = Prepared::new(optimized)?;
                     let places = exec::places(&state, engine, prepared.cut(), &[]).await?;

@@ -68,7 +68,7 @@ impl Core {
     ) -> Result<Answer> {
         self.block_on(async {
             let state = self.state();
-            let ran = match &self.engine {
+            let ran = match self.engine() {
                 Some(engine) => {
                     engine.device.count_plan(false);
                     match optimize(&state).and_then(Prepared::new) {
@@ -102,7 +102,7 @@ impl Core {
 
     fn run_recipe_once(&self, recipe: &Recipe) -> Result<Answer> {
         self.as_statement(|| {
-            let Some(engine) = &self.engine else { return self.run(&recipe.plan()?) };
+            let Some(engine) = self.engine() else { return self.run(&recipe.plan()?) };
             let Some((prepared, tables)) = self.prepared_recipe(engine, recipe)? else {
                 return self.run_once(&recipe.plan()?);
             };
@@ -150,7 +150,7 @@ impl Core {
 
     /// What the device yielded, or `None` where the CPU is to do it.
     pub(crate) fn or_on_cpu<T>(&self, ran: Result<T>) -> Result<Option<T>> {
-        match (ran, &self.engine) {
+        match (ran, self.engine()) {
             (Err(error), Some(engine)) if engine.gives_way(&error) => {
                 engine.give_up(&error);
                 Ok(None)
@@ -166,7 +166,7 @@ impl Core {
     }
 
     fn order_of(&self, table: PlanTable, keys: &[SortExpr]) -> Result<Option<Table>> {
-        let Some(engine) = &self.engine else { return Ok(None) };
+        let Some(engine) = self.engine() else { return Ok(None) };
         let verb = Verb::ArgSort(keys.to_vec());
         let found = match verb.is_small() {
             true => self.prepared(

@@ -341,8 +341,7 @@ impl SessionBuilder {
                 (self.join_order.unwrap_or(true), self.divide.unwrap_or(true));
             Engine::new(device, strict, join_order, divide)
         };
-        let others = devices.map(engine_of).collect();
-        let engine = device.map(|device| engine_of(device).with_others(others));
+        let engine = Engine::of_all(device.into_iter().chain(devices).map(engine_of).collect());
         Ok(match &self.cluster {
             Some(cluster) => (engine.map(|engine| engine.with_cluster(cluster.clone())), None),
             None => (engine, notice),

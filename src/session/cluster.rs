@@ -36,7 +36,7 @@ impl SessionBuilder {
 
 impl Session {
     pub(super) fn engine_of_cluster(&self) -> Option<&ClusterEngine> {
-        self.core.engine.as_ref()?.cluster.as_deref()
+        self.core.engine()?.cluster.as_deref()
     }
 
     /// The name of the cluster that runs queries, such as `df://host:50050`; `None` where this

@@ -24,7 +24,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn progress(&self) -> Option<PartsProgress> {
-        self.core.engine.as_ref().and_then(Engine::progress)
+        self.core.engine().and_then(Engine::progress)
     }
 
     /// How much the query that runs now has read of its tables and files, from 0 to 1, where the CPU

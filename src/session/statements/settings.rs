@@ -47,7 +47,7 @@ impl Session {
             description: description.into(),
         };
         let limit = self.device().map(|device| device.memory_limit().to_string());
-        let engine = self.core.engine.as_ref();
+        let engine = self.core.engine();
         let order =
             engine.map(|engine| if engine.orders_joins() { "on" } else { "off" }.to_string());
         let timeout = self.statement_timeout().map(|time| match time.as_millis() {
@@ -104,7 +104,7 @@ impl Session {
                     }
                 }
             }
-            JOIN_ORDER => match (switch(value), &self.core.engine) {
+            JOIN_ORDER => match (switch(value), self.core.engine()) {
                 (Some(on), Some(engine)) => engine.order_joins(on),
                 (Some(_), None) => {
                     return Err(wrong("there is no device that could order joins".into()));
@@ -142,13 +142,13 @@ impl Session {
                 self.set_statement_timeout(None);
                 Ok(())
             }
-            JOIN_ORDER if self.core.engine.is_some() => {
-                self.core.engine.iter().for_each(|engine| engine.order_joins(true));
+            JOIN_ORDER if self.core.engine().is_some() => {
+                self.core.engine().iter().for_each(|engine| engine.order_joins(true));
                 Ok(())
             }
             other => {
                 let options: ConfigOptions =
-                    config(self.core.engine.is_some(), None)?.options().as_ref().clone();
+                    config(self.core.engine().is_some(), None)?.options().as_ref().clone();
                 let found = options.entries().into_iter().find(|entry| entry.key == other);
                 let Some(entry) = found else { return Err(self.no_setting(other)) };
                 match entry.value {

@@ -64,7 +64,7 @@ fn launches(devices: &[Device]) -> Vec<u64> {
 #[test]
 fn a_lost_device_is_an_error_and_the_session_goes_on_with_the_others() {
     const SQL: &str = "SELECT l_suppkey, count(*), sum(l_quantity) FROM lineitem JOIN orders ON l_orderkey = o_orderkey GROUP BY l_suppkey";
-    for (count, lost) in [(2, 1), (3, 1), (3, 2)] {
+    for (count, lost) in [(2, 0), (2, 1), (3, 0), (3, 2)] {
         let (pair, _files) = tpch(count);
         let devices = pair.device.devices();
         if devices[0].kind() != DeviceKind::Sim {
@@ -84,22 +84,32 @@ fn a_lost_device_is_an_error_and_the_session_goes_on_with_the_others() {
         for (number, (before, now)) in before.iter().zip(launches(&devices)).enumerate() {
             assert_eq!(now > *before, number != lost, "device {number} of {count}");
         }
+        let first = pair.device.device().expect("one is left");
+        assert_eq!(launches(&[first.clone()]), launches(&devices[usize::from(lost == 0)..][..1]));
         assert!(count == 2 || sent(&pair.device) > 0);
     }
 }
 
 #[test]
-fn the_loss_of_the_first_device_says_what_to_do() {
+fn results_on_a_lost_device_are_gone_and_can_be_made_anew() {
+    const SQL: &str = "CREATE OR REPLACE TABLE sums AS \
+        SELECT l_linenumber, sum(l_quantity) AS n FROM lineitem GROUP BY 1";
     let (pair, _files) = tpch(2);
     let devices = pair.device.devices();
     if devices[0].kind() != DeviceKind::Sim {
         return;
     }
+    pair.device.execute(SQL).expect("all devices are there");
     devices[0].lose();
-    for _ in 0..2 {
-        let error = run(&pair.device, "SELECT sum(l_quantity) FROM lineitem").expect_err("lost");
-        assert!(error.to_string().contains("open the session anew"), "{error}");
+    for sql in ["SELECT sum(l_quantity) FROM lineitem", "SELECT max(n) FROM sums"] {
+        let error = run(&pair.device, sql).expect_err("the first device is lost");
+        let is_told = matches!(error.kind(), ErrorKind::DeviceLost { device: 0, .. });
+        assert!(is_told || error.to_string().contains("make these anew"), "{error}");
     }
+    for session in [&pair.cpu, &pair.device] {
+        session.execute(SQL).expect("the CPU, and one device");
+    }
+    pair.check("SELECT max(n) FROM sums");
 }
 
 /// A device that has too little memory divides its part further.
