@@ -21,14 +21,9 @@ use std::time::Instant;
 use warpframe::SessionBuilder;
 use warpframe::prelude::*;
 
-/// As the command's.
-#[cfg(not(test))]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
-
-fn main() -> Outcome {
+pub fn main() -> Outcome {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
     run(&arguments, Session::builder())
 }

@@ -30,16 +30,11 @@ use warpframe::arrow::record_batch::RecordBatch;
 use warpframe::plugin::{Plugin, WithWarpframe};
 use warpframe::prelude::*;
 
-/// As the command's: a query's text and plan are many small allocations.
-#[cfg(not(test))]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 const RUNS: usize = 9;
 
-fn main() -> Outcome {
+pub fn main() -> Outcome {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
     run(&arguments, Session::builder(), RUNS).map(drop)
 }

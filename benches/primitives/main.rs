@@ -72,12 +72,7 @@ const OPERATORS: [fn(&Bench, usize) -> Outcome; 15] = [
     jets::all,
 ];
 
-/// As the command's: a query's text and plan are many small allocations.
-#[cfg(not(test))]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-fn main() -> ExitCode {
+pub fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
         Err(error) => {

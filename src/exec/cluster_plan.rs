@@ -32,9 +32,9 @@ use crate::cpu;
 use crate::error::{Error, Result};
 use crate::io::{OfSession, SourceTable, partitions_in_order};
 use crate::plan::{
-    Cut, DevicePlan, GATHERED, Placed, PlacedParts, PlanTable, StageLimits, TablePlaceholder,
-    any_node, is_worth_it, order_joins, projection, same_table, stages, table_source,
-    with_different_names,
+    Cut, DevicePlan, GATHERED, JoinMeeting, Placed, PlacedParts, PlanTable, StageLimits,
+    TablePlaceholder, any_node, is_worth_it, order_joins, projection, same_table, stages,
+    table_source, with_different_names,
 };
 use crate::user_code::{UserAggregate, is_called_by};
 
@@ -152,8 +152,8 @@ async fn placed(
     let tasks = planner.config().target_partitions();
     let broadcast = cluster.cluster.broadcast_limit();
     let gathered = broadcast.min(GATHERED);
-    let limits =
-        StageLimits { tasks, broadcast, gathered, on_devices: false, exchange: 0, tables: &[] };
+    let joins = JoinMeeting::Broadcast(broadcast);
+    let limits = StageLimits { tasks, joins, gathered, tables: &[] };
     let stage = stages(&logical, &division, limits)?;
     let context = StageContext { device: None, state: Arc::new(planner.clone()) };
     let physical = stage_plan(&stage, &all, &context, false)?;

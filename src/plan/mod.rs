@@ -76,8 +76,8 @@ pub(crate) use sealed::{
     of_some_rows, unseal,
 };
 pub(crate) use stages::{
-    Cuts, GATHERED, InputRole, Stage, StageInput, StageLimits, StageRows, TableCuts, may_be_cut,
-    order_of, stages, task_by_cuts,
+    Cuts, GATHERED, InputRole, JoinMeeting, Stage, StageInput, StageLimits, StageRows, TableCuts,
+    may_be_cut, order_of, stages, task_by_cuts,
 };
 #[cfg(feature = "proto")]
 pub(crate) use subquery::one_row_function;

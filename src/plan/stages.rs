@@ -52,17 +52,29 @@ pub(crate) const GATHERED: u64 = 16 << 20;
 pub(crate) struct StageLimits<'a> {
     /// Tasks of a stage.
     pub(crate) tasks: usize,
-    /// A side of a join of at most so many bytes is given whole to each task.
-    pub(crate) broadcast: u64,
+    pub(crate) joins: JoinMeeting,
     /// Partial results that take at most so many bytes once they are merged are merged by one task.
     pub(crate) gathered: u64,
-    /// Tasks are devices of one process. The device's hash parts rows, by keys of any type. Joins
-    /// meet in the least expensive way (`stages/join.rs`), whatever `broadcast` is.
-    pub(crate) on_devices: bool,
-    /// What an exchange of hardly any rows takes: the bytes that a device's memory brings meanwhile.
-    pub(crate) exchange: u64,
     /// How the plan's tables lie, by their numbers, as far as they are cut by keys.
     pub(crate) tables: &'a [Option<TableCuts>],
+}
+
+/// Who runs tasks, and so how the sides of a join meet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum JoinMeeting {
+    /// Tasks of any processes, between which DataFusion's hash parts rows. A side of at most so many
+    /// bytes is given whole to each task.
+    Broadcast(u64),
+    /// Devices of one process. The device's hash parts rows, by keys of any type. Sides meet in the
+    /// least expensive way (`stages/join.rs`), where an exchange of hardly any rows takes as long as
+    /// a device's memory for so many bytes.
+    Cheapest { exchange: u64 },
+}
+
+impl StageLimits<'_> {
+    fn on_devices(&self) -> bool {
+        matches!(self.joins, JoinMeeting::Cheapest { .. })
+    }
 }
 
 /// A fragment of a plan, which one task or several run.
@@ -150,7 +162,7 @@ pub(crate) fn stages(
     division: &Division,
     limits: StageLimits<'_>,
 ) -> Result<Stage> {
-    let repeated = if limits.on_devices { Repeated::of(plan)? } else { Repeated::default() };
+    let repeated = if limits.on_devices() { Repeated::of(plan)? } else { Repeated::default() };
     let rows = Cutter { limits, repeated }.rows_of(plan, &division.root)?;
     Ok(Stage { fragment: rows.plan, inputs: rows.inputs })
 }
@@ -337,7 +349,7 @@ impl Cutter<'_> {
             return self.rows_of(&instead.0, &instead.1);
         }
         let input = self.input(plan, division)?;
-        if self.limits.on_devices && are_together(&input, &keys_of(plan, division)) {
+        if self.limits.on_devices() && are_together(&input, &keys_of(plan, division)) {
             return input.through(plan);
         }
         if !input.is_parted() {
@@ -345,7 +357,7 @@ impl Cutter<'_> {
         }
         if let LogicalPlan::Sort(sort) = plan
             && sort.fetch.is_none()
-            && !self.limits.on_devices
+            && !self.limits.on_devices()
         {
             return self.sorted(input, sort);
         }
@@ -359,7 +371,7 @@ impl Cutter<'_> {
     /// Whether the rows that an operator takes are of one task where their keys are equal.
     fn has_together(&self, plan: &LogicalPlan, division: &DividedOperator) -> Result<bool> {
         let keys = keys_of(plan, division);
-        Ok(self.limits.on_devices && are_together(&self.input(plan, division)?, &keys))
+        Ok(self.limits.on_devices() && are_together(&self.input(plan, division)?, &keys))
     }
 
     /// Partial results of each task, merged by one of them where they are few.
@@ -402,7 +414,7 @@ impl Cutter<'_> {
     /// The rows, parted by a hash of keys; all of them for one task where that cannot be.
     fn parted_by(&self, rows: FragmentRows, keys: &[Expr]) -> Result<FragmentRows> {
         let schema = rows.plan.schema().clone();
-        if !self.limits.on_devices && !are_plain(keys, &schema) {
+        if !self.limits.on_devices() && !are_plain(keys, &schema) {
             return rows.gathered();
         }
         let (plan, columns) = with_keys(rows.plan, keys)?;

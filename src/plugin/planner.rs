@@ -24,8 +24,8 @@ use super::subqueries::with_joins;
 use crate::error::{Error, Result};
 use crate::exec::{PlannedTable, StageContext, StageDevice, division_of, stage_plan};
 use crate::plan::{
-    CpuOperator, DeviceNode, DevicePlan, GATHERED, PlanTable, Root, StageLimits, cut_unless,
-    is_worth_it, order_joins, stages, with_different_names,
+    CpuOperator, DeviceNode, DevicePlan, GATHERED, JoinMeeting, PlanTable, Root, StageLimits,
+    cut_unless, is_worth_it, order_joins, stages, with_different_names,
 };
 
 /// Gives the device its part of plans, and another planner the rest.
@@ -173,10 +173,8 @@ impl StagePlanner {
         let division = division_of(state, engine, &plan, &known)?;
         let limits = StageLimits {
             tasks,
-            broadcast: self.broadcast,
+            joins: JoinMeeting::Broadcast(self.broadcast),
             gathered: self.broadcast.min(GATHERED),
-            on_devices: false,
-            exchange: 0,
             tables: &[],
         };
         let stage = stages(&plan, &division, limits)?;

@@ -82,7 +82,7 @@ fn the_best_row_lies_anywhere() {
         pair.check(&format!("SELECT max({text}) FROM t"));
         pair.check(&format!("SELECT min({text}), count(*), avg(id), sum(id) FROM t"));
     }
-    for condition in ["id < 0", "id = 29999", "id % 5000 = 4999", "id % 2 = 1", "id > 1500"] {
+    for condition in ["id < 0", "id = 29999", "id % 5000 = 4999"] {
         pair.check(&format!("SELECT {all} FROM t WHERE {condition}"));
         pair.check(&format!("SELECT {}, count(*) FROM t", {
             extremes(&format!(" FILTER (WHERE {condition})"))

@@ -115,10 +115,11 @@ fn bytes_that_tpch_moves_between_devices() {
 
 #[test]
 fn tpch_on_two_and_three_devices() {
-    for count in [2, 3] {
+    let all: Vec<usize> = (1..=22).collect();
+    for (count, queries) in [(2, &all[..]), (3, &[3, 9, 13, 18, 20, 21])] {
         let (pair, _files) = tpch(count);
-        for number in 1..=22 {
-            pair.check(&tpch_query(number));
+        for number in queries {
+            pair.check(&tpch_query(*number));
         }
     }
 }

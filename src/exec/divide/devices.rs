@@ -46,8 +46,8 @@ use crate::error::{Error, Result};
 use crate::exec::{Engine, Outcome, run_on_one_device, run_resident};
 use crate::io::{OfSession, PartKeys, Snapshot, SourceTable, rows};
 use crate::plan::{
-    Budget, DevicePlan, GATHERED, InputRole, PlanTable, Stage, StageInput, StageLimits, StageRows,
-    is_foreign, lift, order_joins, placeholder_number, stages,
+    Budget, DevicePlan, GATHERED, InputRole, JoinMeeting, PlanTable, Stage, StageInput,
+    StageLimits, StageRows, is_foreign, lift, order_joins, placeholder_number, stages,
 };
 use warpframe_device::interrupt;
 use warpframe_device::timeline::{Part, span};
@@ -55,8 +55,6 @@ use warpframe_device::timeline::{Part, span};
 /// Bytes of columns for each device from which on several devices are used. An estimate: a device
 /// reads so many in some 0.6 ms, and a stage starts on another device in a fraction of that.
 const LEAST_BYTES: u64 = 2 << 30;
-/// A side of a join of at most so many bytes is given whole to each device.
-const BROADCAST: u64 = 1 << 30;
 /// What an exchange of hardly any rows takes, some 0.4 ms: the bytes that memory brings meanwhile.
 const EXCHANGE: u64 = 1_600_000_000;
 /// How often a plan is begun anew where files change meanwhile.
@@ -188,12 +186,12 @@ fn stages_of(
 ) -> Result<Stage> {
     let engine = devices[0];
     let division = division_of(state, engine, plan, tables)?;
-    let broadcast = engine.device.of_kind(BROADCAST, 1 << 12);
     let cuts: Vec<_> = cut.iter().map(|cut| cut.as_ref().map(|cut| cut.cuts.clone())).collect();
     let gathered = engine.device.of_kind(GATHERED, 0);
     let exchange = engine.device.of_kind(EXCHANGE, 0);
     let (tasks, tables) = (devices.len(), &cuts[..]);
-    let limits = StageLimits { tasks, broadcast, gathered, exchange, on_devices: true, tables };
+    let joins = JoinMeeting::Cheapest { exchange };
+    let limits = StageLimits { tasks, joins, gathered, tables };
     stages(plan, &division, limits)
 }
 

@@ -7,7 +7,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan};
 
 use super::columns::are_plain;
 use super::parting::{Parting, are_alike, followers, moved, of_join};
-use super::{Cutter, FragmentRows, InputRole, StageInput, StageRows};
+use super::{Cutter, FragmentRows, InputRole, JoinMeeting, StageInput, StageRows};
 use crate::error::{Error, Result};
 use crate::plan::division::{DividedJoin, DividedOperator, JoinSide, JoinWay, Way};
 
@@ -65,13 +65,18 @@ impl Cutter<'_> {
             return joined(join, left, right, &[]);
         }
         let hashes = matches!(way.otherwise, JoinWay::Hash { .. })
-            && (self.limits.on_devices || is_hashable(join));
-        if self.limits.on_devices && hashes && are_alike(join, &left, &right) {
+            && (self.limits.on_devices() || is_hashable(join));
+        if self.limits.on_devices() && hashes && are_alike(join, &left, &right) {
             return joined(join, left, right, &BOTH);
         }
-        let meeting = match self.limits.on_devices {
-            true => self.cheapest(join, way, (&left, &right), hashes),
-            false => self.broadcast(join, way, (&left, &right), hashes).map(Meeting::Whole),
+        let sides = (&left, &right);
+        let meeting = match self.limits.joins {
+            JoinMeeting::Cheapest { exchange } => {
+                self.cheapest(join, way, sides, (hashes, exchange))
+            }
+            JoinMeeting::Broadcast(most) => {
+                broadcast(join, way, sides, (hashes, most)).map(Meeting::Whole)
+            }
         };
         match meeting {
             Some(Meeting::Whole(JoinSide::Left)) => {
@@ -111,12 +116,12 @@ impl Cutter<'_> {
         join: &Join,
         way: &DividedJoin,
         rows: (&FragmentRows, &FragmentRows),
-        hashes: bool,
+        (hashes, exchange): (bool, u64),
     ) -> Option<Meeting> {
         let tasks = self.limits.tasks as f64;
         let share = (tasks - 1.0) / tasks;
         let bytes = |side: JoinSide| side.of(way.bytes).map_or(UNKNOWN, |bytes| bytes as f64);
-        let exchange = self.limits.exchange as f64;
+        let exchange = exchange as f64;
         let moves = |side: JoinSide| exchange + bytes(side) * share * LINK / tasks;
         let mut ways = vec![];
         if hashes {
@@ -147,31 +152,29 @@ impl Cutter<'_> {
     /// these are all that an operator has.
     pub(super) fn beside(&self, rows: FragmentRows) -> Result<FragmentRows> {
         let by_keys = |input: &&StageInput| matches!(input.role, InputRole::ByKeys(_));
-        match !self.limits.on_devices && rows.inputs.iter().filter(by_keys).count() > 1 {
+        match !self.limits.on_devices() && rows.inputs.iter().filter(by_keys).count() > 1 {
             true => rows.ended(InputRole::Part),
             false => Ok(rows),
         }
     }
+}
 
-    /// The side that each task gets whole: one whose rows are all in one place already or that is
-    /// small, while tasks have parts of the other.
-    fn broadcast(
-        &self,
-        join: &Join,
-        way: &DividedJoin,
-        rows: (&FragmentRows, &FragmentRows),
-        hashes: bool,
-    ) -> Option<JoinSide> {
-        let may = |side: &JoinSide| {
-            side.other().goes_by(join.join_type) && side.other().of(rows).is_parted()
-        };
-        let sides = [JoinSide::Right, JoinSide::Left].into_iter().filter(may);
-        let bytes = |side: &JoinSide| side.of(way.bytes).unwrap_or(u64::MAX);
-        let least = sides.min_by_key(bytes)?;
-        let small = bytes(&least) <= self.limits.broadcast;
-        (small || !least.of(rows).is_parted() && join.join_type != JoinType::Full || !hashes)
-            .then_some(least)
-    }
+/// The side that each task gets whole: one whose rows are all in one place already or that is
+/// small, while tasks have parts of the other.
+fn broadcast(
+    join: &Join,
+    way: &DividedJoin,
+    rows: (&FragmentRows, &FragmentRows),
+    (hashes, most): (bool, u64),
+) -> Option<JoinSide> {
+    let may =
+        |side: &JoinSide| side.other().goes_by(join.join_type) && side.other().of(rows).is_parted();
+    let sides = [JoinSide::Right, JoinSide::Left].into_iter().filter(may);
+    let bytes = |side: &JoinSide| side.of(way.bytes).unwrap_or(u64::MAX);
+    let least = sides.min_by_key(bytes)?;
+    let small = bytes(&least) <= most;
+    (small || !least.of(rows).is_parted() && join.join_type != JoinType::Full || !hashes)
+        .then_some(least)
 }
 
 /// A join of rows; `sides` are those of which tasks have parts, of equal keys where it is both.

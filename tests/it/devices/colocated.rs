@@ -178,7 +178,7 @@ const QUERIES: [&str; 14] = [
 #[test]
 fn keys_at_the_borders_of_row_groups_are_of_one_device() {
     let mut random = StdRng::seed_from_u64(66);
-    for round in 0..6 {
+    for round in 0..4 {
         let count = 2 + round % 2;
         let (pair, folder) = (pair(count), tempfile::tempdir().expect("a folder"));
         for name in ["a", "b"] {
@@ -226,7 +226,8 @@ fn tables_that_cannot_be_cut_are_exchanged() {
         let cut =
             text.contains("its part of a, cut by k") || text.contains("its part of a, cut by i");
         assert!(cut == is_cut || keys != &ascending, "{text}");
-        for sql in QUERIES {
+        // The others differ in where they are cut, not in what devices do then.
+        for sql in QUERIES.iter().take(if is_cut { 2 } else { QUERIES.len() }) {
             pair.check(sql);
         }
     }

@@ -1,0 +1,12 @@
+//! The benchmark `planning.rs` with the command's allocator. Tests run it with that of theirs.
+
+#[path = "../planning.rs"]
+mod bench;
+
+/// A query's text and plan are many small allocations.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> bench::Outcome {
+    bench::main()
+}
