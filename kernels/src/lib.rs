@@ -36,7 +36,7 @@ pub use compile::ahead::Ahead;
 pub use compile::nvrtc::{CompileReport, KernelReport, compile_for};
 pub use compile::parts::{LaunchBounds, Parts};
 pub use compile::prepare;
-pub use compile::source::{HEADERS, KernelSource};
+pub use compile::source::{COMMON_HEADERS, HEADERS, KernelSource};
 pub use counters::Counters;
 pub(crate) use drivers::driver::Driver;
 pub use drivers::driver::{DeviceProperties, Grid, UserArgument, UserGrid};

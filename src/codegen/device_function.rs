@@ -2,6 +2,8 @@
 //! writes a call notes which header the kernel has to include, and how long the call takes to
 //! compile.
 
+use warpframe_device::COMMON_HEADERS;
+
 /// A family of device code that not all kernels need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KernelHeader {
@@ -25,9 +27,6 @@ pub(crate) enum KernelHeader {
     BestRow,
     Exchange,
 }
-
-/// Headers that every kernel includes, in order.
-const ALWAYS: [&str; 5] = ["prelude.cuh", "arith.cuh", "decimal.cuh", "time.cuh", "pipeline.cuh"];
 
 /// The files of other headers, in order of inclusion.
 const FILES: [(KernelHeader, &str); 20] = [
@@ -76,7 +75,7 @@ impl KernelHeaders {
     /// Their `#include` directives.
     pub(super) fn includes(self) -> String {
         let needed = FILES.iter().filter(|(header, _)| self.0 >> *header as u32 & 1 != 0);
-        let files = ALWAYS.iter().chain(needed.map(|(_, file)| file));
+        let files = COMMON_HEADERS.iter().chain(needed.map(|(_, file)| file));
         files.map(|file| format!("#include \"{file}\"\n")).collect()
     }
 }

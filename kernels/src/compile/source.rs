@@ -7,6 +7,10 @@ use sha2::{Digest, Sha256};
 
 use crate::compile::hex::hex;
 
+/// Headers that generated code includes before anything else, in this order.
+pub const COMMON_HEADERS: [&str; 5] =
+    ["prelude.cuh", "arith.cuh", "decimal.cuh", "time.cuh", "pipeline.cuh"];
+
 /// Every file of `kernels/`, by the name it is included under.
 pub static HEADERS: &[(&str, &str)] = &[
     ("prelude.cuh", include_str!("../../prelude.cuh")),

@@ -171,7 +171,7 @@ impl Store {
         why.is_none()
     }
 
-    /// Where an image of this file name is written to, as far as its folder can be written.
+    /// Where an image of this file name is written to, if its folder can be written.
     pub fn place(&self, file: &str) -> PathBuf {
         self.folders.first().map_or_else(|| PathBuf::from(file), |folder| folder.join(file))
     }
@@ -293,11 +293,8 @@ impl Store {
             Some((folder, _)) => Ok(folder),
             None => {
                 let notes = self.notes.lock().all.join("; ");
-                let why = if notes.is_empty() {
-                    "WARPFRAME_CACHE_MIB=0 keeps nothing".into()
-                } else {
-                    notes
-                };
+                let nothing = || "WARPFRAME_CACHE_MIB=0 keeps nothing".into();
+                let why = if notes.is_empty() { nothing() } else { notes };
                 let folder = self.folders.first().map_or(Path::new(""), PathBuf::as_path);
                 Err(Error::io(folder, std::io::Error::other(why)))
             }

@@ -91,11 +91,10 @@ fn is_draft(name: &str) -> bool {
     let are_numbers = numbers
         .split('-')
         .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
-    let is_runtime =
-        of.starts_with("sim-runtime-") && of.trim_end_matches(".sha256").ends_with(".so");
+    let is_of_sim = of.starts_with("sim-runtime-") || of.starts_with("sim-head-");
     are_numbers
         && numbers.split('-').count() == 3
-        && (of == "probe" || is_runtime || image_of(of).is_some())
+        && (of == "probe" || is_of_sim || image_of(of).is_some())
 }
 
 #[cfg(test)]
