@@ -144,7 +144,7 @@ impl Plugin {
 
     /// The device: its memory, counters and times. `None` where everything runs on the CPU.
     pub fn device(&self) -> Option<&Device> {
-        self.opened.as_ref().map(|opened| &opened.engine.device)
+        self.opened.as_ref().map(|opened| &opened.engine.first().device)
     }
 
     /// A function in CUDA C++ as one of DataFusion's, which sessions with this plugin run on the
@@ -205,7 +205,7 @@ impl Plugin {
     /// Why parts of plans that were begun on the device went to the CPU, since this was asked last;
     /// [`Counters::fallbacks`](crate::device::Counters::fallbacks) counts them.
     pub fn take_reasons(&self) -> Vec<String> {
-        self.opened.as_ref().map_or_else(Vec::new, |opened| opened.engine.take_reasons())
+        self.opened.as_ref().map_or_else(Vec::new, |opened| opened.engine.first().take_reasons())
     }
 
     /// A query planner that gives the device its part of a plan, and `theirs` the rest.

@@ -26,8 +26,8 @@ use ballista_core::extension::SessionConfigExt;
 use ballista_core::serde::protobuf::ShuffleWritePartition;
 use ballista_core::utils::{collect_plan_metrics, create_write_options};
 use ballista_executor::execution_engine::QueryStageExecutor;
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::{DataFusionError, Result};
@@ -120,6 +120,27 @@ struct RowsOfTask {
     bytes: Vec<u8>,
 }
 
+/// The batch without the characters that only rows for other tasks have: Arrow IPC writes all that
+/// lie in a buffer of views.
+fn of_own_characters(batch: &RecordBatch) -> Result<RecordBatch> {
+    let own = |column: &ArrayRef| -> ArrayRef {
+        match column.data_type() {
+            DataType::Utf8View => Arc::new(column.as_string_view().gc()),
+            DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
+            _ => column.clone(),
+        }
+    };
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let columns = batch.columns().iter().map(own).collect();
+    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
+}
+
+/// Bytes of the rows of a batch, as far as they are not characters of views.
+fn bytes_of(batch: &RecordBatch) -> usize {
+    let of_column = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0);
+    batch.columns().iter().map(of_column).sum()
+}
+
 /// The rows for each task that gets some, encoded on several threads.
 async fn encoded(
     rows: Vec<(usize, RecordBatch)>,
@@ -131,12 +152,12 @@ async fn encoded(
         let (task, of_task) = (of_task[0].0, of_task.to_vec());
         let (schema, options) = (schema.clone(), options.clone());
         encoding.push(tokio::task::spawn_blocking(move || {
-            let size = of_task.iter().map(|(_, batch)| batch.get_array_memory_size()).sum();
+            let size = of_task.iter().map(|(_, batch)| bytes_of(batch)).sum();
             let mut part =
                 RowsOfTask { task, batches: 0, rows: 0, bytes: Vec::with_capacity(size) };
             let mut writer = StreamWriter::try_new_with_options(&mut part.bytes, &schema, options)?;
             for (_, batch) in &of_task {
-                writer.write(batch)?;
+                writer.write(&of_own_characters(batch)?)?;
                 part.batches += 1;
                 part.rows += batch.num_rows() as u64;
             }
@@ -322,6 +343,11 @@ mod tests {
                 counts
             };
             assert_eq!(counts(&written), counts(&others), "{sql}");
+            let bytes = |parts: &[ShuffleWritePartition]| {
+                parts.iter().map(|part| part.num_bytes).sum::<u64>()
+            };
+            let (ours_has, theirs_have) = (bytes(&written), bytes(&others));
+            assert!(ours_has <= theirs_have / 4 * 5, "{ours_has} bytes, not {theirs_have}: {sql}");
             assert!(counts(&written).iter().map(|of| of.1).sum::<u64>() >= at_least, "{sql}");
             let [found, expected] = [folders[0].path(), folders[1].path()];
             assert_eq!(read(found, tasks).await, read(expected, tasks).await, "{sql}");
