@@ -347,7 +347,10 @@ mod tests {
                 parts.iter().map(|part| part.num_bytes).sum::<u64>()
             };
             let (ours_has, theirs_have) = (bytes(&written), bytes(&others));
-            assert!(ours_has <= theirs_have / 4 * 5, "{ours_has} bytes, not {theirs_have}: {sql}");
+            assert!(
+                ours_has <= theirs_have / 4 * 5 + 1024,
+                "{ours_has} bytes, not {theirs_have}: {sql}"
+            );
             assert!(counts(&written).iter().map(|of| of.1).sum::<u64>() >= at_least, "{sql}");
             let [found, expected] = [folders[0].path(), folders[1].path()];
             assert_eq!(read(found, tasks).await, read(expected, tasks).await, "{sql}");
