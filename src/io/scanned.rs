@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
-use datafusion::catalog::Session;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::datasource::MemTable;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{CsvSource, FileScanConfig, FileSource, ParquetSource};
@@ -240,6 +241,15 @@ impl SomeColumns {
     ) -> SomeColumns {
         SomeColumns { schema, columns, batches }
     }
+
+    /// Where these columns of the table are among those of the batches.
+    fn places(&self, columns: &[usize]) -> Result<Vec<usize>> {
+        let place = |at: &usize| {
+            let place = self.columns.iter().position(|column| column == at);
+            place.ok_or_else(|| Error::internal(format!("a scan has no column {at}")))
+        };
+        columns.iter().map(place).collect()
+    }
 }
 
 #[async_trait]
@@ -257,11 +267,7 @@ impl Source for SomeColumns {
     }
 
     async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
-        let place = |at: &usize| {
-            let place = self.columns.iter().position(|column| column == at);
-            place.ok_or_else(|| Error::internal(format!("a scan has no column {at}")))
-        };
-        let places = wanted.columns.iter().map(place).collect::<Result<Vec<_>>>()?;
+        let places = self.places(wanted.columns)?;
         let batches = self.batches[wanted.chunks.clone()].iter();
         let batches = batches
             .map(|batch| batch.project(&places))
@@ -271,18 +277,27 @@ impl Source for SomeColumns {
         Ok(Read::new(table.rows as u64, table.columns))
     }
 
+    /// Where a chunk finds no memory, its rows come from here.
     async fn scan(
         &self,
-        _: &dyn Session,
-        _: Option<&Vec<usize>>,
-        _: &[Expr],
-        _: Option<usize>,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        Err(read_by_device())
+        let columns = projection.unwrap_or(&self.columns);
+        let (places, schema) = (self.places(columns)?, Arc::new(self.schema.project(columns)?));
+        let wanted = |batch: &RecordBatch| {
+            let columns = places.iter().map(|at| batch.column(*at).clone()).collect();
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            RecordBatch::try_new_with_options(schema.clone(), columns, &options)
+        };
+        let batches = self.batches.iter().map(wanted).collect::<std::result::Result<_, _>>()?;
+        MemTable::try_new(schema.clone(), vec![batches])?.scan(state, None, filters, limit).await
     }
 }
 
-/// The CPU engine reads what the scan reads that these are made of.
+/// A part of another source is read through that one (`Source::within`).
 pub(super) fn read_by_device() -> DataFusionError {
     DataFusionError::Internal("a source of a device's scan is read by the CPU engine".into())
 }

@@ -13,6 +13,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use warpframe::arrow::record_batch::RecordBatch;
+use warpframe::device::MemoryLimit;
 use warpframe::plugin::{Plugin, WithWarpframe};
 
 use crate::differential::{Rows, builder, data, rows_of};
@@ -179,6 +180,24 @@ fn batches_in_memory_stay_on_the_device_until_their_table_goes() {
     both.execute("DROP TABLE t");
     both.execute("CREATE TABLE t AS SELECT value AS i, value % 5 AS g FROM range(0, 1000)");
     assert!(both.check(sql), "another table of the name");
+}
+
+/// Of tables in memory, and of rows that an exchange brings.
+#[test]
+fn rows_that_find_no_memory_come_from_the_host() {
+    for (limit, stages) in [(400 << 10, false), (150 << 10, true)] {
+        let device = builder().strict(true).memory_limit(MemoryLimit::Bytes(limit));
+        let plugin = Plugin::new(device).expect("the device opens");
+        let both = Both::with(plugin.with_stages(stages).with_broadcast_limit(0), 3);
+        both.execute("CREATE TABLE t AS SELECT value AS i, value % 7000 AS g FROM range(0, 60000)");
+        for sql in [
+            "SELECT g, sum(i), count(*) FROM t GROUP BY g",
+            "SELECT a.g, count(*) FROM t a JOIN t b ON a.i = b.g GROUP BY a.g",
+        ] {
+            assert!(both.check(sql), "{sql}");
+        }
+        assert!(both.plugin.device().expect("a device").counters().parts_run > 0, "it fits");
+    }
 }
 
 #[test]
