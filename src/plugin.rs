@@ -61,6 +61,7 @@ use self::planner::StagePlanner;
 use crate::error::Result;
 pub use crate::exec::{
     Cluster, ClusterJob, ClusterWatch, RemoteExchanges, StageReport, StagesProgress, TasksOfStage,
+    of_own_buffers,
 };
 use crate::exec::{Runtime, StageDevice, aggregated_on_host, checked, compiled_on_host};
 use crate::session::SessionBuilder;

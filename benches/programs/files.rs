@@ -1,4 +1,4 @@
-//! The benchmark `files.rs` with the command's allocator. Tests run it with that of theirs.
+//! The benchmark `files.rs` with the command's allocator. Tests run it with theirs.
 
 #[path = "../files.rs"]
 mod bench;

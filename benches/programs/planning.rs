@@ -1,4 +1,4 @@
-//! The benchmark `planning.rs` with the command's allocator. Tests run it with that of theirs.
+//! The benchmark `planning.rs` with the command's allocator. Tests run it with theirs.
 
 #[path = "../planning.rs"]
 mod bench;

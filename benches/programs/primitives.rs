@@ -1,4 +1,4 @@
-//! The benchmark `primitives/main.rs` with the command's allocator. Tests run it with that of theirs.
+//! The benchmark `primitives/main.rs` with the command's allocator. Tests run it with theirs.
 
 #[path = "../primitives/main.rs"]
 mod bench;

@@ -1,4 +1,4 @@
-//! The benchmark `tpch.rs` with the command's allocator. Tests run it with that of theirs.
+//! The benchmark `tpch.rs` with the command's allocator. Tests run it with theirs.
 
 #[path = "../tpch.rs"]
 mod bench;

@@ -26,15 +26,15 @@ use ballista_core::extension::SessionConfigExt;
 use ballista_core::serde::protobuf::ShuffleWritePartition;
 use ballista_core::utils::{collect_plan_metrics, create_write_options};
 use ballista_executor::execution_engine::QueryStageExecutor;
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::metrics::{Count, Metric, MetricValue, MetricsSet};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
-use warpframe::plugin::PartedStage;
+use warpframe::plugin::{PartedStage, of_own_buffers};
 
 /// A task that writes rows which its device parts.
 pub(crate) struct DeviceShuffle {
@@ -120,21 +120,6 @@ struct RowsOfTask {
     bytes: Vec<u8>,
 }
 
-/// The batch without the characters that only rows for other tasks have: Arrow IPC writes all that
-/// lie in a buffer of views.
-fn of_own_characters(batch: &RecordBatch) -> Result<RecordBatch> {
-    let own = |column: &ArrayRef| -> ArrayRef {
-        match column.data_type() {
-            DataType::Utf8View => Arc::new(column.as_string_view().gc()),
-            DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
-            _ => column.clone(),
-        }
-    };
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    let columns = batch.columns().iter().map(own).collect();
-    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
-}
-
 /// Bytes of the rows of a batch, as far as they are not characters of views.
 fn bytes_of(batch: &RecordBatch) -> usize {
     let of_column = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0);
@@ -157,7 +142,7 @@ async fn encoded(
                 RowsOfTask { task, batches: 0, rows: 0, bytes: Vec::with_capacity(size) };
             let mut writer = StreamWriter::try_new_with_options(&mut part.bytes, &schema, options)?;
             for (_, batch) in &of_task {
-                writer.write(&of_own_characters(batch)?)?;
+                writer.write(&of_own_buffers(batch)?)?;
                 part.batches += 1;
                 part.rows += batch.num_rows() as u64;
             }

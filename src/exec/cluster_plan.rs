@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -25,6 +25,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::StreamExt;
 
 use super::cluster::ClusterEngine;
+use super::own_buffers::of_own_buffers;
 use super::stage::StageContext;
 use super::stage_plan::stage_plan;
 use super::{Engine, Outcome, division_of};
@@ -32,9 +33,9 @@ use crate::cpu;
 use crate::error::{Error, Result};
 use crate::io::{OfSession, SourceTable, partitions_in_order};
 use crate::plan::{
-    Cut, DevicePlan, GATHERED, JoinMeeting, Placed, PlacedParts, PlanTable, StageLimits,
-    TablePlaceholder, any_node, is_worth_it, order_joins, projection, same_table, stages,
-    table_source, with_different_names,
+    Cut, DevicePlan, GATHERED, Placed, PlacedParts, PlanTable, StageLimits, TablePlaceholder,
+    TaskPlace, any_node, is_worth_it, order_joins, projection, same_table, stages, table_source,
+    with_different_names,
 };
 use crate::user_code::{UserAggregate, is_called_by};
 
@@ -152,8 +153,8 @@ async fn placed(
     let tasks = planner.config().target_partitions();
     let broadcast = cluster.cluster.broadcast_limit();
     let gathered = broadcast.min(GATHERED);
-    let joins = JoinMeeting::Broadcast(broadcast);
-    let limits = StageLimits { tasks, joins, gathered, tables: &[] };
+    let place = TaskPlace::Processes { broadcast };
+    let limits = StageLimits { tasks, place, gathered, tables: &[] };
     let stage = stages(&logical, &division, limits)?;
     let context = StageContext { device: None, state: Arc::new(planner.clone()) };
     let physical = stage_plan(&stage, &all, &context, false)?;
@@ -296,20 +297,6 @@ impl AskedOfTable {
         let source = MemorySourceConfig::try_new(&[batches], self.schema()?, None)?;
         Ok(Arc::new(DataSourceExec::new(Arc::new(source))))
     }
-}
-
-/// The batch without what others have of its strings: they would travel, too.
-fn of_own_buffers(batch: &RecordBatch) -> Result<RecordBatch> {
-    let own = |column: &ArrayRef| -> ArrayRef {
-        match column.data_type() {
-            DataType::Utf8View => Arc::new(column.as_string_view().gc()),
-            DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
-            _ => column.clone(),
-        }
-    };
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    let columns = batch.columns().iter().map(own).collect();
-    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
 }
 
 /// Bytes of a column as it travels.

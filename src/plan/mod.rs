@@ -76,7 +76,7 @@ pub(crate) use sealed::{
     of_some_rows, unseal,
 };
 pub(crate) use stages::{
-    Cuts, GATHERED, InputRole, JoinMeeting, Stage, StageInput, StageLimits, StageRows, TableCuts,
+    Cuts, GATHERED, InputRole, Stage, StageInput, StageLimits, StageRows, TableCuts, TaskPlace,
     may_be_cut, order_of, stages, task_by_cuts,
 };
 #[cfg(feature = "proto")]

@@ -52,28 +52,28 @@ pub(crate) const GATHERED: u64 = 16 << 20;
 pub(crate) struct StageLimits<'a> {
     /// Tasks of a stage.
     pub(crate) tasks: usize,
-    pub(crate) joins: JoinMeeting,
+    pub(crate) place: TaskPlace,
     /// Partial results that take at most so many bytes once they are merged are merged by one task.
     pub(crate) gathered: u64,
     /// How the plan's tables lie, by their numbers, as far as they are cut by keys.
     pub(crate) tables: &'a [Option<TableCuts>],
 }
 
-/// Who runs tasks, and so how the sides of a join meet.
+/// Where tasks run, from which follows how the sides of a join meet.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum JoinMeeting {
-    /// Tasks of any processes, between which DataFusion's hash parts rows. A side of at most so many
-    /// bytes is given whole to each task.
-    Broadcast(u64),
-    /// Devices of one process. The device's hash parts rows, by keys of any type. Sides meet in the
-    /// least expensive way (`stages/join.rs`), where an exchange of hardly any rows takes as long as
-    /// a device's memory for so many bytes.
-    Cheapest { exchange: u64 },
+pub(crate) enum TaskPlace {
+    /// In any processes, between which DataFusion's hash parts rows. A side of a join of at most
+    /// `broadcast` bytes is given whole to each task.
+    Processes { broadcast: u64 },
+    /// On devices of one process. Their own hash parts rows, by keys of any type. Sides meet in the
+    /// least expensive way (`stages/join.rs`). An exchange of hardly any rows takes as long as a
+    /// device's memory takes for `exchange` bytes.
+    Devices { exchange: u64 },
 }
 
 impl StageLimits<'_> {
     fn on_devices(&self) -> bool {
-        matches!(self.joins, JoinMeeting::Cheapest { .. })
+        matches!(self.place, TaskPlace::Devices { .. })
     }
 }
 

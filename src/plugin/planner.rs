@@ -24,7 +24,7 @@ use super::subqueries::with_joins;
 use crate::error::{Error, Result};
 use crate::exec::{PlannedTable, StageContext, StageDevice, division_of, stage_plan};
 use crate::plan::{
-    CpuOperator, DeviceNode, DevicePlan, GATHERED, JoinMeeting, PlanTable, Root, StageLimits,
+    CpuOperator, DeviceNode, DevicePlan, GATHERED, PlanTable, Root, StageLimits, TaskPlace,
     cut_unless, is_worth_it, order_joins, stages, with_different_names,
 };
 
@@ -173,7 +173,7 @@ impl StagePlanner {
         let division = division_of(state, engine, &plan, &known)?;
         let limits = StageLimits {
             tasks,
-            joins: JoinMeeting::Broadcast(self.broadcast),
+            place: TaskPlace::Processes { broadcast: self.broadcast },
             gathered: self.broadcast.min(GATHERED),
             tables: &[],
         };

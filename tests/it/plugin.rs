@@ -12,6 +12,7 @@ use std::sync::Arc;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
+use warpframe::arrow::compute::concat_batches;
 use warpframe::arrow::record_batch::RecordBatch;
 use warpframe::device::MemoryLimit;
 use warpframe::plugin::{Plugin, WithWarpframe};
@@ -189,7 +190,13 @@ fn rows_that_find_no_memory_come_from_the_host() {
         let device = builder().strict(true).memory_limit(MemoryLimit::Bytes(limit));
         let plugin = Plugin::new(device).expect("the device opens");
         let both = Both::with(plugin.with_stages(stages).with_broadcast_limit(0), 3);
-        both.execute("CREATE TABLE t AS SELECT value AS i, value % 7000 AS g FROM range(0, 60000)");
+        // One batch, which is larger than the device.
+        let rows = "SELECT value AS i, value % 7000 AS g FROM range(0, 60000)";
+        let rows = both.run(&both.stock, rows).expect("rows");
+        let rows = concat_batches(&rows[0].schema(), &rows).expect("a batch");
+        for context in [&both.stock, &both.ours] {
+            context.register_batch("t", rows.clone()).expect("a table");
+        }
         for sql in [
             "SELECT g, sum(i), count(*) FROM t GROUP BY g",
             "SELECT a.g, count(*) FROM t a JOIN t b ON a.i = b.g GROUP BY a.g",

@@ -46,8 +46,8 @@ use crate::error::{Error, Result};
 use crate::exec::{Engine, Outcome, run_on_one_device, run_resident};
 use crate::io::{OfSession, PartKeys, Snapshot, SourceTable, rows};
 use crate::plan::{
-    Budget, DevicePlan, GATHERED, InputRole, JoinMeeting, PlanTable, Stage, StageInput,
-    StageLimits, StageRows, is_foreign, lift, order_joins, placeholder_number, stages,
+    Budget, DevicePlan, GATHERED, InputRole, PlanTable, Stage, StageInput, StageLimits, StageRows,
+    TaskPlace, is_foreign, lift, order_joins, placeholder_number, stages,
 };
 use warpframe_device::interrupt;
 use warpframe_device::timeline::{Part, span};
@@ -190,8 +190,8 @@ fn stages_of(
     let gathered = engine.device.of_kind(GATHERED, 0);
     let exchange = engine.device.of_kind(EXCHANGE, 0);
     let (tasks, tables) = (devices.len(), &cuts[..]);
-    let joins = JoinMeeting::Cheapest { exchange };
-    let limits = StageLimits { tasks, joins, gathered, tables };
+    let place = TaskPlace::Devices { exchange };
+    let limits = StageLimits { tasks, place, gathered, tables };
     stages(plan, &division, limits)
 }
 

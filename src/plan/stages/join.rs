@@ -7,7 +7,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan};
 
 use super::columns::are_plain;
 use super::parting::{Parting, are_alike, followers, moved, of_join};
-use super::{Cutter, FragmentRows, InputRole, JoinMeeting, StageInput, StageRows};
+use super::{Cutter, FragmentRows, InputRole, StageInput, StageRows, TaskPlace};
 use crate::error::{Error, Result};
 use crate::plan::division::{DividedJoin, DividedOperator, JoinSide, JoinWay, Way};
 
@@ -70,12 +70,10 @@ impl Cutter<'_> {
             return joined(join, left, right, &BOTH);
         }
         let sides = (&left, &right);
-        let meeting = match self.limits.joins {
-            JoinMeeting::Cheapest { exchange } => {
-                self.cheapest(join, way, sides, (hashes, exchange))
-            }
-            JoinMeeting::Broadcast(most) => {
-                broadcast(join, way, sides, (hashes, most)).map(Meeting::Whole)
+        let meeting = match self.limits.place {
+            TaskPlace::Devices { exchange } => self.cheapest(join, way, sides, (hashes, exchange)),
+            TaskPlace::Processes { broadcast } => {
+                whole_side(join, way, sides, (hashes, broadcast)).map(Meeting::Whole)
             }
         };
         match meeting {
@@ -161,18 +159,18 @@ impl Cutter<'_> {
 
 /// The side that each task gets whole: one whose rows are all in one place already or that is
 /// small, while tasks have parts of the other.
-fn broadcast(
+fn whole_side(
     join: &Join,
     way: &DividedJoin,
     rows: (&FragmentRows, &FragmentRows),
-    (hashes, most): (bool, u64),
+    (hashes, broadcast): (bool, u64),
 ) -> Option<JoinSide> {
     let may =
         |side: &JoinSide| side.other().goes_by(join.join_type) && side.other().of(rows).is_parted();
     let sides = [JoinSide::Right, JoinSide::Left].into_iter().filter(may);
     let bytes = |side: &JoinSide| side.of(way.bytes).unwrap_or(u64::MAX);
     let least = sides.min_by_key(bytes)?;
-    let small = bytes(&least) <= most;
+    let small = bytes(&least) <= broadcast;
     (small || !least.of(rows).is_parted() && join.join_type != JoinType::Full || !hashes)
         .then_some(least)
 }

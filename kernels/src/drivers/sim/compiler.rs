@@ -64,7 +64,7 @@ pub(super) struct CxxCompiler {
     head: OnceLock<Option<KernelHead>>,
 }
 
-/// [`COMMON_HEADERS`], compiled ahead: GCC takes three quarters of the time for a kernel then.
+/// [`COMMON_HEADERS`], compiled ahead, so that GCC does not parse them for each kernel.
 #[derive(Debug)]
 struct KernelHead {
     /// What `-include` names: GCC reads the file whose name has `.gch` behind it.
