@@ -158,6 +158,45 @@ WF_DEVICE void atomic_max(u64* to, u64 value) {
     if (value > *to) atomicMax(to, value);
 }
 
+// ---- lanes one after the other that have one slot: combined first, so that one of them adds ----
+//
+//   lane   0 1 2 3 4 5        slot   7 7 7 9 8 8        ahead   2 1 0 0 1 0
+//   value  1 2 3 4 5 6                                  sum     6 . . 4 11 .
+
+// How many lanes behind this one belong to its run; `first`: whether none before it does. The whole
+// warp calls.
+WF_DEVICE u32 run_ahead(u64 slot, bool& first) {
+    const u64 before = __shfl_up_sync(FULL_WARP, slot, 1);
+    first = lane() == 0 || before != slot;
+    const u32 next = __ballot_sync(FULL_WARP, first) & lanes_above();
+    return u32(trailing_zeros(next)) - lane() - 1;
+}
+
+WF_DEVICE u64 lane_behind(u64 value, u32 step) { return __shfl_down_sync(FULL_WARP, value, step); }
+WF_DEVICE i128 lane_behind(i128 value, u32 step) {
+    const u64 low = lane_behind(u64(u128(value)), step), high = lane_behind(u64(u128(value) >> 64), step);
+    return i128(u128(high) << 64 | low);
+}
+
+// From a lane to the end of its run. The whole warp calls.
+template <class T> WF_DEVICE T run_sum(T value, u32 ahead) {
+#pragma unroll
+    for (u32 step = 1; step < 32; step *= 2) {
+        const T behind = lane_behind(value, step);
+        if (step <= ahead) value += behind;
+    }
+    return value;
+}
+WF_DEVICE u64 run_least(u64 value, u32 ahead) {
+#pragma unroll
+    for (u32 step = 1; step < 32; step *= 2) {
+        const u64 behind = lane_behind(value, step);
+        if (step <= ahead && behind < value) value = behind;
+    }
+    return value;
+}
+WF_DEVICE u64 run_greatest(u64 value, u32 ahead) { return ~run_least(~value, ahead); }
+
 // ---- unsigned bits whose order is the order of the values ----
 
 WF_DEVICE u64 order_i64(i64 value) { return u64(value) ^ (u64(1) << 63); }

@@ -11,6 +11,8 @@
 // table, which has one slot for each key of the domain and no keys, values are `starts`: a u32 for
 // each slot (JOIN_NO_ROW where it is empty), or two of them where keys repeat.
 //
+// Beside a hash table may lie a bit for each key of the domain: probes of absent keys end there.
+//
 // Build, optimistic: every row inserts its key and leaves its value in the slot; a second row of a
 // slot flags that keys repeat. Where only the existence of a key counts, that does not matter.
 // Otherwise the rows' slots are sorted (stably: each list ascends, so the output of a join is the
@@ -28,6 +30,7 @@ constexpr u32 JOIN_NO_ROW = ~u32(0);
 constexpr u32 JOIN_REPEATED = 1;  // flags: some key has several rows
 constexpr u32 JOIN_FULL = 2;      // probes grew too long, or a key lies outside the domain
 constexpr u32 JOIN_UNORDERED = 4; // some row's number is not its key
+constexpr u32 JOIN_OUTSIDE = 8;   // a key has no bit among those of present keys
 
 struct JoinBuild {
     const u64* keys;   // rows
@@ -41,6 +44,8 @@ struct JoinBuild {
     u32* flags;        // zero
     u64 secret;        // of the hash
     u64 probes;        // that a row makes at most
+    u32* present;      // beside a hash table: a bit for each key of the domain, all zero; or null
+    u64 domain;        // of these bits
 };
 
 WF_DEVICE u64 join_value_of(const JoinBuild& p, u64 row) {
@@ -68,7 +73,11 @@ __device__ void join_build_body(const JoinBuild& p) {
                 }
             } else {
                 slot = hash_insert<PAIR>(p.slots, p.mask_or_domain, key, fresh, p.secret, p.probes);
-                if (fresh) p.slots[slot * PAIR + 1] = join_value_of(p, row);
+                if (fresh) {
+                    p.slots[slot * PAIR + 1] = join_value_of(p, row);
+                    if (p.present != nullptr && key < p.domain) atomicOr(p.present + key / 32, 1u << (key % 32));
+                    if (p.present != nullptr && key >= p.domain) seen |= JOIN_OUTSIDE;
+                }
             }
             if (key != row) seen |= JOIN_UNORDERED;
             if (slot == HASH_NONE) seen |= JOIN_FULL;
@@ -78,8 +87,10 @@ __device__ void join_build_body(const JoinBuild& p) {
     const bool repeated = __syncthreads_or((seen & JOIN_REPEATED) != 0);
     const bool full = __syncthreads_or((seen & JOIN_FULL) != 0);
     const bool unordered = __syncthreads_or((seen & JOIN_UNORDERED) != 0);
+    const bool outside = __syncthreads_or((seen & JOIN_OUTSIDE) != 0);
     if (threadIdx.x == 0) {
-        const u32 all = (repeated ? JOIN_REPEATED : 0) | (full ? JOIN_FULL : 0) | (unordered ? JOIN_UNORDERED : 0);
+        const u32 all = (repeated ? JOIN_REPEATED : 0) | (full ? JOIN_FULL : 0) | (unordered ? JOIN_UNORDERED : 0) |
+                        (outside ? JOIN_OUTSIDE : 0);
         if (all != 0) atomicOr(p.flags, all);
     }
 }

@@ -190,56 +190,61 @@ WF_DEVICE bool ends_with(const view& v, const view& part) {
 
 constexpr u32 NOT_FOUND = U32_MAX;
 
-// Bytes one after the other: in registers, and in memory by aligned words of 8 where the string
-// holds all of one.
-struct short_scan {
+// The bytes of a view by words of 8, and one at a time. Of long ones the words are aligned, `skew`
+// bytes come before the first, and only words that hold bytes of the view are read.
+struct short_words {
     short_bytes bytes;
-    u32 next;
-    WF_DEVICE u8 read() { return bytes[next++]; }
+    static constexpr u32 skew = 0;
+    WF_DEVICE u64 word(u32 i) const { return i == 0 ? bytes.prefix | bytes.rest << 32 : i == 1 ? bytes.rest >> 32 : 0; }
 };
-struct long_scan {
-    const u8 *at, *end;
-    u64 word;
-    u32 left;
-    WF_DEVICE u8 read() {
-        if (left == 0) {
-            if (((u64)at & 7) == 0 && end - at >= 8) {
-                word = *(const u64*)at;
-                left = 8;
-            } else {
-                word = *at;
-                left = 1;
-            }
-        }
-        u8 byte = (u8)word;
-        word >>= 8;
-        left--;
-        at++;
-        return byte;
-    }
+struct long_words {
+    long_bytes bytes;
+    u32 skew, count;
+    WF_DEVICE u64 word(u32 i) const { return i < count ? ((const u64*)(bytes.at - skew))[i] : 0; }
 };
-WF_DEVICE short_scan scan_from(const short_bytes& bytes, u32 begin, u32) { return short_scan{bytes, begin}; }
-WF_DEVICE long_scan scan_from(const long_bytes& bytes, u32 begin, u32 length) {
-    return long_scan{bytes.at + begin, bytes.at + length, 0, 0};
+WF_DEVICE short_words short_words_of(const view& v) { return short_words{short_of(v)}; }
+WF_DEVICE long_words long_words_of(const view& v) {
+    const u32 skew = (u32)v.rest & 7;
+    return long_words{long_of(v), skew, (u32)(((u64)skew + v.length + 7) / 8)};
 }
 
-// The first place from `begin` on where `part` lies in bytes of `length`. A window of the last 8
-// bytes read slides over the characters and is compared whole; a longer part is then compared byte
-// by byte.
-template <class Bytes> WF_DEVICE u32 find_bytes(Bytes bytes, u32 length, u32 begin, const view& part) {
-    u32 width = minimum(part.length, 8u);
-    u64 head = 0;
-    for (u32 i = 0; i < width; i++) head |= (u64)byte_at(part, i) << (8 * (8 - width + i));
-    u64 mask = U64_MAX << (8 * (8 - width));
-    u64 window = 0;
-    u32 last = length - part.length + width;  // a head that ends beyond has no room for the rest
-    auto scan = scan_from(bytes, begin, length);
-    for (u32 i = begin; i < last; i++) {
-        window = (window >> 8) | ((u64)scan.read() << 56);
-        if ((window & mask) != head || i + 1 - begin < width) continue;
-        u32 start = i + 1 - width, same = width;
-        while (same < part.length && bytes[start + same] == byte_at(part, same)) same++;
-        if (same == part.length) return start;
+// The high bits of bytes that are `x` where the byte of `behind` is `y`; perhaps others above such a
+// byte, but none below the first.
+WF_DEVICE u32 bytes_that_are(u32 word, u32 x, u32 behind, u32 y) {
+    const u32 differ = (word ^ x) | (behind ^ y);
+    return (differ - 0x01010101u) & ~differ & 0x80808080u;
+}
+
+// The first place from `begin` on where `part`, of a byte or more and no longer than what is left,
+// lies in words that hold `length` bytes. Eight places at a time are compared with the part's first
+// two bytes, those that fit with four, and then with all.
+template <class Words> WF_DEVICE u32 find_in(const Words& words, u32 length, u32 begin, const view& part) {
+    const u32 first = words.skew + begin, last = words.skew + (length - part.length);
+    const u32 head = part.length >= 4 ? U32_MAX : (1u << (8 * part.length)) - 1;
+    const u32 shift = part.length > 1 ? 8 : 0;
+    const u32 x = (part.prefix & 0xff) * 0x01010101u, y = (part.prefix >> shift & 0xff) * 0x01010101u;
+    u64 word = words.word(first / 8);
+    for (u32 i = first / 8; i <= last / 8; i++) {
+        const u64 next = words.word(i + 1);
+        const u32 low = (u32)word, high = (u32)(word >> 32), behind = (u32)next;
+        u32 in_low = bytes_that_are(low, x, __funnelshift_r(low, high, shift), y);
+        u32 in_high = bytes_that_are(high, x, __funnelshift_r(high, behind, shift), y);
+        while ((in_low | in_high) != 0) {
+            const bool is_low = in_low != 0;
+            const u32 place = (u32)trailing_zeros(is_low ? in_low : in_high) & ~7u;
+            const u32 four = is_low ? __funnelshift_r(low, high, place) : __funnelshift_r(high, behind, place);
+            const u32 at = i * 8 + (is_low ? 0 : 4) + place / 8;
+            if (is_low)
+                in_low &= in_low - 1;
+            else
+                in_high &= in_high - 1;
+            if (((four ^ part.prefix) & head) != 0 || at < first || at > last) continue;
+            const u32 start = at - words.skew;
+            u32 same = 4;
+            while (same < part.length && words.bytes[start + same] == byte_at(part, same)) same++;
+            if (same >= part.length) return start;
+        }
+        word = next;
     }
     return NOT_FOUND;
 }
@@ -247,8 +252,8 @@ template <class Bytes> WF_DEVICE u32 find_bytes(Bytes bytes, u32 length, u32 beg
 WF_CALLED u32 find(view v, view part, u32 begin) {
     if (begin > v.length || part.length > v.length - begin) return NOT_FOUND;
     if (part.length == 0) return begin;
-    return v.length <= INLINE_BYTES ? find_bytes(short_of(v), v.length, begin, part)
-                                    : find_bytes(long_of(v), v.length, begin, part);
+    return v.length <= INLINE_BYTES ? find_in(short_words_of(v), v.length, begin, part)
+                                    : find_in(long_words_of(v), v.length, begin, part);
 }
 
 WF_DEVICE bool contains(const view& v, const view& part) { return find(v, part, 0) != NOT_FOUND; }

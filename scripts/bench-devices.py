@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the queries of a folder on several choices of devices, one after the other on one machine.
 
-usage: bench-devices.py [--runs N] PROGRAM QUERIES TABLES OUT DEVICE...
+usage: bench-devices.py [--runs N] [--warm-up] PROGRAM QUERIES TABLES OUT DEVICE...
 
 PROGRAM   the command `warpframe`, or `warpframe-cluster shell`
 QUERIES   a folder of .sql files, a query each
@@ -15,7 +15,9 @@ DEVICE    such as cuda:0, cuda:0,1, cuda:0,0, sim:2, or a cluster's df://host:po
 For each choice one process runs all queries, each once over files and then N times (5) over columns
 that lie on the devices. The table, printed last, has for each query the first run and the median of
 the others in ms, how many times as fast as the first choice that is, and whether the rows are those
-of the first choice (floats to 1e-6). A query that fails is left out of sums and means.
+of the first choice (floats to 1e-6). A query that fails is left out of sums and means. With
+--warm-up a process runs all queries once before, so that the measured one finds its kernels on disk;
+WARPFRAME_QUICK_KERNELS=0 has them compiled with all optimisations at once.
 """
 import argparse
 import csv
@@ -33,6 +35,7 @@ import time
 def arguments():
     parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].removeprefix("usage: "))
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--warm-up", action="store_true")
     for name in ("program", "queries", "tables", "out"):
         parser.add_argument(name)
     parser.add_argument("devices", nargs="+")
@@ -80,22 +83,31 @@ def run_stock(args, device, queries, out):
     return times
 
 
+def command_of(args, device):
+    """The program that runs a script from its standard input."""
+    where = ["--cluster", device] if device.startswith("df://") else ["--device", device]
+    where += ["--strict"] if device.startswith(("cuda", "sim")) else []
+    return [*args.program.split(), *tables_of(args.tables), *where, "--csv", "-f", "-"]
+
+
 def run(args, device, queries, out):
     """The times of each query, or what went wrong; a query after a failure begins a process anew."""
     if device == "duckdb":
         return run_duckdb(args, queries, out)
     if device.startswith("stock:"):
         return run_stock(args, device, queries, out)
+    if args.warm_up:
+        script = [".output /dev/null"] + [f"{sql};" for sql in queries.values()]
+        subprocess.run(command_of(args, device), input="\n".join(script), text=True,
+                       capture_output=True)
     left, times = list(queries), {}
     while left:
         script = ["SET timer = on;"]
         for name in left:
             script += [f".output {out}/{name}.csv", f"{queries[name]};"]
             script += [".output /dev/null"] + [f"{queries[name]};"] * args.runs + [".output"]
-        where = ["--cluster", device] if device.startswith("df://") else ["--device", device]
-        where += ["--strict"] if device.startswith(("cuda", "sim")) else []
-        command = [*args.program.split(), *tables_of(args.tables), *where, "--csv", "-f", "-"]
-        done = subprocess.run(command, input="\n".join(script), text=True, capture_output=True)
+        done = subprocess.run(command_of(args, device), input="\n".join(script), text=True,
+                              capture_output=True)
         # The first is that of SET.
         found = [milliseconds(time) for time in re.findall(r"^time: (.*)$", done.stderr, re.M)][1:]
         of_each = args.runs + 1

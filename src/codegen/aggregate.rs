@@ -6,7 +6,7 @@
 //! | no keys | registers, combined in a fixed order | `registers.rs` |
 //! | few | cells in shared memory, numbered by the key or by a hash table there | `cells.rs` |
 //! | many, of many rows | rows are partitioned by key, then cells | `partitioned.rs` |
-//! | else | atomics on slots in global memory, likewise | `atomics.rs` |
+//! | else, or numbered by keys that come in order | atomics on slots in global memory, likewise | `atomics.rs` |
 //!
 //! Sums of floats give the same bits for the same input, plan and device:
 //!
@@ -126,6 +126,12 @@ pub(crate) enum Attempt {
 
 /// A dense domain up to this indexes slots directly whatever the number of rows.
 const SMALL_DOMAIN: u64 = 1 << 16;
+/// A larger one has at most so many slots for a row of the source, and so many in all: slots that
+/// rows meet in any order are read and written at random.
+const SLOTS_OF_ROW: u64 = 4;
+const MOST_SLOTS: u64 = 1 << 28;
+/// Slots that rows meet in order are at most one for a row, and so many in all.
+const MOST_SLOTS_IN_ORDER: u64 = 1 << 31;
 
 /// Aggregates the flow by `groups`.
 pub(crate) fn aggregate(
@@ -154,9 +160,18 @@ pub(crate) fn aggregate(
     }
 }
 
+/// Whether rows come in the order of the first key: those of a group stand near each other, and so
+/// do slots that keys number.
+fn in_key_order(flow: &Flow, groups: &[Expr]) -> bool {
+    groups.first().is_some_and(|first| flow.is_in_order_of(first))
+}
+
 /// The number of slots, where the key of a row numbers its slot.
-fn direct_domain(layout: &KeyLayout, rows: u64) -> Option<u64> {
-    layout.dense_domain(SMALL_DOMAIN.max(rows.saturating_mul(4)).min(1 << 28))
+fn direct_domain(layout: &KeyLayout, flow: &Flow, groups: &[Expr]) -> Option<u64> {
+    let rows = flow.source.rows();
+    let in_order = if in_key_order(flow, groups) { rows.min(MOST_SLOTS_IN_ORDER) } else { 0 };
+    let in_any_order = rows.saturating_mul(SLOTS_OF_ROW).min(MOST_SLOTS);
+    layout.dense_domain(SMALL_DOMAIN.max(in_any_order).max(in_order))
 }
 
 /// The number of slots, where [`aggregate`] numbers them by the keys themselves
@@ -166,7 +181,7 @@ pub(crate) fn slots_by_keys(device: &Device, flow: &Flow, groups: &[Expr]) -> Re
     generator.stages(Pass::Decide, &mut out)?;
     let keys = groups.iter().map(|g| generator.expr(g, &mut out)).collect::<Result<Vec<_>>>()?;
     let layout = KeyLayout::of(&keys, NullKeys::Equal, true, device.secret(0));
-    Ok(direct_domain(&layout, flow.source.rows()))
+    Ok(direct_domain(&layout, flow, groups))
 }
 
 /// The column of the flow's source that an expression is, in a flow without stages.

@@ -47,6 +47,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
 use self::chunks::OpenedScan;
+pub(crate) use self::devices::run_kept_stages;
 pub(super) use self::devices::{KnownCuts, run_on_devices};
 pub(super) use self::exchange::TaskParts;
 pub(crate) use self::facts::division_of;

@@ -430,8 +430,8 @@ impl Runner {
                 width: column.width(),
             }
         });
-        let build_keys =
-            BuildKeys { keys: data, valid, rows, domain, assumed: assumed(flow, keys)? };
+        let (ordered_probes, assumed) = (sides.ordered_probes(), assumed(flow, keys)?);
+        let build_keys = BuildKeys { keys: data, valid, rows, domain, ordered_probes, assumed };
         let mut table = JoinTable::build(&self.device, build_keys, wanted, payload)?;
         let full = valid.is_none() && table.is_full(rows);
         let inside = full

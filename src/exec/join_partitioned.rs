@@ -79,33 +79,35 @@ impl Runner {
     /// Whether partitions pay for large sides: the domain of keys that number slots, if these do.
     fn pays(&self, sides: &Sides, layout: &KeyLayout) -> Result<Option<Option<u64>>> {
         // Where keys follow each other so do the slots of a table, or are the same.
-        if ascends(&sides.probe, &sides.probe_keys)? {
+        if sides.ordered_probes() > 0 {
             return Ok(None);
         }
         let build = &sides.build;
         match layout
             .dense_domain(u64::MAX)
-            .filter(|domain| is_direct(*domain, build.expected_rows()))
+            .filter(|domain| is_direct(&self.device, *domain, build.expected_rows(), 0))
         {
             None => Ok(Some(None)),
             Some(domain) => {
                 let pays = domain >= pays_from(&self.device) * DIRECT_DOMAIN;
                 let pays =
-                    pays && self.are_large(sides, DIRECT) && !ascends(build, &sides.build_keys)?;
+                    pays && self.are_large(sides, DIRECT) && !in_order(build, &sides.build_keys);
                 Ok(pays.then_some(Some(domain)))
             }
         }
     }
 }
 
+impl Sides {
+    /// The probe's rows, where these are known to come in the order of their one key; else 0.
+    pub(super) fn ordered_probes(&self) -> u64 {
+        if in_order(&self.probe, &self.probe_keys) { self.probe.source.rows() } else { 0 }
+    }
+}
+
 /// Whether the flow's rows are known to come in the order of their one key.
-fn ascends(flow: &Flow, keys: &[Expr]) -> Result<bool> {
-    let (FlowSource::Relation(relation), [Expr::Column(name)]) = (&flow.source, keys) else {
-        return Ok(false);
-    };
-    let origin = flow.origin(flow.schema().index_of_column(name)?);
-    Ok(origin
-        .is_some_and(|(index, column)| relation.indices[index].is_none() && column.stats.ascending))
+fn in_order(flow: &Flow, keys: &[Expr]) -> bool {
+    matches!(keys, [key] if flow.is_in_order_of(key))
 }
 
 /// Which of the join's columns are read.

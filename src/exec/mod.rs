@@ -52,7 +52,7 @@ pub(crate) use self::cluster_plan::places;
 pub use self::cpu_run::OperatorRun;
 pub(crate) use self::cpu_run::{CpuBoard, CpuRun};
 use self::divide::KnownCuts;
-pub(crate) use self::divide::{DividedResult, ForeseenPlans, division_of};
+pub(crate) use self::divide::{DividedResult, ForeseenPlans, division_of, run_kept_stages};
 use self::node::Planner;
 pub use self::own_buffers::of_own_buffers;
 pub use self::progress::PartsProgress;

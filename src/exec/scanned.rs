@@ -84,20 +84,21 @@ impl ScannedTables {
         Ok(Some(table))
     }
 
-    /// The rows of batches that have all columns of a table; `None` where values are none of their
-    /// types, which is looked at once.
+    /// The rows of partitions of batches that have all columns of a table; `None` where values are
+    /// none of their types, which is looked at once.
     pub(super) fn of_batches(
         &self,
-        batches: Vec<RecordBatch>,
+        partitions: &[&[RecordBatch]],
         schema: &SchemaRef,
     ) -> Option<Arc<SourceTable>> {
         let known = self.find(|key| match key {
-            TableKey::Batches(known, of) => of == schema && are_same(known, &batches),
+            TableKey::Batches(known, of) => of == schema && are_same(known, partitions),
             _ => false,
         });
         if known.is_some() {
             return known;
         }
+        let batches = partitions.concat();
         if batches.iter().any(|batch| of_their_types(batch).is_err()) {
             return None;
         }
@@ -251,11 +252,13 @@ fn dealt(chunks: &[Chunk], (part, of): (usize, usize)) -> Range<usize> {
     homes.partition_point(|home| *home < part)..homes.partition_point(|home| *home <= part)
 }
 
-/// Whether batches share their columns.
-fn are_same(known: &[RecordBatch], batches: &[RecordBatch]) -> bool {
+/// Whether the batches of partitions share their columns with these.
+fn are_same(known: &[RecordBatch], partitions: &[&[RecordBatch]]) -> bool {
     let same = |(a, b): (&Arc<dyn Array>, &Arc<dyn Array>)| Arc::ptr_eq(a, b);
-    known.len() == batches.len()
-        && known.iter().zip(batches).all(|(known, batch)| {
+    let count: usize = partitions.iter().map(|batches| batches.len()).sum();
+    let mut pairs = known.iter().zip(partitions.iter().copied().flatten());
+    count == known.len()
+        && pairs.all(|(known, batch)| {
             known.num_columns() == batch.num_columns()
                 && known.columns().iter().zip(batch.columns()).all(same)
         })

@@ -178,9 +178,8 @@ async fn scanned(
     if memory.original_schema() != *schema || scan.fetch().is_some() {
         return Ok(None);
     }
-    let batches: Vec<_> =
-        partitions.of(memory.partitions().to_vec()).into_iter().flatten().collect();
-    Ok(engine.scanned.of_batches(batches, schema))
+    let all = memory.partitions().iter().map(Vec::as_slice).collect();
+    Ok(engine.scanned.of_batches(&partitions.of(all), schema))
 }
 
 /// The scan beneath operators that only hand rows on, and which of its partitions those of theirs

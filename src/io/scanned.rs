@@ -231,6 +231,8 @@ pub(crate) struct SomeColumns {
     /// The columns that the batches have, by index in the table.
     columns: Vec<usize>,
     batches: Vec<RecordBatch>,
+    /// The batches. To count bytes takes longer than many a query, and there may be thousands.
+    chunks: Vec<Chunk>,
 }
 
 impl SomeColumns {
@@ -239,7 +241,12 @@ impl SomeColumns {
         columns: Vec<usize>,
         batches: Vec<RecordBatch>,
     ) -> SomeColumns {
-        SomeColumns { schema, columns, batches }
+        let chunk = |batch: &RecordBatch| Chunk {
+            rows: Some(batch.num_rows() as u64),
+            bytes: Some(batch.get_array_memory_size() as u64),
+        };
+        let chunks = batches.iter().map(chunk).collect();
+        SomeColumns { schema, columns, batches, chunks }
     }
 
     /// Where these columns of the table are among those of the batches.
@@ -259,11 +266,7 @@ impl Source for SomeColumns {
     }
 
     fn chunks(&self) -> Vec<Chunk> {
-        let chunk = |batch: &RecordBatch| Chunk {
-            rows: Some(batch.num_rows() as u64),
-            bytes: Some(batch.get_array_memory_size() as u64),
-        };
-        self.batches.iter().map(chunk).collect()
+        self.chunks.clone()
     }
 
     async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {

@@ -114,9 +114,20 @@ impl Core {
             }
             // On a thread whose stack suffices for all of it.
             self.block_on(async {
+                let state = self.state();
+                let kept = match prepared.direct() {
+                    Some(plan) => exec::run_kept_stages(&state, engine, plan, &tables).await,
+                    None => Ok(None),
+                };
+                if let Ok(Some(outcome)) = kept {
+                    return Ok(answer_of(outcome, &prepared));
+                }
                 // As it was asked: what was cut hides the scans of the device's parts.
                 let asked = recipe.plan()?;
-                self.execute(&self.state(), engine, &prepared, &tables, &asked).await
+                if let Err(error) = kept {
+                    return Err(crate::io::diagnose(error, &state, &asked).await);
+                }
+                self.execute(&state, engine, &prepared, &tables, &asked).await
             })
         })
     }
@@ -135,15 +146,7 @@ impl Core {
         // What the device ran read tables of one version each.
         let whole = |outcome: &Outcome| matches!(outcome, Outcome::Device(_) | Outcome::Divided(_));
         match of_one_version(state, asked, run, whole).await {
-            Ok(Outcome::Device(table)) => Ok(Answer::of_table(table)),
-            Ok(Outcome::Divided(rows)) => {
-                Ok(Answer { schema: rows.schema(), data: Data::Divided(rows) })
-            }
-            Ok(Outcome::Host(batches)) => {
-                let planned = || Arc::new(prepared.schema().as_arrow().clone());
-                let schema = batches.first().map_or_else(planned, |batch| batch.schema());
-                Ok(Answer { schema, data: Data::Host(batches.into()) })
-            }
+            Ok(outcome) => Ok(answer_of(outcome, prepared)),
             Err(error) => Err(crate::io::diagnose(error, state, asked).await),
         }
     }
@@ -213,6 +216,18 @@ pub(super) async fn of_one_version<'a, T>(
         }
     }
     Err(changed.expect("it ran once or more"))
+}
+
+fn answer_of(outcome: Outcome, prepared: &Prepared) -> Answer {
+    match outcome {
+        Outcome::Device(table) => Answer::of_table(table),
+        Outcome::Divided(rows) => Answer { schema: rows.schema(), data: Data::Divided(rows) },
+        Outcome::Host(batches) => {
+            let planned = || Arc::new(prepared.schema().as_arrow().clone());
+            let schema = batches.first().map_or_else(planned, |batch| batch.schema());
+            Answer { schema, data: Data::Host(batches.into()) }
+        }
+    }
 }
 
 /// A file's own schema metadata (such as another writer's notes) says nothing about a query's

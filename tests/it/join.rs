@@ -55,6 +55,48 @@ fn joins_on_keys_of_every_type() {
     ]);
 }
 
+/// A table with a slot for each key of the domain, although few keys have a row: the other side's
+/// rows come in the order of their keys.
+#[test]
+fn joins_of_few_rows_with_ascending_keys() {
+    let rows = 1_100_000u32;
+    let ascending = columns(vec![
+        ("k", Arc::new(Int32Array::from_iter_values(0..rows as i32)) as ArrayRef),
+        ("v", Arc::new(Int32Array::from_iter_values((0..rows as i32).map(|v| v % 1000)))),
+    ]);
+    // Keys in any order, some twice; the first and the last of the domain.
+    let keys = (0..600u32).map(|at| ((u64::from(at) * 7_919_237) % u64::from(rows)) as i32);
+    let keys: Vec<i32> = keys.chain([0, rows as i32 - 1, 500, 500]).collect();
+    let few = |unique: bool| {
+        let mut keys = keys.clone();
+        if unique {
+            keys.sort_unstable_by_key(|key| key.wrapping_mul(77_777));
+            keys.dedup();
+        }
+        let names = keys.iter().map(|key| format!("name {}", key % 10));
+        columns(vec![
+            ("name", Arc::new(StringArray::from_iter_values(names)) as ArrayRef),
+            ("k", Arc::new(Int32Array::from(keys))),
+        ])
+    };
+    let pair = Pair::of(ascending).and("u", few(true)).and("w", few(false));
+    let directly = || -> u64 {
+        let launches = pair.gpu().launches();
+        launches.iter().filter(|(name, _)| *name == "join_build_direct").map(|(_, n)| n).sum()
+    };
+    for sql in [
+        "SELECT t.k, t.v, u.name FROM t JOIN u ON t.k = u.k",
+        "SELECT t.k, t.v, w.name FROM t JOIN w ON t.k = w.k",
+        "SELECT t.k, u.name FROM t JOIN u ON t.k = u.k WHERE t.v > 500",
+        "SELECT count(*), count(u.name), sum(t.v) FROM t LEFT JOIN u ON t.k = u.k",
+        "SELECT t.k FROM t WHERE EXISTS (SELECT 1 FROM w WHERE w.k = t.k AND length(w.name) > t.v - 300)",
+    ] {
+        let before = directly();
+        pair.check(sql);
+        assert!(directly() > before, "{sql}: no slot for each key");
+    }
+}
+
 #[test]
 fn joins_of_floats_and_decimals() {
     let shape = Shape::random(300, 75);

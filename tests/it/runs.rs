@@ -43,6 +43,25 @@ fn table(lengths: &[usize]) -> Vec<RecordBatch> {
             )),
         ),
         ("i", Arc::new(Int64Array::from_iter_values((0..rows).map(|row| (row * 7 % 50) as i64)))),
+        (
+            "d",
+            Arc::new(Int32Array::from_iter_values(
+                keys.iter().map(|key| (key / 0x1_0000_0001) as i32 * 3),
+            )),
+        ),
+        (
+            "wide",
+            Arc::new(Int64Array::from_iter((0..rows).map(|row| {
+                (row % 5 > 0).then_some((row as i64 - 700).wrapping_mul(0x0123_4567_89ab_cdef) >> 4)
+            }))),
+        ),
+        (
+            "text",
+            Arc::new(StringArray::from_iter(
+                (0..rows)
+                    .map(|row| (row % 7 > 0).then(|| format!("text number {}", row * 7919 % 1000))),
+            )),
+        ),
     ])
 }
 
@@ -95,6 +114,31 @@ fn groups_of_an_ascending_key_are_its_runs() {
         let hashed =
             run(&pair.device, &special("(SELECT * FROM t WHERE i >= 0)")).expect("the same groups");
         pair.rows_agree(&hashed, &by_runs, "special values");
+    }
+}
+
+/// Keys that number slots: rows of one group that stand together are combined before they are added.
+#[test]
+fn groups_of_an_ascending_key_that_numbers_slots() {
+    for lengths in [vec![1; 5000], shapes().remove(5), [vec![1; 4000], vec![700, 33, 64]].concat()]
+    {
+        let pair = Pair::of(table(&lengths)).from(format!("{} runs", lengths.len()));
+        let queries = [
+            "SELECT d, sum(i), count(*) FROM t GROUP BY d",
+            "SELECT d, sum(wide), count(wide), count(*), min(wide), max(wide), avg(d) FROM t GROUP BY d",
+            "SELECT d, sum(CAST(wide AS DECIMAL(38, 2))), avg(i) FROM t GROUP BY d",
+            "SELECT d, sum(i) FILTER (WHERE i > 20), min(text), max(text), count(text) FROM t GROUP BY d",
+            "SELECT d, min(x), max(special), count(n) FROM t WHERE i > 3 GROUP BY d",
+            "SELECT d, sum(n), sum(wide) FROM t WHERE i <> 7 AND i <> 21 GROUP BY d",
+            "SELECT d, i % 3 AS m, sum(wide), count(*) FROM t WHERE i > 3 GROUP BY d, i % 3",
+            "SELECT a.d, sum(a.i), max(a.wide) FROM t a JOIN (SELECT DISTINCT k FROM t WHERE i > 20) b ON a.k = b.k GROUP BY a.d",
+            "SELECT count(*), sum(d) FROM (SELECT d FROM t GROUP BY d HAVING sum(wide) > 30 AND count(*) > 0)",
+        ];
+        for sql in queries {
+            let before = launches(&pair, "group_direct");
+            pair.check(sql);
+            assert!(launches(&pair, "group_direct") > before, "{sql}: no slots of keys");
+        }
     }
 }
 

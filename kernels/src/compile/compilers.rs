@@ -142,8 +142,12 @@ impl Compilers {
                 return;
             } else {
                 state.idle += 1;
+                // For who waits until nothing is under way. Threads that it wakes have nothing to
+                // say: they would wake each other for ever.
                 self.changed.notify_all();
-                self.changed.wait(&mut state);
+                while state.waiting.is_empty() && !state.closed {
+                    self.changed.wait(&mut state);
+                }
                 state.idle -= 1;
             }
         }
@@ -290,6 +294,35 @@ mod tests {
         compilers.ask(&source(0));
         compilers.close();
         assert!(done.load(SeqCst) <= 21 + done_twice && compilers.closed());
+    }
+
+    /// Each of the threads would wake the others, and they it.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn threads_that_have_nothing_to_do_sleep() {
+        let threads = Arc::<Mutex<Vec<std::path::PathBuf>>>::default();
+        let seen = threads.clone();
+        let compilers = Compilers::new(3, move |_| {
+            let thread = std::fs::canonicalize("/proc/thread-self").unwrap();
+            seen.lock().push(thread);
+            std::thread::sleep(Duration::from_millis(30));
+        });
+        (0..3).for_each(|number| compilers.ask(&source(number)));
+        compilers.settle();
+        let switches = || -> u64 {
+            let of_thread = |thread: &std::path::PathBuf| -> u64 {
+                let status = std::fs::read_to_string(thread.join("status")).unwrap();
+                let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches"));
+                line.unwrap().split_whitespace().last().unwrap().parse().unwrap()
+            };
+            threads.lock().iter().map(of_thread).sum()
+        };
+        assert!(threads.lock().len() == 3);
+        std::thread::sleep(Duration::from_millis(20));
+        let before = switches();
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(switches() - before < 10, "{} times awake", switches() - before);
+        compilers.close();
     }
 
     #[test]

@@ -10,7 +10,9 @@
 //! | none, if every key has one row | | the key is the row number, as rows are put in its order |
 //!
 //! A payload is the one column that the probe wants of a unique build side, if it takes 4 or 8
-//! bytes.
+//! bytes. Beside a hash table of keys from a known domain lies a bit for each of these, by which most
+//! probes without a match are done. Probes that come in the order of their keys read a direct table
+//! once from its beginning to its end, so that it may have many slots without a row.
 
 use std::sync::Arc;
 
@@ -37,11 +39,22 @@ const BUILD_TILE: u64 = 1024;
 const REPEATED: u64 = 1;
 const FULL: u64 = 2;
 const UNORDERED: u64 = 4;
+const OUTSIDE: u64 = 8;
 /// A direct table of this many slots (4 MiB) stays in the second-level cache however few rows it
 /// holds.
 const DIRECT_ALWAYS: u64 = 1 << 20;
 /// Beyond, a direct table may have this many slots a row: no more memory than a hash table takes.
 const DIRECT_SLOTS_PER_ROW: u64 = 8;
+/// Probes in the order of their keys read a direct table from its beginning to its end, once. So it
+/// may have a slot for each probe, from this many build rows on: the hash table of fewer stays in the
+/// second-level cache.
+const DIRECT_IN_ORDER_FROM: u64 = 1 << 20;
+const DIRECT_IN_ORDER_ON_SIMULATOR: u64 = 1 << 6;
+/// Bits of present keys lie beside hash tables of so many rows and more, as long as they stay in the
+/// second-level cache.
+const PRESENT_FROM: u64 = 1 << 18;
+const PRESENT_FROM_ON_SIMULATOR: u64 = 1 << 6;
+const MOST_PRESENT_BITS: u64 = 1 << 27;
 
 pub(super) fn source() -> KernelSource {
     KernelSource::new("join", "#include \"join.cuh\"\nWF_JOIN_ENTRIES\n")
@@ -63,6 +76,16 @@ pub struct JoinTable {
     pub payload: Option<usize>,
     /// Of the hash.
     pub secret: u64,
+    /// Beside a hash table of keys from a domain: which of its keys there are.
+    pub present: Option<PresentKeys>,
+}
+
+/// A bit for each key of a domain, `u32 × ⌈domain / 32⌉`: probes without a match end here, where they
+/// would search a table that does not fit the second-level cache.
+#[derive(Debug)]
+pub struct PresentKeys {
+    pub bits: Arc<Buffer>,
+    pub domain: u64,
 }
 
 /// What there is for each key.
@@ -97,6 +120,8 @@ pub struct BuildKeys<'a> {
     /// Keys of rows that take part are promised to lie in `0..domain`; where that is small enough
     /// the table is direct.
     pub domain: Option<u64>,
+    /// Probes, where these are known to come in the order of their keys; else 0.
+    pub ordered_probes: u64,
     pub assumed: Assumed,
 }
 
@@ -125,9 +150,13 @@ pub struct Payload<'a> {
     pub width: usize,
 }
 
-/// Whether the table of so many rows has a slot for each key of a domain.
-pub fn is_direct(domain: u64, rows: u64) -> bool {
-    domain <= DIRECT_ALWAYS.max(rows.saturating_mul(DIRECT_SLOTS_PER_ROW)) && domain < 1 << 31
+/// Whether the table of so many rows has a slot for each key of a domain. `ordered_probes` is that of
+/// [`BuildKeys`].
+pub fn is_direct(device: &Device, domain: u64, rows: u64, ordered_probes: u64) -> bool {
+    let from = device.of_kind(DIRECT_IN_ORDER_FROM, DIRECT_IN_ORDER_ON_SIMULATOR);
+    let in_order = if rows >= from { ordered_probes } else { 0 };
+    let most = DIRECT_ALWAYS.max(rows.saturating_mul(DIRECT_SLOTS_PER_ROW)).max(in_order);
+    domain <= most && domain < 1 << 31
 }
 
 impl JoinTable {
@@ -145,10 +174,16 @@ impl JoinTable {
         assert!(keys.valid.is_none_or(|v| v.len() as u64 >= rows), "{rows} rows of validity");
         assert!(payload.is_none_or(|p| matches!(p.width, 4 | 8)), "a payload of {payload:?}");
         let build = Build { device, keys, wanted, payload };
-        if let Some(domain) = keys.domain.filter(|&domain| is_direct(domain, rows))
-            && let Some(table) = build.direct(domain)?
-        {
-            return Ok(table);
+        let direct = |domain: &u64| is_direct(device, *domain, rows, keys.ordered_probes);
+        if let Some(domain) = keys.domain.filter(direct) {
+            match build.direct(domain) {
+                Ok(Some(table)) => return Ok(table),
+                Ok(None) => {}
+                // Probes in order allow a table of more memory than that of a hash table.
+                Err(error)
+                    if error.is_out_of_device_memory() && !is_direct(device, domain, rows, 0) => {}
+                Err(error) => return Err(error),
+            }
         }
         // Half full at most; emptier, for shorter probes, where the table is small anyway.
         let roomy = (SMALL_TABLE / 16).min(rows * SMALL_TABLE_ROOM);
@@ -184,6 +219,8 @@ struct SeenKeys {
     unique: bool,
     /// Every row's number is its key.
     ordered: bool,
+    /// Every key has a bit among those of present keys.
+    inside: bool,
 }
 
 /// What the passes of a build read.
@@ -199,7 +236,7 @@ impl Build<'_> {
     fn direct(&self, domain: u64) -> Result<Option<JoinTable>> {
         let device = self.device;
         let starts = device.alloc_filled(OPERATOR, domain as usize * 4, 0xFF)?;
-        let Some(found) = self.insert(None, domain, Some(&starts), None, (0, 0))? else {
+        let Some(found) = self.insert(None, domain, Some(&starts), None, (0, 0), None)? else {
             return Ok(None);
         };
         let unique = found.unique;
@@ -210,6 +247,7 @@ impl Build<'_> {
             unique,
             payload: None,
             secret: 0,
+            present: None,
         };
         if unique && found.ordered && self.keys.rows == domain && self.keys.valid.is_none() {
             return Ok(Some(table(Slots::Ordered, None)));
@@ -230,8 +268,10 @@ impl Build<'_> {
         // A payload is found by its place among all words of the table, which has 32 bits.
         let payload =
             self.payload.filter(|payload| (capacity + 1) * 16 / (payload.width as u64) < 1 << 32);
-        let inserted = self.insert(Some(&slots), mask, None, payload, (secret, probes))?;
-        let Some(SeenKeys { unique, .. }) = inserted else { return Ok(None) };
+        let present = self.present()?;
+        let found = (secret, probes);
+        let inserted = self.insert(Some(&slots), mask, None, payload, found, present.as_ref())?;
+        let Some(SeenKeys { unique, inside, .. }) = inserted else { return Ok(None) };
         let rows = match unique || self.wanted == LookupKind::Existence {
             true => None,
             false => {
@@ -245,7 +285,17 @@ impl Build<'_> {
             unique,
             payload: payload.filter(|_| unique).map(|payload| payload.width),
             secret,
+            present: present.filter(|_| inside),
         }))
+    }
+
+    /// Room for the bits of present keys, where they pay.
+    fn present(&self) -> Result<Option<PresentKeys>> {
+        let from = self.device.of_kind(PRESENT_FROM, PRESENT_FROM_ON_SIMULATOR);
+        let domain = self.keys.domain.filter(|domain| *domain <= MOST_PRESENT_BITS);
+        let Some(domain) = domain.filter(|_| self.keys.rows >= from) else { return Ok(None) };
+        let bits = self.device.alloc_zeroed(OPERATOR, domain.div_ceil(32) as usize * 4)?;
+        Ok(Some(PresentKeys { bits: Arc::new(bits), domain }))
     }
 
     fn kernel(&self, slots: Option<&Buffer>, hash: &str, direct: &str) -> Result<Kernel> {
@@ -260,11 +310,12 @@ impl Build<'_> {
         starts: Option<&Buffer>,
         payload: Option<Payload<'_>>,
         (secret, probes): (u64, u64),
+        present: Option<&PresentKeys>,
     ) -> Result<Option<SeenKeys>> {
         let null = Argument::from(0u64);
         let flags = self.device.alloc_zeroed(OPERATOR, 8)?;
         let kernel = self.kernel(slots, "join_build_hash", "join_build_direct")?;
-        let arguments: [Argument; 11] = [
+        let arguments: [Argument; 13] = [
             self.keys.keys.into(),
             self.keys.valid.map_or(null, Argument::from),
             self.keys.rows.into(),
@@ -276,10 +327,13 @@ impl Build<'_> {
             (&flags).into(),
             secret.into(),
             probes.into(),
+            present.map_or(null, |present| (&*present.bits).into()),
+            present.map_or(0, |present| present.domain).into(),
         ];
         // SAFETY: JoinBuild: keys rows u64, valid rows u8 or null (both checked by `build`); rows;
         // slots capacity + 1 pairs of u64 or, direct, null; mask or domain; starts domain u32 or,
-        // hashed, null; rows payloads of their width, or null; flags u32; secret; probes.
+        // hashed, null; rows payloads of their width, or null; flags u32; secret; probes; a bit for
+        // each of domain keys, or null; domain.
         unsafe {
             self.device.launch(
                 &kernel,
@@ -288,7 +342,9 @@ impl Build<'_> {
             )?
         };
         let flags = flags.read_word_or(0, self.keys.assumed.flags())?;
-        let found = SeenKeys { unique: flags & REPEATED == 0, ordered: flags & UNORDERED == 0 };
+        let lacks = |flag: u64| flags & flag == 0;
+        let found =
+            SeenKeys { unique: lacks(REPEATED), ordered: lacks(UNORDERED), inside: lacks(OUTSIDE) };
         Ok((flags & FULL == 0).then_some(found))
     }
 

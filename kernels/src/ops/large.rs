@@ -111,6 +111,7 @@ fn joins_of_many_rows() {
             valid: None,
             rows: n as u64,
             domain,
+            ordered_probes: 0,
             assumed: Assumed::default(),
         };
         timed(&device, what, || JoinTable::build(&device, keys, LookupKind::Rows, None).unwrap())

@@ -13,8 +13,8 @@ use super::partitioned::GroupTarget;
 use super::sink::{self, Sink, cell_threads};
 use super::target::{Needs, OPERATOR, Request, Target};
 use super::{
-    Attempt, OrderedInput, Partial, atomics, best_row, direct_domain, is_in_place, plain_column,
-    registers,
+    Attempt, OrderedInput, Partial, atomics, best_row, direct_domain, in_key_order, is_in_place,
+    plain_column, registers,
 };
 use crate::codegen::control::{Control, Retry};
 use crate::codegen::effort::Effort;
@@ -38,7 +38,7 @@ pub(super) enum Tried {
     GuessIsNoUse,
     /// The strings that were made took this many bytes, more than there were.
     ArenaFull(u64),
-    /// Memory does not suffice for records of all rows.
+    /// Memory does not suffice for records of all rows, or for a table as large as estimated.
     NoRoom,
 }
 
@@ -97,7 +97,12 @@ impl Request<'_> {
         if expected.guessed && !matches!(sink, Sink::HashCells { .. }) {
             return Ok(Tried::GuessIsNoUse);
         }
-        let target = self.target(&mut generator, &shape, &sink, &needs)?;
+        let target = match self.target(&mut generator, &shape, &sink, &needs) {
+            Err(error) if error.is_out_of_device_memory() && expected.is_generous() => {
+                return Ok(Tried::NoRoom);
+            }
+            target => target?,
+        };
 
         let mut prepared = generator.finish(device, &words.pointer, &[&out])?;
         prepared.set_arena(device, OPERATOR, expected.arena)?;
@@ -128,7 +133,8 @@ impl Request<'_> {
             picks: shape.inputs.iter().any(|f| f.accumulator == Accumulator::Row),
             exact: shape.layout.is_exact(),
             in_place: is_in_place(self.flow),
-            direct: direct_domain(&shape.layout, self.flow.source.rows()),
+            direct: direct_domain(&shape.layout, self.flow, self.groups),
+            in_order: in_key_order(self.flow, self.groups),
         }
     }
 
@@ -179,7 +185,8 @@ impl Request<'_> {
             Sink::Atomics
         } else {
             let (inputs, text) = (&shape.inputs, generator.makes_text());
-            Sink::of(self.device, self.flow, inputs, needs.direct, self.expected, text)
+            let Needs { direct, in_order, .. } = *needs;
+            Sink::of(self.device, self.flow, inputs, direct, in_order, self.expected, text)
         }
     }
 
@@ -226,7 +233,7 @@ impl Request<'_> {
                 done => Ok(Launched::Counts(Some(done?))),
             };
         }
-        self.launch(prepared, &kernel, sink, target, needs.direct, code.late)?;
+        self.launch(prepared, &kernel, sink, target, needs, code.late)?;
         if prepared.arena.is_some() {
             let asked = words.control.characters()?;
             if asked > expected.arena {
@@ -248,7 +255,7 @@ impl Request<'_> {
         kernel: &AggregateKernel<'_>,
         sink: &Sink,
         target: &Target,
-        direct: Option<u64>,
+        needs: &Needs,
         late: bool,
     ) -> Result<()> {
         let (device, rows) = (self.device, self.flow.source.rows());
@@ -290,11 +297,12 @@ impl Request<'_> {
                 };
                 let (row_slots, first_rows) = (name(&besides.row_slots), name(&besides.first_rows));
                 let extra = atomics::Extra {
+                    runs: needs.in_order,
                     seen: matches!(target.occupancy, Occupancy::Seen(_)).then_some(found),
                     row_slots: row_slots.as_deref(),
                     first_rows: first_rows.as_deref(),
                 };
-                let stem = if direct.is_some() { "group_direct" } else { "group_hash" };
+                let stem = if needs.direct.is_some() { "group_direct" } else { "group_hash" };
                 launch(stem, atomics::body(kernel, &extra, &slot), THREADS, 0)
             }
         }

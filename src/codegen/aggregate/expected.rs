@@ -14,8 +14,11 @@ const GUESSED_GROUPS: u64 = 512;
 /// The guess is less where a group would have fewer rows.
 const GUESSED_ROWS: u64 = 256;
 const GUESSED_CAPACITY: u64 = 1 << 18;
-/// Capacity of the first hash table tried.
+/// Capacity of the first hash table tried, where nothing is known of the groups.
 const FIRST_CAPACITY: u64 = 1 << 20;
+/// Most slots of a table that an estimate makes larger; one for each row of the source at most, so
+/// that to fill it with nothing takes little beside reading them.
+const MOST_ESTIMATED: u64 = 1 << 27;
 /// Tables that are tried, the last with room for all and as many probes as slots, so that every key
 /// finds its place. One that was too small is made again a few times as large, and all with secrets
 /// of their own: so only those who know the secrets have keys that come as far as that.
@@ -28,7 +31,7 @@ pub(super) struct Expected {
     pub(super) arena: u64,
     /// A sample was looked at, or cannot be.
     pub(super) sampled: bool,
-    /// Memory does not suffice for records of all rows.
+    /// Memory does not suffice for records of all rows, nor for a table as large as estimated.
     pub(super) frugal: bool,
     /// Groups there may be, as a sample says.
     pub(super) groups: Option<u64>,
@@ -36,6 +39,8 @@ pub(super) struct Expected {
     pub(super) guessed: bool,
     /// Capacity of a hash table in global memory.
     capacity: u64,
+    /// Capacity for as many groups as rows are estimated to be left; 0 where more is known.
+    estimated: u64,
     /// Tables that were too small before.
     pub(super) tries: u64,
 }
@@ -50,6 +55,7 @@ impl Expected {
             groups: None,
             guessed: false,
             capacity: FIRST_CAPACITY,
+            estimated: estimated_capacity(flow),
             tries: 0,
         }
     }
@@ -67,18 +73,29 @@ impl Expected {
             groups,
             guessed: true,
             capacity: GUESSED_CAPACITY,
+            estimated: 0,
             ..Expected::nothing(flow)
         }
     }
 
     /// Capacity of a hash table in global memory for the groups of so many rows.
     pub(super) fn capacity(&self, rows: u64) -> u64 {
-        self.capacity.min(rows.saturating_mul(2).max(16).next_power_of_two())
+        self.wanted().min(rows.saturating_mul(2).max(16).next_power_of_two())
+    }
+
+    fn wanted(&self) -> u64 {
+        if self.frugal { self.capacity } else { self.capacity.max(self.estimated) }
+    }
+
+    /// Whether a table is as large as it is because of estimates alone.
+    pub(super) fn is_generous(&self) -> bool {
+        self.wanted() > self.capacity
     }
 
     /// As a sample says.
     pub(super) fn sampled(mut self, groups: u64) -> Self {
         self.groups = Some(groups);
+        self.estimated = 0;
         self.capacity = (2 * groups).next_power_of_two().max(FIRST_CAPACITY);
         self
     }
@@ -89,7 +106,7 @@ impl Expected {
         if self.guessed || self.tries > LARGER_TRIES {
             return self.wrong();
         }
-        self.capacity = self.capacity.saturating_mul(16);
+        self.capacity = self.wanted().saturating_mul(16);
         self.groups = self.groups.map(|groups| groups.saturating_mul(4));
     }
 
@@ -102,6 +119,12 @@ impl Expected {
     pub(super) fn wrong(&mut self) {
         (self.guessed, self.groups, self.capacity) = (false, None, u64::MAX);
     }
+}
+
+/// Capacity for a group of each row that is estimated to be left of the source's.
+fn estimated_capacity(flow: &Flow) -> u64 {
+    let most = flow.source.rows().min(MOST_ESTIMATED);
+    flow.expected_rows().saturating_mul(2).min(most).next_power_of_two()
 }
 
 /// Whether a sample says something. Of rows that are mostly dropped it says little.

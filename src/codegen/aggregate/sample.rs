@@ -5,7 +5,7 @@ use datafusion::logical_expr::Expr;
 use super::attempt::Tried;
 use super::expected::{Expected, sampled_from};
 use super::target::Request;
-use super::{Attempt, FloatSums, Manner};
+use super::{Attempt, FloatSums, Manner, in_key_order};
 use crate::codegen::control::Retry;
 use crate::codegen::flow::{Flow, FlowSource};
 use crate::codegen::materialize::materialize;
@@ -46,6 +46,10 @@ fn sample(device: &Device, flow: &Flow, groups: &[Expr], collisions: u64) -> Res
         let Some(found) = count(device, flow, sample, groups, collisions)? else {
             return Ok(expected);
         };
+        if in_key_order(flow, groups) {
+            // Rows of a group stand together: so many more rows have so many more groups.
+            return Ok(expected.sampled((found as f64 / sample as f64 * rows as f64) as u64));
+        }
         let half = match found > HALVED_FROM {
             true => count(device, flow, sample / 2, groups, collisions)?,
             false => None,

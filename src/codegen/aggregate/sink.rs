@@ -57,6 +57,7 @@ impl Sink {
         flow: &Flow,
         inputs: &[AggregateInput],
         direct: Option<u64>,
+        in_order: bool,
         expected: &Expected,
         text: bool,
     ) -> Sink {
@@ -98,8 +99,10 @@ impl Sink {
             }
         }
         let domain = direct.map(Domain::Dense).or(expected.groups.map(Domain::Any));
+        // Slots that keys in order number are next to each other as they are.
+        let is_local = in_order && direct.is_some();
         match domain
-            .filter(|_| !text && !expected.frugal)
+            .filter(|_| !text && !expected.frugal && !is_local)
             .and_then(|domain| GroupPartitioning::of(device, inputs, domain, rows, flow.estimate))
         {
             Some(plan) => Sink::Partitioned(plan),

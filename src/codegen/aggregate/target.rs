@@ -45,6 +45,8 @@ pub(super) struct Needs {
     pub(super) in_place: bool,
     /// The number of slots, where keys number them.
     pub(super) direct: Option<u64>,
+    /// Whether rows come in the order of the first key.
+    pub(super) in_order: bool,
 }
 
 /// Memory of the result, and the names of its parameters.

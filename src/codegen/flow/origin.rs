@@ -79,4 +79,13 @@ impl Flow {
             _ => None,
         }
     }
+
+    /// Whether the rows are known to come in the order of an expression: it is a column of the
+    /// source, unchanged, that ascends.
+    pub(crate) fn is_in_order_of(&self, expr: &Expr) -> bool {
+        self.stored_column(expr).is_some_and(|(relation, at)| {
+            let (index, column) = &relation.columns[at];
+            relation.indices[*index].is_none() && column.stats.ascending
+        })
+    }
 }

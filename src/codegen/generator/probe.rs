@@ -41,6 +41,13 @@ impl Probe {
     }
 }
 
+impl Probe {
+    /// Whether all that is read of a match are its keys, which the probe's row has, too.
+    fn reads_keys_alone(&self) -> bool {
+        self.at_most_one() && !self.keys_of.is_empty() && self.keys_of.iter().all(Option::is_some)
+    }
+}
+
 /// What to do with a match.
 #[derive(Clone, Copy)]
 enum Hit<'a> {
@@ -221,8 +228,9 @@ impl Generator<'_> {
         hit: Hit<'_>,
         out: &mut Emitter,
     ) -> Result<()> {
-        let only_existence =
-            matches!(hit, Hit::First(_)) && !matches!(probe.keep, Keep::Matched | Keep::All);
+        let reads_row =
+            matches!(probe.keep, Keep::Matched | Keep::All) && !probe.reads_keys_alone();
+        let only_existence = matches!(hit, Hit::First(_)) && !reads_row;
         let candidate = out.fresh();
         let loops = match &probe.candidates {
             Candidates::Every if probe.build.rows == 0 => {
@@ -251,33 +259,8 @@ impl Generator<'_> {
                 false
             }
             Candidates::Keyed { table, layout, .. } => {
-                let slot = self.slot(table, layout, values, out);
-                match &table.rows {
-                    // A key is in a hash table only if a row has it.
-                    None if only_existence
-                        && probe.residual.is_none()
-                        && matches!(table.slots, Slots::Hash(_)) =>
-                    {
-                        out.constant("u32", &candidate, "0");
-                        false
-                    }
-                    None => {
-                        let row = self.candidate_of(table, &slot);
-                        out.constant("u32", &candidate, &row);
-                        if matches!(table.slots, Slots::Direct(_)) {
-                            out.leave_if(format_args!("{candidate} == {NO_ROW}"));
-                        }
-                        false
-                    }
-                    Some(rows) => {
-                        let rows = self.params.borrowed("const u32", rows);
-                        let (begin, end) = self.bounds_of(table, &slot, out);
-                        let at = out.fresh();
-                        out.repeat(format_args!("for (u32 {at} = {begin}; {at} < {end}; ++{at})"));
-                        out.constant("u32", &candidate, format_args!("{rows}[{at}]"));
-                        true
-                    }
-                }
+                let exists = only_existence && probe.residual.is_none();
+                self.keyed_candidate((table, layout), values, exists, &candidate, out)
             }
         };
         if let Hit::Each(matched) = hit {
@@ -299,6 +282,44 @@ impl Generator<'_> {
             out.close("}");
         }
         Ok(())
+    }
+
+    /// Emits the candidate of a key, or a loop over its candidates; whether it is a loop. `exists`:
+    /// nobody asks which row it is.
+    fn keyed_candidate(
+        &mut self,
+        (table, layout): (&JoinTable, &KeyLayout),
+        values: &[Value],
+        exists: bool,
+        candidate: &str,
+        out: &mut Emitter,
+    ) -> bool {
+        if exists && table.present.is_some() {
+            let key = self.key(layout, values, out);
+            self.leave_unless_present(table, &key, out);
+            out.constant("u32", candidate, "0");
+            return false;
+        }
+        let slot = self.slot(table, layout, values, out);
+        let Some(rows) = &table.rows else {
+            // A key is in a hash table only if a row has it.
+            if exists && matches!(table.slots, Slots::Hash(_)) {
+                out.constant("u32", candidate, "0");
+                return false;
+            }
+            let row = self.candidate_of(table, &slot);
+            out.constant("u32", candidate, &row);
+            if matches!(table.slots, Slots::Direct(_)) {
+                out.leave_if(format_args!("{candidate} == {NO_ROW}"));
+            }
+            return false;
+        };
+        let rows = self.params.borrowed("const u32", rows);
+        let (begin, end) = self.bounds_of(table, &slot, out);
+        let at = out.fresh();
+        out.repeat(format_args!("for (u32 {at} = {begin}; {at} < {end}; ++{at})"));
+        out.constant("u32", candidate, format_args!("{rows}[{at}]"));
+        true
     }
 
     /// Emits the residual conditions on a candidate, which is passed over where one does not hold.
@@ -404,6 +425,7 @@ impl Generator<'_> {
         out: &mut Emitter,
     ) -> String {
         let key = self.key(layout, values, out);
+        self.leave_unless_present(table, &key, out);
         match &table.slots {
             Slots::Hash(slots) => {
                 let slots = self.params.pointer("const u64", slots, 0);
@@ -421,6 +443,16 @@ impl Generator<'_> {
                 key
             }
         }
+    }
+
+    /// Emits that a row leaves whose key is not among those of a table that knows its keys.
+    fn leave_unless_present(&mut self, table: &JoinTable, key: &str, out: &mut Emitter) {
+        let Some(present) = &table.present else { return };
+        let bits = self.params.pointer("const u32", &present.bits, 0);
+        let domain = self.params.word("u64", present.domain);
+        out.leave_if(format_args!(
+            "{key} >= {domain} || ({bits}[{key} / 32] >> (u32)({key} % 32) & 1u) == 0"
+        ));
     }
 
     /// C++ expression of the one candidate of a slot.

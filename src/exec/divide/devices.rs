@@ -71,17 +71,8 @@ pub(in crate::exec) async fn run_on_devices(
     plan: &DevicePlan,
     tables: &[PlanTable],
 ) -> Result<Option<Outcome>> {
-    if let Some(staged) = is_bare(plan).then(|| plan.kept::<StagedPlan>(tables)).flatten() {
-        let devices: Vec<&Engine> = engine.devices().collect();
-        let open = open_tables(state, tables).await?;
-        if staged.is_still(engine, &devices, &open) {
-            let run = StageRun::of(state, &devices, (tables, &open), &staged.cut);
-            let ran = run.last(&staged.stage).await;
-            let ran = ran.map_err(|error| engine.told_of_loss(&devices, error));
-            if run.is_of_one_version()? {
-                return ran.map(Some);
-            }
-        }
+    if let Some(outcome) = run_kept(state, engine, plan, tables).await? {
+        return Ok(Some(outcome));
     }
     let (logical, tables) = match dealt_out(state, engine, plan, tables)? {
         Ok(dealt) => {
@@ -115,6 +106,47 @@ pub(in crate::exec) async fn run_on_devices(
         }
     }
     Err(crate::exec::scan::restless(plan.scans().first().copied()))
+}
+
+/// Runs the stages that several devices kept of a supported plan; `None` where there are none, or
+/// where they find no memory.
+///
+/// # Errors
+/// Of the stages.
+pub(crate) async fn run_kept_stages(
+    state: &SessionState,
+    engine: &Engine,
+    plan: &DevicePlan,
+    tables: &[PlanTable],
+) -> Result<Option<Outcome>> {
+    if !engine.has_others() || engine.cluster.is_some() {
+        return Ok(None);
+    }
+    match run_kept(state, engine, plan, tables).await {
+        Err(error) if error.is_out_of_device_memory() => Ok(None),
+        ran => ran,
+    }
+}
+
+/// Runs the stages that an earlier run of a plan over placeholders has kept; `None` where there are
+/// none, or none for the versions of the tables.
+async fn run_kept(
+    state: &SessionState,
+    engine: &Engine,
+    plan: &DevicePlan,
+    tables: &[PlanTable],
+) -> Result<Option<Outcome>> {
+    let Some(staged) = is_bare(plan).then(|| plan.kept::<StagedPlan>(tables)).flatten() else {
+        return Ok(None);
+    };
+    let devices: Vec<&Engine> = engine.devices().collect();
+    let open = open_tables(state, tables).await?;
+    if !staged.is_still(engine, &devices, &open) {
+        return Ok(None);
+    }
+    let run = StageRun::of(state, &devices, (tables, &open), &staged.cut);
+    let ran = run.last(&staged.stage).await.map_err(|error| engine.told_of_loss(&devices, error));
+    if run.is_of_one_version()? { ran.map(Some) } else { Ok(None) }
 }
 
 /// Why one device runs a plan of a session that has several.

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::ops::testing::*;
+use crate::{MemoryLimit, SimOptions};
 
 /// Writes each probe's matches: one value of a unique table, or begin and end of a list.
 const PROBE: &str = r#"
@@ -107,6 +108,7 @@ fn build(
         valid: valid.as_ref(),
         rows: keys.len() as u64,
         domain,
+        ordered_probes: 0,
         assumed: Assumed::default(),
     };
     JoinTable::build(device, keys, wanted, None).unwrap()
@@ -221,6 +223,7 @@ fn join_carries_payloads_in_slots() {
                 valid: None,
                 rows: 5000,
                 domain: None,
+                ordered_probes: 0,
                 assumed: Assumed::default(),
             };
             let payload = Some(Payload { values, width });
@@ -236,12 +239,63 @@ fn join_carries_payloads_in_slots() {
                 valid: None,
                 rows: 3,
                 domain: None,
+                ordered_probes: 0,
                 assumed: Assumed::default(),
             };
             assert_eq!(
                 JoinTable::build(&device, build, LookupKind::Rows, payload).unwrap().payload,
                 None
             );
+        }
+    }
+}
+
+#[test]
+fn probes_in_order_allow_a_direct_table_of_few_rows() {
+    for device in devices() {
+        let from = device.of_kind(DIRECT_IN_ORDER_FROM, DIRECT_IN_ORDER_ON_SIMULATOR);
+        let domain = 1 << 30;
+        assert!(is_direct(&device, domain, from, domain));
+        assert!(!is_direct(&device, domain, from, domain - 1));
+        assert!(!is_direct(&device, domain, from - 1, domain));
+        assert!(!is_direct(&device, 1 << 31, from, 1 << 40));
+    }
+    let domain = DIRECT_ALWAYS * 2;
+    let keys: Vec<u64> = random(11, 1000).map(|x| x % domain).collect();
+    let probes: Vec<u64> = keys.iter().flat_map(|key| [*key, (key + 1) % domain]).collect();
+    let small = Device::sim(SimOptions::with_seed(4), MemoryLimit::Bytes(4 << 20)).unwrap();
+    // The last device has no memory for a slot for each key.
+    for (device, ordered_probes, direct) in [
+        (device(3), domain, true),
+        (device(3), domain - 1, false),
+        (device(3), 0, false),
+        (small, domain, false),
+    ] {
+        let buffer = upload(&device, &keys);
+        let build = BuildKeys {
+            keys: &buffer,
+            valid: None,
+            rows: 1000,
+            domain: Some(domain),
+            ordered_probes,
+            assumed: Assumed::default(),
+        };
+        let table = JoinTable::build(&device, build, LookupKind::Rows, None).unwrap();
+        assert_eq!(table.is_direct(), direct);
+        assert_eq!(table.present.is_some(), !direct);
+        if let Some(present) = &table.present {
+            let bits = read::<u32>(&present.bits, domain.div_ceil(32) as usize);
+            let is_set = |key: u64| bits[key as usize / 32] >> (key % 32) & 1 == 1;
+            assert!(keys.iter().all(|key| is_set(*key)));
+            let mut different = keys.clone();
+            different.sort_unstable();
+            different.dedup();
+            let set: u32 = bits.iter().map(|bits| bits.count_ones()).sum();
+            assert_eq!(set as usize, different.len());
+        }
+        for (probe, found) in probes.iter().zip(matches(&device, &table, &probes)) {
+            let expected = (0..1000).filter(|row| keys[*row as usize] == *probe);
+            assert!(found.into_iter().eq(expected), "key {probe}");
         }
     }
 }
@@ -279,6 +333,10 @@ fn join_knows_some_row_of_a_repeated_key() {
 #[test]
 fn join_survives_a_domain_that_does_not_hold() {
     check(&device(0), &[1, 2, 3000], None, Some(100), false);
+    let many: Vec<u64> = (0..200).map(|key| key * 50).collect();
+    check(&device(0), &many, None, Some(100), false);
+    let table = build(&device(0), &many, None, Some(100), LookupKind::Rows);
+    assert!(table.present.is_none(), "there are keys that have no bit");
 }
 
 #[test]
