@@ -152,42 +152,50 @@ struct captures {
     }
 };
 
-// The slots of the first match; whether there is one.
+// Finds matches by two automata, and their groups by the machine.
 template <u32 STATES, u32 SLOTS, u32 WAYS>
-WF_CALLED bool captures_first(const view& v, const u32* ahead, const u32* back, const u32* program, u32* found,
-                              bool* lost) {
-    const automaton_match match = automaton_find(v, 0, ahead, back);
-    *lost = match.lost;
-    if (!match.found || match.lost) return false;
+struct captures_finder {
+    const u32 *ahead, *back;
     captures<STATES, SLOTS, WAYS> machine;
-    machine.program = program;
-    machine.find(v, match.begin, match.end, found);
-    *lost = machine.lost;
-    return true;
-}
 
-// The first match, or every one, replaced by `count` pieces, of which each is a literal or a
-// group's first slot.
-template <u32 STATES, u32 SLOTS, u32 WAYS>
-WF_CALLED view captures_replaced(const text_arena& arena, const view& v, const view* literals, const u32* pieces,
-                                 u32 count, bool all, const u32* ahead, const u32* back, const u32* program,
-                                 bool* lost) {
-    captures<STATES, SLOTS, WAYS> machine;
-    machine.program = program;
+    WF_DEVICE automaton_match with_slots(const view& v, automaton_match match, u32* found) {
+        if (!match.found || match.lost) return match;
+        machine.find(v, match.begin, match.end, found);
+        match.lost = machine.lost;
+        return match;
+    }
+    WF_DEVICE automaton_match first(const view& v, u32* found) {
+        return with_slots(v, automaton_find(v, 0, ahead, back), found);
+    }
+    WF_DEVICE automaton_match next(const view& v, u32 end, u32* found) {
+        return with_slots(v, automaton_find_next(v, end, ahead, back), found);
+    }
+};
+
+// The first match that a finder finds, or every one, replaced by `count` pieces, of which each is a
+// literal or a group's first slot.
+template <u32 SLOTS, class Finder>
+WF_DEVICE view replaced_by_groups(Finder& finder, const text_arena& arena, const view& v, const view* literals,
+                                  const u32* pieces, u32 count, bool all, bool* lost) {
     u32 found[SLOTS];
+    automaton_match match = finder.first(v, found);
+    *lost = match.lost;
+    if (!match.found || match.lost) return v;
+    if (!all && count == 1 && (pieces[0] & CAPTURES_LITERAL) == 0 && match.begin == 0 && match.end == v.length) {
+        const u32 slot = pieces[0];
+        return found[slot] == CAPTURES_NONE ? view{0, 0, 0} : slice_of(v, found[slot], found[slot + 1] - found[slot]);
+    }
     u64 length = v.length;
     text_writer text(arena, 0);
-    *lost = false;
     for (u32 pass = 0; pass < 2; pass++) {
         u32 begin = 0;
-        automaton_match match = automaton_find(v, 0, ahead, back);
-        if (pass == 0 && !match.found && !match.lost) return v;
+        // Of a single match the slots are still there.
+        if (pass == 1 && all) match = finder.first(v, found);
         while (match.found && !match.lost) {
-            machine.find(v, match.begin, match.end, found);
-            if (machine.lost) match.lost = true;
-            if (match.lost) break;
-            if (pass == 0) length -= match.end - match.begin;
-            else text.put(v, begin, match.begin);
+            if (pass == 0)
+                length -= match.end - match.begin;
+            else
+                text.put(v, begin, match.begin);
             for (u32 k = 0; k < count; k++) {
                 const bool literal = (pieces[k] & CAPTURES_LITERAL) != 0;
                 const u32 slot = literal ? 0 : pieces[k];
@@ -195,19 +203,48 @@ WF_CALLED view captures_replaced(const text_arena& arena, const view& v, const v
                 const view from = literal ? literals[pieces[k] & ~CAPTURES_LITERAL] : v;
                 const u32 first = literal ? 0 : found[slot];
                 const u32 last = literal ? from.length : found[slot + 1];
-                if (pass == 0) length += last - first;
-                else text.put(from, first, last);
+                if (pass == 0)
+                    length += last - first;
+                else
+                    text.put(from, first, last);
             }
             begin = match.end;
             if (!all) break;
-            match = automaton_find_next(v, match.end, ahead, back);
+            match = finder.next(v, match.end, found);
         }
         *lost = match.lost;
         if (match.lost) return v;
-        if (pass == 0) text = text_writer(arena, length);
-        else text.put(v, begin, v.length);
+        if (pass == 0)
+            text = text_writer(arena, length);
+        else
+            text.put(v, begin, v.length);
     }
     return text.out;
+}
+
+// The slots of the first match; whether there is one.
+template <u32 STATES, u32 SLOTS, u32 WAYS>
+WF_CALLED bool captures_first(const view& v, u32* found, const u32* ahead, const u32* back, const u32* program,
+                              bool* lost) {
+    captures_finder<STATES, SLOTS, WAYS> finder;
+    finder.ahead = ahead;
+    finder.back = back;
+    finder.machine.program = program;
+    const automaton_match match = finder.first(v, found);
+    *lost = match.lost;
+    return match.found;
+}
+
+// The first match, or every one, replaced.
+template <u32 STATES, u32 SLOTS, u32 WAYS>
+WF_CALLED view captures_replaced(const text_arena& arena, const view& v, const view* literals, const u32* pieces,
+                                 u32 count, bool all, const u32* ahead, const u32* back, const u32* program,
+                                 bool* lost) {
+    captures_finder<STATES, SLOTS, WAYS> finder;
+    finder.ahead = ahead;
+    finder.back = back;
+    finder.machine.program = program;
+    return replaced_by_groups<SLOTS>(finder, arena, v, literals, pieces, count, all, lost);
 }
 
 }  // namespace wf

@@ -8,8 +8,9 @@
 //
 //   keys, k = 2    70 11 52 13 95     bins by tens  1 (11 13), 5, 7, 9     rows kept  1 3
 //
-// Reads the keys once for each refinement and once to select; for most keys that is twice. Of many
-// rows a sample comes first, and usually does:
+// Reads the keys once for each refinement and once to select; for most keys that is twice. Where too
+// many rows are equal to the k-th by the whole key, the rows before them are selected, and of those
+// rows the first ones by the words that follow. Of many rows a sample comes first, and usually does:
 //
 //   1. top_threshold   the r-th least of 16384 sampled keys, four neighbours each, r a little more
 //      than the k rows' share of them
@@ -68,7 +69,8 @@ struct TopSelect {
     SortKey key;      // rows
     u64 rows;
     u64 shift;
-    u64 greatest;     // kept are rows whose key >> shift is at most this
+    u64 least;        // kept are rows whose key >> shift is at least this
+    u64 greatest;     // and at most this
     u64* state;       // 1 + tiles, zero
     u32* out;         // as many as are kept
 };
@@ -86,7 +88,8 @@ WF_DEVICE void top_select_body(const TopSelect& p) {
 #pragma unroll
     for (u32 j = 0; j < TOP_SELECT_ITEMS; ++j) {
         const u64 at = first + j * TOP_SELECT_THREADS + threadIdx.x;
-        const bool keep = at < p.rows && sort_key(p.key, at) >> p.shift <= p.greatest;
+        const u64 digits = at < p.rows ? sort_key(p.key, at) >> p.shift : 0;
+        const bool keep = at < p.rows && digits >= p.least && digits <= p.greatest;
         const u32 lanes = __ballot_sync(FULL_WARP, keep);
         kept |= u32(keep) << j;
         ranks[j] = __popc(lanes & ((1u << in_warp) - 1));

@@ -62,26 +62,33 @@ WF_DEVICE void window_bounds_body(const WindowBounds& p) {
     const u64 tiles = gridDim.x;
     const u64 tile = compact_ticket(p.state);
     const u64 first = tile * WINDOW_TILE + threadIdx.x * WINDOW_ITEMS;
-    // Row numbers of the thread's positions; slot 0 is the position before them. Beyond the last
-    // row every position repeats that row, and no word differs.
-    u32 at_row[WINDOW_ITEMS + 1];
+    // Rows at the thread's positions, and at the position before them. Beyond the last row every
+    // position repeats that row, and no word differs.
+    const auto row_before = [&p](u64 position) {
+        const u64 at = minimum(position, p.rows) - 1;
+        return p.order != nullptr ? p.order[at] : u32(at);
+    };
+    u32 at_row[WINDOW_ITEMS];
 #pragma unroll
-    for (u32 j = 0; j <= WINDOW_ITEMS; ++j) {
-        const u64 at = minimum(first + j, p.rows);
-        at_row[j] = at == 0 ? 0 : p.order != nullptr ? p.order[at - 1] : u32(at - 1);
-    }
+    for (u32 j = 0; j < WINDOW_ITEMS; ++j) at_row[j] = row_before(first + j + 1);
+    // Other lanes are told by their neighbours: looking keys up costs more than all else here.
+    const bool looks_back = threadIdx.x % 32 == 0 && first > 0;
+    const u32 previous = looks_back ? row_before(first) : at_row[0];
     u32 partitions = first == 0 ? 1 : 0;
     u32 peers = partitions;
     for (u64 word = 0; word < p.count_of_words; ++word) {
         const u64* keys = reinterpret_cast<const u64*>(p.words[2 * word]);
         const u64 below = p.words[2 * word + 1];
-        u64 before = keys[at_row[0]];
+        u64 key[WINDOW_ITEMS];
+#pragma unroll
+        for (u32 j = 0; j < WINDOW_ITEMS; ++j) key[j] = keys[at_row[j]];
+        u64 before = __shfl_up_sync(FULL_WARP, key[WINDOW_ITEMS - 1], 1);
+        if (threadIdx.x % 32 == 0) before = looks_back ? keys[previous] : key[0];
 #pragma unroll
         for (u32 j = 0; j < WINDOW_ITEMS; ++j) {
-            const u64 key = keys[at_row[j + 1]];
-            if (key != before) peers |= 1u << j;
-            if (below < 64 && (key ^ before) >> below != 0) partitions |= 1u << j;
-            before = key;
+            if (key[j] != before) peers |= 1u << j;
+            if (below < 64 && (key[j] ^ before) >> below != 0) partitions |= 1u << j;
+            before = key[j];
         }
     }
     if (p.apart != 0) {

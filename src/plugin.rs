@@ -87,6 +87,7 @@ pub struct Plugin {
     stages: bool,
     broadcast: u64,
     /// Whether plans of other processes may bring code.
+    #[cfg_attr(not(feature = "proto"), expect(dead_code, reason = "only codecs read such plans"))]
     user_code: bool,
 }
 

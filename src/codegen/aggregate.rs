@@ -166,22 +166,26 @@ fn in_key_order(flow: &Flow, groups: &[Expr]) -> bool {
     groups.first().is_some_and(|first| flow.is_in_order_of(first))
 }
 
-/// The number of slots, where the key of a row numbers its slot.
-fn direct_domain(layout: &KeyLayout, flow: &Flow, groups: &[Expr]) -> Option<u64> {
-    let rows = flow.source.rows();
-    let in_order = if in_key_order(flow, groups) { rows.min(MOST_SLOTS_IN_ORDER) } else { 0 };
-    let in_any_order = rows.saturating_mul(SLOTS_OF_ROW).min(MOST_SLOTS);
-    layout.dense_domain(SMALL_DOMAIN.max(in_any_order).max(in_order))
+/// The number of slots, where the key of a row numbers its slot, in whatever order rows come.
+fn direct_domain(layout: &KeyLayout, flow: &Flow) -> Option<u64> {
+    let in_any_order = flow.source.rows().saturating_mul(SLOTS_OF_ROW).min(MOST_SLOTS);
+    layout.dense_domain(SMALL_DOMAIN.max(in_any_order))
+}
+
+/// As [`direct_domain`], or more slots, of rows that come in the order of the first key.
+fn direct_domain_in_order(layout: &KeyLayout, flow: &Flow, groups: &[Expr]) -> Option<u64> {
+    let in_order = || layout.dense_domain(flow.source.rows().min(MOST_SLOTS_IN_ORDER));
+    direct_domain(layout, flow).or_else(|| in_key_order(flow, groups).then(in_order).flatten())
 }
 
 /// The number of slots, where [`aggregate`] numbers them by the keys themselves
-/// (`GroupKeyStorage::Slot`).
+/// (`GroupKeyStorage::Slot`) in whatever order rows come.
 pub(crate) fn slots_by_keys(device: &Device, flow: &Flow, groups: &[Expr]) -> Result<Option<u64>> {
     let (mut generator, mut out) = (Generator::new(flow), Emitter::default());
     generator.stages(Pass::Decide, &mut out)?;
     let keys = groups.iter().map(|g| generator.expr(g, &mut out)).collect::<Result<Vec<_>>>()?;
     let layout = KeyLayout::of(&keys, NullKeys::Equal, true, device.secret(0));
-    Ok(direct_domain(&layout, flow, groups))
+    Ok(direct_domain(&layout, flow))
 }
 
 /// The column of the flow's source that an expression is, in a flow without stages.

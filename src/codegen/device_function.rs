@@ -22,6 +22,7 @@ pub(crate) enum KernelHeader {
     Words,
     Automaton,
     Captures,
+    Tagged,
     Moment,
     Zone,
     BestRow,
@@ -29,7 +30,7 @@ pub(crate) enum KernelHeader {
 }
 
 /// The files of other headers, in order of inclusion.
-const FILES: [(KernelHeader, &str); 20] = [
+const FILES: [(KernelHeader, &str); 21] = [
     (KernelHeader::String, "string.cuh"),
     (KernelHeader::Text, "text.cuh"),
     (KernelHeader::Keys, "keys.cuh"),
@@ -46,6 +47,7 @@ const FILES: [(KernelHeader, &str); 20] = [
     (KernelHeader::Words, "words.cuh"),
     (KernelHeader::Automaton, "automaton.cuh"),
     (KernelHeader::Captures, "captures.cuh"),
+    (KernelHeader::Tagged, "tagged.cuh"),
     (KernelHeader::Moment, "moment.cuh"),
     (KernelHeader::Zone, "zone.cuh"),
     (KernelHeader::BestRow, "best_row.cuh"),

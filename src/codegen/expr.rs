@@ -35,6 +35,7 @@ mod number;
 mod parse;
 mod random;
 mod string;
+mod tagged;
 mod text;
 mod time;
 mod user;

@@ -11,6 +11,7 @@ mod join;
 mod join_pairs;
 mod join_partitioned;
 mod join_records;
+mod memory_scan;
 mod node;
 mod own_buffers;
 mod progress;
@@ -53,6 +54,7 @@ pub use self::cpu_run::OperatorRun;
 pub(crate) use self::cpu_run::{CpuBoard, CpuRun};
 use self::divide::KnownCuts;
 pub(crate) use self::divide::{DividedResult, ForeseenPlans, division_of, run_kept_stages};
+pub(crate) use self::memory_scan::MemoryScan;
 use self::node::Planner;
 pub use self::own_buffers::of_own_buffers;
 pub use self::progress::PartsProgress;
@@ -64,9 +66,9 @@ pub(crate) use self::runtime::{Runtime, join_later};
 use self::scan::Scans;
 use self::scanned::ScannedTables;
 pub use self::stage::TasksOfStage;
+pub(crate) use self::stage::{PartedTasks, StageContext};
 #[cfg(feature = "proto")]
-pub(crate) use self::stage::stage_parts;
-pub(crate) use self::stage::{PartedTasks, StageContext, StageParts, stage_of};
+pub(crate) use self::stage::{StageParts, stage_of, stage_parts};
 pub(crate) use self::stage_device::StageDevice;
 pub(crate) use self::stage_inputs::{PlannedTable, scanned_table};
 pub(crate) use self::stage_plan::stage_plan;
@@ -205,10 +207,9 @@ impl Engine {
     /// compiler.
     pub(crate) fn gives_way(&self, error: &Error) -> bool {
         use ErrorKind::{DeviceUnavailable, OutOfDeviceMemory, Unsupported};
-        let kind = error.kind();
         !self.strict
             && matches!(
-                kind,
+                error.kind(),
                 Unsupported { .. } | OutOfDeviceMemory { .. } | DeviceUnavailable { .. }
             )
     }

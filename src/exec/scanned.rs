@@ -38,9 +38,37 @@ struct KnownTable {
 enum TableKey {
     Parts(ScannedFormat, Vec<ScannedPart>, SchemaRef),
     /// Batches in host memory, by their columns' identity.
-    Batches(Vec<RecordBatch>, SchemaRef),
+    Batches(KnownBatches, SchemaRef),
     /// A part of a session's table in the version of this number.
     Snapshot(Weak<dyn TableProvider>, u64, TablePart),
+}
+
+/// Batches, one partition after the other.
+#[derive(Debug)]
+struct KnownBatches {
+    batches: Vec<RecordBatch>,
+    /// The addresses of the batches' columns, one batch after the other: in one place, where the
+    /// lists of thousands of batches are far apart.
+    columns: Vec<usize>,
+}
+
+impl KnownBatches {
+    fn of(batches: Vec<RecordBatch>) -> KnownBatches {
+        let columns = batches.iter().flat_map(RecordBatch::columns).map(address).collect();
+        KnownBatches { batches, columns }
+    }
+
+    /// Whether the batches of partitions share their columns with these.
+    fn are(&self, partitions: &[&[RecordBatch]]) -> bool {
+        let count: usize = partitions.iter().map(|batches| batches.len()).sum();
+        let columns = partitions.iter().copied().flatten().flat_map(RecordBatch::columns);
+        count == self.batches.len() && columns.map(address).eq(self.columns.iter().copied())
+    }
+}
+
+/// What tells a column from others, as long as somebody has it.
+fn address(column: &Arc<dyn Array>) -> usize {
+    Arc::as_ptr(column).addr()
 }
 
 /// Which rows of a table a device has.
@@ -92,7 +120,7 @@ impl ScannedTables {
         schema: &SchemaRef,
     ) -> Option<Arc<SourceTable>> {
         let known = self.find(|key| match key {
-            TableKey::Batches(known, of) => of == schema && are_same(known, partitions),
+            TableKey::Batches(known, of) => of == schema && known.are(partitions),
             _ => false,
         });
         if known.is_some() {
@@ -107,7 +135,8 @@ impl ScannedTables {
         let table = Arc::new(SourceTable::new(Snapshot::of(Arc::new(source)), None, 0));
         // Batches without columns have no identity.
         if !schema.fields().is_empty() {
-            self.add(TableKey::Batches(batches, schema.clone()), &table);
+            let known = KnownBatches::of(batches);
+            self.add(TableKey::Batches(known, schema.clone()), &table);
         }
         Some(table)
     }
@@ -205,8 +234,7 @@ impl TableKey {
     fn is_gone(&self) -> bool {
         match self {
             TableKey::Parts(..) => false,
-            TableKey::Batches(batches, _) => batches
-                .iter()
+            TableKey::Batches(known, _) => (known.batches.iter())
                 .flat_map(|batch| batch.columns().first())
                 .all(|column| Arc::strong_count(column) <= OWN_HOLDERS),
             TableKey::Snapshot(table, ..) => table.strong_count() == 0,
@@ -250,16 +278,4 @@ fn dealt(chunks: &[Chunk], (part, of): (usize, usize)) -> Range<usize> {
     };
     let homes: Vec<usize> = chunks.iter().map(&mut home).collect();
     homes.partition_point(|home| *home < part)..homes.partition_point(|home| *home <= part)
-}
-
-/// Whether the batches of partitions share their columns with these.
-fn are_same(known: &[RecordBatch], partitions: &[&[RecordBatch]]) -> bool {
-    let same = |(a, b): (&Arc<dyn Array>, &Arc<dyn Array>)| Arc::ptr_eq(a, b);
-    let count: usize = partitions.iter().map(|batches| batches.len()).sum();
-    let mut pairs = known.iter().zip(partitions.iter().copied().flatten());
-    count == known.len()
-        && pairs.all(|(known, batch)| {
-            known.num_columns() == batch.num_columns()
-                && known.columns().iter().zip(batch.columns()).all(same)
-        })
 }

@@ -24,6 +24,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::TryStreamExt;
 
 use super::Engine;
+use super::memory_scan::MemoryScan;
 use crate::error::{Error, Result};
 use crate::io::{Snapshot, SomeColumns, SourceTable, of_their_types, scanned_parts};
 use crate::plan::PlanTable;
@@ -156,6 +157,17 @@ async fn scanned(
     schema: &SchemaRef,
     partitions: Partitions,
 ) -> Result<Option<Arc<SourceTable>>> {
+    if let Some(memory) = scan.downcast_ref::<MemoryScan>() {
+        if memory.table() != schema {
+            return Ok(None);
+        }
+        let mut held = vec![];
+        for data in partitions.of(memory.partitions()) {
+            held.push(data.read().await);
+        }
+        let batches: Vec<&[RecordBatch]> = held.iter().map(|batches| batches.as_slice()).collect();
+        return Ok(engine.scanned.of_batches(&batches, schema));
+    }
     let Some(scan) = scan.downcast_ref::<DataSourceExec>() else { return Ok(None) };
     if let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() {
         let Some((format, parts)) = scanned_parts(config) else { return Ok(None) };

@@ -163,7 +163,7 @@ impl StagePlanner {
         let schema = subtree.logical().schema().clone();
         let plan = as_arrow_does(with_different_names(subtree.logical().clone())?)?;
         let engine = self.device.engine.first();
-        let PlannedScans { mut plan, tables } = scanned(state, engine, plan).await?;
+        let PlannedScans { mut plan, tables } = scanned(state, engine, plan, !self.stages).await?;
         let known: Vec<PlanTable> = tables.iter().map(|table| table.table.clone()).collect();
         let tasks = if self.stages { state.config().target_partitions() } else { 1 };
         // One task orders its joins itself.

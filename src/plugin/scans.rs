@@ -15,7 +15,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, T
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::error::Result;
-use crate::exec::{Engine, scanned_table};
+use crate::exec::{Engine, MemoryScan, scanned_table};
 use crate::plan::{PlanTable, TablePlaceholder, projection};
 
 /// A subtree over placeholders.
@@ -43,7 +43,8 @@ struct AskedTable {
     limit: Option<usize>,
 }
 
-/// The subtree over placeholders, and its scans as the session plans them.
+/// The subtree over placeholders, and its scans as the session plans them, or, where one task reads
+/// tables in memory, as [`MemoryScan`].
 ///
 /// # Errors
 /// Of the providers.
@@ -51,6 +52,7 @@ pub(super) async fn scanned(
     state: &SessionState,
     engine: &Engine,
     plan: LogicalPlan,
+    is_one_task: bool,
 ) -> Result<PlannedScans> {
     let mut wanted: Vec<AskedTable> = vec![];
     let plan = plan
@@ -67,7 +69,14 @@ pub(super) async fn scanned(
         .data;
     let mut tables = vec![];
     for AskedTable { provider, columns, filters, limit } in wanted {
-        let scan = provider.scan(state, Some(&columns), &filters, limit).await?;
+        let memory = match is_one_task && filters.is_empty() && limit.is_none() {
+            true => MemoryScan::of(provider.as_ref(), &columns)?,
+            false => None,
+        };
+        let scan: Arc<dyn ExecutionPlan> = match memory {
+            Some(scan) => Arc::new(scan),
+            None => provider.scan(state, Some(&columns), &filters, limit).await?,
+        };
         let table = scanned_table(engine, state, &scan, &provider.schema()).await?;
         tables.push(PlannedScan { scan, columns, table });
     }

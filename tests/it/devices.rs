@@ -23,6 +23,12 @@ fn choice(count: usize) -> DeviceChoice {
     }
 }
 
+/// Whether devices are simulated, which divide and exchange as soon as they can. GPUs do so where
+/// their tables are large.
+fn is_simulated() -> bool {
+    matches!(choice(2), DeviceChoice::Sims(_))
+}
+
 /// Sessions on the CPU and on so many devices.
 fn pair(count: usize) -> Pair {
     Pair::with(builder().device(choice(count)).strict(true))

@@ -125,7 +125,7 @@ impl Both {
         let is_ours = |line: &str| {
             let exchanges =
                 ["RepartitionExec", "CoalescePartitionsExec", "SortPreservingMergeExec"];
-            ["DeviceStageExec", "DataSourceExec"]
+            ["DeviceStageExec", "DataSourceExec", "MemoryScan"]
                 .iter()
                 .chain(&exchanges)
                 .any(|name| line.trim_start().starts_with(name))

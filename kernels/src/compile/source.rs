@@ -61,6 +61,7 @@ pub static HEADERS: &[(&str, &str)] = &[
     ("moment.cuh", include_str!("../../moment.cuh")),
     ("automaton.cuh", include_str!("../../automaton.cuh")),
     ("captures.cuh", include_str!("../../captures.cuh")),
+    ("tagged.cuh", include_str!("../../tagged.cuh")),
     ("interval.cuh", include_str!("../../interval.cuh")),
     ("math.cuh", include_str!("../../math.cuh")),
     ("words.cuh", include_str!("../../words.cuh")),

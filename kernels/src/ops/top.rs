@@ -169,7 +169,7 @@ fn by_choice(
     rows: u64,
     k: u64,
 ) -> Result<Buffer> {
-    let candidates = match k > 0 && rows > FEW.min(PART * k) {
+    let chosen = match k > 0 && rows > FEW.min(PART * k) {
         true => match sampled(device, key, rows, k)? {
             Some(few) if more.is_empty() && few.count <= RANKED => {
                 return few.ranked(device, None, few.count, k);
@@ -180,31 +180,119 @@ fn by_choice(
                     Some(fewer) if fewer.count <= RANKED => {
                         return few.ranked(device, Some(&fewer.numbers), fewer.count, k);
                     }
-                    _ => Some(few.in_order(device, rows)?),
+                    _ => few.in_order(device, rows)?,
                 }
             }
-            Some(few) => Some(few.in_order(device, rows)?),
+            Some(few) => few.in_order(device, rows)?,
             None => candidates(device, key, rows, k)?,
         },
-        false => None,
+        false => Chosen::All,
     };
-    let Some((candidates, count)) = candidates else {
-        let order = argsort_keys(device, key, more, rows)?;
-        let first = device.alloc(OPERATOR, k as usize * 4)?;
-        first.copy_from(0, &order, 0, k as usize * 4)?;
-        return Ok(first);
-    };
-    let width = key.kind.width();
+    match chosen {
+        Chosen::All => head(device, &argsort_keys(device, key, more, rows)?, k),
+        Chosen::Rows(numbers, count) => {
+            head(device, &ordered(device, key, more, &numbers, count)?, k)
+        }
+        Chosen::Ties(ties) => among_ties(device, key, more, rows, k, &ties),
+    }
+}
+
+/// The first `k` of some row numbers.
+fn head(device: &Device, numbers: &Buffer, k: u64) -> Result<Buffer> {
+    let first = device.alloc(OPERATOR, k as usize * 4)?;
+    first.copy_from(0, numbers, 0, k as usize * 4)?;
+    Ok(first)
+}
+
+/// The rows with these ascending numbers, `u32 × count`, in the order by `key` and `more`.
+fn ordered(
+    device: &Device,
+    key: &SortKey<'_>,
+    more: &[SortWord<'_>],
+    numbers: &Buffer,
+    count: u64,
+) -> Result<Buffer> {
     // The key's data may begin anywhere in its buffer.
-    let keys = gather(device, width, key.data, &candidates, count)?;
-    let words: Vec<Buffer> = more
-        .iter()
-        .map(|word| gather(device, 8, word.keys.slice(0), &candidates, count))
-        .collect::<Result<_>>()?;
-    let words: Vec<SortWord<'_>> =
-        words.iter().zip(more).map(|(keys, word)| SortWord { keys, bits: word.bits }).collect();
-    let order = argsort_keys(device, &SortKey { data: keys.slice(0), ..*key }, &words, count)?;
-    gather(device, 4, candidates.slice(0), &order, k)
+    let keys = gather(device, key.kind.width(), key.data, numbers, count)?;
+    let words = of_rows(device, more, numbers, count)?;
+    let order = argsort_keys(
+        device,
+        &SortKey { data: keys.slice(0), ..*key },
+        &sort_words(&words, more),
+        count,
+    )?;
+    gather(device, 4, numbers.slice(0), &order, count)
+}
+
+/// The words of some rows, `u64 × count` each.
+fn of_rows(
+    device: &Device,
+    words: &[SortWord<'_>],
+    numbers: &Buffer,
+    count: u64,
+) -> Result<Vec<Buffer>> {
+    words.iter().map(|word| gather(device, 8, word.keys.slice(0), numbers, count)).collect()
+}
+
+/// Other keys in the place of those of `words`.
+fn sort_words<'a>(keys: &'a [Buffer], words: &[SortWord<'_>]) -> Vec<SortWord<'a>> {
+    keys.iter().zip(words).map(|(keys, word)| SortWord { keys, bits: word.bits }).collect()
+}
+
+/// What is known of the `k` first rows once their key's bits are counted.
+enum Chosen {
+    /// Nothing that would save a sort of all rows.
+    All,
+    /// They are among these rows, `u32 × count` ascending numbers.
+    Rows(Buffer, u64),
+    /// The `k`-th row has many equals.
+    Ties(TopTies),
+}
+
+/// Rows that the key does not tell from the `k`-th one.
+struct TopTies {
+    /// Their normalised key.
+    value: u64,
+    count: u64,
+    /// Rows before them, fewer than `k`.
+    below: u64,
+}
+
+/// The first `k` rows: those before the ties in their order, then the first ties by `more`.
+fn among_ties(
+    device: &Device,
+    key: &SortKey<'_>,
+    more: &[SortWord<'_>],
+    rows: u64,
+    k: u64,
+    ties: &TopTies,
+) -> Result<Buffer> {
+    let (below, wanted) = (ties.below, k - ties.below);
+    let out = device.alloc(OPERATOR, k as usize * 4)?;
+    if below > 0 {
+        let numbers = select(device, key, rows, 0, (0, ties.value - 1), below)?;
+        let order = ordered(device, key, more, &numbers, below)?;
+        out.copy_from(0, &order, 0, below as usize * 4)?;
+    }
+    let first = match more.split_first() {
+        Some((next, more)) if ties.count == rows => {
+            top_k(device, &(*next).into(), more, rows, wanted)?
+        }
+        following => {
+            let numbers = select(device, key, rows, 0, (ties.value, ties.value), ties.count)?;
+            match following {
+                None => numbers,
+                Some(_) => {
+                    let words = of_rows(device, more, &numbers, ties.count)?;
+                    let words = sort_words(&words, more);
+                    let order = top_k(device, &words[0].into(), &words[1..], ties.count, wanted)?;
+                    gather(device, 4, numbers.slice(0), &order, wanted)?
+                }
+            }
+        }
+    };
+    out.copy_from(below as usize * 4, &first, 0, wanted as usize * 4)?;
+    Ok(out)
 }
 
 /// Candidates: rows among which the first ones are, in no order.
@@ -254,11 +342,12 @@ impl Few {
     }
 
     /// The candidates' row numbers, ascending, so that equal keys keep the order of rows.
-    fn in_order(&self, device: &Device, rows: u64) -> Result<(Buffer, u64)> {
+    fn in_order(&self, device: &Device, rows: u64) -> Result<Chosen> {
         let numbers = SortKey::new(self.numbers.slice(0), KeyKind::U32, false)
             .within(0, i128::from(rows) - 1);
         let order = argsort_key(device, &numbers, self.count)?;
-        Ok((gather(device, 4, self.numbers.slice(0), &order, self.count)?, self.count))
+        let numbers = gather(device, 4, self.numbers.slice(0), &order, self.count)?;
+        Ok(Chosen::Rows(numbers, self.count))
     }
 }
 
@@ -311,21 +400,19 @@ fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Opti
     Ok((count >= k && count <= capacity).then_some(Few { count, ..few }))
 }
 
-/// Candidates by counting the keys' bits from the top; `None` if too many rows are left.
-fn candidates(
-    device: &Device,
-    key: &SortKey<'_>,
-    rows: u64,
-    k: u64,
-) -> Result<Option<(Buffer, u64)>> {
-    // Rows that are certainly kept, and the bits above the digit that the k-th key has.
-    let (mut below, mut prefix) = (0, 0);
-    let mut shift = key.bits.saturating_sub(BITS);
+/// Candidates by counting the keys' bits from the top, until few rows are left or no bits.
+fn candidates(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Chosen> {
     let most = FEW.max(rows / PART);
+    if k > most {
+        return Ok(Chosen::All);
+    }
+    // Rows that are certainly kept, the bits above the digit that the k-th key has, and the bin of
+    // the digit from which on keys are not counted in `below`.
+    let (mut below, mut prefix, mut bin) = (0, 0, 0);
+    let mut shift = key.bits.saturating_sub(BITS);
     loop {
         let counts = histogram(device, key, rows, shift, prefix)?;
         // The k-th key's bin: keys of earlier bins are certainly kept.
-        let mut bin = 0;
         while below + counts[bin] < k {
             below += counts[bin];
             bin += 1;
@@ -333,20 +420,17 @@ fn candidates(
         let greatest = prefix << BITS | bin as u64;
         let kept = below + counts[bin];
         if kept <= most {
-            return Ok(Some((select(device, key, rows, shift, greatest, kept)?, kept)));
+            return Ok(Chosen::Rows(select(device, key, rows, shift, (0, greatest), kept)?, kept));
         }
         if shift == 0 {
-            return Ok(None);
+            return Ok(Chosen::Ties(TopTies { value: greatest, count: counts[bin], below }));
         }
         // The next digit's top is the present one's end; the last digit may overlap what is decided
         // already.
         let next = shift.saturating_sub(BITS);
-        if shift - next < BITS {
-            // Fewer than 11 bits are left: one more look at part of a digit gains little over a
-            // sort.
-            return Ok(None);
-        }
-        prefix = greatest;
+        let decided = BITS - (shift - next);
+        prefix = greatest >> decided;
+        bin = ((greatest & ((1 << decided) - 1)) << (BITS - decided)) as usize;
         shift = next;
     }
 }
@@ -387,7 +471,7 @@ fn select(
     key: &SortKey<'_>,
     rows: u64,
     shift: u32,
-    greatest: u64,
+    (least, greatest): (u64, u64),
     kept: u64,
 ) -> Result<Buffer> {
     let tiles = tiles(rows, SELECT_TILE);
@@ -395,19 +479,20 @@ fn select(
     let out = device.alloc(OPERATOR, kept as usize * 4)?;
     let kernel = device.kernel(&source(), "top_select")?;
     let [data, kind, flip, base] = key.arguments();
-    let arguments: [Argument; 9] = [
+    let arguments: [Argument; 10] = [
         data,
         kind,
         flip,
         base,
         rows.into(),
         u64::from(shift).into(),
+        least.into(),
         greatest.into(),
         (&state).into(),
         (&out).into(),
     ];
     // SAFETY: TopSelect { key, rows, shift: as above; state: 1 + tiles zeroed u64; out: the
-    // histograms counted `kept` rows up to `greatest` }.
+    // histograms counted `kept` rows from `least` to `greatest` }.
     unsafe { device.launch(&kernel, grid(tiles, SELECT_THREADS), &arguments)? };
     Ok(out)
 }
@@ -448,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn top_k_refines_crowded_high_bits_and_falls_back_on_ties() {
+    fn top_k_refines_crowded_high_bits_and_takes_the_first_ties() {
         for device in device_and_gpu(7) {
             let rows = 70_000; // more than are sorted without a choice
             let crowded: Vec<u64> = random(8, rows).map(|x| 5 << 50 | x >> 20).collect();
@@ -459,6 +544,29 @@ mod tests {
                 check(&device, &[(&ties, 64)], k);
                 check(&device, &[(&ties, 5)], k);
             }
+        }
+    }
+
+    /// Of keys that leave more ties than are sorted, the words behind them decide.
+    #[test]
+    fn ties_are_told_apart_by_the_words_that_follow() {
+        for device in device_and_gpu(29) {
+            let rows = 150_000;
+            let same = vec![77 << 40; rows];
+            let wide: Vec<u64> = random(12, rows).collect();
+            // Their last digits overlap what is decided already by 9, 10 and 10 bits, and by none.
+            for bits in [2, 12, 23, 33] {
+                // One row in a hundred comes before the ties, half of all come after them.
+                let value = |x: u64| [1, 2, 3][usize::from(x > 0) + usize::from(x > 50)];
+                let crowded: Vec<u64> =
+                    random(13, rows).map(|x| value(x % 100) << (bits - 2) | 1).collect();
+                check(&device, &[(&crowded, bits), (&wide, 64)], 5000);
+                check(&device, &[(&crowded, bits)], 700);
+                check(&device, &[(&same, 47), (&crowded, bits), (&wide, 64)], 5000);
+                check(&device, &[(&crowded, bits), (&same, 47), (&wide, 64)], 1);
+            }
+            // Before the ties, and the ties.
+            assert!(device.launches()["top_select"] >= 8, "{:?}", device.launches());
         }
     }
 

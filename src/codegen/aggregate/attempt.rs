@@ -13,8 +13,8 @@ use super::partitioned::GroupTarget;
 use super::sink::{self, Sink, cell_threads};
 use super::target::{Needs, OPERATOR, Request, Target};
 use super::{
-    Attempt, OrderedInput, Partial, atomics, best_row, direct_domain, in_key_order, is_in_place,
-    plain_column, registers,
+    Attempt, OrderedInput, Partial, atomics, best_row, direct_domain, direct_domain_in_order,
+    in_key_order, is_in_place, plain_column, registers,
 };
 use crate::codegen::control::{Control, Retry};
 use crate::codegen::effort::Effort;
@@ -98,7 +98,7 @@ impl Request<'_> {
             return Ok(Tried::GuessIsNoUse);
         }
         let target = match self.target(&mut generator, &shape, &sink, &needs) {
-            Err(error) if error.is_out_of_device_memory() && expected.is_generous() => {
+            Err(error) if error.is_out_of_device_memory() && self.is_generous(&needs, &shape) => {
                 return Ok(Tried::NoRoom);
             }
             target => target?,
@@ -133,9 +133,18 @@ impl Request<'_> {
             picks: shape.inputs.iter().any(|f| f.accumulator == Accumulator::Row),
             exact: shape.layout.is_exact(),
             in_place: is_in_place(self.flow),
-            direct: direct_domain(&shape.layout, self.flow, self.groups),
+            direct: match self.expected.frugal {
+                true => direct_domain(&shape.layout, self.flow),
+                false => direct_domain_in_order(&shape.layout, self.flow, self.groups),
+            },
             in_order: in_key_order(self.flow, self.groups),
         }
+    }
+
+    /// Whether a table is as large as it is because of estimates, or of the rows' order, alone.
+    fn is_generous(&self, needs: &Needs, shape: &AggregateShape) -> bool {
+        let by_order = needs.direct.is_some() && direct_domain(&shape.layout, self.flow).is_none();
+        self.expected.is_generous() || by_order && !self.expected.frugal
     }
 
     /// Whether keys or arguments are looked at again where they lie, and are no columns.

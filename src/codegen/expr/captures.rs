@@ -1,8 +1,9 @@
 //! Groups of regular expressions: `regexp_match`, and replacements that refer to groups
 //! (`kernels/captures.cuh`).
 //!
-//! A machine finds what the groups matched: it follows all ways through the pattern at once, the
-//! preferred first. A row that needs more ways than there is room for goes to the host.
+//! A tagged automaton finds what the groups matched (`tagged.rs`). Of a pattern that has none, which
+//! looks at words or lines, a machine follows all ways at once, the preferred first. A row that
+//! needs more ways than there is room for goes to the host.
 
 use crate::codegen::device_function::KernelHeader;
 use regex_automata::nfa::thompson::{self, NFA, State};
@@ -11,6 +12,7 @@ use regex_automata::util::look::Look;
 use regex_automata::util::primitives::{PatternID, StateID};
 
 use super::automaton::{ScanDirection, of_bounded_size, with_flags};
+use super::tagged::TaggedAutomaton;
 use super::*;
 use crate::column::item_of;
 
@@ -148,6 +150,31 @@ fn look_code(look: Look) -> Option<u32> {
     }
 }
 
+/// What finds groups in kernels.
+enum GroupFinder {
+    Tagged(TaggedAutomaton),
+    AllWays(Program),
+}
+
+impl GroupFinder {
+    /// Where the slots of a group begin; those of the wanted groups follow one another.
+    fn slot(&self, group: usize) -> usize {
+        match self {
+            GroupFinder::Tagged(automaton) => automaton.slot(group),
+            GroupFinder::AllWays(program) => {
+                2 * program.groups.iter().position(|of| *of == group).unwrap_or(0)
+            }
+        }
+    }
+
+    fn slots(&self) -> usize {
+        match self {
+            GroupFinder::Tagged(automaton) => 2 * automaton.groups.len(),
+            GroupFinder::AllWays(program) => 2 * program.groups.len(),
+        }
+    }
+}
+
 fn nfa(pattern: &str) -> Result<NFA> {
     let refused = |why: String| {
         Error::unsupported(format!("groups of the regular expression '{pattern}'"), why)
@@ -246,14 +273,11 @@ impl Compiler<'_> {
         if groups.is_empty() {
             groups.push(0);
         }
-        let program = self.captures(&nfa, pattern, groups)?;
+        let finder = self.group_finder(&nfa, pattern, groups)?;
         let (mut codes, mut literals): (Vec<u32>, Vec<&str>) = (vec![], vec![]);
         for piece in &pieces {
             match piece {
-                ReplacementPiece::Group(group) => {
-                    let at = program.groups.iter().position(|of| of == group).unwrap_or(0);
-                    codes.push(2 * at as u32);
-                }
+                ReplacementPiece::Group(group) => codes.push(finder.slot(*group) as u32),
                 ReplacementPiece::Literal(text) => {
                     codes.push(literals.len() as u32 | LITERAL);
                     literals.push(text);
@@ -261,27 +285,15 @@ impl Compiler<'_> {
             }
         }
         let view = self.text(&value)?;
-        let (ahead, back) = (
-            self.automaton(pattern, ScanDirection::Ahead)?,
-            self.automaton(pattern, ScanDirection::Back)?,
-        );
         let count = codes.len();
         codes.push(0);
         let codes: Vec<u8> = codes.iter().flat_map(|code| code.to_le_bytes()).collect();
         let codes = self.inputs.constant(&codes);
         literals.push("");
         let literals = self.inputs.strings(&literals);
-        let words = self.inputs.constant(&program.bytes());
         self.inputs.arena();
-        let call = |lost: &str| {
-            format!(
-                "captures_replaced<{}>(arena, {view}, {literals}, (const u32*)({codes}), {count}, {all}, {ahead}, {back}, \
-                 (const u32*)({words}), {lost})",
-                program.template()
-            )
-        };
-        self.out.needs(KernelHeader::Captures);
-        let (made, _) = self.unless_lost("view", &value.valid, call);
+        let arguments = format!("arena, {view}, {literals}, (const u32*)({codes}), {count}, {all}");
+        let made = self.by_groups("view", "replaced", &arguments, &finder, pattern, &value)?;
         self.made(dtype, made, value.valid, None)
     }
 
@@ -300,34 +312,25 @@ impl Compiler<'_> {
         let nfa = nfa(&pattern)?;
         let groups = nfa.group_info().group_len(PatternID::ZERO);
         let groups: Vec<usize> = if groups > 1 { (1..groups).collect() } else { vec![0] };
-        let program = self.captures(&nfa, &pattern, groups)?;
-        let (ahead, back) = (
-            self.automaton(&pattern, ScanDirection::Ahead)?,
-            self.automaton(&pattern, ScanDirection::Back)?,
-        );
-        let words = self.inputs.constant(&program.bytes());
-        let (slots, count) = (self.out.fresh(), self.out.fresh());
-        let groups = program.groups.len();
-        self.out.object("u32", &slots, format_args!("[{}]", 2 * groups));
-        let call = |lost: &str| {
-            format!(
-                "captures_first<{}>({view}, {ahead}, {back}, (const u32*)({words}), {slots}, {lost})",
-                program.template()
-            )
-        };
-        self.out.needs(KernelHeader::Captures);
-        let (found, _) = self.unless_lost("bool", &value.valid, call);
+        let (slots, count, of_groups) = (self.out.fresh(), self.out.fresh(), groups.len());
+        let first = groups[0];
+        let finder = self.group_finder(&nfa, &pattern, groups)?;
+        self.out.object("u32", &slots, format_args!("[{}]", finder.slots()));
+        let arguments = format!("{view}, {slots}");
+        let found = self.by_groups("bool", "first", &arguments, &finder, &pattern, &value)?;
+        let slot = |end: usize| format!("{slots}[2 * k + {}]", finder.slot(first) + end);
+        let (begin, end) = (slot(0), slot(1));
         let valid = self.out.let_("bool", format_args!("{} && {found}", value.validity()));
         self.out.variable("u32", &count, "0");
         self.out.line(format_args!(
-            "for (u32 k = 0; {valid} && k < {groups}; k++)\n    \
-             {count} += {slots}[2 * k] != CAPTURES_NONE;"
+            "for (u32 k = 0; {valid} && k < {of_groups}; k++)\n    \
+             {count} += {begin} != CAPTURES_NONE;"
         ));
         let builder = self.build(item.data_type(), &count)?;
         self.out.line(format_args!("{count} = 0;"));
-        self.out.repeat(format_args!("for (u32 k = 0; {valid} && k < {groups}; k++)"));
-        self.out.line(format_args!("if ({slots}[2 * k] == CAPTURES_NONE) continue;"));
-        let part = format!("slice({view}, {slots}[2 * k], {slots}[2 * k + 1] - {slots}[2 * k])");
+        self.out.repeat(format_args!("for (u32 k = 0; {valid} && k < {of_groups}; k++)"));
+        self.out.line(format_args!("if ({begin} == CAPTURES_NONE) continue;"));
+        let part = format!("slice({view}, {begin}, {end} - {begin})");
         let part =
             Value::new(item.data_type().clone(), Repr::View, self.out.let_("view", part), None);
         self.put(&builder, &count, part)?;
@@ -336,9 +339,59 @@ impl Compiler<'_> {
         Ok(self.built(&builder, dtype, Some(valid), value.longest))
     }
 
-    fn captures(&mut self, nfa: &NFA, pattern: &str, groups: Vec<usize>) -> Result<Program> {
+    /// What finds the wanted groups, of which there is at least one.
+    fn group_finder(
+        &mut self,
+        nfa: &NFA,
+        pattern: &str,
+        groups: Vec<usize>,
+    ) -> Result<GroupFinder> {
+        if let Some(automaton) = TaggedAutomaton::of(nfa, &groups) {
+            return Ok(GroupFinder::Tagged(automaton));
+        }
         let program = (2 * groups.len() <= MOST_SLOTS).then(|| Program::of(nfa, groups)).flatten();
-        program.ok_or_else(|| not_yet(format!("the groups of the regular expression '{pattern}'")))
+        program
+            .map(GroupFinder::AllWays)
+            .ok_or_else(|| not_yet(format!("the groups of the regular expression '{pattern}'")))
+    }
+
+    /// What a function of the finder's kernels makes of a text's groups, of type `ctype`;
+    /// `arguments` are those before the finder's own.
+    fn by_groups(
+        &mut self,
+        ctype: &str,
+        function: &str,
+        arguments: &str,
+        finder: &GroupFinder,
+        pattern: &str,
+        text: &Value,
+    ) -> Result<String> {
+        match finder {
+            GroupFinder::Tagged(automaton) => {
+                let table = self.inputs.constant(&automaton.bytes());
+                let template = automaton.template();
+                self.out.needs(KernelHeader::Tagged);
+                let call =
+                    format!("tagged_{function}<{template}>({arguments}, (const u32*)({table}))");
+                Ok(self.out.let_(ctype, call))
+            }
+            GroupFinder::AllWays(program) => {
+                let (ahead, back) = (
+                    self.automaton(pattern, ScanDirection::Ahead)?,
+                    self.automaton(pattern, ScanDirection::Back)?,
+                );
+                let words = self.inputs.constant(&program.bytes());
+                let template = program.template();
+                self.out.needs(KernelHeader::Captures);
+                let call = |lost: &str| {
+                    format!(
+                        "captures_{function}<{template}>({arguments}, {ahead}, {back}, \
+                         (const u32*)({words}), {lost})"
+                    )
+                };
+                Ok(self.unless_lost(ctype, &text.valid, call).0)
+            }
+        }
     }
 }
 

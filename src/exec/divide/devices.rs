@@ -109,7 +109,7 @@ pub(in crate::exec) async fn run_on_devices(
 }
 
 /// Runs the stages that several devices kept of a supported plan; `None` where there are none, or
-/// where they find no memory.
+/// where they fail in a way that whoever runs the plan next has an answer to.
 ///
 /// # Errors
 /// Of the stages.
@@ -123,7 +123,7 @@ pub(crate) async fn run_kept_stages(
         return Ok(None);
     }
     match run_kept(state, engine, plan, tables).await {
-        Err(error) if error.is_out_of_device_memory() => Ok(None),
+        Err(error) if error.is_out_of_device_memory() || engine.gives_way(&error) => Ok(None),
         ran => ran,
     }
 }

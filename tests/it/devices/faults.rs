@@ -1,8 +1,10 @@
 //! Devices that are lost or have no memory, statements that are stopped, a disk that is full.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use warpframe::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use warpframe::device::{Device, DeviceKind, MemoryLimit};
 use warpframe::{DeviceChoice, ErrorKind, Session, SessionBuilder};
 
@@ -131,6 +133,22 @@ fn parts_that_do_not_fit_are_divided_further() {
         nothing_stays(&pair, sql);
     }
     assert!(divided.iter().all(|parts| *parts > 0), "both divided: {divided:?}");
+}
+
+/// Stages that were kept give way to the CPU as those do that were just made.
+#[test]
+fn what_devices_cannot_do_the_cpu_does_each_time() {
+    let texts: StringArray = (0..3000).map(|i| Some(format!("straße {i}"))).collect();
+    let columns: [(&str, ArrayRef); 2] =
+        [("i", Arc::new(Int64Array::from_iter_values(0..3000))), ("s", Arc::new(texts))];
+    let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+    let pair = Pair::with(builder().device(choice(2)).strict(false)).and("t", vec![batch]);
+    for _ in 0..3 {
+        pair.device.take_fallback_reasons();
+        agrees(&pair, "SELECT upper(s) AS u, sum(i) AS n FROM t GROUP BY 1");
+        let reasons = pair.device.take_fallback_reasons();
+        assert!(reasons.iter().any(|why| why.contains("ASCII")), "{reasons:?}");
+    }
 }
 
 #[test]
