@@ -10,6 +10,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 use warpframe::plugin::{Plugin, StageCodec};
 
+use crate::attempts::of_reader;
+
 /// Writes and reads the operators of both, warpframe's stages and Ballista's exchanges.
 ///
 /// Without a plugin, stages can be looked at and handed on, but not run: so reads the scheduler.
@@ -36,7 +38,13 @@ impl PhysicalExtensionCodec for ClusterCodec {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match StageCodec::reads(bytes) {
             true => self.stages.try_decode(bytes, inputs, context, converter),
-            false => self.others.try_decode(bytes, inputs, context, converter),
+            false => {
+                let operator = self.others.try_decode(bytes, inputs, context, converter)?;
+                Ok(match of_reader(operator.as_ref())? {
+                    Some(reader) => Arc::new(reader),
+                    None => operator,
+                })
+            }
         }
     }
 

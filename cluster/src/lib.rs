@@ -17,6 +17,7 @@
 //! | [`scheduler`] | Ballista's scheduler, which knows plans with our stages |
 //! | [`executor`] | Ballista's executor with a device |
 //! | [`local`] | a cluster on this machine, for trying |
+//! | `attempts` | rows of tasks that ran twice |
 //! | `codec` | plans with our stages as bytes |
 //! | `failures` | which failures are worth another try |
 //! | `settings` | what all processes must have the same |
@@ -25,6 +26,7 @@
 
 #![warn(missing_docs)]
 
+mod attempts;
 pub mod client;
 mod codec;
 pub mod executor;

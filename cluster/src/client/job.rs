@@ -27,6 +27,7 @@ use warpframe::plugin::{ClusterJob, ClusterWatch, StageReport, StagesProgress};
 use warpframe::{Error, ErrorKind, Result};
 
 use super::address::Address;
+use crate::attempts::last_of_job;
 use crate::failures::of_job;
 use crate::settings::{BYTES_WRITTEN, MESSAGE, ON_EXECUTOR, RUN_ON_CPU};
 
@@ -130,7 +131,9 @@ impl Submitted {
             let answer =
                 answer.map_err(|status| unreachable(&self.address, status.message().into()))?;
             match answer.into_inner().status.and_then(|status| status.status) {
-                Some(job_status::Status::Successful(done)) => return Ok(done.partition_location),
+                Some(job_status::Status::Successful(done)) => {
+                    return Ok(last_of_job(done.partition_location));
+                }
                 Some(job_status::Status::Failed(failed)) => {
                     self.is_over = true;
                     return Err(of_job(&failed.error));
