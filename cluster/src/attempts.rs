@@ -3,7 +3,9 @@
 //! A task hands on where its rows are as soon as it is done, while other tasks of its stage run.
 //! Where an executor is lost that had rows for this stage, the scheduler (Ballista 55.0.0,
 //! `rollback_running_stage`) runs all of its tasks again, and whoever reads the stage is told of
-//! the rows of both attempts. A task has its number in both: the rows of the last attempt count.
+//! the rows of both attempts. A task has the same number in both, so the rows of the last attempt
+//! are kept. Limits: an executor runs one partition a task, and a task that ran again within an
+//! attempt has a new number, whose rows stay if its stage then begins anew.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,8 +16,8 @@ use ballista_core::serde::scheduler::PartitionLocation;
 use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
 
-/// Locations without those of earlier attempts; `of` says which task's part of a partition one is,
-/// if that is known.
+/// Locations without those of earlier attempts. `of` yields the partition and the task that wrote a
+/// location's rows, if they are known.
 fn last_attempts<L, K: Eq + Hash>(
     locations: impl IntoIterator<Item = L>,
     of: impl Fn(&L) -> Option<K>,

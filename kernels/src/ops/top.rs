@@ -234,7 +234,7 @@ fn of_rows(
     words.iter().map(|word| gather(device, 8, word.keys.slice(0), numbers, count)).collect()
 }
 
-/// Other keys in the place of those of `words`.
+/// Words with these keys, which have as many bits as `words`.
 fn sort_words<'a>(keys: &'a [Buffer], words: &[SortWord<'_>]) -> Vec<SortWord<'a>> {
     keys.iter().zip(words).map(|(keys, word)| SortWord { keys, bits: word.bits }).collect()
 }

@@ -325,8 +325,8 @@ fn sources(registers: &[Option<u32>]) -> Vec<SlotSource> {
         .collect()
 }
 
-/// Copies that are meant at once, one after the other: none overwrites what another has yet to
-/// read. Of a cycle one value waits in the register `spare`.
+/// An order of copies that are meant to happen at once: no copy overwrites a register that a later
+/// one reads. Where copies form a cycle, the register `spare` holds one value meanwhile.
 fn in_sequence(mut moves: Vec<(u32, SlotSource)>, spare: u32) -> Vec<(u32, SlotSource)> {
     moves.retain(|(to, source)| *source != SlotSource::Register(*to));
     let mut sequence = vec![];
