@@ -11,24 +11,26 @@
 # CHOICE     what else runs the queries, as bench-devices.py says: cuda:0 cuda:0,1 duckdb
 #
 # Ports from 50100 to 50330 must be free. The cluster's first form parts rows between stages on the
-# CPU (df://127.0.0.1:50200), its second one on the devices (df://127.0.0.1:50100).
+# CPU (df://127.0.0.1:50200), its second one on the devices (df://127.0.0.1:50100). PARTITIONS is the
+# number of tasks of a stage (4). OUT/NAME.timeline has what executor NAME did when, for
+# chrome://tracing and the like.
 set -eu
-[ $# -ge 7 ] || { sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 7 ] || { sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 programs=$1 queries=$2 tables=$3 out=$4 runs=$5 first=$6 second=$7
 shift 7
 here=$(dirname "$0")
 mkdir -p "$out"
 work=$(mktemp -d /dev/shm/bench-cluster-XXXXXX)
 started=
-trap 'kill $started 2>/dev/null; rm -rf "$work"' EXIT
+trap 'kill $started 2>/dev/null; wait; rm -rf "$work"' EXIT
 PATH=$(cd "$programs" && pwd):$PATH
 export STOCK_BALLISTA=stock_ballista
 
 # begin NAME COMMAND...: in the background, until this script ends.
 begin() {
-    log=$out/$1.log
+    log=$out/$1.log timeline=$out/$1.timeline
     shift
-    "$@" >"$log" 2>&1 &
+    WARPFRAME_TIMELINE=$timeline "$@" >"$log" 2>&1 &
     started="$started $!"
 }
 
@@ -55,12 +57,13 @@ for number in 1 2; do
         "$work/stock-$number"
 done
 sleep 6
-if [ $# -eq 0 ]; then set -- df://127.0.0.1:50100; else set -- "$@" df://127.0.0.1:50100; fi
+by="?partitions=${PARTITIONS:-4}"
+set -- "$@" "df://127.0.0.1:50100$by"
 python3 "$here/bench-devices.py" --runs "$runs" "warpframe-cluster shell" "$queries" "$tables" "$out" \
-    "$@" df://127.0.0.1:50200 "stock:50300,$cores" >"$out/table.txt" 2>&1 || true
+    "$@" "df://127.0.0.1:50200$by" "stock:50300,$cores" >"$out/table.txt" 2>&1 || true
 
 # Executor 1 of the second form ends as nothing can prepare for, some queries in.
 (sleep "${KILL_AFTER:-2}"; kill -9 "$last") &
 python3 "$here/bench-devices.py" --runs 0 "warpframe-cluster shell" "$queries" "$tables" "$out/killed" \
-    df://127.0.0.1:50100 "$1" >"$out/killed.txt" 2>&1 || true
+    "df://127.0.0.1:50100$by" "$1" >"$out/killed.txt" 2>&1 || true
 cat "$out/killed.txt" "$out/table.txt"

@@ -64,6 +64,7 @@ pub use crate::exec::{
     of_own_buffers,
 };
 use crate::exec::{Runtime, StageDevice, aggregated_on_host, checked, compiled_on_host};
+pub use crate::io::bytes_of;
 use crate::session::SessionBuilder;
 use crate::user_code::{AggregateFunction, ScalarFunction};
 use warpframe_device::Device;
@@ -104,7 +105,7 @@ impl Plugin {
     pub fn new(session: SessionBuilder) -> Result<Plugin> {
         let user_code = session.allows_user_code();
         let opened = match session.engine()? {
-            Some(engine) => Some(StageDevice { engine, runtime: Arc::new(Runtime::new()?) }),
+            Some(engine) => Some(StageDevice::new(engine, Arc::new(Runtime::new()?))),
             None => None,
         };
         Ok(Plugin { opened, stages: false, broadcast: BROADCAST, user_code })

@@ -1,4 +1,5 @@
-//! Ballista's executor with a device: one process for each device, which runs one task at a time.
+//! Ballista's executor with a device: one process for each device, which runs one task at a time, and
+//! reads the rows of the next one meanwhile.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -25,9 +26,11 @@ use datafusion::physical_plan::metrics::{Count, Metric, MetricValue, MetricsSet}
 use datafusion::prelude::SessionConfig;
 use tokio::sync::Notify;
 use warpframe::plugin::{Plugin, TasksOfStage};
+use warpframe::timeline::{self, Part, span};
 use warpframe::{DeviceChoice, Session};
 
 use crate::codec::ClusterCodec;
+use crate::exchange::{Broadcasts, with_readers};
 use crate::failures::Failure;
 use crate::settings::{BYTES_WRITTEN, HEARTBEAT, MESSAGE, ON_EXECUTOR, session_config};
 use crate::shuffle::{DeviceShuffle, TaskId};
@@ -79,6 +82,9 @@ pub struct ExecutorOptions {
     pub host_shuffle: bool,
 }
 
+/// Tasks of an executor: one that its device runs, and one whose rows are read or written.
+const TASKS: u32 = 2;
+
 /// A process has one device, so that its loss costs no other.
 fn one_device(text: &str) -> std::result::Result<DeviceChoice, String> {
     match text.parse::<DeviceChoice>().map_err(|error| error.to_string())? {
@@ -125,6 +131,7 @@ pub async fn run(options: &ExecutorOptions) -> Result<()> {
         // Each fetch has a connection of its own: Ballista keeps its pool of them to itself.
         inner: DefaultExecutionEngine::new(),
         host_shuffle: options.host_shuffle,
+        broadcasts: Arc::default(),
         lost: lost.clone(),
     };
     let config = ExecutorProcessConfig {
@@ -136,7 +143,7 @@ pub async fn run(options: &ExecutorOptions) -> Result<()> {
         scheduler_host: options.scheduler_host.clone(),
         scheduler_port: options.scheduler_port,
         scheduler_connect_timeout_seconds: 30,
-        vcores: 1,
+        vcores: TASKS,
         task_scheduling_policy: TaskSchedulingPolicy::PushStaged,
         work_dir: Some(work_dir.into()),
         executor_heartbeat_interval_seconds: HEARTBEAT.as_secs(),
@@ -148,13 +155,15 @@ pub async fn run(options: &ExecutorOptions) -> Result<()> {
         ..ExecutorProcessConfig::default()
     };
     log::info!("executor {} has the device {}", options.id(), options.device);
-    tokio::select! {
+    let ended = tokio::select! {
         ended = start_executor_process(Arc::new(config)) => ended,
         () = lost.notified() => {
             leave(options).await;
             Err(refused(format!("{} is lost", options.device)))
         }
-    }
+    };
+    timeline::write().map_err(|error| refused(error.to_string()))?;
+    ended
 }
 
 fn refused(why: String) -> BallistaError {
@@ -186,6 +195,7 @@ struct WatchedEngine {
     executor: String,
     inner: DefaultExecutionEngine,
     host_shuffle: bool,
+    broadcasts: Arc<Broadcasts>,
     lost: Arc<Notify>,
 }
 
@@ -202,6 +212,7 @@ impl ExecutionEngine for WatchedEngine {
     ) -> PlanResult<Arc<dyn QueryStageExecutor>> {
         let name = format!("{job}/{stage}/{partitions:?} on {}", self.executor);
         let tasks = TasksOfStage(partitions.clone());
+        let plan = with_readers(plan, work_dir, &self.broadcasts)?;
         let id = TaskId { job: job.clone(), stage, task };
         let by_device = match self.host_shuffle {
             true => None,
@@ -263,7 +274,10 @@ impl QueryStageExecutor for WatchedStage {
             context.window_functions().clone(),
             context.runtime_env(),
         ));
-        let written = self.inner.execute_query_stage(task, context).await.map_err(|error| {
+        let span = span(Part::Main, || self.name.clone());
+        let written = self.inner.execute_query_stage(task, context).await;
+        drop(span);
+        let written = written.map_err(|error| {
             let Failure { error, lost_device } = Failure::of(error);
             log::warn!("{}: {error}", self.name);
             if lost_device {

@@ -19,6 +19,7 @@
 //! | [`local`] | a cluster on this machine, for trying |
 //! | `attempts` | rows of tasks that ran twice |
 //! | `codec` | plans with our stages as bytes |
+//! | `exchange` | rows between stages, read from files or other machines |
 //! | `failures` | which failures are worth another try |
 //! | `settings` | what all processes must have the same |
 //! | `shuffle` | rows between stages, parted on the device |
@@ -29,6 +30,7 @@
 mod attempts;
 pub mod client;
 mod codec;
+mod exchange;
 pub mod executor;
 mod failures;
 pub mod local;

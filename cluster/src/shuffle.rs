@@ -26,7 +26,7 @@ use ballista_core::extension::SessionConfigExt;
 use ballista_core::serde::protobuf::ShuffleWritePartition;
 use ballista_core::utils::{collect_plan_metrics, create_write_options};
 use ballista_executor::execution_engine::QueryStageExecutor;
-use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -34,7 +34,8 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::metrics::{Count, Metric, MetricValue, MetricsSet};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
-use warpframe::plugin::{PartedStage, of_own_buffers};
+use warpframe::plugin::{PartedStage, bytes_of, of_own_buffers};
+use warpframe::timeline::{Part, span};
 
 /// A task that writes rows which its device parts.
 pub(crate) struct DeviceShuffle {
@@ -120,12 +121,6 @@ struct RowsOfTask {
     bytes: Vec<u8>,
 }
 
-/// Bytes of the rows of a batch, as far as they are not characters of views.
-fn bytes_of(batch: &RecordBatch) -> usize {
-    let of_column = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0);
-    batch.columns().iter().map(of_column).sum()
-}
-
 /// The rows for each task that gets some, encoded on several threads.
 async fn encoded(
     rows: Vec<(usize, RecordBatch)>,
@@ -137,12 +132,15 @@ async fn encoded(
         let (task, of_task) = (of_task[0].0, of_task.to_vec());
         let (schema, options) = (schema.clone(), options.clone());
         encoding.push(tokio::task::spawn_blocking(move || {
-            let size = of_task.iter().map(|(_, batch)| bytes_of(batch)).sum();
+            let _span = span(Part::Exchange, || format!("encode for {task}"));
+            let own = of_task.iter().map(|(_, batch)| of_own_buffers(batch));
+            let own = own.collect::<warpframe::Result<Vec<_>>>()?;
+            let size = own.iter().map(bytes_of).sum();
             let mut part =
                 RowsOfTask { task, batches: 0, rows: 0, bytes: Vec::with_capacity(size) };
             let mut writer = StreamWriter::try_new_with_options(&mut part.bytes, &schema, options)?;
-            for (_, batch) in &of_task {
-                writer.write(&of_own_buffers(batch)?)?;
+            for batch in &own {
+                writer.write(batch)?;
                 part.batches += 1;
                 part.rows += batch.num_rows() as u64;
             }
@@ -206,7 +204,10 @@ impl QueryStageExecutor for DeviceShuffle {
         let mut waiting = vec![];
         for (begin, bytes) in writing {
             let file = file.clone();
-            waiting.push(tokio::task::spawn_blocking(move || file.write_all_at(&bytes, begin)));
+            waiting.push(tokio::task::spawn_blocking(move || {
+                let _span = span(Part::Exchange, || format!("write {} bytes", bytes.len()));
+                file.write_all_at(&bytes, begin)
+            }));
         }
         for one in waiting {
             one.await.map_err(|error| DataFusionError::External(error.into()))??;

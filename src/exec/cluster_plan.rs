@@ -11,8 +11,8 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source::DataSourceExec;
@@ -31,7 +31,7 @@ use super::stage_plan::stage_plan;
 use super::{Engine, Outcome, division_of};
 use crate::cpu;
 use crate::error::{Error, Result};
-use crate::io::{OfSession, SourceTable, partitions_in_order};
+use crate::io::{OfSession, SourceTable, bytes_of, partitions_in_order};
 use crate::plan::{
     Cut, DevicePlan, GATHERED, Placed, PlacedParts, PlanTable, StageLimits, TablePlaceholder,
     TaskPlace, any_node, is_worth_it, order_joins, projection, same_table, stages, table_source,
@@ -271,8 +271,7 @@ impl AskedOfTable {
         let mut rows = partitions_in_order(plan, state.task_ctx())?;
         while let Some(batch) = rows.next().await {
             let batch = of_own_buffers(&named(batch?, &schema)?)?;
-            let bytes: usize = batch.columns().iter().map(bytes_of).sum();
-            *left = left.checked_sub(bytes).ok_or_else(|| {
+            *left = left.checked_sub(bytes_of(&batch)).ok_or_else(|| {
                 let why = format!(
                     "executors read Parquet files alone, and the rows of other tables travel within \
                      the plan, at most {} MiB of them",
@@ -296,16 +295,5 @@ impl AskedOfTable {
     fn of_batches(&self, batches: Vec<RecordBatch>) -> Result<Arc<dyn ExecutionPlan>> {
         let source = MemorySourceConfig::try_new(&[batches], self.schema()?, None)?;
         Ok(Arc::new(DataSourceExec::new(Arc::new(source))))
-    }
-}
-
-/// Bytes of a column as it travels.
-fn bytes_of(column: &ArrayRef) -> usize {
-    match column.data_type() {
-        DataType::Utf8View | DataType::BinaryView => column.get_array_memory_size(),
-        _ => {
-            let sliced = column.to_data().get_slice_memory_size();
-            sliced.unwrap_or_else(|_| column.get_array_memory_size())
-        }
     }
 }

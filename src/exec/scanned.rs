@@ -37,8 +37,8 @@ struct KnownTable {
 #[derive(Debug)]
 enum TableKey {
     Parts(ScannedFormat, Vec<ScannedPart>, SchemaRef),
-    /// Batches in host memory, by their columns' identity.
-    Batches(KnownBatches, SchemaRef),
+    /// Batches in host memory, by their columns' identity, that have these columns of a table.
+    Batches(KnownBatches, SchemaRef, Vec<usize>),
     /// A part of a session's table in the version of this number.
     Snapshot(Weak<dyn TableProvider>, u64, TablePart),
 }
@@ -112,15 +112,18 @@ impl ScannedTables {
         Ok(Some(table))
     }
 
-    /// The rows of partitions of batches that have all columns of a table; `None` where values are
+    /// The rows of partitions of batches that have these columns of a table; `None` where values are
     /// none of their types, which is looked at once.
     pub(super) fn of_batches(
         &self,
         partitions: &[&[RecordBatch]],
         schema: &SchemaRef,
+        columns: Vec<usize>,
     ) -> Option<Arc<SourceTable>> {
         let known = self.find(|key| match key {
-            TableKey::Batches(known, of) => of == schema && known.are(partitions),
+            TableKey::Batches(known, of, some) => {
+                of == schema && *some == columns && known.are(partitions)
+            }
             _ => false,
         });
         if known.is_some() {
@@ -130,13 +133,13 @@ impl ScannedTables {
         if batches.iter().any(|batch| of_their_types(batch).is_err()) {
             return None;
         }
-        let columns = (0..schema.fields().len()).collect();
-        let source = SomeColumns::new(schema.clone(), columns, batches.clone());
+        let has_identity = !columns.is_empty();
+        let source = SomeColumns::new(schema.clone(), columns.clone(), batches.clone());
         let table = Arc::new(SourceTable::new(Snapshot::of(Arc::new(source)), None, 0));
         // Batches without columns have no identity.
-        if !schema.fields().is_empty() {
+        if has_identity {
             let known = KnownBatches::of(batches);
-            self.add(TableKey::Batches(known, schema.clone()), &table);
+            self.add(TableKey::Batches(known, schema.clone(), columns), &table);
         }
         Some(table)
     }
@@ -234,7 +237,7 @@ impl TableKey {
     fn is_gone(&self) -> bool {
         match self {
             TableKey::Parts(..) => false,
-            TableKey::Batches(known, _) => (known.batches.iter())
+            TableKey::Batches(known, ..) => (known.batches.iter())
                 .flat_map(|batch| batch.columns().first())
                 .all(|column| Arc::strong_count(column) <= OWN_HOLDERS),
             TableKey::Snapshot(table, ..) => table.strong_count() == 0,

@@ -43,7 +43,7 @@ use datafusion::physical_plan::{
 };
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 
 pub(crate) use self::parted::PartedTasks;
 use self::parted::TaskRows;
@@ -173,8 +173,6 @@ struct StageExec {
     inputs: Vec<Arc<dyn ExecutionPlan>>,
     /// Inputs that all tasks read whole.
     shared: Arc<[OnceCell<TaskInput>]>,
-    /// Tasks run one after the other: each takes the device's memory for itself.
-    turn: Arc<Semaphore>,
     /// `None` where plans are only handed on.
     context: Option<StageContext>,
     metrics: ExecutionPlanMetricsSet,
@@ -201,7 +199,6 @@ impl StageExec {
             shared: inputs.iter().map(|_| OnceCell::new()).collect(),
             fragment,
             inputs,
-            turn: Arc::new(Semaphore::new(1)),
             context,
             metrics: ExecutionPlanMetricsSet::new(),
             properties: Arc::new(properties),
@@ -227,7 +224,6 @@ impl StageExec {
             fragment: self.fragment.clone(),
             inputs: self.inputs.clone(),
             shared: self.shared.clone(),
-            turn: self.turn.clone(),
             context,
             host,
         })

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use super::Engine;
 use super::runtime::Runtime;
 use crate::error::{Error, Result};
@@ -13,6 +15,8 @@ use warpframe_device::interrupt::{Running, Switch};
 pub(crate) struct StageDevice {
     pub(crate) engine: Engine,
     pub(crate) runtime: Arc<Runtime>,
+    /// Tasks run one after the other: each takes the device's memory for itself.
+    turn: Arc<Semaphore>,
 }
 
 impl fmt::Debug for StageDevice {
@@ -22,13 +26,18 @@ impl fmt::Debug for StageDevice {
 }
 
 impl StageDevice {
-    /// Does something as a statement on a thread whose stack suffices for deep plans, and which may
-    /// block. Its random numbers follow from the seed. Dropping the future stops the statement.
+    pub(crate) fn new(engine: Engine, runtime: Arc<Runtime>) -> StageDevice {
+        StageDevice { engine, runtime, turn: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// Does something as a statement, once the device is free, on a thread whose stack suffices for
+    /// deep plans, and which may block. Its random numbers follow from the seed. Dropping the future stops the statement.
     pub(super) async fn on_own_thread<T: Send + 'static>(
         &self,
         seed: u64,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
+        let _turn = self.turn.acquire().await.map_err(|_| Error::internal("no turn comes"))?;
         let statement = Running::apart(&Arc::<Switch>::default()).drawing(seed);
         let _stop = statement.stop_on_drop();
         let runtime = self.runtime.clone();

@@ -91,16 +91,22 @@ impl TaskInput {
             return Ok(TaskInput { table, on_cpu: OnCpu::Scan(scan, of_scan) });
         }
         let batches = batches(input, partitions, context).await?;
-        for batch in &batches {
-            of_their_types(batch)?;
-        }
         let (schema, of) = (columns.table.clone(), columns.columns.clone());
-        let source = SomeColumns::new(schema, of, batches.clone());
-        let table = SourceTable::new(Snapshot::of(Arc::new(source)), None, 0);
-        Ok(TaskInput {
-            table: provider_as_source(Arc::new(table)),
-            on_cpu: OnCpu::Batches(batches),
-        })
+        let known = match engine {
+            Some(engine) if are_shared(&batches) => {
+                engine.scanned.of_batches(&[&batches], &schema, of.clone())
+            }
+            _ => None,
+        };
+        let table = match known {
+            Some(table) => table,
+            None => {
+                batches.iter().try_for_each(of_their_types)?;
+                let source = SomeColumns::new(schema, of, batches.clone());
+                Arc::new(SourceTable::new(Snapshot::of(Arc::new(source)), None, 0))
+            }
+        };
+        Ok(TaskInput { table: provider_as_source(table), on_cpu: OnCpu::Batches(batches) })
     }
 
     /// The rows as a table of the CPU engine.
@@ -146,6 +152,17 @@ pub(crate) async fn scanned_table(
     })
 }
 
+/// Whether somebody else has the rows, too: who hands them out again, as to all tasks of a stage
+/// that a process runs.
+fn are_shared(batches: &[RecordBatch]) -> bool {
+    let mut columns = batches.iter().flat_map(RecordBatch::columns).peekable();
+    columns.peek().is_some() && columns.all(|column| Arc::strong_count(column) > 1)
+}
+
+fn all_of(schema: &SchemaRef) -> Vec<usize> {
+    (0..schema.fields().len()).collect()
+}
+
 /// A table that a scan of DataFusion reads, if the device can read it instead.
 ///
 /// # Errors
@@ -166,7 +183,7 @@ async fn scanned(
             held.push(data.read().await);
         }
         let batches: Vec<&[RecordBatch]> = held.iter().map(|batches| batches.as_slice()).collect();
-        return Ok(engine.scanned.of_batches(&batches, schema));
+        return Ok(engine.scanned.of_batches(&batches, schema, all_of(schema)));
     }
     let Some(scan) = scan.downcast_ref::<DataSourceExec>() else { return Ok(None) };
     if let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() {
@@ -191,7 +208,7 @@ async fn scanned(
         return Ok(None);
     }
     let all = memory.partitions().iter().map(Vec::as_slice).collect();
-    Ok(engine.scanned.of_batches(&partitions.of(all), schema))
+    Ok(engine.scanned.of_batches(&partitions.of(all), schema, all_of(schema)))
 }
 
 /// The scan beneath operators that only hand rows on, and which of its partitions those of theirs

@@ -47,6 +47,7 @@ pub(crate) use guard::{guard_rule, of_panic, of_their_types};
 pub(crate) use ipc::plain_type;
 pub(crate) use kept_table::{DOWNLOAD_ROWS, KeptTable, RowsHere, WeakKeptTable};
 pub(crate) use memory::Memory;
+pub use memory::bytes_of;
 pub(crate) use notes::FileNotes;
 pub use options::{FileKind, IpcOptions, JsonOptions, ParquetOptions};
 pub(crate) use reading::{Reading, diagnose, has_present_types, scans_of_sampled_types, widen};

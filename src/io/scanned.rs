@@ -20,6 +20,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::csv::{CsvFiles, CsvOptions, TextEncoding};
 use super::files::{Files, Format};
+use super::memory::bytes_of;
 use super::options::ParquetOptions;
 use super::source::{Chunk, ColumnRequest, Read, Source, To, rows};
 use crate::column::{Facts, Table};
@@ -243,7 +244,7 @@ impl SomeColumns {
     ) -> SomeColumns {
         let chunk = |batch: &RecordBatch| Chunk {
             rows: Some(batch.num_rows() as u64),
-            bytes: Some(batch.get_array_memory_size() as u64),
+            bytes: Some(bytes_of(batch) as u64),
         };
         let chunks = batches.iter().map(chunk).collect();
         SomeColumns { schema, columns, batches, chunks }

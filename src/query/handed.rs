@@ -19,7 +19,7 @@ use super::streamed::StreamedBatches;
 use super::threads::query_thread;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::join_later;
-use crate::io::{scans_of_sampled_types, widen};
+use crate::io::{bytes_of, scans_of_sampled_types, widen};
 use crate::plan::with_present_types;
 use warpframe_device::interrupt::{self, PACE, Running, StopOnDrop};
 
@@ -195,7 +195,7 @@ impl Giver {
                 batch => batch?,
             };
             if !is_certain {
-                bytes += batch.get_array_memory_size();
+                bytes += bytes_of(&batch);
                 held.push(batch);
                 if bytes <= HELD_BYTES {
                     continue;

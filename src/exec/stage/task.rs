@@ -8,7 +8,7 @@ use datafusion::error::Result as PlanResult;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 
 use super::parted::{RowsForTasks, TaskRows};
 use super::{Fragment, StageContext, TasksOfStage};
@@ -27,7 +27,6 @@ pub(super) struct StageTask {
     pub(super) fragment: Arc<Fragment>,
     pub(super) inputs: Vec<Arc<dyn ExecutionPlan>>,
     pub(super) shared: Arc<[OnceCell<TaskInput>]>,
-    pub(super) turn: Arc<Semaphore>,
     pub(super) context: StageContext,
     /// Of DataFusion's operators.
     pub(super) host: Arc<TaskContext>,
@@ -41,7 +40,6 @@ impl StageTask {
         for number in 0..self.inputs.len() {
             inputs.push(self.input(number).await?);
         }
-        let _turn = self.turn.acquire().await.map_err(|_| Error::internal("no turn comes"))?;
         let Some(device) = &self.context.device else {
             return Ok((TaskRows::Batches(self.run_on_cpu(&inputs).await?), true));
         };
