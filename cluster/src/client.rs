@@ -66,6 +66,10 @@ impl ClusterOptions {
                     let bytes = bytes.ok_or_else(|| wrong("expected bytes such as 64MiB"))?;
                     self.broadcast_limit = bytes;
                 }
+                // What is known of rows that were written twice depends on it.
+                "ballista.scheduler.max_partitions_per_task" => {
+                    return Err(wrong("a task is one partition"));
+                }
                 _ => self.settings.push((name.into(), value.into())),
             }
         }

@@ -11,9 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ballista_core::execution_plans::ShuffleReaderExec;
-use ballista_core::execution_plans::sort_shuffle::{
-    ShuffleIndex, get_index_path, is_sort_shuffle_output,
-};
+use ballista_core::execution_plans::sort_shuffle::{ShuffleIndex, get_index_path};
 use ballista_core::extension::SessionConfigExt;
 use ballista_core::serde::scheduler::PartitionLocation;
 use datafusion::arrow::array::RecordBatch;
@@ -25,7 +23,9 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, EmissionType, replace_children_if_necessary,
+};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -34,12 +34,12 @@ use datafusion::physical_plan::{
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::OnceCell;
-use warpframe::plugin::{StageCodec, bytes_of};
+use warpframe::plugin::StageCodec;
 use warpframe::timeline::{Part, span};
 
 /// Most bytes of broadcast rows that an executor keeps, and most exchanges that they are of. Plans
-/// broadcast a gigabyte at most each (`docs/cluster.md`).
-const KEPT: (usize, usize) = (2 << 30, 8);
+/// broadcast a gigabyte at most each, if nothing else is said (`docs/cluster.md`).
+const KEPT: (u64, usize) = (2 << 30, 8);
 /// Ends a stream of Arrow IPC: a message without bytes.
 const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
@@ -51,6 +51,8 @@ pub(crate) struct Broadcasts(Mutex<Vec<Broadcast>>);
 #[derive(Debug)]
 struct Broadcast {
     locations: Vec<LocationKey>,
+    /// Of its files.
+    bytes: u64,
     rows: SharedRows,
 }
 
@@ -70,27 +72,30 @@ impl LocationKey {
 }
 
 impl Broadcasts {
-    /// The rows of these locations, where a task has read them or will.
-    fn rows(&self, locations: &[PartitionLocation]) -> SharedRows {
+    /// The rows of these locations, where a task has read them or will; `None` where they are too
+    /// many to be kept, or nobody knows how many.
+    fn rows(&self, locations: &[PartitionLocation]) -> Option<SharedRows> {
+        let bytes = locations.iter().map(|of| of.partition_stats.num_bytes());
+        let bytes: u64 = bytes.sum::<Option<u64>>()?;
         let locations: Vec<_> = locations.iter().map(LocationKey::of).collect();
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = kept.iter().find(|of| of.locations == locations) {
-            return found.rows.clone();
+            return Some(found.rows.clone());
         }
         // Rows of a job that is not the last one are seldom asked for again.
         let job = locations.first().map(|of| of.0.clone());
         kept.retain(|of| of.locations.first().map(|of| &of.0) == job.as_ref());
         let (most_bytes, most) = KEPT;
-        let bytes = |of: &Broadcast| -> usize {
-            let rows = of.rows.get().into_iter().flatten();
-            rows.map(bytes_of).sum()
-        };
-        while kept.len() >= most || kept.iter().map(bytes).sum::<usize>() > most_bytes {
+        if bytes > most_bytes {
+            return None;
+        }
+        while kept.len() >= most || kept.iter().map(|of| of.bytes).sum::<u64>() + bytes > most_bytes
+        {
             kept.remove(0);
         }
         let rows = SharedRows::default();
-        kept.push(Broadcast { locations, rows: rows.clone() });
-        rows
+        kept.push(Broadcast { locations, bytes, rows: rows.clone() });
+        Some(rows)
     }
 }
 
@@ -117,13 +122,13 @@ pub(crate) fn with_readers(
             let gathered = input.is::<CoalescePartitionsExec>() && input.fetch().is_none();
             inputs.push(match input.children()[..] {
                 [beneath] if gathered => match reader(beneath, true) {
-                    Some(reader) => input.clone().with_new_children(vec![reader])?,
+                    Some(reader) => replace_children_if_necessary(input.clone(), vec![reader])?,
                     None => input.clone(),
                 },
                 _ => reader(input, false).unwrap_or_else(|| input.clone()),
             });
         }
-        Ok(Transformed::yes(operator.with_new_children(inputs)?))
+        Ok(Transformed::yes(replace_children_if_necessary(operator, inputs)?))
     })?;
     Ok(plan.data)
 }
@@ -185,10 +190,10 @@ impl Exchange {
         let mut reading = vec![];
         for location in locations {
             let path = location.path(&self.work_dir)?;
-            let partition = location.partition_id.partition_id;
+            let of = location.is_sort_shuffle.then_some(location.partition_id.partition_id);
             let rows = tokio::task::spawn_blocking(move || match is_remote {
                 true => None,
-                false => rows_of_file(&path, partition),
+                false => rows_of_file(&path, of),
             });
             reading.push((location, rows));
         }
@@ -210,13 +215,13 @@ impl Exchange {
     }
 }
 
-/// The rows for a task in a file that a task of another stage wrote; `None` where there is no such
-/// file, or it is not as it was written: Ballista's reader says so in its own way.
-fn rows_of_file(path: &Path, partition: usize) -> Option<Vec<RecordBatch>> {
-    let _span = span(Part::Exchange, || format!("read {partition} of {}", path.display()));
+/// The rows in a file that a task of another stage wrote: those of a partition, or all. `None` where
+/// there is no such file, or it is not as it was written: Ballista's reader says so in its own way.
+fn rows_of_file(path: &Path, partition: Option<usize>) -> Option<Vec<RecordBatch>> {
+    let _span = span(Part::Exchange, || format!("read {partition:?} of {}", path.display()));
     let mut file = File::open(path).ok()?;
-    let (begin, end) = match is_sort_shuffle_output(path) {
-        true => {
+    let (begin, end) = match partition {
+        Some(partition) => {
             let index = ShuffleIndex::read_from_file(&get_index_path(path)).ok()?;
             if partition >= index.partition_count() {
                 return None;
@@ -224,7 +229,7 @@ fn rows_of_file(path: &Path, partition: usize) -> Option<Vec<RecordBatch>> {
             let (begin, end) = index.get_partition_range(partition);
             (u64::try_from(begin).ok()?, u64::try_from(end).ok()?)
         }
-        false => (0, file.metadata().ok()?.len()),
+        None => (0, file.metadata().ok()?.len()),
     };
     let len = end.checked_sub(begin)?;
     let mut bytes = vec![];
@@ -294,7 +299,7 @@ impl ExecutionPlan for ExchangeExec {
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let (of, schema) = (self.of.clone(), self.of.schema.clone());
         let locations = self.partitions.get(partition).cloned().unwrap_or_default();
-        let kept = self.broadcasts.as_ref().map(|kept| kept.rows(&locations));
+        let kept = self.broadcasts.as_ref().and_then(|kept| kept.rows(&locations));
         let rows = async move {
             let Some(kept) = kept else { return of.rows(locations, context).await };
             let all = async { of.rows(locations, context).await?.try_collect().await };
@@ -368,7 +373,7 @@ mod tests {
                 specification: ExecutorSpecification::default(),
                 os_info: ExecutorOperatingSystemSpecification::default(),
             },
-            partition_stats: PartitionStats::new(None, None, None),
+            partition_stats: PartitionStats::new(Some(1), Some(1), Some(100)),
             file_id: Some(task),
             is_sort_shuffle: true,
         }
@@ -501,6 +506,10 @@ mod tests {
         // Those of another task are others.
         let other = read(1).await.expect("rows");
         assert!(!Arc::ptr_eq(&first(&one), &first(&other)));
+        // What nobody knows the bytes of is not kept.
+        let mut unknown = location(0, 0);
+        unknown.partition_stats = PartitionStats::new(None, None, None);
+        assert!(broadcasts.rows(&[unknown]).is_none());
         assert_eq!(other.iter().map(RecordBatch::num_rows).sum::<usize>(), 5);
     }
 }

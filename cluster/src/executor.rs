@@ -83,7 +83,7 @@ pub struct ExecutorOptions {
 }
 
 /// Tasks of an executor: one that its device runs, and one whose rows are read or written.
-const TASKS: u32 = 2;
+const TASKS: usize = 2;
 
 /// A process has one device, so that its loss costs no other.
 fn one_device(text: &str) -> std::result::Result<DeviceChoice, String> {

@@ -120,18 +120,24 @@ impl ScannedTables {
         schema: &SchemaRef,
         columns: Vec<usize>,
     ) -> Option<Arc<SourceTable>> {
-        let known = self.find(|key| match key {
+        let is_same = |key: &TableKey| match key {
             TableKey::Batches(known, of, some) => {
                 of == schema && *some == columns && known.are(partitions)
             }
             _ => false,
-        });
+        };
+        let known = self.find(is_same);
         if known.is_some() {
             return known;
         }
         let batches = partitions.concat();
         if batches.iter().any(|batch| of_their_types(batch).is_err()) {
             return None;
+        }
+        // Another task of the same stage may have looked at them meanwhile.
+        let known = self.find(is_same);
+        if known.is_some() {
+            return known;
         }
         let has_identity = !columns.is_empty();
         let source = SomeColumns::new(schema.clone(), columns.clone(), batches.clone());

@@ -42,7 +42,7 @@ use datafusion::physical_plan::{
     InputDistributionRequirements, Partitioning, PlanProperties,
 };
 use futures::stream::BoxStream;
-use futures::{StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt, TryStreamExt};
 use tokio::sync::OnceCell;
 
 pub(crate) use self::parted::PartedTasks;
@@ -331,11 +331,12 @@ impl ExecutionPlan for StageExec {
     ) -> PlanResult<SendableRecordBatchStream> {
         let (schema, of_task) = (self.fragment.schema.clone(), self.fragment.schema.clone());
         let (task, metrics) = (self.task(partition, context)?, TaskMetrics::new(self, partition));
+        let device = self.context.as_ref().and_then(|context| context.device.clone());
         let batches = async move {
             let batches: StageBatches = match metrics.of(task.run(None)).await? {
                 TaskRows::Divided(rows) => {
-                    let batches = rows.batches(DOWNLOAD_ROWS).map(|of| of.map_err(Into::into));
-                    futures::stream::iter(batches).boxed()
+                    let device = device.ok_or_else(|| Error::internal("no device divides"))?;
+                    by_turns(rows.batches(DOWNLOAD_ROWS), device).boxed()
                 }
                 TaskRows::Batches(batches) => {
                     futures::stream::iter(batches.into_iter().map(Ok)).boxed()
@@ -363,6 +364,21 @@ impl ExecutionPlan for StageExec {
     ) -> PlanResult<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
     }
+}
+
+/// Batches that come from the device, each in a turn of its own: who reads them may read those of
+/// another task meanwhile.
+fn by_turns(
+    batches: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+    device: StageDevice,
+) -> impl Stream<Item = PlanResult<RecordBatch>> + Send + 'static {
+    futures::stream::try_unfold((batches, device), |(mut batches, device)| async move {
+        let next = {
+            let _turn = device.turn().await?;
+            batches.next().transpose()?
+        };
+        Ok(next.map(|batch| (batch, (batches, device))))
+    })
 }
 
 /// What is counted of a task.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::Engine;
 use super::runtime::Runtime;
@@ -30,6 +30,11 @@ impl StageDevice {
         StageDevice { engine, runtime, turn: Arc::new(Semaphore::new(1)) }
     }
 
+    /// Has the device's memory for one task, until what this yields is dropped.
+    pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>> {
+        self.turn.acquire().await.map_err(|_| Error::internal("no turn comes"))
+    }
+
     /// Does something as a statement, once the device is free, on a thread whose stack suffices for
     /// deep plans, and which may block. Its random numbers follow from the seed. Dropping the future stops the statement.
     pub(super) async fn on_own_thread<T: Send + 'static>(
@@ -37,7 +42,7 @@ impl StageDevice {
         seed: u64,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
-        let _turn = self.turn.acquire().await.map_err(|_| Error::internal("no turn comes"))?;
+        let _turn = self.turn().await?;
         let statement = Running::apart(&Arc::<Switch>::default()).drawing(seed);
         let _stop = statement.stop_on_drop();
         let runtime = self.runtime.clone();

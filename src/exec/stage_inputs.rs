@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::compute::BatchCoalescer;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::catalog::{Session, TableProvider};
@@ -109,13 +110,13 @@ impl TaskInput {
         Ok(TaskInput { table: provider_as_source(table), on_cpu: OnCpu::Batches(batches) })
     }
 
-    /// The rows as a table of the CPU engine.
+    /// The rows as a table of the CPU engine, in batches of so many.
     ///
     /// # Errors
     /// Of batches that do not fit their schema.
-    pub(super) fn on_cpu(&self, columns: &InputColumns) -> Result<PlanTable> {
+    pub(super) fn on_cpu(&self, columns: &InputColumns, rows: usize) -> Result<PlanTable> {
         let InputColumns { table, columns } = columns;
-        let rows: Arc<dyn TableProvider> = match &self.on_cpu {
+        let provider: Arc<dyn TableProvider> = match &self.on_cpu {
             OnCpu::Scan(scan, partitions) => {
                 Arc::new(PlannedTable { plan: partitions_of(scan, *partitions)? })
             }
@@ -127,11 +128,12 @@ impl TaskInput {
                     RecordBatch::try_new_with_options(schema.clone(), columns, &options)
                 });
                 let named = named.collect::<std::result::Result<_, _>>()?;
-                Arc::new(MemTable::try_new(schema, vec![named])?)
+                let own = apart(&schema, named, rows)?;
+                Arc::new(MemTable::try_new(schema, vec![own])?)
             }
         };
         let (table, columns) = (table.clone(), columns.clone());
-        Ok(provider_as_source(Arc::new(Widened { table, columns, rows })))
+        Ok(provider_as_source(Arc::new(Widened { table, columns, rows: provider })))
     }
 }
 
@@ -150,6 +152,22 @@ pub(crate) async fn scanned_table(
         Some(table) => provider_as_source(table),
         None => provider_as_source(Arc::new(EmptyTable::new(schema.clone()))),
     })
+}
+
+/// The rows in batches of so many, whose buffers are their own: operators account for the whole
+/// buffers of batches that they keep, and large batches share those.
+fn apart(schema: &SchemaRef, batches: Vec<RecordBatch>, rows: usize) -> Result<Vec<RecordBatch>> {
+    if schema.fields().is_empty() {
+        return Ok(batches);
+    }
+    let (mut own, mut all) = (BatchCoalescer::new(schema.clone(), rows), vec![]);
+    for batch in batches {
+        own.push_batch(batch)?;
+        all.extend(std::iter::from_fn(|| own.next_completed_batch()));
+    }
+    own.finish_buffered_batch()?;
+    all.extend(std::iter::from_fn(|| own.next_completed_batch()));
+    Ok(all)
 }
 
 /// Whether somebody else has the rows, too: who hands them out again, as to all tasks of a stage

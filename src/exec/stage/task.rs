@@ -102,9 +102,9 @@ impl StageTask {
 
     /// The fragment by the CPU engine, over the same rows.
     async fn run_on_cpu(&self, inputs: &[TaskInput]) -> PlanResult<Vec<RecordBatch>> {
-        let mut tables = vec![];
+        let (mut tables, rows) = (vec![], self.host.session_config().batch_size());
         for (input, of) in inputs.iter().zip(&self.fragment.inputs) {
-            tables.push(input.on_cpu(&of.columns)?);
+            tables.push(input.on_cpu(&of.columns, rows)?);
         }
         let logical = bind(self.fragment.plan.logical(), &tables)?;
         let logical = match self.fragment.is_stock {
