@@ -13,9 +13,9 @@
 # Ports from 50100 to 50330 must be free. The cluster's first form parts rows between stages on the
 # CPU (df://127.0.0.1:50200), its second one on the devices (df://127.0.0.1:50100). PARTITIONS is the
 # number of tasks of a stage (4). OUT/NAME.timeline has what executor NAME did when, for
-# chrome://tracing and the like.
+# chrome://tracing and the like. With WARM_UP=--warm-up all queries run once before they are measured.
 set -eu
-[ $# -ge 7 ] || { sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 7 ] || { sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 programs=$1 queries=$2 tables=$3 out=$4 runs=$5 first=$6 second=$7
 shift 7
 here=$(dirname "$0")
@@ -59,7 +59,8 @@ done
 sleep 6
 by="?partitions=${PARTITIONS:-4}"
 set -- "$@" "df://127.0.0.1:50100$by"
-python3 "$here/bench-devices.py" --runs "$runs" "warpframe-cluster shell" "$queries" "$tables" "$out" \
+# shellcheck disable=SC2086 # an option or none
+python3 "$here/bench-devices.py" --runs "$runs" ${WARM_UP:-} "warpframe-cluster shell" "$queries" "$tables" "$out" \
     "$@" "df://127.0.0.1:50200$by" "stock:50300,$cores" >"$out/table.txt" 2>&1 || true
 
 # Executor 1 of the second form ends as nothing can prepare for, some queries in.

@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -40,6 +40,10 @@ use warpframe::timeline::{Part, span};
 /// Most bytes of broadcast rows that an executor keeps, and most exchanges that they are of. Plans
 /// broadcast a gigabyte at most each, if nothing else is said (`docs/cluster.md`).
 const KEPT: (u64, usize) = (2 << 30, 8);
+/// Most threads that read a file, and fewest bytes for each: some milliseconds of work. A task reads
+/// several files at once.
+const READERS: usize = 4;
+const READ_BYTES: usize = 16 << 20;
 /// Ends a stream of Arrow IPC: a message without bytes.
 const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
@@ -219,7 +223,7 @@ impl Exchange {
 /// there is no such file, or it is not as it was written: Ballista's reader says so in its own way.
 fn rows_of_file(path: &Path, partition: Option<usize>) -> Option<Vec<RecordBatch>> {
     let _span = span(Part::Exchange, || format!("read {partition:?} of {}", path.display()));
-    let mut file = File::open(path).ok()?;
+    let file = File::open(path).ok()?;
     let (begin, end) = match partition {
         Some(partition) => {
             let index = ShuffleIndex::read_from_file(&get_index_path(path)).ok()?;
@@ -231,15 +235,29 @@ fn rows_of_file(path: &Path, partition: Option<usize>) -> Option<Vec<RecordBatch
         }
         None => (0, file.metadata().ok()?.len()),
     };
-    let len = end.checked_sub(begin)?;
-    let mut bytes = vec![];
-    bytes.try_reserve_exact(usize::try_from(len).ok()?).ok()?;
-    file.seek(SeekFrom::Start(begin)).ok()?;
-    file.take(len).read_to_end(&mut bytes).ok()?;
-    if bytes.len() as u64 != len {
+    decoded(bytes_of_file(&file, begin, end)?.into()).ok()
+}
+
+/// The bytes of a range, read by several threads: to make the pages that they go to takes longer
+/// than to copy them. `None` where the file does not have them.
+fn bytes_of_file(file: &File, begin: u64, end: u64) -> Option<Vec<u8>> {
+    if end > file.metadata().ok()?.len() {
         return None;
     }
-    decoded(bytes.into()).ok()
+    let len = usize::try_from(end.checked_sub(begin)?).ok()?;
+    let (mut bytes, size) = (vec![0; len], len.div_ceil(READERS).max(READ_BYTES));
+    if len <= size {
+        return file.read_exact_at(&mut bytes, begin).ok().map(|()| bytes);
+    }
+    let read = std::thread::scope(|scope| {
+        let mut reading = vec![];
+        for (number, part) in bytes.chunks_mut(size).enumerate() {
+            let at = begin + (number * size) as u64;
+            reading.push(scope.spawn(move || file.read_exact_at(part, at)));
+        }
+        reading.into_iter().all(|part| matches!(part.join(), Ok(Ok(()))))
+    });
+    read.then_some(bytes)
 }
 
 /// The rows of streams of Arrow IPC that follow one another. Their buffers are those of `bytes`.

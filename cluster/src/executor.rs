@@ -1,6 +1,7 @@
-//! Ballista's executor with a device: one process for each device, which runs one task at a time, and
+//! Ballista's executor with a device: one process for each device, which runs one task at a time and
 //! reads the rows of the next one meanwhile.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,6 +11,8 @@ use std::time::Duration;
 use ballista_core::JobId;
 use ballista_core::config::TaskSchedulingPolicy;
 use ballista_core::error::{BallistaError, Result};
+use ballista_core::execution_plans::ShuffleReaderExec;
+use ballista_core::execution_plans::sort_shuffle::SortShuffleWriterExec;
 use ballista_core::serde::protobuf::scheduler_grpc_client::SchedulerGrpcClient;
 use ballista_core::serde::protobuf::{
     ExecutorStoppedParams, RuntimeStatsReport, ShuffleWritePartition, TaskColumnStats,
@@ -19,10 +22,14 @@ use ballista_executor::execution_engine::{
     DefaultExecutionEngine, ExecutionEngine, QueryStageExecutor,
 };
 use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result as PlanResult;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::metrics::{Count, Metric, MetricValue, MetricsSet};
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::prelude::SessionConfig;
 use tokio::sync::Notify;
 use warpframe::plugin::{Plugin, TasksOfStage};
@@ -32,6 +39,7 @@ use warpframe::{DeviceChoice, Session};
 use crate::codec::ClusterCodec;
 use crate::exchange::{Broadcasts, with_readers};
 use crate::failures::Failure;
+use crate::gathered::GatheredShuffle;
 use crate::settings::{BYTES_WRITTEN, HEARTBEAT, MESSAGE, ON_EXECUTOR, session_config};
 use crate::shuffle::{DeviceShuffle, TaskId};
 use crate::work_folder::WorkFolder;
@@ -211,16 +219,24 @@ impl ExecutionEngine for WatchedEngine {
         config: &SessionConfig,
     ) -> PlanResult<Arc<dyn QueryStageExecutor>> {
         let name = format!("{job}/{stage}/{partitions:?} on {}", self.executor);
-        let tasks = TasksOfStage(partitions.clone());
+        let tasks = match plan.is::<SortShuffleWriterExec>() {
+            true => TasksOfStage(vec![number_by_rows(&plan).unwrap_or(task)]),
+            false => TasksOfStage(partitions.clone()),
+        };
         let plan = with_readers(plan, work_dir, &self.broadcasts)?;
         let id = TaskId { job: job.clone(), stage, task };
         let by_device = match self.host_shuffle {
             true => None,
             false => DeviceShuffle::of(&plan, &id, work_dir)?,
         };
-        let inner: Arc<dyn QueryStageExecutor> = match by_device {
-            Some(shuffle) => Arc::new(shuffle),
-            None => self
+        let gathered = match self.host_shuffle {
+            true => None,
+            false => GatheredShuffle::of(&plan, (&job, stage), &partitions, work_dir),
+        };
+        let inner: Arc<dyn QueryStageExecutor> = match (by_device, gathered) {
+            (Some(shuffle), _) => Arc::new(shuffle),
+            (None, Some(shuffle)) => Arc::new(shuffle),
+            (None, None) => self
                 .inner
                 .create_query_stage_exec(job, stage, task, partitions, plan, work_dir, config)?,
         };
@@ -229,12 +245,35 @@ impl ExecutionEngine for WatchedEngine {
     }
 }
 
+/// A number for a task of those whose rows are parted, of which all are told the numbers of the
+/// parts: by the rows that it reads, so that it has the same one where it runs again.
+fn number_by_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
+    // All tasks read what is gathered.
+    if plan.is::<CoalescePartitionsExec>() || plan.is::<SortPreservingMergeExec>() {
+        return None;
+    }
+    if let Some(reader) = plan.downcast_ref::<ShuffleReaderExec>() {
+        let first = reader.partition.iter().flatten().next();
+        return first.map(|location| location.partition_id.partition_id);
+    }
+    let Some(scan) = plan.downcast_ref::<DataSourceExec>() else {
+        return plan.children().into_iter().find_map(number_by_rows);
+    };
+    let files = scan.data_source().downcast_ref::<FileScanConfig>()?;
+    let mut number = DefaultHasher::new();
+    for file in files.file_groups.iter().flat_map(|group| group.iter()) {
+        file.object_meta.location.as_ref().hash(&mut number);
+        file.range.as_ref().map(|range| range.start).hash(&mut number);
+    }
+    Some(number.finish() as usize)
+}
+
 #[derive(Debug)]
 struct WatchedStage {
     /// Job, stage, partitions and executor, for the log.
     name: String,
     executor: String,
-    /// Those of the plan, by their numbers in the stage.
+    /// By which the partitions of the plan draw random numbers of their own.
     tasks: TasksOfStage,
     inner: Arc<dyn QueryStageExecutor>,
     lost: Arc<Notify>,

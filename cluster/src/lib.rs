@@ -21,6 +21,7 @@
 //! | `codec` | plans with our stages as bytes |
 //! | `exchange` | rows between stages, read from files or other machines |
 //! | `failures` | which failures are worth another try |
+//! | `gathered` | rows between stages that are not parted |
 //! | `settings` | what all processes must have the same |
 //! | `shuffle` | rows between stages, parted on the device |
 //! | `work_folder` | the folder for them |
@@ -33,6 +34,7 @@ mod codec;
 mod exchange;
 pub mod executor;
 mod failures;
+mod gathered;
 pub mod local;
 pub mod scheduler;
 mod settings;

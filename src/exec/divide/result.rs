@@ -25,6 +25,22 @@ impl DividedResult {
         DividedResult { rows: Arc::new(rows), bytes }
     }
 
+    /// The rows, none of which stay on the device: others are to have its memory until these are
+    /// read.
+    ///
+    /// # Errors
+    /// Of the device, and where the host has no room.
+    pub(crate) fn on_host(self) -> Result<DividedResult> {
+        let bytes = self.bytes;
+        let mut rows = self.into_stored();
+        let mut blocks = vec![];
+        for block in std::mem::take(&mut rows.blocks) {
+            blocks.extend(block.to_host()?);
+        }
+        rows.blocks = blocks;
+        Ok(DividedResult::new(rows, bytes))
+    }
+
     /// The rows as they are stored.
     pub(super) fn into_stored(self) -> StoredRows {
         Arc::unwrap_or_clone(self.rows)

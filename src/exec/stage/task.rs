@@ -60,7 +60,7 @@ impl StageTask {
                         let some = |table: &Table| by.rows(&engine.device, &plan, table, &schema);
                         Ok(TaskRows::Parted(rows.each(some).collect::<Result<_>>()?))
                     }
-                    None => Ok(TaskRows::Divided(rows)),
+                    None => Ok(TaskRows::Divided(rows.on_host()?)),
                 },
                 Outcome::Host(batches) => Ok(TaskRows::Batches(batches)),
             }
