@@ -23,6 +23,7 @@ mkdir -p "$out"
 work=$(mktemp -d /dev/shm/bench-cluster-XXXXXX)
 started=
 trap 'kill $started 2>/dev/null; wait; rm -rf "$work"' EXIT
+trap 'exit 143' TERM INT
 PATH=$(cd "$programs" && pwd):$PATH
 export STOCK_BALLISTA=stock_ballista
 
