@@ -12,7 +12,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -34,6 +34,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::metrics::{Count, Metric, MetricValue, MetricsSet};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
+use futures::{Stream, StreamExt, TryStreamExt};
 use warpframe::plugin::{PartedStage, bytes_of, of_own_buffers};
 use warpframe::timeline::{Part, span};
 
@@ -121,39 +122,49 @@ struct RowsOfTask {
     bytes: Vec<u8>,
 }
 
-/// The rows for each task that gets some, encoded on several threads.
-async fn encoded(
+/// Tasks whose rows are encoded at once: so many lie in memory beside the rows.
+const AT_ONCE: usize = 4;
+
+/// The rows for each task that gets some, task by task, encoded on several threads.
+fn encoded(
     rows: Vec<(usize, RecordBatch)>,
-    schema: &SchemaRef,
-    options: &IpcWriteOptions,
-) -> Result<Vec<RowsOfTask>> {
-    let mut encoding = vec![];
-    for of_task in rows.chunk_by(|(one, _), (other, _)| one == other) {
-        let (task, of_task) = (of_task[0].0, of_task.to_vec());
+    schema: SchemaRef,
+    options: IpcWriteOptions,
+) -> impl Stream<Item = Result<RowsOfTask>> {
+    let of_tasks: Vec<_> =
+        rows.chunk_by(|(one, _), (other, _)| one == other).map(Vec::from).collect();
+    let encoding = futures::stream::iter(of_tasks).map(move |of_task| {
         let (schema, options) = (schema.clone(), options.clone());
-        encoding.push(tokio::task::spawn_blocking(move || {
-            let _span = span(Part::Exchange, || format!("encode for {task}"));
-            let own = of_task.iter().map(|(_, batch)| of_own_buffers(batch));
-            let own = own.collect::<warpframe::Result<Vec<_>>>()?;
-            let size = own.iter().map(bytes_of).sum();
-            let mut part =
-                RowsOfTask { task, batches: 0, rows: 0, bytes: Vec::with_capacity(size) };
-            let mut writer = StreamWriter::try_new_with_options(&mut part.bytes, &schema, options)?;
-            for batch in &own {
-                writer.write(batch)?;
-                part.batches += 1;
-                part.rows += batch.num_rows() as u64;
-            }
-            writer.finish()?;
-            drop(writer);
-            Ok::<_, DataFusionError>(part)
-        }));
+        let encoding =
+            tokio::task::spawn_blocking(move || RowsOfTask::of(of_task, &schema, options));
+        async { encoding.await.map_err(|error| DataFusionError::External(error.into()))? }
+    });
+    encoding.buffered(AT_ONCE)
+}
+
+impl RowsOfTask {
+    /// Rows that are all for one task.
+    fn of(
+        of_task: Vec<(usize, RecordBatch)>,
+        schema: &SchemaRef,
+        options: IpcWriteOptions,
+    ) -> Result<RowsOfTask> {
+        let task = of_task.first().map_or(0, |(task, _)| *task);
+        let _span = span(Part::Exchange, || format!("encode for {task}"));
+        let own = of_task.iter().map(|(_, batch)| of_own_buffers(batch));
+        let own = own.collect::<warpframe::Result<Vec<_>>>()?;
+        let size = own.iter().map(bytes_of).sum();
+        let mut part = RowsOfTask { task, batches: 0, rows: 0, bytes: Vec::with_capacity(size) };
+        let mut writer = StreamWriter::try_new_with_options(&mut part.bytes, schema, options)?;
+        for batch in &own {
+            writer.write(batch)?;
+            part.batches += 1;
+            part.rows += batch.num_rows() as u64;
+        }
+        writer.finish()?;
+        drop(writer);
+        Ok(part)
     }
-    let mut parts = vec![];
-    for part in encoding {
-        parts.push(part.await.map_err(|error| DataFusionError::External(error.into()))??);
-    }
-    Ok(parts)
 }
 
 #[async_trait::async_trait]
@@ -171,20 +182,22 @@ impl QueryStageExecutor for DeviceShuffle {
             rows.extend(self.rows.rows(partition, context.clone()).await?);
         }
         rows.sort_by_key(|(of_task, _)| *of_task);
-        let parts = encoded(rows, &self.schema, &options).await?;
-
         let mut header = vec![];
-        StreamWriter::try_new_with_options(&mut header, &self.schema, options)?.finish()?;
+        StreamWriter::try_new_with_options(&mut header, &self.schema, options.clone())?.finish()?;
         std::fs::create_dir_all(&self.folder)?;
         let path = self.folder.join("data.arrow");
-        let (file, mut index) = (Arc::new(File::create(&path)?), ShuffleIndex::new(self.tasks));
+        let (mut file, mut index) = (File::create(&path)?, ShuffleIndex::new(self.tasks));
+        file.write_all(&header)?;
         let (mut at, mut next, mut written) = (header.len(), 0, vec![]);
-        let mut writing = vec![(0, header)];
-        for part in parts {
+        let mut parts = encoded(rows, self.schema.clone(), options);
+        while let Some(part) = parts.try_next().await? {
+            let _span = span(Part::Exchange, || format!("write {} bytes", part.bytes.len()));
+            file.write_all(&part.bytes)?;
             for empty in next..=part.task {
                 index.set_offset(empty, at as i64);
             }
             next = part.task + 1;
+            at += part.bytes.len();
             written.push(ShuffleWritePartition {
                 partition_id: part.task as u64,
                 num_batches: part.batches,
@@ -193,25 +206,11 @@ impl QueryStageExecutor for DeviceShuffle {
                 file_id: Some(task as u64),
                 is_sort_shuffle: true,
             });
-            let begin = at;
-            at += part.bytes.len();
-            writing.push((begin as u64, part.bytes));
         }
         for empty in next..self.tasks {
             index.set_offset(empty, at as i64);
         }
         index.set_total_length(at as i64);
-        let mut waiting = vec![];
-        for (begin, bytes) in writing {
-            let file = file.clone();
-            waiting.push(tokio::task::spawn_blocking(move || {
-                let _span = span(Part::Exchange, || format!("write {} bytes", bytes.len()));
-                file.write_all_at(&bytes, begin)
-            }));
-        }
-        for one in waiting {
-            one.await.map_err(|error| DataFusionError::External(error.into()))??;
-        }
         index
             .write_to_file(&get_index_path(&path))
             .map_err(|error| DataFusionError::External(error.into()))?;
@@ -241,7 +240,6 @@ mod tests {
     use datafusion::physical_plan::Partitioning;
     use datafusion::physical_plan::repartition::RepartitionExec;
     use datafusion::prelude::SessionContext;
-    use futures::TryStreamExt;
     use tempfile::TempDir;
     use warpframe::plugin::{Plugin, WithWarpframe};
     use warpframe::{DeviceChoice, Session};
