@@ -66,7 +66,7 @@ impl ClusterOptions {
                     let bytes = bytes.ok_or_else(|| wrong("expected bytes such as 64MiB"))?;
                     self.broadcast_limit = bytes;
                 }
-                // What is known of rows that were written twice depends on it.
+                // `attempts.rs` tells attempts apart by tasks of one partition.
                 "ballista.scheduler.max_partitions_per_task" => {
                     return Err(wrong("a task is one partition"));
                 }

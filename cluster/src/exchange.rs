@@ -1,8 +1,8 @@
 //! What the tasks of a stage read of other stages: rows in files of this machine by several threads
 //! at once, all others as Ballista's reader does.
 //!
-//! That reader takes the files of a task one after the other, and gathers their rows in batches of
-//! some thousands: for a reader that takes rows as they come. A device takes all of them at once.
+//! Ballista's reader reads the files of a task one after the other, and copies their rows into
+//! batches of some thousands. A device needs all rows before it begins.
 
 use std::fmt;
 use std::fs::File;
@@ -40,15 +40,15 @@ use warpframe::timeline::{Part, span};
 /// Most bytes of broadcast rows that an executor keeps, and most exchanges that they are of. Plans
 /// broadcast a gigabyte at most each, if nothing else is said (`docs/cluster.md`).
 const KEPT: (u64, usize) = (2 << 30, 8);
-/// Most threads that read a file, and fewest bytes for each: some milliseconds of work. A task reads
-/// several files at once.
+/// Most threads that read a file, and fewest bytes for each: some milliseconds of work. A task
+/// reads several files at once.
 const READERS: usize = 4;
 const READ_BYTES: usize = 16 << 20;
 /// Ends a stream of Arrow IPC: a message without bytes.
 const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
-/// Rows that each task of a stage gets whole. The tasks that an executor runs share them, and so the
-/// device has them once.
+/// Rows that each task of a stage gets whole. The tasks that an executor runs share them, and so
+/// the device has them once.
 #[derive(Debug, Default)]
 pub(crate) struct Broadcasts(Mutex<Vec<Broadcast>>);
 
@@ -103,7 +103,8 @@ impl Broadcasts {
     }
 }
 
-/// A plan whose stages of warpframe read rows of other stages so.
+/// The plan with an [`ExchangeExec`] in place of each reader of Ballista's that is an input of a
+/// stage of warpframe.
 ///
 /// # Errors
 /// Of Ballista's operators.
@@ -184,7 +185,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// The rows of these locations. Those in files are read at once.
+    /// The rows of these locations. Files are read side by side.
     async fn rows(
         self,
         locations: Vec<PartitionLocation>,
@@ -219,8 +220,9 @@ impl Exchange {
     }
 }
 
-/// The rows in a file that a task of another stage wrote: those of a partition, or all. `None` where
-/// there is no such file, or it is not as it was written: Ballista's reader says so in its own way.
+/// The rows in a file that a task of another stage wrote: those of a partition, or all. `None`
+/// where there is no such file, or it is not as it was written: Ballista's reader says so in its
+/// own way.
 fn rows_of_file(path: &Path, partition: Option<usize>) -> Option<Vec<RecordBatch>> {
     let _span = span(Part::Exchange, || format!("read {partition:?} of {}", path.display()));
     let file = File::open(path).ok()?;
@@ -397,9 +399,9 @@ mod tests {
         }
     }
 
-    /// A query of two stages: what its first one yields, parted by Ballista into files of two tasks,
-    /// which have the same rows; the second one, over a reader of files of so many tasks; and the
-    /// files' folder.
+    /// A query of two stages: what its first one yields, parted by Ballista into files of two
+    /// tasks, which have the same rows; the second one, over a reader of files of so many tasks;
+    /// and the files' folder.
     async fn two_stages(
         context: &SessionContext,
         sql: &str,

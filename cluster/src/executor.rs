@@ -1,5 +1,5 @@
-//! Ballista's executor with a device: one process for each device, which runs one task at a time and
-//! reads the rows of the next one meanwhile.
+//! Ballista's executor with a device: one process for each device. The device runs one task at a
+//! time; the rows of another task are read or written meanwhile.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::TcpListener;
@@ -245,8 +245,9 @@ impl ExecutionEngine for WatchedEngine {
     }
 }
 
-/// A number for a task of those whose rows are parted, of which all are told the numbers of the
-/// parts: by the rows that it reads, so that it has the same one where it runs again.
+/// A number that tells the tasks of a stage apart whose rows are parted: Ballista gives each of
+/// them the same numbers, those of the parts. It follows from the rows that the task reads, so that
+/// a task that runs again has the same one.
 fn number_by_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
     // All tasks read what is gathered.
     if plan.is::<CoalescePartitionsExec>() || plan.is::<SortPreservingMergeExec>() {

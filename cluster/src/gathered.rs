@@ -54,8 +54,8 @@ struct StageOfJob {
 }
 
 impl GatheredShuffle {
-    /// `None` where Ballista's own writer is to write the rows: those that do not come from a stage
-    /// of warpframe, and that may be more than memory holds.
+    /// `None` where Ballista's own writer is to write the rows, as where the rows do not come from
+    /// a stage of warpframe.
     pub(crate) fn of(
         plan: &Arc<dyn ExecutionPlan>,
         (job, stage): (&JobId, usize),

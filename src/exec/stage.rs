@@ -1,5 +1,5 @@
-//! A stage of a plan as an operator of DataFusion: its fragment runs on the device, over the rows of
-//! its inputs, which are operators too.
+//! A stage of a plan as an operator of DataFusion: its fragment runs on the device, over the rows
+//! of its inputs, which are operators too.
 //!
 //! ```text
 //!   DeviceStageExec: finished                     a task for each partition
@@ -366,8 +366,8 @@ impl ExecutionPlan for StageExec {
     }
 }
 
-/// Batches that come from the device, each in a turn of its own: who reads them may read those of
-/// another task meanwhile.
+/// Batches that are made on the device. Each is made in a turn of its own: a turn for all of them
+/// would block other tasks for as long as the reader takes.
 fn by_turns(
     batches: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
     device: StageDevice,

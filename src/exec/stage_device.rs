@@ -30,13 +30,15 @@ impl StageDevice {
         StageDevice { engine, runtime, turn: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Has the device's memory for one task, until what this yields is dropped.
+    /// Waits until no other task runs on the device. The next one waits until the permit is
+    /// dropped.
     pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>> {
         self.turn.acquire().await.map_err(|_| Error::internal("no turn comes"))
     }
 
     /// Does something as a statement, once the device is free, on a thread whose stack suffices for
-    /// deep plans, and which may block. Its random numbers follow from the seed. Dropping the future stops the statement.
+    /// deep plans, and which may block. Its random numbers follow from the seed. Dropping the
+    /// future stops the statement.
     pub(super) async fn on_own_thread<T: Send + 'static>(
         &self,
         seed: u64,

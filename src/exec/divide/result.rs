@@ -25,8 +25,8 @@ impl DividedResult {
         DividedResult { rows: Arc::new(rows), bytes }
     }
 
-    /// The rows, none of which stay on the device: others are to have its memory until these are
-    /// read.
+    /// Moves the rows that are still on the device to the host, so that other tasks have its
+    /// memory.
     ///
     /// # Errors
     /// Of the device, and where the host has no room.
